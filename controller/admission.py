@@ -1,0 +1,177 @@
+"""May this deployment take the run? The spec's own faults together with those that only a deployment can see.
+
+Its limits, images and item files are handed in; without limits (`argosy validate` far from any deployment) what they
+would tell is not asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controller import shards, spec_checks, spec_overrides
+from controller.catalogue.types import load_catalogue
+from controller.layout import split_s3
+from controller.model.resources import CPU_UNITS_PER_VCPU, Resources
+from controller.model.runs import needs_of
+from controller.placement.query import check_constraints, check_strategy
+from controller.ports import ImageResolver, ItemsReader, ItemsUnreadable
+from controller.settings import Settings
+from controller.spec import parse_spec, to_json
+from controller.spec_faults import Fault, SpecError
+from controller.spec_fields import TASK_LIMIT
+from controller.spec_models import RunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a deployment allows. shapes: what an instance of each of its types has for tasks; empty = not known."""
+
+    default_output: str  # s3://bucket/ or s3://bucket/prefix/
+    buckets: frozenset[str]  # where results may go, its own bucket included
+    shapes: Mapping[str, Resources]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A run that may be taken."""
+
+    form: dict[str, Any]  # the validated JSON form, defaults filled in
+    image: str  # resolved; empty when the spec names a task definition
+    task_count: int
+
+
+def limits_of(settings: Settings, bucket: str) -> Limits:
+    """The limits of a deployment whose own bucket is `bucket`: types that are named and offered in any of its cells."""
+    catalogue = load_catalogue()
+    names = {name for cell in settings.cells for name, _ in settings.pools(cell)}
+    shapes = {
+        name: Resources(kind.cpu_units, kind.registered_memory_mib, kind.gpus)
+        for name, kind in catalogue.items()
+        if name in names
+    }
+    return Limits(f"s3://{bucket}/", frozenset({bucket, *settings.output_buckets}), shapes)
+
+
+def admit(data: Any, limits: Limits, images: ImageResolver, items: ItemsReader) -> Admission:
+    """Everything that can be known about a run at submit. Raises SpecError with every fault."""
+    spec, faults = _check(data, limits)
+    known = {fault.path for fault in faults}
+    image, image_faults = ("", []) if known & {"", "container", "container.image"} else _image(data, images)
+    count, item_faults = (None, []) if known & {"", "array", "array.itemsFrom"} else _items(data, items)
+    if spec is None or faults or image_faults or item_faults:
+        raise SpecError([*faults, *image_faults, *item_faults])
+    form = to_json(spec)
+    return Admission(form, image, shards.task_count(form, count))
+
+
+def check_spec(data: Any, limits: Limits | None = None) -> RunSpec:
+    """The spec, after all checks that need nothing but the limits. Raises SpecError with every fault."""
+    spec, faults = _check(data, limits)
+    if spec is None or faults:
+        raise SpecError(faults)
+    return spec
+
+
+def fingerprint(spec: RunSpec) -> str:
+    """Hex digest; the same for the same spec, however its fields were ordered. What a client token is compared by."""
+    return hashlib.sha256(json.dumps(to_json(spec), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _check(data: Any, limits: Limits | None) -> tuple[RunSpec | None, list[Fault]]:
+    """The spec if it is one by itself, and every fault found."""
+    spec: RunSpec | None = None
+    faults: list[Fault] = []
+    try:
+        spec = parse_spec(data)
+    except SpecError as refusal:
+        faults = list(refusal.faults)
+    known = {fault.path for fault in faults}
+    if isinstance(data, Mapping) and "" not in known:
+        found = [*_placement_faults(data), *(_limit_faults(data, limits) if limits else ())]
+        faults += [fault for fault in found if fault.path not in known]
+    return spec, faults
+
+
+def _limit_faults(data: Mapping[str, Any], limits: Limits) -> Iterator[Fault]:
+    try:
+        bucket = split_s3(data.get("output") or limits.default_output)[0]
+    except (ValueError, AttributeError):
+        bucket = None  # a fault of its own
+    if bucket is not None and bucket not in limits.buckets:
+        allowed = ", ".join(sorted(limits.buckets))
+        yield Fault("output", f"bucket {bucket[:63]} is not one that this deployment may write to: {allowed}")
+    if limits.shapes and data.get("taskDefinition") is None:
+        yield from shape_faults(data.get("resources"), limits.shapes)
+
+
+def shape_faults(resources: Any, shapes: Mapping[str, Resources]) -> Iterator[Fault]:
+    """Whether a task fits on an empty instance of any type, and if not, what the largest one has."""
+    try:
+        needs = needs_of({"resources": resources or {}})
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        return  # a fault of its own
+    too_much = [axis for axis in Resources._fields if getattr(needs, axis) > _most(shapes, axis)[0]]
+    for axis in too_much:
+        most, name = _most(shapes, axis)
+        has = f"the largest instance type of this deployment, {name}, has {_amount(axis, most)}" if most else ""
+        yield Fault(_FIELDS[axis], f"{_amount(axis, getattr(needs, axis))} asked, but {has or _NONE[axis]}")
+    if not too_much and not any(needs.fits(shape) for shape in shapes.values()):
+        yield Fault("resources", "no instance type of this deployment has as much of each of them at once")
+
+
+_FIELDS = {"cpu_units": "resources.vcpus", "memory_mib": "resources.memory", "gpus": "resources.gpus"}
+_NONE = dict.fromkeys(_FIELDS, "no instance type of this deployment has any")
+
+
+def _most(shapes: Mapping[str, Resources], axis: str) -> tuple[int, str]:
+    """The largest amount and the first type that has it."""
+    name = max(shapes, key=lambda each: int(getattr(shapes[each], axis)))
+    return getattr(shapes[name], axis), name
+
+
+def _amount(axis: str, amount: int) -> str:
+    if axis == "cpu_units":
+        return f"{amount / CPU_UNITS_PER_VCPU:g} vCPUs"
+    if axis == "memory_mib":
+        return f"{amount} MiB for tasks"
+    return f"{amount} GPU{'' if amount == 1 else 's'}"
+
+
+def _placement_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    placement = data.get("placement")
+    if not isinstance(placement, Mapping):
+        return
+    for name, check in (("constraints", check_constraints), ("strategy", check_strategy)):
+        texts = placement.get(name)
+        if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+            for number, message in check(texts):
+                yield Fault(f"placement.{name}[{number}]", message)
+
+
+def _image(data: Mapping[str, Any], images: ImageResolver) -> tuple[str, list[Fault]]:
+    image = data["container"].get("image") if data.get("container") else None
+    if image is None:
+        return "", []
+    resolved = images.resolve(image)
+    if resolved is None:
+        return "", [Fault("container.image", f"{image} is not known to this deployment: publish the image first")]
+    return resolved, []
+
+
+def _items(data: Mapping[str, Any], reader: ItemsReader) -> tuple[int | None, list[Fault]]:
+    """How many items the `itemsFrom` object has, and what is wrong with them; None for other arrays."""
+    uri = data["array"].get("itemsFrom")
+    if uri is None:
+        return None, []
+    try:
+        items = reader.read_items(uri)
+    except ItemsUnreadable as fault:
+        return None, [Fault("array.itemsFrom", str(fault))]
+    if not 1 <= len(items) <= TASK_LIMIT:
+        return None, [Fault("array.itemsFrom", f"has {len(items)} items; a run has 1 to {TASK_LIMIT} tasks")]
+    faults = list(spec_checks.item_faults(items, spec_checks.keys_used(data), "array.itemsFrom"))
+    return len(items), faults or list(spec_overrides.faults(data, items))

@@ -1,0 +1,103 @@
+"""Which instance types are there, how large are they, what do they cost, and where are they offered?
+
+Data only, shipped as JSON beside this module; each file names its date and source. The live market (spot prices,
+interruptions) and what a container instance really registers come from AWS and override these figures.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+HOME_REGION = "us-east-1"
+CPU_UNITS_PER_VCPU = 1024  # the ECS agent registers vCPUs x 1024
+ECS_RESERVED_MEMORY_MIB = 256  # the agent's ECS_RESERVED_MEMORY; the launch templates set the same number
+
+# Share of the nominal memory that Linux reports as MemTotal, which is what the agent registers before it subtracts
+# ECS_RESERVED_MEMORY. ECS's page on container instance memory gives 7,985 of 8,192 MiB (97.5 %) for an m4.large, older and
+# lighter kernels than AL2023's; Karpenter assumes 92.5 % to be safe. 95 % lies between the two;
+# a registered instance replaces the estimate by its own figure.
+MEMORY_SHARE_PERCENT = 95
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """One EC2 instance type, priced for one Region.
+
+    memory_mib and gpu_memory_mib are nominal; registered_memory_mib is the estimate of what ECS offers to tasks.
+    gpu_memory_mib is that of one GPU; 0 GPUs have model None. Prices are Linux, USD per hour.
+    """
+
+    name: str
+    vcpus: int
+    cpu_units: int
+    memory_mib: int
+    registered_memory_mib: int
+    gpus: int
+    gpu_model: str | None
+    gpu_memory_mib: int
+    architecture: str
+    on_demand_usd_per_hour: float
+    typical_spot_usd_per_hour: float
+
+    @property
+    def family(self) -> str:
+        """The part before the dot: "c5" of "c5.large"."""
+        return self.name.partition(".")[0]
+
+
+def registered_memory_mib(nominal_mib: int) -> int:
+    """What the ECS agent will offer to tasks on an instance of `nominal_mib`, rounded down (see MEMORY_SHARE_PERCENT)."""
+    return nominal_mib * MEMORY_SHARE_PERCENT // 100 - ECS_RESERVED_MEMORY_MIB
+
+
+@cache
+def load_catalogue(region: str = HOME_REGION) -> Mapping[str, InstanceType]:
+    """Every known type by name, whole families in ascending size, at `region`'s prices.
+
+    A type whose price in `region` is unknown carries the one of us-east-1, so every type has a price. Includes types that
+    are offered nowhere any more (p3.2xlarge): whether a Region offers a type is `offered`'s answer.
+    """
+    prices = _data("prices.json")["regions"]
+    home, here = prices[HOME_REGION], prices.get(region, {})
+    types = _data("instance_types.json")["types"]
+    return MappingProxyType(
+        {name: _instance_type(name, row, *here.get(name, home[name])) for name, row in types.items()}
+    )
+
+
+@cache
+def offered(region: str) -> frozenset[str]:
+    """The catalogue's types that EC2 offers in `region` as far as is known; empty for a Region without data."""
+    return frozenset(_data("offered.json")["regions"].get(region, ()))
+
+
+def as_of() -> Mapping[str, str]:
+    """The date (ISO) of each data file, for messages that quote it."""
+    return {name: _data(f"{name}.json")["date"] for name in ("instance_types", "prices", "offered")}
+
+
+def _instance_type(name: str, row: Mapping[str, Any], on_demand: float, spot: float) -> InstanceType:
+    return InstanceType(
+        name=name,
+        vcpus=row["vcpus"],
+        cpu_units=row["vcpus"] * CPU_UNITS_PER_VCPU,
+        memory_mib=row["memoryMib"],
+        registered_memory_mib=registered_memory_mib(row["memoryMib"]),
+        gpus=row["gpus"],
+        gpu_model=row["gpuModel"],
+        gpu_memory_mib=row["gpuMemoryMib"],
+        architecture=row["architecture"],
+        on_demand_usd_per_hour=on_demand,
+        typical_spot_usd_per_hour=spot,
+    )
+
+
+@cache
+def _data(name: str) -> Any:
+    return json.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""The `argosy` command: the users' side, with the user's own credentials."""

@@ -1,0 +1,158 @@
+"""How does one tick turn facts into effects: load, apply, decide, commit, execute, observe?
+
+Nothing is done outside before the intent is committed; every outcome is a fact of the next tick (DESIGN section 5).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from controller.catalogue.types import InstanceType
+from controller.lifecycle.apply import apply
+from controller.lifecycle.begin import begin
+from controller.lifecycle.marks import measure
+from controller.messages import PoisonMessage, to_event
+from controller.model import documents, requests
+from controller.model.actions import Remark
+from controller.model.events import ControllerStarted, Event, RunCancelled, RunSubmitted
+from controller.model.instances import InstanceStatus
+from controller.model.policy import Policy
+from controller.model.runs import sort_key
+from controller.model.state import State
+from controller.ports import EventQueue, Hands, Message, StaleState, Store
+from controller.scheduler.decide import decide
+
+MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
+
+
+@dataclass(frozen=True, slots=True)
+class TickReport:
+    """What one tick did: for logs, metrics and the loop that decides whether to rest."""
+
+    events: int
+    poison: int
+    actions: int
+    launches: int
+    at_rest: bool  # no run is open and no instance is alive
+
+
+@dataclass(slots=True)
+class Engine:
+    """One controller. Keeps its state between ticks; whoever commits first wins, the other starts over."""
+
+    store: Store
+    queue: EventQueue
+    hands: Hands
+    catalogue: Mapping[str, InstanceType]
+    policy: Policy
+    now: Callable[[], float]
+    execute_s: float = 5.0  # how long a tick may spend on carrying out
+    state: State | None = None
+    backlog: deque[Message] = field(default_factory=deque)
+    outcomes: deque[Event] = field(default_factory=deque)
+
+    def tick(self, wait_s: float = 0.0) -> TickReport:
+        """One round. Raises StaleState when another controller has committed; the next tick then loads anew."""
+        try:
+            return self._tick(wait_s)
+        except BaseException:
+            self.forget()  # what was sent and what was not is no longer known: the next load treats it as in doubt
+            raise
+
+    def forget(self) -> None:
+        """Drop what is in memory; messages that were not deleted come again."""
+        self.state = None
+        self.backlog.clear()
+        self.outcomes.clear()
+
+    def _tick(self, wait_s: float) -> TickReport:
+        state = self.state = self.state or self._load()
+        folded, refused = self._fold_requests(state)
+        busy = bool(folded or self.outcomes or self.backlog)
+        self.backlog.extend(self.queue.receive(0.0 if busy else wait_s))
+        applied, poison = self._apply_facts(state)
+        actions = decide(state, self.catalogue, self.now(), self.policy, self.store.kill_switch() is None)
+        for action in actions:
+            begin(state, action, self.now(), self.policy)
+        measure(state)
+        self._commit(state, folded, refused)
+        self.queue.delete([message.receipt for message in applied])
+        effects = [action for action in actions if not isinstance(action, Remark)]
+        self.outcomes.extend(self.hands.carry_out(effects, state, self.now() + self.execute_s))
+        if self._sweep_is_due(state):
+            self.outcomes.append(self.hands.observe(self.now()))
+        launches = sum(type(action).__name__ == "Launch" for action in effects)
+        return TickReport(len(applied), poison, len(effects), launches, self._at_rest(state))
+
+    def _load(self) -> State:
+        version = self.store.version()
+        items = self.store.read_partition(documents.STATE)
+        runs = {}
+        for run_id in documents.active_runs(items):
+            record = self.store.read((documents.RUNS, sort_key(run_id)))
+            partition = self.store.read_partition(documents.run_partition(run_id))
+            if record is not None:
+                runs[run_id] = (record, partition)
+        if version != self.store.version():
+            raise StaleState("the state changed while it was read")
+        state = documents.restore(version, items, runs)
+        if not state.epoch:
+            digest = hashlib.sha256(f"{self.now():.6f}".encode()).digest()
+            state.epoch = base64.b32encode(digest)[:8].decode().lower()
+        apply(state, ControllerStarted(), self.now(), self.policy)
+        return state
+
+    def _fold_requests(self, state: State) -> tuple[list[str], dict[str, bytes]]:
+        """Take the inbox in: the keys that the commit removes, and those requests that nobody can read."""
+        folded: list[str] = []
+        refused: dict[str, bytes] = {}
+        for key, body in list(self.store.read_partition(requests.INBOX).items())[:MAX_REQUESTS_PER_TICK]:
+            folded.append(key)
+            try:
+                request = requests.from_bytes(body)
+            except ValueError:
+                refused[key] = body  # set aside, so that it blocks nobody
+                continue
+            event = RunSubmitted(request) if isinstance(request, requests.SubmitRequest) else RunCancelled(request)
+            apply(state, event, self.now(), self.policy)
+        return folded, refused
+
+    def _apply_facts(self, state: State) -> tuple[list[Message], int]:
+        """Outcomes first, then messages, until the commit would grow too large; the rest waits for the next tick."""
+        applied: list[Message] = []
+        poison = 0
+        while self.outcomes and state.dirty_documents < self.policy.max_dirty_documents:
+            apply(state, self.outcomes.popleft(), self.now(), self.policy)
+        while self.backlog and state.dirty_documents < self.policy.max_dirty_documents:
+            message = self.backlog.popleft()
+            applied.append(message)
+            try:
+                event = to_event(message.body)
+            except PoisonMessage:
+                poison += 1
+                continue
+            if event is not None:
+                apply(state, event, self.now(), self.policy)
+        return applied, poison
+
+    def _commit(self, state: State, folded: list[str], refused: Mapping[str, bytes]) -> None:
+        puts = documents.changed(state)
+        puts |= {(requests.REFUSED, key): body for key, body in refused.items()}
+        self.store.commit(state.version, puts, [(requests.INBOX, key) for key in folded])
+        documents.committed(state)
+
+    def _sweep_is_due(self, state: State) -> bool:
+        booting = any(instance.status is InstanceStatus.BOOTING for instance in state.instances.values())
+        owed = any(pool.ordered_since for pool in state.pools.values())
+        period_s = self.policy.eager_sweep_s if booting or owed else self.policy.sweep_s
+        return self.now() - state.observed_at >= period_s
+
+    def _at_rest(self, state: State) -> bool:
+        """Nothing to do and nothing that costs money; ordered instances count as alive."""
+        targets = any(pool.target or not pool.confirmed for pool in state.pools.values())
+        alive = any(instance.alive and instance.owned for instance in state.instances.values())
+        return not (state.runs or targets or alive or self.outcomes or self.backlog) and state.observed_at > 0

@@ -1,0 +1,54 @@
+"""Where do a run's results lie? The one place that knows the names under `<output>/<runId>/` (DESIGN D12b).
+
+spec.json  attempts/<index>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>  manifest.json  _SUCCESS | _FAILED
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+DEFAULT_PART_SUFFIX = ".jsonl"
+INDEX_DIGITS = 7  # holds the largest index of a million tasks with one digit to spare; names sort like indexes
+ATTEMPT_METADATA = "argosy-attempt"  # S3 user metadata of a part: the number of the attempt that wrote it
+
+
+def run_output(base: str, run_id: str) -> str:
+    """The run's own folder: `s3://bucket/prefix/<runId>/`, whether or not `base` ends with a slash."""
+    return f"{base.rstrip('/')}/{run_id}/"
+
+
+def attempt_uri(output: str, index: int, attempt: int) -> str:
+    """Where one attempt may write what it likes; `output` is the run's own folder, as in all functions below."""
+    return f"{output}attempts/{index}/{attempt}/"
+
+
+def part_uri(output: str, index: int, suffix: str = DEFAULT_PART_SUFFIX) -> str:
+    """The final object of a task that writes one object."""
+    return f"{output}parts/part-{index:0{INDEX_DIGITS}d}{suffix}"
+
+
+def part_suffix(spec: Mapping[str, Any]) -> str:
+    return str(spec["array"].get("partSuffix", DEFAULT_PART_SUFFIX))
+
+
+def spec_uri(output: str) -> str:
+    return f"{output}spec.json"
+
+
+def manifest_uri(output: str) -> str:
+    return f"{output}manifest.json"
+
+
+def marker_uri(output: str, succeeded: bool) -> str:
+    """Written last: who sees it may rely on everything else being there."""
+    return f"{output}{'_SUCCESS' if succeeded else '_FAILED'}"
+
+
+def split_s3(uri: str) -> tuple[str, str]:
+    """`s3://bucket/key` -> (bucket, key); the key may be empty. Raises ValueError for anything else."""
+    scheme, _, rest = uri.partition("://")
+    bucket, _, key = rest.partition("/")
+    if scheme != "s3" or not bucket:
+        raise ValueError(f"{uri!r} is not an s3:// address")
+    return bucket, key

@@ -1,0 +1,216 @@
+"""How does a fact change the state?
+
+Facts may be late, doubled or out of order: a fact about an attempt applies only if attempt, ARN and a higher version
+match (DESIGN D5). What applies to nothing is dropped here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from controller.lifecycle import attempts, capacity
+from controller.lifecycle.ending import charge_user, give_up, stop_if_all_alike
+from controller.lifecycle.marks import set_task
+from controller.model import events
+from controller.model.attempts import AttemptStatus
+from controller.model.policy import Policy
+from controller.model.resources import Resources
+from controller.model.runs import Run, RunStatus, needs_of
+from controller.model.state import State
+from controller.model.tasks import TaskStatus, TaskTable
+
+MAX_PREPARE_TRIES = 8
+
+
+def apply(state: State, event: events.Event, now: float, policy: Policy) -> None:
+    """Take one fact in. `now` is used where the fact carries no time of its own."""
+    _apply(event, state, now, policy)
+
+
+@singledispatch
+def _apply(event: object, state: State, now: float, policy: Policy) -> None:
+    state.unknown_events += 1
+
+
+@_apply.register
+def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> None:
+    request = event.request
+    if request.run_id in state.runs:
+        return
+    state.runs[request.run_id] = Run(
+        id=request.run_id,
+        number=state.next_run,
+        spec=request.spec,
+        submitted_at=request.submitted_at,
+        task_count=request.task_count,
+        image=request.image,
+        output=request.output,
+        expects_result=request.expects_result,
+        tasks=TaskTable(request.task_count),
+        needs=needs_of(request.spec),
+    )
+    state.next_run += 1
+    state.new_runs.add(request.run_id)
+    state.changed_runs.add(request.run_id)
+
+
+@_apply.register
+def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> None:
+    run = state.runs.get(event.request.run_id)
+    if run is None or run.complete:
+        return
+    run.cancelled = True
+    give_up(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled")
+    for row in state.attempts.of_run(run.number).tolist():
+        if state.attempts["status"][row] == AttemptStatus.INTENT:  # never sent: there is nothing to stop
+            set_task(state, run, int(state.attempts["index"][row]), status=TaskStatus.CANCELLED)
+            state.attempts.remove(row)
+
+
+@_apply.register
+def _(event: events.RunPrepared, state: State, now: float, policy: Policy) -> None:
+    run = state.runs.get(event.run_id)
+    if run is None or run.task_definition:
+        return
+    run.task_definition, run.container = event.task_definition, event.container
+    run.needs = Resources(event.cpu_units, event.memory_mib, event.gpus)
+    run.status = RunStatus.PROVISIONING
+    state.changed_runs.add(run.id)
+
+
+@_apply.register
+def _(event: events.RunNotPrepared, state: State, now: float, policy: Policy) -> None:
+    run = state.runs.get(event.run_id)
+    if run is None or run.task_definition:
+        return
+    run.prepare_tries += 1
+    run.prepare_after = now + min(60.0, 2.0**run.prepare_tries)
+    run.waiting = event.reason
+    if event.final or run.prepare_tries >= MAX_PREPARE_TRIES:
+        give_up(state, run, event.reason)
+    state.changed_runs.add(run.id)
+
+
+@_apply.register
+def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None:
+    run = state.runs.get(event.run_id)
+    if run is None or run.done or not run.complete:
+        return
+    run.status, run.stopped_at, run.waiting = run.final_status, now, ""
+    state.changed_runs.add(run.id)
+
+
+@_apply.register
+def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> None:
+    run = state.runs.get(event.run_id)
+    if run is None or run.tasks["status"][event.index] != TaskStatus.VERIFYING:
+        return
+    if event.attempt:
+        set_task(
+            state, run, event.index, status=TaskStatus.SUCCEEDED, committed=event.attempt, bytes=event.bytes, reason=0
+        )
+        return
+    instance = bytes(run.tasks["instance"][event.index]).decode()
+    charge_user(state, run, event.index, 0, "the program ended well but wrote no result", instance, now, policy)
+    stop_if_all_alike(state, run, policy)
+
+
+@_apply.register
+def _(event: events.ControllerStarted, state: State, now: float, policy: Policy) -> None:
+    rows = state.attempts.with_status(AttemptStatus.INTENT)
+    state.attempts.set_many(rows, status=AttemptStatus.IN_DOUBT)
+    state.observed_at = 0.0  # events may have been missed: look at everything at once
+
+
+@_apply.register
+def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> None:
+    """The intent stays as it is: it is sent, or decided, at the next tick."""
+
+
+@_apply.register
+def _(event: events.LaunchAccepted, state: State, now: float, policy: Policy) -> None:
+    attempts.accept(state, event, now)
+
+
+@_apply.register
+def _(event: events.LaunchRefused, state: State, now: float, policy: Policy) -> None:
+    attempts.refuse(state, event, now)
+
+
+@_apply.register
+def _(event: events.LaunchInDoubt, state: State, now: float, policy: Policy) -> None:
+    row = state.row_of(event.key)
+    if row is not None and state.attempts["status"][row] == AttemptStatus.INTENT:
+        state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
+
+
+@_apply.register
+def _(event: events.LaunchDisproved, state: State, now: float, policy: Policy) -> None:
+    attempts.disprove(state, event.key, now, "the launch never happened")
+
+
+@_apply.register
+def _(event: events.TaskSeen, state: State, now: float, policy: Policy) -> None:
+    attempts.see(state, event, now, policy)
+
+
+@_apply.register
+def _(event: events.ContainerInstanceSeen, state: State, now: float, policy: Policy) -> None:
+    capacity.see_container_instance(state, event, now)
+
+
+@_apply.register
+def _(event: events.HostSeen, state: State, now: float, policy: Policy) -> None:
+    capacity.see_host(state, event, now, policy)
+
+
+@_apply.register
+def _(event: events.HostStateChanged, state: State, now: float, policy: Policy) -> None:
+    capacity.change_host_state(state, event, now, policy)
+
+
+@_apply.register
+def _(event: events.InterruptionWarned, state: State, now: float, policy: Policy) -> None:
+    instance = state.instances.get(event.instance_id)
+    if instance is not None and instance.alive and not instance.interrupted_at:
+        instance.interrupted_at = event.at or now
+        state.changed_instances.add(instance.id)
+
+
+@_apply.register
+def _(event: events.RebalanceAdvised, state: State, now: float, policy: Policy) -> None:
+    instance = state.instances.get(event.instance_id)
+    if instance is not None and instance.alive and not instance.rebalance_at:
+        instance.rebalance_at = event.at or now
+        state.changed_instances.add(instance.id)
+
+
+@_apply.register
+def _(event: events.FleetSeen, state: State, now: float, policy: Policy) -> None:
+    capacity.see_fleet(state, event)
+
+
+@_apply.register
+def _(event: events.TargetAccepted, state: State, now: float, policy: Policy) -> None:
+    pool = state.pools[event.pool]
+    pool.confirmed_spot, pool.confirmed_on_demand = event.spot_target, event.on_demand_target
+    state.changed_pools = True
+
+
+@_apply.register
+def _(event: events.PoolShort, state: State, now: float, policy: Policy) -> None:
+    capacity.note_shortage(state, event, now, policy)
+
+
+@_apply.register
+def _(event: events.Observed, state: State, now: float, policy: Policy) -> None:
+    """A sweep: everything it shows, then what its complete listings do not show any more."""
+    for fleet in event.fleets:
+        capacity.see_fleet(state, fleet)
+    for host in event.hosts:
+        capacity.see_host(state, host, event.at, policy)
+    for container_instance in event.container_instances:
+        capacity.see_container_instance(state, container_instance, event.at)
+    attempts.see_all(state, event, policy)
+    capacity.miss_hosts(state, event, policy)
+    state.observed_at = event.at

@@ -1,0 +1,232 @@
+"""How do facts about ECS tasks change attempts and their tasks?"""
+
+from __future__ import annotations
+
+from controller.lifecycle.ending import (
+    Account,
+    account_for,
+    charge_infrastructure,
+    charge_user,
+    give_up,
+    stop_if_all_alike,
+)
+from controller.lifecycle.marks import set_task
+from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
+from controller.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
+from controller.model.instances import Instance
+from controller.model.policy import Policy
+from controller.model.runs import Run, RunStatus
+from controller.model.state import State
+from controller.model.tasks import NO_EXIT_CODE, TaskStatus
+
+REFUSED_BACKOFF_S = 2.0  # our picture of the instance was stale; the next sweep mends it
+PULL_BACKOFF_S = 10.0
+
+
+def task_id_of(arn: str) -> str:
+    return arn.rsplit("/", 1)[-1]
+
+
+def cell_of(arn: str) -> str:
+    """The region in an ARN."""
+    return arn.split(":")[3]
+
+
+def accept(state: State, event: LaunchAccepted, now: float) -> None:
+    row = state.row_of(event.key)
+    if row is None:
+        state.orphans[event.arn] = cell_of(event.arn)
+        return
+    _adopt(state, row, event.arn, now)
+    _note_gpus(state, row, event.gpu_ids)
+
+
+def refuse(state: State, event: LaunchRefused, now: float) -> None:
+    """ECS started nothing: place anew, on nobody's account; our picture was wrong, so look again soon."""
+    reason = f"{event.reason}: {event.detail}" if event.detail else event.reason
+    run = state.runs.get(event.key.run_id)
+    disprove(state, event.key, now, reason)
+    if event.final and run is not None:
+        give_up(state, run, f"no task can be started: {reason}")
+    state.observed_at = 0.0
+
+
+def disprove(state: State, key: AttemptKey, now: float, reason: str) -> None:
+    """The launch did not happen: the same attempt gets a new launch number, and with it a new token."""
+    row = state.row_of(key)
+    if row is None or state.attempts["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
+        return
+    run = state.runs[key.run_id]
+    status = TaskStatus.CANCELLED if run.halted else TaskStatus.PENDING
+    not_before = now + REFUSED_BACKOFF_S
+    set_task(
+        state,
+        run,
+        key.index,
+        status=status,
+        launch=key.launch + 1,
+        not_before=not_before,
+        reason=run.reason_row(reason),
+    )
+    state.attempts.remove(row)
+
+
+def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
+    """One ECS task as an event or a listing showed it. False when it belongs to no live attempt."""
+    row = state.attempts.row_of_task_id.get(task_id_of(seen.arn).encode())
+    if row is None and seen.key is not None:
+        row = state.row_of(seen.key)
+        if row is not None and state.attempts["task_id"][row]:
+            return False  # another ECS task carries this attempt: a second copy
+    if row is None:
+        return False
+    if not state.attempts["task_id"][row]:
+        _adopt(state, row, seen.arn, now)
+    state.attempts.columns["absent_since"][row] = 0.0
+    if seen.version <= state.attempts["version"][row]:
+        return True
+    state.attempts.set(row, version=seen.version)
+    _note_gpus(state, row, seen.gpu_ids)
+    if seen.last_status == "RUNNING":
+        _run(state, row, seen, now)
+    elif seen.last_status == "STOPPED":
+        end(state, row, seen, now, policy)
+    return True
+
+
+def see_all(state: State, sweep: Observed, policy: Policy) -> None:
+    """A sweep's tasks: what belongs to nobody is an orphan, what stays away for long is lost."""
+    shown = set()
+    for seen in sweep.tasks:
+        shown.add(task_id_of(seen.arn).encode())
+        known = see(state, seen, sweep.at, policy)
+        ours = seen.key is not None and seen.started_by.startswith(f"argosy-{state.epoch}-")
+        if not known and ours and seen.desired_status == "RUNNING" and seen.last_status != "STOPPED":
+            state.orphans[seen.arn] = cell_of(seen.arn)
+    if sweep.tasks_complete:
+        _miss(state, shown, sweep.at, policy)
+
+
+def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
+    table = state.attempts
+    for row in table.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
+        if bytes(table["task_id"][row]) in shown or at - table["launched_at"][row] < policy.absence_s:
+            continue
+        since = float(table["absent_since"][row])
+        if not since:
+            table.set(row, absent_since=at)
+        elif at - since >= policy.absence_s:
+            lose(state, row, "ECS has forgotten the task", at, policy)
+
+
+def lose(state: State, row: int, reason: str, now: float, policy: Policy) -> None:
+    """The attempt is over and nobody saw how."""
+    lost = TaskSeen(arn="", version=0, last_status="STOPPED", stop_code="TerminationNotice", reason=reason)
+    end(state, row, lost, now, policy)
+
+
+def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> None:
+    """The ECS task stopped: book the attempt and free its row."""
+    table = state.attempts
+    run = state.run_by_number(int(table["run"][row]))
+    instance = state.instance_of(row)
+    index, cause = int(table["index"][row]), StopCause(int(table["stop_cause"][row]))
+    if run is not None:
+        _book(state, run, row, seen, instance, now)
+        _judge(state, run, index, seen, account_for(seen, cause, instance), cause, instance, now, policy)
+    table.remove(row)
+    if instance is not None and instance.alive and not table.on_instance(instance.id):
+        instance.idle_since = now
+        state.changed_instances.add(instance.id)
+
+
+def _judge(
+    state: State,
+    run: Run,
+    index: int,
+    seen: TaskSeen,
+    account: Account,
+    cause: StopCause,
+    instance: Instance | None,
+    now: float,
+    policy: Policy,
+) -> None:
+    reason = _shown_reason(run, seen, cause)
+    if account is Account.SUCCESS:
+        done = {"status": TaskStatus.SUCCEEDED, "committed": int(run.tasks["attempts"][index])}
+        set_task(state, run, index, **({"status": TaskStatus.VERIFYING} if run.expects_result else done))
+    elif account is Account.CANCELLED:
+        set_task(state, run, index, status=TaskStatus.CANCELLED, reason=run.reason_row(reason))
+    elif account is Account.USER:
+        where = instance.id if instance else None
+        charge_user(state, run, index, seen.exit_code, reason, where, now, policy)
+        stop_if_all_alike(state, run, policy)
+    elif account is Account.PULL:
+        charge_infrastructure(state, run, index, reason, policy.max_pull_failures, PULL_BACKOFF_S, now)
+        stop_if_all_alike(state, run, policy)
+    else:
+        run.interruptions += 1
+        charge_infrastructure(state, run, index, reason, policy.max_losses, 0.0, now)
+
+
+def _shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
+    if cause is StopCause.TIMED_OUT:
+        return f"the attempt took longer than {run.attempt_timeout_s:.0f} s"
+    return seen.reason or seen.stop_code or "the task stopped"
+
+
+def _adopt(state: State, row: int, arn: str, now: float) -> None:
+    table = state.attempts
+    if table["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
+        return
+    table.name_task(row, task_id_of(arn))
+    table.set(row, status=AttemptStatus.LAUNCHED, launched_at=now)
+    run = state.run_by_number(int(table["run"][row]))
+    if run is not None:
+        run.attempts += 1
+        run.instances.add(bytes(table["instance"][row]).decode())
+        set_task(state, run, int(table["index"][row]), attempts=int(table["attempt"][row]), launch=0)
+
+
+def _run(state: State, row: int, seen: TaskSeen, now: float) -> None:
+    started_at = seen.started_at or now
+    state.attempts.set(row, status=AttemptStatus.RUNNING, started_at=started_at)
+    run = state.run_by_number(int(state.attempts["run"][row]))
+    if run is None:
+        return
+    set_task(state, run, int(state.attempts["index"][row]), status=TaskStatus.RUNNING)
+    run.started_at = run.started_at or started_at
+    run.waiting = ""
+    if run.status is RunStatus.PROVISIONING:
+        run.status = RunStatus.RUNNING
+
+
+def _note_gpus(state: State, row: int, gpu_ids: tuple[str, ...]) -> None:
+    instance = state.instance_of(row)
+    if not gpu_ids or instance is None:
+        return
+    mask = sum(1 << instance.gpu_ids.index(gpu) for gpu in gpu_ids if gpu in instance.gpu_ids)
+    state.attempts.set(row, gpu_mask=mask)
+
+
+def _book(state: State, run: Run, row: int, seen: TaskSeen, instance: Instance | None, now: float) -> None:
+    """What the attempt used: seconds, instance, GPUs, and its share of the instance's price."""
+    table = state.attempts
+    started_at = seen.started_at or float(table["started_at"][row])
+    seconds = max(0.0, (seen.stopped_at or now) - started_at) if started_at else 0.0
+    set_task(
+        state,
+        run,
+        int(table["index"][row]),
+        exit_code=NO_EXIT_CODE if seen.exit_code is None else seen.exit_code,
+        seconds=seconds,
+        instance=bytes(table["instance"][row]),
+        gpu_mask=int(table["gpu_mask"][row]),
+    )
+    run.started_at = run.started_at or started_at
+    if run.status is RunStatus.PROVISIONING and started_at:
+        run.status = RunStatus.RUNNING
+    if instance is not None:
+        hours_of_instance = seconds / 3600 * run.needs.share_of(instance.total)
+        run.cost_usd += hours_of_instance * instance.price_usd_per_hour
+        run.on_demand_cost_usd += hours_of_instance * instance.on_demand_usd_per_hour

@@ -1,0 +1,70 @@
+"""How does the state mark an action, before the action is committed and carried out?"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from controller.lifecycle.marks import owes, set_task
+from controller.model.actions import Action, Launch, Remark, SetTarget, StopAttempt, StopOrphan, Terminate
+from controller.model.instances import InstanceStatus
+from controller.model.policy import Policy
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+
+
+def begin(state: State, action: Action, now: float, policy: Policy) -> None:
+    """Mark `action` in `state`. Actions that are safe to do twice leave no mark."""
+    _begin(action, state, now, policy)
+
+
+@singledispatch
+def _begin(action: object, state: State, now: float, policy: Policy) -> None:
+    """Preparing, resolving, verifying and closing are decided anew until their outcome is known: no mark."""
+
+
+@_begin.register
+def _(action: Launch, state: State, now: float, policy: Policy) -> None:
+    if state.row_of(action.key) is not None:
+        return  # an intent that was not sent yet: the same row is sent now
+    run = state.runs[action.key.run_id]
+    state.attempts.add(run.number, action.key, action.plan, action.instance_id, now)
+    state.next_plan = max(state.next_plan, action.plan + 1)
+    set_task(state, run, action.key.index, status=TaskStatus.STARTING)
+    state.instances[action.instance_id].idle_since = 0.0
+    state.changed_instances.add(action.instance_id)
+
+
+@_begin.register
+def _(action: StopAttempt, state: State, now: float, policy: Policy) -> None:
+    row = state.row_of(action.key)
+    if row is not None:
+        state.attempts.set(row, stop_at=now, stop_cause=action.cause)
+
+
+@_begin.register
+def _(action: StopOrphan, state: State, now: float, policy: Policy) -> None:
+    state.orphans.pop(action.arn, None)  # the next sweep names it again if it still lives
+
+
+@_begin.register
+def _(action: SetTarget, state: State, now: float, policy: Policy) -> None:
+    pool = state.pools[action.pool]
+    pool.spot_target, pool.on_demand_target = action.spot_target, action.on_demand_target
+    pool.ordered_since = (pool.ordered_since or now) if owes(state, pool) else 0.0
+    if action.gives_up:
+        pool.short_until = now + policy.cool_off_s
+    state.changed_pools = True
+
+
+@_begin.register
+def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
+    for instance_id in action.instance_ids:
+        instance = state.instances[instance_id]
+        instance.status, instance.released_at = InstanceStatus.RELEASING, now
+        state.changed_instances.add(instance_id)
+
+
+@_begin.register
+def _(action: Remark, state: State, now: float, policy: Policy) -> None:
+    state.runs[action.run_id].waiting = action.sentence
+    state.changed_runs.add(action.run_id)

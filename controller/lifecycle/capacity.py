@@ -1,0 +1,159 @@
+"""How do facts about instances and fleets change what we know we have?"""
+
+from __future__ import annotations
+
+from controller.catalogue.types import load_catalogue
+from controller.lifecycle.attempts import disprove, lose
+from controller.model.attempts import AttemptStatus
+from controller.model.events import ContainerInstanceSeen, FleetSeen, HostSeen, HostStateChanged, Observed, PoolShort
+from controller.model.instances import Instance, InstanceStatus, Purchase
+from controller.model.policy import Policy
+from controller.model.pools import Pool
+from controller.model.resources import Resources
+from controller.model.state import State
+
+GONE_STATES = frozenset({"terminated", "stopped"})
+LEAVING_STATES = frozenset({"shutting-down", "stopping"})
+
+
+def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float) -> None:
+    if not seen.instance_id:
+        return
+    instance = state.instances.get(seen.instance_id)
+    if instance is None:
+        if seen.status != "ACTIVE":
+            return
+        instance = _meet(state, seen)
+    if seen.version < instance.version or not instance.alive:
+        return
+    instance.arn, instance.version, instance.agent_connected = seen.arn, seen.version, seen.agent_connected
+    _take_resources(instance, seen)
+    if instance.status in (InstanceStatus.BOOTING, InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
+        instance.status = InstanceStatus.ACTIVE if seen.status == "ACTIVE" else InstanceStatus.DRAINING
+    if not instance.registered_at:
+        instance.registered_at = instance.idle_since = seen.registered_at or now
+    state.changed_instances.add(instance.id)
+
+
+def _meet(state: State, seen: ContainerInstanceSeen) -> Instance:
+    """An instance that ECS knows before EC2 told us: not ours until a sweep shows it with our tag."""
+    kind = seen.attributes.get("ecs.instance-type", "")
+    zone = seen.attributes.get("ecs.availability-zone", "")
+    instance = Instance(seen.instance_id, seen.cell, kind, zone, launched_at=seen.registered_at)
+    state.instances[instance.id] = instance
+    state.observed_at = 0.0  # look at EC2 soon
+    return instance
+
+
+def _take_resources(instance: Instance, seen: ContainerInstanceSeen) -> None:
+    if seen.cpu_units:
+        instance.total = Resources(seen.cpu_units, seen.memory_mib, len(seen.gpu_ids))
+        instance.gpu_ids = seen.gpu_ids
+    if seen.attributes:
+        instance.attributes = seen.attributes
+    kind = load_catalogue().get(instance.instance_type)
+    missing = kind.gpus - instance.total.gpus if kind else 0
+    # The agent registers with zero GPUs, rather than fail, when its GPU information is missing (aws.md 7.3).
+    instance.cordon = f"registered {instance.total.gpus} of {instance.total.gpus + missing} GPUs" if missing > 0 else ""
+
+
+def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
+    """One of our own EC2 instances: the listing is filtered by our tag."""
+    instance = state.instances.get(seen.instance_id)
+    if instance is None:
+        if seen.state in GONE_STATES | LEAVING_STATES:
+            return
+        instance = Instance(seen.instance_id, seen.cell, seen.instance_type, seen.zone)
+        state.instances[instance.id] = instance
+        state.changed_instances.add(instance.id)
+    if not instance.owned:
+        instance.owned, instance.purchase = True, Purchase(seen.purchase)
+        instance.instance_type, instance.zone, instance.cell = seen.instance_type, seen.zone, seen.cell
+        instance.launched_at = seen.launched_at or instance.launched_at or now
+        _price(state, instance)
+        state.changed_instances.add(instance.id)
+    _follow(state, instance, seen.state, now, policy)
+
+
+def _price(state: State, instance: Instance) -> None:
+    """The price at which it was bought; spot prices hardly move within an instance's life (placement.md 2.2)."""
+    kind = load_catalogue().get(instance.instance_type)
+    pool = state.pools.get(instance.pool)
+    instance.on_demand_usd_per_hour = kind.on_demand_usd_per_hour if kind else 0.0
+    spot = pool.spot_usd_per_hour if pool else 0.0
+    if not spot and kind:
+        spot = kind.typical_spot_usd_per_hour
+    bought_as_spot = instance.purchase is Purchase.SPOT
+    instance.price_usd_per_hour = spot if bought_as_spot else instance.on_demand_usd_per_hour
+
+
+def change_host_state(state: State, event: HostStateChanged, now: float, policy: Policy) -> None:
+    """EC2 tells of every instance of the account: those that we do not know are not ours, or the sweep will say."""
+    instance = state.instances.get(event.instance_id)
+    if instance is not None:
+        _follow(state, instance, event.state, event.at or now, policy)
+
+
+def _follow(state: State, instance: Instance, host_state: str, at: float, policy: Policy) -> None:
+    if not instance.alive:
+        return
+    if host_state in GONE_STATES:
+        lose_instance(state, instance, at, policy)
+    elif host_state in LEAVING_STATES and instance.status is not InstanceStatus.RELEASING:
+        instance.interrupted_at = instance.interrupted_at or at
+        state.changed_instances.add(instance.id)
+
+
+def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -> None:
+    """EC2 confirms that it is gone: only now are its attempts lost (reliability.md row 20)."""
+    instance.status, instance.stopped_at, instance.agent_connected = InstanceStatus.GONE, at, False
+    hours = instance.hours(at)
+    state.spent_usd += hours * instance.price_usd_per_hour
+    state.spent_on_demand_usd += hours * instance.on_demand_usd_per_hour
+    for row in state.attempts.on_instance(instance.id):
+        status = state.attempts["status"][row]
+        if status in (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING):
+            lose(state, row, f"Host EC2 (instance {instance.id}) terminated.", at, policy)
+        elif status == AttemptStatus.INTENT and (key := state.key_of(row)) is not None:
+            disprove(state, key, at, f"instance {instance.id} went before the task was sent")
+    state.changed_instances.add(instance.id)
+
+
+def miss_hosts(state: State, sweep: Observed, policy: Policy) -> None:
+    """Instances that a complete listing does not show are long gone; the young ones may only be late."""
+    if not sweep.hosts_complete:
+        return
+    shown = {host.instance_id for host in sweep.hosts}
+    for instance in list(state.instances.values()):
+        old = sweep.at - max(instance.launched_at, instance.registered_at) >= policy.absence_s
+        if instance.alive and instance.id not in shown and old:
+            lose_instance(state, instance, sweep.at, policy)
+        elif not instance.alive and sweep.at - instance.stopped_at > policy.forget_instance_s:
+            _forget(state, instance)
+
+
+def _forget(state: State, instance: Instance) -> None:
+    """Kept while an open run may still name it in its manifest."""
+    if not any(instance.id in run.instances for run in state.runs.values()):
+        del state.instances[instance.id]
+        state.changed_instances.add(instance.id)
+
+
+def see_fleet(state: State, seen: FleetSeen) -> None:
+    pool = Pool(seen.cell, seen.instance_type, seen.zone, seen.fleet_id)
+    pool = state.pools.setdefault(pool.key, pool)
+    before = (pool.fleet_id, pool.confirmed_spot, pool.confirmed_on_demand, pool.spot_usd_per_hour)
+    pool.fleet_id = seen.fleet_id
+    pool.confirmed_spot, pool.confirmed_on_demand = seen.spot_target, seen.on_demand_target
+    if seen.spot_usd_per_hour:
+        pool.spot_usd_per_hour = seen.spot_usd_per_hour
+    after = (pool.fleet_id, pool.confirmed_spot, pool.confirmed_on_demand, pool.spot_usd_per_hour)
+    state.changed_pools |= before != after
+
+
+def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) -> None:
+    """`pool` is a pool's key or its fleet's id: EC2's events name the fleet."""
+    for pool in state.pools.values():
+        if event.pool in (pool.key, pool.fleet_id):
+            pool.short_until = now + policy.cool_off_s
+            state.changed_pools = True

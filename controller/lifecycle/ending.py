@@ -1,0 +1,130 @@
+"""What does the end of an attempt mean for its task: done, tried again, or given up, and on whose account?
+
+Two budgets (DESIGN D9): the user's attempts, and losses to infrastructure, which never use up a user attempt.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from fnmatch import fnmatchcase
+
+from controller.lifecycle.marks import set_task
+from controller.model.attempts import StopCause
+from controller.model.events import TaskSeen
+from controller.model.instances import Instance
+from controller.model.policy import Policy
+from controller.model.runs import ExitRule, Failure, Run
+from controller.model.state import State
+from controller.model.tasks import NO_EXIT_CODE, TaskStatus
+
+MAX_FAILURES_SHOWN = 10
+MAX_BACKOFF_S = 60.0
+
+
+class Account(Enum):
+    """Who is charged with the end of an attempt."""
+
+    SUCCESS = "success"
+    USER = "user"
+    LOST = "lost"  # infrastructure: spot, host, agent
+    PULL = "pull"  # infrastructure, but one that rarely heals: the image
+    CANCELLED = "cancelled"
+
+
+def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> Account:
+    """Classify a stopped task (aws.md 9.6). An exit code of 0 is success whatever else was going on."""
+    if seen.exit_code == 0:
+        return Account.SUCCESS
+    if cause is StopCause.CANCELLED:
+        return Account.CANCELLED
+    if cause is StopCause.TIMED_OUT:
+        return Account.USER
+    if cause in (StopCause.INTERRUPTED, StopCause.STUCK) or _host_was_lost(seen, instance):
+        return Account.LOST
+    if "CannotPull" in seen.reason:
+        return Account.PULL
+    if seen.exit_code is None:
+        return Account.LOST  # it never started, or nobody saw how it ended
+    return Account.USER
+
+
+def _host_was_lost(seen: TaskSeen, instance: Instance | None) -> bool:
+    if seen.stop_code in ("SpotInterruption", "TerminationNotice", "InfrastructureHealth"):
+        return True
+    warned = instance is not None and bool(instance.interrupted_at) and seen.exit_code in (None, 137, 143)
+    return warned or seen.reason.startswith("Host EC2")
+
+
+def wants_retry(rules: tuple[ExitRule, ...], exit_code: int | None, reason: str) -> bool:
+    """AWS Batch's rule: the first rule whose patterns all match decides; when none matches, retry."""
+    for rule in rules:
+        patterns = (
+            (rule.on_exit_code, "" if exit_code is None else str(exit_code)),
+            (rule.on_reason, reason),
+            (rule.on_status_reason, reason),
+        )
+        if all(pattern is None or fnmatchcase(value, pattern) for pattern, value in patterns):
+            return rule.action == "RETRY"
+    return True
+
+
+def charge_user(
+    state: State, run: Run, index: int, exit_code: int | None, reason: str, instance: str | None, now: float, policy: Policy
+) -> None:
+    """An attempt failed on the user's account: try again if rules and budget allow, else give the task up."""
+    failures = int(run.tasks["user_failures"][index]) + 1
+    run.failures.append(Failure(index, int(run.tasks["attempts"][index]), exit_code, reason, instance))
+    del run.failures[:-MAX_FAILURES_SHOWN]
+    again = failures < run.attempt_limit and wants_retry(run.exit_rules, exit_code, reason)
+    _again_or_never(state, run, index, again, now + _backoff(policy, failures), reason, user_failures=failures)
+
+
+def charge_infrastructure(
+    state: State, run: Run, index: int, reason: str, limit: int, delay_s: float, now: float
+) -> None:
+    """An attempt was lost through no fault of its own."""
+    losses = int(run.tasks["losses"][index]) + 1
+    if losses >= limit:
+        reason = f"given up after {losses} losses: {reason}"
+        run.failures.append(Failure(index, int(run.tasks["attempts"][index]), None, reason, None))
+        del run.failures[:-MAX_FAILURES_SHOWN]
+    _again_or_never(state, run, index, losses < limit, now + delay_s, reason, losses=losses)
+
+
+def _again_or_never(
+    state: State, run: Run, index: int, again: bool, not_before: float, reason: str, **counts: int
+) -> None:
+    status = TaskStatus.FAILED
+    if again:
+        status = TaskStatus.CANCELLED if run.halted else TaskStatus.PENDING
+    set_task(
+        state, run, index, status=status, not_before=not_before, launch=0, reason=run.reason_row(reason), **counts
+    )
+
+
+def _backoff(policy: Policy, failures: int) -> float:
+    return min(MAX_BACKOFF_S, policy.retry_backoff_s * float(2 ** (failures - 1)))
+
+
+def stop_if_all_alike(state: State, run: Run, policy: Policy) -> None:
+    """Stop a run whose first tasks fail alike, before it spends the rest (DESIGN D9)."""
+    counts = run.tasks.counts()
+    if counts[TaskStatus.FAILED] < policy.alike_failures or counts[TaskStatus.SUCCEEDED]:
+        return
+    failed = run.tasks["status"] == TaskStatus.FAILED
+    reasons = set(run.tasks["reason"][failed].tolist())
+    codes = set(run.tasks["exit_code"][failed].tolist())
+    if len(reasons) == 1 and len(codes) == 1 and counts[TaskStatus.PENDING]:
+        code = codes.pop()
+        shown = "" if code == NO_EXIT_CODE else f" (exit code {code})"
+        text = run.reasons[reasons.pop()]
+        give_up(state, run, f"stopped early: the first {counts[TaskStatus.FAILED]} tasks failed alike{shown}: {text}")
+
+
+def give_up(state: State, run: Run, reason: str) -> None:
+    """No task of the run is started any more; what runs may end."""
+    run.halted = True
+    run.status_reason = run.status_reason or reason
+    pending = (run.tasks["status"] == TaskStatus.PENDING).nonzero()[0]
+    run.tasks.set_many(pending, status=TaskStatus.CANCELLED)
+    state.changed_runs.add(run.id)

@@ -1,0 +1,37 @@
+"""Small changes that several facts share, each of which also marks the documents it touches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controller.model.instances import InstanceStatus, Purchase
+from controller.model.pools import Pool
+from controller.model.resources import Resources
+from controller.model.runs import Run
+from controller.model.state import State
+
+
+def set_task(state: State, run: Run, index: int, **values: Any) -> None:
+    run.tasks.set(index, **values)
+    state.changed_runs.add(run.id)
+
+
+def owes(state: State, pool: Pool) -> bool:
+    """Whether the pool's targets promise instances that EC2 has not shown yet."""
+    held = state.held()
+    short_of_spot = held[pool.key, Purchase.SPOT] < pool.spot_target
+    return short_of_spot or held[pool.key, Purchase.ON_DEMAND] < pool.on_demand_target
+
+
+def measure(state: State) -> None:
+    """Remember the highest allocated share of the active instances."""
+    used_by_instance = state.used_by_instance()
+    total = used = Resources()
+    for instance in state.instances.values():
+        if instance.status is InstanceStatus.ACTIVE:
+            total = total.plus(instance.total)
+            used = used.plus(used_by_instance.get(instance.id, (Resources(), 0))[0])
+    shares = [mine / all_ if all_ else 0.0 for mine, all_ in zip(used, total, strict=True)]
+    state.peak_cpu = max(state.peak_cpu, shares[0])
+    state.peak_memory = max(state.peak_memory, shares[1])
+    state.peak_gpus = max(state.peak_gpus, shares[2])

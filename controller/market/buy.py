@@ -1,0 +1,130 @@
+"""Which offers cover the demand that neither active nor ordered instances can take?
+
+Buying is placing onto instances that do not exist yet (DESIGN D6): for each batch in queue order, first the room left
+on what was already chosen in this tick, then the offer that places the rest at the lowest price per task, spread over
+the zones where that type costs about the same, so that one shortage does not take everything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from controller.model.instances import Purchase
+from controller.model.pools import Offer
+from controller.placement.demand import Batch
+from controller.placement.place import place
+from controller.placement.supply import InstanceRow, Supply
+
+SIMILAR_PRICE = 1.1  # zones within 10 % of the cheapest share a purchase
+
+
+@dataclass(slots=True)
+class Order:
+    """What to add: instances per (pool, purchase); and how many tasks of each batch found no offer."""
+
+    instances: Counter[tuple[str, Purchase]] = field(default_factory=Counter)
+    uncovered: list[int] = field(default_factory=list)
+
+
+def buy(batches: Sequence[Batch], caps: Sequence[int], offers: Sequence[Offer], room: int) -> Order:
+    """Cover `batches` with offers.
+
+    `caps`: per batch, how many more instances may be bought for it; `room`: how many more over all. Offers are sorted
+    by price; a batch that asks for on-demand says so in its constraints.
+    """
+    order = Order()
+    chosen: list[InstanceRow] = []
+    for batch, cap in zip(batches, caps, strict=True):
+        rest, chosen = _fill(batch, chosen)
+        if rest and (picked := _best(replace(batch, count=rest), min(cap, room), offers)):
+            for offer in picked:
+                order.instances[offer.pool, offer.purchase] += 1
+                chosen.append(hypothetical(offer, len(chosen)))
+            room -= len(picked)
+            rest, chosen = _fill(replace(batch, count=rest), chosen)
+        order.uncovered.append(rest)
+    return order
+
+
+def hypothetical(offer: Offer, number: int) -> InstanceRow:
+    """An instance of the offer, as placement sees it: it has no idea whether an instance is real."""
+    cpu_units, memory_mib, gpus = offer.resources
+    return InstanceRow(
+        id=f"{offer.pool}/{offer.purchase}/{number}",
+        cpu_units=cpu_units,
+        memory_mib=memory_mib,
+        gpus=gpus,
+        total_cpu_units=cpu_units,
+        total_memory_mib=memory_mib,
+        total_gpus=gpus,
+        attributes=dict(offer.attributes),
+        lifecycle=offer.purchase.value,
+        price_usd_per_hour=offer.price_usd_per_hour,
+    )
+
+
+def _fill(batch: Batch, rows: list[InstanceRow]) -> tuple[int, list[InstanceRow]]:
+    """Place the batch on the rows: how many tasks are left over, and the rows with what is still free."""
+    if not rows:
+        return batch.count, rows
+    placed = place([batch], Supply.of(rows))
+    for row, count in zip(placed.row.tolist(), placed.count.tolist(), strict=True):
+        rows[row] = _less(rows[row], batch, count)
+    return int(placed.unplaced[0]), rows
+
+
+def _less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
+    return replace(
+        row,
+        cpu_units=row.cpu_units - count * batch.cpu_units,
+        memory_mib=row.memory_mib - count * batch.memory_mib,
+        gpus=row.gpus - count * batch.gpus,
+        running_tasks=row.running_tasks + count,
+        running_by_group={
+            **row.running_by_group,
+            batch.group: row.running_by_group.get(batch.group, 0) + count,
+        },
+    )
+
+
+def _best(batch: Batch, limit: int, offers: Sequence[Offer]) -> list[Offer]:
+    """The instances of one type that place the batch at the lowest price per task placed; empty when none can."""
+    if limit <= 0:
+        return []
+    fits = _tasks_per_instance(batch, offers)
+    best: tuple[float, int] | None = None
+    for number, (offer, tasks) in enumerate(zip(offers, fits.tolist(), strict=True)):
+        if tasks:
+            instances = min(limit, -(-batch.count // tasks))
+            price = instances * offer.price_usd_per_hour / min(batch.count, instances * tasks)
+            if best is None or price < best[0] * (1 - 1e-9):
+                best = (price, number)
+    if best is None:
+        return []
+    winner, tasks = offers[best[1]], int(fits[best[1]])
+    instances = min(limit, -(-batch.count // tasks))
+    zones = [
+        offer
+        for offer, fit in zip(offers, fits.tolist(), strict=True)
+        if (offer.instance_type, offer.purchase) == (winner.instance_type, winner.purchase)
+        and fit
+        and offer.price_usd_per_hour <= winner.price_usd_per_hour * SIMILAR_PRICE
+    ]
+    return [zones[i % len(zones)] for i in range(instances)]
+
+
+def _tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How many tasks of the batch an empty instance of each offer takes; shape (offers,). One probe per offer."""
+    fits = np.zeros(len(offers), dtype=np.int64)
+    if not offers:
+        return fits
+    rows = [hypothetical(offer, number) for number, offer in enumerate(offers)]
+    # A spread over instances would share a small batch out: ask for more than all could take.
+    probe = replace(batch, count=10_000_000, strategy=(), max_instances=None)
+    placed = place([probe], Supply.of(rows))
+    np.add.at(fits, placed.row, placed.count)
+    return fits

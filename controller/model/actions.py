@@ -1,0 +1,112 @@
+"""What can the controller do? Inert data: deciding is separate from doing (DESIGN D1).
+
+Each action is either marked in the state before it is done (a launch is an intent first) or safe to do twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controller.model.attempts import AttemptKey, StopCause
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareRun:
+    """Register the task definition (once per distinct content), write spec.json."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Start one attempt on one instance. Every request parameter follows from this and the run's spec."""
+
+    key: AttemptKey
+    plan: int
+    started_by: str  # the plan's id, at most 36 characters
+    instance_id: str
+    cell: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveLaunches:
+    """Settle the attempts of a plan whose replies were lost: list, adopt, send the same again while young enough."""
+
+    plan: int
+    started_by: str
+    launches: tuple[Launch, ...]
+    intended_at: float
+    resend: bool  # False: too old to send again (DESIGN D4)
+
+
+@dataclass(frozen=True, slots=True)
+class StopAttempt:
+    arn: str
+    cell: str
+    key: AttemptKey
+    cause: StopCause
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopOrphan:
+    """Stop an ECS task that carries our mark but belongs to no live attempt."""
+
+    arn: str
+    cell: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTarget:
+    """Absolute targets of one fleet."""
+
+    pool: str
+    spot_target: int
+    on_demand_target: int
+    gives_up: bool = False  # the pool owed us instances for too long: shun it for a while
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """Terminate instances of ours, once their pools' targets were lowered."""
+
+    cell: str
+    instance_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """Look up the result of a task whose program ended well."""
+
+    run_id: str
+    index: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRun:
+    """Write manifest, marker (last) and the Run State Change event."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Tell the user why a run's tasks wait. No effect outside."""
+
+    run_id: str
+    sentence: str
+
+
+Action = (
+    PrepareRun
+    | Launch
+    | ResolveLaunches
+    | StopAttempt
+    | StopOrphan
+    | SetTarget
+    | Terminate
+    | VerifyResult
+    | CloseRun
+    | Remark
+)

@@ -1,0 +1,190 @@
+"""How does the state become items of the store, and come back?
+
+Partitions: `STATE` (root, pools, instances in 16 buckets, attempt chunks), `RUNS` (one small record per run, sort key
+by time, which is also what users are shown), `RUN#<id>` (the spec once, the task chunks that were ever touched).
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from controller.model.instances import Instance, InstanceStatus, Purchase
+from controller.model.pools import Pool
+from controller.model.resources import Resources
+from controller.model.runs import Failure, Run, RunStatus, sort_key
+from controller.model.state import State
+from controller.model.tasks import TaskTable
+
+FORMAT = 1  # state written by a newer format is refused
+STATE, RUNS = "STATE", "RUNS"
+ROOT, POOLS = "ROOT", "POOLS"
+INSTANCE_BUCKETS = 16
+Documents = dict[tuple[str, str], bytes]
+
+
+class NewerFormat(ValueError):
+    """The state was written by a newer version of Argosy; this one must not touch it."""
+
+
+def encode(record: Any) -> bytes:
+    return zlib.compress(json.dumps(record, separators=(",", ":")).encode(), 6)
+
+
+def decode(body: bytes) -> Any:
+    return json.loads(zlib.decompress(body))
+
+
+def run_partition(run_id: str) -> str:
+    return f"RUN#{run_id}"
+
+
+_ROOT_FIELDS = (
+    "epoch next_run next_plan orphans observed_at spent_usd spent_on_demand_usd peak_cpu peak_memory peak_gpus"
+).split()
+
+
+def changed(state: State) -> Documents:
+    """Every document that differs from what was last committed. The root is always among them: it says what is active."""
+    documents: Documents = {(STATE, ROOT): encode(_root(state))}
+    if state.changed_pools:
+        documents[STATE, POOLS] = encode([asdict(pool) for pool in state.pools.values()])
+    for bucket in {_bucket(instance_id) for instance_id in state.changed_instances}:
+        members = [_instance_record(i) for i in state.instances.values() if _bucket(i.id) == bucket]
+        documents[STATE, f"INSTANCES#{bucket:02d}"] = encode(members)
+    for chunk in state.attempts.dirty:
+        documents[STATE, f"ATTEMPTS#{chunk:04d}"] = state.attempts.pack(chunk)
+    for run_id in state.new_runs:
+        documents[run_partition(run_id), "SPEC"] = encode(state.runs[run_id].spec)  # written once
+    for run_id, run in state.runs.items():
+        if run_id in state.changed_runs or run.tasks.dirty:
+            documents[RUNS, sort_key(run_id)] = encode(run_record(run))
+        for chunk in run.tasks.dirty:
+            documents[run_partition(run_id), f"TASKS#{chunk:05d}"] = run.tasks.pack(chunk)
+    return documents
+
+
+def committed(state: State) -> None:
+    """Forget what was changed, and the runs that are closed: all of it is stored now."""
+    state.version += 1
+    state.attempts.dirty.clear()
+    for run in state.runs.values():
+        run.tasks.dirty.clear()
+    for run_id in [run.id for run in state.runs.values() if run.done]:
+        del state.runs[run_id]
+    state.new_runs.clear()
+    state.changed_runs.clear()
+    state.changed_instances.clear()
+    state.changed_pools = False
+
+
+def restore(version: int, items: Mapping[str, bytes], read_run: Mapping[str, tuple[bytes, Mapping[str, bytes]]]) -> State:
+    """The state of a version from the `STATE` partition and, for each active run, its record and partition.
+
+    Raises NewerFormat, CorruptChunk.
+    """
+    state = State(version=version)
+    root = decode(items[ROOT]) if ROOT in items else {"format": FORMAT, "runs": []}
+    if root["format"] > FORMAT:
+        raise NewerFormat(f"state format {root['format']} is newer than {FORMAT}: deploy the newer version again")
+    for name in _ROOT_FIELDS:
+        if name in root:
+            setattr(state, name, root[name])
+    _restore_capacity(state, items)
+    for run_id in root["runs"]:
+        record, partition = read_run[run_id]
+        state.runs[run_id] = run_from(decode(record), partition)
+    _restore_attempts(state, items)
+    return state
+
+
+def active_runs(items: Mapping[str, bytes]) -> list[str]:
+    return list(decode(items[ROOT])["runs"]) if ROOT in items else []
+
+
+def _root(state: State) -> dict[str, Any]:
+    return {"format": FORMAT, "runs": [run.id for run in state.runs.values() if not run.done], **{name: getattr(state, name) for name in _ROOT_FIELDS}}
+
+
+def _bucket(instance_id: str) -> int:
+    return zlib.crc32(instance_id.encode()) % INSTANCE_BUCKETS
+
+
+def _instance_record(instance: Instance) -> dict[str, Any]:
+    return asdict(instance)
+
+
+def _instance_from(record: Mapping[str, Any]) -> Instance:
+    known = {field.name for field in fields(Instance)}
+    values = {name: value for name, value in record.items() if name in known}
+    values["status"] = InstanceStatus(values["status"])
+    values["purchase"] = Purchase(values["purchase"])
+    values["total"] = Resources(*values["total"])
+    values["gpu_ids"] = tuple(values["gpu_ids"])
+    return Instance(**values)
+
+
+def _restore_capacity(state: State, items: Mapping[str, bytes]) -> None:
+    known = {field.name for field in fields(Pool)}
+    for record in decode(items[POOLS]) if POOLS in items else []:
+        pool = Pool(**{name: value for name, value in record.items() if name in known})
+        state.pools[pool.key] = pool
+    for key, body in items.items():
+        if key.startswith("INSTANCES#"):
+            for record in decode(body):
+                state.instances[record["id"]] = _instance_from(record)
+
+
+def _restore_attempts(state: State, items: Mapping[str, bytes]) -> None:
+    chunks = {int(key.split("#")[1]): body for key, body in items.items() if key.startswith("ATTEMPTS#")}
+    if chunks:
+        state.attempts.grow((max(chunks) + 1) * state.attempts.chunk_rows)
+    for chunk, body in chunks.items():
+        state.attempts.unpack(chunk, body)
+    state.attempts.reindex()
+
+
+_RUN_FIELDS = (
+    "id number submitted_at task_count image output expects_result status_reason task_definition container prepare_after"
+    " prepare_tries cancelled halted started_at stopped_at attempts interruptions cost_usd on_demand_cost_usd"
+    " reasons waiting"
+).split()
+
+
+def run_record(run: Run) -> dict[str, Any]:
+    """What is stored of a run besides its spec and tasks; also what the api shows."""
+    return {
+        **{name: getattr(run, name) for name in _RUN_FIELDS},
+        "name": run.name,
+        "status": run.status.value,
+        "needs": list(run.needs),
+        "counts": run.tasks.counts().tolist(),
+        "instances": sorted(run.instances),
+        "failures": [asdict(failure) for failure in run.failures],
+    }
+
+
+def run_from(record: Mapping[str, Any], partition: Mapping[str, bytes]) -> Run:
+    """A run from its record and its partition (`SPEC` and `TASKS#...`). Raises CorruptChunk."""
+    tasks = TaskTable(record["task_count"])
+    for chunk, body in task_chunks(partition):
+        tasks.unpack(chunk, body)
+    run = Run(
+        spec=decode(partition["SPEC"]),
+        tasks=tasks,
+        status=RunStatus(record["status"]),
+        needs=Resources(*record["needs"]),
+        instances=set(record["instances"]),
+        failures=[Failure(**failure) for failure in record["failures"]],
+        **{name: record[name] for name in _RUN_FIELDS if name in record},
+    )
+    return run
+
+
+def task_chunks(partition: Mapping[str, bytes]) -> Iterator[tuple[int, bytes]]:
+    for key, body in partition.items():
+        if key.startswith("TASKS#"):
+            yield int(key.split("#")[1]), body

@@ -1,0 +1,83 @@
+"""What do we know about every instance we pay for?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from controller.model.resources import Resources
+
+
+class InstanceStatus(StrEnum):
+    BOOTING = "BOOTING"  # EC2 has it, ECS does not know it yet
+    ACTIVE = "ACTIVE"  # registered; may be given work
+    DRAINING = "DRAINING"  # registered; no new work
+    RELEASING = "RELEASING"  # we let go of it
+    GONE = "GONE"  # terminated; kept while a run may still speak of it
+
+
+class Purchase(StrEnum):
+    SPOT = "spot"
+    ON_DEMAND = "on-demand"
+
+
+@dataclass(slots=True)
+class Instance:
+    """One EC2 instance. Times are epoch seconds, 0 = not yet."""
+
+    id: str
+    cell: str
+    instance_type: str
+    zone: str
+    purchase: Purchase = Purchase.SPOT
+    status: InstanceStatus = InstanceStatus.BOOTING
+    arn: str = ""  # of the container instance; empty until registered
+    total: Resources = Resources()  # what the agent registered
+    gpu_ids: tuple[str, ...] = ()  # registration order; bit j of a gpu_mask is gpu_ids[j]
+    attributes: dict[str, str] = field(default_factory=dict)
+    owned: bool = False  # EC2 shows it with our tag in a fleet of ours; nothing is placed on others
+    agent_connected: bool = False
+    version: int = 0  # highest detail.version applied
+    price_usd_per_hour: float = 0.0
+    on_demand_usd_per_hour: float = 0.0
+    launched_at: float = 0.0
+    registered_at: float = 0.0
+    interrupted_at: float = 0.0  # spot warning heard
+    rebalance_at: float = 0.0
+    released_at: float = 0.0
+    stopped_at: float = 0.0
+    idle_since: float = 0.0  # 0 = busy
+    cordon: str = ""  # why no work is placed here, beyond the status
+
+    @property
+    def pool(self) -> str:
+        return pool_key(self.cell, self.instance_type, self.zone)
+
+    @property
+    def placeable(self) -> bool:
+        return (
+            self.status is InstanceStatus.ACTIVE
+            and self.owned
+            and self.agent_connected
+            and not (self.interrupted_at or self.rebalance_at or self.cordon)
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self.status is not InstanceStatus.GONE
+
+    @property
+    def counts_for_target(self) -> bool:
+        """Whether its fleet's target counts it: alive, not warned, not let go."""
+        leaving = self.status in (InstanceStatus.GONE, InstanceStatus.RELEASING)
+        return not (leaving or self.interrupted_at)
+
+    def hours(self, now: float) -> float:
+        """How long it has been paid for."""
+        if not self.launched_at:
+            return 0.0
+        return max(0.0, (self.stopped_at or now) - self.launched_at) / 3600
+
+
+def pool_key(cell: str, instance_type: str, zone: str) -> str:
+    return f"{cell}/{instance_type}/{zone}"

@@ -1,0 +1,31 @@
+"""Which numbers steer the controller? Everything in seconds unless its name says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Bounds and patience of the controller. Settings may change them; local mode shortens them."""
+
+    linger_s: float = 300.0  # how long an instance may idle before it is let go
+    max_instances: int = 200  # alive or ordered, over all pools
+    max_launches_per_tick: int = 100  # one plan: `startedBy` must find it in one page of a listing
+    max_verifications_per_tick: int = 400
+    max_dirty_documents: int = 85  # a transaction holds 100 items; what a tick adds after this must still fit
+    growth_per_tick: int = 50  # instances newly ordered at once
+    sweep_s: float = 120.0  # DESIGN D5
+    eager_sweep_s: float = 15.0  # while instances are owed or booting
+    order_patience_s: float = 180.0  # a fleet that owes us longer than this is short
+    cool_off_s: float = 180.0  # how long a short pool is shunned (as Karpenter does)
+    register_patience_s: float = 900.0  # a running instance that never registers is let go
+    absence_s: float = 300.0  # absence from listings is proof only after this quiet time
+    intent_age_s: float = 600.0  # older intents are never sent again (DESIGN D4)
+    stop_again_s: float = 60.0  # a stop that showed no effect is asked for again
+    pending_patience_s: float = 600.0  # launched but not running: stuck
+    max_losses: int = 20  # attempts of one task lost to infrastructure
+    max_pull_failures: int = 3  # attempts of one task whose image could not be pulled
+    alike_failures: int = 5  # so many tasks failing alike, and none succeeding, stop the run
+    retry_backoff_s: float = 1.0  # doubled for each failure of the task, at most 60 s
+    forget_instance_s: float = 3600.0  # how long an instance that is gone is remembered

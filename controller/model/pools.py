@@ -1,0 +1,51 @@
+"""Where can capacity be bought, at what price, and how much of it have we ordered?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controller.model.instances import Purchase, pool_key
+from controller.model.resources import Resources
+
+
+@dataclass(slots=True)
+class Pool:
+    """An EC2 Fleet: one instance type in one zone of one cell. Targets are absolute (DESIGN D5, D8)."""
+
+    cell: str
+    instance_type: str
+    zone: str
+    fleet_id: str
+    spot_target: int = 0  # what we want
+    on_demand_target: int = 0
+    confirmed_spot: int = -1  # what EC2 last acknowledged or showed; -1 = unknown
+    confirmed_on_demand: int = -1
+    spot_usd_per_hour: float = 0.0
+    ordered_since: float = 0.0  # since when it has owed us instances; 0 = it owes none
+    short_until: float = 0.0  # cool-off after a shortage
+
+    @property
+    def key(self) -> str:
+        return pool_key(self.cell, self.instance_type, self.zone)
+
+    @property
+    def target(self) -> int:
+        return self.spot_target + self.on_demand_target
+
+    @property
+    def confirmed(self) -> bool:
+        return (self.spot_target, self.on_demand_target) == (self.confirmed_spot, self.confirmed_on_demand)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A pool and purchase option at a price now: an instance that does not exist yet."""
+
+    pool: str
+    cell: str
+    instance_type: str
+    zone: str
+    purchase: Purchase
+    price_usd_per_hour: float
+    resources: Resources  # what will really register
+    attributes: tuple[tuple[str, str], ...] = ()

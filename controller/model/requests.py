@@ -1,0 +1,63 @@
+"""What may the api put into the inbox for the controller to fold in?
+
+The api never writes the versioned state (DESIGN D12): it creates one item per request, conditionally, and wakes the
+controller. Records are JSON objects with a `kind`; unknown members are ignored, so that an older controller can read a
+newer api's requests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+INBOX = "INBOX"  # partition of requests not yet folded in; sort key = arrival time, then id
+REFUSED = "INBOX-REFUSED"  # partition of requests that the controller could not read: kept for a person to look at
+TOKENS = "TOKENS"  # partition of client tokens: sort key = sha256 of the token; body = {"runId", "specSha256"}
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitRequest:
+    run_id: str
+    submitted_at: float  # epoch seconds
+    spec: Mapping[str, Any]  # validated, defaults filled in
+    task_count: int
+    image: str  # resolved; empty when the spec names a task definition
+    output: str  # s3://bucket/prefix/<runId>/
+    expects_result: bool
+    kind: str = "submit"
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequest:
+    run_id: str
+    requested_at: float
+    reason: str
+    kind: str = "cancel"
+
+
+Request = SubmitRequest | CancelRequest
+
+
+def inbox_key(requested_at: float, name: str) -> str:
+    """Sorts by arrival."""
+    return f"{requested_at:017.6f}#{name}"
+
+
+def to_bytes(request: Request) -> bytes:
+    return json.dumps(asdict(request), separators=(",", ":")).encode()
+
+
+def from_bytes(body: bytes) -> Request:
+    """Raises ValueError for a kind this version does not know or a record that lacks a member."""
+    record = json.loads(body)
+    kinds: dict[str, type[SubmitRequest] | type[CancelRequest]] = {"submit": SubmitRequest, "cancel": CancelRequest}
+    request_type = kinds.get(record.get("kind"))
+    if request_type is None:
+        raise ValueError(f"unknown request kind {record.get('kind')!r}")
+    known = {name: record[name] for name in request_type.__slots__ if name in record}
+    try:
+        return request_type(**known)
+    except TypeError as fault:
+        raise ValueError(str(fault)) from fault

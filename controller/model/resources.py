@@ -1,0 +1,25 @@
+"""How much of an instance does a task need or leave free?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+CPU_UNITS_PER_VCPU = 1024  # ECS's unit
+
+
+class Resources(NamedTuple):
+    """An amount of cpu (1/1024 vCPU), memory (MiB) and whole GPUs."""
+
+    cpu_units: int = 0
+    memory_mib: int = 0
+    gpus: int = 0
+
+    def plus(self, other: Resources, times: int = 1) -> Resources:
+        return Resources(*(mine + times * theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def minus(self, other: Resources, times: int = 1) -> Resources:
+        return self.plus(other, -times)
+
+    def share_of(self, total: Resources) -> float:
+        """The largest fraction of any axis of `total` that this amount takes (dominant share, 0..1)."""
+        return max((mine / theirs for mine, theirs in zip(self, total, strict=True) if theirs > 0), default=0.0)

@@ -1,0 +1,176 @@
+"""What was submitted, and how far has it come?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from controller.model.resources import CPU_UNITS_PER_VCPU, Resources
+from controller.model.tasks import TERMINAL, TaskStatus, TaskTable
+
+
+class RunStatus(StrEnum):
+    SUBMITTED = "SUBMITTED"  # folded in; definition and results folder being prepared
+    PROVISIONING = "PROVISIONING"  # nothing has run yet
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"  # every task did
+    PARTIAL = "PARTIAL"  # some did
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+TERMINAL_RUN = frozenset({RunStatus.SUCCEEDED, RunStatus.PARTIAL, RunStatus.FAILED, RunStatus.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class ExitRule:
+    """One rule of `evaluateOnExit`; patterns are globs, None matches anything."""
+
+    action: str  # RETRY | EXIT
+    on_exit_code: str | None = None
+    on_reason: str | None = None
+    on_status_reason: str | None = None
+
+
+@dataclass(slots=True)
+class Failure:
+    """An attempt that failed, as users are shown it."""
+
+    index: int
+    attempt: int
+    exit_code: int | None
+    reason: str
+    instance: str | None
+
+
+@dataclass(slots=True)
+class Run:
+    """A run and its tasks. What its spec says is `spec`, validated JSON that never changes after submit."""
+
+    id: str
+    number: int  # small, unique in this deployment; how attempt rows name the run
+    spec: Mapping[str, Any]
+    submitted_at: float
+    task_count: int
+    image: str  # resolved; empty when the spec names a task definition
+    output: str  # s3://bucket/prefix/<runId>/
+    expects_result: bool
+    tasks: TaskTable
+    status: RunStatus = RunStatus.SUBMITTED
+    status_reason: str = ""
+    task_definition: str = ""  # ARN; empty until prepared
+    container: str = "main"  # the container that gets the overrides
+    needs: Resources = Resources()
+    prepare_after: float = 0.0  # back-off after a failed preparation
+    prepare_tries: int = 0
+    cancelled: bool = False  # by the user
+    halted: bool = False  # no task is started any more: cancelled, or given up
+    started_at: float = 0.0
+    stopped_at: float = 0.0
+    attempts: int = 0
+    interruptions: int = 0
+    cost_usd: float = 0.0  # of ended attempts: seconds x price x dominant share of the instance
+    on_demand_cost_usd: float = 0.0
+    instances: set[str] = field(default_factory=set)  # EC2 ids that ran an attempt
+    reasons: list[str] = field(default_factory=lambda: [""])
+    failures: list[Failure] = field(default_factory=list)
+    waiting: str = ""
+
+    @property
+    def name(self) -> str:
+        return str(self.spec["name"])
+
+    @property
+    def group(self) -> str:
+        """The ECS task group: spread and distinctInstance count within it."""
+        return f"run:{self.id}"
+
+    @property
+    def done(self) -> bool:
+        return self.status in TERMINAL_RUN
+
+    @property
+    def ready(self) -> bool:
+        """May be given places."""
+        return bool(self.task_definition) and not (self.done or self.halted)
+
+    @property
+    def complete(self) -> bool:
+        """No task is pending or live: what is left is to close out the results."""
+        counts = self.tasks.counts()
+        return int(counts[list(TERMINAL)].sum()) == self.task_count
+
+    @property
+    def attempt_limit(self) -> int:
+        return int(self.spec.get("retryStrategy", {}).get("attempts", 1))
+
+    @property
+    def exit_rules(self) -> tuple[ExitRule, ...]:
+        rules = self.spec.get("retryStrategy", {}).get("evaluateOnExit", ())
+        return tuple(
+            ExitRule(rule["action"], rule.get("onExitCode"), rule.get("onReason"), rule.get("onStatusReason"))
+            for rule in rules
+        )
+
+    @property
+    def attempt_timeout_s(self) -> float:
+        """0 = none."""
+        return float(self.spec.get("timeout", {}).get("attemptDurationSeconds", 0))
+
+    @property
+    def max_concurrent(self) -> int | None:
+        return self.spec.get("placement", {}).get("maxConcurrentTasks")
+
+    @property
+    def max_instances(self) -> int | None:
+        return self.spec.get("capacity", {}).get("maxInstances")
+
+    @property
+    def purchase(self) -> str:
+        return str(self.spec.get("capacity", {}).get("purchase", "spot"))
+
+    @property
+    def constraints(self) -> tuple[str, ...]:
+        return tuple(self.spec.get("placement", {}).get("constraints", ()))
+
+    @property
+    def strategy(self) -> tuple[str, ...]:
+        return tuple(self.spec.get("placement", {}).get("strategy", ()))
+
+    @property
+    def final_status(self) -> RunStatus:
+        """What a complete run ends as."""
+        succeeded = int(self.tasks.counts()[TaskStatus.SUCCEEDED])
+        if succeeded == self.task_count:
+            return RunStatus.SUCCEEDED
+        if self.cancelled:
+            return RunStatus.CANCELLED
+        return RunStatus.PARTIAL if succeeded else RunStatus.FAILED
+
+    def reason_row(self, reason: str) -> int:
+        """The row of `reasons` that holds the text; the table is bounded, so a flood of texts ends in one."""
+        text = reason[:300]
+        if text not in self.reasons:
+            if len(self.reasons) >= 200:
+                text = "(other reasons)"
+            if text not in self.reasons:
+                self.reasons.append(text)
+        return self.reasons.index(text)
+
+
+def needs_of(spec: Mapping[str, Any]) -> Resources:
+    """What one task of a spec with a `container` takes."""
+    resources = spec.get("resources", {})
+    return Resources(
+        round(float(resources.get("vcpus", 1)) * CPU_UNITS_PER_VCPU),
+        int(resources.get("memory", 1024)),
+        int(resources.get("gpus", 0)),
+    )
+
+
+def sort_key(run_id: str) -> str:
+    """Orders runs by submission: the time part of the id first."""
+    _, day, clock, tail = run_id.rsplit("-", 3)
+    return f"{day}{clock}{tail}#{run_id}"

@@ -1,0 +1,91 @@
+"""What does the controller know? Everything hangs on one version (DESIGN D3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from controller.model.attempts import AttemptKey, AttemptTable
+from controller.model.instances import Instance, Purchase
+from controller.model.pools import Pool
+from controller.model.resources import Resources
+from controller.model.runs import Run
+
+
+@dataclass(slots=True)
+class State:
+    """A snapshot. Only `lifecycle` changes it; `documents` turns it into bytes and back."""
+
+    version: int = 0
+    epoch: str = ""  # tells this state's plans from those of an earlier deployment under the same name
+    next_run: int = 1
+    next_plan: int = 1
+    runs: dict[str, Run] = field(default_factory=dict)  # not yet closed, in order of submission
+    attempts: AttemptTable = field(default_factory=AttemptTable)
+    instances: dict[str, Instance] = field(default_factory=dict)  # by EC2 id
+    pools: dict[str, Pool] = field(default_factory=dict)  # by Pool.key
+    orphans: dict[str, str] = field(default_factory=dict)  # ARN -> cell: ours by mark, of no live attempt
+    observed_at: float = 0.0  # the last sweep
+    spent_usd: float = 0.0  # of instances that are gone
+    spent_on_demand_usd: float = 0.0  # the same hours at on-demand prices
+    peak_cpu: float = 0.0  # highest allocated share of the active instances, 0..1
+    peak_memory: float = 0.0
+    peak_gpus: float = 0.0
+    unknown_events: int = 0
+
+    # what changed since the last commit; documents reads and clears it
+    new_runs: set[str] = field(default_factory=set)  # whose spec is not stored yet
+    changed_runs: set[str] = field(default_factory=set)
+    changed_instances: set[str] = field(default_factory=set)
+    changed_pools: bool = False
+
+    def run_by_number(self, number: int) -> Run | None:
+        return next((run for run in self.runs.values() if run.number == number), None)
+
+    def key_of(self, row: int) -> AttemptKey | None:
+        """The key of a live attempt; None when its run is closed."""
+        run = self.run_by_number(int(self.attempts["run"][row]))
+        if run is None:
+            return None
+        index, attempt, launch = (int(self.attempts[name][row]) for name in ("index", "attempt", "launch"))
+        return AttemptKey(run.id, index, attempt, launch)
+
+    def row_of(self, key: AttemptKey) -> int | None:
+        """The live row of exactly this attempt and launch."""
+        run = self.runs.get(key.run_id)
+        row = self.attempts.row_of_task.get((run.number, key.index)) if run else None
+        if row is None:
+            return None
+        same = self.attempts["attempt"][row] == key.attempt and self.attempts["launch"][row] == key.launch
+        return row if same else None
+
+    def instance_of(self, row: int) -> Instance | None:
+        return self.instances.get(bytes(self.attempts["instance"][row]).decode())
+
+    def used_by_instance(self) -> dict[str, tuple[Resources, int]]:
+        """What live attempts take on each instance, and how many they are."""
+        used: dict[str, tuple[Resources, int]] = {}
+        needs = {run.number: run.needs for run in self.runs.values()}
+        live = self.attempts.live()
+        for name, number in zip(
+            self.attempts["instance"][live].tolist(), self.attempts["run"][live].tolist(), strict=True
+        ):
+            taken, count = used.get(name.decode(), (Resources(), 0))
+            used[name.decode()] = (taken.plus(needs.get(number, Resources())), count + 1)
+        return used
+
+    def held(self) -> Counter[tuple[str, Purchase]]:
+        """Instances that count towards the targets of their (pool, purchase): alive, not warned, not let go."""
+        return Counter(
+            (instance.pool, instance.purchase) for instance in self.instances.values() if instance.counts_for_target
+        )
+
+    def started_by(self, plan: int) -> str:
+        """A plan's id as ECS is told it: at most 36 characters of [A-Za-z0-9-_/]."""
+        return f"argosy-{self.epoch}-{plan:x}"
+
+    @property
+    def dirty_documents(self) -> int:
+        """About how many items the next commit writes; ticks stop taking work in before this reaches the limit."""
+        chunks = sum(len(run.tasks.dirty) for run in self.runs.values()) + len(self.attempts.dirty)
+        return chunks + len(self.changed_runs) + 2 * len(self.new_runs) + min(len(self.changed_instances), 16) + 2

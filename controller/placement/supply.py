@@ -1,0 +1,152 @@
+"""What is there to place on? Instances as columns: real, ordered and hypothetical ones alike.
+
+This is the only module of the package that knows instance ids as well as row numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from controller.placement.arrays import MAX_AMOUNT, MAX_GPUS, MAX_TASKS, BoolArray, FloatArray, IntArray
+from controller.placement.attributes import Codes
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+_MAX_MASKS = 1_000  # masks kept per supply: 5 MB at 5,000 instances
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """One instance as anyone describes it to placement. cpu_units: 1024 = 1 vCPU; memory_mib: MiB."""
+
+    id: str
+    """i-... or a made-up id of a hypothetical instance; unique within a supply."""
+    cpu_units: int
+    """Free now; a negative number (more in use than registered) counts as 0. Likewise memory_mib and gpus."""
+    memory_mib: int
+    gpus: int
+    total_cpu_units: int
+    total_memory_mib: int
+    total_gpus: int
+    attributes: Mapping[str, str]
+    """`ecs.instance-type`, `ecs.availability-zone`, ... and custom ones; "" for those with a name only."""
+    used_host_ports: frozenset[tuple[int, str]] = frozenset()
+    """(port, "tcp" | "udp")."""
+    status: str = "ACTIVE"
+    agent_connected: bool = True
+    agent_version: str = ""
+    registered_at: float = 0.0
+    """Epoch seconds; 0 = not registered yet."""
+    running_tasks: int = 0
+    """All live tasks, of every group."""
+    running_by_group: Mapping[str, int] = field(default=_NOTHING)
+    started_by: frozenset[str] = frozenset()
+    lifecycle: str = "spot"
+    price_usd_per_hour: float = 0.0
+    interruption_rate: float = 0.0
+    """Expected share of instances interrupted, 0..1."""
+    interrupted: bool = False
+    """Warned or recommended for rebalancing: nothing is placed here any more."""
+    finish_at: float = 0.0
+    """Epoch seconds when its last running work is expected to end; 0 = unknown or idle."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Supply:
+    """Columns over m instances in a fixed row order. Read only: a pass works on a copy (`state.PassState`)."""
+
+    rows: tuple[InstanceRow, ...]
+    ids: tuple[str, ...]
+    free: IntArray
+    """(3, m) int64: cpu units, MiB, GPUs; each axis contiguous."""
+    total: IntArray
+    """(3, m) int64."""
+    healthy: BoolArray
+    """(m,): ACTIVE, agent connected, not interrupted."""
+    running_tasks: IntArray
+    price_usd_per_hour: FloatArray
+    interruption_rate: FloatArray
+    finish_at: FloatArray
+    version: int = 0
+    _codes: dict[str, Codes] = field(default_factory=dict)
+    _masks: dict[str, BoolArray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Sequence[InstanceRow], version: int = 0) -> Supply:
+        """Columns of `rows`, in their order. ValueError names the instance whose numbers are impossible or whose id is doubled."""
+        ids = tuple(row.id for row in rows)
+        if len(set(ids)) != len(ids):
+            twice = next(row_id for index, row_id in enumerate(ids) if row_id in ids[:index])
+            raise ValueError(f"instance {twice}: listed twice")
+        for row in rows:
+            _check(row)
+        return cls(
+            rows=tuple(rows),
+            ids=ids,
+            free=np.maximum(_ints([(row.cpu_units, row.memory_mib, row.gpus) for row in rows]), 0),
+            total=_ints([(row.total_cpu_units, row.total_memory_mib, row.total_gpus) for row in rows]),
+            healthy=np.array([r.status == "ACTIVE" and r.agent_connected and not r.interrupted for r in rows], dtype=np.bool_),
+            running_tasks=np.array([row.running_tasks for row in rows], dtype=np.int64),
+            price_usd_per_hour=np.array([row.price_usd_per_hour for row in rows], dtype=np.float64),
+            interruption_rate=np.array([row.interruption_rate for row in rows], dtype=np.float64),
+            finish_at=np.array([row.finish_at for row in rows], dtype=np.float64),
+            version=version,
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def attribute(self, name: str) -> Codes:
+        """The codes of one attribute; made at first use."""
+        return self.codes("attribute:" + name)
+
+    def codes(self, subject: str) -> Codes:
+        """The codes of a subject with one string per instance: attribute:NAME, ec2InstanceId, agentVersion, agentConnected."""
+        found = self._codes.get(subject)
+        if found is None:
+            found = self._codes[subject] = Codes.of(_column(subject, self.rows))
+        return found
+
+    def cached_mask(self, expression: str) -> BoolArray | None:
+        """The mask of an expression that depends on nothing a pass changes, if it was asked for before."""
+        return self._masks.get(expression)
+
+    def keep_mask(self, expression: str, mask: BoolArray) -> BoolArray:
+        """Remember a mask for as long as this supply lives; it is read only from then on."""
+        if len(self._masks) >= _MAX_MASKS:
+            self._masks.clear()
+        mask.setflags(write=False)
+        self._masks[expression] = mask
+        return mask
+
+
+def _column(subject: str, rows: Sequence[InstanceRow]) -> list[str | None]:
+    if subject.startswith("attribute:"):
+        name = subject.removeprefix("attribute:")
+        return [row.attributes.get(name) for row in rows]
+    if subject == "ec2InstanceId":
+        return [row.id for row in rows]
+    if subject == "agentVersion":
+        return [row.agent_version or None for row in rows]
+    if subject == "agentConnected":
+        return ["true" if row.agent_connected else "false" for row in rows]
+    raise ValueError(f"no column of strings is called {subject}")
+
+
+def _ints(triples: list[tuple[int, int, int]]) -> IntArray:
+    return np.ascontiguousarray(np.array(triples, dtype=np.int64).reshape(-1, 3).T)
+
+
+def _check(row: InstanceRow) -> None:
+    """Numbers that would not fit the columns, or mean nothing, are refused here and nowhere later."""
+    amounts = (row.cpu_units, row.memory_mib, row.total_cpu_units, row.total_memory_mib)
+    if max(map(abs, amounts)) > MAX_AMOUNT or max(abs(row.gpus), abs(row.total_gpus)) > MAX_GPUS:
+        raise ValueError(f"instance {row.id}: more than {MAX_AMOUNT} cpu units or MiB, or {MAX_GPUS} GPUs")
+    if not 0 <= row.running_tasks <= MAX_TASKS or any(not 0 <= n <= MAX_TASKS for n in row.running_by_group.values()):
+        raise ValueError(f"instance {row.id}: a number of running tasks is negative or above {MAX_TASKS}")
+    if not all(map(math.isfinite, (row.price_usd_per_hour, row.interruption_rate, row.finish_at, row.registered_at))):
+        raise ValueError(f"instance {row.id}: price, interruption rate or a time is not a finite number")

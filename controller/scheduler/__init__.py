@@ -1,0 +1,1 @@
+"""What should be done next? Reads a snapshot, returns inert actions (DESIGN D1)."""

@@ -1,0 +1,66 @@
+"""What should be done next? One pure function from a snapshot to inert actions.
+
+`plan`, `explain`, the simulation and the live controller all call it (DESIGN D1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from controller.catalogue.types import InstanceType
+from controller.market.buy import Order, hypothetical
+from controller.market.offers import offers_of
+from controller.model.actions import Action, Remark
+from controller.model.policy import Policy
+from controller.model.pools import Offer
+from controller.model.state import State
+from controller.placement.explain import explain
+from controller.placement.supply import Supply
+from controller.scheduler import capacity, upkeep
+from controller.scheduler.places import Places, assign
+
+
+def decide(
+    state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy, launching: bool = True
+) -> list[Action]:
+    """The actions of one tick. With `launching` False (the kill switch) nothing is started or bought any more."""
+    actions: list[Action] = [*upkeep.stops(state, now, policy), *upkeep.orphans(state)]
+    actions += upkeep.resolutions(state, now, policy)
+    if launching:
+        actions += upkeep.preparations(state, now)
+        actions += _place_and_buy(state, catalogue, now, policy)
+    actions += upkeep.verifications(state, policy)
+    actions += upkeep.closings(state)
+    return actions
+
+
+def _place_and_buy(
+    state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy
+) -> list[Action]:
+    offers = offers_of(state.pools.values(), catalogue, now)
+    unsent = list(upkeep.unsent(state))
+    places = assign(state, catalogue, now, policy)
+    order = capacity.order_for(state, places, offers, policy)
+    leaving = capacity.leaving_instances(state, places, now, policy)
+    return [
+        *capacity.targets(state, places, order, leaving, now, policy),
+        *capacity.terminations(leaving),
+        *unsent,
+        *places.launches[: policy.max_launches_per_tick - len(unsent)],
+        *_remarks(places, order, offers),
+    ]
+
+
+def _remarks(places: Places, order: Order, offers: Sequence[Offer]) -> list[Remark]:
+    """Why a run's tasks wait, when that has changed."""
+    remarks = []
+    for run, left_over, uncovered in zip(places.runs, places.left_over, order.uncovered, strict=True):
+        sentence = ""
+        if uncovered:
+            rows = [hypothetical(offer, number) for number, offer in enumerate(offers)]
+            sentence = explain(left_over, Supply.of(rows)).sentence() if rows else "no pool can deliver at present"
+        elif left_over.count or places.owed_used:
+            sentence = "waiting for ordered instances to join the cluster"
+        if sentence != run.waiting:
+            remarks.append(Remark(run.id, sentence))
+    return remarks

@@ -1,0 +1,134 @@
+"""What do the runs and attempts that exist already need: preparing, stopping, settling, verifying, closing?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from controller.model.actions import (
+    CloseRun,
+    Launch,
+    PrepareRun,
+    ResolveLaunches,
+    StopAttempt,
+    StopOrphan,
+    VerifyResult,
+)
+from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
+from controller.model.instances import InstanceStatus
+from controller.model.policy import Policy
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+
+
+def preparations(state: State, now: float) -> Iterator[PrepareRun]:
+    """Runs without a task definition yet."""
+    for run in state.runs.values():
+        if not run.task_definition and not run.halted and run.prepare_after <= now:
+            yield PrepareRun(run.id)
+
+
+def closings(state: State) -> Iterator[CloseRun]:
+    for run in state.runs.values():
+        if run.complete and not run.done:
+            yield CloseRun(run.id)
+
+
+def verifications(state: State, policy: Policy) -> Iterator[VerifyResult]:
+    """Results to look up, the oldest indexes first, within the tick's bound."""
+    room = policy.max_verifications_per_tick
+    for run in state.runs.values():
+        rows = np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING)[:room]
+        for index in rows.tolist():
+            yield VerifyResult(run.id, index, int(run.tasks["attempts"][index]))
+        room -= len(rows)
+
+
+def orphans(state: State) -> Iterator[StopOrphan]:
+    for arn, cell in state.orphans.items():
+        yield StopOrphan(arn, cell)
+
+
+def stops(state: State, now: float, policy: Policy) -> Iterator[StopAttempt]:
+    """Attempts that must end: their run was cancelled, their time is up, their instance is about to go, or they
+    never got to run. A stop that showed no effect is asked for again."""
+    table = state.attempts
+    runs = {run.number: run for run in state.runs.values()}
+    for row in table.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
+        if table["stop_at"][row] and now - table["stop_at"][row] < policy.stop_again_s:
+            continue
+        run = runs.get(int(table["run"][row]))
+        key = state.key_of(row)
+        if run is None or key is None:
+            continue
+        cause, reason = _why_stop(state, row, run.cancelled, run.attempt_timeout_s, now, policy)
+        if cause is not StopCause.NONE:
+            arn = _arn(state, row)
+            yield StopAttempt(arn, arn.split(":")[3], key, cause, reason)
+
+
+def _why_stop(
+    state: State, row: int, cancelled: bool, timeout_s: float, now: float, policy: Policy
+) -> tuple[StopCause, str]:
+    table = state.attempts
+    already = StopCause(int(table["stop_cause"][row]))
+    if already is not StopCause.NONE:
+        return already, "argosy: asked again"
+    instance = state.instance_of(row)
+    started_at = float(table["started_at"][row])
+    if cancelled:
+        return StopCause.CANCELLED, "argosy: the run was cancelled"
+    if instance is not None and instance.interrupted_at:
+        return StopCause.INTERRUPTED, "argosy: the instance is about to be interrupted"
+    if started_at and timeout_s and now - started_at >= timeout_s:
+        return StopCause.TIMED_OUT, f"argosy: the attempt took longer than {timeout_s:.0f} s"
+    if not started_at and now - float(table["launched_at"][row]) >= policy.pending_patience_s:
+        return StopCause.STUCK, "argosy: the task never left PENDING"
+    return StopCause.NONE, ""
+
+
+def _arn(state: State, row: int) -> str:
+    """ECS accepts the full ARN only together with its cluster: both follow from the instance's own ARN."""
+    task_id = bytes(state.attempts["task_id"][row]).decode()
+    instance = state.instance_of(row)
+    container_instance = instance.arn if instance else ""
+    prefix, _, _ = container_instance.rpartition("/")
+    return f"{prefix.replace(':container-instance/', ':task/')}/{task_id}"
+
+
+def resolutions(state: State, now: float, policy: Policy) -> Iterator[ResolveLaunches]:
+    """Plans whose replies were lost, one action each."""
+    by_plan: dict[int, list[int]] = {}
+    for row in state.attempts.with_status(AttemptStatus.IN_DOUBT).tolist():
+        by_plan.setdefault(int(state.attempts["plan"][row]), []).append(row)
+    for plan, rows in by_plan.items():
+        launches = tuple(launch for row in rows if (launch := launch_of(state, row)) is not None)
+        intended_at = float(min(state.attempts["intended_at"][row] for row in rows))
+        if launches:
+            young = now - intended_at < policy.intent_age_s
+            yield ResolveLaunches(plan, state.started_by(plan), launches, intended_at, young)
+
+
+def unsent(state: State) -> Iterator[Launch]:
+    """Intents that were committed but never sent (time was up): the very same launches again."""
+    for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
+        launch = launch_of(state, row)
+        instance = state.instance_of(row)
+        if launch is not None and instance is not None and instance.status is not InstanceStatus.GONE:
+            yield launch
+
+
+def launch_of(state: State, row: int) -> Launch | None:
+    """The launch that a row intends: a pure function of what was committed."""
+    key = state.key_of(row)
+    instance = state.instance_of(row)
+    if key is None or instance is None:
+        return None
+    plan = int(state.attempts["plan"][row])
+    return Launch(key, plan, state.started_by(plan), instance.id, instance.cell)
+
+
+def next_key(run_id: str, index: int, attempts: int, launch: int) -> AttemptKey:
+    """The attempt that comes after `attempts` real ones; `launch` counts those of its launches that never happened."""
+    return AttemptKey(run_id, index, attempts + 1, launch)

@@ -1,0 +1,156 @@
+"""What is wrong with a run spec, and where? Faults, their paths, and pydantic's findings said in plain words.
+
+SpecError        a spec was refused; `.faults` holds every fault, never only the first
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+FAULT_LIMIT = 100  # a list of a million bad items is not worth a reply of a million lines
+_PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing to put right. `path` is like `array.shardSize` or `container.command[2]`, empty = the whole spec.
+
+    line and column count from 1 and are None where no file is behind it.
+    """
+
+    path: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+
+    def text(self, file_name: str | None = None) -> str:
+        """`run.yaml:12:9: array.shardSize: must be at least 1`."""
+        place = [file_name] if file_name else []
+        if self.line is not None:
+            place.append(f"{self.line}:{self.column}")
+        return ": ".join(part for part in (":".join(place), self.path, self.message) if part)
+
+
+class SpecError(ValueError):
+    """The spec was refused and nothing was changed."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults: list[Fault] = capped(faults)
+        super().__init__("; ".join(fault.text() for fault in self.faults))
+
+
+def capped(faults: Iterable[Fault]) -> list[Fault]:
+    """Without repetitions, in the order found, at most FAULT_LIMIT and a last one that counts the rest."""
+    unique = list(dict.fromkeys(faults))
+    if len(unique) <= FAULT_LIMIT:
+        return unique
+    return [*unique[:FAULT_LIMIT], Fault("", f"and {len(unique) - FAULT_LIMIT} more faults")]
+
+
+def path_text(parts: Sequence[str | int]) -> str:
+    """(`array`, `items`, 3) -> `array.items[3]`; names that are not plain are quoted: `tags["a b"]`."""
+    text = ""
+    for part in parts:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN_NAME.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            text += f'["{shown(part)}"]'
+    return text
+
+
+def shown(value: Any) -> str:
+    """A value as part of a message: short, on one line, without control characters."""
+    text = value if isinstance(value, str) else repr(value)
+    clean = "".join(char if char.isprintable() else "?" for char in text[:81])
+    return clean if len(text) <= 80 else clean[:80] + "..."
+
+
+def from_pydantic(
+    errors: Iterable[Mapping[str, Any]], reserved: Mapping[str, str], fields_at: Callable[[str], Sequence[str]]
+) -> list[Fault]:
+    """One fault for each of pydantic's findings.
+
+    reserved: the sentence for each path that is kept for a later version.
+    fields_at: the fields that the model at a path has, for "did you mean".
+    """
+    faults = []
+    for error in errors:
+        path = path_text(_plain_location(error["loc"]))
+        if error["type"] == "extra_forbidden":
+            message = reserved.get(path) or _unknown_field(error["loc"], fields_at)
+        else:
+            message = _message(error)
+        faults.append(Fault(path, message))
+    return faults
+
+
+def _plain_location(location: Sequence[str | int]) -> list[str | int]:
+    """Without the marks that pydantic adds for a mapping's key and for the branch of `environment`."""
+    plain: list[str | int] = []
+    for part in location:
+        branch = part in ("map", "list") and plain[-1:] == ["environment"]
+        if part != "[key]" and not branch:
+            plain.append(part)
+    return plain
+
+
+def _unknown_field(location: Sequence[str | int], fields_at: Callable[[str], Sequence[str]]) -> str:
+    parts = _plain_location(location)
+    known = fields_at(path_text(parts[:-1]))
+    near = difflib.get_close_matches(str(parts[-1])[:80], known, n=1)
+    return f"unknown field; did you mean {near[0]}?" if near else f"unknown field; known: {', '.join(known)}"
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    context = error.get("ctx", {})
+    kind = str(error["type"])
+    template = _MESSAGES.get(kind)
+    if template is None:
+        return str(error["msg"])
+    return template.format(got=_kind_of(error.get("input")), **context)
+
+
+def _kind_of(value: Any) -> str:
+    """What the user wrote, by its kind."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return f"the number {shown(value)}"
+    if isinstance(value, str):
+        return f'the text "{shown(value)}"'
+    return "a mapping" if isinstance(value, Mapping) else "a list"
+
+
+_MESSAGES = {
+    "missing": "is required",
+    "argosy": "{message}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "greater_than": "must be greater than {gt}",
+    "int_type": "must be a whole number, not {got}",
+    "int_from_float": "must be a whole number, not {got}",
+    "float_type": "must be a number, not {got}",
+    "finite_number": "must be a finite number",
+    "string_type": "must be text (in quotes), not {got}",
+    "string_unicode": "must be valid Unicode text",
+    "string_pattern_mismatch": "must match {pattern}",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "must not be empty",
+    "too_long": "must have at most {max_length} entries, not {actual_length}",
+    "too_short": "must not be empty",
+    "literal_error": "must be {expected}, not {got}",
+    "list_type": "must be a list, not {got}",
+    "tuple_type": "must be a list, not {got}",
+    "dict_type": "must be a mapping, not {got}",
+    "mapping_type": "must be a mapping, not {got}",
+    "model_type": "must be a mapping, not {got}",
+    "model_attributes_type": "must be a mapping, not {got}",
+}

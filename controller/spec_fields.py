@@ -1,0 +1,137 @@
+"""What does each kind of value in a run spec have to look like? Annotated types, used by the models of `spec`.
+
+Limits carry their source: AWS's own, or ours with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from controller import shards
+
+TASK_LIMIT = 1_000_000  # tasks of one run: what a tick over one TaskTable is measured at (DESIGN section 6)
+ATTEMPT_LIMIT = 10  # AWS Batch's limit
+RULE_LIMIT = 5  # evaluateOnExit rules: AWS Batch's limit
+TIMEOUT_LIMIT_S = 14 * 86_400  # AWS Batch: a job may run 14 days
+TAG_LIMIT = 45  # AWS allows 50; five are kept for Argosy's own
+MEMORY_LIMIT_MIB = 24 * 1024 * 1024  # the largest EC2 instances have 24 TiB
+RESERVED_ENVIRONMENT = ("ARGOSY_", "AWS_BATCH_")
+PINNED_ENVIRONMENT = "NVIDIA_VISIBLE_DEVICES"  # overriding it would show a task the GPUs of its neighbours
+
+
+def refused(message: str) -> PydanticCustomError:
+    # The message is handed over as context: pydantic would read its braces as a template.
+    return PydanticCustomError("argosy", "{message}", {"message": message})
+
+
+class Strict(BaseModel):
+    """No unknown fields, no conversions, no changes after the fact; names in camelCase."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel, allow_inf_nan=False)
+
+
+def _range(text: str) -> str:
+    try:
+        shards.parse_range(text)
+    except ValueError as fault:
+        raise refused(str(fault)) from fault
+    return text
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise refused("must not contain a NUL character: no program can be given one")
+    return text
+
+
+def _environment_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII):
+        raise refused("is no name of an environment variable: letters, digits and _, not beginning with a digit")
+    for prefix in RESERVED_ENVIRONMENT:
+        if name.startswith(prefix):
+            raise refused(f"is reserved: Argosy itself sets the variables that begin with {prefix}")
+    if name == PINNED_ENVIRONMENT:
+        raise refused("is reserved: it is set from the GPUs that the task was given")
+    return name
+
+
+def _tag_key(key: str) -> str:
+    if not re.fullmatch(r"[\w\s.:/=+\-@]{1,128}", key):
+        raise refused("a tag's key has 1 to 128 letters, digits, spaces and . : / = + - @ _")
+    if key.lower().startswith(("aws:", "argosy:")):
+        raise refused("is reserved: tags may not begin with aws: or argosy:")
+    return key
+
+
+def _tag_value(value: str) -> str:
+    if not re.fullmatch(r"[\w\s.:/=+\-@]{0,256}", value):
+        raise refused("a tag's value has at most 256 letters, digits, spaces and . : / = + - @ _")
+    return value
+
+
+def _s3_folder(uri: str) -> str:
+    """Segments `.` and `..` would leave the folder when results are downloaded; empty ones vanish on a disk."""
+    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:/[A-Za-z0-9!_.*'()=+@:,-]+)*)/?", uri, re.ASCII)
+    if found is None:
+        raise refused(
+            "must be s3://BUCKET/PREFIX/ of letters, digits and ! _ . * ' ( ) = + @ : , - without empty parts"
+        )
+    if any(part in (".", "..") for part in found[2].split("/")):
+        raise refused("must not have . or .. as a part")
+    return uri
+
+
+def _image(image: str) -> str:
+    """A Docker reference: [registry[:port]/]path[:tag][@sha256:digest]."""
+    domain_and_path = r"(?:[A-Za-z0-9.-]+(?::[0-9]{1,5})?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
+    if not re.fullmatch(
+        rf"{domain_and_path}(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?", image
+    ):
+        raise refused("must be the name of an image: NAME, NAME:TAG or NAME@sha256:DIGEST, such as argosy/digits")
+    return image
+
+
+Text = Annotated[str, AfterValidator(_no_nul), Field(max_length=8192)]
+RangeText = Annotated[str, AfterValidator(_range), Field(json_schema_extra={"pattern": r"^[0-9]{1,16}:[0-9]{1,16}$"})]
+S3Folder = Annotated[str, Field(max_length=512), AfterValidator(_s3_folder)]
+S3Object = Annotated[str, Field(max_length=1024, pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+[^/]$")]
+Image = Annotated[str, Field(max_length=255), AfterValidator(_image)]
+EnvironmentName = Annotated[str, Field(max_length=255), AfterValidator(_environment_name)]
+TagKey = Annotated[str, AfterValidator(_tag_key)]
+TagValue = Annotated[str, AfterValidator(_tag_value)]
+ExitCodeGlob = Annotated[str, Field(pattern=r"^[0-9*?]{1,512}$")]  # Batch: digits and *
+ReasonGlob = Annotated[str, Field(min_length=1, max_length=512)]
+
+
+class EnvironmentEntry(Strict):
+    """One variable in ECS's own form."""
+
+    name: EnvironmentName = Field(description="Name of the variable.")
+    value: Text = Field(description="Its value; ${...} is substituted.")
+
+
+def _as_mapping(entries: dict[str, str] | list[EnvironmentEntry]) -> dict[str, str]:
+    if isinstance(entries, dict):
+        return entries
+    environment: dict[str, str] = {}
+    for entry in entries:
+        if entry.name in environment:
+            raise refused(f"names {entry.name} twice")
+        environment[entry.name] = entry.value
+    return environment
+
+
+def _form(value: Any) -> str:
+    return "list" if isinstance(value, list) else "map"
+
+
+Environment = Annotated[
+    Annotated[dict[EnvironmentName, Text], Tag("map")] | Annotated[list[EnvironmentEntry], Tag("list")],
+    Discriminator(_form),
+    AfterValidator(_as_mapping),
+]

@@ -1,0 +1,163 @@
+"""Which fields does a run spec have, and what does each mean? AWS Batch's and ECS's words, in camelCase.
+
+The descriptions are what users read in their editor, through the JSON Schema.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from controller.layout import DEFAULT_PART_SUFFIX
+from controller.spec_fields import (
+    ATTEMPT_LIMIT,
+    MEMORY_LIMIT_MIB,
+    RULE_LIMIT,
+    TAG_LIMIT,
+    TASK_LIMIT,
+    TIMEOUT_LIMIT_S,
+    Environment,
+    ExitCodeGlob,
+    Image,
+    RangeText,
+    ReasonGlob,
+    S3Folder,
+    S3Object,
+    Strict,
+    TagKey,
+    TagValue,
+    Text,
+)
+
+
+class Container(Strict):
+    """What runs. With `taskDefinition` only the command and the environment, which override the definition's."""
+
+    image: Image | None = Field(
+        default=None, description="Image by name, tag or digest; argosy/NAME is one of the deployment's."
+    )
+    command: Annotated[list[Text], Field(min_length=1, max_length=1000)] | None = Field(
+        default=None,
+        description="Arguments, one element each, never through a shell; ${...} is substituted. Default: the image's.",
+    )
+    environment: Environment | None = Field(
+        default=None,
+        description="Variables as a mapping or as ECS's list of name and value; ${...} is substituted in values.",
+    )
+
+
+class TaskResources(Strict):
+    """What one task takes of an instance."""
+
+    vcpus: float = Field(default=1, ge=1 / 1024, le=1024, description="vCPUs; rounded to 1/1024, ECS's CPU unit.")
+    memory: int = Field(
+        default=1024, ge=6, le=MEMORY_LIMIT_MIB, description="MiB, a hard limit: a task above it is killed."
+    )
+    gpus: int = Field(default=0, ge=0, le=16, description="Whole GPUs, pinned to the task.")
+
+
+class Array(Strict):
+    """How the run falls into tasks: exactly one of range, size, items and itemsFrom; at most 1,000,000 tasks."""
+
+    range: RangeText | None = Field(default=None, description="Half-open START:END, cut into shards of shardSize.")
+    shard_size: int | None = Field(
+        default=None, ge=1, description="Length of each task's part of the range. Default 1."
+    )
+    size: int | None = Field(default=None, ge=1, le=TASK_LIMIT, description="That many tasks, told apart by ${index}.")
+    items: Annotated[list[Any], Field(min_length=1, max_length=TASK_LIMIT)] | None = Field(
+        default=None, description="One task for each JSON value; ${item}, and ${item.KEY} of mappings."
+    )
+    items_from: S3Object | None = Field(
+        default=None, description="S3 object with one JSON value on each line, as items."
+    )
+    part_suffix: str = Field(
+        default=DEFAULT_PART_SUFFIX, pattern=r"^[A-Za-z0-9._-]{0,32}$", description="How the names of part objects end."
+    )
+
+
+class Placement(Strict):
+    """Which instances the tasks may use, and how they are laid out."""
+
+    constraints: Annotated[list[Text], Field(max_length=10)] = Field(
+        default=[], description="Expressions of the ECS cluster query language, or distinctInstance; all must hold."
+    )
+    strategy: Annotated[list[Text], Field(max_length=5)] = Field(
+        default=[], description="Strategies such as binpack:memory or spread:attribute:ecs.availability-zone, in order."
+    )
+    max_concurrent_tasks: int | None = Field(
+        default=None, ge=1, le=TASK_LIMIT, description="At most so many of the run's tasks at a time."
+    )
+
+
+class Capacity(Strict):
+    """What may be bought for the run."""
+
+    purchase: Literal["spot", "on-demand"] = Field(default="spot", description="Spot instances or on-demand ones.")
+    max_instances: int | None = Field(
+        default=None, ge=1, le=100_000, description="At most so many instances for the run."
+    )
+
+
+class ExitRule(Strict):
+    """Conditions that must all hold, and what then happens."""
+
+    on_exit_code: ExitCodeGlob | None = Field(default=None, description="Glob over the exit code.")
+    on_reason: ReasonGlob | None = Field(
+        default=None, description="Glob over the container's reason, as OutOfMemoryError*."
+    )
+    on_status_reason: ReasonGlob | None = Field(default=None, description="Glob over the task's stopped reason.")
+    action: Literal["RETRY", "EXIT"] = Field(description="RETRY while attempts are left, or EXIT at once.")
+
+
+class RetryStrategy(Strict):
+    """When a failed task is tried again. Interruptions and other losses of instances never use up an attempt."""
+
+    attempts: int = Field(
+        default=1, ge=1, le=ATTEMPT_LIMIT, description="Tries of each task. Default 1, as in AWS Batch."
+    )
+    evaluate_on_exit: Annotated[list[ExitRule], Field(max_length=RULE_LIMIT)] = Field(
+        default=[], description="The first rule that matches decides; when none does, the task is tried again."
+    )
+
+
+class Timeout(Strict):
+    """How long one attempt may take."""
+
+    attempt_duration_seconds: int = Field(ge=1, le=TIMEOUT_LIMIT_S, description="Seconds; the attempt is then stopped.")
+
+
+class RunSpec(Strict):
+    """A run: one container, an array of tasks, one output."""
+
+    version: Literal[1] = Field(description="Version of this format.")
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of the run; its id begins with it.")
+    container: Container | None = Field(
+        default=None, description="What runs; its image unless taskDefinition is given."
+    )
+    task_definition: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,255}(:[1-9][0-9]{0,9})?$")] | None = Field(
+        default=None,
+        description="A registered ECS task definition, FAMILY or FAMILY:REVISION, in place of container.image.",
+    )
+    resources: TaskResources | None = Field(
+        default=None, description="What each task takes; a taskDefinition says so itself. Default 1 vCPU and 1024 MiB."
+    )
+    array: Array = Field(description="How the run falls into tasks.")
+    output: S3Folder | None = Field(
+        default=None, description="s3://BUCKET/PREFIX/; the run id is appended. Default: the deployment's bucket."
+    )
+    placement: Placement = Field(
+        default_factory=Placement, description="Which instances the tasks may use, and their layout."
+    )
+    capacity: Capacity = Field(default_factory=Capacity, description="What may be bought for the run.")
+    retry_strategy: RetryStrategy = Field(
+        default_factory=RetryStrategy, description="When a failed task is tried again."
+    )
+    timeout: Timeout | None = Field(default=None, description="How long one attempt may take. Default: no limit.")
+    compat: Literal["aws-batch"] | None = Field(
+        default=None,
+        description="aws-batch also sets AWS Batch's AWS_BATCH_JOB_ARRAY_INDEX, ..._ARRAY_SIZE and ..._ATTEMPT.",
+    )
+    tags: Annotated[dict[TagKey, TagValue], Field(max_length=TAG_LIMIT)] = Field(
+        default={}, description="AWS tags of the run's ECS tasks."
+    )

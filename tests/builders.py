@@ -1,0 +1,187 @@
+"""Valid objects for tests: each builder gives one that works and merges what the test cares about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from controller.lifecycle.apply import apply
+from controller.lifecycle.begin import begin
+from controller.model.actions import Action, Launch
+from controller.model.attempts import AttemptKey
+from controller.model.events import (
+    ContainerInstanceSeen,
+    Event,
+    FleetSeen,
+    HostSeen,
+    LaunchAccepted,
+    RunPrepared,
+    RunSubmitted,
+    TaskSeen,
+)
+from controller.model.policy import Policy
+from controller.model.requests import SubmitRequest
+from controller.model.runs import needs_of
+from controller.model.state import State
+from controller.ports import AlreadyExists, Key, StaleState
+
+NOW = 1_800_000_000.0
+POLICY = Policy()
+CELL = "us-east-1"
+RUN_ID = "digits-261121-062733-k3f9"
+
+
+def spec(**overrides: Any) -> dict[str, Any]:
+    """A validated run spec."""
+    document = {
+        "version": 1,
+        "name": "digits",
+        "container": {"image": "argosy/digits", "command": ["--range", "${range}", "--output", "${part}"]},
+        "resources": {"vcpus": 1, "memory": 1024, "gpus": 0},
+        "array": {"range": "0:100", "shardSize": 10},
+        "retryStrategy": {"attempts": 3},
+    }
+    return {**document, **overrides}
+
+
+def submitted(run_id: str = RUN_ID, tasks: int = 10, expects_result: bool = False, **overrides: Any) -> RunSubmitted:
+    output = f"s3://results/{run_id}/"
+    request = SubmitRequest(run_id, NOW, spec(**overrides), tasks, "argosy/digits", output, expects_result)
+    return RunSubmitted(request)
+
+
+def prepared(run_id: str = RUN_ID, **overrides: Any) -> RunPrepared:
+    needs = needs_of(spec(**overrides))
+    arn = f"arn:aws:ecs:{CELL}:123456789012:task-definition/argosy-0a1b2c3d4e5f:1"
+    return RunPrepared(run_id, arn, "main", *needs)
+
+
+def fleet(instance_type: str = "c5.xlarge", zone: str = "us-east-1a", **overrides: Any) -> FleetSeen:
+    values: dict[str, Any] = {"fleet_id": f"fleet-{instance_type}-{zone}", "spot_target": 0, "on_demand_target": 0}
+    return FleetSeen(CELL, instance_type, zone, **{**values, **overrides})
+
+
+def host(number: int = 1, instance_type: str = "c5.xlarge", zone: str = "us-east-1a", **overrides: Any) -> HostSeen:
+    values: dict[str, Any] = {"purchase": "spot", "state": "running", "launched_at": NOW}
+    return HostSeen(instance_id(number), CELL, instance_type, zone, **{**values, **overrides})
+
+
+def instance_id(number: int) -> str:
+    return f"i-{number:017x}"
+
+
+def container_instance(
+    number: int = 1, cpu_units: int = 4096, memory_mib: int = 7000, gpus: int = 0, **overrides: Any
+) -> ContainerInstanceSeen:
+    values: dict[str, Any] = {
+        "version": 1,
+        "status": "ACTIVE",
+        "agent_connected": True,
+        "gpu_ids": tuple(f"GPU-{number}-{gpu}" for gpu in range(gpus)),
+        "attributes": {"ecs.instance-type": "c5.xlarge", "ecs.availability-zone": "us-east-1a"},
+        "registered_at": NOW,
+    }
+    arn = f"arn:aws:ecs:{CELL}:123456789012:container-instance/argosy/{number:032x}"
+    values |= {"cpu_units": cpu_units, "memory_mib": memory_mib, **overrides}
+    return ContainerInstanceSeen(arn, instance_id=instance_id(number), cell=CELL, **values)
+
+
+def task_arn(number: int) -> str:
+    return f"arn:aws:ecs:{CELL}:123456789012:task/argosy/{number:032x}"
+
+
+def task(number: int, last_status: str = "RUNNING", version: int = 2, **overrides: Any) -> TaskSeen:
+    values: dict[str, Any] = {"desired_status": "STOPPED" if last_status == "STOPPED" else "RUNNING"}
+    if last_status == "RUNNING":
+        values["started_at"] = NOW
+    return TaskSeen(task_arn(number), version, last_status, **{**values, **overrides})
+
+
+def state_with(*events: Event, policy: Policy = POLICY) -> State:
+    state = State(epoch="testtest")
+    return told(state, *events, policy=policy)
+
+
+def told(state: State, *events: Event, now: float = NOW, policy: Policy = POLICY) -> State:
+    for event in events:
+        apply(state, event, now, policy)
+    return state
+
+
+def begun(state: State, actions: Iterable[Action], now: float = NOW, policy: Policy = POLICY) -> State:
+    for action in actions:
+        begin(state, action, now, policy)
+    return state
+
+
+def launched(state: State, index: int = 0, number: int = 1, on: int = 1, now: float = NOW, attempt: int = 1) -> AttemptKey:
+    """Task `index` of the only run is launched on instance `on` as ECS task `number`."""
+    run = next(iter(state.runs.values()))
+    key = AttemptKey(run.id, index, attempt, int(run.tasks["launch"][index]))
+    plan = state.next_plan
+    begun(state, [Launch(key, plan, state.started_by(plan), instance_id(on), CELL)], now)
+    told(state, LaunchAccepted(key, task_arn(number)), now=now)
+    return key
+
+
+def state_with_instance(tasks: int = 10, expects_result: bool = False, **overrides: Any) -> State:
+    """One prepared run and one active c5.xlarge."""
+    return state_with(
+        submitted(tasks=tasks, expects_result=expects_result, **overrides),
+        prepared(**overrides),
+        fleet(spot_target=1),
+        host(1),
+        container_instance(1),
+    )
+
+
+class MemoryStore:
+    """ports.Store in a dictionary; the contract suite runs it beside DynamoStore."""
+
+    def __init__(self) -> None:
+        self.items: dict[Key, bytes] = {}
+        self.stored_version = 0
+        self.lease: tuple[str, float] | None = None
+        self.killed: str | None = None
+        self.commits = 0
+
+    def read(self, key: Key) -> bytes | None:
+        return self.items.get(key)
+
+    def read_partition(self, partition: str) -> dict[str, bytes]:
+        return {sk: body for (pk, sk), body in sorted(self.items.items()) if pk == partition}
+
+    def page(self, partition: str, limit: int, after: str | None = None) -> tuple[list[tuple[str, bytes]], str | None]:
+        rows = sorted(self.read_partition(partition).items(), reverse=True)
+        rows = [row for row in rows if after is None or row[0] < after]
+        return rows[:limit], rows[limit - 1][0] if len(rows) > limit else None
+
+    def create(self, items: Mapping[Key, bytes]) -> None:
+        if any(key in self.items for key in items):
+            raise AlreadyExists(str(list(items)))
+        self.items.update(items)
+
+    def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
+        if version != self.stored_version:
+            raise StaleState(f"{version} is not {self.stored_version}")
+        self.items.update(puts)
+        for key in deletes:
+            self.items.pop(key, None)
+        self.stored_version += 1
+        self.commits += 1
+
+    def version(self) -> int:
+        return self.stored_version
+
+    def take_lease(self, owner: str, now: float, seconds: float) -> bool:
+        if self.lease is not None and self.lease[0] != owner and self.lease[1] > now:
+            return False
+        self.lease = (owner, now + seconds)
+        return True
+
+    def release_lease(self, owner: str) -> None:
+        if self.lease is not None and self.lease[0] == owner:
+            self.lease = None
+
+    def kill_switch(self) -> str | None:
+        return self.killed

@@ -1,0 +1,433 @@
+"""The only mutator: what facts and intents do to runs, tasks, attempts and instances."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.model.actions import StopAttempt
+from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
+from controller.model.events import (
+    ControllerStarted,
+    HostStateChanged,
+    InterruptionWarned,
+    LaunchAccepted,
+    LaunchDisproved,
+    LaunchInDoubt,
+    LaunchRefused,
+    Observed,
+    ResultSeen,
+    RunCancelled,
+    RunClosed,
+    RunNotPrepared,
+)
+from controller.model.instances import InstanceStatus
+from controller.model.requests import CancelRequest
+from controller.model.runs import RunStatus
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+from tests.builders import (
+    NOW,
+    RUN_ID,
+    begun,
+    container_instance,
+    fleet,
+    host,
+    instance_id,
+    launched,
+    prepared,
+    state_with,
+    state_with_instance,
+    submitted,
+    task,
+    task_arn,
+    told,
+)
+
+
+def the_run(state: State):
+    return state.runs[RUN_ID]
+
+
+def status(state: State, index: int = 0) -> TaskStatus:
+    return TaskStatus(int(the_run(state).tasks["status"][index]))
+
+
+def test_a_submitted_run_waits_for_its_definition_and_then_may_be_placed() -> None:
+    state = state_with(submitted())
+    assert the_run(state).status is RunStatus.SUBMITTED
+    assert not the_run(state).ready
+    told(state, prepared())
+    assert the_run(state).ready
+    assert the_run(state).status is RunStatus.PROVISIONING
+
+
+def test_a_submission_that_comes_twice_changes_nothing() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, submitted())
+    assert status(state) is TaskStatus.STARTING
+
+
+def test_a_run_whose_definition_is_refused_for_good_fails_and_says_why() -> None:
+    state = state_with(submitted(tasks=2), RunNotPrepared(RUN_ID, "image argosy/nothing is unknown", final=True))
+    assert the_run(state).complete
+    told(state, RunClosed(RUN_ID))
+    assert the_run(state).status is RunStatus.FAILED
+    assert the_run(state).status_reason == "image argosy/nothing is unknown"
+
+
+def test_a_preparation_that_fails_for_the_moment_is_tried_again_later() -> None:
+    state = state_with(submitted(), RunNotPrepared(RUN_ID, "throttled", final=False))
+    assert not the_run(state).complete
+    assert the_run(state).prepare_after > NOW
+
+
+def test_an_accepted_launch_starts_the_task_and_a_running_event_runs_it() -> None:
+    state = state_with_instance()
+    launched(state)
+    assert status(state) is TaskStatus.STARTING
+    told(state, task(1, "RUNNING"))
+    assert status(state) is TaskStatus.RUNNING
+    assert the_run(state).status is RunStatus.RUNNING
+
+
+def test_exit_code_0_succeeds_at_once_when_no_result_is_expected() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "RUNNING"), task(1, "STOPPED", 3, exit_code=0, stopped_at=NOW + 90))
+    assert status(state) is TaskStatus.SUCCEEDED
+    assert the_run(state).tasks["seconds"][0] == 90
+    assert the_run(state).tasks["committed"][0] == 1
+
+
+def test_exit_code_0_waits_for_its_result_when_one_is_expected() -> None:
+    state = state_with_instance(expects_result=True)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0, started_at=NOW, stopped_at=NOW + 9))
+    assert status(state) is TaskStatus.VERIFYING
+    told(state, ResultSeen(RUN_ID, 0, attempt=1, bytes=77))
+    assert status(state) is TaskStatus.SUCCEEDED
+    assert the_run(state).tasks["bytes"][0] == 77
+
+
+def test_a_program_that_ends_well_but_writes_nothing_has_failed() -> None:
+    state = state_with_instance(expects_result=True, retryStrategy={"attempts": 1})
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0), ResultSeen(RUN_ID, 0, attempt=0))
+    assert status(state) is TaskStatus.FAILED
+    assert "no result" in the_run(state).failures[-1].reason
+
+
+@pytest.mark.parametrize("version", [2, 1])
+def test_events_that_are_not_newer_change_nothing(version: int) -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "RUNNING", 2), task(1, "STOPPED", version, exit_code=1))
+    assert status(state) is TaskStatus.RUNNING
+
+
+def test_a_running_event_after_the_stop_does_not_revive_the_attempt() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0), task(1, "RUNNING", 2))
+    assert status(state) is TaskStatus.SUCCEEDED
+    assert not state.orphans
+
+
+def test_a_stop_that_comes_twice_is_counted_once() -> None:
+    state = state_with_instance()
+    launched(state)
+    stop = task(1, "STOPPED", 3, exit_code=1)
+    told(state, stop, stop)
+    assert the_run(state).tasks["user_failures"][0] == 1
+
+
+def test_a_user_failure_is_retried_after_a_back_off_until_the_attempts_are_used_up() -> None:
+    state = state_with_instance()
+    for attempt in (1, 2, 3):
+        launched(state, number=attempt, attempt=attempt)
+        told(state, task(attempt, "STOPPED", 3, exit_code=1))
+        if attempt < 3:
+            assert status(state) is TaskStatus.PENDING
+            assert the_run(state).tasks["not_before"][0] == NOW + 2 ** (attempt - 1)
+    assert status(state) is TaskStatus.FAILED
+    assert the_run(state).tasks["attempts"][0] == 3
+
+
+def test_an_exit_rule_ends_the_task_at_once() -> None:
+    rules = {"attempts": 3, "evaluateOnExit": [{"onExitCode": "6*", "action": "EXIT"}]}
+    state = state_with_instance(retryStrategy=rules)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=64))
+    assert status(state) is TaskStatus.FAILED
+
+
+def test_a_failure_that_no_rule_matches_is_retried() -> None:
+    rules = {"attempts": 3, "evaluateOnExit": [{"onExitCode": "64", "action": "EXIT"}]}
+    state = state_with_instance(retryStrategy=rules)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=1))
+    assert status(state) is TaskStatus.PENDING
+
+
+def test_the_first_matching_rule_decides() -> None:
+    rules = {
+        "attempts": 3,
+        "evaluateOnExit": [
+            {"onExitCode": "1", "onReason": "*keep*", "action": "RETRY"},
+            {"onExitCode": "1", "action": "EXIT"},
+        ],
+    }
+    state = state_with_instance(retryStrategy=rules)
+    launched(state, index=0, number=1)
+    launched(state, index=1, number=2)
+    told(state, task(1, "STOPPED", 3, exit_code=1, reason="please keep trying"))
+    told(state, task(2, "STOPPED", 3, exit_code=1, reason="no"))
+    assert (status(state, 0), status(state, 1)) == (TaskStatus.PENDING, TaskStatus.FAILED)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"stop_code": "SpotInterruption"},
+        {"stop_code": "TerminationNotice", "reason": "Host EC2 (instance i-1) terminated."},
+        {"reason": "Host EC2 (instance i-1) stopped."},
+        {"exit_code": None, "stop_code": "TaskFailedToStart"},
+    ],
+)
+def test_losses_to_infrastructure_use_up_no_user_attempt(how: dict[str, object]) -> None:
+    state = state_with_instance(retryStrategy={"attempts": 1})
+    for attempt in (1, 2, 3):
+        launched(state, number=attempt, attempt=attempt)
+        told(state, task(attempt, "STOPPED", 3, **how))
+    assert status(state) is TaskStatus.PENDING
+    assert the_run(state).tasks["losses"][0] == 3
+    assert the_run(state).tasks["user_failures"][0] == 0
+    assert the_run(state).interruptions == 3
+
+
+def test_a_task_stopped_for_an_interruption_is_redone_even_if_it_exits_143() -> None:
+    state = state_with_instance(retryStrategy={"attempts": 1})
+    key = launched(state)
+    told(state, task(1, "RUNNING"), InterruptionWarned(instance_id(1), NOW))
+    begun(state, [StopAttempt(task_arn(1), "us-east-1", key, StopCause.INTERRUPTED, "going")])
+    told(state, task(1, "STOPPED", 3, exit_code=143, stop_code="UserInitiated"))
+    assert status(state) is TaskStatus.PENDING
+
+
+def test_a_task_that_is_lost_again_and_again_is_given_up() -> None:
+    state = state_with_instance()
+    for attempt in range(1, 21):
+        launched(state, number=attempt, attempt=attempt)
+        told(state, task(attempt, "STOPPED", 3, stop_code="SpotInterruption"))
+    assert status(state) is TaskStatus.FAILED
+    assert "20 losses" in the_run(state).failures[-1].reason
+
+
+def test_an_image_that_cannot_be_pulled_is_given_up_after_three_tries() -> None:
+    state = state_with_instance(tasks=1)
+    for attempt in (1, 2, 3):
+        launched(state, number=attempt, attempt=attempt)
+        told(state, task(attempt, "STOPPED", 3, reason="CannotPullContainerError: no such image"))
+    assert status(state) is TaskStatus.FAILED
+
+
+def test_an_attempt_over_its_time_is_charged_to_the_user() -> None:
+    state = state_with_instance(retryStrategy={"attempts": 1}, timeout={"attemptDurationSeconds": 60})
+    key = launched(state)
+    begun(state, [StopAttempt(task_arn(1), "us-east-1", key, StopCause.TIMED_OUT, "too long")])
+    told(state, task(1, "STOPPED", 3, exit_code=137))
+    assert status(state) is TaskStatus.FAILED
+    assert "longer than 60 s" in the_run(state).failures[-1].reason
+
+
+def test_a_run_whose_first_tasks_fail_alike_stops_and_says_so() -> None:
+    state = state_with_instance(tasks=50, retryStrategy={"attempts": 1})
+    for index in range(5):
+        launched(state, index=index, number=index + 1)
+        told(state, task(index + 1, "STOPPED", 3, exit_code=2, reason="no such flag"))
+    assert "failed alike (exit code 2): no such flag" in the_run(state).status_reason
+    assert status(state, 49) is TaskStatus.CANCELLED
+    assert the_run(state).final_status is RunStatus.FAILED
+
+
+def test_different_failures_do_not_stop_the_run() -> None:
+    state = state_with_instance(tasks=50, retryStrategy={"attempts": 1})
+    for index in range(5):
+        launched(state, index=index, number=index + 1)
+        told(state, task(index + 1, "STOPPED", 3, exit_code=2 + index % 2))
+    assert status(state, 49) is TaskStatus.PENDING
+
+
+def test_a_refused_launch_gets_a_new_launch_number_for_the_same_attempt() -> None:
+    state = state_with_instance()
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    from controller.model.actions import Launch
+
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    told(state, LaunchRefused(key, "RESOURCE:CPU"))
+    run = the_run(state)
+    assert (status(state), run.tasks["launch"][0], run.tasks["attempts"][0]) == (TaskStatus.PENDING, 1, 0)
+    assert run.attempts == 0
+    assert state.observed_at == 0.0
+
+
+def test_a_refusal_for_good_stops_the_run() -> None:
+    state = state_with_instance(tasks=3)
+    from controller.model.actions import Launch
+
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    told(state, LaunchRefused(key, "AccessDeniedException", "iam:PassRole", final=True))
+    assert the_run(state).complete
+    assert "iam:PassRole" in the_run(state).status_reason
+
+
+def test_a_new_controller_takes_the_intents_of_the_old_one_as_in_doubt_and_a_late_event_settles_them() -> None:
+    from controller.model.actions import Launch
+
+    state = state_with_instance()
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    told(state, ControllerStarted())
+    row = state.row_of(key)
+    assert row is not None
+    assert state.attempts["status"][row] == AttemptStatus.IN_DOUBT
+    told(state, task(7, "RUNNING", key=key))
+    assert status(state) is TaskStatus.RUNNING
+    assert the_run(state).attempts == 1
+
+
+def test_doubt_that_is_disproved_frees_the_task_under_a_new_launch_number() -> None:
+    from controller.model.actions import Launch
+
+    state = state_with_instance()
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    told(state, LaunchInDoubt(key, "no reply"), LaunchDisproved(key))
+    assert status(state) is TaskStatus.PENDING
+    assert the_run(state).tasks["launch"][0] == 1
+
+
+def test_disproving_a_launch_that_is_known_to_run_changes_nothing() -> None:
+    state = state_with_instance()
+    key = launched(state)
+    told(state, LaunchDisproved(key))
+    assert status(state) is TaskStatus.STARTING
+
+
+def test_a_second_copy_of_an_attempt_is_an_orphan_once_a_sweep_shows_it() -> None:
+    state = state_with_instance()
+    key = launched(state, number=1)
+    copy = task(2, "RUNNING", key=key, started_by="argosy-testtest-1")
+    told(state, Observed(NOW + 5, tasks=(task(1, "RUNNING"), copy)))
+    assert list(state.orphans) == [task_arn(2)]
+
+
+def test_tasks_of_other_people_are_left_alone() -> None:
+    state = state_with_instance()
+    told(state, Observed(NOW, tasks=(task(9, "RUNNING", started_by="somebody"),)))
+    assert not state.orphans
+
+
+def test_cancelling_cancels_what_waits_and_lets_what_runs_be_stopped() -> None:
+    state = state_with_instance(tasks=3)
+    key = launched(state)
+    told(state, task(1, "RUNNING"), RunCancelled(CancelRequest(RUN_ID, NOW, "mistake")))
+    assert (status(state, 0), status(state, 1)) == (TaskStatus.RUNNING, TaskStatus.CANCELLED)
+    begun(state, [StopAttempt(task_arn(1), "us-east-1", key, StopCause.CANCELLED, "cancelled")])
+    told(state, task(1, "STOPPED", 3, exit_code=143), RunClosed(RUN_ID))
+    assert the_run(state).status is RunStatus.CANCELLED
+    assert the_run(state).status_reason == "cancelled: mistake"
+
+
+def test_a_terminated_host_loses_its_tasks_and_a_late_stop_event_is_ignored() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "RUNNING"), HostStateChanged(instance_id(1), "terminated", NOW + 60))
+    assert status(state) is TaskStatus.PENDING
+    assert state.instances[instance_id(1)].status is InstanceStatus.GONE
+    told(state, task(1, "STOPPED", 9, exit_code=0))
+    assert status(state) is TaskStatus.PENDING
+
+
+def test_shutting_down_takes_no_new_work_but_proves_no_loss_yet() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "RUNNING"), HostStateChanged(instance_id(1), "shutting-down", NOW))
+    assert status(state) is TaskStatus.RUNNING
+    assert not state.instances[instance_id(1)].placeable
+
+
+def test_an_instance_is_placeable_only_when_ec2_shows_it_as_ours() -> None:
+    state = state_with(container_instance(1))
+    assert not state.instances[instance_id(1)].placeable
+    assert state.observed_at == 0.0
+    told(state, host(1))
+    assert state.instances[instance_id(1)].placeable
+
+
+@pytest.mark.parametrize("change", [{"agent_connected": False}, {"status": "DRAINING"}])
+def test_disconnected_and_draining_instances_take_no_work(change: dict[str, object]) -> None:
+    state = state_with(host(1), container_instance(1), container_instance(1, version=2, **change))
+    assert not state.instances[instance_id(1)].placeable
+
+
+def test_an_older_picture_of_an_instance_is_ignored() -> None:
+    state = state_with(host(1), container_instance(1, version=5))
+    told(state, container_instance(1, version=4, agent_connected=False))
+    assert state.instances[instance_id(1)].placeable
+
+
+def test_a_gpu_instance_that_registers_without_its_gpus_is_cordoned() -> None:
+    state = state_with(host(1, "p3.2xlarge"), container_instance(1, 8192, 60000, gpus=0))
+    instance = state.instances[instance_id(1)]
+    assert instance.cordon == "registered 0 of 1 GPUs"
+    told(state, container_instance(1, 8192, 60000, gpus=1, version=2))
+    assert instance.placeable
+
+
+def test_hosts_absent_from_a_complete_listing_are_gone_after_the_quiet_time_only() -> None:
+    state = state_with_instance()
+    told(state, Observed(NOW + 60))
+    assert state.instances[instance_id(1)].alive
+    told(state, Observed(NOW + 400, hosts_complete=False))
+    assert state.instances[instance_id(1)].alive
+    told(state, Observed(NOW + 400))
+    assert not state.instances[instance_id(1)].alive
+
+
+def test_tasks_absent_from_complete_listings_are_lost_after_the_quiet_time_only() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "RUNNING"))
+    shown = (host(1),)
+    told(state, Observed(NOW + 400, hosts=shown), Observed(NOW + 500, hosts=shown))
+    assert status(state) is TaskStatus.RUNNING
+    told(state, Observed(NOW + 900, hosts=shown, tasks_complete=False))
+    assert status(state) is TaskStatus.RUNNING
+    told(state, Observed(NOW + 901, hosts=shown))
+    assert status(state) is TaskStatus.PENDING
+
+
+def test_the_cost_of_an_attempt_is_its_share_of_the_instance_for_its_time() -> None:
+    state = state_with_instance()
+    told(state, fleet(spot_usd_per_hour=0.06))
+    instance = state.instances[instance_id(1)]
+    instance.price_usd_per_hour = 0.06
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0, started_at=NOW, stopped_at=NOW + 3600))
+    assert the_run(state).cost_usd == pytest.approx(0.06 / 4)
+
+
+def test_pinned_gpus_are_kept_as_a_mask_over_the_registration_order() -> None:
+    state = state_with(
+        submitted(resources={"vcpus": 1, "memory": 1024, "gpus": 1}),
+        prepared(resources={"vcpus": 1, "memory": 1024, "gpus": 1}),
+        host(1, "p3.8xlarge"),
+        container_instance(1, 32768, 200000, gpus=4),
+    )
+    key = launched(state)
+    told(state, LaunchAccepted(key, task_arn(1)), task(1, "RUNNING", gpu_ids=("GPU-1-2",)))
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    assert the_run(state).tasks["gpu_mask"][0] == 0b100
