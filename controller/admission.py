@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +119,7 @@ def shape_faults(resources: Any, shapes: Mapping[str, Resources]) -> Iterator[Fa
         most, name = _most(shapes, axis)
         has = f"the largest instance type of this deployment, {name}, has {_amount(axis, most)}" if most else ""
         yield Fault(_FIELDS[axis], f"{_amount(axis, getattr(needs, axis))} asked, but {has or _NONE[axis]}")
-    if not too_much and not any(needs.fits(shape) for shape in shapes.values()):
+    if not too_much and not any(_fits(needs, shape) for shape in shapes.values()):
         yield Fault("resources", "no instance type of this deployment has as much of each of them at once")
 
 
@@ -133,6 +133,10 @@ def _most(shapes: Mapping[str, Resources], axis: str) -> tuple[int, str]:
     return getattr(shapes[name], axis), name
 
 
+def _fits(needs: Resources, shape: Resources) -> bool:
+    return all(mine <= theirs for mine, theirs in zip(needs, shape, strict=True))
+
+
 def _amount(axis: str, amount: int) -> str:
     if axis == "cpu_units":
         return f"{amount / CPU_UNITS_PER_VCPU:g} vCPUs"
@@ -143,13 +147,17 @@ def _amount(axis: str, amount: int) -> str:
 
 def _placement_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     placement = data.get("placement")
-    if not isinstance(placement, Mapping):
-        return
-    for name, check in (("constraints", check_constraints), ("strategy", check_strategy)):
-        texts = placement.get(name)
-        if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
-            for number, message in check(texts):
-                yield Fault(f"placement.{name}[{number}]", message)
+    if isinstance(placement, Mapping):
+        yield from _text_faults("placement.constraints", placement.get("constraints"), check_constraints)
+        yield from _text_faults("placement.strategy", placement.get("strategy"), check_strategy)
+
+
+def _text_faults(path: str, texts: Any, check: Callable[[Sequence[str]], list[str]]) -> list[Fault]:
+    """What is wrong with each of the texts by itself; when nothing is, what is wrong with them together."""
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        return []  # a fault of its own
+    alone = [Fault(f"{path}[{number}]", message) for number, text in enumerate(texts) for message in check([text])]
+    return alone or [Fault(path, message) for message in check(texts)]
 
 
 def _image(data: Mapping[str, Any], images: ImageResolver) -> tuple[str, list[Fault]]:

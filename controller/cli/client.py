@@ -57,9 +57,15 @@ def _next_step(code: str, request_id: str) -> str:
 
 
 def prefix_of(stage: str) -> str:
-    from controller.settings import prefix
+    """The start of every name of a deployment. Raises CliError for what cannot be a stage."""
+    from pydantic import ValidationError
 
-    return prefix(stage)
+    from controller.settings import Settings
+
+    try:
+        return Settings(stage=stage).prefix
+    except ValidationError as fault:
+        raise CliError(f"{stage!r} is no stage: 1 to 16 lower-case letters, digits and -, a letter first.") from fault
 
 
 def find_deployment(session: Session) -> Deployment:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,11 +57,11 @@ class ColumnTable:
         self.rows += rows
 
     def pack(self, chunk: int) -> bytes:
-        """The chunk as a compressed .npz (whose zip container carries a CRC for each column)."""
+        """The chunk as a checksum (CRC-32, 4 bytes) and a compressed .npz."""
         part = slice(chunk * self.chunk_rows, min((chunk + 1) * self.chunk_rows, self.rows))
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **{name: column[part] for name, column in self.columns.items()})
-        return buffer.getvalue()
+        return zlib.crc32(buffer.getvalue()).to_bytes(4, "big") + buffer.getvalue()
 
     def unpack(self, chunk: int, body: bytes) -> None:
         """Read a stored chunk into place. Columns that the chunk does not know keep their defaults.
@@ -68,8 +69,10 @@ class ColumnTable:
         Raises CorruptChunk.
         """
         start = chunk * self.chunk_rows
+        if zlib.crc32(body[4:]).to_bytes(4, "big") != body[:4]:
+            raise CorruptChunk(f"chunk {chunk} of {type(self).__name__}: wrong checksum")
         try:
-            with np.load(io.BytesIO(body), allow_pickle=False) as stored:
+            with np.load(io.BytesIO(body[4:]), allow_pickle=False) as stored:
                 for name in self.columns:
                     if name in stored.files:
                         values = stored[name]

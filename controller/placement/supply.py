@@ -5,9 +5,9 @@ This is the only module of the package that knows instance ids as well as row nu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from types import MappingProxyType
 
 import numpy as np
@@ -43,7 +43,7 @@ class InstanceRow:
     """Epoch seconds; 0 = not registered yet."""
     running_tasks: int = 0
     """All live tasks, of every group."""
-    running_by_group: Mapping[str, int] = field(default=_NOTHING)
+    running_by_group: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     started_by: frozenset[str] = frozenset()
     lifecycle: str = "spot"
     price_usd_per_hour: float = 0.0
@@ -74,22 +74,20 @@ class Supply:
     version: int = 0
     _codes: dict[str, Codes] = field(default_factory=dict)
     _masks: dict[str, BoolArray] = field(default_factory=dict)
+    _groups: dict[str, IntArray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: Sequence[InstanceRow], version: int = 0) -> Supply:
         """Columns of `rows`, in their order. ValueError names the instance whose numbers are impossible or whose id is doubled."""
         ids = tuple(row.id for row in rows)
-        if len(set(ids)) != len(ids):
-            twice = next(row_id for index, row_id in enumerate(ids) if row_id in ids[:index])
-            raise ValueError(f"instance {twice}: listed twice")
-        for row in rows:
-            _check(row)
+        _refuse_doubles(ids)
+        _refuse_impossible(rows)
         return cls(
             rows=tuple(rows),
             ids=ids,
             free=np.maximum(_ints([(row.cpu_units, row.memory_mib, row.gpus) for row in rows]), 0),
             total=_ints([(row.total_cpu_units, row.total_memory_mib, row.total_gpus) for row in rows]),
-            healthy=np.array([r.status == "ACTIVE" and r.agent_connected and not r.interrupted for r in rows], dtype=np.bool_),
+            healthy=np.array([r.status == "ACTIVE" and r.agent_connected and not r.interrupted for r in rows], np.bool_),
             running_tasks=np.array([row.running_tasks for row in rows], dtype=np.int64),
             price_usd_per_hour=np.array([row.price_usd_per_hour for row in rows], dtype=np.float64),
             interruption_rate=np.array([row.interruption_rate for row in rows], dtype=np.float64),
@@ -109,6 +107,20 @@ class Supply:
         found = self._codes.get(subject)
         if found is None:
             found = self._codes[subject] = Codes.of(_column(subject, self.rows))
+        return found
+
+    @property
+    def group_names(self) -> frozenset[str]:
+        """Every group of which a task runs on some instance."""
+        return frozenset(name for row in self.rows for name, count in row.running_by_group.items() if count)
+
+    def of_group(self, name: str) -> IntArray:
+        """(m,) int64: live tasks of a group on each instance; read only."""
+        found = self._groups.get(name)
+        if found is None:
+            found = np.array([row.running_by_group.get(name, 0) for row in self.rows], dtype=np.int64)
+            found.setflags(write=False)
+            self._groups[name] = found
         return found
 
     def cached_mask(self, expression: str) -> BoolArray | None:
@@ -141,12 +153,23 @@ def _ints(triples: list[tuple[int, int, int]]) -> IntArray:
     return np.ascontiguousarray(np.array(triples, dtype=np.int64).reshape(-1, 3).T)
 
 
-def _check(row: InstanceRow) -> None:
+def _refuse_doubles(ids: tuple[str, ...]) -> None:
+    if len(set(ids)) == len(ids):
+        return
+    twice = next(row_id for index, row_id in enumerate(ids) if row_id in ids[:index])
+    raise ValueError(f"instance {twice}: listed twice")
+
+
+def _refuse_impossible(rows: Sequence[InstanceRow]) -> None:
     """Numbers that would not fit the columns, or mean nothing, are refused here and nowhere later."""
-    amounts = (row.cpu_units, row.memory_mib, row.total_cpu_units, row.total_memory_mib)
-    if max(map(abs, amounts)) > MAX_AMOUNT or max(abs(row.gpus), abs(row.total_gpus)) > MAX_GPUS:
-        raise ValueError(f"instance {row.id}: more than {MAX_AMOUNT} cpu units or MiB, or {MAX_GPUS} GPUs")
-    if not 0 <= row.running_tasks <= MAX_TASKS or any(not 0 <= n <= MAX_TASKS for n in row.running_by_group.values()):
-        raise ValueError(f"instance {row.id}: a number of running tasks is negative or above {MAX_TASKS}")
-    if not all(map(math.isfinite, (row.price_usd_per_hour, row.interruption_rate, row.finish_at, row.registered_at))):
-        raise ValueError(f"instance {row.id}: price, interruption rate or a time is not a finite number")
+    for r in rows:
+        if not (
+            -MAX_AMOUNT <= r.cpu_units <= MAX_AMOUNT >= r.total_cpu_units >= 0
+            and -MAX_AMOUNT <= r.memory_mib <= MAX_AMOUNT >= r.total_memory_mib >= 0
+            and -MAX_GPUS <= r.gpus <= MAX_GPUS >= r.total_gpus >= 0
+        ):
+            raise ValueError(f"instance {r.id}: cpu units and MiB are 0 to {MAX_AMOUNT}, GPUs 0 to {MAX_GPUS}")
+        if not 0 <= r.running_tasks <= MAX_TASKS or not all(0 <= n <= MAX_TASKS for n in r.running_by_group.values()):
+            raise ValueError(f"instance {r.id}: a number of running tasks is negative or above {MAX_TASKS}")
+        if not isfinite(r.price_usd_per_hour + r.interruption_rate + r.finish_at + r.registered_at):
+            raise ValueError(f"instance {r.id}: price, interruption rate or a time is not a finite number")

@@ -1,0 +1,101 @@
+# The project's chores. `make` alone prints what there is.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/sh
+
+BIN := .venv/bin
+CDK := node_modules/.bin/cdk
+STAGE ?= main
+# Test processes; more than there are cores only slows the timing of local mode down.
+WORKERS ?= 2
+# Further arguments for pytest, cdk or the demo, such as ARGS="-k placement".
+ARGS ?=
+# The major version that is meant: without it the CDK prints eleven lines about the end of life of Node 20.
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
+
+.PHONY: help setup demo test test-deep bench check format lint requirements synth deploy destroy clean
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- set-up: each stamp is newer than the requirement file that was installed -----------------------------------------
+
+LOCAL := .venv/.installed-local
+DEV := .venv/.installed-dev
+NODE := node_modules/.installed
+
+setup: $(LOCAL) ## Make .venv with the argosy command and all that local mode needs
+	@echo "Ready: $(BIN)/argosy --help"
+
+$(LOCAL) $(DEV): .venv/.installed-%: requirements/%.txt requirements/install.sh pyproject.toml
+	@requirements/install.sh $<
+	@touch $@
+
+$(NODE): package.json package-lock.json
+	@command -v npm >/dev/null || { echo "The CDK needs Node 20 or newer with npm, and there is no npm on PATH." >&2; exit 1; }
+	@echo "Installing the pinned CDK command into node_modules."
+	@npm ci --silent --no-audit --no-fund --no-update-notifier
+	@touch $@
+
+# --- run and test -----------------------------------------------------------------------------------------------------
+
+demo: $(LOCAL) ## Run the digits batch on an emulated AWS, with an interruption; results in out/demo
+	@$(BIN)/argosy demo $(ARGS)
+
+test: $(DEV) ## Run the tests (minutes, no network, no AWS)
+	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup $(ARGS)
+
+test-deep: $(DEV) ## Run the long property and simulation tests too
+	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup -m deep --hypothesis-profile deep $(ARGS)
+
+bench: $(DEV) ## Measure what has a floor, one after the other, and print the figures
+	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks $(ARGS)
+
+# --- check ------------------------------------------------------------------------------------------------------------
+
+check: lint synth ## Check format, lint, types, imports, Dockerfiles, requirement files, templates
+	$(BIN)/cfn-lint --ignore-checks W3005 -- cdk.out/*.template.json
+	@echo "All checks passed."
+
+lint: $(DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/hadolint containers/*/Dockerfile
+	$(BIN)/python requirements/export.py --check
+	$(BIN)/python -m pytest -q tests/unit/test_repository.py
+
+format: $(DEV) ## Format the code and repair what lint can repair
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+requirements: $(DEV) ## Write requirements/*.txt again from pyproject.toml (ARGS=--upgrade for newer versions)
+	$(BIN)/python requirements/export.py --uv $(BIN)/uv $(ARGS)
+
+# --- AWS --------------------------------------------------------------------------------------------------------------
+
+synth: $(DEV) $(NODE) ## Write the CloudFormation templates to cdk.out (needs no account)
+	$(CDK) synth --quiet --context stage=$(STAGE) $(ARGS)
+
+deploy: $(DEV) $(NODE) ## Deploy to the AWS account of your credentials (STAGE=main)
+	$(CDK) deploy --all --context stage=$(STAGE) $(ARGS)
+
+destroy: $(DEV) $(NODE) ## Take the deployment down, instances included, and say what stays (STAGE=main)
+	@$(BIN)/python -c "$$SAY_WHAT_STAYS"
+	$(CDK) destroy --all --context stage=$(STAGE) $(ARGS)
+
+define SAY_WHAT_STAYS
+import json
+results = json.load(open("cdk.json")).get("context", {}).get("argosy", {}).get("results", "retain")
+print({
+    "retain": "The results bucket STAYS with all that is in it (setting results: retain); delete it yourself when done.",
+    "destroy": "The results bucket is DELETED with all that is in it (setting results: destroy).",
+}[results])
+endef
+export SAY_WHAT_STAYS
+
+clean: ## Remove everything that was made here, .venv and out/ included
+	rm -rf .venv node_modules cdk.out build out dist argosy.egg-info .coverage
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,202 @@
+"""What may users ask for, and what are they answered? SubmitRun, DescribeRun, ListRuns, CancelRun, DescribeCluster.
+
+The api reads the state and puts requests into the inbox; it never writes the versioned documents (DESIGN D12). Users'
+errors are replies, never exceptions: what is raised here is a fault of ours or of AWS.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import singledispatchmethod
+from typing import Any
+
+from controller import api_requests, layout, shards, stored, views
+from controller.admission import Admission, Limits, admit, fingerprint
+from controller.model import documents, requests
+from controller.model.requests import CancelRequest, SubmitRequest
+from controller.model.runs import TERMINAL_RUN
+from controller.ports import AlreadyExists, ImageResolver, ItemsReader, Store, Wake
+from controller.spec import parse_spec
+from controller.spec_faults import Fault, SpecError
+
+ID_TRIES = 5
+_STATUS_CODES = {"ValidationException": 400, "ResourceNotFoundException": 404, "ConflictException": 409}
+
+
+class Refusal(Exception):
+    """A user's error, on its way to becoming a reply."""
+
+    def __init__(self, code: str, message: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(message)
+        self.code, self.message, self.faults = code, message, faults
+
+
+@dataclass(slots=True)
+class Api:
+    """The users' actions over what a deployment has. `now` gives epoch seconds."""
+
+    store: Store
+    wake: Wake
+    images: ImageResolver
+    items: ItemsReader
+    limits: Limits
+    cluster: str
+    cells: Sequence[str]
+    now: Callable[[], float]
+
+    def handle(self, request: Any, request_id: str) -> dict[str, Any]:
+        """An envelope for a request. `request_id` names it in errors, and is the token of a submit without one."""
+        try:
+            parsed = api_requests.parse_request(request)
+            return {"statusCode": 200, "body": self._act(parsed, request_id)}
+        except SpecError as refusal:
+            count = len(refusal.faults)
+            message = "1 field is invalid" if count == 1 else f"{count} fields are invalid"
+            return envelope_of_error("ValidationException", message, request_id, refusal.faults)
+        except Refusal as refusal:
+            return envelope_of_error(refusal.code, refusal.message, request_id, refusal.faults)
+
+    @singledispatchmethod
+    def _act(self, request: Any, request_id: str) -> dict[str, Any]:
+        raise TypeError(f"no action for {type(request).__name__}")
+
+    @_act.register
+    def _(self, request: api_requests.SubmitRun, request_id: str) -> dict[str, Any]:
+        token = hashlib.sha256((request.client_token or request_id).encode()).hexdigest()
+        admission: Admission | None = None
+        for attempt in range(ID_TRIES):
+            earlier = self._earlier(token, request.spec)
+            if earlier is not None:
+                self.wake.controller()  # the first call may have died between storing and waking
+                return {**self._full_view(earlier), "created": False}
+            admission = admission or admit(request.spec, self.limits, self.images, self.items)
+            try:
+                run_id = self._store_run(admission, token, attempt, fingerprint(parse_spec(request.spec)))
+            except AlreadyExists:
+                continue  # the same token a moment ago, or a run of that id: look again, then take another id
+            self.wake.controller()
+            return {**self._full_view(run_id), "created": True}
+        raise Refusal("ConflictException", "other submissions were in the way: try again")
+
+    def _earlier(self, token: str, spec: Any) -> str | None:
+        """The id of the run that this token has made; refuses a token that was used with another spec."""
+        body = self.store.read((requests.TOKENS, token))
+        if body is None:
+            return None
+        record = json.loads(body)
+        if record["specSha256"] != fingerprint(parse_spec(spec)):
+            raise Refusal("ConflictException", f"this clientToken has already made {record['runId']} of another spec")
+        return str(record["runId"])
+
+    def _store_run(self, admission: Admission, token: str, attempt: int, spec_sha256: str) -> str:
+        """Create the request, its token and the pointer from its id, all or nothing. Raises AlreadyExists."""
+        now = self.now()
+        name = admission.form["name"]
+        run_id = new_run_id(name, now, f"{token}{attempt}")
+        request = SubmitRequest(
+            run_id=run_id,
+            submitted_at=now,
+            spec=admission.form,
+            task_count=admission.task_count,
+            image=admission.image,
+            output=layout.run_output(admission.form.get("output", self.limits.default_output), run_id),
+            expects_result=shards.expects_result(admission.form),
+        )
+        place = requests.inbox_key(now, run_id)
+        self.store.create(
+            {
+                (requests.TOKENS, token): json.dumps({"runId": run_id, "specSha256": spec_sha256}).encode(),
+                stored.request_pointer(run_id): place.encode(),
+                (requests.INBOX, place): requests.to_bytes(request),
+            }
+        )
+        return run_id
+
+    @_act.register
+    def _(self, request: api_requests.DescribeRun, request_id: str) -> dict[str, Any]:
+        record = self._record(request.run_id)
+        view = views.full_run_view(record)
+        if "tasks" in request.include:
+            view |= self._task_page(record, request)
+        elif request.next_token is not None:
+            raise SpecError([Fault("nextToken", 'is only possible with include: ["tasks"]')])
+        return view
+
+    def _task_page(self, record: dict[str, Any], request: api_requests.DescribeRun) -> dict[str, Any]:
+        start = _index_of_page(request.next_token)
+        end = min(start + request.max_results, record["task_count"])
+        state = stored.cluster(self.store)[0]
+        rows: list[dict[str, Any]] = []
+        for first, chunk in stored.task_chunks(self.store, record, start, end):
+            wanted = range(max(start - first, 0), min(end - first, chunk.rows))
+            rows += views.task_rows(record, chunk, first, wanted, state, self.now())
+        more = end < record["task_count"]
+        return {"taskList": rows, "nextToken": api_requests.page_token(str(end)) if more else None}
+
+    @_act.register
+    def _(self, request: api_requests.ListRuns, request_id: str) -> dict[str, Any]:
+        after = None if request.next_token is None else api_requests.page_place(request.next_token)
+        page, following = self.store.page(documents.RUNS, request.max_results, after)
+        runs = [views.run_view(documents.decode(body)) for _, body in page]
+        if after is None:
+            shown = {run["runId"] for run in runs}
+            waiting = [views.run_view(record) for record in stored.runs_in_inbox(self.store)]
+            runs = [run for run in waiting if run["runId"] not in shown] + runs  # the newest of all
+        return {"runs": runs, "nextToken": None if following is None else api_requests.page_token(following)}
+
+    @_act.register
+    def _(self, request: api_requests.CancelRun, request_id: str) -> dict[str, Any]:
+        record = self._record(request.run_id)
+        if record["status"] not in TERMINAL_RUN:
+            now = self.now()
+            cancel = CancelRequest(request.run_id, now, request.reason)
+            place = requests.inbox_key(now, f"{request.run_id}#cancel#{request_id}")
+            with suppress(AlreadyExists):  # the same request, delivered twice
+                self.store.create({(requests.INBOX, place): requests.to_bytes(cancel)})
+            self.wake.controller()
+        return views.full_run_view(record)
+
+    @_act.register
+    def _(self, request: api_requests.DescribeCluster, request_id: str) -> dict[str, Any]:
+        state, run_ids = stored.cluster(self.store)
+        needs = stored.needs_by_number(self.store, run_ids)
+        return views.cluster_view(state, needs, self.cluster, self.cells, self.now())
+
+    def _full_view(self, run_id: str) -> dict[str, Any]:
+        return views.full_run_view(self._record(run_id))
+
+    def _record(self, run_id: str) -> dict[str, Any]:
+        record = stored.run(self.store, run_id)
+        if record is None:
+            raise Refusal("ResourceNotFoundException", f"there is no run {run_id[:100]!r}")
+        return record
+
+
+def envelope_of_error(code: str, message: str, request_id: str, faults: Sequence[Fault] = ()) -> dict[str, Any]:
+    """An error as users get it. Codes without a status of their own are faults of ours: 500."""
+    statuses = {**_STATUS_CODES, "ThrottlingException": 429}
+    error: dict[str, Any] = {"code": code, "message": message, "requestId": request_id}
+    error["fieldList"] = [{"path": fault.path, "message": fault.message} for fault in faults]
+    return {"statusCode": statuses.get(code, 500), "body": {"error": error}}
+
+
+def new_run_id(name: str, now: float, seed: str) -> str:
+    """`digits-261121-062733-k3f9`: the name, the second (UTC), and four characters that derive from `seed`."""
+    tail = base64.b32encode(hashlib.sha256(seed.encode()).digest())[:4].decode().lower()
+    return f"{name}-{datetime.fromtimestamp(now, UTC):%y%m%d-%H%M%S}-{tail}"
+
+
+def _index_of_page(token: str | None) -> int:
+    if token is None:
+        return 0
+    place = api_requests.page_place(token)
+    if not re.fullmatch(r"[0-9]{1,7}", place, re.ASCII):
+        raise SpecError([Fault("nextToken", "is not a token that this api has given out")])
+    return int(place)

@@ -1,0 +1,88 @@
+"""What may a user's request look like? One model for each action, refused with every fault and its path."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from controller.spec_faults import Fault, SpecError, from_pydantic
+from controller.spec_fields import Strict, refused
+
+PAGE_LIMIT = 100  # runs
+TASK_PAGE_LIMIT = 1000  # tasks; keeps a reply far below Lambda's 6 MB
+TOKEN_LIMIT = 64  # as ECS's clientToken
+
+
+def _printable(text: str) -> str:
+    if not (text.isascii() and text.isprintable()):
+        raise refused("must be printable ASCII")
+    return text
+
+
+class SubmitRun(Strict):
+    action: Literal["SubmitRun"]
+    client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(_printable)] | None = None
+    spec: dict[str, Any]
+
+
+class DescribeRun(Strict):
+    action: Literal["DescribeRun"]
+    run_id: str
+    include: list[Literal["tasks"]] = Field(default_factory=list)
+    max_results: int = Field(default=100, ge=1, le=TASK_PAGE_LIMIT)
+    next_token: str | None = None
+
+
+class ListRuns(Strict):
+    action: Literal["ListRuns"]
+    max_results: int = Field(default=20, ge=1, le=PAGE_LIMIT)
+    next_token: str | None = None
+
+
+class CancelRun(Strict):
+    action: Literal["CancelRun"]
+    run_id: str
+    reason: Annotated[str, Field(max_length=255), AfterValidator(_printable)] = ""
+
+
+class DescribeCluster(Strict):
+    action: Literal["DescribeCluster"]
+
+
+ActionRequest = SubmitRun | DescribeRun | ListRuns | CancelRun | DescribeCluster
+ACTIONS: dict[str, type[Strict]] = {
+    model.__name__: model for model in (SubmitRun, DescribeRun, ListRuns, CancelRun, DescribeCluster)
+}
+
+
+def parse_request(request: Any) -> Strict:
+    """The request as its model. Raises SpecError with every fault."""
+    if not isinstance(request, Mapping):
+        raise SpecError([Fault("", "a request is a JSON object with an action")])
+    model = ACTIONS.get(request["action"]) if isinstance(request.get("action"), str) else None
+    if model is None:
+        what = "is required" if "action" not in request else "is unknown"
+        raise SpecError([Fault("action", f"{what}; known: {', '.join(ACTIONS)}")])
+    try:
+        return model.model_validate(dict(request))
+    except ValidationError as refusal:
+        fields = [field.alias or name for name, field in model.model_fields.items()]
+        raise SpecError(from_pydantic(refusal.errors(include_url=False), {}, lambda path: fields)) from refusal
+
+
+def page_token(place: str) -> str:
+    """An opaque token for the place where the next page starts."""
+    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
+
+
+def page_place(token: str) -> str:
+    """The inverse of `page_token`. Raises SpecError for anything that it did not write."""
+    try:
+        place = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError) as fault:
+        raise SpecError([Fault("nextToken", "is not a token that this api has given out")]) from fault
+    return place

@@ -1,0 +1,48 @@
+"""Where do boto3 clients come from? The only place that creates them, each when it is first asked for.
+
+AWS_ENDPOINT_URL, credentials and the rest of the environment are boto3's own business.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+CONNECT_TIMEOUT_S = 3
+READ_TIMEOUT_S = 15
+LONG_POLL_S = 20  # the longest that SQS holds a receive
+CONNECTIONS = 16  # more than the threads of one tick
+
+# toolchain.md 4.2. ECS gets fewer attempts: launches and stops have buckets of their own (`pace`), which must hear of
+# throttling, and ten attempts of one call would outlast a tick. Whatever stays open is settled by the next tick.
+_RETRIES = {
+    "ecs": {"mode": "standard", "max_attempts": 3},
+    "s3": {"mode": "standard", "max_attempts": 5},
+}
+_CONTROL_RETRIES = {"mode": "adaptive", "max_attempts": 10}
+
+
+class Clients:
+    """boto3 clients by service and region, created once. Not for use by several threads at once while creating."""
+
+    def __init__(self, region: str) -> None:
+        self.region = region
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    def get(self, service: str, region: str = "") -> Any:
+        key = (service, region or self.region)
+        if key not in self._clients:
+            import boto3  # heavy: an import of this module must not cost it
+
+            self._clients[key] = boto3.client(service, region_name=key[1], config=_config(service))
+        return self._clients[key]
+
+
+def _config(service: str) -> Any:
+    from botocore.config import Config
+
+    return Config(
+        retries=_RETRIES.get(service, _CONTROL_RETRIES),
+        connect_timeout=CONNECT_TIMEOUT_S,
+        read_timeout=READ_TIMEOUT_S + (LONG_POLL_S if service == "sqs" else 0),
+        max_pool_connections=CONNECTIONS,
+    )

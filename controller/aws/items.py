@@ -1,0 +1,78 @@
+"""Where do the items of an `itemsFrom` array come from, and how do they stay what they were at submit?
+
+The user's object may change at any time, a launch may not: preparing a run pins a copy in its results folder, and every
+launch reads that copy.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from controller.aws.errors import AWS_ERRORS, Kind, classify
+from controller.layout import split_s3
+from controller.ports import ItemsUnreadable
+
+LARGEST_BYTES = 32 * 1024 * 1024  # what fits into the api function's memory once parsed
+MOST_ITEMS = 1_000_000  # as many as a run may have tasks
+
+
+def pinned_uri(output: str) -> str:
+    """The run's own copy of its items; `output` is the run's folder."""
+    return f"{output}items.jsonl"
+
+
+class S3ItemsReader:
+    """`ports.ItemsReader` over a boto3 S3 client; keeps the items it read last."""
+
+    def __init__(self, s3: Any) -> None:
+        self._s3 = s3
+        self._pinned: dict[str, list[Any]] = {}  # one run's, by address
+
+    def read_items(self, uri: str) -> list[Any]:
+        return _parsed(uri, self.fetch(uri))
+
+    def fetch(self, uri: str) -> bytes:
+        """The object's bytes. Raises ItemsUnreadable."""
+        try:
+            bucket, key = split_s3(uri)
+            answer = self._s3.get_object(Bucket=bucket, Key=key)
+            if answer["ContentLength"] > LARGEST_BYTES:
+                raise ItemsUnreadable(f"{uri} has {answer['ContentLength']} bytes; the limit is {LARGEST_BYTES}")
+            return bytes(answer["Body"].read())
+        except AWS_ERRORS as error:
+            raise ItemsUnreadable(_sentence(uri, error)) from error
+        except ValueError as fault:
+            raise ItemsUnreadable(str(fault)) from fault
+
+    def pinned_item(self, output: str, index: int) -> Any:
+        """Item `index` of the run's own copy. Raises ItemsUnreadable."""
+        uri = pinned_uri(output)
+        if uri not in self._pinned:
+            self._pinned = {uri: self.read_items(uri)}
+        return self._pinned[uri][index]
+
+
+def _sentence(uri: str, error: Exception) -> str:
+    fault = classify(error)
+    if fault.kind is Kind.NOT_FOUND:
+        return f"{uri} does not exist"
+    if fault.kind is Kind.ACCESS_DENIED:
+        return f"{uri} may not be read by Argosy"
+    return f"{uri} could not be read: {fault.text}"
+
+
+def _parsed(uri: str, body: bytes) -> list[Any]:
+    items: list[Any] = []
+    for number, line in enumerate(body.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            items.append(json.loads(line))
+        except (ValueError, RecursionError) as fault:
+            raise ItemsUnreadable(f"{uri}, line {number} is not JSON: {fault}") from fault
+        if len(items) > MOST_ITEMS:
+            raise ItemsUnreadable(f"{uri} has more than {MOST_ITEMS} items")
+    if not items:
+        raise ItemsUnreadable(f"{uri} has no items")
+    return items

@@ -1,0 +1,97 @@
+"""How fast may we call? One token bucket for each of AWS's own (aws.md 3.1, 3.2), which slows down when AWS says so.
+
+Throttled calls halve the rate, which then grows back by a tenth of the full rate a second (AIMD). Clock and sleep are
+handed in, so the same buckets run on virtual time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+GROWTH_PER_S = 0.1  # of the full rate
+LOWEST_SHARE = 1 / 32  # of the full rate: a bucket never stands still
+ONE_STORM_S = 1.0  # refusals this close together tell of one and the same overload
+
+
+class Pace:
+    """A bucket of `burst` tokens that refills at `rate_per_s`. Safe to share between threads."""
+
+    def __init__(
+        self,
+        rate_per_s: float,
+        burst: float,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+        reserve: float = 0,
+    ) -> None:
+        """reserve: tokens that only urgent calls may take."""
+        self.full_rate_per_s, self.burst, self.reserve = rate_per_s, burst, reserve
+        self.throttles = 0  # how often AWS refused
+        self._clock, self._sleep, self._lock = clock, sleep, Lock()
+        self._tokens, self._filled_at = burst, clock()
+        self._slowed_to, self._slowed_at = rate_per_s, float("-inf")
+
+    def take(self, deadline: float, urgent: bool = False) -> bool:
+        """Wait for a token. False, without waiting, when none will be there before `deadline` (epoch seconds)."""
+        while True:
+            with self._lock:
+                wait_s = self._wait_s(0 if urgent else self.reserve)
+                if wait_s == 0:
+                    self._tokens -= 1
+                    return True
+                if self._clock() + wait_s > deadline:
+                    return False
+            self._sleep(wait_s)
+
+    def throttled(self) -> None:
+        """AWS refused a call for want of tokens: the bucket is emptier and slower than we thought."""
+        with self._lock:
+            now = self._clock()
+            self.throttles += 1
+            if now - self._slowed_at < ONE_STORM_S:
+                return
+            self._fill()
+            self._slowed_to = max(self._rate_per_s(now) / 2, self.full_rate_per_s * LOWEST_SHARE)
+            self._slowed_at, self._tokens = now, min(self._tokens, self.reserve)
+
+    @property
+    def rate_per_s(self) -> float:
+        return self._rate_per_s(self._clock())
+
+    def _rate_per_s(self, now: float) -> float:
+        return min(
+            self.full_rate_per_s, self._slowed_to + (now - self._slowed_at) * GROWTH_PER_S * self.full_rate_per_s
+        )
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._tokens = min(self.burst, self._tokens + max(0.0, now - self._filled_at) * self._rate_per_s(now))
+        self._filled_at = now
+
+    def _wait_s(self, floor: float) -> float:
+        """Seconds until a token above `floor` is there; 0 = now."""
+        self._fill()
+        lacking = floor + 1 - self._tokens
+        # A trace of rounding must not cost another round of sleep.
+        return lacking / self._rate_per_s(self._filled_at) if lacking > 1e-9 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Paces:
+    """The buckets of one account and region."""
+
+    launches: Pace  # RunTask and StopTask; the reserve is for stops
+    reads: Pace  # ECS List* and Describe* of tasks and container instances
+    definitions: Pace  # RegisterTaskDefinition
+    fleets: Pace  # ModifyFleet, TerminateInstances
+
+    @classmethod
+    def of_aws(cls, clock: Callable[[], float], sleep: Callable[[float], None]) -> Paces:
+        return cls(
+            launches=Pace(40, 100, clock, sleep, reserve=20),
+            reads=Pace(20, 100, clock, sleep),
+            definitions=Pace(1, 20, clock, sleep),
+            fleets=Pace(5, 50, clock, sleep),
+        )

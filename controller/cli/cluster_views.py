@@ -1,0 +1,85 @@
+"""How does the cluster look in a terminal? From the body of DescribeCluster to a headline and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from controller.cli import figures
+from controller.cli.run_views import plain_table
+
+View = Mapping[str, Any]
+_COLOURS = {"BOOTING": "cyan", "ACTIVE": "green", "DRAINING": "yellow", "RELEASING": "yellow", "GONE": "dim"}
+
+
+def cluster(view: View, now: float) -> Iterator[RenderableType]:
+    """A headline, one row per instance (those that are gone last), and what is on order."""
+    instances = sorted(view["instances"], key=lambda each: (each["status"] == "GONE", each["instanceType"]))
+    yield headline(view)
+    if instances:
+        yield instance_table(instances, now)
+    ordered = orders(view)
+    if ordered:
+        yield ordered
+
+
+def headline(view: View) -> Text:
+    """How many instances, what they cost an hour, what has been spent."""
+    alive = sum(each["status"] != "GONE" for each in view["instances"])
+    line = Text(f"{view['cluster']}: {figures.counted(alive, 'instance')}", "bold")
+    line.append(f", {figures.money(view['usdPerHour'])} per hour", "default")
+    spent, on_demand = float(view["spentUsd"]), float(view["onDemandUsd"])
+    less = figures.saved(spent, on_demand)
+    line.append(f"; spent {figures.money(spent)} (on-demand {figures.money(on_demand)}{', ' + less if less else ''})")
+    peak = _peak(view.get("peakUtilisation") or {})
+    return line.append(f"; peak use {peak}") if peak else line
+
+
+def _peak(peak: View) -> str:
+    names = {"cpu": "CPU", "memory": "memory", "gpus": "GPU"}
+    return ", ".join(f"{name} {peak[key]:.0%}" for key, name in names.items() if peak.get(key) is not None)
+
+
+def instance_table(instances: list[View], now: float) -> Table:
+    table = plain_table(
+        "INSTANCE", "TYPE", "ZONE", "BOUGHT", "STATUS", "CPU (vCPU)", "MEMORY (GiB)", "GPU", ">TASKS", ">$/H", ">UP"
+    )
+    for each in instances:
+        up = figures.seconds_between(each["launchedAt"], each["stoppedAt"], now)
+        table.add_row(
+            each["instanceId"],
+            each["instanceType"],
+            each["availabilityZone"],
+            each["purchase"],
+            Text(each["status"], _COLOURS.get(each["status"], "")),
+            figures.use(each["cpu"]),
+            figures.use(_gib(each["memory"])),
+            figures.use(each["gpus"]),
+            str(each["tasks"]),
+            f"{each['priceUsdPerHour']:.4f}",
+            "-" if up is None else figures.duration(up),
+        )
+    return table
+
+
+def _gib(mib: View) -> View:
+    return {key: amount / 1024 for key, amount in mib.items()}
+
+
+def orders(view: View) -> str:
+    """`on order: c5.xlarge us-east-1a 2 spot; ...`; empty when no fleet has a target."""
+    wanted = [
+        f"{each['instanceType']} {each['availabilityZone']} "
+        + " + ".join(
+            f"{each[key]} {words}"
+            for key, words in (("spotTarget", "spot"), ("onDemandTarget", "on-demand"))
+            if each[key]
+        )
+        for each in view["fleets"]
+        if each["spotTarget"] or each["onDemandTarget"]
+    ]
+    return f"fleet targets: {'; '.join(wanted)}" if wanted else ""

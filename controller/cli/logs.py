@@ -1,0 +1,147 @@
+"""What did a task print? Its CloudWatch stream, found by the ARN of the task's latest attempt.
+
+The ARN of an attempt that is alive is in DescribeRun; of one that has ended it is in the manifest if it says so, else ECS
+remembers it for about an hour after the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from controller.cli import figures
+from controller.cli.problems import CliError, error_code
+from controller.cli.runs import RUN_PANEL, RunId
+from controller.cli.session import Session, command
+
+FOLLOW_INTERVAL_S = 2.0
+LATE_LINES_S = 4.0  # the log driver may deliver a task's last lines a little after its end
+STREAMS_LIMIT = 100  # without --task: as many tasks as a person might read
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "logs", panel=RUN_PANEL)(logs)
+
+
+@dataclass
+class Stream:
+    """One attempt's log. token: where reading goes on."""
+
+    index: int
+    name: str
+    token: str | None = None
+
+
+def logs(
+    session: Session,
+    run: RunId,
+    task: Annotated[int | None, typer.Option("--task", min=0, help="Only this task's; otherwise all tasks'.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the task or the run has ended.")] = False,
+) -> None:
+    """What a run's tasks print."""
+    printer = _Printer(session, labels=task is None)
+    streams: dict[str, Stream] = {}
+    while True:
+        view = session.api.describe_with_tasks(run)
+        tasks = _wanted(view, task)
+        _find_streams(session, view, tasks, streams)
+        for stream in streams.values():
+            printer.new_lines(stream)
+        ended = view["status"] in figures.TERMINAL or all(t["status"] in ("SUCCEEDED", "FAILED") for t in tasks)
+        if not follow or ended:
+            break
+        session.tools.sleep(FOLLOW_INTERVAL_S)
+    if follow and streams:
+        session.tools.sleep(LATE_LINES_S)
+        for stream in streams.values():
+            printer.new_lines(stream)
+    if not printer.printed:
+        raise _nothing(session, view, tasks, streams)
+
+
+def _wanted(view: Mapping[str, Any], index: int | None) -> list[Any]:
+    tasks = view["taskList"]
+    if index is None:
+        return [each for each in tasks if each["attempts"]][:STREAMS_LIMIT]
+    if index >= len(tasks):
+        raise CliError(f"{view['runId']} has tasks 0 to {len(tasks) - 1}; there is no task {index}.")
+    return [tasks[index]]
+
+
+def _nothing(session: Session, view: Any, tasks: list[Any], streams: dict[str, Stream]) -> CliError:
+    if not tasks or not any(each["attempts"] for each in tasks):
+        step = session.again(f"watch {view['runId']}")
+        return CliError("Nothing has been started yet, so nothing has been printed.", next_step=step)
+    if streams:
+        return CliError("The program has printed nothing so far.", next_step="--follow waits for lines")
+    step = f"the streams are in the log group {session.deployment.log_group}"
+    return CliError("Which log belongs to an attempt that ended long ago is no longer known.", next_step=step)
+
+
+def _find_streams(session: Session, view: Any, tasks: list[Any], streams: dict[str, Stream]) -> None:
+    """Adds a stream for each task's latest attempt."""
+    unknown = {each["index"] for each in tasks if each["attempts"] and not each["taskArn"]}
+    arns = {each["index"]: each["taskArn"] for each in tasks if each["taskArn"]}
+    if unknown - {stream.index for stream in streams.values()}:
+        arns |= {index: arn for index, arn in _ended(session, view["runId"]).items() if index in unknown}
+    for index, arn in sorted(arns.items()):
+        task_id = arn.rpartition("/")[2]
+        if task_id not in streams:
+            streams[task_id] = Stream(index, f"{session.deployment.prefix}/main/{task_id}")
+
+
+def _ended(session: Session, run_id: str) -> dict[int, str]:
+    """Task index -> ARN of the latest attempt that ECS still remembers as stopped."""
+    from controller.ecs_shapes import key_of_task
+
+    ecs, cluster = session.client("ecs"), session.deployment.cluster
+    latest: dict[int, tuple[int, str]] = {}
+    for page in ecs.get_paginator("list_tasks").paginate(cluster=cluster, desiredStatus="STOPPED"):
+        arns = page["taskArns"]
+        for task in ecs.describe_tasks(cluster=cluster, tasks=arns)["tasks"] if arns else ():
+            key = key_of_task(task)
+            if key is not None and key.run_id == run_id:
+                latest[key.index] = max(latest.get(key.index, (0, "")), (key.attempt, task["taskArn"]))
+    return {index: arn for index, (_, arn) in latest.items()}
+
+
+class _Printer:
+    """Prints what is new in a stream, each line labelled by its task when there are several."""
+
+    def __init__(self, session: Session, labels: bool) -> None:
+        self._session = session
+        self._labels = labels
+        self.printed = 0  # lines
+
+    def new_lines(self, stream: Stream) -> None:
+        for event in self._events(stream):
+            self.printed += 1
+            at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
+            if self._session.wants_json:
+                import json
+
+                row = {"timestamp": at.isoformat(), "task": stream.index, "message": event["message"]}
+                typer.echo(json.dumps(row))
+            else:
+                label = f"[task {stream.index}] " if self._labels else ""
+                typer.echo(f"{at:%H:%M:%S} {label}{event['message'].rstrip()}")
+
+    def _events(self, stream: Stream) -> Iterator[Any]:
+        """A stream that does not exist yet has no lines; the same token twice means the end."""
+        client, group = self._session.client("logs"), self._session.deployment.log_group
+        while True:
+            token = {"nextToken": stream.token} if stream.token else {}
+            try:
+                page = client.get_log_events(logGroupName=group, logStreamName=stream.name, startFromHead=True, **token)
+            except Exception as fault:
+                if error_code(fault) == "ResourceNotFoundException":
+                    return
+                raise
+            yield from page["events"]
+            if page["nextForwardToken"] == stream.token:
+                return
+            stream.token = page["nextForwardToken"]

@@ -1,0 +1,56 @@
+"""The `argosy` command: which commands there are. What each does is in its own module; heavy imports are inside them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from controller.cli import cluster_prices, demo_command, doctor, local, logs, results, runs, submit, watch
+from controller.cli.late import Late, LateGroup
+from controller.cli.problems import AWS_FAULT, print_traceback
+
+TRY_PANEL = "Try it and measure it"
+LateGroup.late = {
+    "query": Late("controller.cli.query", "Which instances does a placement expression choose?", "Cluster and prices"),
+    "bench": Late("controller.cli.bench", "Measure Argosy on this machine.", TRY_PANEL),
+}
+app = typer.Typer(
+    name="argosy",
+    cls=LateGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for part in (submit, watch, runs, results, logs, cluster_prices, doctor, local, demo_command):
+    part.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"argosy {version('argosy')}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Start here: `argosy demo` needs no AWS account. Exit codes: 0 ok, 1 the run has failures, "
+              "2 usage or invalid spec, 3 AWS error, 4 wait timed out, 130 interrupted.")
+def argosy(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Massive batch computations in containers on Amazon ECS over EC2 Spot."""
+
+
+def main() -> None:
+    """The entry point. A fault of Argosy's own exits 3, so that 1 keeps its meaning: the run has failures."""
+    try:
+        app()
+    except Exception as fault:
+        print_traceback(fault)
+        sys.exit(AWS_FAULT)

@@ -1,0 +1,138 @@
+"""Start a run: `validate`, `schema`, `submit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from controller.cli.problems import CliError
+from controller.cli.runs import RUN_PANEL
+from controller.cli.session import Session, command
+
+SPEC_PANEL = "Run specs"
+SpecFile = Annotated[Path, typer.Argument(metavar="FILE", help="Run spec in YAML or JSON; - reads standard input.")]
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "submit", panel=RUN_PANEL)(submit)
+    command(app, "validate", panel=SPEC_PANEL, connected=False)(validate)
+    command(app, "schema", panel=SPEC_PANEL, connected=False, as_json=False)(schema)
+
+
+def validate(session: Session, file: SpecFile) -> None:
+    """Check a run spec without submitting it: every fault at once, with its line."""
+    from controller.admission import check_spec
+    from controller.cli import spec_source
+    from controller.spec_faults import SpecError
+    from controller.spec_file import check_text, is_json_name
+
+    text = spec_source.read_text(file)
+    try:
+        spec, _ = check_text(text, is_json=is_json_name(file.name), check=check_spec)
+    except SpecError as refusal:
+        if not session.wants_json:
+            raise CliError(
+                f"{file} has {_counted(len(refusal.faults))}.",
+                details=[fault.text(str(file)) for fault in refusal.faults],
+            ) from refusal
+        rows = [{"path": f.path, "message": f.message, "line": f.line, "column": f.column} for f in refusal.faults]
+        session.print_json({"valid": False, "file": str(file), "faults": rows})
+        raise typer.Exit(2) from refusal
+    if session.wants_json:
+        session.print_json({"valid": True, "file": str(file), "faults": []})
+        return
+    session.console.print(f"{file} is valid: {_summary(spec)}")
+
+
+def _counted(faults: int) -> str:
+    return "1 fault" if faults == 1 else f"{faults} faults"
+
+
+def _summary(parsed: Any) -> str:
+    """`digits, 18 tasks of 1 vCPU, 1,024 MiB`."""
+    from controller import shards
+    from controller.spec import to_json
+
+    form = to_json(parsed)
+    try:
+        tasks = f"{shards.task_count(form):,} tasks"
+    except ValueError:
+        tasks = f"one task per item of {form['array']['itemsFrom']}"
+    needs = form.get("resources")
+    if not needs:
+        return f"{form['name']}, {tasks}, sized by the task definition {form['taskDefinition']}"
+    gpus = f", {needs['gpus']} GPU" if needs.get("gpus") else ""
+    return f"{form['name']}, {tasks} of {needs['vcpus']:g} vCPU, {needs['memory']:,} MiB{gpus}"
+
+
+def schema(session: Session) -> None:
+    """Print the JSON Schema of run specs, for editors."""
+    from controller.spec import schema as run_schema
+
+    session.print_json(run_schema())
+
+
+def submit(
+    session: Session,
+    file: SpecFile,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait for the end.")] = False,
+    client_token: Annotated[
+        str | None, typer.Option("--client-token", help="Submitting again with the same token does not start twice.")
+    ] = None,
+    wait_timeout: Annotated[
+        float | None, typer.Option("--wait-timeout", min=0, metavar="SECONDS", help="Stop waiting then: exit code 4.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", "-s", min=1, help="Items per task: array.shardSize.")
+    ] = None,
+    num_batches: Annotated[
+        int | None, typer.Option("--num-batches", "-b", min=1, help="Tasks: array.range 0:(batch size x this).")
+    ] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="S3_PREFIX", help="Where results go.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one field, e.g. resources.vcpus=2.")
+    ] = None,
+) -> None:
+    """Submit a run; print its id at once, then show its progress until it ends."""
+    from controller.cli import spec_source
+
+    shorthands = spec_source.Shorthands(batch_size, num_batches, output)
+    spec, document = spec_source.load(file, shorthands, changes or [])
+    view = _submitted(session, spec, client_token or session.tools.new_token(), str(file), document)
+    if detach:
+        if session.wants_json:
+            session.print_json(view)
+        else:
+            session.console.print(_accepted(view))
+            session.console.print(f"next: {session.again('watch ' + view['runId'])}", style="dim")
+        return
+    from controller.cli.watch import follow
+
+    if not session.wants_json:
+        session.console.print(_accepted(view))
+    follow(session, view["runId"], wait_timeout)
+
+
+def _accepted(view: Any) -> str:
+    tasks = f"{view['tasks']['total']:,} tasks" if view["tasks"]["total"] else "its tasks"
+    if not view.get("created", True):
+        return f"{view['runId']}: this client token has already submitted it; nothing was started twice."
+    return f"{view['runId']} submitted: {tasks}, results in {view['output']}"
+
+
+def _submitted(session: Session, spec: Any, token: str, name: str, document: Any) -> Any:
+    """Faults that only the deployment can find are placed in the file too."""
+    from controller.cli import spec_source
+    from controller.cli.client import ApiError
+    from controller.spec_faults import Fault
+    from controller.spec_file import located
+
+    try:
+        return session.api.submit(spec, token)
+    except ApiError as error:
+        if error.code != "ValidationException" or not error.faults:
+            raise
+        faults = [Fault(path, message) for path, message in error.faults]
+        raise spec_source.refused(name, located(faults, document, name)) from error

@@ -1,0 +1,84 @@
+"""What does the store know of runs and of the cluster, for those who only read?
+
+A run is found in its record once the controller has folded it in, before that in the inbox. Large parts are left alone
+unless they are asked for: a run's tasks by chunk, the cluster without its runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from controller import views
+from controller.model import documents, requests
+from controller.model.requests import SubmitRequest
+from controller.model.resources import Resources
+from controller.model.runs import sort_key
+from controller.model.state import State
+from controller.model.tasks import TaskTable
+from controller.ports import Key, Store
+
+_RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,62}-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re.ASCII)
+
+
+def request_pointer(run_id: str) -> Key:
+    """The item that says where in the inbox the request of a run lies, until it is folded in; makes its id unique."""
+    return documents.run_partition(run_id), "SUBMITTED"
+
+
+def run(store: Store, run_id: str) -> dict[str, Any] | None:
+    """The run's record (`documents.run_record`), folded in or not; None for one that does not exist."""
+    if not _RUN_ID.fullmatch(run_id):
+        return None
+    # Folded in between the first two looks, it is found at the third.
+    return _folded(store, run_id) or _in_inbox(store, run_id) or _folded(store, run_id)
+
+
+def runs_in_inbox(store: Store) -> list[dict[str, Any]]:
+    """Records of the runs that are not folded in yet, newest first."""
+    found = []
+    for body in store.read_partition(requests.INBOX).values():
+        request = requests.from_bytes(body)
+        if isinstance(request, SubmitRequest):
+            found.append(views.submitted_record(request))
+    return found[::-1]
+
+
+def task_chunks(store: Store, record: dict[str, Any], start: int, end: int) -> Iterator[tuple[int, TaskTable]]:
+    """(index of its first task, table) of each stored chunk that holds tasks start:end. Untouched chunks are defaults."""
+    rows = TaskTable.chunk_rows
+    for number in range(start // rows, -(-end // rows)):
+        chunk = TaskTable(min(rows, record["task_count"] - number * rows))
+        body = store.read((documents.run_partition(record["id"]), f"TASKS#{number:05d}"))
+        if body is not None:
+            chunk.unpack(0, body)
+        yield number * rows, chunk
+
+
+def cluster(store: Store) -> tuple[State, list[str]]:
+    """Instances, pools, attempts and sums, without the runs; and the ids of the open runs."""
+    items = store.read_partition(documents.STATE)
+    run_ids = documents.active_runs(items)
+    if run_ids:
+        root = documents.decode(items[documents.ROOT])
+        items = {**items, documents.ROOT: documents.encode({**root, "runs": []})}
+    return documents.restore(0, items, {}), run_ids
+
+
+def needs_by_number(store: Store, run_ids: Sequence[str]) -> dict[int, Resources]:
+    """What a task of each run takes, by the run's number."""
+    records = [record for run_id in run_ids if (record := _folded(store, run_id))]
+    return {record["number"]: Resources(*record["needs"]) for record in records}
+
+
+def _folded(store: Store, run_id: str) -> dict[str, Any] | None:
+    body = store.read((documents.RUNS, sort_key(run_id)))
+    return None if body is None else dict(documents.decode(body))
+
+
+def _in_inbox(store: Store, run_id: str) -> dict[str, Any] | None:
+    place = store.read(request_pointer(run_id))
+    body = None if place is None else store.read((requests.INBOX, place.decode()))
+    request = None if body is None else requests.from_bytes(body)
+    return views.submitted_record(request) if isinstance(request, SubmitRequest) else None

@@ -1,0 +1,66 @@
+#!/bin/sh
+# Installs one hashed requirement file and the `argosy` command into .venv, which it makes first if need be.
+#
+#   requirements/install.sh requirements/local.txt
+#
+# The installer is uv when there is one, else uv from PyPI inside .venv, else pip; INSTALLER=pip asks for pip. Every
+# package is checked against its hash. Nothing outside .venv is touched.
+set -eu
+cd "$(dirname "$0")/.."
+requirements=$1
+python=.venv/bin/python
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_WARN_SCRIPT_LOCATION=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_INPUT=1
+unset VIRTUAL_ENV PYTHONHOME PYTHONPATH
+
+say() { printf '%s\n' "$*" >&2; }
+
+find_python() {
+    for name in python3.13 python3.12 python3.11 python3 python; do
+        # Asked, not only looked for: a version manager's stand-in may be on PATH for a Python that is not there.
+        if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            "$name" -c 'import sys; print(sys.executable)'
+            return
+        fi
+    done
+    say "Argosy needs Python 3.11 or newer; no python3.13, python3.12, python3.11 or python3 on PATH is one."
+    return 1
+}
+
+find_uv() {
+    [ "${INSTALLER:-uv}" = uv ] || return 0
+    for name in uv .venv/bin/uv; do
+        if "$name" --version >/dev/null 2>&1; then
+            printf '%s\n' "$name"
+            return
+        fi
+    done
+}
+
+make_environment() {
+    found=$(find_python) || exit 1
+    say "Making .venv with $("$found" --version)."
+    rm -rf .venv
+    if [ -n "$uv" ]; then
+        "$uv" venv --quiet --python "$found" .venv
+    elif ! "$found" -m venv .venv >&2; then
+        say "This Python cannot make an environment (on Debian and Ubuntu: install python3-venv), and there is no uv."
+        exit 1
+    fi
+}
+
+with_pip() { "$python" -m pip install --quiet --require-hashes --requirement "$1"; }
+
+uv=$(find_uv)
+"$python" -c '' 2>/dev/null || make_environment
+if [ -z "$uv" ] && [ "${INSTALLER:-uv}" = uv ] && with_pip requirements/install.txt 2>/dev/null; then
+    uv=.venv/bin/uv
+fi
+
+say "Installing $requirements and the argosy command into .venv (the first time takes from seconds to two minutes)."
+if [ -n "$uv" ]; then
+    "$uv" pip install --quiet --python "$python" --require-hashes --requirement "$requirements"
+    "$uv" pip install --quiet --python "$python" --no-deps --no-build-isolation --editable .
+else
+    with_pip "$requirements"
+    "$python" -m pip install --quiet --no-deps --no-build-isolation --editable .
+fi

@@ -1,0 +1,150 @@
+"""The state becomes items and comes back; only what changed is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from controller.model import documents
+from controller.model.columns import CorruptChunk
+from controller.model.events import InterruptionWarned, RunClosed
+from controller.model.state import State
+from controller.model.tasks import TaskStatus, TaskTable
+from tests.builders import (
+    NOW,
+    RUN_ID,
+    container_instance,
+    fleet,
+    host,
+    instance_id,
+    launched,
+    prepared,
+    state_with_instance,
+    submitted,
+    task,
+    told,
+)
+
+
+def stored(state: State, items: documents.Documents) -> State:
+    """Commit into `items` and read the state back from them."""
+    items |= documents.changed(state)
+    documents.committed(state)
+    return read_back(state.version, items)
+
+
+def read_back(version: int, items: documents.Documents) -> State:
+    partition = {sk: body for (pk, sk), body in items.items() if pk == documents.STATE}
+    runs = {}
+    for run_id in documents.active_runs(partition):
+        key = next(sk for (pk, sk) in items if pk == documents.RUNS and sk.endswith(f"#{run_id}"))
+        own = {sk: body for (pk, sk), body in items.items() if pk == documents.run_partition(run_id)}
+        runs[run_id] = (items[documents.RUNS, key], own)
+    return documents.restore(version, partition, runs)
+
+
+def test_a_state_reads_back_as_it_was() -> None:
+    state = state_with_instance()
+    key = launched(state, 3)
+    told(state, task(1, "RUNNING"), InterruptionWarned(instance_id(1), NOW))
+    state.spent_usd, state.orphans = 1.5, {"arn": "us-east-1"}
+    again = stored(state, {})
+    assert again.version == 1
+    assert again.row_of(key) == state.row_of(key)
+    assert again.instances == state.instances
+    assert again.pools == state.pools
+    assert (again.spent_usd, again.orphans, again.epoch, again.next_plan) == (1.5, {"arn": "us-east-1"}, "testtest", 2)
+    run, other = again.runs[RUN_ID], state.runs[RUN_ID]
+    assert documents.run_record(run) == documents.run_record(other)
+    assert run.spec == other.spec
+    for name in TaskTable.schema:
+        np.testing.assert_array_equal(run.tasks[name], other.tasks[name])
+
+
+def test_submitting_a_million_tasks_writes_a_handful_of_small_items() -> None:
+    state = told(State(epoch="e"), submitted(tasks=1_000_000))
+    written = documents.changed(state)
+    assert len(written) <= 4
+    assert sum(map(len, written.values())) < 2_000
+
+
+def test_only_touched_chunks_are_written() -> None:
+    state = state_with_instance(tasks=100_000)
+    stored(state, {})
+    launched(state, index=99_999)
+    kinds = {key[1].split("#")[0] + "#" + key[1].split("#")[-1] for key in documents.changed(state) if "#" in key[1]}
+    assert "TASKS#00012" in kinds
+    assert "TASKS#00000" not in kinds
+
+
+def test_a_closed_run_is_kept_for_users_but_no_longer_loaded() -> None:
+    state, items = state_with_instance(tasks=1), {}
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0), RunClosed(RUN_ID))
+    again = stored(state, items)
+    assert not state.runs
+    assert not again.runs
+    record = next(documents.decode(body) for (pk, _), body in items.items() if pk == documents.RUNS)
+    assert (record["status"], record["counts"][TaskStatus.SUCCEEDED]) == ("SUCCEEDED", 1)
+
+
+def test_an_instance_that_is_forgotten_leaves_its_bucket() -> None:
+    state, items = told(State(epoch="e"), fleet(), host(1), container_instance(1)), {}
+    stored(state, items)
+    del state.instances[instance_id(1)]
+    state.changed_instances.add(instance_id(1))
+    assert not stored(state, items).instances
+
+
+def test_a_newer_format_is_refused() -> None:
+    root = documents.encode({"format": documents.FORMAT + 1, "runs": []})
+    with pytest.raises(documents.NewerFormat, match="deploy the newer version"):
+        documents.restore(1, {"ROOT": root}, {})
+
+
+def test_a_corrupt_chunk_is_refused_loudly() -> None:
+    state = state_with_instance()
+    launched(state)
+    items = documents.changed(state)
+    key = next(key for key in items if key[1].startswith("TASKS#"))
+    body = bytearray(items[key])
+    body[len(body) // 2] ^= 0xFF
+    items[key] = bytes(body)
+    with pytest.raises(CorruptChunk):
+        read_back(1, items)
+
+
+def test_a_column_that_an_older_version_did_not_write_reads_as_its_default() -> None:
+    class Older(TaskTable):
+        schema = {name: kind for name, kind in TaskTable.schema.items() if name != "gpu_mask"}
+
+    old = Older(5)
+    old.set(2, status=TaskStatus.RUNNING)
+    table = TaskTable(5)
+    table.unpack(0, old.pack(0))
+    assert table["status"].tolist() == [0, 0, 2, 0, 0]
+    assert table["gpu_mask"].tolist() == [0] * 5
+
+
+def test_preparing_is_remembered() -> None:
+    state = told(State(epoch="e"), submitted(), prepared())
+    assert stored(state, {}).runs[RUN_ID].task_definition == state.runs[RUN_ID].task_definition
+
+
+@pytest.mark.parametrize("rows", [3, 9])
+def test_a_chunk_of_the_wrong_length_is_refused(rows: int) -> None:
+    table = TaskTable(5)
+    other = TaskTable(rows)
+    if rows > 5:
+        with pytest.raises(CorruptChunk, match="chunk 0"):
+            table.unpack(0, other.pack(0))
+    else:
+        table.unpack(0, other.pack(0))  # a shorter chunk is one that was written before the table grew
+
+
+def test_a_chunk_that_is_no_archive_is_refused() -> None:
+    import zlib
+
+    body = b"not an archive"
+    with pytest.raises(CorruptChunk):
+        TaskTable(5).unpack(0, zlib.crc32(body).to_bytes(4, "big") + body)

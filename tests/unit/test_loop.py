@@ -1,0 +1,160 @@
+"""One leased invocation loops until rest or until its time is nearly up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from controller.engine import Engine
+from controller.loop import Loop
+from controller.model.actions import Action
+from controller.model.events import Event, Observed
+from controller.model.requests import INBOX
+from controller.model.state import State
+from controller.ports import Message
+from tests.builders import NOW, POLICY, MemoryStore
+
+
+@dataclass
+class Clock:
+    at: float = NOW
+
+    def __call__(self) -> float:
+        self.at += 0.1
+        return self.at
+
+
+class EmptyQueue:
+    def receive(self, wait_s: float) -> list[Message]:
+        return []
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        assert not receipts
+
+
+class IdleHands:
+    def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+        return []
+
+    def observe(self, now: float) -> Event:
+        return Observed(now)
+
+
+@dataclass
+class RecordingWake:
+    calls: list[str] = field(default_factory=list)
+    when_resting: Callable[[], None] = lambda: None
+
+    def controller(self) -> None:
+        self.calls.append("controller")
+
+    def rest(self) -> None:
+        self.calls.append("rest")
+        self.when_resting()
+
+    def stay(self) -> None:
+        self.calls.append("stay")
+
+
+def loop_with(store: MemoryStore, wake: RecordingWake, **overrides: Any) -> Loop:
+    clock = Clock()
+    engine = Engine(store, EmptyQueue(), IdleHands(), {}, POLICY, clock)
+    return Loop(engine, store, wake, "me", clock, **overrides)
+
+
+def test_a_controller_without_work_looks_once_around_and_goes_to_rest() -> None:
+    store, wake = MemoryStore(), RecordingWake()
+    report = loop_with(store, wake).run(lambda: 600.0)
+    assert (report.reason, wake.calls) == ("rest", ["rest"])
+    assert report.ticks <= 3
+    assert store.lease is None
+
+
+def test_an_invocation_without_the_lease_leaves_at_once_and_touches_nothing() -> None:
+    store, wake = MemoryStore(), RecordingWake()
+    store.take_lease("another", NOW, 90)
+    report = loop_with(store, wake).run(lambda: 600.0)
+    assert (report.reason, report.ticks, store.commits) == ("no lease", 0, 0)
+    assert store.lease is not None
+    assert store.lease[0] == "another"
+
+
+def test_an_expired_lease_is_taken_over() -> None:
+    store = MemoryStore()
+    store.take_lease("dead", NOW - 100, 90)
+    assert loop_with(store, RecordingWake()).run(lambda: 600.0).reason == "rest"
+
+
+def test_a_request_that_arrives_while_the_tick_is_being_disabled_wakes_the_controller_again() -> None:
+    store, wake = MemoryStore(), RecordingWake()
+
+    def arrives() -> None:
+        if wake.calls == ["rest"]:
+            store.create({(INBOX, "1"): b'{"kind":"cancel","run_id":"a-1-1-1","requested_at":1,"reason":""}'})
+
+    wake.when_resting = arrives
+    report = loop_with(store, wake).run(lambda: 600.0)
+    assert wake.calls == ["rest", "stay", "rest"]
+    assert report.reason == "rest"
+    assert not store.read_partition(INBOX)
+
+
+def test_no_tick_begins_when_the_time_is_nearly_up() -> None:
+    report = loop_with(MemoryStore(), RecordingWake()).run(lambda: 20.0)
+    assert (report.reason, report.ticks) == ("time", 0)
+
+
+def test_a_request_that_nobody_can_read_is_set_aside_and_blocks_nobody() -> None:
+    store = MemoryStore()
+    store.create({(INBOX, "1"): b'{"kind":"from the future"}', (INBOX, "2"): b"not json"})
+    assert loop_with(store, RecordingWake()).run(lambda: 600.0).reason == "rest"
+    assert not store.read_partition(INBOX)
+    assert set(store.read_partition("INBOX-REFUSED")) == {"1", "2"}
+
+
+def test_another_commit_in_between_makes_the_controller_load_anew() -> None:
+    store = MemoryStore()
+    loop = loop_with(store, RecordingWake())
+
+    class Meddling(IdleHands):
+        meddled = False
+
+        def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+            if not self.meddled:
+                self.meddled = True
+                store.stored_version += 1
+            return []
+
+    loop.engine.hands = Meddling()
+    report = loop.run(lambda: 600.0)
+    assert (report.reason, report.conflicts) == ("rest", 1)
+
+
+def test_a_lost_lease_ends_the_loop() -> None:
+    store = MemoryStore()
+    loop = loop_with(store, RecordingWake(), lease_s=0.1)
+
+    class Thief(IdleHands):
+        def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+            store.lease = ("thief", NOW + 1e6)
+            return []
+
+    loop.engine.hands = Thief()
+    assert loop.run(lambda: 600.0).reason == "lease lost"
+
+
+def test_after_any_failure_what_was_sent_counts_as_in_doubt() -> None:
+    store = MemoryStore()
+    loop = loop_with(store, RecordingWake())
+
+    class Broken(IdleHands):
+        def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+            raise OSError("the network is gone")
+
+    loop.engine.hands = Broken()
+    with pytest.raises(OSError, match="network"):
+        loop.run(lambda: 600.0)
+    assert loop.engine.state is None

@@ -1,0 +1,347 @@
+"""One pure function decides: snapshots in, inert actions out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller.catalogue.types import load_catalogue
+from controller.model.actions import (
+    Action,
+    CloseRun,
+    Launch,
+    PrepareRun,
+    Remark,
+    ResolveLaunches,
+    SetTarget,
+    StopAttempt,
+    StopOrphan,
+    Terminate,
+    VerifyResult,
+)
+from controller.model.attempts import StopCause
+from controller.model.events import (
+    ControllerStarted,
+    InterruptionWarned,
+    Observed,
+    PoolShort,
+    RebalanceAdvised,
+    RunCancelled,
+    RunClosed,
+    TargetAccepted,
+)
+from controller.model.requests import CancelRequest
+from controller.model.state import State
+from controller.scheduler.decide import decide
+from tests.builders import (
+    CELL,
+    NOW,
+    POLICY,
+    RUN_ID,
+    begun,
+    container_instance,
+    fleet,
+    host,
+    instance_id,
+    launched,
+    prepared,
+    state_with,
+    state_with_instance,
+    submitted,
+    task,
+    task_arn,
+    told,
+)
+
+CATALOGUE = load_catalogue()
+
+
+def decided(state: State, *kinds: type, now: float = NOW, **policy: Any) -> list[Action]:
+    actions = decide(state, CATALOGUE, now, replace(POLICY, **policy))
+    return [action for action in actions if not kinds or isinstance(action, kinds)]
+
+
+def targets_of(state: State, **policy: Any) -> dict[str, int]:
+    return {action.pool: action.spot_target for action in decided(state, SetTarget, **policy)}
+
+
+def test_a_new_run_is_prepared_first_and_places_nothing() -> None:
+    assert decided(state_with(submitted(), fleet())) == [
+        PrepareRun(RUN_ID),
+        SetTarget(f"{CELL}/c5.xlarge/us-east-1a", 0, 0),
+    ] or decided(state_with(submitted(), fleet())) == [PrepareRun(RUN_ID)]
+
+
+def test_pending_tasks_go_onto_the_active_instance_as_far_as_it_has_room() -> None:
+    launches = decided(state_with_instance(tasks=10), Launch)
+    assert [launch.key.index for launch in launches] == [0, 1, 2, 3]  # 4 vCPU
+    assert {launch.instance_id for launch in launches} == {instance_id(1)}
+    assert {launch.started_by for launch in launches} == {"argosy-testtest-1"}
+
+
+def test_deciding_changes_nothing_and_gives_the_same_answer_twice() -> None:
+    state = state_with_instance()
+    assert decided(state) == decided(state)
+
+
+def test_what_live_attempts_take_is_not_given_out_again() -> None:
+    state = state_with_instance()
+    launched(state, 0, 1)
+    launched(state, 1, 2)
+    assert [launch.key.index for launch in decided(state, Launch)] == [2, 3]
+
+
+def test_no_more_tasks_run_at_once_than_the_run_allows() -> None:
+    state = state_with_instance(placement={"maxConcurrentTasks": 3})
+    launched(state, 0, 1)
+    assert len(decided(state, Launch)) == 2
+
+
+def test_one_tick_launches_at_most_one_plan() -> None:
+    assert len(decided(state_with_instance(), Launch, max_launches_per_tick=3)) == 3
+
+
+def test_tasks_in_back_off_wait() -> None:
+    state = state_with_instance(tasks=1)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=1))
+    assert not decided(state, Launch, now=NOW + 0.5)
+    assert decided(state, Launch, now=NOW + 1.5)
+
+
+def test_runs_are_served_in_order_of_submission() -> None:
+    later = "zebra-261121-062734-aaaa"
+    state = state_with_instance(tasks=3)
+    told(state, submitted(later, name="zebra"), prepared(later))
+    assert [launch.key.run_id for launch in decided(state, Launch)] == [RUN_ID] * 3 + [later]
+
+
+@pytest.mark.parametrize("event", [InterruptionWarned(instance_id(1), NOW), RebalanceAdvised(instance_id(1), NOW)])
+def test_nothing_is_placed_on_an_instance_that_may_go(event: Any) -> None:
+    state = state_with_instance()
+    told(state, event)
+    assert not decided(state, Launch)
+
+
+def test_an_interruption_stops_the_tasks_and_buys_the_shortfall_in_the_same_tick() -> None:
+    state = state_with_instance(tasks=4)
+    for index in range(4):
+        launched(state, index, index + 1)
+    assert not targets_of(state)
+    told(state, InterruptionWarned(instance_id(1), NOW))
+    stops = decided(state, StopAttempt)
+    assert {(stop.arn, stop.cause) for stop in stops} == {(task_arn(n), StopCause.INTERRUPTED) for n in range(1, 5)}
+    assert not decided(state, SetTarget)  # the target stands: the fleet replaces what it loses
+    assert state.held()[f"{CELL}/c5.xlarge/us-east-1a", "spot"] == 0
+
+
+def test_a_rebalance_recommendation_only_stops_placing() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, RebalanceAdvised(instance_id(1), NOW))
+    assert not decided(state, StopAttempt)
+
+
+def test_an_empty_cluster_orders_what_the_backlog_needs_and_no_more_on_the_next_tick() -> None:
+    state = state_with(submitted(tasks=8), prepared(), fleet())
+    assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1a": 2}
+    begun(state, decided(state))
+    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 2, 0))
+    assert not targets_of(state)
+
+
+def test_a_purchase_is_spread_over_zones_of_similar_price() -> None:
+    zones = [fleet(zone=f"us-east-1{letter}", spot_usd_per_hour=0.06) for letter in "abc"]
+    state = state_with(submitted(tasks=12), prepared(), *zones)
+    assert sorted(targets_of(state).values()) == [1, 1, 1]
+
+
+def test_the_cheapest_type_for_the_work_is_bought() -> None:
+    fleets = (fleet("c5.xlarge", spot_usd_per_hour=0.08), fleet("c5.2xlarge", spot_usd_per_hour=0.10))
+    state = state_with(submitted(tasks=8), prepared(), *fleets)
+    assert targets_of(state) == {f"{CELL}/c5.2xlarge/us-east-1a": 1}
+
+
+def test_a_gpu_run_buys_gpu_instances_and_a_cpu_run_does_not() -> None:
+    fleets = (fleet("c5.xlarge"), fleet("p3.2xlarge"))
+    gpu = {"vcpus": 1, "memory": 1024, "gpus": 1}
+    assert targets_of(state_with(submitted(tasks=2, resources=gpu), prepared(resources=gpu), *fleets)) == {
+        f"{CELL}/p3.2xlarge/us-east-1a": 2
+    }
+    assert targets_of(state_with(submitted(tasks=2), prepared(), *fleets)) == {f"{CELL}/c5.xlarge/us-east-1a": 1}
+
+
+def test_a_zone_constraint_buys_in_that_zone_only() -> None:
+    fleets = (fleet(zone="us-east-1a", spot_usd_per_hour=0.01), fleet(zone="us-east-1b", spot_usd_per_hour=0.5))
+    placement = {"constraints": ["attribute:ecs.availability-zone == us-east-1b"]}
+    state = state_with(submitted(tasks=4, placement=placement), prepared(placement=placement), *fleets)
+    assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1b": 1}
+
+
+def test_the_limits_on_instances_hold() -> None:
+    state = state_with(submitted(tasks=40, capacity={"maxInstances": 3}), prepared(), fleet())
+    assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1a": 3}
+    assert targets_of(state, max_instances=2) == {f"{CELL}/c5.xlarge/us-east-1a": 2}
+    assert targets_of(state, growth_per_tick=1) == {f"{CELL}/c5.xlarge/us-east-1a": 1}
+
+
+def test_on_demand_runs_buy_on_demand_and_are_not_placed_on_spot() -> None:
+    capacity = {"purchase": "on-demand"}
+    state = state_with_instance(tasks=4, capacity=capacity)
+    assert not decided(state, Launch)
+    (target,) = decided(state, SetTarget)
+    assert (target.spot_target, target.on_demand_target) == (1, 1)
+
+
+def test_a_short_pool_is_given_up_after_a_while_and_the_next_one_is_tried() -> None:
+    cheap, dear = fleet(zone="us-east-1a", spot_usd_per_hour=0.05), fleet(zone="us-east-1b", spot_usd_per_hour=0.2)
+    state = state_with(submitted(tasks=4), prepared(), cheap, dear)
+    begun(state, decided(state))
+    later = NOW + POLICY.order_patience_s
+    (given_up,) = decided(state, SetTarget, now=later)
+    assert (given_up.spot_target, given_up.gives_up) == (0, True)
+    begun(state, [given_up], now=later)
+    assert {a.pool for a in decided(state, SetTarget, now=later) if a.spot_target} == {f"{CELL}/c5.xlarge/us-east-1b"}
+
+
+def test_a_pool_that_reports_a_shortage_is_shunned_until_it_has_cooled_off() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet(), PoolShort("fleet-c5.xlarge-us-east-1a", "none left"))
+    assert not [a for a in decided(state, SetTarget) if a.spot_target]
+    assert [a for a in decided(state, SetTarget, now=NOW + POLICY.cool_off_s) if a.spot_target]
+
+
+def test_orders_that_nobody_needs_any_more_are_taken_back() -> None:
+    state = state_with(submitted(tasks=8), prepared(), fleet())
+    begun(state, decided(state))
+    told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "")), RunClosed(RUN_ID))
+    assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1a": 0}
+
+
+def test_an_idle_instance_is_let_go_after_its_linger_target_first() -> None:
+    state = state_with(fleet(spot_target=1), host(1), container_instance(1))
+    assert not decided(state, Terminate, now=NOW + POLICY.linger_s - 1)
+    begun(state, [SetTarget(f"{CELL}/c5.xlarge/us-east-1a", 1, 0)])
+    actions = decided(state, SetTarget, Terminate, now=NOW + POLICY.linger_s)
+    assert actions == [SetTarget(f"{CELL}/c5.xlarge/us-east-1a", 0, 0), Terminate(CELL, (instance_id(1),))]
+
+
+def test_an_idle_instance_that_work_is_waiting_for_is_kept() -> None:
+    state = state_with_instance(tasks=1)
+    assert not decided(state, Terminate, now=NOW + 10 * POLICY.linger_s)
+
+
+def test_a_busy_instance_is_never_let_go() -> None:
+    state = state_with_instance(tasks=1)
+    launched(state)
+    assert not decided(state, Terminate, now=NOW + 10 * POLICY.linger_s)
+
+
+def test_an_instance_that_never_registers_is_let_go() -> None:
+    state = state_with(fleet(spot_target=1), host(1))
+    assert not decided(state, Terminate, now=NOW + POLICY.register_patience_s - 1)
+    assert decided(state, Terminate, now=NOW + POLICY.register_patience_s)
+
+
+def test_somebody_elses_instance_is_never_terminated() -> None:
+    state = state_with(container_instance(1))
+    assert not decided(state, Terminate, now=NOW + 10 * POLICY.register_patience_s)
+
+
+def test_nothing_oscillates_over_fifty_ticks() -> None:
+    state = state_with(submitted(tasks=40), prepared(), fleet(), fleet(zone="us-east-1b"))
+    changes: Counter[str] = Counter()
+    for tick in range(50):
+        actions = decided(state, now=NOW + tick)
+        changes.update(type(action).__name__ for action in actions)
+        begun(state, actions, now=NOW + tick)
+        for action in actions:
+            if isinstance(action, SetTarget):
+                told(state, TargetAccepted(action.pool, action.spot_target, action.on_demand_target))
+    assert changes["SetTarget"] == 2
+
+
+def test_an_attempt_over_its_time_is_stopped_and_asked_again_only_after_a_while() -> None:
+    state = state_with_instance(timeout={"attemptDurationSeconds": 60})
+    launched(state)
+    told(state, task(1, "RUNNING"))
+    assert not decided(state, StopAttempt, now=NOW + 59)
+    (stop,) = decided(state, StopAttempt, now=NOW + 60)
+    assert stop.cause is StopCause.TIMED_OUT
+    begun(state, [stop], now=NOW + 60)
+    assert not decided(state, StopAttempt, now=NOW + 100)
+    assert decided(state, StopAttempt, now=NOW + 121)
+
+
+def test_a_task_stuck_in_pending_is_stopped() -> None:
+    state = state_with_instance()
+    launched(state)
+    (stop,) = decided(state, StopAttempt, now=NOW + POLICY.pending_patience_s)
+    assert stop.cause is StopCause.STUCK
+
+
+def test_a_cancelled_run_stops_what_runs_and_starts_nothing() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "")))
+    assert [stop.cause for stop in decided(state, StopAttempt)] == [StopCause.CANCELLED]
+    assert not decided(state, Launch)
+
+
+def test_intents_in_doubt_are_settled_plan_by_plan_and_not_sent_again_when_old() -> None:
+    state = state_with_instance()
+    begun(state, decided(state, Launch))
+    told(state, ControllerStarted())
+    (resolution,) = decided(state, ResolveLaunches)
+    assert (len(resolution.launches), resolution.resend) == (4, True)
+    assert not decided(state, Launch)  # their places are taken
+    (resolution,) = decided(state, ResolveLaunches, now=NOW + POLICY.intent_age_s)
+    assert not resolution.resend
+
+
+def test_intents_that_were_never_sent_are_sent_as_they_were_committed() -> None:
+    state = state_with_instance()
+    launches = decided(state, Launch)
+    begun(state, launches)
+    assert decided(state, Launch) == launches
+
+
+def test_the_kill_switch_stops_buying_and_launching_but_not_stopping() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "")))
+    actions = decide(state, CATALOGUE, NOW, POLICY, launching=False)
+    assert {type(action) for action in actions} == {StopAttempt}
+
+
+def test_results_are_verified_and_complete_runs_closed() -> None:
+    state = state_with_instance(tasks=1, expects_result=True)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    assert decided(state, VerifyResult, CloseRun) == [VerifyResult(RUN_ID, 0, 1)]
+    state = state_with_instance(tasks=1)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    assert decided(state, VerifyResult, CloseRun) == [CloseRun(RUN_ID)]
+
+
+def test_orphans_are_stopped() -> None:
+    state = state_with_instance()
+    key = launched(state)
+    told(state, Observed(NOW, tasks=(task(5, "RUNNING", key=key, started_by="argosy-testtest-9"),)))
+    assert decided(state, StopOrphan) == [StopOrphan(task_arn(5), CELL)]
+
+
+def test_a_run_that_can_never_be_placed_says_why() -> None:
+    gpu = {"vcpus": 1, "memory": 1024, "gpus": 2}
+    state = state_with(submitted(tasks=1, resources=gpu), prepared(resources=gpu), fleet("c5.xlarge"))
+    (remark,) = decided(state, Remark)
+    assert "GPU" in remark.sentence
+
+
+def test_a_run_that_waits_for_ordered_instances_says_so() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet())
+    begun(state, decided(state))
+    assert "ordered instances" in state.runs[RUN_ID].waiting or "ordered instances" in str(decided(state, Remark))
