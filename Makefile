@@ -8,6 +8,8 @@ CDK := node_modules/.bin/cdk
 STAGE ?= main
 # Test processes; more than there are cores only slows the timing of local mode down.
 WORKERS ?= 2
+# Where `make check` writes the templates that it looks at.
+CHECKED := build/checked
 # Further arguments for pytest, cdk or the demo, such as ARGS="-k placement".
 ARGS ?=
 # The major version that is meant: without it the CDK prints eleven lines about the end of life of Node 20.
@@ -53,8 +55,11 @@ bench: $(DEV) ## Measure what has a floor, one after the other, and print the fi
 
 # --- check ------------------------------------------------------------------------------------------------------------
 
-check: lint synth ## Check format, lint, types, imports, Dockerfiles, requirement files, templates
-	$(BIN)/cfn-lint --ignore-checks W3005 -- cdk.out/*.template.json
+# cdk-nag runs inside synth. W3005 is the CDK's own redundant DependsOn. The functions' packages do not change a template.
+check: lint $(NODE) ## Check format, lint, types, imports, Dockerfiles, requirement files, templates
+	@rm -rf $(CHECKED)
+	$(CDK) synth --quiet --context bundle=source --output $(CHECKED)
+	$(BIN)/cfn-lint --ignore-checks W3005 -- $(CHECKED)/*.template.json
 	@echo "All checks passed."
 
 lint: $(DEV)

@@ -76,9 +76,9 @@ def check_spec(data: Any, limits: Limits | None = None) -> RunSpec:
     return spec
 
 
-def fingerprint(spec: RunSpec) -> str:
-    """Hex digest; the same for the same spec, however its fields were ordered. What a client token is compared by."""
-    return hashlib.sha256(json.dumps(to_json(spec), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+def fingerprint(form: Mapping[str, Any]) -> str:
+    """Hex digest of a JSON form; the same however its fields are ordered. What a client token is compared by."""
+    return hashlib.sha256(json.dumps(form, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _check(data: Any, limits: Limits | None) -> tuple[RunSpec | None, list[Fault]]:

@@ -23,11 +23,16 @@ from controller.model import documents, requests
 from controller.model.requests import CancelRequest, SubmitRequest
 from controller.model.runs import TERMINAL_RUN
 from controller.ports import AlreadyExists, ImageResolver, ItemsReader, Store, Wake
-from controller.spec import parse_spec
+from controller.spec import parse_spec, to_json
 from controller.spec_faults import Fault, SpecError
 
 ID_TRIES = 5
-_STATUS_CODES = {"ValidationException": 400, "ResourceNotFoundException": 404, "ConflictException": 409}
+_STATUS_CODES = {
+    "ValidationException": 400,
+    "ResourceNotFoundException": 404,
+    "ConflictException": 409,
+    "ThrottlingException": 429,
+}
 
 
 class Refusal(Exception):
@@ -78,7 +83,7 @@ class Api:
                 return {**self._full_view(earlier), "created": False}
             admission = admission or admit(request.spec, self.limits, self.images, self.items)
             try:
-                run_id = self._store_run(admission, token, attempt, fingerprint(parse_spec(request.spec)))
+                run_id = self._store_run(admission, token, attempt)
             except AlreadyExists:
                 continue  # the same token a moment ago, or a run of that id: look again, then take another id
             self.wake.controller()
@@ -91,11 +96,11 @@ class Api:
         if body is None:
             return None
         record = json.loads(body)
-        if record["specSha256"] != fingerprint(parse_spec(spec)):
+        if record["specSha256"] != fingerprint(to_json(parse_spec(spec))):
             raise Refusal("ConflictException", f"this clientToken has already made {record['runId']} of another spec")
         return str(record["runId"])
 
-    def _store_run(self, admission: Admission, token: str, attempt: int, spec_sha256: str) -> str:
+    def _store_run(self, admission: Admission, token: str, attempt: int) -> str:
         """Create the request, its token and the pointer from its id, all or nothing. Raises AlreadyExists."""
         now = self.now()
         name = admission.form["name"]
@@ -110,9 +115,10 @@ class Api:
             expects_result=shards.expects_result(admission.form),
         )
         place = requests.inbox_key(now, run_id)
+        made = {"runId": run_id, "specSha256": fingerprint(admission.form)}
         self.store.create(
             {
-                (requests.TOKENS, token): json.dumps({"runId": run_id, "specSha256": spec_sha256}).encode(),
+                (requests.TOKENS, token): json.dumps(made).encode(),
                 stored.request_pointer(run_id): place.encode(),
                 (requests.INBOX, place): requests.to_bytes(request),
             }
@@ -155,7 +161,7 @@ class Api:
     def _(self, request: api_requests.CancelRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
         if record["status"] not in TERMINAL_RUN:
-            now = self.now()
+            now = max(self.now(), record["submitted_at"])  # never sorted before the submission it is about
             cancel = CancelRequest(request.run_id, now, request.reason)
             place = requests.inbox_key(now, f"{request.run_id}#cancel#{request_id}")
             with suppress(AlreadyExists):  # the same request, delivered twice
@@ -181,10 +187,9 @@ class Api:
 
 def envelope_of_error(code: str, message: str, request_id: str, faults: Sequence[Fault] = ()) -> dict[str, Any]:
     """An error as users get it. Codes without a status of their own are faults of ours: 500."""
-    statuses = {**_STATUS_CODES, "ThrottlingException": 429}
     error: dict[str, Any] = {"code": code, "message": message, "requestId": request_id}
     error["fieldList"] = [{"path": fault.path, "message": fault.message} for fault in faults]
-    return {"statusCode": statuses.get(code, 500), "body": {"error": error}}
+    return {"statusCode": _STATUS_CODES.get(code, 500), "body": {"error": error}}
 
 
 def new_run_id(name: str, now: float, seed: str) -> str:

@@ -11,18 +11,21 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from controller.catalogue.types import InstanceType
 from controller.lifecycle.apply import apply
 from controller.lifecycle.begin import begin
 from controller.lifecycle.marks import measure
 from controller.messages import PoisonMessage, to_event
 from controller.model import documents, requests
-from controller.model.actions import Remark
+from controller.model.actions import Launch, Remark
 from controller.model.events import ControllerStarted, Event, RunCancelled, RunSubmitted
 from controller.model.instances import InstanceStatus
 from controller.model.policy import Policy
 from controller.model.runs import sort_key
 from controller.model.state import State
+from controller.model.tasks import TaskStatus
 from controller.ports import EventQueue, Hands, Message, StaleState, Store
 from controller.scheduler.decide import decide
 
@@ -38,6 +41,10 @@ class TickReport:
     actions: int
     launches: int
     at_rest: bool  # no run is open and no instance is alive
+    seconds: float = 0.0
+    tasks_pending: int = 0
+    tasks_running: int = 0
+    instances: int = 0
 
 
 @dataclass(slots=True)
@@ -54,6 +61,7 @@ class Engine:
     state: State | None = None
     backlog: deque[Message] = field(default_factory=deque)
     outcomes: deque[Event] = field(default_factory=deque)
+    committed_root: bytes = b""
 
     def tick(self, wait_s: float = 0.0) -> TickReport:
         """One round. Raises StaleState when another controller has committed; the next tick then loads anew."""
@@ -74,19 +82,30 @@ class Engine:
         folded, refused = self._fold_requests(state)
         busy = bool(folded or self.outcomes or self.backlog)
         self.backlog.extend(self.queue.receive(0.0 if busy else wait_s))
+        began = self.now()
         applied, poison = self._apply_facts(state)
         actions = decide(state, self.catalogue, self.now(), self.policy, self.store.kill_switch() is None)
         for action in actions:
             begin(state, action, self.now(), self.policy)
         measure(state)
-        self._commit(state, folded, refused)
-        self.queue.delete([message.receipt for message in applied])
         effects = [action for action in actions if not isinstance(action, Remark)]
+        self._commit(state, folded, refused, bool(effects))
+        self.queue.delete([message.receipt for message in applied])
         self.outcomes.extend(self.hands.carry_out(effects, state, self.now() + self.execute_s))
         if self._sweep_is_due(state):
             self.outcomes.append(self.hands.observe(self.now()))
-        launches = sum(type(action).__name__ == "Launch" for action in effects)
-        return TickReport(len(applied), poison, len(effects), launches, self._at_rest(state))
+        counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
+        return TickReport(
+            events=len(applied),
+            poison=poison,
+            actions=len(effects),
+            launches=sum(isinstance(action, Launch) for action in effects),
+            at_rest=self._at_rest(state),
+            seconds=self.now() - began,
+            tasks_pending=int(counts[TaskStatus.PENDING]),
+            tasks_running=int(counts[TaskStatus.RUNNING]),
+            instances=sum(instance.alive for instance in state.instances.values()),
+        )
 
     def _load(self) -> State:
         version = self.store.version()
@@ -139,11 +158,16 @@ class Engine:
                 apply(state, event, self.now(), self.policy)
         return applied, poison
 
-    def _commit(self, state: State, folded: list[str], refused: Mapping[str, bytes]) -> None:
+    def _commit(self, state: State, folded: list[str], refused: Mapping[str, bytes], effects: bool) -> None:
+        """Nothing is done outside without a commit before it; a tick that changes nothing writes nothing."""
         puts = documents.changed(state)
+        root = puts[documents.STATE, documents.ROOT]
+        if len(puts) == 1 and root == self.committed_root and not (folded or effects):
+            return
         puts |= {(requests.REFUSED, key): body for key, body in refused.items()}
         self.store.commit(state.version, puts, [(requests.INBOX, key) for key in folded])
         documents.committed(state)
+        self.committed_root = root
 
     def _sweep_is_due(self, state: State) -> bool:
         booting = any(instance.status is InstanceStatus.BOOTING for instance in state.instances.values())

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from controller import spec_bounds, spec_checks, spec_overrides
 from controller.spec_faults import Fault, SpecError, from_pydantic
-from controller.spec_fields import Strict
+from controller.spec_fields import EnvironmentEntry, Strict
 from controller.spec_models import (
     Array,
     Capacity,
@@ -42,6 +42,7 @@ RESERVED = {
 _MODELS: dict[str, type[Strict]] = {
     "": RunSpec,
     "container": Container,
+    "container.environment": EnvironmentEntry,  # the list form
     "resources": TaskResources,
     "array": Array,
     "placement": Placement,

@@ -20,7 +20,7 @@ def faults(data: Any) -> list[Fault]:
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), data)]
     while pending:
         path, value = pending.pop()
-        if len(path) > DEPTH_LIMIT:
+        if len(path) >= DEPTH_LIMIT and isinstance(value, (Mapping, list)):
             return [Fault("", f"is nested deeper than {DEPTH_LIMIT} levels")]
         size += _own_size(value)
         if size > SIZE_LIMIT:

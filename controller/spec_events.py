@@ -71,6 +71,8 @@ class EventReader:
             self.documents += 1
             if self.documents > 1:
                 raise SpecError([Fault("", "a second document begins here; a file holds one run", line, column)])
+            if event.version not in (None, (1, 2)):
+                raise SpecError([Fault("", "only YAML 1.2 is read: remove the %YAML line", line, column)])
         elif isinstance(event, AliasEvent) or getattr(event, "anchor", None):
             raise SpecError([Fault("", "anchors and aliases (& and *) are not allowed", line, column)])
         elif isinstance(event, (MappingStartEvent, SequenceStartEvent)):

@@ -113,7 +113,9 @@ def _message(error: Mapping[str, Any]) -> str:
     template = _MESSAGES.get(kind)
     if template is None:
         return str(error["msg"])
-    return template.format(got=_kind_of(error.get("input")), **context)
+    given = error.get("input")
+    size = len(given) if isinstance(given, (str, list, Mapping)) else 0
+    return template.format(**{**context, "got": _kind_of(given), "size": size})
 
 
 def _kind_of(value: Any) -> str:
@@ -144,7 +146,7 @@ _MESSAGES = {
     "string_pattern_mismatch": "must match {pattern}",
     "string_too_long": "must have at most {max_length} characters",
     "string_too_short": "must not be empty",
-    "too_long": "must have at most {max_length} entries, not {actual_length}",
+    "too_long": "must have at most {max_length} entries, not {size}",
     "too_short": "must not be empty",
     "literal_error": "must be {expected}, not {got}",
     "list_type": "must be a list, not {got}",

@@ -5,10 +5,11 @@ Limits carry their source: AWS's own, or ours with the reason.
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -33,6 +34,13 @@ class Strict(BaseModel):
     """No unknown fields, no conversions, no changes after the fact; names in camelCase."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel, allow_inf_nan=False)
+
+
+def _whole(value: Any) -> Any:
+    """Python takes true and 1.0 for 1."""
+    if isinstance(value, (bool, float)):
+        raise refused(f"must be a whole number, not {json.dumps(value)}")
+    return value
 
 
 def _range(text: str) -> str:
@@ -96,6 +104,7 @@ def _image(image: str) -> str:
     return image
 
 
+Version = Annotated[Literal[1], BeforeValidator(_whole)]
 Text = Annotated[str, AfterValidator(_no_nul), Field(max_length=8192)]
 RangeText = Annotated[str, AfterValidator(_range), Field(json_schema_extra={"pattern": r"^[0-9]{1,16}:[0-9]{1,16}$"})]
 S3Folder = Annotated[str, Field(max_length=512), AfterValidator(_s3_folder)]

@@ -14,6 +14,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.reader import ReaderError
 
 from controller.spec import RunSpec, parse_spec
 from controller.spec_bounds import SIZE_LIMIT
@@ -66,7 +67,10 @@ def _decoded(text: str | bytes) -> str:
 
 def _read_json(text: str) -> Any:
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        return dict(reversed(pairs))  # of a key written twice the first counts, as in _read_yaml
+        first: dict[str, Any] = {}
+        for key, value in pairs:
+            first.setdefault(key, value)  # of a key written twice the first counts, as in _read_yaml
+        return first
 
     try:
         return json.loads(text, object_pairs_hook=members)
@@ -90,11 +94,20 @@ def _read_yaml(text: str) -> Document:
         mark = fault.problem_mark or fault.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         raise SpecError([Fault("", f"not YAML: {shown(fault.problem or str(fault))}", line, column)]) from fault
-    except (YAMLError, ValueError) as fault:  # characters YAML does not allow; escapes beyond Unicode
+    except ReaderError as fault:
+        line, column = _line_and_column(text, fault.position)
+        raise SpecError(
+            [Fault("", f"not YAML: U+{ord(text[fault.position]):04X} must not stand in it", line, column)]
+        ) from fault
+    except (YAMLError, ValueError, OverflowError) as fault:  # escapes beyond Unicode
         raise SpecError([Fault("", f"not YAML: {shown(str(fault))}", 1, 1)]) from fault
     if not reader.documents:
         raise SpecError([Fault("", "the file is empty", 1, 1)])
     return reader.document
+
+
+def _line_and_column(text: str, position: int) -> tuple[int, int]:
+    return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
 
 
 def located(faults: Iterable[Fault], document: Document | None, file_name: str) -> list[str]:

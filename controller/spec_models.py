@@ -28,6 +28,7 @@ from controller.spec_fields import (
     TagKey,
     TagValue,
     Text,
+    Version,
 )
 
 
@@ -130,7 +131,7 @@ class Timeout(Strict):
 class RunSpec(Strict):
     """A run: one container, an array of tasks, one output."""
 
-    version: Literal[1] = Field(description="Version of this format.")
+    version: Version = Field(description="Version of this format.")
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of the run; its id begins with it.")
     container: Container | None = Field(
         default=None, description="What runs; its image unless taskDefinition is given."
@@ -149,7 +150,9 @@ class RunSpec(Strict):
     placement: Placement = Field(
         default_factory=Placement, description="Which instances the tasks may use, and their layout."
     )
-    capacity: Capacity = Field(default_factory=Capacity, description="What may be bought for the run.")
+    capacity: Capacity = Field(
+        default_factory=Capacity, description="What kind of instances may be bought, and how many."
+    )
     retry_strategy: RetryStrategy = Field(
         default_factory=RetryStrategy, description="When a failed task is tried again."
     )

@@ -39,14 +39,17 @@ def runs_in_inbox(store: Store) -> list[dict[str, Any]]:
     """Records of the runs that are not folded in yet, newest first."""
     found = []
     for body in store.read_partition(requests.INBOX).values():
-        request = requests.from_bytes(body)
+        try:
+            request = requests.from_bytes(body)
+        except ValueError:
+            continue  # the controller sets it aside for a person to look at
         if isinstance(request, SubmitRequest):
             found.append(views.submitted_record(request))
     return found[::-1]
 
 
 def task_chunks(store: Store, record: dict[str, Any], start: int, end: int) -> Iterator[tuple[int, TaskTable]]:
-    """(index of its first task, table) of each stored chunk that holds tasks start:end. Untouched chunks are defaults."""
+    """(index of its first task, table) of each chunk that holds tasks start:end. Untouched chunks are defaults."""
     rows = TaskTable.chunk_rows
     for number in range(start // rows, -(-end // rows)):
         chunk = TaskTable(min(rows, record["task_count"] - number * rows))

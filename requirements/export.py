@@ -1,4 +1,4 @@
-"""Which exact packages does each environment hold? Writes the hashed requirement files from the groups in pyproject.toml.
+"""Which exact packages does each environment hold? Writes the hashed requirement files from pyproject.toml's groups.
 
     python requirements/export.py             write them again; what is pinned stays as it is
     python requirements/export.py --upgrade   with the newest versions that pyproject.toml allows

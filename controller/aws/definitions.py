@@ -16,7 +16,7 @@ from controller.aws.ecs_requests import (
     usable_container,
 )
 from controller.aws.errors import AWS_ERRORS, Kind, classify
-from controller.aws.items import S3ItemsReader, pinned_uri
+from controller.aws.items import S3ItemsReader, passes, pinned_uri
 from controller.layout import spec_uri, split_s3
 from controller.model.events import Event, RunNotPrepared, RunPrepared
 from controller.model.resources import Resources
@@ -35,7 +35,7 @@ class Definitions:
 
     def __init__(self, deployment: Deployment, cells: Mapping[str, Cell], s3: Any, items: S3ItemsReader) -> None:
         self._deployment, self._cells, self._s3, self._items = deployment, cells, s3, items
-        self._arns: dict[tuple[str, str], str] = {}  # (cell, family or family:revision) -> ARN of the revision
+        self._arns: dict[tuple[str, str], str] = {}  # (cell, family or run id) -> ARN of the revision
 
     def prepare(self, run: Run, deadline: float) -> Event:
         """RunPrepared, or RunNotPrepared with a sentence. Safe to do twice."""
@@ -51,7 +51,8 @@ class Definitions:
             final = fault.lasting or fault.kind is Kind.NOT_FOUND
             return RunNotPrepared(run.id, f"the run could not be prepared: {fault.text}", final)
         except (UnusableDefinition, ItemsUnreadable) as fault:
-            return RunNotPrepared(run.id, str(fault), final=True)
+            final = not (isinstance(fault, ItemsUnreadable) and passes(fault))
+            return RunNotPrepared(run.id, str(fault), final)
         except NotNow:
             return RunNotPrepared(run.id, "waits for its turn to register a task definition", final=False)
 
@@ -62,7 +63,9 @@ class Definitions:
         """
         if run.task_definition.split(":")[3:4] == [cell.name]:
             return run.task_definition
-        return self._resolve(run, cell, deadline).task_definition
+        if (cell.name, run.id) not in self._arns:
+            self._arns[cell.name, run.id] = self._resolve(run, cell, deadline).task_definition
+        return self._arns[cell.name, run.id]
 
     def _resolve(self, run: Run, cell: Cell, deadline: float) -> RunPrepared:
         if "taskDefinition" in run.spec:
@@ -71,10 +74,9 @@ class Definitions:
         return _prepared(run.id, arn, run.container, run.needs)
 
     def _users_own(self, run: Run, cell: Cell) -> RunPrepared:
-        name = run.spec["taskDefinition"]
-        definition = cell.ecs.describe_task_definition(taskDefinition=name)["taskDefinition"]
-        arn = self._arns.setdefault((cell.name, f"{run.id} {name}"), definition["taskDefinitionArn"])
-        return _prepared(run.id, arn, usable_container(definition), needs_of_definition(definition))
+        definition = cell.ecs.describe_task_definition(taskDefinition=run.spec["taskDefinition"])["taskDefinition"]
+        container, needs = usable_container(definition), needs_of_definition(definition)
+        return _prepared(run.id, str(definition["taskDefinitionArn"]), container, needs)
 
     def _registered(self, run: Run, cell: Cell, deadline: float) -> str:
         content = definition_content(run, cell.name, self._deployment)

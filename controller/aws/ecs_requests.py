@@ -10,14 +10,13 @@ import base64
 import hashlib
 from typing import Any
 
+from controller.aws.cell import Deployment
 from controller.ecs_shapes import LAUNCH_VARIABLE
 from controller.model.actions import Launch
 from controller.model.attempts import AttemptKey
 from controller.model.resources import Resources
 from controller.model.runs import Run
 from controller.shards import task_overrides
-
-from controller.aws.cell import Deployment
 
 RUN_TAG, STAGE_TAG = "argosy:run", "argosy:stage"
 LOG_STREAM_PREFIX = "argosy"
@@ -132,6 +131,8 @@ def _gpus(container: dict[str, Any]) -> int:
     for need in container.get("resourceRequirements") or ():
         if need.get("type") == "GPU":
             if not str(need.get("value", "")).isdecimal():
-                raise UnusableDefinition(f"container {container['name']} asks for GPU {need.get('value')!r}: only whole numbers")
+                raise UnusableDefinition(
+                    f"container {container['name']} asks for GPU {need.get('value')!r}: only whole numbers"
+                )
             gpus += int(need["value"])
     return gpus

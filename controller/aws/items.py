@@ -7,6 +7,7 @@ launch reads that copy.
 from __future__ import annotations
 
 import json
+from threading import Lock
 from typing import Any
 
 from controller.aws.errors import AWS_ERRORS, Kind, classify
@@ -23,11 +24,11 @@ def pinned_uri(output: str) -> str:
 
 
 class S3ItemsReader:
-    """`ports.ItemsReader` over a boto3 S3 client; keeps the items it read last."""
+    """`ports.ItemsReader` over a boto3 S3 client; remembers pinned copies, as text. Safe to share between threads."""
 
     def __init__(self, s3: Any) -> None:
-        self._s3 = s3
-        self._pinned: dict[str, list[Any]] = {}  # one run's, by address
+        self._s3, self._lock = s3, Lock()
+        self._pinned: dict[str, list[bytes]] = {}  # lines by address, oldest first, at most LARGEST_BYTES in all
 
     def read_items(self, uri: str) -> list[Any]:
         return _parsed(uri, self.fetch(uri))
@@ -48,9 +49,27 @@ class S3ItemsReader:
     def pinned_item(self, output: str, index: int) -> Any:
         """Item `index` of the run's own copy. Raises ItemsUnreadable."""
         uri = pinned_uri(output)
-        if uri not in self._pinned:
-            self._pinned = {uri: self.read_items(uri)}
-        return self._pinned[uri][index]
+        with self._lock:
+            if uri not in self._pinned:
+                self._pinned[uri] = self.fetch(uri).splitlines()
+                self._forget_oldest()
+            lines = self._pinned[uri]
+        try:
+            return json.loads(lines[index])
+        except (IndexError, ValueError) as fault:
+            raise ItemsUnreadable(f"{uri} is not as it was written: it has no item {index}") from fault
+
+    def _forget_oldest(self) -> None:
+        sizes = {uri: sum(map(len, lines)) for uri, lines in self._pinned.items()}
+        for uri in list(sizes)[:-1]:
+            if sum(sizes.values()) > LARGEST_BYTES:
+                del sizes[uri], self._pinned[uri]
+
+
+def passes(error: ItemsUnreadable) -> bool:
+    """Whether the object may be readable at the next try: AWS did not answer, rather than say no."""
+    cause = error.__cause__
+    return isinstance(cause, AWS_ERRORS) and classify(cause).kind in (Kind.IN_DOUBT, Kind.THROTTLED)
 
 
 def _sentence(uri: str, error: Exception) -> str:

@@ -38,11 +38,11 @@ class Pace:
         while True:
             with self._lock:
                 wait_s = self._wait_s(0 if urgent else self.reserve)
+                if self._filled_at + wait_s > deadline:
+                    return False
                 if wait_s == 0:
                     self._tokens -= 1
                     return True
-                if self._clock() + wait_s > deadline:
-                    return False
             self._sleep(wait_s)
 
     def throttled(self) -> None:

@@ -1,4 +1,4 @@
-"""How are boto3 clients made for the user: from the user's own configuration, or with dummy keys for an AWS on this machine?"""
+"""How are boto3 clients made: from the user's own configuration, or with dummy keys for an AWS on this machine?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ POOL_SIZE = 32  # parallel GETs of results
 
 
 def make_client(place: Place, service: str) -> Any:
-    """A boto3 client. Loopback endpoints get dummy credentials unless a profile or keys are set: real ones are not needed
+    """A boto3 client. Loopback endpoints get dummy credentials unless a profile or keys are set: no others are needed
     there, and looking for them in the instance metadata would only cost a second."""
     import boto3
     from botocore.config import Config

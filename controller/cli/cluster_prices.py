@@ -27,7 +27,7 @@ def prices(
     ] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many rows.")] = 40,
 ) -> None:
-    """Spot prices now against on-demand, cheapest per vCPU (or per GPU) first."""
+    """Spot prices now beside on-demand, cheapest vCPU or GPU first."""
     region = session.client("ec2").meta.region_name or DEFAULT_REGION
     rows = _rows(session, pattern, region)
     if session.wants_json:
@@ -108,7 +108,9 @@ def _headline(rows: list[dict[str, Any]], region: str) -> str:
 def _table(rows: list[dict[str, Any]]) -> Any:
     from controller.cli.run_views import plain_table
 
-    table = plain_table("TYPE", "ZONE", ">VCPU", ">GIB", "GPU", ">SPOT $/H", ">ON-DEMAND $/H", ">SAVES", ">SPOT $/UNIT-H")
+    table = plain_table(
+        "TYPE", "ZONE", ">VCPU", ">GIB", "GPU", ">SPOT $/H", ">ON-DEMAND $/H", ">SAVES", ">SPOT $/UNIT-H"
+    )
     for row in rows:
         table.add_row(
             row["instanceType"],

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from controller.cli.findings import Finding
 
 PANEL = "Set up"
-_MARKS = {"ok": ("ok     ", "green"), "note": ("note   ", "yellow"), "wrong": ("wrong  ", "red"), "denied": ("denied ", "yellow")}
+_MARKS = {
+    "ok": ("ok     ", "green"),
+    "note": ("note   ", "yellow"),
+    "wrong": ("wrong  ", "red"),
+    "denied": ("denied ", "yellow"),
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -24,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(session: Session) -> None:
-    """What is missing before runs can work here, and what to type. Only reads; exits 3 when something is wrong."""
+    """What is missing here, and what to type. It only reads, and exits 3 when something is wrong."""
     from controller.cli.checks import run_checks
 
     findings = run_checks(session)
@@ -42,7 +47,9 @@ def _print(session: Session, findings: list[Finding], is_well: bool) -> None:
 
     console = session.console
     wrong = sum(each.state == "wrong" for each in findings)
-    console.print("All is well: runs can work here." if is_well else f"{wrong} of {len(findings)} checks found a fault.")
+    console.print(
+        "All is well: runs can work here." if is_well else f"{wrong} of {len(findings)} checks found a fault."
+    )
     for each in findings:
         word, colour = _MARKS[each.state]
         console.print(Text.assemble((word, colour), (f"{each.name}: ", "bold"), each.says))

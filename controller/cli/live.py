@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 BAR_WIDTH = 50
 FAILURES_SHOWN = 3
-_SEGMENTS = (("succeeded", "green"), ("failed", "red"), ("cancelled", "yellow"), ("running", "cyan"), ("starting", "blue"))
+_SEGMENTS = (
+    ("succeeded", "green"),
+    ("failed", "red"),
+    ("cancelled", "yellow"),
+    ("running", "cyan"),
+    ("starting", "blue"),
+)
 
 
 class LiveView:

@@ -1,7 +1,6 @@
 """What did a task print? Its CloudWatch stream, found by the ARN of the task's latest attempt.
 
-The ARN of an attempt that is alive is in DescribeRun; of one that has ended it is in the manifest if it says so, else ECS
-remembers it for about an hour after the end.
+DescribeRun knows the ARN of an attempt that is alive; ECS remembers one that has ended for about an hour.
 """
 
 from __future__ import annotations

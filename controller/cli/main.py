@@ -1,13 +1,12 @@
-"""The `argosy` command: which commands there are. What each does is in its own module; heavy imports are inside them."""
+"""Which commands has `argosy`? What each does is in its own module; heavy imports are inside them."""
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from controller.cli import cluster_prices, demo_command, doctor, local, logs, results, runs, submit, watch
+from controller.cli import cluster_prices, demo, doctor, local, logs, results, runs, submit, watch
 from controller.cli.late import Late, LateGroup
 from controller.cli.problems import AWS_FAULT, print_traceback
 
@@ -22,10 +21,10 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (submit, watch, runs, results, logs, cluster_prices, doctor, local, demo_command):
+for part in (submit, watch, runs, results, logs, cluster_prices, doctor, local, demo):
     part.register(app)
 
 
@@ -37,8 +36,10 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Start here: `argosy demo` needs no AWS account. Exit codes: 0 ok, 1 the run has failures, "
-              "2 usage or invalid spec, 3 AWS error, 4 wait timed out, 130 interrupted.")
+@app.callback(
+    epilog="Start here: `argosy demo` needs no AWS account. Exit codes: 0 ok, 1 the run has failures, "
+    "2 usage or invalid spec, 3 AWS error, 4 wait timed out, 130 interrupted."
+)
 def argosy(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -53,4 +54,4 @@ def main() -> None:
         app()
     except Exception as fault:
         print_traceback(fault)
-        sys.exit(AWS_FAULT)
+        raise SystemExit(AWS_FAULT) from fault

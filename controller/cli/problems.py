@@ -99,9 +99,9 @@ def reported() -> Iterator[None]:
     except Exception as fault:
         if not is_from_aws(fault):
             raise
-        error = from_aws(fault)
-        show(error)
-        raise typer.Exit(error.exit_code) from fault
+        said = from_aws(fault)
+        show(said)
+        raise typer.Exit(said.exit_code) from fault
 
 
 def print_traceback(fault: BaseException) -> None:

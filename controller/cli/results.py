@@ -109,8 +109,8 @@ def _committed(manifest: Mapping[str, Any], bucket: str, prefix: str) -> Iterato
     for entry in manifest["entries"]:
         keys = entry.get("keys") or ()
         for key in keys:
-            key = key if key.startswith(prefix) else prefix + key
-            yield _found(bucket, prefix, key, int(entry.get("bytes") or 0) if len(keys) == 1 else 0)
+            whole = key if key.startswith(prefix) else prefix + key
+            yield _found(bucket, prefix, whole, int(entry.get("bytes") or 0) if len(keys) == 1 else 0)
 
 
 def _listed(s3: Any, bucket: str, prefix: str) -> Iterator[Found]:

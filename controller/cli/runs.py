@@ -24,7 +24,9 @@ def register(app: typer.Typer) -> None:
 def status(
     session: Session,
     run: RunId,
-    tasks: Annotated[bool, typer.Option("--tasks", help="Also every task: state, attempts, exit code, reason.")] = False,
+    tasks: Annotated[
+        bool, typer.Option("--tasks", help="Also every task: state, attempts, exit code, reason.")
+    ] = False,
 ) -> None:
     """How a run is doing, in one look."""
     view = session.api.describe_with_tasks(run) if tasks else session.api.describe(run)
@@ -48,8 +50,8 @@ def show_run(session: Session, view: Any) -> None:
     console.print(run_views.facts(view))
     for line in run_views.failure_lines(view.get("failures", ())):
         console.print(line)
-    for line in next_steps(session, view):
-        console.print(line, style="dim")
+    for step in next_steps(session, view):
+        console.print(step, style="dim")
 
 
 def next_steps(session: Session, view: Any) -> list[str]:

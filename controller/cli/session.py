@@ -1,7 +1,7 @@
 """Which AWS does a command talk to, with what, and where does it write?
 
-`command` gives a function its connection options (--endpoint-url --region --profile --stage) and a `Session`. Everything
-that reaches outside (boto3 clients, the clock, pauses) hangs on `Tools`, which tests hand in as the typer context object.
+`command` gives a function its connection options (--endpoint-url --region --profile --stage) and a `Session`. What
+reaches outside (boto3 clients, the clock, pauses) hangs on `Tools`, which tests hand in as the typer context object.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Tools:
     now: Callable[[], float] = time.time  # epoch seconds
     sleep: Callable[[float], None] = time.sleep
     new_token: Callable[[], str] = lambda: uuid.uuid4().hex
-    is_terminal: Callable[[], bool] = lambda: sys.stdout.isatty()
+    is_terminal: Callable[[], bool] = lambda: bool(sys.stdout.isatty())
 
 
 @dataclass

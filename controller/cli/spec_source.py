@@ -47,7 +47,7 @@ class Shorthands:
 def load(file: Path, shorthands: Shorthands, settings: list[str]) -> tuple[dict[str, Any], Document]:
     """The spec to submit, and the file with its places. Raises CliError with every fault, located.
 
-    What is sent is what the user wrote with the changes, not the validated form: defaults are the deployment's to fill in.
+    What is sent is what the user wrote with the changes, not the validated form: defaults are the deployment's.
     """
     from controller import admission, spec, spec_file
     from controller.spec_faults import SpecError

@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def validate(session: Session, file: SpecFile) -> None:
-    """Check a run spec without submitting it: every fault at once, with its line."""
+    """Check a run spec: every fault at once, with its line."""
     from controller.admission import check_spec
     from controller.cli import spec_source
     from controller.spec_faults import SpecError
@@ -74,9 +74,10 @@ def schema(session: Session) -> None:
     session.print_json(run_schema())
 
 
-def submit(
+def submit(  # noqa: PLR0913 - each is an option of the command
     session: Session,
     file: SpecFile,
+    *,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait for the end.")] = False,
     client_token: Annotated[
         str | None, typer.Option("--client-token", help="Submitting again with the same token does not start twice.")
@@ -95,7 +96,7 @@ def submit(
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one field, e.g. resources.vcpus=2.")
     ] = None,
 ) -> None:
-    """Submit a run; print its id at once, then show its progress until it ends."""
+    """Submit a run and follow it to its end; its id is printed at once."""
     from controller.cli import spec_source
 
     shorthands = spec_source.Shorthands(batch_size, num_batches, output)

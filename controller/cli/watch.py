@@ -15,7 +15,15 @@ from typing import Annotated, Any
 import typer
 
 from controller.cli import figures
-from controller.cli.problems import AWS_FAULT, INTERRUPTED, OK, RUN_FAILED, WAIT_TIMED_OUT, CliError, from_aws, is_from_aws
+from controller.cli.problems import (
+    AWS_FAULT,
+    INTERRUPTED,
+    OK,
+    RUN_FAILED,
+    WAIT_TIMED_OUT,
+    CliError,
+    from_aws,
+)
 from controller.cli.runs import RUN_PANEL, RunId, next_steps
 from controller.cli.session import Session, command
 
@@ -86,22 +94,25 @@ class Look:
 
     session: Session
     misses: int = 0
+    has_seen: bool = False
 
     def __call__(self, run_id: str) -> View:
+        from botocore.exceptions import BotoCoreError, ClientError
+
         while True:
             try:
                 view = self.session.api.describe(run_id)
-            except Exception as fault:
+            except (CliError, BotoCoreError, ClientError) as fault:
                 self._miss(fault)
                 continue
-            self.misses = 0
+            self.misses, self.has_seen = 0, True
             return view
 
     def _miss(self, fault: Exception) -> None:
-        error = from_aws(fault) if is_from_aws(fault) else fault
+        """Raises the fault when waiting cannot mend it: a refusal, or nothing was ever seen, or too many in a row."""
+        error = fault if isinstance(fault, CliError) else from_aws(fault)
         self.misses += 1
-        first_look = self.misses == 1 and "deployment" not in self.session.__dict__
-        if not isinstance(error, CliError) or error.exit_code != AWS_FAULT or first_look or self.misses > MISSES_LIMIT:
+        if error.exit_code != AWS_FAULT or not self.has_seen or self.misses > MISSES_LIMIT:
             raise fault
         if self.misses == 1:
             typer.echo(f"warning: {error.message} Trying again.", err=True)
@@ -184,7 +195,5 @@ def line(view: View, pace: Pace, now: float) -> str:
     parts.append(figures.cost(view))
     if pace.text():
         parts.append(pace.text())
-    for key in ("waiting", "statusReason"):
-        if view.get(key):
-            parts.append(str(view[key]))
+    parts += [str(view[key]) for key in ("waiting", "statusReason") if view.get(key)]
     return f"{datetime.fromtimestamp(now, UTC):%H:%M:%S}  {view['status']:<12}  {', '.join(parts)}"

@@ -140,8 +140,9 @@ def _forget(state: State, instance: Instance) -> None:
 
 
 def see_fleet(state: State, seen: FleetSeen) -> None:
-    pool = Pool(seen.cell, seen.instance_type, seen.zone, seen.fleet_id)
-    pool = state.pools.setdefault(pool.key, pool)
+    """A fleet that we meet for the first time keeps its targets until the next decision."""
+    met = Pool(seen.cell, seen.instance_type, seen.zone, seen.fleet_id, seen.spot_target, seen.on_demand_target)
+    pool = state.pools.setdefault(met.key, met)
     before = (pool.fleet_id, pool.confirmed_spot, pool.confirmed_on_demand, pool.spot_usd_per_hour)
     pool.fleet_id = seen.fleet_id
     pool.confirmed_spot, pool.confirmed_on_demand = seen.spot_target, seen.on_demand_target

@@ -84,6 +84,12 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """No access log."""
 
+    def handle_expect_100(self) -> bool:
+        """Say "100 Continue" now: our output is buffered, and the client waits with the body of its PUT."""
+        going_on = super().handle_expect_100()
+        self.wfile.flush()
+        return going_on
+
     def _serve(self) -> None:
         reply: list[Any] = []
         environ = self._environ(self._body())

@@ -20,12 +20,19 @@ AnyArray: TypeAlias = NDArray[Any]
 # the largest being 8 * cpu + memory + 2^18 * gpus, stays below 2^60.
 MAX_AMOUNT: Final = 1 << 40
 MAX_GPUS: Final = 1 << 16
-# Largest number of tasks in one batch and in one pass: counts are added up in int64.
-MAX_TASKS: Final = 1 << 48
+# Largest number of tasks of one batch, of one pass, and running on one instance: rooms of that size are added up over instances.
+MAX_TASKS: Final = 1 << 40
 # Room of an instance for a task that asks for nothing on any axis: without end, but still addable.
 ENDLESS: Final = MAX_TASKS
 # The key of a row that must not be chosen: above every real key.
 FAR: Final = np.iinfo(np.int64).max
+
+
+def sums(code: IntArray, amounts: IntArray, size: int) -> IntArray:
+    """(size,) int64: the amounts added up by code. Unlike bincount's weights, which are floats, exact."""
+    total = np.zeros(size, dtype=np.int64)
+    np.add.at(total, code, amounts)
+    return total
 
 
 def empty_rows() -> IntArray:

@@ -67,7 +67,7 @@ class Queue:
 
     @classmethod
     def of(cls, batches: Sequence[Batch]) -> Queue:
-        """The columns of `batches`. ValueError for a negative number, or one above 2^48 tasks."""
+        """The columns of `batches`. ValueError for a negative number, or one above 2^40 tasks."""
         seen: dict[Batch, int] = {}
         kind = np.empty(len(batches), dtype=np.int64)
         for index, batch in enumerate(batches):

@@ -48,7 +48,9 @@ _WORD: Final = re.compile(r"""[^\s()\[\],'"&|!=<>~]+""")
 _OPERATOR: Final = re.compile(r"==|!=|>=|<=|=~|!~|>|<|!in\b|!exists\b|[A-Za-z_]+")
 _JOINER: Final = re.compile(r"&&|\|\||!")
 _SPACE: Final = re.compile(r"\s*")
-_VALUE_NEXT: Final = frozenset({"EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "LSQB", "COMMA"})
+_VALUE_NEXT: Final = frozenset(
+    {"EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "LSQB", "COMMA"}
+)
 _PATTERN_NEXT: Final = frozenset({"MATCHES", "NOT_MATCHES"})
 
 
@@ -136,7 +138,9 @@ def _joiner_or_subject(text: str, position: int) -> tuple[str, str, int]:
     found = _WORD.match(text, position)
     word = found.group() if found else ""
     if found is None:
-        raise QuerySyntaxError(f"{_shown(text, position)} cannot stand here", position + 1, "and, or, not, or a subject")
+        raise QuerySyntaxError(
+            f"{_shown(text, position)} cannot stand here", position + 1, "and, or, not, or a subject"
+        )
     if word in _JOINERS:
         return _JOINERS[word], word, found.end()
     if word in SUBJECTS or _ATTRIBUTE.match(word):

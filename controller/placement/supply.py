@@ -87,7 +87,9 @@ class Supply:
             ids=ids,
             free=np.maximum(_ints([(row.cpu_units, row.memory_mib, row.gpus) for row in rows]), 0),
             total=_ints([(row.total_cpu_units, row.total_memory_mib, row.total_gpus) for row in rows]),
-            healthy=np.array([r.status == "ACTIVE" and r.agent_connected and not r.interrupted for r in rows], np.bool_),
+            healthy=np.array(
+                [r.status == "ACTIVE" and r.agent_connected and not r.interrupted for r in rows], np.bool_
+            ),
             running_tasks=np.array([row.running_tasks for row in rows], dtype=np.int64),
             price_usd_per_hour=np.array([row.price_usd_per_hour for row in rows], dtype=np.float64),
             interruption_rate=np.array([row.interruption_rate for row in rows], dtype=np.float64),

@@ -38,7 +38,7 @@ def _place_and_buy(
     state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy
 ) -> list[Action]:
     offers = offers_of(state.pools.values(), catalogue, now)
-    unsent = list(upkeep.unsent(state))
+    unsent = list(upkeep.unsent(state, now, policy))
     places = assign(state, catalogue, now, policy)
     order = capacity.order_for(state, places, offers, policy)
     leaving = capacity.leaving_instances(state, places, now, policy)

@@ -44,7 +44,7 @@ def assign(state: State, catalogue: Mapping[str, InstanceType], now: float, poli
     placed = place(batches, Supply.of(rows))
     launches, wanted, per_run = [], set(), [_instances_in_use(state, run) for run in runs]
     room = policy.max_launches_per_tick
-    next_index = {run.id: iter(_startable(run, now)) for run in runs}
+    next_index = {run.id: iter(run.tasks.startable(now, room).tolist()) for run in runs}
     for batch, row, count in zip(placed.batch.tolist(), placed.row.tolist(), placed.count.tolist(), strict=True):
         instance = state.instances[rows[row].id]
         wanted.add(instance.id)
@@ -120,10 +120,6 @@ def coming_rows(
                 owed[row_id] = (pool.key, purchase)
                 rows.append(_expected(row_id, catalogue[pool.instance_type], pool.zone, purchase))
     return rows, owed
-
-
-def _startable(run: Run, now: float) -> list[int]:
-    return run.tasks.startable(now, run.task_count).tolist()
 
 
 def _launch(state: State, run: Run, index: int, instance: Instance) -> Launch:

@@ -98,9 +98,10 @@ def _arn(state: State, row: int) -> str:
 
 
 def resolutions(state: State, now: float, policy: Policy) -> Iterator[ResolveLaunches]:
-    """Plans whose replies were lost, one action each."""
+    """Plans whose replies were lost, and intents that could not be sent for too long: one action a plan."""
     by_plan: dict[int, list[int]] = {}
-    for row in state.attempts.with_status(AttemptStatus.IN_DOUBT).tolist():
+    old = [row for row in state.attempts.with_status(AttemptStatus.INTENT).tolist() if not _young(state, row, now, policy)]
+    for row in state.attempts.with_status(AttemptStatus.IN_DOUBT).tolist() + old:
         by_plan.setdefault(int(state.attempts["plan"][row]), []).append(row)
     for plan, rows in by_plan.items():
         launches = tuple(launch for row in rows if (launch := launch_of(state, row)) is not None)
@@ -110,9 +111,16 @@ def resolutions(state: State, now: float, policy: Policy) -> Iterator[ResolveLau
             yield ResolveLaunches(plan, state.started_by(plan), launches, intended_at, young)
 
 
-def unsent(state: State) -> Iterator[Launch]:
+def _young(state: State, row: int, now: float, policy: Policy) -> bool:
+    """Young enough to be sent: its token still counts (DESIGN D4)."""
+    return bool(now - state.attempts["intended_at"][row] < policy.intent_age_s)
+
+
+def unsent(state: State, now: float, policy: Policy) -> Iterator[Launch]:
     """Intents that were committed but never sent (time was up): the very same launches again."""
     for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
+        if not _young(state, row, now, policy):
+            continue
         launch = launch_of(state, row)
         instance = state.instance_of(row)
         if launch is not None and instance is not None and instance.status is not InstanceStatus.GONE:

@@ -1,0 +1,1 @@
+"""The program of the image argosy/digits: classifies ranges of scikit-learn's handwritten digits."""

@@ -1,0 +1,191 @@
+"""How are EC2 fleets steered, and what do they hold? Targets are absolute; instances are let go by name.
+
+One `maintain` fleet per pool (DESIGN D8): a target that is lowered ends nothing (no-termination), and an instance is
+only terminated once its fleet would not replace it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from controller.aws.cell import Cell, chunks, pages
+from controller.aws.errors import AWS_ERRORS, Fault, Kind, classify
+from controller.ecs_shapes import epoch_s
+from controller.model.actions import SetTarget, Terminate
+from controller.model.events import (
+    Event,
+    FleetSeen,
+    HostSeen,
+    HostStateChanged,
+    NotCarriedOut,
+    PoolShort,
+    TargetAccepted,
+)
+from controller.model.state import State
+
+STAGE_TAG, POOL_TAG = "argosy:stage", "argosy:pool"
+LIVE_FLEETS = ("submitted", "active", "modifying")
+PRICES_FRESH_S = 300.0
+SPOT_PRODUCT = "Linux/UNIX"
+TIME_WAS_UP = "time was up"
+
+log = logging.getLogger(__name__)
+
+
+class Fleets:
+    """SetTarget and Terminate, and the listings of fleets and instances, of every cell."""
+
+    def __init__(self, stage: str, cells: Mapping[str, Cell], clock: Callable[[], float]) -> None:
+        self._stage, self._cells, self._clock = stage, cells, clock
+        self._prices: dict[str, tuple[float, dict[tuple[str, str], float]]] = {}  # by cell: read at, price by pool
+
+    def set_target(self, action: SetTarget, state: State, deadline: float) -> Event:
+        pool = state.pools.get(action.pool)
+        cell = self._cells.get(pool.cell) if pool else None
+        if pool is None or cell is None:
+            return NotCarriedOut(f"there is no fleet for {action.pool}")
+        if not cell.paces.fleets.take(deadline):
+            return NotCarriedOut(TIME_WAS_UP)
+        try:
+            cell.ec2.modify_fleet(
+                FleetId=pool.fleet_id,
+                ExcessCapacityTerminationPolicy="no-termination",
+                TargetCapacitySpecification={
+                    "TotalTargetCapacity": action.spot_target + action.on_demand_target,
+                    "SpotTargetCapacity": action.spot_target,
+                    "OnDemandTargetCapacity": action.on_demand_target,
+                },
+            )
+        except AWS_ERRORS as error:
+            fault = _heard(cell, error)
+            short = fault.kind is Kind.CAPACITY
+            return PoolShort(action.pool, fault.code) if short else NotCarriedOut(f"{action.pool}: {fault.text}")
+        return TargetAccepted(action.pool, action.spot_target, action.on_demand_target)
+
+    def terminate(self, action: Terminate, state: State, accepted: Mapping[str, bool], deadline: float) -> list[Event]:
+        """accepted: of the targets set in this pass, by pool, whether EC2 took them.
+
+        An instance whose fleet still wants it is left alone: the fleet would replace it.
+        """
+        cell = self._cells.get(action.cell)
+        if cell is None:
+            return [NotCarriedOut(f"there is no cell {action.cell}")]
+        settled = [name for name in action.instance_ids if _settled(name, state, accepted)]
+        events: list[Event] = []
+        if len(settled) < len(action.instance_ids):
+            left = len(action.instance_ids) - len(settled)
+            events.append(NotCarriedOut(f"{left} instances stay: the targets of their fleets are not confirmed"))
+        for chunk in chunks(settled):
+            events += self._terminate_chunk(cell, chunk, deadline)
+        return events
+
+    def _terminate_chunk(self, cell: Cell, instance_ids: list[str], deadline: float) -> list[Event]:
+        if not cell.paces.fleets.take(deadline):
+            return [NotCarriedOut(TIME_WAS_UP)]
+        try:
+            answer = cell.ec2.terminate_instances(InstanceIds=instance_ids)
+        except AWS_ERRORS as error:
+            fault = _heard(cell, error)
+            gone = set(re.findall(r"\bi-[0-9a-f]+\b", fault.message)) & set(instance_ids)
+            if fault.kind is not Kind.NOT_FOUND or not gone:
+                return [NotCarriedOut(fault.text)]
+            # One unknown id spoils the whole call: EC2 has forgotten it, so it is gone.
+            rest = [name for name in instance_ids if name not in gone]
+            events: list[Event] = [HostStateChanged(name, "terminated", self._clock()) for name in sorted(gone)]
+            return events + (self._terminate_chunk(cell, rest, deadline) if rest else [])
+        return [
+            HostStateChanged(each["InstanceId"], each["CurrentState"]["Name"], self._clock())
+            for each in answer.get("TerminatingInstances", ())
+        ]
+
+    def fleets(self, cell: Cell, now: float) -> Iterator[FleetSeen]:
+        """Our live fleets; DescribeFleets cannot filter by tags. Raises AWS_ERRORS."""
+        states = [{"Name": "fleet-state", "Values": list(LIVE_FLEETS)}]
+        found = [
+            (tags[POOL_TAG], fleet)
+            for page in pages(cell.ec2.describe_fleets, MaxResults=100, Filters=states)
+            for fleet in page["Fleets"]
+            if (tags := _tags(fleet)).get(STAGE_TAG) == self._stage and "/" in tags.get(POOL_TAG, "")
+        ]
+        prices = self._spot_prices(cell, {pool.split("/")[0] for pool, _ in found}, now)
+        for pool, fleet in found:
+            instance_type, zone = pool.split("/", 1)
+            target = fleet.get("TargetCapacitySpecification", {})
+            yield FleetSeen(
+                cell=cell.name,
+                instance_type=instance_type,
+                zone=zone,
+                fleet_id=fleet["FleetId"],
+                spot_target=int(target.get("SpotTargetCapacity") or 0),
+                on_demand_target=int(target.get("OnDemandTargetCapacity") or 0),
+                spot_usd_per_hour=prices.get((instance_type, zone)),
+            )
+
+    def hosts(self, cell: Cell) -> Iterator[HostSeen]:
+        """Every instance with our stage's tag, the ended ones as long as EC2 shows them. Raises AWS_ERRORS."""
+        ours = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}]
+        for page in pages(cell.ec2.describe_instances, Filters=ours, MaxResults=1000):
+            for reservation in page["Reservations"]:
+                for instance in reservation["Instances"]:
+                    yield _host_seen(instance, cell.name)
+
+    def _spot_prices(self, cell: Cell, types: Iterable[str], now: float) -> dict[tuple[str, str], float]:
+        """USD an hour by (type, zone), at most five minutes old; those of before when EC2 does not answer."""
+        read_at, prices = self._prices.get(cell.name, (float("-inf"), {}))
+        wanted = sorted(types)
+        if now - read_at < PRICES_FRESH_S or not wanted:
+            return prices
+        try:
+            prices = _newest_prices(cell, wanted, now)
+        except AWS_ERRORS as error:
+            # Prices are advice: the catalogue's typical ones stand in.
+            log.warning("no spot prices of %s: %s", cell.name, classify(error).text)
+            return prices
+        self._prices[cell.name] = (now, prices)
+        return prices
+
+
+def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bool:
+    """Whether the instance's fleet has been told that it is not wanted any more, or there is no such fleet."""
+    instance = state.instances.get(instance_id)
+    pool = state.pools.get(instance.pool) if instance else None
+    return pool is None or accepted.get(pool.key, pool.confirmed)
+
+
+def _newest_prices(cell: Cell, types: list[str], now: float) -> dict[tuple[str, str], float]:
+    newest: dict[tuple[str, str], tuple[float, float]] = {}
+    request = {"InstanceTypes": types, "ProductDescriptions": [SPOT_PRODUCT], "MaxResults": 1000}
+    # A change log: asked from now on it holds, for each pool, the price in force.
+    for page in pages(cell.ec2.describe_spot_price_history, StartTime=datetime.fromtimestamp(now, UTC), **request):
+        for entry in page["SpotPriceHistory"]:
+            key, at = (entry["InstanceType"], entry["AvailabilityZone"]), epoch_s(entry["Timestamp"])
+            if at >= newest.get(key, (float("-inf"), 0.0))[0]:
+                newest[key] = (at, float(entry["SpotPrice"]))
+    return {key: price for key, (_, price) in newest.items()}
+
+
+def _host_seen(instance: Mapping[str, Any], cell: str) -> HostSeen:
+    return HostSeen(
+        instance_id=instance["InstanceId"],
+        cell=cell,
+        instance_type=instance["InstanceType"],
+        zone=instance.get("Placement", {}).get("AvailabilityZone", ""),
+        purchase="spot" if instance.get("InstanceLifecycle") == "spot" else "on-demand",
+        state=instance["State"]["Name"],
+        launched_at=epoch_s(instance.get("LaunchTime")),
+    )
+
+
+def _tags(fleet: Mapping[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in fleet.get("Tags") or ()}
+
+
+def _heard(cell: Cell, error: Exception) -> Fault:
+    fault = classify(error)
+    if fault.kind is Kind.THROTTLED:
+        cell.paces.fleets.throttled()
+    return fault

@@ -1,0 +1,126 @@
+"""How are all instances of a deployment in one Region given back, by someone who trusts nothing but EC2 itself?
+
+For the watchdog and the teardown only: it knows nothing of the controller's state, and only the runtime's boto3. An
+instance is ours when it carries our tag *and* was launched by one of our fleets or launch templates (AWS's own tags say
+so, and nobody can forge those): a stranger's instance with our tag survives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+STAGE_TAG = "argosy:stage"
+FLEET_TAG, TEMPLATE_TAG = "aws:ec2:fleet-id", "aws:ec2launchtemplate:id"
+TERMINATE_AT_ONCE = 100
+_ALIVE = ["pending", "running", "stopping", "stopped", "shutting-down"]
+_STEERABLE = ("submitted", "active", "modifying")  # fleets in other states refuse ModifyFleet and launch nothing
+
+
+@dataclass
+class Freed:
+    """What one pass did and saw. Ids; `alive` also holds those that are on their way out."""
+
+    lowered: list[str] = field(default_factory=list)
+    terminated: list[str] = field(default_factory=list)
+    alive: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)  # our tag, but not launched by us: left alone
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def acted(self) -> bool:
+        return bool(self.lowered or self.terminated)
+
+    @property
+    def clean(self) -> bool:
+        """Nothing alive, nothing that would launch again, and nothing that could not be done."""
+        return not (self.alive or self.lowered or self.problems)
+
+
+def free(ec2: Any, stage: str) -> Freed:
+    """One pass: fleets to 0 first (a maintain fleet refills), then terminate. Repeat until `clean`.
+
+    A single fleet or instance that refuses is a problem in the result; a listing that fails raises ClientError.
+    """
+    result = Freed()
+    fleets = [f for f in _pages(ec2.describe_fleets, "Fleets") if _tags(f).get(STAGE_TAG) == stage]
+    for fleet in fleets:
+        if fleet["FleetState"] in _STEERABLE and _target(fleet) > 0:
+            _lower(ec2, fleet["FleetId"], result)
+    mine = {fleet["FleetId"] for fleet in fleets} | _templates(ec2, stage)
+    doomed = []
+    for instance in _instances(ec2, stage):
+        tags = _tags(instance)
+        if not {tags.get(FLEET_TAG), tags.get(TEMPLATE_TAG)} & mine:
+            result.foreign.append(instance["InstanceId"])
+            continue
+        result.alive.append(instance["InstanceId"])
+        if instance["State"]["Name"] != "shutting-down":
+            doomed.append(instance["InstanceId"])
+    for start in range(0, len(doomed), TERMINATE_AT_ONCE):
+        _terminate(ec2, doomed[start : start + TERMINATE_AT_ONCE], result)
+    return result
+
+
+def _target(fleet: dict[str, Any]) -> int:
+    return int(fleet["TargetCapacitySpecification"]["TotalTargetCapacity"])
+
+
+def _lower(ec2: Any, fleet_id: str, result: Freed) -> None:
+    try:
+        ec2.modify_fleet(
+            FleetId=fleet_id,
+            ExcessCapacityTerminationPolicy="no-termination",
+            TargetCapacitySpecification={
+                "TotalTargetCapacity": 0,
+                "OnDemandTargetCapacity": 0,
+                "SpotTargetCapacity": 0,
+            },
+        )
+        result.lowered.append(fleet_id)
+    except ClientError as error:
+        result.problems.append(f"{fleet_id}: {error}")
+
+
+def _terminate(ec2: Any, ids: list[str], result: Freed) -> None:
+    """One id that EC2 refuses makes it refuse the whole call: then one by one."""
+    try:
+        ec2.terminate_instances(InstanceIds=ids)
+        result.terminated += ids
+    except ClientError as error:
+        if len(ids) == 1:
+            result.problems.append(f"{ids[0]}: {error}")
+        else:
+            for instance_id in ids:
+                _terminate(ec2, [instance_id], result)
+
+
+def _templates(ec2: Any, stage: str) -> set[str]:
+    tagged = [{"Name": f"tag:{STAGE_TAG}", "Values": [stage]}]
+    found = _pages(ec2.describe_launch_templates, "LaunchTemplates", Filters=tagged)
+    return {template["LaunchTemplateId"] for template in found}
+
+
+def _instances(ec2: Any, stage: str) -> Iterator[dict[str, Any]]:
+    filters = [
+        {"Name": f"tag:{STAGE_TAG}", "Values": [stage]},
+        {"Name": "instance-state-name", "Values": _ALIVE},
+    ]
+    for reservation in _pages(ec2.describe_instances, "Reservations", Filters=filters):
+        yield from reservation["Instances"]
+
+
+def _tags(thing: dict[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in thing.get("Tags", [])}
+
+
+def _pages(call: Any, key: str, **request: Any) -> Iterator[dict[str, Any]]:
+    while True:
+        page = call(**request)
+        yield from page[key]
+        if not page.get("NextToken"):
+            return
+        request["NextToken"] = page["NextToken"]

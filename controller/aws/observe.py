@@ -1,0 +1,135 @@
+"""What is really there? The full sweep of ECS and EC2 that repairs whatever events missed (DESIGN D5).
+
+Describing costs as many calls as listing, so tasks are listed as far as they are to run, and described only where the
+listing and the controller's belief differ: what it does not know to be running, and what it believes alive and the
+listing does not show (stopped tasks among them, which DescribeTasks knows for an hour).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from controller.aws.cell import Cell, chunks, pages
+from controller.aws.errors import AWS_ERRORS, Kind, classify
+from controller.aws.fleets import Fleets
+from controller.ecs_shapes import container_instance_seen, task_seen
+from controller.model.attempts import AttemptStatus
+from controller.model.events import ContainerInstanceSeen, FleetSeen, HostSeen, Observed, TaskSeen
+from controller.model.state import State
+
+SWEEP_LIMIT_S = 25.0  # less than the time an invocation keeps in reserve (loop.RESERVE_S); a longer sweep breaks off
+
+log = logging.getLogger(__name__)
+
+
+class _BrokeOff(Exception):
+    """The read pace leaves no room for the rest of the sweep."""
+
+
+class Observer:
+    """Sweeps every cell. One that breaks off says so, and then its silence proves nothing."""
+
+    def __init__(self, cells: Mapping[str, Cell], fleets: Fleets, clock: Callable[[], float]) -> None:
+        self._cells, self._fleets, self._clock = cells, fleets, clock
+        self.state: State | None = None  # what the controller believes: the sweep accounts for each of its tasks
+
+    def observe(self, now: float) -> Observed:
+        deadline = self._clock() + SWEEP_LIMIT_S
+        tasks: list[TaskSeen] = []
+        instances: list[ContainerInstanceSeen] = []
+        hosts: list[HostSeen] = []
+        fleets: list[FleetSeen] = []
+        whole = {"tasks": True, "container instances": True, "hosts": True, "fleets": True}
+        for cell in self._cells.values():
+            listings: tuple[tuple[str, list[Any], Iterable[Any]], ...] = (
+                ("fleets", fleets, self._fleets.fleets(cell, now)),
+                ("hosts", hosts, self._fleets.hosts(cell)),
+                ("container instances", instances, _container_instances(cell, deadline)),
+                ("tasks", tasks, self._tasks(cell, deadline)),
+            )
+            for what, into, listing in listings:
+                whole[what] &= _gather(into, listing, cell, what)
+        return Observed(
+            at=now,
+            tasks=tuple(tasks),
+            container_instances=tuple(instances),
+            hosts=tuple(hosts),
+            fleets=tuple(fleets),
+            tasks_complete=whole["tasks"],
+            container_instances_complete=whole["container instances"],
+            hosts_complete=whole["hosts"],
+        )
+
+    def _tasks(self, cell: Cell, deadline: float) -> Iterator[TaskSeen]:
+        """Raises AWS_ERRORS, _BrokeOff."""
+        running, alive = self._believed(cell.name)
+        unsure: list[str] = []
+        for arn in _listed(cell, deadline, "list_tasks", "taskArns", desiredStatus="RUNNING"):
+            task_id = arn.rsplit("/", 1)[-1]
+            alive.discard(task_id)
+            if task_id in running:
+                yield TaskSeen(arn=arn, version=0, last_status="RUNNING", desired_status="RUNNING")  # nothing new
+            else:
+                unsure.append(arn)
+        for chunk in chunks(unsure + sorted(alive)):
+            _wait(cell, deadline)
+            answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
+            yield from map(task_seen, answer["tasks"])
+
+    def _believed(self, cell_name: str) -> tuple[set[str], set[str]]:
+        """Ids of the cell's tasks that the controller believes to be running, and to be alive at all."""
+        running: set[str] = set()
+        alive: set[str] = set()
+        if self.state is None:
+            return running, alive
+        attempts = self.state.attempts
+        for row in attempts.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
+            instance = self.state.instance_of(row)
+            if instance is None or instance.cell == cell_name:
+                task_id = bytes(attempts["task_id"][row]).decode()
+                alive.add(task_id)
+                if attempts["status"][row] == AttemptStatus.RUNNING:
+                    running.add(task_id)
+        return running, alive
+
+
+def _container_instances(cell: Cell, deadline: float) -> Iterator[ContainerInstanceSeen]:
+    """Raises AWS_ERRORS, _BrokeOff."""
+    arns = list(_listed(cell, deadline, "list_container_instances", "containerInstanceArns"))
+    for chunk in chunks(arns):
+        _wait(cell, deadline)
+        answer = cell.ecs.describe_container_instances(cluster=cell.cluster, containerInstances=chunk)
+        for instance in answer["containerInstances"]:
+            yield container_instance_seen(instance, cell.name)
+
+
+def _listed(cell: Cell, deadline: float, operation: str, member: str, **filters: str) -> Iterator[str]:
+    def call(**request: Any) -> dict[str, Any]:
+        _wait(cell, deadline)
+        return dict(getattr(cell.ecs, operation)(**request))
+
+    for page in pages(call, cluster=cell.cluster, maxResults=100, **filters):
+        yield from page[member]
+
+
+def _wait(cell: Cell, deadline: float) -> None:
+    if not cell.paces.reads.take(deadline):
+        raise _BrokeOff("it took too long")
+
+
+def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> bool:
+    """Take in what the listing shows; False when it broke off."""
+    try:
+        into.extend(listing)
+    except _BrokeOff as broke_off:
+        log.warning("the listing of %s in %s broke off: %s", what, cell.name, broke_off)
+        return False
+    except AWS_ERRORS as error:
+        fault = classify(error)
+        if fault.kind is Kind.THROTTLED and what in ("tasks", "container instances"):
+            cell.paces.reads.throttled()
+        log.warning("the listing of %s in %s broke off: %s", what, cell.name, fault.text)
+        return False
+    return True

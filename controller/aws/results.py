@@ -1,0 +1,140 @@
+"""Did a task write its result, and how is a run closed? (DESIGN D12b)"""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from controller.aws.errors import AWS_ERRORS, Kind, classify
+from controller.aws.manifest import StoredObject, manifest_lines, objects_that_count, task_counts
+from controller.layout import (
+    ATTEMPT_METADATA,
+    attempt_uri,
+    manifest_uri,
+    marker_uri,
+    part_suffix,
+    part_uri,
+    split_s3,
+)
+from controller.model.actions import CloseRun, VerifyResult
+from controller.model.events import Event, NotCarriedOut, ResultSeen, RunClosed
+from controller.model.runs import Run, RunStatus
+from controller.model.state import State
+
+EVENT_SOURCE, EVENT_TYPE = "argosy", "Run State Change"
+IN_MEMORY_BYTES = 8 * 1024 * 1024  # of a manifest; a larger one goes through a temporary file
+
+log = logging.getLogger(__name__)
+
+
+class Results:
+    """Looks results up and closes runs, over boto3 clients of S3 and EventBridge."""
+
+    def __init__(self, s3: Any, events: Any, clock: Callable[[], float]) -> None:
+        self._s3, self._events, self._clock = s3, events, clock
+
+    def verify(self, action: VerifyResult, state: State) -> Event:
+        """ResultSeen; its attempt is the one that the part names. Safe to call from several threads."""
+        run = state.runs.get(action.run_id)
+        if run is None:
+            return NotCarriedOut("its run is closed")
+        try:
+            return self._part(run, action) or self._attempt_folder(run, action)
+        except AWS_ERRORS as error:
+            fault = classify(error)
+            if fault.kind is Kind.NOT_FOUND:  # not even the bucket is there
+                return ResultSeen(run.id, action.index, 0)
+            return NotCarriedOut(f"the result of task {action.index} could not be looked up: {fault.text}")
+
+    def close(self, action: CloseRun, state: State) -> Event:
+        """Manifest, then the marker as the last object, then the event. Doing it twice writes the same again."""
+        run = state.runs.get(action.run_id)
+        if run is None:
+            return NotCarriedOut("its run is closed")
+        try:
+            self._write_manifest(run, state)
+            bucket, key = split_s3(marker_uri(run.output, run.final_status is RunStatus.SUCCEEDED))
+            self._s3.put_object(Bucket=bucket, Key=key, Body=b"")
+            self._announce(run)
+        except AWS_ERRORS as error:
+            return NotCarriedOut(f"run {run.id} could not be closed: {classify(error).text}")
+        return RunClosed(run.id)
+
+    def _part(self, run: Run, action: VerifyResult) -> ResultSeen | None:
+        bucket, key = split_s3(part_uri(run.output, action.index, part_suffix(run.spec)))
+        try:
+            head = self._s3.head_object(Bucket=bucket, Key=key)
+        except AWS_ERRORS as error:
+            if classify(error).kind is Kind.NOT_FOUND:
+                return None
+            raise
+        named = str(head.get("Metadata", {}).get(ATTEMPT_METADATA, ""))
+        attempt = int(named) if named.isdecimal() and int(named) else action.attempt
+        return ResultSeen(run.id, action.index, attempt, int(head["ContentLength"]))
+
+    def _attempt_folder(self, run: Run, action: VerifyResult) -> ResultSeen:
+        stored = list(self._stored(attempt_uri(run.output, action.index, action.attempt)))
+        attempt = action.attempt if stored else 0
+        return ResultSeen(run.id, action.index, attempt, sum(size for _, size in stored))
+
+    def _stored(self, uri: str) -> Iterator[StoredObject]:
+        """Everything under an address, in the order of its keys. Raises AWS_ERRORS."""
+        bucket, prefix = split_s3(uri)
+        request = {"Bucket": bucket, "Prefix": prefix}
+        while True:
+            page = self._s3.list_objects_v2(**request)
+            yield from ((each["Key"], int(each["Size"])) for each in page.get("Contents", ()))
+            if not page.get("IsTruncated"):
+                return
+            request["ContinuationToken"] = page["NextContinuationToken"]
+
+    def _write_manifest(self, run: Run, state: State) -> None:
+        _, folder = split_s3(run.output)
+        stored = (each for name in ("parts/", "attempts/") for each in self._stored(run.output + name))
+        counting = objects_that_count(run, folder, stored)
+        with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as manifest:
+            for line in manifest_lines(run, state.instances, counting):
+                manifest.write(line.encode())
+            small = manifest.tell() <= IN_MEMORY_BYTES
+            manifest.seek(0)
+            bucket, key = split_s3(manifest_uri(run.output))
+            body = manifest.read() if small else manifest
+            self._s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")
+
+    def _announce(self, run: Run) -> None:
+        """Tell EventBridge. Raises AWS_ERRORS where another try may help; otherwise the run is closed unannounced."""
+        entry = {"Source": EVENT_SOURCE, "DetailType": EVENT_TYPE, "Detail": json.dumps(_detail(run, self._clock()))}
+        try:
+            answer = self._events.put_events(Entries=[entry])
+        except AWS_ERRORS as error:
+            if not classify(error).lasting:
+                raise
+            log.error("the end of run %s could not be announced: %s", run.id, classify(error).text)
+            return
+        if answer.get("FailedEntryCount"):
+            log.error("the end of run %s was not announced: %s", run.id, answer["Entries"][0].get("ErrorCode"))
+
+
+def _detail(run: Run, stopped_at: float) -> dict[str, Any]:
+    """After AWS Batch's event; toolchain.md 10.6."""
+    return {
+        "runId": run.id,
+        "name": run.name,
+        "status": run.final_status.value,
+        "previousStatus": run.status.value,
+        "statusReason": run.status_reason or None,
+        "tasks": task_counts(run),
+        "output": run.output,
+        "costUsd": run.cost_usd,
+        "submittedAt": _iso(run.submitted_at),
+        "startedAt": _iso(run.started_at),
+        "stoppedAt": _iso(stopped_at),
+    }
+
+
+def _iso(at: float) -> str | None:
+    return datetime.fromtimestamp(at, UTC).isoformat() if at else None

@@ -1,0 +1,168 @@
+"""The whole of Argosy in under two minutes on one machine: `demo`.
+
+Starts an AWS in this process, submits two real runs, takes one instance away in the middle of its work, downloads the
+results and reports what was measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from controller.cli import figures
+from controller.cli.local import TRY_PANEL
+from controller.cli.problems import RUN_FAILED, WAIT_TIMED_OUT, CliError
+from controller.cli.session import Place, Session, command
+
+if TYPE_CHECKING:
+    from controller.cli.local_aws import Embedded
+
+RUN_FILES = (Path("containers/digits/run.yaml"), Path("containers/digits/run-gpu.yaml"))
+TIME_LIMIT_S = 300.0  # far beyond what it takes; a demo must not hang
+LOOK_INTERVAL_S = 0.5
+NOTICE_S = 4.0  # AWS gives 120 s; shortened so that a viewer sees the end of the instance
+AGAIN_AFTER_S = 15.0  # if by then nothing was interrupted, the tasks had just ended: another instance is taken
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "demo", panel=TRY_PANEL, connected=False, as_json=True)(demo)
+
+
+def demo(
+    session: Session,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the summary and the results go.")] = Path(
+        "out/demo"
+    ),
+) -> None:
+    """A real batch on this machine, with GPUs and a spot interruption."""
+    from controller.cli import demo_report
+    from controller.cli.local_aws import started
+
+    for file in RUN_FILES:
+        if not file.exists():
+            raise CliError(f"{file} is not here.", next_step="type `argosy demo` in a checkout of Argosy")
+    begun = session.tools.now()
+    with started(0) as aws:
+        show = Show(session, begun)
+        show.step(f"local AWS at {aws.endpoint_url}: nothing leaves this machine, nothing costs money")
+        inside = Session(session.tools, Place(endpoint_url=aws.endpoint_url, region=aws.region))
+        runs = [_submit(inside, file, show) for file in RUN_FILES]
+        views = Play(inside, aws, show).until_ended([run["runId"] for run in runs])
+        folders = [out / "results", out / "gpu-results"]
+        manifests = [_download(inside, view, folder) for view, folder in zip(views, folders, strict=True)]
+        cluster = inside.api.cluster()
+    took_s = session.tools.now() - begun
+    found = demo_report.summary(views, manifests, cluster, demo_report.rows_of(folders[0]), took_s)
+    (out / "summary.json").write_text(json.dumps(found, indent=2) + "\n")
+    _print(session, found, out)
+    if found["tasks"]["succeeded"] != found["tasks"]["total"]:
+        raise typer.Exit(RUN_FAILED)
+
+
+def _print(session: Session, found: Mapping[str, Any], out: Path) -> None:
+    from controller.cli import demo_report
+
+    if session.wants_json:
+        session.print_json(found)
+        return
+    session.console.print()
+    session.console.print(demo_report.closing_table(found, out / "results"))
+    session.console.print(f"\nThe same figures, unrounded: {out / 'summary.json'}", style="dim")
+    session.console.print("next: argosy local, then argosy submit containers/digits/run.yaml", style="dim")
+
+
+def _submit(inside: Session, file: Path, show: Show) -> Any:
+    from controller.cli import spec_source
+
+    spec, _ = spec_source.load(file, spec_source.Shorthands(), [])
+    view = inside.api.submit(spec, inside.tools.new_token())
+    gpus = f" with {figures.counted(view['gpus'], 'GPU')} each" if view["gpus"] else ""
+    show.step(f"submitted {view['runId']}: {figures.counted(view['tasks']['total'], 'task')}{gpus} ({file})")
+    return view
+
+
+def _download(inside: Session, view: Mapping[str, Any], folder: Path) -> Any:
+    """Into an empty folder: parts of an earlier demo must not be counted. Returns the manifest."""
+    import shutil
+
+    from controller.cli.results import fetch, find
+
+    shutil.rmtree(folder, ignore_errors=True)
+    found, manifest = find(inside.client("s3"), view, partial=False)
+    fetch(inside.client("s3"), found, folder)
+    return manifest
+
+
+@dataclass
+class Show:
+    """One line per step, with the time since the start; on standard error when the answer is JSON."""
+
+    session: Session
+    begun: float
+
+    def step(self, text: str) -> None:
+        since = figures.duration(self.session.tools.now() - self.begun)
+        typer.echo(f"{since:>7}  {text}", err=self.session.wants_json)
+
+
+class Play:
+    """Watches the runs, and takes away an instance that is busy with the first one."""
+
+    def __init__(self, session: Session, aws: Embedded, show: Show) -> None:
+        self._session = session
+        self._aws = aws
+        self._show = show
+        self._last_lines: dict[str, str] = {}
+        self._interrupted_at: float | None = None
+
+    def until_ended(self, run_ids: Sequence[str]) -> list[Any]:
+        """The final views in the order given. Raises CliError when they take too long."""
+        tools = self._session.tools
+        deadline = tools.now() + TIME_LIMIT_S
+        while True:
+            views = [self._session.api.describe(run_id) for run_id in run_ids]
+            for view in views:
+                self._tell(view)
+            if all(view["status"] in figures.TERMINAL for view in views):
+                return views
+            if views[0]["status"] not in figures.TERMINAL and not views[0]["interruptions"]:
+                self._interrupt(run_ids[0])
+            if tools.now() > deadline:
+                raise CliError(f"The runs had not ended after {TIME_LIMIT_S:.0f} s.", exit_code=WAIT_TIMED_OUT)
+            tools.sleep(LOOK_INTERVAL_S)
+
+    def _tell(self, view: Mapping[str, Any]) -> None:
+        from controller.cli.run_views import task_counts
+
+        line = f"{view['runId']} {view['status']}: {task_counts(view['tasks'])}"
+        if view["interruptions"]:
+            line += f", {figures.counted(view['interruptions'], 'interruption')}"
+        if self._last_lines.get(view["runId"]) != line:
+            self._last_lines[view["runId"]] = line
+            self._show.step(line)
+
+    def _interrupt(self, run_id: str) -> None:
+        """As AWS does it: a warning, then the end of the instance."""
+        now = self._session.tools.now()
+        if self._interrupted_at is not None and now < self._interrupted_at + AGAIN_AFTER_S:
+            return
+        busiest = busiest_instance(self._session.api.describe_with_tasks(run_id)["taskList"])
+        if busiest is None:
+            return
+        self._aws.interrupt(busiest, NOTICE_S)
+        self._interrupted_at = now
+        self._show.step(f"spot interruption: {busiest} will be taken away in {NOTICE_S:.0f} s (AWS gives 120 s)")
+
+
+def busiest_instance(tasks: Sequence[Mapping[str, Any]]) -> str | None:
+    """The instance with the most running tasks, of equals the one whose tasks began last; None while nothing runs."""
+    running: dict[str, list[float]] = {}
+    for each in tasks:
+        if each["status"] == "RUNNING" and each["instance"]:
+            running.setdefault(each["instance"], []).append(-(each["seconds"] or 0.0))
+    return max(running, key=lambda name: (len(running[name]), max(running[name])), default=None)

@@ -1,0 +1,50 @@
+"""An AWS on this machine that runs tasks as processes: `local`. Nothing leaves the machine, nothing costs money."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from controller.cli.problems import CliError
+from controller.cli.session import Session, command
+
+TRY_PANEL = "Try it and measure it"
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "local", panel=TRY_PANEL, connected=False, as_json=False)(local)
+
+
+def local(
+    session: Session,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Where to listen; 0 chooses a free one.")
+    ] = 4566,
+) -> None:
+    """Start AWS on this machine and keep it running until Ctrl-C."""
+    from controller.cli.local_aws import started
+
+    try:
+        with started(port) as aws:
+            for line in welcome(aws.endpoint_url):
+                typer.echo(line)
+            try:
+                while True:
+                    session.tools.sleep(3600)
+            except KeyboardInterrupt:
+                typer.echo("Stopping: tasks get SIGTERM, what was stored is forgotten.", err=True)
+    except OSError as fault:
+        step = f"choose another port: argosy local --port {port + 1}" if port else ""
+        raise CliError(f"Cannot listen on 127.0.0.1:{port}: {fault.strerror or fault}.", next_step=step) from fault
+
+
+def welcome(endpoint_url: str) -> list[str]:
+    """What a newcomer can type now."""
+    return [
+        f"Local AWS is ready at {endpoint_url} (Ctrl-C stops it). In another terminal:",
+        f"  export ARGOSY_ENDPOINT_URL={endpoint_url}",
+        "  argosy submit containers/digits/run.yaml",
+        "  argosy cluster",
+        f"  aws --endpoint-url {endpoint_url} ecs list-container-instances --cluster argosy",
+    ]

@@ -1,0 +1,217 @@
+"""How is a chain of steps followed for a run of equal tasks? Closed forms where they are exact, one at a time where they are not.
+
+With keys that look at one instance only, what happens on one instance never changes another's key. From that follow:
+
+- keys that never rise: fill in key order;
+- keys that stand still, before a spread or a draw: their distinct values are classes, taken in order, each with the rest of the chain;
+- spread over instances: a water level; the tie for the last round is a placement of one task each by the rest of the chain;
+- spread over an attribute: a water level over its values, inside each the rest of the chain; in the last round each value puts its
+  next instance forward, and the best of those by the rest of the chain win;
+- keys that may rise: the instances' sequences of keys, merged;
+- a spread or a draw after a key that drops with every task: one instance at a time, to the brim;
+- anything else (a spread over two attributes): one task at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.placement import kernels
+from controller.placement.arrays import IntArray, sums
+from controller.placement.candidates import RowCandidates
+from controller.placement.demand import Batch
+from controller.placement.fitness import Course, Key, Mix
+from controller.placement.keys import combine
+from controller.placement.state import PassState
+from controller.placement.strategy import Random, SpreadInstances, SpreadValues, Step
+
+_SLOTS = 1 << 20  # keys worked out at once where keys may rise: 8 MiB
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """A run of equal tasks on `rows`, which all have room. `counts` (f,) are the tasks of it placed so far, a copy per question."""
+
+    state: PassState
+    batch: Batch
+    mix: Mix
+    rows: IntArray
+    """(f,) int64, ascending."""
+    room: IntArray
+    """(f,) int64."""
+    random: np.random.Generator | None
+    """Where a step draws."""
+
+    def place(self, steps: Sequence[Step], n: int) -> IntArray:
+        """(f,) int64: how many of n tasks each row gets; fewer than n in all when there is no more room."""
+        room = np.minimum(self.room, n)
+        n = min(n, int(room.sum()))
+        return self._follow(tuple(steps), np.arange(len(self.rows)), room, np.zeros(len(self.rows), np.int64), n)
+
+    def _follow(self, steps: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int) -> IntArray:
+        """The tasks each of the positions `at` gets of n, when all positions hold `counts` already; room (a,), counts (f,)."""
+        if n == 0:
+            return np.zeros(len(at), dtype=np.int64)
+        if n == int(room.sum()):
+            return room
+        first = next((i for i, step in enumerate(steps) if not isinstance(step, Key)), len(steps))
+        prefix = steps[:first]
+        courses = {step.course_for(self.batch.need) for step in prefix if isinstance(step, Key)}
+        if first == len(steps):
+            return self._by_keys(prefix, courses, at, room, counts, n)
+        if courses - {Course.STILL}:
+            to_the_brim = Course.DROPS in courses and Course.ANY not in courses
+            return self._one_at_a_time(steps, at, room, counts, n, to_the_brim=to_the_brim)
+        if prefix:
+            return self._by_classes(prefix, steps[first:], at, room, counts, n)
+        step, rest = steps[0], steps[1:]
+        if isinstance(step, Random):
+            return kernels.draw(room, n, self._chance())
+        if isinstance(step, SpreadInstances):
+            return self._over_instances(rest, at, room, counts, n)
+        if isinstance(step, SpreadValues) and not any(isinstance(later, SpreadValues) for later in rest):
+            return self._over_values(step, rest, at, room, counts, n)
+        return self._one_at_a_time(steps, at, room, counts, n, to_the_brim=False)
+
+    def _by_keys(
+        self, keys: tuple[Step, ...], courses: set[Course], at: IntArray, room: IntArray, counts: IntArray, n: int
+    ) -> IntArray:
+        if n == 1 or Course.ANY not in courses:
+            return kernels.fill_in_order(self.key(keys, at, counts), room, n)
+        taken = np.zeros(len(at), dtype=np.int64)
+        while n:
+            open_ = np.flatnonzero(room > taken)
+            left = (room - taken)[open_]
+            width = int(min(left.max(), n, max(1, _SLOTS // len(open_)), 4 + 2 * n // len(open_)))
+            already = (counts[at] + taken)[open_, None] + np.arange(width)
+            slots = self.key(keys, np.repeat(at[open_], width), None, already.ravel()).reshape(-1, width)
+            got, decided = kernels.take_slots(slots, left, n)
+            taken[open_] += got
+            n -= decided
+        return taken
+
+    def _by_classes(
+        self, prefix: tuple[Step, ...], rest: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int
+    ) -> IntArray:
+        classes = self.key(prefix, at, counts)
+        taken = np.zeros(len(at), dtype=np.int64)
+        counts = counts.copy()
+        for value in np.unique(classes):
+            here = np.flatnonzero(classes == value)
+            part = min(n, int(room[here].sum()))
+            taken[here] = self._follow(rest, at[here], room[here], counts, part)
+            counts[at[here]] += taken[here]
+            n -= part
+            if not n:
+                break
+        return taken
+
+    def _over_instances(
+        self, rest: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int
+    ) -> IntArray:
+        taken, tied, left = kernels.water_level(self._existing(at) + counts[at], room, n)
+        if left:
+            after = counts.copy()
+            after[at] += taken
+            taken[tied] += self._follow(rest, at[tied], np.ones(len(tied), np.int64), after, left)
+        return taken
+
+    def _over_values(
+        self, step: SpreadValues, rest: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int
+    ) -> IntArray:
+        values = self.state.supply.attribute(step.attribute)
+        code = values.codes[self.rows[at]]
+        rooms = sums(code, room, len(values.values) + 1)
+        present = np.flatnonzero(rooms)
+        share, tied, left = kernels.water_level(self._existing_values(step, counts)[present], rooms[present], n)
+        taken = np.zeros(len(at), dtype=np.int64)
+        after = counts.copy()
+        for value, part in zip(present.tolist(), share.tolist(), strict=True):
+            here = np.flatnonzero(code == value)
+            taken[here] = self._follow(rest, at[here], np.minimum(room[here], part), after, part)
+        after[at] += taken
+        if left:
+            open_ = np.flatnonzero((room > taken) & np.isin(code, present[tied]))
+            taken[open_] += self._best_of_each(rest, at[open_], code[open_], after, left)
+        return taken
+
+    def _best_of_each(self, rest: tuple[Step, ...], at: IntArray, code: IntArray, counts: IntArray, n: int) -> IntArray:
+        """One task each to the n best of the instances that every value of an attribute puts forward."""
+        order = self._order(rest, at, counts)
+        _, heads = np.unique(code[order], return_index=True)
+        taken = np.zeros(len(at), dtype=np.int64)
+        taken[order[np.sort(heads)[:n]]] = 1
+        return taken
+
+    def _order(self, rest: tuple[Step, ...], at: IntArray, counts: IntArray) -> IntArray:
+        """Positions of `at` from best to worst for one task, ties by row, by chance where the chain says so."""
+        columns: list[IntArray] = []
+        for step in rest:
+            if isinstance(step, Random):
+                columns.append(self._chance().permutation(len(at)))
+            elif isinstance(step, SpreadInstances):
+                columns.append(self._existing(at) + counts[at])
+            elif isinstance(step, Key):
+                columns.append(self.key((step,), at, counts))
+        return combine(columns).argsort(kind="stable") if columns else np.arange(len(at))
+
+    def _one_at_a_time(
+        self, steps: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int, *, to_the_brim: bool
+    ) -> IntArray:
+        """The definition itself: each step in turn keeps the best of the candidates.
+
+        `to_the_brim`: a key before the first spread or draw drops with every task, so that the chosen one stays the best until it is full.
+        """
+        taken = np.zeros(len(at), dtype=np.int64)
+        now = counts.copy()
+        while n:
+            kept = np.flatnonzero(room > taken)
+            for step in steps:
+                if len(kept) > 1:
+                    kept = self._best(step, at, kept, now)
+            chosen = kept[0]
+            part = min(n, int(room[chosen] - taken[chosen])) if to_the_brim else 1
+            taken[chosen] += part
+            now[at[chosen]] += part
+            n -= part
+        return taken
+
+    def _best(self, step: Step, at: IntArray, kept: IntArray, counts: IntArray) -> IntArray:
+        if isinstance(step, Random):
+            return kept[self._chance().integers(len(kept), size=1)]
+        if isinstance(step, SpreadInstances):
+            key = self._existing(at[kept]) + counts[at[kept]]
+        elif isinstance(step, SpreadValues):
+            codes = self.state.supply.attribute(step.attribute).codes
+            key = self._existing_values(step, counts)[codes[self.rows[at[kept]]]]
+        else:
+            key = self.key((step,), at[kept], counts)
+        return kept[key == key.min()]
+
+    def _chance(self) -> np.random.Generator:
+        if self.random is None:
+            raise ValueError("a chain with a random step needs a source of chance")
+        return self.random
+
+    def _existing(self, at: IntArray) -> IntArray:
+        """(a,) int64: tasks of the group on each position before this run."""
+        return self.state.of_group(self.batch.group)[self.rows[at]]
+
+    def _existing_values(self, step: SpreadValues, counts: IntArray) -> IntArray:
+        """(v + 1,) int64: tasks of the group for each value of the attribute, on every instance there is, `counts` included."""
+        values = self.state.supply.attribute(step.attribute)
+        all_counts = self.state.of_group(self.batch.group).copy()
+        all_counts[self.rows] += counts
+        return sums(values.codes, all_counts, len(values.values) + 1)
+
+    def key(
+        self, keys: Sequence[Step], at: IntArray, counts: IntArray | None, already: IntArray | None = None
+    ) -> IntArray:
+        """(a,) int64: the keys of a chain at some positions, as one number comparable within this call."""
+        if already is None and counts is not None:
+            already = counts[at] if counts.any() else None
+        seen = RowCandidates(self.state, self.batch, self.rows[at], already, self.mix)
+        return combine([np.broadcast_to(key.of(seen), at.shape) for key in keys if isinstance(key, Key)])

@@ -1,0 +1,102 @@
+"""Where do n equal tasks go? Closed forms over a key and a room per candidate, each equal to placing them one at a time.
+
+Candidates stand in row order, so that a stable order breaks ties towards the lower row. Every function returns (f,) int64 counts.
+The sum of `room` is at least n; rooms are at most n.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from controller.placement.arrays import IntArray
+from controller.placement.keys import with_rows
+
+
+def fill_in_order(key: IntArray, room: IntArray, n: int) -> IntArray:
+    """Lowest key first, each candidate to the brim.
+
+    Exact when a key never rises while its instance fills: the chosen one then stays the best until it is full.
+    """
+    counts = np.zeros(len(key), dtype=np.int64)
+    if n == 1:
+        counts[key.argmin()] = 1
+        return counts
+    order = _first(key, n)
+    filled = np.minimum(room[order].cumsum(), n)
+    counts[order] = np.diff(filled, prepend=0)
+    return counts
+
+
+def _first(key: IntArray, n: int) -> IntArray:
+    """Positions of the n lowest keys (all, if there are fewer), in order; ties to the lower position.
+
+    As every candidate takes at least one task, n tasks reach no further than the n best of them.
+    """
+    unique = with_rows(key)
+    if unique is None:
+        return key.argsort(kind="stable")[:n]
+    if 4 * n < len(key):
+        nearest = unique.argpartition(n)[:n]
+        return nearest[unique[nearest].argsort()]
+    return unique.argsort()
+
+
+def water_level(existing: IntArray, room: IntArray, n: int) -> tuple[IntArray, IntArray, int]:
+    """Whole rounds of "to whom has the fewest": counts, the positions that tie for the rest, and how many the rest are.
+
+    The level is the largest one that n tasks reach everywhere; `existing` (f,) are the tasks already there.
+    """
+    low = int(existing.min())
+    step = 1
+    while step <= n and int(_poured(existing, room, low + step).sum()) <= n:
+        low += step
+        step *= 2
+    while step > 1:
+        step //= 2
+        if int(_poured(existing, room, low + step).sum()) <= n:
+            low += step
+    counts = _poured(existing, room, low)
+    rest = n - int(counts.sum())
+    tied = np.flatnonzero((existing + counts == low) & (counts < room)) if rest else np.empty(0, dtype=np.int64)
+    return counts, tied, rest
+
+
+def _poured(existing: IntArray, room: IntArray, level: int) -> IntArray:
+    return np.minimum(np.maximum(level - existing, 0), room)
+
+
+def take_slots(keys: IntArray, room: IntArray, n: int) -> tuple[IntArray, int]:
+    """One at a time to the lowest key, for keys that may rise and fall: counts, and how many of the n are decided by them.
+
+    `keys` is (f, s): the key of candidate i for its j-th task; beyond its room it is ignored. A candidate is chosen when the highest of its
+    keys so far is the lowest of all, and goes on being chosen while its own stay below: so sorting by that running maximum, then
+    by row, is the order of choice. It is decided up to the point where a candidate with more room runs out of columns.
+    """
+    width = keys.shape[1]
+    highest = np.maximum.accumulate(keys, axis=1)
+    usable = np.arange(width) < room[:, None]
+    owner, _ = np.nonzero(usable)
+    order = highest[usable].argsort(kind="stable")[:n]
+    owners = owner[order]
+    counts = np.bincount(owners, minlength=len(room))
+    cut = np.flatnonzero((counts == width) & (room > width))
+    if cut.size:
+        last = min(int(np.flatnonzero(owners == row)[-1]) for row in cut)
+        counts = np.bincount(owners[: last + 1], minlength=len(room))
+    return counts.astype(np.int64, copy=False), int(counts.sum())
+
+
+def draw(room: IntArray, n: int, random: np.random.Generator) -> IntArray:
+    """Each task to one of the candidates that still have room, all equally likely.
+
+    Drawn with the full ones left in and those draws thrown away, which changes no probability; so whole blocks are drawn at once.
+    """
+    counts = np.zeros(len(room), dtype=np.int64)
+    while n:
+        rooms = room - counts
+        open_rows = np.flatnonzero(rooms > 0)
+        share = np.full(len(open_rows), 1 / len(open_rows))
+        taken = np.minimum(random.multinomial(n, share), rooms[open_rows])
+        counts[open_rows] += taken
+        n -= int(taken.sum())
+    return counts

@@ -1,0 +1,124 @@
+"""Which instance runs each task of a queue? The pass: batch by batch in queue order, each seeing what those before it left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from controller.placement import interleaved
+from controller.placement.arrays import IntArray, empty_rows
+from controller.placement.candidates import mix_of
+from controller.placement.chain import Run
+from controller.placement.demand import Batch, Queue
+from controller.placement.feasibility import fitting, most_instances, room
+from controller.placement.fitness import Fitness, Mix
+from controller.placement.kinds import Kind
+from controller.placement.state import PassState
+from controller.placement.supply import Supply
+
+_NO_FITNESS: Final[Mapping[str, Fitness]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """What goes where: `count[i]` tasks of batch `batch[i]` on row `row[i]`; and how many of each batch found no place."""
+
+    batch: IntArray
+    """(p,) int64, ascending."""
+    row: IntArray
+    """(p,) int64, ascending within a batch."""
+    count: IntArray
+    """(p,) int64, positive."""
+    unplaced: IntArray
+    """(b,) int64, one per batch."""
+
+    @property
+    def placed(self) -> int:
+        """Tasks that found a place."""
+        return int(self.count.sum())
+
+
+def place(batches: Sequence[Batch], supply: Supply, *, fitness: Mapping[str, Fitness] = _NO_FITNESS) -> Placement:
+    """The plan for a queue. `supply` is left as it is. `fitness`: functions that strategies may name besides the built-in ones.
+
+    ValueError for a strategy, constraint or number that means nothing; a task that fits nowhere is merely unplaced.
+    """
+    return place_queue(Queue.of(batches), supply, fitness=fitness)
+
+
+def place_queue(queue: Queue, supply: Supply, *, fitness: Mapping[str, Fitness] = _NO_FITNESS) -> Placement:
+    """`place` for a queue that is columns already."""
+    state, mix = PassState(supply), mix_of(queue)
+    kinds = [Kind.of(batch, supply, fitness) for batch in queue.kinds]
+    plan: list[tuple[IntArray, IntArray, IntArray]] = []
+    for start, stop, many in interleaved.stretches(queue, kinds, state):
+        if many:
+            plan.append(interleaved.place_stretch(queue, kinds, state, mix, start, stop))
+            continue
+        for position in range(start, stop):
+            rows, counts = place_batch(kinds[queue.kind[position]], int(queue.count[position]), position, state, mix)
+            if len(rows):
+                plan.append((np.full(len(rows), position, dtype=np.int64), rows, counts))
+    batch, row, count = (
+        (np.concatenate([empty_rows(), *columns]) for columns in zip(*plan, strict=True))
+        if plan
+        else (empty_rows(),) * 3
+    )
+    unplaced = queue.count.copy()
+    np.subtract.at(unplaced, batch, count)
+    return Placement(batch, row, count, unplaced)
+
+
+def place_batch(kind: Kind, n: int, position: int, state: PassState, mix: Mix) -> tuple[IntArray, IntArray]:
+    """Place n tasks of a kind, change `state`, and say on which rows (ascending) how many of them went."""
+    rows = fitting(kind.rules, state)
+    if not len(rows) or not n:
+        return empty_rows(), empty_rows()
+    rooms = room(kind.rules, state, rows)
+    if not kind.rules.simple:
+        rows, rooms = rows[rooms > 0], rooms[rooms > 0]
+        most = most_instances(kind.rules, state)
+        if most is not None:
+            rows, rooms = _within(most, kind, n, position, state, mix, rows, rooms)
+    counts = _run(kind, position, state, mix, rows, rooms).place(kind.steps_now(state), n)
+    used = np.flatnonzero(counts)
+    rows, counts = rows[used], counts[used]
+    state.take(kind.rules.batch, rows, counts)
+    return rows, counts
+
+
+def _run(kind: Kind, position: int, state: PassState, mix: Mix, rows: IntArray, rooms: IntArray) -> Run:
+    return Run(state, kind.rules.batch, mix, rows, rooms, kind.random(position) if kind.draws else None)
+
+
+def _within(
+    most: int, kind: Kind, n: int, position: int, state: PassState, mix: Mix, rows: IntArray, rooms: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The rows, and their rooms, that are left when only `most` instances may run tasks of the group.
+
+    Until the last new instance is opened, a placement without the limit does the same as one with it. So the instances that the former
+    opens first are the ones; how many tasks open just so many is found by halving. Where chance decides, those
+    instances are drawn first, then the tasks among them.
+    """
+    used = state.of_group(kind.rules.batch.group) > 0
+    fresh = max(0, most - int(np.count_nonzero(used)))
+    here = used[rows]
+    if np.count_nonzero(~here) <= fresh:
+        return rows, rooms
+    steps = kind.steps_now(state)
+    if fresh and kind.draws:
+        ones = np.where(here, 0, 1)
+        here = here | (_run(kind, position, state, mix, rows, ones).place(steps, fresh) > 0)
+    elif fresh:
+        run = _run(kind, position, state, mix, rows, rooms)
+        low, high = fresh, min(n, int(np.minimum(rooms, n).sum()))
+        while low < high:
+            middle = (low + high) // 2
+            opened = np.count_nonzero((run.place(steps, middle) > 0) & ~here)
+            low, high = (middle + 1, high) if opened < fresh else (low, middle)
+        here = here | (run.place(steps, low) > 0)
+    return rows[here], rooms[here]

@@ -1,0 +1,159 @@
+"""What does the simulated ECS remember? Plain records; the modules around them say how they change and how they look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+JSON = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Needs:
+    """What a task takes from its instance. `gpus`: container name -> how many; ports: (port, "tcp" | "udp")."""
+
+    cpu_units: int
+    memory_mib: int
+    gpus: Mapping[str, int]
+    ports: frozenset[tuple[int, str]]
+
+    @property
+    def gpu_count(self) -> int:
+        return sum(self.gpus.values())
+
+
+@dataclass(slots=True)
+class Definition:
+    """One revision of a task definition; `body` is what DescribeTaskDefinition answers, less what changes."""
+
+    arn: str
+    family: str
+    revision: int
+    body: JSON
+    tags: list[JSON]
+    ordinal: int
+    registered_at: float
+    status: str = "ACTIVE"
+    deregistered_at: float | None = None
+
+    @property
+    def containers(self) -> list[JSON]:
+        return self.body["containerDefinitions"]  # type: ignore[no-any-return]
+
+
+@dataclass(slots=True)
+class Container:
+    """One container of a task, as ECS sees it."""
+
+    arn: str
+    name: str
+    image: str
+    cpu: str
+    memory: str | None
+    memory_reservation: str | None
+    gpu_ids: list[str]
+    last_status: str = "PENDING"
+    exit_code: int | None = None
+    reason: str | None = None
+    runtime_id: str | None = None
+    image_digest: str | None = None
+    network_bindings: list[JSON] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Task:
+    """One ECS task. Times are epoch seconds, None = not yet. `version` grows with every change."""
+
+    ordinal: int
+    arn: str
+    cluster: str
+    definition: Definition
+    instance: Instance
+    needs: Needs
+    containers: list[Container]
+    overrides: JSON
+    group: str
+    started_by: str | None
+    tags: list[JSON]
+    enable_execute_command: bool
+    created_at: float
+    last_status: str = "PENDING"
+    desired_status: str = "RUNNING"
+    version: int = 1
+    handed_over: bool = False
+    """Whether the agent has been told about it."""
+    token: tuple[str, str] | None = None
+    """(cluster, clientToken) of the RunTask that started it."""
+    started_at: float | None = None
+    stopping_at: float | None = None
+    stopped_at: float | None = None
+    execution_stopped_at: float | None = None
+    pull_started_at: float | None = None
+    pull_stopped_at: float | None = None
+    stop_code: str | None = None
+    stopped_reason: str | None = None
+
+
+@dataclass(slots=True)
+class Instance:
+    """One container instance. What is free is kept up to date by `ecs_resources`, by nothing else."""
+
+    ordinal: int
+    arn: str
+    cluster: str
+    ec2_instance_id: str
+    registered: list[JSON]
+    """The totalResources as given."""
+    attributes: dict[str, str | None]
+    version_info: JSON
+    tags: list[JSON]
+    registered_at: float
+    cpu_units: int
+    memory_mib: int
+    gpu_ids: tuple[str, ...]
+    free_cpu_units: int
+    free_memory_mib: int
+    free_gpu_ids: list[str]
+    taken_ports: set[tuple[int, str]]
+    status: str = "ACTIVE"
+    status_reason: str | None = None
+    agent_connected: bool = True
+    version: int = 1
+    built_in: frozenset[str] = frozenset()
+    """Names of the attributes that came with the registration; the others are custom ones."""
+    tasks: dict[str, Task] = field(default_factory=dict)
+    """Those not STOPPED, by ARN."""
+    to_start: dict[str, Task] = field(default_factory=dict)
+    to_stop: dict[str, Task] = field(default_factory=dict)
+
+    @property
+    def zone(self) -> str:
+        return self.attributes.get("ecs.availability-zone") or ""
+
+
+@dataclass(slots=True)
+class Launch:
+    """What a client token stands for: the request it came with, and what that started."""
+
+    request: str
+    at: float
+    task_arns: list[str]
+    failures: list[JSON]
+
+
+@dataclass(slots=True)
+class Cluster:
+    """One cluster and everything in it. Tasks and instances are in order of creation."""
+
+    ordinal: int
+    arn: str
+    name: str
+    tags: list[JSON]
+    settings: list[JSON]
+    status: str = "ACTIVE"
+    instances: dict[str, Instance] = field(default_factory=dict)
+    tasks: dict[str, Task] = field(default_factory=dict)
+    by_started_by: dict[str, dict[str, Task]] = field(default_factory=dict)
+    launches: dict[str, Launch] = field(default_factory=dict)
+    """By client token."""

@@ -1,0 +1,160 @@
+"""What is in the functions' zips? Our code, and for the controller the pinned wheels for Lambda; built without Docker.
+
+The asset's hash is that of the inputs (our files, the requirement file, the recipe below), so an unchanged checkout
+gives an unchanged template, and the wheels are fetched once per requirement file and kept under build/.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_lambda as lambda_
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "requirements" / "controller.txt"
+CACHE = ROOT / "build" / "lambda"
+RUNTIME, PYTHON = lambda_.Runtime.PYTHON_3_13, "3.13"
+ARCHITECTURE = lambda_.Architecture.ARM_64
+SIZE_LIMIT_MB = 120  # DESIGN D14, unpacked; Lambda's own limit is 250
+RECIPE = "1"  # raise it when the steps below change what ends up in the zip
+
+_SHIPPED = (".py", ".json", ".lark")
+_LEFT_OUT = ("cli", "local", "simulation")  # parts that no function imports
+# What importing never touches. numpy's tests alone are a fifth of it.
+_PRUNED = ("**/tests", "numpy/f2py", "numpy/_pyinstaller", "**/*.pyi", "bin", "include", "share", "**/__pycache__")
+# The parts that do without wheels: boto3 is in the runtime.
+WATCHDOG_FILES = ("aws/watchdog.py", "aws/freeing.py")
+TEARDOWN_FILES = ("aws/teardown.py", "aws/freeing.py")
+
+
+class BundleError(RuntimeError):
+    """The zip could not be built; the message says what to type."""
+
+
+def controller_code(*, dependencies: bool) -> lambda_.Code:
+    """The code of `api` and `controller`. Without dependencies it synthesises offline but does not run."""
+    sources = [p for p in _sources() if p.relative_to(ROOT / "controller").parts[0] not in _LEFT_OUT]
+    return _code(sources, REQUIREMENTS if dependencies else None)
+
+
+def small_code(files: Iterable[str]) -> lambda_.Code:
+    """The code of a function that needs nothing but these files of `controller` and the runtime's boto3."""
+    names = ("__init__.py", "aws/__init__.py", *files)
+    return _code([ROOT / "controller" / name for name in names], None)
+
+
+def _sources() -> list[Path]:
+    return sorted(p for p in (ROOT / "controller").rglob("*") if p.suffix in _SHIPPED and p.is_file())
+
+
+def _code(sources: list[Path], requirements: Path | None) -> lambda_.Code:
+    bundling = cdk.BundlingOptions(
+        image=cdk.DockerImage.from_registry("never-used"), local=_Bundler(sources, requirements)
+    )
+    return lambda_.Code.from_asset(
+        str(ROOT / "controller"),
+        asset_hash=_digest(sources, requirements),
+        asset_hash_type=cdk.AssetHashType.CUSTOM,
+        bundling=bundling,
+    )
+
+
+def _digest(sources: list[Path], requirements: Path | None) -> str:
+    digest = hashlib.sha256(f"{RECIPE} {PYTHON} {ARCHITECTURE.name}".encode())
+    for path in [*sources, *([requirements] if requirements else [])]:
+        digest.update(f"\0{path.relative_to(ROOT).as_posix()}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+@jsii.implements(cdk.ILocalBundling)
+class _Bundler:
+    def __init__(self, sources: list[Path], requirements: Path | None) -> None:
+        self._sources, self._requirements = sources, requirements
+
+    def try_bundle(self, output_dir: str, *_: Any, **__: Any) -> bool:
+        output = Path(output_dir)
+        if self._requirements:
+            shutil.copytree(_wheels(self._requirements), output, dirs_exist_ok=True)
+        for source in self._sources:
+            target = output / source.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        check_size(output)
+        return True
+
+
+def check_size(folder: Path) -> None:
+    """Raises BundleError when the files under `folder` take more than SIZE_LIMIT_MB."""
+    megabytes = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6
+    if megabytes > SIZE_LIMIT_MB:
+        raise BundleError(f"the functions' zip would take {megabytes:.0f} MB unpacked; the limit is {SIZE_LIMIT_MB}")
+
+
+def _wheels(requirements: Path) -> Path:
+    """The folder with the installed wheels of a requirement file, made when it is not there yet."""
+    name = hashlib.sha256(f"{RECIPE} {PYTHON} {ARCHITECTURE.name}".encode() + requirements.read_bytes()).hexdigest()[:16]
+    folder = CACHE / name
+    if not folder.is_dir():
+        part = CACHE / f"{name}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        _install(requirements, part)
+        _prune(part)
+        _compile(part)
+        part.rename(folder)
+    return folder
+
+
+def _install(requirements: Path, target: Path) -> None:
+    print(f"Fetching the functions' wheels into {CACHE.relative_to(ROOT)} (once per requirement file)", file=sys.stderr)
+    command = [*_installer(), "--only-binary=:all:", "--python-version", PYTHON, "--target", str(target)]
+    command += ["--require-hashes", "--no-deps", "--requirement", str(requirements)]
+    try:
+        subprocess.run(command, check=True, stdout=sys.stderr)
+    except subprocess.CalledProcessError as error:
+        raise BundleError(
+            "the functions' wheels could not be fetched (above is why). Templates alone need none: "
+            "add `--context bundle=source`; such a template must not be deployed."
+        ) from error
+
+
+def _installer() -> list[str]:
+    """uv when there is one, else pip; both must be told that wheels of glibc 2.28 will do, or numpy falls back to 2.2."""
+    machine = "aarch64"
+    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+    if uv:
+        return [uv, "pip", "install", "--quiet", "--python-platform", f"{machine}-manylinux_2_28"]
+    if importlib.util.find_spec("pip") is None:
+        raise BundleError("the functions' wheels need an installer: there is neither uv nor pip in this environment")
+    tags = (f"manylinux_2_28_{machine}", f"manylinux_2_17_{machine}", f"manylinux2014_{machine}")
+    platforms = [part for tag in tags for part in ("--platform", tag)]
+    return [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--implementation", "cp", *platforms]
+
+
+def _prune(folder: Path) -> None:
+    for pattern in _PRUNED:
+        for path in list(folder.glob(pattern)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _compile(folder: Path) -> None:
+    """Byte code halves the import time. Only the runtime's own minor version can write it; without one it is left out."""
+    python = shutil.which(f"python{PYTHON}")
+    if python and _runs(python):
+        # Unchecked: zipping changes the files' times, and byte code that is checked by time would be thrown away.
+        command = [python, "-m", "compileall", "-q", "-j", "2", "--invalidation-mode", "unchecked-hash", str(folder)]
+        subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _runs(python: str) -> bool:
+    answer = subprocess.run([python, "--version"], capture_output=True, text=True, check=False)
+    return re.fullmatch(rf"Python {re.escape(PYTHON)}\.\d+\S*", answer.stdout.strip()) is not None

@@ -1,0 +1,110 @@
+"""What can the controller buy? One EC2 Fleet per pool (instance type x zone), target 0, steered only at run time.
+
+The template's target stays 0 and its launch-template version literal for ever, so that neither a deploy nor a new AMI
+touches live work (DESIGN D8). A named type that the Region does not offer stays in the template under a condition
+that is false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from controller.catalogue.types import as_of, load_catalogue
+from controller.settings import Settings
+
+
+class Fleets(Construct):
+    """The fleets of one cell, and the mapping and conditions that decide which of them exist."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Settings,
+        region: str,
+        subnets: Sequence[ec2.ISubnet],
+        cpu_template: ec2.CfnLaunchTemplate,
+        gpu_template: ec2.CfnLaunchTemplate,
+    ) -> None:
+        super().__init__(scope, id)
+        self._settings, self._region = settings, region
+        usable, types = settings.offers(region), settings.instance_types.all
+        self._offered = cdk.CfnMapping(
+            self, "Offered", mapping={region: {logical(name): str(name in usable).lower() for name in types}}
+        )
+        self._offered.override_logical_id("Offered")
+        for name in types:
+            condition = self._condition(name)
+            template = gpu_template if load_catalogue()[name].gpus else cpu_template
+            for zone, subnet in zip(settings.zones_of(region), subnets, strict=True):
+                self._fleet(name, zone, subnet, template).cfn_options.condition = condition
+        self._warn([name for name in types if name not in usable])
+
+    def _condition(self, name: str) -> cdk.CfnCondition:
+        found = self._offered.find_in_map(self._region, logical(name))
+        condition = cdk.CfnCondition(
+            self, f"Offers{logical(name)}", expression=cdk.Fn.condition_equals(found, "true")
+        )
+        condition.override_logical_id(f"Offers{logical(name)}")
+        return condition
+
+    def _fleet(self, name: str, zone: str, subnet: ec2.ISubnet, template: ec2.CfnLaunchTemplate) -> ec2.CfnEC2Fleet:
+        fleet = ec2.CfnEC2Fleet(
+            self,
+            f"{logical(name)}{logical(zone)}",
+            type="maintain",
+            target_capacity_specification=ec2.CfnEC2Fleet.TargetCapacitySpecificationRequestProperty(
+                total_target_capacity=0,
+                on_demand_target_capacity=0,
+                spot_target_capacity=0,
+                default_target_capacity_type="spot",
+            ),
+            # The controller names the instance that goes; the fleet would choose one blind to its tasks.
+            excess_capacity_termination_policy="no-termination",
+            replace_unhealthy_instances=False,
+            spot_options=ec2.CfnEC2Fleet.SpotOptionsRequestProperty(
+                allocation_strategy="price-capacity-optimized", instance_interruption_behavior="terminate"
+            ),
+            launch_template_configs=[
+                ec2.CfnEC2Fleet.FleetLaunchTemplateConfigRequestProperty(
+                    launch_template_specification=ec2.CfnEC2Fleet.FleetLaunchTemplateSpecificationRequestProperty(
+                        launch_template_id=template.ref, version=self._settings.launch_template_version
+                    ),
+                    overrides=[
+                        ec2.CfnEC2Fleet.FleetLaunchTemplateOverridesRequestProperty(
+                            instance_type=name, subnet_id=subnet.subnet_id
+                        )
+                    ],
+                )
+            ],
+            tag_specifications=[
+                ec2.CfnEC2Fleet.TagSpecificationProperty(
+                    resource_type="fleet",
+                    tags=[
+                        cdk.CfnTag(key="argosy:stage", value=self._settings.stage),
+                        cdk.CfnTag(key="argosy:pool", value=f"{name}/{zone}"),
+                        cdk.CfnTag(key="Name", value=f"{self._settings.prefix} {name} {zone}"),
+                    ],
+                )
+            ],
+        )
+        fleet.override_logical_id(f"Fleet{logical(name)}{logical(zone)}")
+        return fleet
+
+    def _warn(self, missing: list[str]) -> None:
+        if missing:
+            cdk.Annotations.of(self).add_warning_v2(
+                "argosy:NotOffered",
+                f"{self._region} does not offer {', '.join(missing)} (as of {as_of()['offered']}): their fleets are in the "
+                f"template but not made. If it does, name them under offered.{self._region}.add.",
+            )
+
+
+def logical(name: str) -> str:
+    """A name of AWS as a part of a logical id, one to one for types and zones: c5.2xlarge -> C52xlarge."""
+    return "".join(part[:1].upper() + part[1:] for part in name.replace(".", "-").split("-"))

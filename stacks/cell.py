@@ -1,0 +1,141 @@
+"""What does one Region contribute? Network, cluster, launch templates, fleets, task definitions, and its way to the end.
+
+The home stack holds the first cell; every further cell is a stack of its own whose events travel to home's bus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_ecs as ecs
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from controller.messages import KINDS, Kind
+from controller.settings import Settings
+from stacks import grants, nag
+from stacks.capacity import Fleets
+from stacks.functions import log_group
+from stacks.launch import LaunchTemplates
+from stacks.network import Network
+from stacks.tasks import TaskDefinitions
+from stacks.teardown import Teardown
+
+
+@dataclass(frozen=True)
+class TaskRoles:
+    """The roles of every task of the deployment."""
+
+    execution: iam.IRole
+    task: iam.IRole
+
+
+class Cell(Construct):
+    """One Region's share of the deployment."""
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str, roles: TaskRoles) -> None:
+        super().__init__(scope, id)
+        self.network = Network(
+            self, "Network", zones=settings.zones_of(region), private=settings.subnets == "private"
+        )
+        self.cluster = ecs.Cluster(self, "Cluster", cluster_name=settings.prefix, vpc=self.network.vpc)
+        self.log_group = log_group(self, "TaskLogs", name=f"/ecs/{settings.prefix}/tasks", settings=settings)
+        self.execution_role = roles.execution
+        self.instance_role = instance_role(self, settings, region)
+        self.templates = LaunchTemplates(
+            self,
+            "Launch",
+            settings=settings,
+            region=region,
+            role=self.instance_role,
+            security_group=self.network.security_group,
+        )
+        self.fleets = Fleets(
+            self,
+            "Fleets",
+            settings=settings,
+            region=region,
+            subnets=self.network.subnets,
+            cpu_template=self.templates.cpu,
+            gpu_template=self.templates.gpu,
+        )
+        self.task_definitions = TaskDefinitions(
+            self,
+            "Tasks",
+            settings=settings,
+            execution_role=roles.execution,
+            task_role=roles.task,
+            log_group=self.log_group,
+        )
+
+
+def instance_role(scope: Construct, settings: Settings, region: str) -> iam.Role:
+    """Named, so that the controller's rights can name it from another Region's stack."""
+    role = iam.Role(
+        scope,
+        "InstanceRole",
+        role_name=f"{settings.prefix}-instance-{region}",
+        description="The ECS agent on Argosy's container instances",
+        assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+    )
+    for statement in grants.instance(grants.Arns(settings), region):
+        role.add_to_policy(statement)
+    return role
+
+
+class CellStack(cdk.Stack):
+    """A further Region: its cell, its events on their way home, its teardown."""
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str) -> None:
+        super().__init__(
+            scope, id, env=cdk.Environment(region=region), description=f"Argosy: the cell of {settings.prefix} in {region}"
+        )
+        arns = grants.Arns(settings)
+        roles = TaskRoles(
+            iam.Role.from_role_arn(self, "ExecutionRole", arns.role("execution"), mutable=False),
+            iam.Role.from_role_arn(self, "TaskRole", arns.role("task"), mutable=False),
+        )
+        self.cell = Cell(self, "Cell", settings=settings, region=region, roles=roles)
+        forwarding = Forwarding(self, "Forwarding", settings=settings, region=region)
+        self.teardown = Teardown(self, "Teardown", settings=settings, region=region)
+        self.teardown.runs_before(self.cell, forwarding)
+        nag.acknowledge_cell(self)
+
+
+class Forwarding(Construct):
+    """Every event that the controller listens to, sent on to the default bus of the home Region."""
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str) -> None:
+        super().__init__(scope, id)
+        arns = grants.Arns(settings)
+        undelivered = sqs.Queue(
+            self,
+            "Undelivered",
+            queue_name=f"{settings.prefix}-undelivered",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=cdk.Duration.days(14),
+        )
+        home = events.EventBus.from_event_bus_arn(self, "Home", arns.of("events", "event-bus/default"))
+        cluster = arns.of("ecs", f"cluster/{settings.prefix}", region)
+        for kind in KINDS:
+            events.Rule(
+                self,
+                kind.rule,
+                rule_name=f"{settings.prefix}-{kind.rule}",
+                description=f"{kind.detail_type}, to {settings.region}",
+                event_pattern=event_pattern(kind, [cluster]),
+                targets=[targets.EventBus(home, dead_letter_queue=undelivered)],
+            )
+
+
+def event_pattern(kind: Kind, clusters: list[str]) -> events.EventPattern:
+    """CDK's form of a kind's pattern: what the controller parses is what the rules let through."""
+    pattern = kind.pattern(clusters)
+    return events.EventPattern(
+        source=pattern["source"], detail_type=pattern["detail-type"], detail=pattern.get("detail")
+    )

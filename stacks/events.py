@@ -1,0 +1,59 @@
+"""What reaches the controller, and what wakes it? Rules onto the queue, and the tick that is off at rest."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from controller.messages import KINDS
+from controller.settings import Settings
+from stacks.cell import event_pattern
+from stacks.grants import Arns
+
+
+class Events(Construct):
+    """A rule for each kind of message in `controller.messages`, also for those that other cells forward."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Settings,
+        queue: sqs.IQueue,
+        dead_letters: sqs.IQueue,
+        controller: lambda_.IFunction,
+    ) -> None:
+        super().__init__(scope, id)
+        clusters = Arns(settings).clusters
+        for kind in KINDS:
+            events.Rule(
+                self,
+                kind.rule,
+                rule_name=f"{settings.prefix}-{kind.rule}",
+                description=f"{kind.detail_type}, to the controller's queue",
+                event_pattern=event_pattern(kind, clusters),
+                targets=[targets.SqsQueue(queue, dead_letter_queue=dead_letters)],
+            )
+        # The api enables it when there is work, the controller disables it when there is none: the template never
+        # changes it again. A tick that finds the controller busy has no value, so it is neither repeated nor kept.
+        events.Rule(
+            self,
+            "Tick",
+            rule_name=f"{settings.prefix}-tick",
+            description="Argosy: wakes the controller every minute while there is work",
+            enabled=False,
+            schedule=events.Schedule.rate(cdk.Duration.minutes(1)),
+            targets=[
+                targets.LambdaFunction(
+                    controller,
+                    dead_letter_queue=dead_letters,
+                    retry_attempts=0,
+                    max_event_age=cdk.Duration.minutes(1),
+                )
+            ],
+        )

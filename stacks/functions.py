@@ -1,0 +1,79 @@
+"""How does a function of ours look? A role with the rights it is handed and no managed policy, a log group that ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_destinations as destinations
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from controller.settings import LOG_RETENTION_DAYS, Settings
+from stacks.bundle import ARCHITECTURE, RUNTIME
+
+_RETENTION = dict(zip(LOG_RETENTION_DAYS, logs.RetentionDays, strict=False))  # both ascend from one day to two years
+
+
+def log_group(scope: Construct, id: str, *, name: str, settings: Settings) -> logs.LogGroup:
+    """A log group that keeps its lines for the set number of days and goes with the stack."""
+    return logs.LogGroup(
+        scope,
+        id,
+        log_group_name=name,
+        retention=_RETENTION[settings.log_retention_days],
+        removal_policy=cdk.RemovalPolicy.DESTROY,
+    )
+
+
+class Function(Construct):
+    """`function` and its `role`. Asynchronous events that fail go to `dead_letters`, after `retries` more tries."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Settings,
+        name: str,
+        description: str,
+        code: lambda_.Code,
+        handler: str,
+        rights: Sequence[iam.PolicyStatement],
+        environment: Mapping[str, str],
+        timeout_s: int,
+        memory_mib: int,
+        dead_letters: sqs.IQueue | None = None,
+        retries: int = 0,
+        reserved_concurrency: int | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        full_name = f"{settings.prefix}-{name}"
+        self.log_group = log_group(self, "Logs", name=f"/aws/lambda/{full_name}", settings=settings)
+        self.role = iam.Role(
+            self, "Role", description=description, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")
+        )
+        self.log_group.grant_write(self.role)
+        for statement in rights:
+            self.role.add_to_policy(statement)
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            function_name=full_name,
+            description=description,
+            runtime=RUNTIME,
+            architecture=ARCHITECTURE,
+            code=code,
+            handler=handler,
+            role=self.role,
+            environment=dict(environment),
+            timeout=cdk.Duration.seconds(timeout_s),
+            memory_size=memory_mib,
+            log_group=self.log_group,
+            retry_attempts=retries,
+            on_failure=destinations.SqsDestination(dead_letters) if dead_letters else None,
+            reserved_concurrent_executions=reserved_concurrency,
+        )

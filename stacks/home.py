@@ -1,0 +1,142 @@
+"""What is the home stack? Everything of a deployment that exists once, and the first cell; it only wires.
+
+Reading order: this file, `grants.py` (who may do what), `cell.py`, `capacity.py`, `launch.py`, then the rest.
+"""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from controller.settings import Settings
+from stacks import bundle, grants, nag
+from stacks.cell import Cell, TaskRoles
+from stacks.events import Events
+from stacks.functions import Function
+from stacks.observability import Observability
+from stacks.outputs import Outputs
+from stacks.store import Store
+from stacks.teardown import Teardown
+from stacks.watchdog import Watchdog
+
+# 1,769 MB are one whole vCPU; a tick is numpy on one core. A second of it costs 0.000023 USD.
+CONTROLLER_MEMORY_MIB, CONTROLLER_TIMEOUT_S = 1769, 900
+API_MEMORY_MIB, API_TIMEOUT_S = 1024, 60
+
+
+class HomeStack(cdk.Stack):
+    """The home Region's stack."""
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, dependencies: bool) -> None:
+        super().__init__(
+            scope,
+            id,
+            env=cdk.Environment(region=settings.region),
+            description=f"Argosy: batch computations on ECS and EC2 Spot, stage {settings.stage}",
+            termination_protection=False,
+        )
+        self.store = Store(self, "Store", settings=settings)
+        roles = self._task_roles(settings)
+        self.cell = Cell(self, "Cell", settings=settings, region=settings.region, roles=roles)
+        self.api, self.controller = self._functions(settings, roles, bundle.controller_code(dependencies=dependencies))
+        events = Events(
+            self,
+            "Events",
+            settings=settings,
+            queue=self.store.queue,
+            dead_letters=self.store.dead_letters,
+            controller=self.controller,
+        )
+        self.watchdog = Watchdog(self, "Watchdog", settings=settings, dead_letters=self.store.dead_letters)
+        observability = Observability(
+            self,
+            "Observability",
+            settings=settings,
+            controller=self.controller,
+            api=self.api,
+            watchdog=self.watchdog.function,
+            queue=self.store.queue,
+            dead_letters=self.store.dead_letters,
+        )
+        Outputs(self, "Outputs", settings=settings, home=self)
+        self.teardown = Teardown(
+            self,
+            "Teardown",
+            settings=settings,
+            region=settings.region,
+            bucket=self.store.bucket if settings.results == "destroy" else None,
+        )
+        # The functions come with their log groups, so the controller's last words are not written to a new one.
+        parts = [child for child in self.node.children if child is not self.teardown]
+        self.teardown.runs_before(*(part for part in parts if part not in (observability,)), events)
+        nag.acknowledge_home(self)
+
+    def _task_roles(self, settings: Settings) -> TaskRoles:
+        arns, bucket = grants.Arns(settings), self.store.bucket.bucket_arn
+        rights = {"execution": grants.execution(arns), "task": grants.task(arns, bucket)}
+        roles = {}
+        for name, statements in rights.items():
+            roles[name] = iam.Role(
+                self,
+                f"{name.capitalize()}Role",
+                role_name=f"{settings.prefix}-{name}",
+                description=f"Argosy: {name} role of every task",
+                assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
+            )
+            for statement in statements:
+                roles[name].add_to_policy(statement)
+        return TaskRoles(roles["execution"], roles["task"])
+
+    def _functions(
+        self, settings: Settings, roles: TaskRoles, code: lambda_.Code
+    ) -> tuple[lambda_.Function, lambda_.Function]:
+        arns, bucket = grants.Arns(settings), self.store.bucket.bucket_arn
+        environment = self._environment(settings, roles)
+        api = Function(
+            self,
+            "Api",
+            settings=settings,
+            name="api",
+            description="Argosy: submit, describe, list and cancel runs",
+            code=code,
+            handler="controller.handlers.api",
+            rights=grants.api(arns, bucket),
+            environment=environment,
+            timeout_s=API_TIMEOUT_S,
+            memory_mib=API_MEMORY_MIB,
+            dead_letters=self.store.dead_letters,
+        )
+        controller = Function(
+            self,
+            "Controller",
+            settings=settings,
+            name="controller",
+            description="Argosy: places tasks, steers the fleets",
+            code=code,
+            handler="controller.handlers.controller",
+            rights=grants.controller(arns, bucket),
+            environment=environment,
+            timeout_s=CONTROLLER_TIMEOUT_S,
+            memory_mib=CONTROLLER_MEMORY_MIB,
+            dead_letters=self.store.dead_letters,
+            reserved_concurrency=settings.reserved_concurrency or None,
+        )
+        return api.function, controller.function
+
+    def _environment(self, settings: Settings, roles: TaskRoles) -> dict[str, str]:
+        """The same names in local mode. Names, not references, where a reference would make a circle."""
+        return {
+            "ARGOSY_STAGE": settings.stage,
+            "ARGOSY_TABLE": self.store.table.table_name,
+            "ARGOSY_QUEUE_URL": self.store.queue.queue_url,
+            "ARGOSY_CLUSTER": settings.prefix,
+            "ARGOSY_BUCKET": self.store.bucket.bucket_name,
+            "ARGOSY_LOG_GROUP": f"/ecs/{settings.prefix}/tasks",
+            "ARGOSY_CONTROLLER_FUNCTION": f"{settings.prefix}-controller",
+            "ARGOSY_TICK_RULE": f"{settings.prefix}-tick",
+            "ARGOSY_EXECUTION_ROLE_ARN": roles.execution.role_arn,
+            "ARGOSY_TASK_ROLE_ARN": roles.task.role_arn,
+            "ARGOSY_SETTINGS": settings.to_json(),
+        }

@@ -1,0 +1,111 @@
+"""What does an operator look at, and what wakes one? One dashboard, and an alarm for each thing that never should be."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from controller.settings import Settings
+
+MINUTE, FIVE = cdk.Duration.minutes(1), cdk.Duration.minutes(5)
+NAMESPACE = "Argosy"
+EVENTS_TOO_OLD_S = 600  # spot warnings are worthless after two minutes; ten mean that nobody reads
+
+
+class Observability(Construct):
+    """Alarms go to `alarmEmail` when that is set, and are visible in the console anyway."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Settings,
+        controller: lambda_.IFunction,
+        api: lambda_.IFunction,
+        watchdog: lambda_.IFunction,
+        queue: sqs.IQueue,
+        dead_letters: sqs.IQueue,
+    ) -> None:
+        super().__init__(scope, id)
+        self._settings = settings
+        self._topic = self._topic_for(settings.alarm_email)
+        freed = self._own("InstancesFreedByWatchdog", "Sum")
+        dead = dead_letters.metric_approximate_number_of_messages_visible(period=FIVE, statistic="Maximum")
+        age = queue.metric_approximate_age_of_oldest_message(period=FIVE, statistic="Maximum")
+        self._alarm("ControllerErrors", controller.metric_errors(period=FIVE), 1, "the controller fails")
+        self._alarm("ApiErrors", api.metric_errors(period=FIVE), 1, "the api fails: users get no answer")
+        self._alarm("WatchdogErrors", watchdog.metric_errors(period=FIVE), 1, "the watchdog fails")
+        self._alarm("WatchdogActed", freed, 1, "the controller was dead for an hour while instances ran; they were ended")
+        self._alarm("DeadLetters", dead, 1, "events or invocations could not be delivered")
+        self._alarm("EventsAge", age, EVENTS_TOO_OLD_S, "the controller does not read its events")
+        self._dashboard(controller, queue)
+
+    def _topic_for(self, email: str | None) -> sns.Topic | None:
+        if email is None:
+            return None
+        topic = sns.Topic(self, "Alarms", topic_name=f"{self._settings.prefix}-alarms", enforce_ssl=True)
+        topic.add_subscription(subscriptions.EmailSubscription(email))
+        return topic
+
+    def _alarm(self, name: str, metric: cloudwatch.IMetric, threshold: float, meaning: str) -> None:
+        alarm = cloudwatch.Alarm(
+            self,
+            name,
+            alarm_name=f"{self._settings.prefix}-{name}",
+            alarm_description=f"Argosy: {meaning}",
+            metric=metric,
+            threshold=threshold,
+            evaluation_periods=1,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
+        if self._topic:
+            alarm.add_alarm_action(actions.SnsAction(self._topic))
+
+    def _own(self, name: str, statistic: str) -> cloudwatch.Metric:
+        """A metric that the functions write into their logs; Cluster is the only dimension, because each is billed."""
+        return cloudwatch.Metric(
+            namespace=NAMESPACE,
+            metric_name=name,
+            dimensions_map={"Cluster": self._settings.prefix},
+            statistic=statistic,
+            period=MINUTE if statistic == "Maximum" else FIVE,
+        )
+
+    def _dashboard(self, controller: lambda_.IFunction, queue: sqs.IQueue) -> None:
+        rows = (
+            ("Tasks", ("TasksPending", "TasksRunning", "TasksSucceeded", "TasksFailed"), "Maximum"),
+            ("Instances", ("Instances",), "Maximum"),
+            ("Use of what is bought", ("CpuUtilisation", "GpuUtilisation"), "Maximum"),
+            ("Spot interruptions", ("SpotInterruptions",), "Sum"),
+            ("Cost, USD", ("CostUsd",), "Maximum"),
+            ("Placement, ms", ("PlacementMs",), "Maximum"),
+        )
+        ours = [
+            cloudwatch.GraphWidget(title=title, width=8, left=[self._own(name, statistic) for name in names])
+            for title, names, statistic in rows
+        ]
+        theirs = [
+            cloudwatch.GraphWidget(
+                title="Controller",
+                width=12,
+                left=[controller.metric_duration(period=MINUTE)],
+                right=[controller.metric_errors(period=MINUTE)],
+            ),
+            cloudwatch.GraphWidget(
+                title="Events waiting",
+                width=12,
+                left=[queue.metric_approximate_number_of_messages_visible(period=MINUTE)],
+                right=[queue.metric_approximate_age_of_oldest_message(period=MINUTE)],
+            ),
+        ]
+        cloudwatch.Dashboard(
+            self, "Dashboard", dashboard_name=self._settings.prefix, widgets=[ours[:3], ours[3:], theirs]
+        )

@@ -1,0 +1,93 @@
+"""How is a deployment found? Stack outputs, one SSM parameter for the CLI, and a policy for those who may use it.
+
+The first six names, with exports `<prefix>:<name>`, are those of brentley/tensorflow-container and of AWS's public ECS
+templates, so that what was written for these finds its way here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from controller.settings import Settings
+from stacks import grants
+
+if TYPE_CHECKING:
+    from stacks.home import HomeStack
+
+_ORDINALS = ("One", "Two", "Three", "Four", "Five", "Six")
+
+
+class Outputs(Construct):
+    """Everything that is there to be looked up."""
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, home: HomeStack) -> None:
+        super().__init__(scope, id)
+        self._prefix = settings.prefix
+        subnet = "PublicSubnet" if settings.subnets == "public" else "PrivateSubnet"
+        shared = {
+            "ClusterName": home.cell.cluster.cluster_name,
+            "VpcId": home.cell.network.vpc.vpc_id,
+            **{
+                f"{subnet}{ordinal}": each.subnet_id
+                for ordinal, each in zip(_ORDINALS, home.cell.network.subnets, strict=False)
+            },
+            "ContainerSecurityGroup": home.cell.network.security_group.security_group_id,
+            "ECSTaskExecutionRole": home.cell.execution_role.role_arn,
+        }
+        ours = {
+            "ApiFunctionName": home.api.function_name,
+            "ControllerFunctionName": home.controller.function_name,
+            "ResultsBucketName": home.store.bucket.bucket_name,
+            "LogGroupName": home.cell.log_group.log_group_name,
+            **{
+                f"TaskDefinition{name.title().replace('-', '')}": definition.task_definition_arn
+                for name, definition in home.cell.task_definitions.by_shape.items()
+            },
+            "SubmitterPolicyArn": self._submitters(settings, home).managed_policy_arn,
+        }
+        for name, value in shared.items():
+            self._output(name, value, exported=True)
+        for name, value in ours.items():
+            self._output(name, value, exported=False)
+        self._parameter(settings, home)
+
+    def _output(self, name: str, value: str, *, exported: bool) -> None:
+        output = cdk.CfnOutput(
+            self, name, value=value, export_name=f"{self._prefix}:{name}" if exported else None
+        )
+        output.override_logical_id(name)
+
+    def _submitters(self, settings: Settings, home: HomeStack) -> iam.ManagedPolicy:
+        return iam.ManagedPolicy(
+            self,
+            "Submitters",
+            managed_policy_name=f"{settings.prefix}-submitter",
+            description="Argosy: submit runs, look at them, read their results and logs",
+            statements=grants.submitter(grants.Arns(settings), home.store.bucket.bucket_arn),
+        )
+
+    def _parameter(self, settings: Settings, home: HomeStack) -> None:
+        described = {
+            "stage": settings.stage,
+            "region": settings.region,
+            "cells": list(settings.cells),
+            "cluster": settings.prefix,
+            "apiFunction": f"{settings.prefix}-api",
+            "controllerFunction": f"{settings.prefix}-controller",
+            "bucket": home.store.bucket.bucket_name,
+            "logGroup": f"/ecs/{settings.prefix}/tasks",
+            "table": f"{settings.prefix}-state",
+            "queueUrl": home.store.queue.queue_url,
+        }
+        ssm.StringParameter(
+            self,
+            "Deployment",
+            parameter_name=f"/{settings.prefix}/deployment",
+            description="Argosy: how its command finds this deployment",
+            string_value=home.to_json_string(described),
+        )

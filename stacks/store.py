@@ -1,0 +1,88 @@
+"""What does a deployment remember? The state table, the event queue with its dead letters, the results bucket."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import CfnResource
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from controller.settings import Settings
+
+
+class Store(Construct):
+    """`table`, `queue`, `dead_letters` and `bucket`."""
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings) -> None:
+        super().__init__(scope, id)
+        self.table = self._table(settings)
+        self.dead_letters = self._queue("DeadLetters", f"{settings.prefix}-events-dead", None)
+        self.queue = self._queue(
+            "Events", f"{settings.prefix}-events", sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=5)
+        )
+        self.bucket = self._bucket(destroy=settings.results == "destroy")
+
+    def _table(self, settings: Settings) -> dynamodb.TableV2:
+        """Nothing of worth outlives the runs in it: the results and their manifests are in the bucket."""
+        table = dynamodb.TableV2(
+            self,
+            "State",
+            table_name=f"{settings.prefix}-state",
+            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
+            billing=dynamodb.Billing.on_demand(),
+            time_to_live_attribute="expires_at",
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            # Encrypted with DynamoDB's own key: one in KMS would bill every request.
+            encryption=dynamodb.TableEncryptionV2.dynamo_owned_key(),
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        _name(table, "StateTable")
+        return table
+
+    def _queue(self, id: str, name: str, dead_letters: sqs.DeadLetterQueue | None) -> sqs.Queue:
+        """visibility: longer than one turn of the controller's loop; a message that is not deleted comes again."""
+        return sqs.Queue(
+            self,
+            id,
+            queue_name=name,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            visibility_timeout=cdk.Duration.seconds(120),
+            retention_period=cdk.Duration.days(14 if dead_letters is None else 4),
+            dead_letter_queue=dead_letters,
+        )
+
+    def _bucket(self, *, destroy: bool) -> s3.Bucket:
+        """Unversioned: parts are created once and never overwritten (If-None-Match), attempts have paths of their own.
+
+        With `results: destroy` the teardown empties it, because CDK's own way has 15 minutes, too few for millions of objects.
+        """
+        bucket = s3.Bucket(
+            self,
+            "Results",
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            removal_policy=cdk.RemovalPolicy.DESTROY if destroy else cdk.RemovalPolicy.RETAIN,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="unfinished-uploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)
+                )
+            ],
+        )
+        _name(bucket, "ResultsBucket")
+        return bucket
+
+
+def _name(construct: Construct, logical_id: str) -> None:
+    """A fixed logical id: whatever moves in this code, CloudFormation never replaces what holds data."""
+    node = construct.node.default_child
+    assert isinstance(node, CfnResource)
+    node.override_logical_id(logical_id)

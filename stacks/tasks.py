@@ -1,0 +1,96 @@
+"""Which task definitions come with a deployment? One for CPU and those for 1, 4 and 8 GPUs, as the originals had.
+
+They say what hardware a task sees (`nvidia-smi`) and are ready for `taskDefinition: <prefix>-4-gpu` in a run spec with a
+command of one's own. A run that names a container image gets a definition from the controller instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_ecs as ecs
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from controller.settings import Settings
+
+CONTAINER = "main"  # the name that the controller's overrides expect
+# Amazon Linux without a driver: the NVIDIA runtime puts nvidia-smi and the libraries in.
+IMAGE = "public.ecr.aws/amazonlinux/amazonlinux:2023"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a task: ECS cpu units and MiB, GPUs, and images per batch, as brentley/tensorflow-container set them."""
+
+    cpu_units: int
+    memory_mib: int
+    gpus: int
+    batch_size: int
+
+
+SHAPES = {
+    "cpu": Shape(1024, 6144, 0, 32),
+    "1-gpu": Shape(1024, 6144, 1, 32),
+    "4-gpu": Shape(1024, 8192, 4, 128),
+    "8-gpu": Shape(1024, 131_072, 8, 128),
+}
+
+
+class TaskDefinitions(Construct):
+    """`by_shape`: the definitions, families `<prefix>-cpu`, `<prefix>-1-gpu` and so on."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Settings,
+        execution_role: iam.IRole,
+        task_role: iam.IRole,
+        log_group: logs.ILogGroup,
+    ) -> None:
+        super().__init__(scope, id)
+        self._settings, self._log_group = settings, log_group
+        self._roles = {"execution_role": execution_role, "task_role": task_role}
+        self.by_shape = {name: self._definition(name, shape) for name, shape in SHAPES.items()}
+
+    def _definition(self, name: str, shape: Shape) -> ecs.Ec2TaskDefinition:
+        definition = ecs.Ec2TaskDefinition(
+            self,
+            "".join(part.capitalize() for part in name.split("-")),
+            family=f"{self._settings.prefix}-{name}",
+            network_mode=ecs.NetworkMode.BRIDGE,
+            **self._roles,
+        )
+        definition.add_container(
+            CONTAINER,
+            container_name=CONTAINER,
+            image=ecs.ContainerImage.from_registry(IMAGE),
+            command=["nvidia-smi"] if shape.gpus else ["nproc"],
+            cpu=shape.cpu_units,
+            memory_limit_mib=shape.memory_mib,
+            gpu_count=shape.gpus or None,
+            environment=_environment(shape),
+            logging=ecs.LogDrivers.aws_logs(stream_prefix="argosy", log_group=self._log_group),
+            stop_timeout=cdk.Duration.seconds(self._settings.stop_timeout_s),
+            user="65534:65534",
+            readonly_root_filesystem=True,
+            docker_security_options=["no-new-privileges"],
+            linux_parameters=self._linux(name),
+        )
+        return definition
+
+    def _linux(self, name: str) -> ecs.LinuxParameters:
+        linux = ecs.LinuxParameters(self, f"Linux{name}", init_process_enabled=True)
+        linux.drop_capabilities(ecs.Capability.ALL)
+        linux.add_tmpfs(ecs.Tmpfs(container_path="/tmp", size=64, mount_options=[ecs.TmpfsMountOption.NOSUID]))
+        return linux
+
+
+def _environment(shape: Shape) -> dict[str, str]:
+    plain = {"GPU": str(shape.gpus), "BATCH_SIZE": str(shape.batch_size)}
+    # An image that is not based on nvidia/cuda does not ask for the driver by itself.
+    return {**plain, "NVIDIA_DRIVER_CAPABILITIES": "utility,compute"} if shape.gpus else plain

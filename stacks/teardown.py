@@ -1,0 +1,79 @@
+"""How does `cdk destroy` leave nothing that costs money? A custom resource that goes first and waits until all is gone.
+
+It depends on everything else in its stack, so CloudFormation deletes it before anything else, while the functions,
+the table and the rights that it needs are still there. `controller/aws/teardown.py` is what it runs.
+"""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import CfnResource
+from aws_cdk import aws_s3 as s3
+from aws_cdk import custom_resources as cr
+from constructs import Construct, IConstruct
+
+from controller.settings import Settings
+from stacks import bundle, grants
+from stacks.functions import Function, log_group
+
+POLL_S = 20
+LIMIT_S = 7200  # the most that CloudFormation's provider framework allows
+
+
+class Teardown(Construct):
+    """Frees the instances of one Region; with `bucket`, empties that too."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, settings: Settings, region: str, bucket: s3.IBucket | None = None
+    ) -> None:
+        super().__init__(scope, id)
+        environment = {
+            "ARGOSY_STAGE": settings.stage,
+            "ARGOSY_CLUSTER": settings.prefix,
+            "ARGOSY_TABLE": f"{settings.prefix}-state",
+            "ARGOSY_TICK_RULE": f"{settings.prefix}-tick",
+            "ARGOSY_HOME_REGION": settings.region,
+            **({"ARGOSY_EMPTY_BUCKET": bucket.bucket_name} if bucket else {}),
+        }
+        code = bundle.small_code(bundle.TEARDOWN_FILES)
+        rights = grants.teardown(grants.Arns(settings), region, bucket.bucket_arn if bucket else None)
+        begin, wait = (
+            Function(
+                self,
+                id,
+                settings=settings,
+                name=name,
+                description=description,
+                code=code,
+                handler=f"controller.aws.teardown.{handler}",
+                rights=rights,
+                environment=environment,
+                timeout_s=900,
+                memory_mib=256,
+            )
+            for id, name, description, handler in (
+                ("Begin", "teardown-begin", "Argosy: stops the controller when the stack is deleted", "on_event"),
+                ("Wait", "teardown-wait", "Argosy: frees instances until none is left", "is_complete"),
+            )
+        )
+        provider = cr.Provider(
+            self,
+            "Provider",
+            on_event_handler=begin.function,
+            is_complete_handler=wait.function,
+            query_interval=cdk.Duration.seconds(POLL_S),
+            total_timeout=cdk.Duration.seconds(LIMIT_S),
+            log_group=log_group(self, "Logs", name=f"/aws/lambda/{settings.prefix}-teardown", settings=settings),
+            disable_waiter_state_machine_logging=True,
+        )
+        self.resource = cdk.CustomResource(
+            self, "Resource", resource_type="Custom::ArgosyTeardown", service_token=provider.service_token
+        )
+        # Fixed for ever: under another id CloudFormation would make a new one and delete, that is, run, the old one.
+        node = self.resource.node.default_child
+        assert isinstance(node, CfnResource)
+        node.override_logical_id("Teardown")
+
+    def runs_before(self, *others: IConstruct) -> None:
+        """On destroy the teardown is through before any of `others` is deleted."""
+        self.resource.node.add_dependency(*others)

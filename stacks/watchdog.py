@@ -1,0 +1,51 @@
+"""Who stops the spending when the controller is dead? A function of its own, on its own schedule, with its own rights."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from controller.settings import Settings
+from stacks import bundle, grants
+from stacks.functions import Function
+
+EVERY_MINUTES = 15  # 2,900 short invocations a month: within Lambda's free requests, and a cent without
+
+
+class Watchdog(Construct):
+    """Looks at the heartbeat, and frees all instances when it is older than an hour (`controller/aws/watchdog.py`)."""
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, dead_letters: sqs.IQueue) -> None:
+        super().__init__(scope, id)
+        watchdog = Function(
+            self,
+            "Watchdog",
+            settings=settings,
+            name="watchdog",
+            description="Argosy: ends instances whose controller is dead",
+            code=bundle.small_code(bundle.WATCHDOG_FILES),
+            handler="controller.aws.watchdog.handler",
+            rights=grants.watchdog(grants.Arns(settings)),
+            environment={
+                "ARGOSY_STAGE": settings.stage,
+                "ARGOSY_TABLE": f"{settings.prefix}-state",
+                "ARGOSY_CLUSTER": settings.prefix,
+                "ARGOSY_CELLS": ",".join(settings.cells),
+            },
+            timeout_s=300,
+            memory_mib=256,
+            dead_letters=dead_letters,
+            retries=2,
+        )
+        self.function = watchdog.function
+        events.Rule(
+            self,
+            "Schedule",
+            rule_name=f"{settings.prefix}-watchdog",
+            description="Argosy: always on, so that a dead controller cannot burn money",
+            schedule=events.Schedule.rate(cdk.Duration.minutes(EVERY_MINUTES)),
+            targets=[targets.LambdaFunction(self.function, dead_letter_queue=dead_letters, retry_attempts=2)],
+        )

@@ -1,0 +1,86 @@
+"""The token buckets, on a clock that passes only where somebody sleeps."""
+
+from __future__ import annotations
+
+from controller.aws.pace import Pace, Paces
+from tests.builders import NOW
+from tests.unit.aws.fakes import Clock
+
+FOREVER = float("inf")
+
+
+def taken(pace: Pace, count: int, deadline: float = FOREVER, urgent: bool = False) -> int:
+    return sum(pace.take(deadline, urgent) for _ in range(count))
+
+
+def test_a_burst_is_free_and_then_the_rate_holds() -> None:
+    clock = Clock()
+    pace = Pace(40, 100, clock, clock.sleep)
+    assert taken(pace, 100) == 100
+    assert clock.at == NOW
+    assert taken(pace, 400) == 400
+    assert abs(clock.at - NOW - 10.0) < 1e-3
+
+
+def test_what_does_not_fit_before_the_deadline_is_refused_without_waiting() -> None:
+    clock = Clock()
+    pace = Pace(10, 5, clock, clock.sleep)
+    assert taken(pace, 100, deadline=NOW + 1.0) == 15
+    assert clock.at <= NOW + 1.0
+    assert not pace.take(clock.at + 0.05)
+
+
+def test_a_deadline_that_has_passed_gives_nothing_even_when_tokens_are_there() -> None:
+    clock = Clock()
+    assert not Pace(10, 5, clock, clock.sleep).take(NOW - 0.001)
+
+
+def test_the_reserve_is_for_urgent_calls() -> None:
+    clock = Clock()
+    pace = Pace(40, 100, clock, clock.sleep, reserve=20)
+    assert taken(pace, 200, deadline=NOW) == 80
+    assert taken(pace, 200, deadline=NOW, urgent=True) == 20
+
+
+def test_throttling_halves_the_rate_which_grows_back_by_a_tenth_a_second() -> None:
+    clock = Clock()
+    pace = Pace(40, 100, clock, clock.sleep, reserve=20)
+    pace.throttled()
+    assert pace.rate_per_s == 20
+    assert not pace.take(NOW)  # only the reserve is left
+    assert pace.take(NOW, urgent=True)
+    clock.at += 3
+    assert pace.rate_per_s == 32
+    clock.at += 30
+    assert pace.rate_per_s == 40
+
+
+def test_one_storm_of_refusals_halves_once_and_the_rate_never_reaches_zero() -> None:
+    clock = Clock()
+    pace = Pace(32, 100, clock, clock.sleep)
+    for _ in range(8):
+        pace.throttled()
+    assert (pace.rate_per_s, pace.throttles) == (16, 8)
+    for _ in range(100):
+        clock.at += 1.0
+        pace.throttled()
+    assert pace.rate_per_s >= 1
+
+
+def test_a_clock_that_jumps_back_gives_no_tokens_and_takes_none() -> None:
+    clock = Clock()
+    pace = Pace(10, 5, clock, clock.sleep)
+    assert taken(pace, 5, deadline=NOW) == 5
+    clock.at -= 3600
+    assert not pace.take(clock.at)
+    clock.at += 0.1
+    assert pace.take(clock.at)
+
+
+def test_the_buckets_are_those_of_aws() -> None:
+    clock = Clock()
+    paces = Paces.of_aws(clock, clock.sleep)
+    launches = paces.launches
+    assert (launches.full_rate_per_s, launches.burst, launches.reserve) == (40, 100, 20)
+    assert (paces.reads.full_rate_per_s, paces.reads.burst) == (20, 100)
+    assert (paces.definitions.full_rate_per_s, paces.definitions.burst) == (1, 20)

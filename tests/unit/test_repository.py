@@ -1,0 +1,316 @@
+"""The rules that the source keeps: what may stand in a file, what a start may load, what the documents promise.
+
+A rule is checked on the files of the tree and, where it searches text, on a planted offence: one that sees nothing is
+noticed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("controller", "stacks", "containers", "tests", "docs", "requirements", ".ci")
+SKIPPED = ("__pycache__", "node_modules", ".pytest_cache")
+LINES_MAX = 300  # of a file; docs/changing.md
+FUNCTION_LINES_MAX = 60
+
+# Put together here, so that this file does not offend against its own rules.
+REGISTRIES = ("py" + "pi.org", "python" + "hosted.org", "npm" + "js.org", "npm" + "js.com", "registry." + "yarnpkg")
+MACHINE_PATHS = tuple(f"/{folder}/" for folder in ("work/" + "main", "work/" + "shared", "root/" + ".pyenv")) + (
+    "/tmp/" + "argosy",
+)
+REQUIREMENTS = sorted([*ROOT.glob("requirements/*.txt"), *ROOT.glob("containers/*/requirements.txt")])
+
+
+def files() -> Iterator[Path]:
+    """Every file that belongs to the project: those at the top, and those in its folders."""
+    ignored = (ROOT / ".gitignore").read_text().split()
+    yield from (path for path in ROOT.iterdir() if path.is_file() and path.name not in ignored)
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and not any(part in SKIPPED or part.endswith(".egg-info") for part in path.parts):
+                yield path
+
+
+def sources(*folders: str) -> list[Path]:
+    return [path for path in files() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in folders]
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+# --- what may stand in a file ----------------------------------------------------------------------------------------
+
+
+def found_in(text: str, words: Iterable[str]) -> list[str]:
+    return [word for word in words if word in text]
+
+
+@pytest.mark.parametrize("words", [REGISTRIES, MACHINE_PATHS], ids=["registry addresses", "paths of one machine"])
+def test_no_file_names(words: tuple[str, ...]) -> None:
+    offences = {name(path): found for path in files() if (found := found_in(path.read_text("latin-1"), words))}
+    assert offences == {}
+    assert found_in(f"see https://{words[0]}/x", words) == [words[0]]
+
+
+def long_functions(text: str) -> list[str]:
+    functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [f.name for f in functions if f.end_lineno and f.end_lineno - f.lineno >= FUNCTION_LINES_MAX]
+
+
+def test_files_and_functions_stay_short() -> None:
+    looked_at = sources("controller", "stacks", "containers", "requirements")
+    long_files = {name(path): n for path in looked_at if (n := path.read_text().count("\n")) > LINES_MAX}
+    assert long_files == {}
+    assert {name(path): f for path in looked_at if (f := long_functions(path.read_text()))} == {}
+    assert long_functions("def f():\n" + "    pass\n" * FUNCTION_LINES_MAX) == ["f"]
+
+
+def lacks_docstring(text: str) -> bool:
+    tree = ast.parse(text)
+    return bool(tree.body) and ast.get_docstring(tree) is None
+
+
+def test_every_module_says_which_question_it_answers() -> None:
+    looked_at = sources("controller", "stacks", "containers", "tests", "requirements") + [
+        path for path in files() if path.suffix == ".py" and path.parent == ROOT
+    ]
+    assert [name(path) for path in looked_at if lacks_docstring(path.read_text())] == []
+    assert lacks_docstring("x = 1")
+
+
+def test_package_files_are_empty() -> None:
+    """An `__init__.py` that imports makes everything below it slow and ties layers together."""
+
+    def code(text: str) -> list[ast.stmt]:
+        return ast.parse(text).body[1:] if not lacks_docstring(text) else ast.parse(text).body
+
+    assert [name(p) for p in sources("controller", "stacks") if p.name == "__init__.py" and code(p.read_text())] == []
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    banned = {"utils", "util", "helper", "helpers", "manager", "common", "base", "misc"}
+    assert [name(path) for path in sources("controller", "stacks", "containers") if path.stem in banned] == []
+
+
+def test_code_of_our_own_is_not_patched_in_tests() -> None:
+    """A fake that the code is handed cannot drift from it unseen; a patched name can."""
+    pattern = re.compile(r"\bmock\.patch|\bfrom unittest\.mock|\bfrom unittest import mock" + r"|\btime\.sleep\(")
+    assert pattern.search("from unittest import mock")
+    assert [name(p) for p in sources("tests") if p != Path(__file__) and pattern.search(p.read_text())] == []
+
+
+# --- requirements -----------------------------------------------------------------------------------------------------
+
+
+def pins(text: str) -> list[Requirement]:
+    """The requirements of a hashed file: its lines without the hashes and comments."""
+    return [Requirement(line.rstrip("\\ ")) for line in text.splitlines() if line and line[0] not in " #"]
+
+
+def without_hash(text: str) -> list[str]:
+    blocks = re.split(r"\n(?=\S)", "".join(f"{line}\n" for line in text.splitlines() if not line.startswith("#")))
+    return [block.split()[0] for block in blocks if block.strip() and "--hash=sha256:" not in block]
+
+
+@pytest.mark.parametrize("path", REQUIREMENTS, ids=name)
+def test_requirements_are_exact_hashed_and_name_no_registry(path: Path) -> None:
+    text = path.read_text()
+    assert "http" not in text
+    assert without_hash(text) == []
+    assert [str(pin) for pin in pins(text) if not str(pin.specifier).startswith("==") or pin.url] == []
+    assert without_hash("numpy==2.0\nlark==1.0 \\\n    --hash=sha256:00\n") == ["numpy==2.0"]
+
+
+def test_requirement_files_are_those_of_the_project_file() -> None:
+    process = subprocess.run(
+        [sys.executable, "requirements/export.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (process.returncode, process.stderr) == (0, "")
+
+
+def test_a_changed_project_file_makes_the_requirement_files_out_of_date(tmp_path: Path) -> None:
+    for path in ["pyproject.toml", "requirements", "containers"]:
+        copy = shutil.copytree if (ROOT / path).is_dir() else shutil.copy
+        copy(ROOT / path, tmp_path / path)
+    project = tmp_path / "pyproject.toml"
+    project.write_text(project.read_text().replace('"numpy>=', '"numpy>', 1))
+    process = subprocess.run(
+        [sys.executable, str(tmp_path / "requirements/export.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 1
+    assert "requirements/controller.txt" in process.stderr
+    assert "containers/digits" not in process.stderr
+
+
+def test_each_file_holds_what_its_group_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    asked = {"controller": project["project"]["dependencies"], **project["dependency-groups"]}
+    for file in ("controller", "install"):
+        held = pins((ROOT / f"requirements/{file}.txt").read_text())
+        for wanted in map(Requirement, asked[file]):
+            versions = [p for p in held if canonicalize_name(p.name) == canonicalize_name(wanted.name)]
+            assert versions, f"{wanted} is missing in {file}.txt"
+            assert all(wanted.specifier.contains(str(p.specifier).removeprefix("==")) for p in versions)
+
+
+@pytest.mark.parametrize("smaller", ["local", "controller", "install"])
+def test_every_environment_has_the_versions_that_were_tested(smaller: str) -> None:
+    def versions(file: str) -> set[str]:
+        return {f"{pin.name}{pin.specifier}" for pin in pins((ROOT / f"requirements/{file}.txt").read_text())}
+
+    assert versions(smaller) <= versions("dev")
+
+
+def test_the_lambda_functions_get_no_development_packages() -> None:
+    shipped = {pin.name for pin in pins((ROOT / "requirements/controller.txt").read_text())}
+    assert shipped.isdisjoint({"moto", "typer", "rich", "scikit-learn", "aws-cdk-lib", "pytest", "setuptools", "uv"})
+
+
+def test_the_node_lock_names_no_registry_and_pins_the_cdk_command() -> None:
+    """npm's `latest` of aws-cdk is an accidental publication that cannot read what the library writes."""
+    lock = json.loads((ROOT / "package-lock.json").read_text())
+    assert [key for key, package in lock["packages"].items() if "resolved" in package] == []
+    wanted = json.loads((ROOT / "package.json").read_text())["devDependencies"]["aws-cdk"]
+    assert re.fullmatch(r"2\.\d+\.\d+", wanted)
+    assert lock["packages"]["node_modules/aws-cdk"]["version"] == wanted
+
+
+# --- what a start loads -----------------------------------------------------------------------------------------------
+
+
+def loaded_by(*modules: str) -> set[str]:
+    """Top-level names of everything in sys.modules after a fresh interpreter has imported `modules`."""
+    code = f"import {', '.join(modules)}, sys; print(*{{m.partition('.')[0] for m in sys.modules}})"
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    return set(process.stdout.split())
+
+
+def modules_in(package: str) -> list[str]:
+    paths = sorted((ROOT / "controller" / package).rglob("*.py"))
+    return [name(p).removesuffix(".py").removesuffix("/__init__").replace("/", ".") for p in paths]
+
+
+@pytest.mark.parametrize("package", ["model", "placement", "market"])
+def test_the_core_loads_neither_boto3_nor_pydantic(package: str) -> None:
+    assert loaded_by(*modules_in(package)).isdisjoint({"boto3", "botocore", "pydantic", "moto", "aws_cdk"})
+
+
+def test_the_lambda_functions_load_nothing_of_local_mode_or_the_command() -> None:
+    assert loaded_by("controller.handlers").isdisjoint(
+        {"moto", "rich", "typer", "flask", "sklearn", "aws_cdk", "psutil"}
+    )
+
+
+def test_the_command_answers_help_without_loading_aws() -> None:
+    code = (
+        "import sys, controller.cli.main as command\n"
+        "try: command.main()\n"
+        "except SystemExit: pass\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code, "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert "submit" in process.stdout
+    assert {"boto3", "botocore", "moto", "numpy", "pydantic"}.isdisjoint(process.stderr.split())
+
+
+# --- what the documents promise ---------------------------------------------------------------------------------------
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def documents() -> list[Path]:
+    return [path for path in files() if path.suffix == ".md"]
+
+
+def commands_in(text: str, command: str) -> set[str]:
+    """The words that follow `command` in code: inside backticks, or in a fenced block."""
+    code = re.findall(r"`([^`\n]+)`", text) + re.findall(r"^ *(?:\$ )?(\S.*)$", "\n".join(blocks(text)), re.MULTILINE)
+    return {m for c in code for m in re.findall(rf"(?:^|[ ;&/]){command} ([a-z][a-z-]*)", c)}
+
+
+def blocks(text: str) -> list[str]:
+    return re.findall(r"^```.*?\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_every_make_target_in_the_documents_exists_and_help_lists_it() -> None:
+    named = {(name(path), word) for path in documents() for word in commands_in(path.read_text(), "make")}
+    assert {(path, word) for path, word in named if word not in targets()} == set()
+    assert commands_in("`make demo`\n```\ncd x; make test\n```\nthey make sense", "make") == {"demo", "test"}
+
+
+def test_make_alone_prints_every_target() -> None:
+    process = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(re.findall(r"^ *make ([a-z-]+) ", process.stdout, re.MULTILINE)) == targets()
+    assert {"setup", "demo", "test", "test-deep", "check", "bench", "synth", "deploy", "destroy"} <= targets()
+
+
+def test_every_argosy_command_in_the_documents_exists() -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", "from controller.cli.main import main; main()", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
+    )
+    offered = set(re.findall(r"^\W*([a-z]+)\b", process.stdout, re.MULTILINE))
+    named = {(name(path), word) for path in documents() for word in commands_in(path.read_text(), "argosy")}
+    assert {(path, word) for path, word in named if word not in offered} == set()
+
+
+def broken_links(path: Path) -> list[str]:
+    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text())
+    return [link for link in links if not (path.parent / link).exists()]
+
+
+def test_links_between_the_documents_lead_somewhere() -> None:
+    assert {name(path): broken for path in documents() if (broken := broken_links(path))} == {}
+
+
+def test_the_published_schema_is_the_specs() -> None:
+    """Editors read docs/run.schema.json; `argosy schema > docs/run.schema.json` writes it again."""
+    from controller.spec import schema
+
+    assert json.loads((ROOT / "docs/run.schema.json").read_text()) == schema()
+
+
+def test_the_licence_is_apache_2() -> None:
+    text = (ROOT / "LICENSE").read_text()
+    assert "Apache License" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license"] == "Apache-2.0"
+
+
+def test_images_have_what_local_mode_and_the_docker_engine_need() -> None:
+    """The exec form: local mode runs it, and signals reach the program in a container."""
+    for dockerfile in ROOT.glob("containers/*/Dockerfile"):
+        lines = dockerfile.read_text().splitlines()
+        entry = [line.removeprefix("ENTRYPOINT ") for line in lines if line.startswith("ENTRYPOINT")]
+        assert len(entry) == 1, name(dockerfile)
+        assert json.loads(entry[0])[0] == "python"
+        users = [line.split()[1] for line in lines if line.startswith("USER")]
+        assert users, f"{name(dockerfile)} runs as root"
+        assert users[-1] not in ("0", "root")
+        assert "STOPSIGNAL SIGTERM" in lines
