@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controller import shards, spec_checks, spec_overrides
+from controller import shards, spec_bounds, spec_checks, spec_overrides
 from controller.catalogue.types import load_catalogue
 from controller.layout import split_s3
 from controller.model.resources import CPU_UNITS_PER_VCPU, Resources
@@ -181,5 +181,7 @@ def _items(data: Mapping[str, Any], reader: ItemsReader) -> tuple[int | None, li
         return None, [Fault("array.itemsFrom", str(fault))]
     if not 1 <= len(items) <= TASK_LIMIT:
         return None, [Fault("array.itemsFrom", f"has {len(items)} items; a run has 1 to {TASK_LIMIT} tasks")]
-    faults = list(spec_checks.item_faults(items, spec_checks.keys_used(data), "array.itemsFrom"))
+    where = "array.itemsFrom"
+    faults = [Fault(f"{where}{fault.path}", fault.message) for fault in spec_bounds.value_faults(items)]
+    faults += spec_checks.item_faults(items, spec_checks.keys_used(data), where)
     return len(items), faults or list(spec_overrides.faults(data, items))

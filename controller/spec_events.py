@@ -160,7 +160,4 @@ def _integer(text: str) -> Any:
 
 def _float(text: str) -> Any:
     plain = text.lower().replace(".inf", "inf").replace(".nan", "nan")
-    try:
-        return float(plain) if "_" not in plain else text
-    except ValueError:
-        return text
+    return text if "_" in plain else float(plain)

@@ -40,7 +40,8 @@ class Container(Strict):
     )
     command: Annotated[list[Text], Field(min_length=1, max_length=1000)] | None = Field(
         default=None,
-        description="Arguments, one element each, never through a shell; ${...} is substituted. Default: the image's.",
+        description="Arguments, one element each, never through a shell. Substituted: ${range} ${start} ${end} ${index}"
+        " ${count} ${item} ${item.KEY} ${output} ${part} ${runId} ${attempt}; $${ gives ${ itself. Default: the image's.",
     )
     environment: Environment | None = Field(
         default=None,

@@ -38,11 +38,15 @@ class Fleets(Construct):
             self, "Offered", mapping={region: {logical(name): str(name in usable).lower() for name in types}}
         )
         self._offered.override_logical_id("Offered")
+        # The id of every fleet that exists; whoever lists them in a property comes after them.
+        self.ids: list[cdk.IResolvable] = []
         for name in types:
             condition = self._condition(name)
             template = gpu_template if load_catalogue()[name].gpus else cpu_template
             for zone, subnet in zip(settings.zones_of(region), subnets, strict=True):
-                self._fleet(name, zone, subnet, template).cfn_options.condition = condition
+                fleet = self._fleet(name, zone, subnet, template)
+                fleet.cfn_options.condition = condition
+                self.ids.append(cdk.Fn.condition_if(condition.logical_id, fleet.ref, cdk.Aws.NO_VALUE))
         self._warn([name for name in types if name not in usable])
 
     def _condition(self, name: str) -> cdk.CfnCondition:

@@ -13,7 +13,7 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from controller.messages import KINDS, Kind
 from controller.settings import Settings
@@ -72,6 +72,11 @@ class Cell(Construct):
             log_group=self.log_group,
         )
 
+    @property
+    def parts(self) -> list[IConstruct]:
+        """All but the fleets, which exist under conditions."""
+        return [child for child in self.node.children if child is not self.fleets]
+
 
 def instance_role(scope: Construct, settings: Settings, region: str) -> iam.Role:
     """Named, so that the controller's rights can name it from another Region's stack."""
@@ -101,8 +106,8 @@ class CellStack(cdk.Stack):
         )
         self.cell = Cell(self, "Cell", settings=settings, region=region, roles=roles)
         forwarding = Forwarding(self, "Forwarding", settings=settings, region=region)
-        self.teardown = Teardown(self, "Teardown", settings=settings, region=region)
-        self.teardown.runs_before(self.cell, forwarding)
+        self.teardown = Teardown(self, "Teardown", settings=settings, region=region, fleets=self.cell.fleets.ids)
+        self.teardown.runs_before(*self.cell.parts, forwarding)
         nag.acknowledge_cell(self)
 
 

@@ -41,7 +41,7 @@ class HomeStack(cdk.Stack):
         roles = self._task_roles(settings)
         self.cell = Cell(self, "Cell", settings=settings, region=settings.region, roles=roles)
         self.api, self.controller = self._functions(settings, roles, bundle.controller_code(dependencies=dependencies))
-        events = Events(
+        Events(
             self,
             "Events",
             settings=settings,
@@ -50,7 +50,7 @@ class HomeStack(cdk.Stack):
             controller=self.controller,
         )
         self.watchdog = Watchdog(self, "Watchdog", settings=settings, dead_letters=self.store.dead_letters)
-        observability = Observability(
+        Observability(
             self,
             "Observability",
             settings=settings,
@@ -66,11 +66,11 @@ class HomeStack(cdk.Stack):
             "Teardown",
             settings=settings,
             region=settings.region,
+            fleets=self.cell.fleets.ids,
             bucket=self.store.bucket if settings.results == "destroy" else None,
         )
-        # The functions come with their log groups, so the controller's last words are not written to a new one.
-        parts = [child for child in self.node.children if child is not self.teardown]
-        self.teardown.runs_before(*(part for part in parts if part not in (observability,)), events)
+        apart = (self.cell, self.teardown)
+        self.teardown.runs_before(*self.cell.parts, *(part for part in self.node.children if part not in apart))
         nag.acknowledge_home(self)
 
     def _task_roles(self, settings: Settings) -> TaskRoles:

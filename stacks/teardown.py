@@ -6,6 +6,8 @@ the table and the rights that it needs are still there. `controller/aws/teardown
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import CfnResource
 from aws_cdk import aws_s3 as s3
@@ -24,7 +26,14 @@ class Teardown(Construct):
     """Frees the instances of one Region; with `bucket`, empties that too."""
 
     def __init__(
-        self, scope: Construct, id: str, *, settings: Settings, region: str, bucket: s3.IBucket | None = None
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Settings,
+        region: str,
+        fleets: Sequence[cdk.IResolvable],
+        bucket: s3.IBucket | None = None,
     ) -> None:
         super().__init__(scope, id)
         environment = {
@@ -67,7 +76,12 @@ class Teardown(Construct):
             disable_waiter_state_machine_logging=True,
         )
         self.resource = cdk.CustomResource(
-            self, "Resource", resource_type="Custom::ArgosyTeardown", service_token=provider.service_token
+            self,
+            "Resource",
+            resource_type="Custom::ArgosyTeardown",
+            service_token=provider.service_token,
+            # Only for the order: DependsOn may not name a resource under a condition, a property may.
+            properties={"Fleets": list(fleets)},
         )
         # Fixed for ever: under another id CloudFormation would make a new one and delete, that is, run, the old one.
         node = self.resource.node.default_child

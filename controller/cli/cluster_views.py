@@ -41,7 +41,7 @@ def headline(view: View) -> Text:
 
 def _peak(peak: View) -> str:
     names = {"cpu": "CPU", "memory": "memory", "gpus": "GPU"}
-    return ", ".join(f"{name} {peak[key]:.0%}" for key, name in names.items() if peak.get(key) is not None)
+    return ", ".join(f"{name} {100 * peak[key]:.0f} %" for key, name in names.items() if peak.get(key) is not None)
 
 
 def instance_table(instances: list[View], now: float) -> Table:

@@ -63,7 +63,7 @@ def instance_types(cluster: View) -> dict[str, int]:
 def closing_table(found: View, results: Path) -> Table:
     tasks, peak = found["tasks"], found["peakUtilisation"]
     used = ", ".join(
-        f"{name} {peak[key]:.0%}"
+        f"{name} {100 * peak[key]:.0f} %"
         for key, name in (("cpu", "CPU"), ("memory", "memory"), ("gpus", "GPU"))
         if peak.get(key) is not None
     )
@@ -74,7 +74,7 @@ def closing_table(found: View, results: Path) -> Table:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in (
-        ("accuracy", f"{found['accuracy']:.1%} of {found['images']:,} images"),
+        ("accuracy", f"{100 * found['accuracy']:.1f} % of {found['images']:,} images"),
         ("tasks", f"{tasks['succeeded']:,} of {tasks['total']:,} succeeded, {tasks['failed']:,} failed"),
         ("attempts", f"{found['attempts']:,}, {figures.counted(found['interruptions'], 'interruption')}"),
         ("instances", f"{found['instances']} used: {types}"),

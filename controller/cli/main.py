@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -48,10 +49,10 @@ def argosy(
     """Massive batch computations in containers on Amazon ECS over EC2 Spot."""
 
 
-def main() -> None:
+def main(program: Callable[[], object] = app) -> None:
     """The entry point. A fault of Argosy's own exits 3, so that 1 keeps its meaning: the run has failures."""
     try:
-        app()
+        program()
     except Exception as fault:
         print_traceback(fault)
         raise SystemExit(AWS_FAULT) from fault

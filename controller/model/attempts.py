@@ -34,7 +34,7 @@ class AttemptKey(NamedTuple):
     """What makes a launch unique; idempotency token and environment derive from it."""
 
     run_id: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a key
     attempt: int
     launch: int
 

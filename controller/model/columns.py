@@ -60,7 +60,8 @@ class ColumnTable:
         """The chunk as a checksum (CRC-32, 4 bytes) and a compressed .npz."""
         part = slice(chunk * self.chunk_rows, min((chunk + 1) * self.chunk_rows, self.rows))
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, **{name: column[part] for name, column in self.columns.items()})
+        arrays: dict[str, Any] = {name: column[part] for name, column in self.columns.items()}
+        np.savez_compressed(buffer, **arrays)
         return zlib.crc32(buffer.getvalue()).to_bytes(4, "big") + buffer.getvalue()
 
     def unpack(self, chunk: int, body: bytes) -> None:

@@ -87,7 +87,7 @@ def restore(version: int, items: Mapping[str, bytes], read_run: Mapping[str, tup
     Raises NewerFormat, CorruptChunk.
     """
     state = State(version=version)
-    root = decode(items[ROOT]) if ROOT in items else {"format": FORMAT, "runs": []}
+    root: dict[str, Any] = decode(items[ROOT]) if ROOT in items else {"format": FORMAT, "runs": []}
     if root["format"] > FORMAT:
         raise NewerFormat(f"state format {root['format']} is newer than {FORMAT}: deploy the newer version again")
     for name in _ROOT_FIELDS:

@@ -121,11 +121,11 @@ class Run:
 
     @property
     def max_concurrent(self) -> int | None:
-        return self.spec.get("placement", {}).get("maxConcurrentTasks")
+        return _optional_int(self.spec.get("placement", {}).get("maxConcurrentTasks"))
 
     @property
     def max_instances(self) -> int | None:
-        return self.spec.get("capacity", {}).get("maxInstances")
+        return _optional_int(self.spec.get("capacity", {}).get("maxInstances"))
 
     @property
     def purchase(self) -> str:
@@ -158,6 +158,10 @@ class Run:
             if text not in self.reasons:
                 self.reasons.append(text)
         return self.reasons.index(text)
+
+
+def _optional_int(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def needs_of(spec: Mapping[str, Any]) -> Resources:

@@ -213,5 +213,7 @@ class Run:
         """(a,) int64: the keys of a chain at some positions, as one number comparable within this call."""
         if already is None and counts is not None:
             already = counts[at] if counts.any() else None
+        if not keys:
+            return np.zeros(len(at), dtype=np.int64)
         seen = RowCandidates(self.state, self.batch, self.rows[at], already, self.mix)
         return combine([np.broadcast_to(key.of(seen), at.shape) for key in keys if isinstance(key, Key)])

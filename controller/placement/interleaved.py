@@ -19,18 +19,20 @@ from controller.placement.kinds import Kind
 from controller.placement.state import PassState
 
 _SMALL_BATCH: Final = 8  # tasks: from here on the closed form of a batch is quicker
-_SHORTEST: Final = 64  # batches: below, making the matrix takes longer than it saves
-_VISITS: Final = 3  # batches per kind, on average, below which the same holds
+MATRIX_FROM: Final = 64  # batches: below, making the matrix takes longer than it saves
+_KINDS: Final = 20  # kinds among that many batches, and so on in proportion, above which the same holds
 _MAX_CELLS: Final = 1 << 23  # of the matrix: 64 MiB
 _KEY_LIMIT: Final = 1 << 61
 _NONE: Final = 1 << 62  # entries from here on mean "does not fit": FAR, less what was subtracted since
 Chain = tuple[Key, ...]
 
 
-def stretches(queue: Queue, kinds: Sequence[Kind], state: PassState) -> Iterator[tuple[int, int, bool]]:
-    """(start, stop, whether a matrix pays) of the parts of a queue, in order."""
+def stretches(
+    queue: Queue, kinds: Sequence[Kind], state: PassState, matrix_from: int
+) -> Iterator[tuple[int, int, bool]]:
+    """(start, stop, whether a matrix pays) of the parts of a queue, in order; it never pays below `matrix_from` batches."""
     end = len(queue.kind)
-    if end < _SHORTEST:
+    if end < max(1, matrix_from):
         yield 0, end, False
         return
     top = _top(state)
@@ -39,16 +41,17 @@ def stretches(queue: Queue, kinds: Sequence[Kind], state: PassState) -> Iterator
     edges = np.flatnonzero(np.diff(small, prepend=not small[0], append=not small[-1]))
     for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         if small[start]:
-            yield from _cut(queue, start, stop, max(1, _MAX_CELLS // max(1, len(state.supply))))
+            yield from _cut(queue, start, stop, max(1, _MAX_CELLS // max(1, len(state.supply))), matrix_from)
         else:
             yield start, stop, False
 
 
-def _cut(queue: Queue, start: int, stop: int, most_kinds: int) -> Iterator[tuple[int, int, bool]]:
+def _cut(queue: Queue, start: int, stop: int, most_kinds: int, matrix_from: int) -> Iterator[tuple[int, int, bool]]:
     while start < stop:
         _, firsts = np.unique(queue.kind[start:stop], return_index=True)
         until = start + int(np.sort(firsts)[most_kinds]) if len(firsts) > most_kinds else stop
-        yield start, until, until - start >= max(_SHORTEST, _VISITS * min(len(firsts), most_kinds))
+        length, present = until - start, min(len(firsts), most_kinds)
+        yield start, until, length >= matrix_from and length * _KINDS >= matrix_from * present
         start = until
 
 

@@ -46,9 +46,9 @@ def water_level(existing: IntArray, room: IntArray, n: int) -> tuple[IntArray, I
 
     The level is the largest one that n tasks reach everywhere; `existing` (f,) are the tasks already there.
     """
-    low = int(existing.min())
+    low, high = int(existing.min()), int(existing.max()) + n
     step = 1
-    while step <= n and int(_poured(existing, room, low + step).sum()) <= n:
+    while low + step <= high and int(_poured(existing, room, low + step).sum()) <= n:
         low += step
         step *= 2
     while step > 1:

@@ -50,12 +50,18 @@ def place(batches: Sequence[Batch], supply: Supply, *, fitness: Mapping[str, Fit
     return place_queue(Queue.of(batches), supply, fitness=fitness)
 
 
-def place_queue(queue: Queue, supply: Supply, *, fitness: Mapping[str, Fitness] = _NO_FITNESS) -> Placement:
-    """`place` for a queue that is columns already."""
+def place_queue(
+    queue: Queue,
+    supply: Supply,
+    *,
+    fitness: Mapping[str, Fitness] = _NO_FITNESS,
+    matrix_from: int = interleaved.MATRIX_FROM,
+) -> Placement:
+    """`place` for a queue that is columns already. `matrix_from`: a matter of speed only (`interleaved`)."""
     state, mix = PassState(supply), mix_of(queue)
     kinds = [Kind.of(batch, supply, fitness) for batch in queue.kinds]
     plan: list[tuple[IntArray, IntArray, IntArray]] = []
-    for start, stop, many in interleaved.stretches(queue, kinds, state):
+    for start, stop, many in interleaved.stretches(queue, kinds, state, matrix_from):
         if many:
             plan.append(interleaved.place_stretch(queue, kinds, state, mix, start, stop))
             continue

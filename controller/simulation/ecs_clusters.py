@@ -66,9 +66,7 @@ class Clusters(EcsOperations):
                 "The Cluster cannot be deleted while Container Instances are active or draining.",
             )
         if any(task.last_status != "STOPPED" for task in cluster.tasks.values()):
-            raise Refused(
-                "ClusterContainsTasksException", "The Cluster cannot be deleted while Tasks are active."
-            )
+            raise Refused("ClusterContainsTasksException", "The Cluster cannot be deleted while Tasks are active.")
         cluster.status = "INACTIVE"
         return {"cluster": cluster_view(cluster)}
 

@@ -89,7 +89,8 @@ def _check_constraint(constraint: JSON) -> None:
 def _check_name(name: str, what: str) -> None:
     if not _NAME.fullmatch(name):
         raise Refused(
-            "ClientException", f"Invalid '{what}': only letters, numbers, hyphens and underscores, at most 255, are allowed."
+            "ClientException",
+            f"Invalid '{what}': only letters, numbers, hyphens and underscores, at most 255, are allowed.",
         )
 
 

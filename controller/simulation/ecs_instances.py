@@ -9,7 +9,7 @@ from controller.simulation.ecs_changes import changed_instance, gone
 from controller.simulation.ecs_operations import EcsOperations
 from controller.simulation.ecs_placement import matches
 from controller.simulation.ecs_records import Cluster, Instance
-from controller.simulation.ecs_registration import registered, registered_again
+from controller.simulation.ecs_registration import read_registration, registered_again
 from controller.simulation.ecs_views import emit_instance, instance_view
 from controller.simulation.paging import limit_of, page
 from controller.simulation.refusals import Refused, operation
@@ -34,7 +34,7 @@ class Instances(EcsOperations):
             known.agent_connected = True
             changed_instance(self.ledger, known)
             return {"containerInstance": instance_view(self.ledger, known)}
-        instance = registered(self.ledger, cluster, request)
+        instance = read_registration(self.ledger, cluster, request)
         cluster.instances[instance.arn] = instance
         emit_instance(self.ledger, instance)
         return {"containerInstance": instance_view(self.ledger, instance)}
@@ -119,5 +119,6 @@ class Instances(EcsOperations):
     def _chosen(self, cluster: Cluster, expression: str | None) -> Callable[[Instance], bool]:
         if not expression:
             return lambda instance: True
-        arns = {instance.arn for instance in matches(expression, list(cluster.instances.values()))}
+        registered = [each for each in cluster.instances.values() if each.status != "INACTIVE"]
+        arns = {instance.arn for instance in matches(expression, registered)}
         return lambda instance: instance.arn in arns

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from zlib import crc32
 
-from controller.simulation.ecs_records import Instance, Needs
+from controller.simulation.ecs_records import Instance
 from controller.simulation.refusals import Refused
 
 JSON = dict[str, Any]
@@ -81,31 +81,15 @@ def matches(expression: str, instances: Sequence[Instance]) -> list[Instance]:
     if pin is not None:
         return [instance for instance in instances if instance.ec2_instance_id == pin[2]]
     from controller.placement.query import matching, parse
-    from controller.placement.supply import Supply
 
-    mask = matching(parse(expression), Supply.of([_row(instance) for instance in instances]))
+    mask = matching(parse(expression), _supply(instances))
     return [instance for instance, chosen in zip(instances, mask, strict=True) if chosen]
 
 
-def order(strategy: Sequence[tuple[str, str]], group: str, salt: str) -> Key:
-    """Sorts the best candidate first."""
-    rules = [_key(kind, field, group, salt) for kind, field in strategy or [("random", "")]]
+def ranking(instances: Sequence[Instance], strategy: Sequence[tuple[str, str]], group: str, salt: str) -> Key:
+    """Sorts the best candidate first. Spread counts the group's tasks over all `instances` that share the field's value."""
+    rules = [_rule(kind, field, instances, group, salt) for kind, field in strategy or [("random", "")]]
     return lambda instance: (*(rule(instance) for rule in rules), instance.ordinal)
-
-
-def spread_key(instances: Sequence[Instance], strategy: Sequence[tuple[str, str]], group: str, salt: str) -> Key:
-    """As `order`, with spread counted over all instances that share the attribute's value."""
-    counted = {field: _members(instances, field, group) for kind, field in strategy if kind == "spread"}
-    inner = order(strategy, group, salt)
-
-    def key(instance: Instance) -> Any:
-        parts = list(inner(instance))
-        for position, (kind, field) in enumerate(strategy):
-            if kind == "spread":
-                parts[position] = counted[field].get(_spread_value(instance, field), 0)
-        return tuple(parts)
-
-    return key
 
 
 def has_member(instance: Instance, group: str) -> bool:
@@ -113,12 +97,13 @@ def has_member(instance: Instance, group: str) -> bool:
     return any(task.group == group for task in instance.tasks.values())
 
 
-def _key(kind: str, field: str, group: str, salt: str) -> Key:
-    if kind == "binpack":
+def _rule(kind: str, field: str, instances: Sequence[Instance], group: str, salt: str) -> Key:
+    if kind == "binpack":  # least remaining that still fits
         cpu = field.lower() == "cpu"
         return lambda instance: instance.free_cpu_units if cpu else instance.free_memory_mib
     if kind == "spread":
-        return lambda instance: 0  # replaced by spread_key, which sees all instances
+        members = _members(instances, field, group)
+        return lambda instance: members[_spread_value(instance, field)]
     return lambda instance: crc32(f"{salt}/{instance.arn}".encode())
 
 
@@ -126,23 +111,37 @@ def _members(instances: Sequence[Instance], field: str, group: str) -> dict[str 
     counts: dict[str | None, int] = {}
     for instance in instances:
         value = _spread_value(instance, field)
-        members = sum(task.group == group for task in instance.tasks.values())
-        counts[value] = counts.get(value, 0) + members
+        counts[value] = counts.get(value, 0) + sum(task.group == group for task in instance.tasks.values())
     return counts
 
 
 def _spread_value(instance: Instance, field: str) -> str | None:
-    return instance.attributes.get(field[10:]) if field.startswith("attribute:") else instance.arn
+    return instance.attributes.get(field.removeprefix("attribute:")) if ":" in field else instance.arn
 
 
-def _row(instance: Instance) -> Any:
+def _supply(instances: Sequence[Instance]) -> Any:
+    """Rows need unique ids: should two records share an EC2 instance (an agent that forgot its ARN), the older has it."""
+    from controller.placement.supply import Supply
+
+    ids: dict[str, str] = {}
+    for instance in instances:
+        ids.setdefault(instance.ec2_instance_id or instance.arn, instance.arn)
+    return Supply.of(
+        [
+            _row(each, each.ec2_instance_id if ids.get(each.ec2_instance_id) == each.arn else each.arn)
+            for each in instances
+        ]
+    )
+
+
+def _row(instance: Instance, row_id: str) -> Any:
     from controller.placement.supply import InstanceRow
 
     groups: dict[str, int] = {}
     for task in instance.tasks.values():
         groups[task.group] = groups.get(task.group, 0) + 1
     return InstanceRow(
-        id=instance.ec2_instance_id or instance.arn,
+        id=row_id,
         cpu_units=instance.free_cpu_units,
         memory_mib=instance.free_memory_mib,
         gpus=len(instance.free_gpu_ids),
@@ -158,15 +157,3 @@ def _row(instance: Instance) -> Any:
         running_by_group=groups,
         started_by=frozenset(task.started_by for task in instance.tasks.values() if task.started_by),
     )
-
-
-def fitting(instances: Iterable[Instance], needs: Needs, refusal: Callable[[Instance, Needs], str | None]) -> Any:
-    """(those that fit, the failures of those that do not)."""
-    fit, failures = [], []
-    for instance in instances:
-        reason = refusal(instance, needs)
-        if reason is None:
-            fit.append(instance)
-        else:
-            failures.append({"arn": instance.arn, "reason": reason})
-    return fit, failures

@@ -21,7 +21,7 @@ _FROM_IDENTITY = {
 }
 
 
-def registered(ledger: Ledger, cluster: Cluster, request: JSON) -> Instance:
+def read_registration(ledger: Ledger, cluster: Cluster, request: JSON) -> Instance:
     """A new container instance for this registration. Raises Refused."""
     identity = _identity(request)
     resources = _resources(request.get("totalResources") or [])

@@ -23,9 +23,7 @@ class Ordered(Protocol):
 T = TypeVar("T", bound=Ordered)
 
 
-def page(
-    items: Iterable[T], accepts: Callable[[T], bool], token: str | None, limit: int
-) -> tuple[list[T], str | None]:
+def page(items: Iterable[T], accepts: Callable[[T], bool], token: str | None, limit: int) -> tuple[list[T], str | None]:
     """At most `limit` accepted items after `token`, and the next token if more follow. `items` in ascending ordinal.
 
     Raises Refused(InvalidParameterException) for a token that this module did not make.

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,8 @@ REQUIREMENTS = sorted([*ROOT.glob("requirements/*.txt"), *ROOT.glob("containers/
 def files() -> Iterator[Path]:
     """Every file that belongs to the project: those at the top, and those in its folders."""
     ignored = (ROOT / ".gitignore").read_text().split()
-    yield from (path for path in ROOT.iterdir() if path.is_file() and path.name not in ignored)
+    here = (path for path in ROOT.iterdir() if path.is_file())
+    yield from (path for path in here if not any(fnmatch(path.name, pattern) for pattern in ignored))
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.is_file() and not any(part in SKIPPED or part.endswith(".egg-info") for part in path.parts):

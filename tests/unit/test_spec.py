@@ -176,7 +176,8 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"container": container(environment={"1A": ""})},
         [
-            'container.environment["1A"]: is no name of an environment variable: letters, digits and _, not beginning with a digit'
+            'container.environment["1A"]: is no name of an environment variable: letters, digits and _, not'
+            " beginning with a digit"
         ],
     ),
     (
@@ -186,9 +187,12 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             )
         },
         [
-            "container.environment.ARGOSY_RUN_ID: is reserved: Argosy itself sets the variables that begin with ARGOSY_",
-            "container.environment.AWS_BATCH_X: is reserved: Argosy itself sets the variables that begin with AWS_BATCH_",
-            "container.environment.NVIDIA_VISIBLE_DEVICES: is reserved: it is set from the GPUs that the task was given",
+            "container.environment.ARGOSY_RUN_ID: is reserved: Argosy itself sets the variables that begin with"
+            " ARGOSY_",
+            "container.environment.AWS_BATCH_X: is reserved: Argosy itself sets the variables that begin with"
+            " AWS_BATCH_",
+            "container.environment.NVIDIA_VISIBLE_DEVICES: is reserved: it is set from the GPUs that the task"
+            " was given",
         ],
     ),
     (
@@ -200,7 +204,8 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         [
             "container.environment[0].name: is reserved: Argosy itself sets the variables that begin with ARGOSY_",
             "container.environment[0].type: unknown field; known: name, value",
-            "container.environment[0].value: unknown substitution ${x}; known: range, start, end, index, count, item, output,"
+            "container.environment[0].value: unknown substitution ${x}; known: range, start, end, index, count,"
+            " item, output,"
             " part, runId, attempt, item.KEY; write $${ for a literal ${",
         ],
     ),
@@ -267,10 +272,12 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         [
             "container.command[0]: ${range} is only possible with array.range",
             "container.command[1]: ${item} is only possible with array.items or array.itemsFrom",
-            "container.command[2]: unknown substitution ${nope}; known: range, start, end, index, count, item, output, part,"
+            "container.command[2]: unknown substitution ${nope}; known: range, start, end, index, count, item,"
+            " output, part,"
             " runId, attempt, item.KEY; write $${ for a literal ${",
             "container.command[3]: has a ${ that is never closed; write $${ for a literal ${",
-            "container.command[4]: unknown substitution ${item.}; known: range, start, end, index, count, item, output, part,"
+            "container.command[4]: unknown substitution ${item.}; known: range, start, end, index, count, item,"
+            " output, part,"
             " runId, attempt, item.KEY; write $${ for a literal ${",
         ],
     ),
@@ -290,6 +297,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         ["output: must be s3://BUCKET/PREFIX/ of letters, digits and ! _ . * ' ( ) = + @ : , - without empty parts"],
     ),
     ({"output": "s3://bucket/../x"}, ["output: must not have . or .. as a part"]),
+    ({"output": "s3://bucket/x/./"}, ["output: must not have . or .. as a part"]),
     ({"placement": {"maxConcurrentTasks": 0}}, ["placement.maxConcurrentTasks: must be at least 1"]),
     ({"placement": {"constraints": ["x"] * 11}}, ["placement.constraints: must have at most 10 entries, not 11"]),
     ({"capacity": {"purchase": "free"}}, ["capacity.purchase: must be 'spot' or 'on-demand', not the text \"free\""]),
@@ -418,6 +426,8 @@ def test_the_longest_item_decides_and_is_named() -> None:
 def test_escapes_count_as_they_are_sent() -> None:
     parse_spec(spec(container=container("x" * 4000)))
     assert "makes overrides of up to" in faults(spec(container=container('"' * 4000)))[0]
+    items = spec(container=container("${item}"), array={"items": ['"' * 4000]})
+    assert "makes overrides of up to" in faults(items)[0]
 
 
 def test_a_long_environment_alone_is_too_long_too() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controller.spec import Fault, SpecError
-from controller.spec_file import check_text, located, read
+from controller.spec_file import check_text, is_json_name, located, read
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -90,6 +90,15 @@ def test_of_a_key_written_twice_the_first_counts_and_the_second_is_the_fault() -
     document = read("a: {b: 1}\na: {b: 2, c: 3}\n")
     assert document.data == {"a": {"b": 1}}
     assert [fault.text() for fault in document.faults] == ["2:1: a: is written twice, first on line 1"]
+
+
+def test_a_key_written_twice_is_refused_even_when_nothing_else_is_wrong() -> None:
+    assert lines(GOOD + "name: digits\n") == ["run.yaml:5:1: name: is written twice, first on line 2"]
+
+
+def test_json_is_told_by_the_files_name() -> None:
+    assert is_json_name("run.JSON")
+    assert not is_json_name("run.yaml")
 
 
 def test_the_second_of_two_json_keys_is_the_fault_too() -> None:

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from controller.cli.main import app
 from controller.cli.session import Place, Tools
 
+GOLDEN = Path(__file__).parents[2] / "data" / "cli"
 NOW = 1_795_242_453.0  # 2026-11-21 06:27:33 UTC
 RUN_ID = "digits-261121-062733-k3f9"
 OUTPUT = f"s3://argosy-results/{RUN_ID}/"
@@ -36,6 +38,12 @@ CLEAN_SHELL = {
         *("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"),
     )
 }
+
+
+def golden(name: str, text: str) -> None:
+    """The text is what tests/data/cli/NAME.txt holds; trailing spaces do not count."""
+    lines = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+    assert lines == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def refusal(code: str, message: str = "no", operation: str = "Operation") -> ClientError:

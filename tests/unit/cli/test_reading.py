@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 
 from tests.unit.cli import fakes
-from tests.unit.cli.fakes import RUN_ID, World, api_error, ended, instance, run_view, task_row, tasks
+from tests.unit.cli.fakes import RUN_ID, World, api_error, ended, golden, instance, run_view, task_row, tasks
 
-GOLDEN = Path(__file__).parents[2] / "data" / "cli"
 FAILURE = {
     "index": 3,
     "attempt": 2,
@@ -46,12 +44,6 @@ CLUSTER = {
     "onDemandUsd": 0.42,
     "peakUtilisation": {"cpu": 0.75, "memory": 0.4, "gpus": None},
 }
-
-
-def golden(name: str, text: str) -> None:
-    """The text is what tests/data/cli/NAME.txt holds; trailing spaces do not count."""
-    lines = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
-    assert lines == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def test_status_of_a_running_run() -> None:

@@ -1,0 +1,104 @@
+"""What does an image name run on a machine without a container engine?
+
+`argosy/NAME` (any tag or digest) is the folder `NAME` of the images root: the exec-form ENTRYPOINT and CMD of its
+Dockerfile's last stage run in the project's environment, in that folder, with that stage's ENV. Nothing else of the
+Dockerfile is looked at, and no other image can be had.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_REFERENCE = re.compile(r"^argosy/([a-z0-9][a-z0-9._-]*)(:[\w.-]{1,128})?(@sha256:[0-9a-f]{64})?$")
+_PYTHONS = frozenset({"python", "python3"})
+
+
+class CannotPullError(Exception):
+    """The image cannot be had; the message is what ECS would put after CannotPullContainerError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What a container of this image runs unless told otherwise."""
+
+    entry_point: tuple[str, ...]
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    folder: Path
+
+    def arguments(self, entry_point: list[str] | None, command: list[str] | None) -> list[str]:
+        """The argument vector, as Docker forms it: another entry point drops the image's own command."""
+        program = list(self.entry_point if entry_point is None else entry_point)
+        inherited = self.command if entry_point is None else ()
+        full = [*program, *(inherited if command is None else command)]
+        return [sys.executable, *full[1:]] if full and full[0] in _PYTHONS else full
+
+
+class ImageStore:
+    """The images of one folder, usually `containers/`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def names(self) -> list[str]:
+        """Names of all images: the folders with a Dockerfile."""
+        return sorted(path.parent.name for path in self.root.glob("*/Dockerfile"))
+
+    def pull(self, reference: str) -> Image:
+        """The image; raises CannotPullError."""
+        matched = _REFERENCE.match(reference)
+        if matched is None:
+            raise CannotPullError(f"pull access denied for {reference}: local mode only has argosy/NAME")
+        folder = self.root / matched.group(1)
+        try:
+            text = (folder / "Dockerfile").read_text(encoding="utf-8")
+        except OSError as fault:
+            raise CannotPullError(
+                f"{reference}: not found: no {matched.group(1)}/Dockerfile among the images"
+            ) from fault
+        return _read(text, folder, reference)
+
+
+def _read(text: str, folder: Path, reference: str) -> Image:
+    entry_point: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    for instruction, rest in _instructions(text):
+        if instruction == "FROM":
+            entry_point, command, environment = (), (), {}
+        elif instruction == "ENTRYPOINT":
+            entry_point, command = _exec_form(rest, reference), ()
+        elif instruction == "CMD":
+            command = _exec_form(rest, reference)
+        elif instruction == "ENV":
+            environment.update(_variables(rest))
+    return Image(entry_point, command, environment, folder)
+
+
+def _instructions(text: str) -> list[tuple[str, str]]:
+    """(instruction, rest of the logical line); comments and continuation lines resolved."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\[ \t]*\n", " ", "\n".join(lines))
+    split = [line.strip().partition(" ") for line in joined.splitlines()]
+    return [(word.upper(), rest.strip()) for word, _, rest in split]
+
+
+def _exec_form(rest: str, reference: str) -> tuple[str, ...]:
+    try:
+        words = json.loads(rest)
+    except ValueError as fault:
+        raise CannotPullError(f"{reference}: only exec-form ENTRYPOINT and CMD can be run locally: {rest}") from fault
+    return tuple(str(word) for word in words)
+
+
+def _variables(rest: str) -> dict[str, str]:
+    first = rest.partition(" ")[0]
+    if "=" not in first:  # the old form: ENV NAME value with spaces
+        name, _, value = rest.partition(" ")
+        return {name: value}
+    return dict(word.split("=", 1) for word in shlex.split(rest) if "=" in word)

@@ -1,0 +1,43 @@
+"""What would Amazon ECS do? The whole model: the operations by group, and the agents' side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from controller.simulation.ecs_agent_side import AgentSide, AgentWork
+from controller.simulation.ecs_attributes import Attributes
+from controller.simulation.ecs_clusters import Clusters
+from controller.simulation.ecs_definitions import Definitions
+from controller.simulation.ecs_instances import Instances
+from controller.simulation.ecs_launching import Launching
+from controller.simulation.ecs_ledger import Emit, Ledger
+from controller.simulation.ecs_tags import Tags
+from controller.simulation.ecs_tasks import Tasks
+
+__all__ = ["AgentWork", "EcsModel", "Emit"]
+
+
+class EcsModel(Clusters, Definitions, Instances, Attributes, Launching, Tasks, Tags, AgentSide):
+    """One account's ECS in one region. Operations take keyword arguments and answer dicts as boto3 does (times as aware
+    datetimes), and raise botocore's ClientError with AWS's code. Replies share parts with the model: do not change them.
+
+    `now` gives epoch seconds and never goes back. `emit` gets every EventBridge message in order, called under the
+    model's lock: it must not wait for another thread that calls the model. Functions in `on_work` are called likewise,
+    with a container instance's ARN, when `agent_work` has something new for it.
+    """
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], float],
+        region: str = "us-east-1",
+        account: str = "123456789012",
+        emit: Emit | None = None,
+        new_id: Callable[[], str] | None = None,
+    ) -> None:
+        super().__init__(Ledger(now=now, region=region, account=account, emit=emit, new_id=new_id))
+
+    @property
+    def on_work(self) -> list[Callable[[str], None]]:
+        """See the class."""
+        return self.ledger.on_work

@@ -1,0 +1,180 @@
+"""Where does each task go when they are placed one at a time, by plain Python, as docs/placement.md says? The oracle of the fast kernels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controller.placement.demand import Batch
+from controller.placement.supply import InstanceRow
+
+SHARE, DAY = 1 << 20, 1 << 20
+AXES = ("cpu", "memory", "gpu")
+
+
+@dataclass
+class Host:
+    """One instance as it fills up."""
+
+    row: InstanceRow
+    free: list[int]
+    running: int
+    groups: Counter[str]
+    ports: set[tuple[int, str]]
+    finish_at: float
+    frozen_finish_at: float = 0.0
+    soft: int = 0
+
+    @property
+    def total(self) -> tuple[int, int, int]:
+        return self.row.total_cpu_units, self.row.total_memory_mib, self.row.total_gpus
+
+
+Predicate = Callable[[Host], bool]
+Key = Callable[[Host, Batch], int]
+
+
+@dataclass
+class Reference:
+    """`queries`: expression -> what it means; `functions`: name of a user's fitness -> its integer key."""
+
+    hosts: list[Host]
+    queries: Mapping[str, Predicate]
+    functions: Mapping[str, Key] = field(default_factory=dict)
+    mix: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+
+    def place(self, batches: Sequence[Batch]) -> list[Counter[int]]:
+        """For each batch, how many of its tasks went to which row."""
+        for batch in batches:
+            if batch.gpus:
+                self.mix[batch.need] += batch.count
+        return [self._batch(batch) for batch in batches]
+
+    def _batch(self, batch: Batch) -> Counter[int]:
+        plan: Counter[int] = Counter()
+        for host in self.hosts:
+            host.frozen_finish_at = host.finish_at
+            host.soft = sum(s.weight for s in batch.soft if not self._accepts(s.constraint, host, batch))
+        for _ in range(batch.count):
+            row = self._choose(batch)
+            if row is None:
+                break
+            plan[row] += 1
+            host = self.hosts[row]
+            host.free = [free - need for free, need in zip(host.free, batch.need, strict=True)]
+            host.running += 1
+            host.groups[batch.group] += 1
+            host.ports |= set(batch.host_ports)
+            host.finish_at = max(host.finish_at, batch.finish_at)
+        return plan
+
+    def _choose(self, batch: Batch) -> int | None:
+        left = [row for row, host in enumerate(self.hosts) if self._feasible(host, batch)]
+        for step in self._chain(batch):
+            keys = {row: step(self.hosts[row], batch) for row in left}
+            left = [row for row in left if keys[row] == min(keys.values())]
+        return left[0] if left else None
+
+    def _accepts(self, constraint: str, host: Host, batch: Batch) -> bool:
+        return not host.groups[batch.group] if constraint == "distinctInstance" else self.queries[constraint](host)
+
+    def _feasible(self, host: Host, b: Batch) -> bool:
+        row, here = host.row, host.groups[b.group]
+        used = sum(other.groups[b.group] > 0 for other in self.hosts)
+        most = min([n for n in (b.max_instances, max(1, used) if b.group in b.affinity else None) if n is not None], default=None)
+        return (
+            row.status == "ACTIVE" and row.agent_connected and not row.interrupted
+            and all(free >= need for free, need in zip(host.free, b.need, strict=True))
+            and all(self._accepts(constraint, host, b) for constraint in b.constraints)
+            and not host.ports & set(b.host_ports)
+            and (b.max_per_instance is None or here < b.max_per_instance)
+            and (most is None or here > 0 or used < most)
+            and all(host.groups[g] for g in b.affinity if g != b.group)
+            and not any(host.groups[g] for g in b.anti_affinity)
+        )  # fmt: skip
+
+    def _chain(self, batch: Batch) -> list[Key]:
+        chain = [self._key(name) for name in batch.strategy or ("best-fit",)]
+        if batch.keep_gpus_free and not batch.gpus:
+            chain.insert(0, self._key("keep-gpus-free"))
+        return [lambda host, _: host.soft, *chain]
+
+    def _key(self, name: str) -> Key:  # noqa: PLR0911 - one line for every strategy
+        kind, _, rest = name.partition(":")
+        if name in self.functions:
+            return self.functions[name]
+        if kind == "binpack":
+            return lambda host, batch: left(host, batch)[AXES.index(rest)]
+        if kind == "mix":
+            weights = {part.split("=")[0]: int(part.split("=")[1]) for part in rest.split("+")}
+            return lambda host, batch: sum(w * shares(host, batch)[AXES.index(axis)] for axis, w in weights.items())
+        if name == "spread:instanceId":
+            return lambda host, batch: host.groups[batch.group]
+        if kind == "spread":
+            attribute = rest.removeprefix("attribute:")
+            return lambda host, batch: sum(
+                other.groups[batch.group]
+                for other in self.hosts
+                if other.row.attributes.get(attribute) == host.row.attributes.get(attribute)
+            )
+        if name == "fragmentation":
+            return lambda host, batch: self._fragmentation(host, batch) * (1 << 60) + best_fit(host, batch)
+        return NAMED[name]
+
+    def _fragmentation(self, host: Host, batch: Batch) -> int:
+        if not self.mix or not host.total[2]:
+            return 0
+        kept = Counter(dict(sorted(self.mix.items(), key=lambda item: (-item[1], item[0]))[:128]))
+        after, before = left(host, batch), tuple(host.free)
+        growth = stranded(after, kept) - stranded(before, kept)
+        return growth * 100 // sum(kept.values()) if sum(kept.values()) else 0
+
+
+def left(host: Host, batch: Batch) -> tuple[int, ...]:
+    return tuple(free - need for free, need in zip(host.free, batch.need, strict=True))
+
+
+def shares(host: Host, batch: Batch) -> list[int]:
+    return [part * SHARE // max(total, 1) for part, total in zip(left(host, batch), host.total, strict=True)]
+
+
+def best_fit(host: Host, batch: Batch) -> int:
+    cpu, memory, gpus = left(host, batch)
+    return 8 * cpu + memory + (gpus << 18)
+
+
+def stranded(free: Sequence[int], mix: Counter[tuple[int, int, int]]) -> int:
+    return free[2] * sum(n for need, n in mix.items() if any(f < d for f, d in zip(free, need, strict=True)))
+
+
+def alignment(host: Host, batch: Batch) -> int:
+    pairs = zip(batch.need, host.free, host.total, strict=True)
+    return -sum((need * SHARE // max(total, 1)) * ((free * SHARE // max(total, 1)) >> 2) >> 18 for need, free, total in pairs)
+
+
+def finish(host: Host, batch: Batch) -> int:
+    late, until = round(batch.finish_at), round(host.frozen_finish_at)
+    return min(max(late - until, 0), DAY) * (DAY + 1) + min(max(until - late, 0), DAY) if late else -until
+
+
+NAMED: dict[str, Key] = {
+    "best-fit": best_fit,
+    "cpu-memory": lambda h, b: shares(h, b)[0] + shares(h, b)[1],
+    "cpu-memory-gpu": lambda h, b: sum(shares(h, b)),
+    "least-allocated": lambda h, b: -sum(shares(h, b)),
+    "dot-product": alignment,
+    "cheapest": lambda h, b: round(h.row.price_usd_per_hour * 1e6),
+    "least-interrupted": lambda h, b: round(h.row.interruption_rate * 1e6),
+    "finish-together": finish,
+    "keep-gpus-free": lambda h, b: int(b.gpus == 0 and h.total[2] > 0),
+}
+
+
+def hosts(rows: Sequence[InstanceRow]) -> list[Host]:
+    """Fresh hosts as the rows describe them."""
+    return [
+        Host(r, [max(0, r.cpu_units), max(0, r.memory_mib), max(0, r.gpus)], r.running_tasks,
+             Counter(r.running_by_group), set(r.used_host_ports), r.finish_at)
+        for r in rows
+    ]  # fmt: skip

@@ -1,0 +1,173 @@
+"""Is every plan of the fast kernels the one that placing one task at a time gives, whatever is asked, bit for bit?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controller.placement.demand import Batch, Queue, SoftConstraint
+from controller.placement.fitness import Candidates
+from controller.placement.place import Placement, place_queue
+from controller.placement.supply import InstanceRow, Supply
+from tests.placement_oracle import Host, Reference, hosts, left
+
+ORDINARY = settings(max_examples=500, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+DEEP = settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+
+QUERIES: dict[str, Callable[[Host], bool]] = {
+    "attribute:zone == a": lambda h: h.row.attributes.get("zone") == "a",
+    "attribute:zone != b": lambda h: h.row.attributes.get("zone", "b") != "b",
+    "not(attribute:zone == b)": lambda h: h.row.attributes.get("zone") != "b",
+    "attribute:type =~ t.* or attribute:zone exists": lambda h: "zone" in h.row.attributes
+    or h.row.attributes.get("type", "").startswith("t"),
+    "runningTasksCount < 3": lambda h: h.running < 3,
+    "runningTasksCount != 2": lambda h: h.running != 2,
+    "runningTasksCount > 0 and runningTasksCount <= 4 or attribute:zone == a": lambda h: 0 < h.running <= 4
+    or h.row.attributes.get("zone") == "a",
+    "not(task:group == g1)": lambda h: not h.groups["g1"],
+    "task:group == g2 or runningTasksCount == 0": lambda h: bool(h.groups["g2"]) or h.running == 0,
+    "task:group != g1 and (task:group != g2 or runningTasksCount >= 2)": lambda h: not h.groups["g1"]
+    and (not h.groups["g2"] or h.running >= 2),
+}  # fmt: skip
+STRATEGIES = (
+    "best-fit", "binpack:cpu", "binpack:memory", "binpack:gpu", "spread:instanceId", "spread:attribute:zone", "spread:attribute:type",
+    "cpu-memory", "cpu-memory-gpu", "mix:cpu=3+gpu=1", "least-allocated", "dot-product", "fragmentation", "cheapest", "least-interrupted",
+    "finish-together", "keep-gpus-free", "mine:halves", "mine:whole",
+)  # fmt: skip
+
+
+def halves(candidates: Candidates) -> Any:
+    """A user's function in floats that rises and falls."""
+    return np.abs(candidates.left(0) % 8 / 8 - 0.5)
+
+
+def whole(candidates: Candidates) -> Any:
+    """A user's function in whole numbers, smaller is better."""
+    return candidates.left(1) % 5
+
+
+FUNCTIONS: dict[str, Any] = {"mine:halves": halves, "mine:whole": whole}
+KEYS: dict[str, Callable[[Host, Batch], int]] = {
+    "mine:halves": lambda h, b: -round(abs(left(h, b)[0] % 8 / 8 - 0.5) * (1 << 30)),
+    "mine:whole": lambda h, b: left(h, b)[1] % 5,
+}
+
+small = st.integers(0, 3)
+groups = st.dictionaries(st.sampled_from(["", "g1", "g2"]), st.integers(0, 2), max_size=2)
+port_sets = st.frozensets(st.sampled_from([(80, "tcp"), (81, "tcp"), (80, "udp")]), max_size=2)
+
+
+@st.composite
+def instance_rows(draw: st.DrawFn) -> list[InstanceRow]:
+    rows = []
+    for number in range(draw(st.integers(0, 7))):
+        total = draw(st.sampled_from([(8, 8, 0), (16, 12, 0), (16, 24, 2), (32, 16, 4), (0, 8, 1)]))
+        busy = draw(st.sampled_from([0, 0, 0, 1, 5]))
+        here = draw(groups)
+        rows.append(
+            InstanceRow(
+                id=f"i-{number}",
+                cpu_units=total[0] - busy,
+                memory_mib=total[1] - busy,
+                gpus=total[2],
+                total_cpu_units=total[0],
+                total_memory_mib=total[1],
+                total_gpus=total[2],
+                attributes=draw(st.dictionaries(st.sampled_from(["zone", "type"]), st.sampled_from(["a", "b", "t"]))),
+                used_host_ports=draw(port_sets),
+                status=draw(st.sampled_from(["ACTIVE"] * 9 + ["DRAINING"])),
+                agent_connected=draw(st.sampled_from([True] * 9 + [False])),
+                interrupted=draw(st.sampled_from([False] * 9 + [True])),
+                running_tasks=sum(here.values()) + draw(small),
+                running_by_group=here,
+                price_usd_per_hour=draw(st.sampled_from([0.1, 0.25])),
+                interruption_rate=draw(st.sampled_from([0.05, 0.2])),
+                finish_at=draw(st.sampled_from([0.0, 100.0, 200.0])),
+            )
+        )
+    return rows
+
+
+@st.composite
+def batches(draw: st.DrawFn, plain: bool = False) -> Batch:
+    needs = {
+        "cpu_units": draw(st.integers(0, 5)),
+        "memory_mib": draw(st.integers(0, 5)),
+        "gpus": draw(st.sampled_from([0, 0, 0, 1, 2])),
+        "count": draw(st.sampled_from([0, 1, 1, 2, 3, 7, 20])),
+        "group": draw(st.sampled_from(["", "g1", "g2"])),
+        "strategy": tuple(draw(st.lists(st.sampled_from(STRATEGIES), max_size=4))),
+        "keep_gpus_free": draw(st.booleans()),
+    }
+    if plain or draw(st.booleans()):
+        return Batch(**needs)
+    return Batch(
+        **needs,
+        constraints=tuple(draw(st.lists(st.sampled_from([*QUERIES, "distinctInstance"]), max_size=2))),
+        host_ports=tuple(sorted(draw(st.one_of(st.just(frozenset()), port_sets)))),
+        max_per_instance=draw(st.sampled_from([None, None, 0, 1, 3])),
+        max_instances=draw(st.sampled_from([None, None, 0, 1, 2])),
+        soft=tuple(
+            SoftConstraint(constraint, weight)
+            for constraint, weight in draw(
+                st.lists(st.tuples(st.sampled_from([*QUERIES, "distinctInstance"]), st.integers(1, 3)), max_size=2)
+            )
+        ),
+        affinity=tuple(draw(st.sampled_from([(), (), ("g1",), ("g2",)]))),
+        anti_affinity=tuple(draw(st.sampled_from([(), (), ("g1",), ("g2",)]))),
+        finish_at=draw(st.sampled_from([0.0, 150.0])),
+    )
+
+
+cases = st.tuples(instance_rows(), st.lists(batches(), min_size=1, max_size=6))
+plain_cases = st.tuples(instance_rows(), st.lists(batches(plain=True), min_size=1, max_size=12))
+
+
+def per_batch(plan: Placement, size: int) -> list[Counter[int]]:
+    found: list[Counter[int]] = [Counter() for _ in range(size)]
+    for batch, row, count in zip(plan.batch.tolist(), plan.row.tolist(), plan.count.tolist(), strict=True):
+        assert row not in found[batch]
+        found[batch][row] = count
+    return found
+
+
+def check(rows: list[InstanceRow], queue: list[Batch], matrix_from: int) -> None:
+    supply = Supply.of(rows)
+    before = supply.free.copy()
+    plan = place_queue(Queue.of(queue), supply, fitness=FUNCTIONS, matrix_from=matrix_from)
+    expected = Reference(hosts(rows), QUERIES, KEYS).place(queue)
+    assert per_batch(plan, len(queue)) == expected
+    assert plan.unplaced.tolist() == [b.count - sum(e.values()) for b, e in zip(queue, expected, strict=True)]
+    assert (supply.free == before).all()
+
+
+@given(cases)
+@ORDINARY
+def test_a_plan_equals_the_reference_loop(case: tuple[list[InstanceRow], list[Batch]]) -> None:
+    check(*case, matrix_from=10_000)
+
+
+@given(plain_cases)
+@ORDINARY
+def test_an_interleaved_plan_equals_the_reference_loop(case: tuple[list[InstanceRow], list[Batch]]) -> None:
+    check(*case, matrix_from=0)
+
+
+@pytest.mark.deep
+@given(cases)
+@DEEP
+def test_a_plan_equals_the_reference_loop_on_ten_thousand_cases(case: tuple[list[InstanceRow], list[Batch]]) -> None:
+    check(*case, matrix_from=10_000)
+
+
+@pytest.mark.deep
+@given(plain_cases)
+@DEEP
+def test_an_interleaved_plan_equals_it_on_ten_thousand_cases(case: tuple[list[InstanceRow], list[Batch]]) -> None:
+    check(*case, matrix_from=0)

@@ -1,0 +1,110 @@
+"""Counter-example 1 of the originals: an option with a value was parsed as a switch. Every documented command is parsed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_group
+
+from controller.cli.late import LateGroup, load
+from controller.cli.main import app
+
+ROOT = Path(__file__).parents[3]
+DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("containers/*/README.md"))]
+# A command begins a line of a block, or a piece of `code` in a sentence; a comment, a pipe or a redirection ends it.
+_COMMAND = re.compile(r"^ *(?:\$ )?(?:\.venv/bin/)?argosy ([a-z]+[^#|&;>\n]*)", re.MULTILINE)
+
+
+def documented() -> Iterator[tuple[str, str]]:
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        for block in re.findall(r"```(?:bash|sh|console)?\n(.*?)```|`([^`\n]+)`", text, flags=re.DOTALL):
+            for part in block:
+                for found in _COMMAND.finditer(part):
+                    yield document.name, re.sub(r"\bN\b", "7", found[1].strip())
+
+
+GROUP = get_group(app)
+
+
+def parsed(words: list[str]) -> dict[str, Any]:
+    """The values that a command line gives its command; raises what typer raises for a bad one."""
+    with GROUP.make_context("argosy", ["--help"], resilient_parsing=True) as context:
+        name, rest = words[0], words[1:]
+        late = LateGroup.late
+        found = load(name, late[name]) if name in late else GROUP.commands[name]
+        values: dict[str, Any] = found.make_context(name, rest, parent=context).params
+        return values
+
+
+FOUND = sorted({line for _, line in documented() if " / " not in line})  # the diagram's alternatives are no command
+LINES = [line for line in FOUND if " " in line]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_documented_command_is_understood(line: str) -> None:
+    assert parsed(shlex.split(line)) is not None
+
+
+def test_every_command_mentioned_exists() -> None:
+    assert FOUND
+    assert {line.split()[0] for line in FOUND} <= {*GROUP.commands, *LateGroup.late}
+
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("validate run.yaml", {"file": Path("run.yaml")}),
+    ("submit run.yaml --detach --client-token c-1", {"detach": True, "client_token": "c-1"}),
+    ("submit run.yaml --wait-timeout 90", {"wait_timeout": 90.0, "detach": False}),
+    (
+        "submit run.yaml --batch-size 100 --num-batches 10 --output s3://bucket/prefix/",
+        {"batch_size": 100, "num_batches": 10, "output": "s3://bucket/prefix/"},
+    ),
+    ("submit run.yaml -s 100 -b 10 -o s3://b/", {"batch_size": 100, "num_batches": 10, "output": "s3://b/"}),
+    ("submit run.yaml --set a.b=1 --set c=2", {"changes": ["a.b=1", "c=2"]}),
+    ("status RUN --tasks", {"run": "RUN", "tasks": True}),
+    ("runs --limit 50 --json", {"limit": 50, "wants_json": True}),
+    ("watch RUN --wait-timeout 1.5", {"wait_timeout": 1.5}),
+    ("results RUN --download DIR --partial", {"download": Path("DIR"), "partial": True}),
+    ("logs RUN --task 3 --follow", {"task": 3, "follow": True}),
+    ("cancel RUN --reason wrong", {"reason": "wrong"}),
+    ("cluster --stage dev --region eu-west-1", {"stage": "dev", "region": "eu-west-1"}),
+    ("prices --type g5.* --limit 3", {"pattern": "g5.*", "limit": 3}),
+    ("doctor --profile work --endpoint-url http://h:1", {"profile": "work", "endpoint_url": "http://h:1"}),
+    ("local --port 4567", {"port": 4567}),
+    ("demo --out DIR", {"out": Path("DIR")}),
+]
+
+
+@pytest.mark.parametrize(("line", "values"), CASES)
+def test_every_option_takes_its_value(line: str, values: dict[str, Any]) -> None:
+    found = parsed(shlex.split(line))
+    assert {name: found[name] for name in values} == values
+
+
+def test_every_command_has_a_case_and_every_option_of_its_own_too() -> None:
+    """A new option without a case here fails."""
+    covered: dict[str, set[str]] = {"schema": set()}
+    for line, values in CASES:
+        covered.setdefault(line.split()[0], set()).update(values)
+    everywhere = {"endpoint_url", "region", "profile", "stage", "wants_json", "help"}
+    for name, found in GROUP.commands.items():
+        own = {each.name for each in found.params if each.param_type_name == "option"} - everywhere
+        assert own <= covered[name], name
+
+
+@pytest.mark.parametrize(
+    "line", ["status", "submit run.yaml --batch-size many", "submit run.yaml --output", "runs --limit 0", "local --port 70000"]
+)
+def test_a_line_that_is_not_understood_exits_2_and_does_nothing(line: str) -> None:
+    from tests.unit.cli.fakes import World
+
+    world = World()
+    result = world.argosy(*shlex.split(line))
+    assert result.exit_code == 2
+    assert "Usage: " in result.stderr
+    assert not world.places

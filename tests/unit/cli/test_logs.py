@@ -1,0 +1,124 @@
+"""`logs`: the stream of a live attempt, of one that has ended, several at once, following to the end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.unit.cli.fakes import RUN_ID, Pages, World, ended, refusal, run_view, task_row
+
+ARN = "arn:aws:ecs:us-east-1:1:task/argosy/"
+
+
+def line(second: int, text: str) -> dict[str, Any]:
+    return {"timestamp": 1_795_242_453_000 + 1000 * second, "message": text}
+
+
+class Logs:
+    """CloudWatch Logs; a page holds two events, and the token of an exhausted stream is answered again."""
+
+    def __init__(self, **streams: list[dict[str, Any]]) -> None:
+        self.streams = streams
+        self.denied = False
+
+    def get_log_events(self, *, logGroupName: str, logStreamName: str, startFromHead: bool, nextToken: str = "f/0") -> Any:  # noqa: N803
+        assert (logGroupName, startFromHead) == ("/ecs/argosy/tasks", True)
+        if self.denied:
+            raise refusal("AccessDeniedException", operation="GetLogEvents")
+        prefix, container, task_id = logStreamName.split("/")
+        assert (prefix, container) == ("argosy", "main")
+        if task_id not in self.streams:
+            raise refusal("ResourceNotFoundException", operation="GetLogEvents")
+        begin = int(nextToken.removeprefix("f/"))
+        events = self.streams[task_id][begin : begin + 2]
+        return {"events": events, "nextForwardToken": f"f/{begin + len(events)}"}
+
+
+class Ecs:
+    """The tasks that have stopped lately: ARN -> (run, index, attempt)."""
+
+    def __init__(self, **stopped: tuple[str, int, int]) -> None:
+        self._stopped = stopped
+
+    def get_paginator(self, operation: str) -> Pages:
+        assert operation == "list_tasks"
+        return Pages(lambda cluster, desiredStatus: [{"taskArns": []}, {"taskArns": [ARN + each for each in self._stopped]}])  # noqa: N803
+
+    def describe_tasks(self, *, cluster: str, tasks: list[str]) -> Any:
+        return {"tasks": [self._task(arn) for arn in tasks]}
+
+    def _task(self, arn: str) -> Any:
+        run, index, attempt = self._stopped[arn.removeprefix(ARN)]
+        values = {"ARGOSY_RUN_ID": run, "ARGOSY_TASK_INDEX": str(index), "ARGOSY_TASK_ATTEMPT": str(attempt), "ARGOSY_LAUNCH": "1"}
+        environment = [{"name": name, "value": value} for name, value in values.items()]
+        return {"taskArn": arn, "overrides": {"containerOverrides": [{"name": "main", "environment": environment}]}}
+
+
+def world(view: dict[str, Any], logs: Logs, ecs: Ecs | None = None) -> World:
+    return World(others={"logs": logs, "ecs": ecs or Ecs()}).answers("DescribeRun", view)
+
+
+def test_a_live_task_s_log_is_found_by_its_arn() -> None:
+    view = run_view(taskList=[task_row(0), task_row(1, status="RUNNING", taskArn=f"{ARN}aa")])
+    logs = Logs(aa=[line(0, "one"), line(1, "two"), line(2, "three\n")])
+    result = world(view, logs).argosy("logs", RUN_ID, "--task", "1")
+    assert result.stdout.splitlines() == ["06:27:33 one", "06:27:34 two", "06:27:35 three"]
+
+
+def test_an_ended_attempt_is_found_through_ecs_and_the_latest_one_counts() -> None:
+    view = ended(taskList=[task_row(0, attempts=2)])
+    ecs = Ecs(aa=(RUN_ID, 0, 1), bb=(RUN_ID, 0, 2), cc=("other-run", 0, 9))
+    logs = Logs(aa=[line(0, "first try")], bb=[line(9, "second try")], cc=[line(0, "not ours")])
+    assert world(view, logs, ecs).argosy("logs", RUN_ID, "--task", "0").stdout == "06:27:42 second try\n"
+
+
+def test_without_a_task_every_line_says_whose_it_is() -> None:
+    view = run_view(taskList=[task_row(0, taskArn=f"{ARN}aa"), task_row(1, taskArn=f"{ARN}bb"), task_row(2, attempts=0)])
+    result = world(view, Logs(aa=[line(0, "x")], bb=[line(1, "y")])).argosy("logs", RUN_ID)
+    assert result.stdout.splitlines() == ["06:27:33 [task 0] x", "06:27:34 [task 1] y"]
+
+
+def test_json_is_one_document_per_line() -> None:
+    view = run_view(taskList=[task_row(0, taskArn=f"{ARN}aa")])
+    result = world(view, Logs(aa=[line(0, "x")])).argosy("logs", RUN_ID, "--json")
+    assert json.loads(result.stdout) == {"timestamp": "2026-11-21T06:27:33+00:00", "task": 0, "message": "x"}
+
+
+def test_following_goes_on_until_the_task_has_ended_and_takes_late_lines() -> None:
+    live = run_view(taskList=[task_row(0, status="RUNNING", taskArn=f"{ARN}aa")])
+    logs = Logs(aa=[line(0, "one")])
+    shell = world(live, logs)
+    shell.functions.answers["DescribeRun"] = [live, ended(taskList=[task_row(0)])]
+    shell.on_sleep = lambda _: logs.streams["aa"].append(line(len(logs.streams["aa"]), "more"))
+    result = shell.argosy("logs", RUN_ID, "--task", "0", "--follow")
+    assert result.stdout.splitlines() == ["06:27:33 one", "06:27:34 more", "06:27:35 more"]
+
+
+def test_a_task_that_does_not_exist_is_refused() -> None:
+    result = world(run_view(taskList=[task_row(0)]), Logs()).argosy("logs", RUN_ID, "--task", "7")
+    assert result.exit_code == 2
+    assert "there is no task 7" in result.stderr
+
+
+def test_before_anything_has_started_it_says_so() -> None:
+    result = world(run_view(taskList=[task_row(0, attempts=0)]), Logs()).argosy("logs", RUN_ID)
+    assert result.exit_code == 2
+    assert "Nothing has been started yet" in result.stderr
+
+
+def test_a_program_that_has_printed_nothing_is_no_fault_of_the_log() -> None:
+    view = run_view(taskList=[task_row(0, taskArn=f"{ARN}aa")])
+    assert "printed nothing so far" in world(view, Logs()).argosy("logs", RUN_ID).stderr
+
+
+def test_an_attempt_ecs_has_forgotten_names_the_log_group() -> None:
+    result = world(ended(taskList=[task_row(0)]), Logs()).argosy("logs", RUN_ID)
+    assert result.exit_code == 2
+    assert "/ecs/argosy/tasks" in result.stderr
+
+
+def test_a_refusal_of_cloudwatch_is_not_taken_for_an_empty_log() -> None:
+    logs = Logs()
+    logs.denied = True
+    view = run_view(taskList=[task_row(0, taskArn=f"{ARN}aa")])
+    assert world(view, logs).argosy("logs", RUN_ID).exit_code == 3
