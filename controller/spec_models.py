@@ -41,7 +41,7 @@ class Container(Strict):
     command: Annotated[list[Text], Field(min_length=1, max_length=1000)] | None = Field(
         default=None,
         description="Arguments, one element each, never through a shell. Substituted: ${range} ${start} ${end} ${index}"
-        " ${count} ${item} ${item.KEY} ${output} ${part} ${runId} ${attempt}; $${ gives ${ itself. Default: the image's.",
+        " ${count} ${item} ${item.KEY} ${output} ${part} ${runId} ${attempt}; $${ gives ${. Default: the image's.",
     )
     environment: Environment | None = Field(
         default=None,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from controller import layout, shards
+from controller.ecs_shapes import LAUNCH_VARIABLE
 from controller.spec_checks import templates
 from controller.spec_faults import Fault
 
@@ -21,8 +22,8 @@ OVERRIDES_LIMIT = 8192
 _ATTEMPT = 65_535  # the largest number the task table can hold
 _RUN_ID_TAIL = "-261121-062733-k3f9"
 _OWN_BUCKET = "s3://" + "b" * 63  # the longest name a bucket can have
-_FRAME = '{"containerOverrides":[{"name":"","cpu":,"memory":,}]}' + "0" * 16
-_NAME_LENGTH = {True: 255, False: len("main")}  # of the container: the longest ECS allows in a user's definition
+_LAUNCH = {"name": LAUNCH_VARIABLE, "value": str(_ATTEMPT)}  # which the launcher adds
+_CONTAINER = {True: "c" * 255, False: "main"}  # the longest name ECS allows in a user's own task definition
 
 
 def faults(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> Iterator[Fault]:
@@ -107,9 +108,12 @@ def _rendered_length(form: Mapping[str, Any], count: int) -> int:
     values = defaultdict(str, known, item="")
     environment = shards.task_environment(form, values)
     entries = [{"name": name, "value": text} for name, text in environment.items()]
-    overrides = {"command": shards.task_command(form, values), "environment": entries}
-    body = json.dumps(overrides, separators=(",", ":"))
-    return len(_FRAME) + _NAME_LENGTH[bool(form["taskDefinition"])] + len(body) - len("{}")
+    override = {
+        "name": _CONTAINER[bool(form["taskDefinition"])],
+        "command": shards.task_command(form, values),
+        "environment": [*entries, _LAUNCH],
+    }
+    return len(json.dumps({"containerOverrides": [override]}))  # as botocore writes it: with spaces, ASCII only
 
 
 def _item_weights(data: Mapping[str, Any]) -> Counter[str]:
@@ -129,5 +133,5 @@ def _item_length(item: Any, weights: Mapping[str, int]) -> int:
 
 
 def _escaped(text: str) -> int:
-    """Characters inside JSON quotes, as botocore writes them (ASCII only)."""
+    """Characters inside JSON quotes."""
     return len(json.dumps(text)) - 2

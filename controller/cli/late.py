@@ -17,7 +17,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-
 NAME_WIDTH = 12  # columns for a command's name in the list
 
 

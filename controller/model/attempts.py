@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -67,6 +67,7 @@ class AttemptTable(ColumnTable):
         self.row_of_task_id: dict[bytes, int] = {}
         self.row_of_task: dict[tuple[int, int], int] = {}
         self.rows_of_instance: defaultdict[bytes, set[int]] = defaultdict(set)
+        self.runs_on_instance: defaultdict[bytes, Counter[int]] = defaultdict(Counter)  # live attempts by Run.number
         self._free: list[int] = list(range(rows - 1, -1, -1))
 
     def reindex(self) -> None:
@@ -77,8 +78,10 @@ class AttemptTable(ColumnTable):
         self.row_of_task = {(run, index): row for run, index, row in zip(runs, indexes, rows, strict=True)}
         self.row_of_task_id = {task_id: row for task_id, row in zip(ids, rows, strict=True) if task_id}
         self.rows_of_instance.clear()
-        for instance, row in zip(self["instance"][live].tolist(), rows, strict=True):
+        self.runs_on_instance.clear()
+        for instance, run, row in zip(self["instance"][live].tolist(), runs, rows, strict=True):
             self.rows_of_instance[instance].add(row)
+            self.runs_on_instance[instance][run] += 1
         self._free = np.flatnonzero(self["status"] == AttemptStatus.FREE)[::-1].tolist()
 
     def live(self) -> NDArray[np.int64]:
@@ -115,6 +118,7 @@ class AttemptTable(ColumnTable):
         self.set(row, **values)
         self.row_of_task[run, key.index] = row
         self.rows_of_instance[instance_id.encode()].add(row)
+        self.runs_on_instance[instance_id.encode()][run] += 1
         return row
 
     def name_task(self, row: int, task_id: str) -> None:
@@ -126,7 +130,8 @@ class AttemptTable(ColumnTable):
         self.row_of_task_id.pop(bytes(self["task_id"][row]), None)
         instance = bytes(self["instance"][row])
         self.rows_of_instance[instance].discard(row)
+        self.runs_on_instance[instance][int(self["run"][row])] -= 1
         if not self.rows_of_instance[instance]:
-            del self.rows_of_instance[instance]
+            del self.rows_of_instance[instance], self.runs_on_instance[instance]
         self.set(row, status=AttemptStatus.FREE, task_id=b"", instance=b"")
         self._free.append(row)

@@ -64,14 +64,13 @@ class State:
 
     def used_by_instance(self) -> dict[str, tuple[Resources, int]]:
         """What live attempts take on each instance, and how many they are."""
-        used: dict[str, tuple[Resources, int]] = {}
         needs = {run.number: run.needs for run in self.runs.values()}
-        live = self.attempts.live()
-        for name, number in zip(
-            self.attempts["instance"][live].tolist(), self.attempts["run"][live].tolist(), strict=True
-        ):
-            taken, count = used.get(name.decode(), (Resources(), 0))
-            used[name.decode()] = (taken.plus(needs.get(number, Resources())), count + 1)
+        used: dict[str, tuple[Resources, int]] = {}
+        for name, runs in self.attempts.runs_on_instance.items():
+            taken = Resources()
+            for number, count in runs.items():
+                taken = taken.plus(needs.get(number, Resources()), count)
+            used[name.decode()] = (taken, runs.total())
         return used
 
     def held(self) -> Counter[tuple[str, Purchase]]:

@@ -128,25 +128,22 @@ def _launch(state: State, run: Run, index: int, instance: Instance) -> Launch:
 
 
 def _instances_in_use(state: State, run: Run) -> set[str]:
-    rows = state.attempts.of_run(run.number)
-    return {name.decode() for name in state.attempts["instance"][rows].tolist()}
+    return {name.decode() for name, runs in state.attempts.runs_on_instance.items() if runs[run.number]}
 
 
 def _soon_lost(state: State, run: Run) -> int:
     """Tasks on instances that were warned: the shortfall is bought in the same tick (DESIGN D10)."""
-    warned = {i.id.encode() for i in state.instances.values() if i.alive and i.interrupted_at}
-    if not warned:
-        return 0
-    rows = state.attempts.of_run(run.number)
-    return sum(name in warned for name in state.attempts["instance"][rows].tolist())
+    warned = [i.id.encode() for i in state.instances.values() if i.alive and i.interrupted_at]
+    on_instance = state.attempts.runs_on_instance
+    return sum(on_instance[name][run.number] for name in warned if name in on_instance)
 
 
-def _running_by_group(state: State) -> dict[str, Counter[str]]:
-    groups: dict[str, Counter[str]] = {}
-    for run in state.runs.values():
-        for name in state.attempts["instance"][state.attempts.of_run(run.number)].tolist():
-            groups.setdefault(name.decode(), Counter())[run.group] += 1
-    return groups
+def _running_by_group(state: State) -> dict[str, dict[str, int]]:
+    groups = {run.number: run.group for run in state.runs.values()}
+    return {
+        name.decode(): {groups[number]: count for number, count in runs.items() if count and number in groups}
+        for name, runs in state.attempts.runs_on_instance.items()
+    }
 
 
 def _row(instance: Instance, used: Resources, tasks: int, groups: Mapping[str, int]) -> InstanceRow:

@@ -1,5 +1,7 @@
 """An AWS of a few dictionaries that the commands are handed in place of boto3 clients."""
 
+# ruff: noqa: N803 - boto3's names
+
 from __future__ import annotations
 
 import io
@@ -31,13 +33,12 @@ DEPLOYMENT = {
     "table": "argosy-state",
     "queueUrl": "https://sqs/argosy-events",
 }
-CLEAN_SHELL = {
-    name: None
-    for name in (
+CLEAN_SHELL = dict.fromkeys(
+    (
         *("ARGOSY_ENDPOINT_URL", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "ARGOSY_STAGE"),
         *("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"),
     )
-}
+)
 
 
 def golden(name: str, text: str) -> None:
@@ -136,12 +137,15 @@ class Functions:
         self.requests: list[dict[str, Any]] = []
         self.error = ""
 
-    def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803 - boto3's names
+    def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:
         assert FunctionName == "argosy-api"
         request = json.loads(Payload)
         self.requests.append(request)
         if self.error:
-            return {"FunctionError": "Unhandled", "Payload": io.BytesIO(json.dumps({"errorMessage": self.error}).encode())}
+            return {
+                "FunctionError": "Unhandled",
+                "Payload": io.BytesIO(json.dumps({"errorMessage": self.error}).encode()),
+            }
         answers = self.answers[request["action"]]
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if isinstance(answer, BaseException):
@@ -150,7 +154,7 @@ class Functions:
         reply = {"statusCode": 200, "body": answer} if is_body else answer
         return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(reply).encode())}
 
-    def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:  # noqa: N803
+    def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:
         raise refusal("ResourceNotFoundException", operation="GetFunctionConfiguration")
 
 
@@ -169,7 +173,7 @@ class Parameters:
         self.values = {"/argosy/deployment": json.dumps(DEPLOYMENT)}
         self.denied = False
 
-    def get_parameter(self, *, Name: str) -> dict[str, Any]:  # noqa: N803
+    def get_parameter(self, *, Name: str) -> dict[str, Any]:
         if self.denied:
             raise refusal("AccessDeniedException", operation="GetParameter")
         if Name not in self.values:
@@ -180,7 +184,7 @@ class Parameters:
         assert operation == "get_parameters_by_path"
         return Pages(self._by_path)
 
-    def _by_path(self, Path: str) -> list[dict[str, Any]]:  # noqa: N803
+    def _by_path(self, Path: str) -> list[dict[str, Any]]:
         names = [name for name in self.values if name.startswith(f"{Path}/")]
         return [{"Parameters": [{"Name": name, "Value": self.values[name]} for name in names]}]
 
@@ -206,7 +210,7 @@ class Objects:
         text = json.dumps(body) if isinstance(body, dict) else body
         self.bodies[bucket, key] = text.encode() if isinstance(text, str) else text
 
-    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
         if (Bucket, Key) not in self.bodies:
             raise refusal("NoSuchKey", operation="GetObject")
         return {"Body": io.BytesIO(self.bodies[Bucket, Key])}
@@ -215,7 +219,7 @@ class Objects:
         assert operation == "list_objects_v2"
         return Pages(self._listed)
 
-    def _listed(self, Bucket: str, Prefix: str) -> list[dict[str, Any]]:  # noqa: N803
+    def _listed(self, Bucket: str, Prefix: str) -> list[dict[str, Any]]:
         found = [(k, len(body)) for (b, k), body in self.bodies.items() if b == Bucket and k.startswith(Prefix)]
         return [{"Contents": [{"Key": key, "Size": size} for key, size in found]}]
 

@@ -1,4 +1,6 @@
-"""Which AWS a command reaches: options before environment, the deployment by parameter and then by stack, dummy keys."""
+"""Which AWS a command reaches: options before environment, the deployment by parameter or stack, dummy keys."""
+
+# ruff: noqa: N803 - boto3's names
 
 from __future__ import annotations
 
@@ -81,7 +83,13 @@ def test_the_stage_is_repeated_in_the_next_command() -> None:
 
 @pytest.mark.parametrize(
     ("url", "is_loopback"),
-    [(LOCAL, True), ("http://localhost:1", True), ("http://[::1]:1", True), ("https://ecs.amazonaws.com", False), (None, False)],
+    [
+        (LOCAL, True),
+        ("http://localhost:1", True),
+        ("http://[::1]:1", True),
+        ("https://ecs.amazonaws.com", False),
+        (None, False),
+    ],
 )
 def test_loopback(url: str | None, is_loopback: bool) -> None:
     assert Place(url).is_loopback is is_loopback
@@ -126,10 +134,8 @@ class Stacks:
         self._outputs = outputs
         self._code = code
 
-    def describe_stacks(self, *, StackName: str) -> object:  # noqa: N803 - boto3's names
+    def describe_stacks(self, *, StackName: str) -> object:
         if self._outputs is None:
             raise refusal(self._code, f"Stack with id {StackName} does not exist", "DescribeStacks")
         outputs = [{"OutputKey": key, "OutputValue": value} for key, value in self._outputs.items()]
         return {"Stacks": [{"StackId": "arn:aws:cloudformation:eu-west-1:1:stack/argosy/x", "Outputs": outputs}]}
-
-

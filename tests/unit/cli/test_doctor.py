@@ -1,5 +1,7 @@
 """`doctor`: each check when all is well, when something is wrong, and when one may not look. Nothing is changed."""
 
+# ruff: noqa: N803 - boto3's names
+
 from __future__ import annotations
 
 from typing import Any
@@ -33,7 +35,7 @@ class Iam:
     def __init__(self, *missing: str, denied: bool = False) -> None:
         self._missing, self._denied = missing, denied
 
-    def get_role(self, *, RoleName: str) -> Any:  # noqa: N803 - boto3's names, here and below
+    def get_role(self, *, RoleName: str) -> Any:
         if self._denied:
             raise refusal("AccessDenied", operation="GetRole")
         if RoleName in self._missing:
@@ -47,7 +49,7 @@ class Quotas:
     def __init__(self, denied: bool = False, **vcpus: float) -> None:
         self._vcpus, self._denied = vcpus, denied
 
-    def get_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Any:  # noqa: N803
+    def get_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Any:
         if self._denied:
             raise refusal("AccessDeniedException", operation="GetServiceQuota")
         kind = next(each.name for each in CLASSES if each.code == QuotaCode)
@@ -56,7 +58,7 @@ class Quotas:
             raise refusal("NoSuchResourceException", operation="GetServiceQuota")
         return {"Quota": {"Value": self._vcpus[key]}}
 
-    def get_aws_default_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Any:  # noqa: N803
+    def get_aws_default_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Any:
         return {"Quota": {"Value": 0.0}}
 
 
@@ -68,7 +70,7 @@ class Ec2:
         assert operation == "describe_instance_type_offerings"
         return Pages(self._offerings)
 
-    def _offerings(self, LocationType: str, Filters: list[Any]) -> list[Any]:  # noqa: N803
+    def _offerings(self, LocationType: str, Filters: list[Any]) -> list[Any]:
         if self._denied:
             raise refusal("UnauthorizedOperation", operation="DescribeInstanceTypeOfferings")
         found = [name for name in self._offered if name in Filters[0]["Values"]]
@@ -144,7 +146,7 @@ def broken(name: str) -> World:
 
 
 class NoStacks:
-    def describe_stacks(self, *, StackName: str) -> Any:  # noqa: N803
+    def describe_stacks(self, *, StackName: str) -> Any:
         raise refusal("ValidationError", operation="DescribeStacks")
 
 
@@ -155,7 +157,7 @@ def test_each_check_that_fails_says_what_to_type(name: str) -> None:
     assert all(each.type_this for each in wrong)
 
 
-@pytest.mark.parametrize("name", [name for name in ACCOUNT_CHECKS])
+@pytest.mark.parametrize("name", list(ACCOUNT_CHECKS))
 def test_each_check_that_may_not_look_says_which_right_is_missing(name: str) -> None:
     world = well()
     world.others |= {"iam": Iam(denied=True), "service-quotas": Quotas(denied=True), "ec2": Ec2(denied=True)}
@@ -242,7 +244,11 @@ def test_types_that_are_not_offered_are_noted_by_name() -> None:
 
 @pytest.mark.parametrize(
     ("uri", "image"),
-    [(f"{ECR}@sha256:1", {"imageDigest": "sha256:1"}), (f"{ECR}:v2", {"imageTag": "v2"}), (ECR, {"imageTag": "latest"})],
+    [
+        (f"{ECR}@sha256:1", {"imageDigest": "sha256:1"}),
+        (f"{ECR}:v2", {"imageTag": "v2"}),
+        (ECR, {"imageTag": "latest"}),
+    ],
 )
 def test_an_image_is_looked_up_as_it_is_named(uri: str, image: dict[str, str]) -> None:
     world = well()
@@ -257,7 +263,7 @@ def test_the_deployment_s_own_settings_decide_which_types_are_checked() -> None:
     settings = Settings.model_validate({"instanceTypes": {"cpu": ["c5.large"], "gpu": []}})
 
     class Deployed(Functions):
-        def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:  # noqa: N803
+        def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:
             assert FunctionName == "argosy-controller"
             return {"Environment": {"Variables": {"ARGOSY_SETTINGS": settings.to_json()}}}
 
@@ -268,9 +274,19 @@ def test_the_deployment_s_own_settings_decide_which_types_are_checked() -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("c5.large", "Standard"), ("dl1.24xlarge", "DL"), ("d3.xlarge", "Standard"), ("p3.2xlarge", "P4, P3 and P2"),
-     ("p5.48xlarge", "P5"), ("g6e.xlarge", "G and VT"), ("inf2.xlarge", "Inf"), ("i4i.large", "Standard"),
-     ("x2idn.16xlarge", "X"), ("f2.6xlarge", "F"), ("trn1.2xlarge", "Trn")],
+    [
+        ("c5.large", "Standard"),
+        ("dl1.24xlarge", "DL"),
+        ("d3.xlarge", "Standard"),
+        ("p3.2xlarge", "P4, P3 and P2"),
+        ("p5.48xlarge", "P5"),
+        ("g6e.xlarge", "G and VT"),
+        ("inf2.xlarge", "Inf"),
+        ("i4i.large", "Standard"),
+        ("x2idn.16xlarge", "X"),
+        ("f2.6xlarge", "F"),
+        ("trn1.2xlarge", "Trn"),
+    ],
 )
 def test_each_type_draws_on_its_class(name: str, expected: str) -> None:
     assert quota_class(name).name == expected

@@ -1,4 +1,4 @@
-"""Counter-example 1 of the originals: an option with a value was parsed as a switch. Every documented command is parsed."""
+"""Every documented command is parsed. In an original, an option with a value was parsed as a switch."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def test_every_command_has_a_case_and_every_option_of_its_own_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["status", "submit run.yaml --batch-size many", "submit run.yaml --output", "runs --limit 0", "local --port 70000"]
+    "line",
+    ["status", "submit run.yaml --batch-size many", "submit run.yaml --output", "runs --limit 0", "local --port 70000"],
 )
 def test_a_line_that_is_not_understood_exits_2_and_does_nothing(line: str) -> None:
     from tests.unit.cli.fakes import World
@@ -106,5 +107,5 @@ def test_a_line_that_is_not_understood_exits_2_and_does_nothing(line: str) -> No
     world = World()
     result = world.argosy(*shlex.split(line))
     assert result.exit_code == 2
-    assert "Usage: " in result.stderr
+    assert "Error: " in result.stderr
     assert not world.places

@@ -1,5 +1,7 @@
 """`logs`: the stream of a live attempt, of one that has ended, several at once, following to the end."""
 
+# ruff: noqa: N803 - boto3's names
+
 from __future__ import annotations
 
 import json
@@ -21,7 +23,9 @@ class Logs:
         self.streams = streams
         self.denied = False
 
-    def get_log_events(self, *, logGroupName: str, logStreamName: str, startFromHead: bool, nextToken: str = "f/0") -> Any:  # noqa: N803
+    def get_log_events(
+        self, *, logGroupName: str, logStreamName: str, startFromHead: bool, nextToken: str = "f/0"
+    ) -> Any:
         assert (logGroupName, startFromHead) == ("/ecs/argosy/tasks", True)
         if self.denied:
             raise refusal("AccessDeniedException", operation="GetLogEvents")
@@ -42,14 +46,21 @@ class Ecs:
 
     def get_paginator(self, operation: str) -> Pages:
         assert operation == "list_tasks"
-        return Pages(lambda cluster, desiredStatus: [{"taskArns": []}, {"taskArns": [ARN + each for each in self._stopped]}])  # noqa: N803
+        return Pages(
+            lambda cluster, desiredStatus: [{"taskArns": []}, {"taskArns": [ARN + each for each in self._stopped]}]
+        )
 
     def describe_tasks(self, *, cluster: str, tasks: list[str]) -> Any:
         return {"tasks": [self._task(arn) for arn in tasks]}
 
     def _task(self, arn: str) -> Any:
         run, index, attempt = self._stopped[arn.removeprefix(ARN)]
-        values = {"ARGOSY_RUN_ID": run, "ARGOSY_TASK_INDEX": str(index), "ARGOSY_TASK_ATTEMPT": str(attempt), "ARGOSY_LAUNCH": "1"}
+        values = {
+            "ARGOSY_RUN_ID": run,
+            "ARGOSY_TASK_INDEX": str(index),
+            "ARGOSY_TASK_ATTEMPT": str(attempt),
+            "ARGOSY_LAUNCH": "1",
+        }
         environment = [{"name": name, "value": value} for name, value in values.items()]
         return {"taskArn": arn, "overrides": {"containerOverrides": [{"name": "main", "environment": environment}]}}
 
@@ -73,7 +84,9 @@ def test_an_ended_attempt_is_found_through_ecs_and_the_latest_one_counts() -> No
 
 
 def test_without_a_task_every_line_says_whose_it_is() -> None:
-    view = run_view(taskList=[task_row(0, taskArn=f"{ARN}aa"), task_row(1, taskArn=f"{ARN}bb"), task_row(2, attempts=0)])
+    view = run_view(
+        taskList=[task_row(0, taskArn=f"{ARN}aa"), task_row(1, taskArn=f"{ARN}bb"), task_row(2, attempts=0)]
+    )
     result = world(view, Logs(aa=[line(0, "x")], bb=[line(1, "y")])).argosy("logs", RUN_ID)
     assert result.stdout.splitlines() == ["06:27:33 [task 0] x", "06:27:34 [task 1] y"]
 

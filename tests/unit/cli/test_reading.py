@@ -36,8 +36,20 @@ CLUSTER = {
         instance(instanceId="i-0gone", status="GONE", stoppedAt="2026-11-21T06:27:13.000Z", tasks=0),
     ],
     "fleets": [
-        {"instanceType": "c5.xlarge", "availabilityZone": "us-east-1a", "cell": "us-east-1", "spotTarget": 1, "onDemandTarget": 0},
-        {"instanceType": "c5.large", "availabilityZone": "us-east-1b", "cell": "us-east-1", "spotTarget": 0, "onDemandTarget": 0},
+        {
+            "instanceType": "c5.xlarge",
+            "availabilityZone": "us-east-1a",
+            "cell": "us-east-1",
+            "spotTarget": 1,
+            "onDemandTarget": 0,
+        },
+        {
+            "instanceType": "c5.large",
+            "availabilityZone": "us-east-1b",
+            "cell": "us-east-1",
+            "spotTarget": 0,
+            "onDemandTarget": 0,
+        },
     ],
     "usdPerHour": 12.3112,
     "spentUsd": 0.21,
@@ -68,8 +80,20 @@ def test_status_with_tasks_reads_every_page() -> None:
     world = World().answers(
         "DescribeRun",
         run_view(taskList=[task_row(0), task_row(1, gpuIds=["GPU-a", "GPU-b"])], nextToken="page-2"),
-        run_view(taskList=[task_row(2, status="PENDING", attempts=2, exitCode=143, reason="Host EC2 terminated.",
-                                    seconds=None, instance=None)], nextToken=None),
+        run_view(
+            taskList=[
+                task_row(
+                    2,
+                    status="PENDING",
+                    attempts=2,
+                    exitCode=143,
+                    reason="Host EC2 terminated.",
+                    seconds=None,
+                    instance=None,
+                )
+            ],
+            nextToken=None,
+        ),
     )
     golden("status-tasks", world.argosy("status", RUN_ID, "--tasks").stdout)
     assert world.functions.requests[1]["nextToken"] == "page-2"
@@ -98,8 +122,14 @@ def test_cluster_table() -> None:
 
 
 def test_an_empty_cluster_is_one_line() -> None:
-    empty = CLUSTER | {"instances": [], "fleets": [], "usdPerHour": 0, "spentUsd": 0, "onDemandUsd": 0,
-                       "peakUtilisation": {"cpu": None, "memory": None, "gpus": None}}
+    empty = CLUSTER | {
+        "instances": [],
+        "fleets": [],
+        "usdPerHour": 0,
+        "spentUsd": 0,
+        "onDemandUsd": 0,
+        "peakUtilisation": {"cpu": None, "memory": None, "gpus": None},
+    }
     result = World().answers("DescribeCluster", empty).argosy("cluster")
     assert result.stdout == "argosy: 0 instances, $0.00 per hour; spent $0.00 (on-demand $0.00)\n"
 
@@ -141,7 +171,9 @@ def test_cancelling_a_run_that_has_ended_says_so() -> None:
 def test_each_refusal_of_the_api_has_an_exit_code_and_a_next_step(
     status: int, code: str, exit_code: int, next_step: str
 ) -> None:
-    result = World().answers("DescribeRun", api_error(status, code, "said so", ("runId", "is odd"))).argosy("status", "x")
+    result = (
+        World().answers("DescribeRun", api_error(status, code, "said so", ("runId", "is odd"))).argosy("status", "x")
+    )
     assert result.exit_code == exit_code
     assert (result.stdout, result.stderr.splitlines()[:2]) == ("", ["error: said so", "  runId: is odd"])
     assert next_step in result.stderr

@@ -149,7 +149,7 @@ def test_a_number_of_batches_takes_the_size_from_the_file(spec: str) -> None:
 
 def test_a_number_of_batches_without_any_size_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
-    file.write_text(SPEC.replace(', shardSize: 50', ''))
+    file.write_text(SPEC.replace(", shardSize: 50", ""))
     result = accepting().argosy("submit", str(file), "--num-batches", "3")
     assert result.exit_code == 2
     assert "--num-batches needs --batch-size" in result.stderr

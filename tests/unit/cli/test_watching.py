@@ -25,8 +25,15 @@ def test_one_plain_line_per_change_when_piped() -> None:
 
 
 def story() -> World:
-    waiting = run_view(status="PROVISIONING", tasks=tasks(pending=18), attempts=0, interruptions=0, costUsd=0,
-                       onDemandCostUsd=0, waiting="2 instances have been ordered")
+    waiting = run_view(
+        status="PROVISIONING",
+        tasks=tasks(pending=18),
+        attempts=0,
+        interruptions=0,
+        costUsd=0,
+        onDemandCostUsd=0,
+        waiting="2 instances have been ordered",
+    )
     return under_way(
         waiting,
         {**waiting, "costUsd": 0.0001},
@@ -36,9 +43,7 @@ def story() -> World:
     )
 
 
-@pytest.mark.parametrize(
-    ("status", "exit_code"), [("SUCCEEDED", 0), ("PARTIAL", 1), ("FAILED", 1), ("CANCELLED", 1)]
-)
+@pytest.mark.parametrize(("status", "exit_code"), [("SUCCEEDED", 0), ("PARTIAL", 1), ("FAILED", 1), ("CANCELLED", 1)])
 def test_the_exit_code_says_how_the_run_ended(status: str, exit_code: int) -> None:
     assert under_way(ended(status)).argosy("watch", RUN_ID).exit_code == exit_code
 
@@ -124,7 +129,12 @@ def test_a_frame_shows_pace_cost_and_the_last_failures() -> None:
 
 @pytest.mark.parametrize(
     ("counts", "share"),
-    [({"pending": 3}, "  0 %"), ({"succeeded": 1, "running": 2}, " 33 %"), ({"failed": 1, "cancelled": 2}, "100 %"), ({}, "  0 %")],
+    [
+        ({"pending": 3}, "  0 %"),
+        ({"succeeded": 1, "running": 2}, " 33 %"),
+        ({"failed": 1, "cancelled": 2}, "100 %"),
+        ({}, "  0 %"),
+    ],
 )
 def test_the_bar_is_always_as_wide(counts: dict[str, int], share: str) -> None:
     assert bar(tasks(**counts), width=20).plain == "━" * 20 + " " + share

@@ -1,0 +1,123 @@
+"""What does the simulated EC2 remember? Plain records; the modules around them say how they change and how they look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+JSON = dict[str, Any]
+STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48}
+
+
+class MachineType(Protocol):
+    """What this model needs of an instance type; the catalogue's InstanceType is one. Memory in MiB, prices in USD/h."""
+
+    @property
+    def vcpus(self) -> int: ...
+    @property
+    def memory_mib(self) -> int: ...
+    @property
+    def gpus(self) -> int: ...
+    @property
+    def gpu_model(self) -> str | None: ...
+    @property
+    def gpu_memory_mib(self) -> int: ...
+    @property
+    def architecture(self) -> str: ...
+    @property
+    def on_demand_usd_per_hour(self) -> float: ...
+    @property
+    def typical_spot_usd_per_hour(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What a fleet may launch: one instance type in one zone."""
+
+    instance_type: str
+    zone: str
+    template: str
+    """Id or name of the launch template."""
+    template_version: str
+
+    @property
+    def name(self) -> str:
+        """e.g. c5.2xlarge/us-east-1a."""
+        return f"{self.instance_type}/{self.zone}"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchTemplate:
+    """What a launch template gives its instances."""
+
+    image_id: str
+    tags: dict[str, str]
+
+
+@dataclass(slots=True)
+class Ec2Instance:
+    """One EC2 instance. Times are epoch seconds, None = not (yet)."""
+
+    ordinal: int
+    instance_id: str
+    pool: Pool
+    purchase: str
+    """ "spot" or "on-demand"."""
+    fleet_id: str
+    image_id: str
+    subnet_id: str
+    launched_at: float
+    tags: dict[str, str]
+    spot_request_id: str
+    state: str = "pending"
+    reason_code: str = ""
+    reason: str = ""
+    ends_at: float | None = None
+    """An interruption warning was given: it is terminated then."""
+    ended_at: float | None = None
+
+    @property
+    def instance_type(self) -> str:
+        return self.pool.instance_type
+
+    @property
+    def zone(self) -> str:
+        return self.pool.zone
+
+    @property
+    def alive(self) -> bool:
+        """Pending or running: counts as capacity and costs money."""
+        return self.state in ("pending", "running")
+
+
+@dataclass(slots=True)
+class Fleet:
+    """One EC2 Fleet of type maintain. Targets are absolute numbers of instances."""
+
+    ordinal: int
+    fleet_id: str
+    created_at: float
+    pools: list[Pool]
+    request: JSON
+    """As given to CreateFleet, for what is only shown again."""
+    spot_target: int
+    on_demand_target: int
+    default_type: str
+    excess_policy: str
+    tags: dict[str, str]
+    state: str = "submitted"
+    short: str = ""
+    """Sub-type of the error that keeps it from its target; "" = none."""
+    retry_at: float = 0.0
+    """When it may try again after a shortage."""
+    members: dict[str, Ec2Instance] = field(default_factory=dict)
+    """Those alive, by id."""
+    history: list[JSON] = field(default_factory=list)
+
+    @property
+    def total_target(self) -> int:
+        return self.spot_target + self.on_demand_target
+
+    def count(self, purchase: str) -> int:
+        """How many of its members are alive and bought so."""
+        return sum(each.purchase == purchase for each in self.members.values())

@@ -1,0 +1,145 @@
+"""`demo`: which instance is taken away and when, and that every figure of the summary is read from the runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.cli import demo_report
+from controller.cli.demo import AGAIN_AFTER_S, TIME_LIMIT_S, Play, Show, busiest_instance
+from controller.cli.problems import CliError
+from controller.cli.session import Place, Session, Tools
+from tests.unit.cli.fakes import RUN_ID, World, ended, golden, instance, run_view, task_row, tasks
+
+ROWS = [{"index": 900, "label": 3, "predicted": 3}, {"index": 901, "label": 5, "predicted": 8}]
+
+
+def running(index: int, instance_id: str, seconds: float = 1.0) -> dict[str, Any]:
+    return task_row(index, status="RUNNING", instance=instance_id, seconds=seconds)
+
+
+def test_the_instance_with_the_most_running_tasks_is_taken() -> None:
+    assert (
+        busiest_instance([running(0, "i-a"), running(1, "i-b"), running(2, "i-b"), task_row(3, instance="i-a")])
+        == "i-b"
+    )
+
+
+def test_of_equals_the_one_with_the_most_work_left() -> None:
+    assert busiest_instance([running(0, "i-a", 9.0), running(1, "i-b", 1.0)]) == "i-b"
+
+
+def test_while_nothing_runs_nothing_is_taken() -> None:
+    assert busiest_instance([task_row(0), task_row(1, status="STARTING")]) is None
+
+
+class Cloud:
+    endpoint_url = "http://127.0.0.1:1"
+    region = "us-east-1"
+
+    def __init__(self) -> None:
+        self.interrupted: list[str] = []
+
+    def interrupt(self, instance_id: str, notice_s: float) -> None:
+        assert notice_s < 10
+        self.interrupted.append(instance_id)
+
+
+def play(world: World) -> tuple[Play, Cloud]:
+    cloud = Cloud()
+    session = Session(Tools(world.client, lambda: world.now, world._sleep), Place())
+    return Play(session, cloud, Show(session, world.now)), cloud
+
+
+BUSY = run_view(interruptions=0, taskList=[running(0, "i-a")])
+
+
+def test_one_interruption_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World().answers("DescribeRun", BUSY, BUSY, run_view(interruptions=1), ended())
+    stage, cloud = play(world)
+    assert [view["status"] for view in stage.until_ended([RUN_ID])] == ["SUCCEEDED"]
+    assert cloud.interrupted == ["i-a"]
+    assert "spot interruption: i-a" in capsys.readouterr().out
+
+
+def test_an_interruption_that_hit_nothing_is_followed_by_another() -> None:
+    world = World().answers("DescribeRun", BUSY)
+    stage, cloud = play(world)
+    world.on_sleep = lambda _: (
+        world.now > 0 and world.answers("DescribeRun", ended()) if len(cloud.interrupted) > 1 else None
+    )
+    begun = world.now
+    stage.until_ended([RUN_ID])
+    assert cloud.interrupted == ["i-a", "i-a"]
+    assert world.now - begun >= AGAIN_AFTER_S
+
+
+def test_a_demo_that_hangs_ends_with_exit_code_4() -> None:
+    world = World().answers("DescribeRun", run_view())
+    begun = world.now
+    with pytest.raises(CliError) as stop:
+        play(world)[0].until_ended([RUN_ID])
+    assert stop.value.exit_code == 4
+    assert world.now - begun <= TIME_LIMIT_S + 1
+
+
+def test_without_the_run_files_it_says_where_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = World().argosy("demo")
+    assert result.exit_code == 2
+    assert "in a checkout of Argosy" in result.stderr
+
+
+def test_accuracy_is_the_share_of_right_rows(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    for number, row in enumerate(ROWS):
+        (tmp_path / "parts" / f"part-{number:07d}.jsonl").write_text(json.dumps(row) + "\n")
+    rows = demo_report.rows_of(tmp_path)
+    assert rows == ROWS
+    assert demo_report.accuracy(rows) == 0.5
+    assert demo_report.accuracy([]) == 0.0
+
+
+def test_an_image_that_appears_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        demo_report.accuracy([ROWS[0], ROWS[0]])
+
+
+def entry(index: int, where: str, *gpus: str) -> dict[str, Any]:
+    return {"index": index, "instance": where, "gpuIds": list(gpus), "keys": [], "bytes": 1}
+
+
+def measured() -> dict[str, Any]:
+    gpu_run = ended(runId="digits-gpu-1", gpus=1, tasks=tasks(succeeded=2), attempts=2, interruptions=0, costUsd=0.5)
+    cluster = {
+        "instances": [instance(), instance(instanceId="i-2", instanceType="p3.8xlarge")],
+        "peakUtilisation": {"cpu": 0.9, "memory": 0.5, "gpus": None},
+        "spentUsd": 1.25,
+        "onDemandUsd": 3.5,
+    }
+    manifests = [{"entries": [entry(0, "i-1")]}, {"entries": [entry(0, "i-2", "GPU-a"), entry(1, "i-2", "GPU-b")]}]
+    found: dict[str, Any] = demo_report.summary([ended(), gpu_run], manifests, cluster, ROWS, 61.5)
+    return found
+
+
+def test_the_summary_adds_up_both_runs_unrounded() -> None:
+    found = measured()
+    assert found["tasks"] == tasks(succeeded=20)
+    assert (found["attempts"], found["interruptions"], found["costUsd"]) == (21, 1, 0.502134)
+    assert found["gpuTasks"] == [
+        {"index": 0, "instance": "i-2", "gpuIds": ["GPU-a"]},
+        {"index": 1, "instance": "i-2", "gpuIds": ["GPU-b"]},
+    ]
+    assert (found["instances"], found["accuracy"], found["images"]) == (3, 0.5, 2)
+
+
+def test_the_closing_table() -> None:
+    from rich.console import Console
+
+    console = Console(width=100, force_terminal=False)
+    with console.capture() as capture:
+        console.print(demo_report.closing_table(measured(), Path("out/demo/results")))
+    golden("demo", capture.get())
