@@ -17,16 +17,16 @@ from controller.catalogue.types import InstanceType
 from controller.lifecycle.apply import apply
 from controller.lifecycle.begin import begin
 from controller.lifecycle.marks import measure
+from controller.loading import load
 from controller.messages import PoisonMessage, to_event
 from controller.model import documents, requests
 from controller.model.actions import Launch, Remark
 from controller.model.events import ControllerStarted, Event, RunCancelled, RunSubmitted
 from controller.model.instances import InstanceStatus
 from controller.model.policy import Policy
-from controller.model.runs import sort_key
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
-from controller.ports import EventQueue, Hands, Message, StaleState, Store
+from controller.ports import EventQueue, Hands, Message, Store
 from controller.scheduler.decide import decide
 
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
@@ -108,17 +108,7 @@ class Engine:
         )
 
     def _load(self) -> State:
-        version = self.store.version()
-        items = self.store.read_partition(documents.STATE)
-        runs = {}
-        for run_id in documents.active_runs(items):
-            record = self.store.read((documents.RUNS, sort_key(run_id)))
-            partition = self.store.read_partition(documents.run_partition(run_id))
-            if record is not None:
-                runs[run_id] = (record, partition)
-        if version != self.store.version():
-            raise StaleState("the state changed while it was read")
-        state = documents.restore(version, items, runs)
+        state = load(self.store)
         if not state.epoch:
             digest = hashlib.sha256(f"{self.now():.6f}".encode()).digest()
             state.epoch = base64.b32encode(digest)[:8].decode().lower()

@@ -114,7 +114,9 @@ def begun(state: State, actions: Iterable[Action], now: float = NOW, policy: Pol
     return state
 
 
-def launched(state: State, index: int = 0, number: int = 1, on: int = 1, now: float = NOW, attempt: int = 1) -> AttemptKey:
+def launched(
+    state: State, index: int = 0, number: int = 1, on: int = 1, now: float = NOW, attempt: int = 1
+) -> AttemptKey:
     """Task `index` of the only run is launched on instance `on` as ECS task `number`."""
     run = next(iter(state.runs.values()))
     key = AttemptKey(run.id, index, attempt, int(run.tasks["launch"][index]))

@@ -100,7 +100,7 @@ class Reference:
             chain.insert(0, self._key("keep-gpus-free"))
         return [lambda host, _: host.soft, *chain]
 
-    def _key(self, name: str) -> Key:  # noqa: PLR0911 - one line for every strategy
+    def _key(self, name: str) -> Key:
         kind, _, rest = name.partition(":")
         if name in self.functions:
             return self.functions[name]

@@ -12,6 +12,7 @@ from threading import Lock
 
 GROWTH_PER_S = 0.1  # of the full rate
 LOWEST_SHARE = 1 / 32  # of the full rate: a bucket never stands still
+SHORTEST_WAIT_S = 0.001
 ONE_STORM_S = 1.0  # refusals this close together tell of one and the same overload
 
 
@@ -74,8 +75,8 @@ class Pace:
         """Seconds until a token above `floor` is there; 0 = now."""
         self._fill()
         lacking = floor + 1 - self._tokens
-        # A trace of rounding must not cost another round of sleep.
-        return lacking / self._rate_per_s(self._filled_at) if lacking > 1e-9 else 0.0
+        # Epoch seconds as floats resolve 0.2 us: what lacks after a sleep by rounding counts as there.
+        return max(SHORTEST_WAIT_S, lacking / self._rate_per_s(self._filled_at)) if lacking > 1e-3 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,15 @@
-"""What did a task print? Its CloudWatch stream, found by the ARN of the task's latest attempt.
-
-DescribeRun knows the ARN of an attempt that is alive; ECS remembers one that has ended for about an hour.
-"""
+"""What did the tasks of a run print? `logs`; where it lies is `log_streams`' answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from controller.cli import figures
+from controller.cli.log_streams import Stream, find_streams
 from controller.cli.problems import CliError, error_code
 from controller.cli.runs import RUN_PANEL, RunId
 from controller.cli.session import Session, command
@@ -26,15 +23,6 @@ def register(app: typer.Typer) -> None:
     command(app, "logs", panel=RUN_PANEL)(logs)
 
 
-@dataclass
-class Stream:
-    """One attempt's log. token: where reading goes on."""
-
-    index: int
-    name: str
-    token: str | None = None
-
-
 def logs(
     session: Session,
     run: RunId,
@@ -44,10 +32,15 @@ def logs(
     """What a run's tasks print."""
     printer = _Printer(session, labels=task is None)
     streams: dict[str, Stream] = {}
+    known: set[tuple[int, int]] = set()  # (task, attempt) whose stream was found
     while True:
         view = session.api.describe_with_tasks(run)
         tasks = _wanted(view, task)
-        _find_streams(session, view, tasks, streams)
+        unknown = [each for each in tasks if (each["index"], each["attempts"]) not in known]
+        found = find_streams(session, run, unknown)
+        streams |= found
+        indexes = {stream.index for stream in found.values()}
+        known |= {(each["index"], each["attempts"]) for each in unknown if each["index"] in indexes}
         for stream in streams.values():
             printer.new_lines(stream)
         ended = view["status"] in figures.TERMINAL or all(t["status"] in ("SUCCEEDED", "FAILED") for t in tasks)
@@ -81,33 +74,6 @@ def _nothing(session: Session, view: Any, tasks: list[Any], streams: dict[str, S
     return CliError("Which log belongs to an attempt that ended long ago is no longer known.", next_step=step)
 
 
-def _find_streams(session: Session, view: Any, tasks: list[Any], streams: dict[str, Stream]) -> None:
-    """Adds a stream for each task's latest attempt."""
-    unknown = {each["index"] for each in tasks if each["attempts"] and not each["taskArn"]}
-    arns = {each["index"]: each["taskArn"] for each in tasks if each["taskArn"]}
-    if unknown - {stream.index for stream in streams.values()}:
-        arns |= {index: arn for index, arn in _ended(session, view["runId"]).items() if index in unknown}
-    for index, arn in sorted(arns.items()):
-        task_id = arn.rpartition("/")[2]
-        if task_id not in streams:
-            streams[task_id] = Stream(index, f"{session.deployment.prefix}/main/{task_id}")
-
-
-def _ended(session: Session, run_id: str) -> dict[int, str]:
-    """Task index -> ARN of the latest attempt that ECS still remembers as stopped."""
-    from controller.ecs_shapes import key_of_task
-
-    ecs, cluster = session.client("ecs"), session.deployment.cluster
-    latest: dict[int, tuple[int, str]] = {}
-    for page in ecs.get_paginator("list_tasks").paginate(cluster=cluster, desiredStatus="STOPPED"):
-        arns = page["taskArns"]
-        for task in ecs.describe_tasks(cluster=cluster, tasks=arns)["tasks"] if arns else ():
-            key = key_of_task(task)
-            if key is not None and key.run_id == run_id:
-                latest[key.index] = max(latest.get(key.index, (0, "")), (key.attempt, task["taskArn"]))
-    return {index: arn for index, (_, arn) in latest.items()}
-
-
 class _Printer:
     """Prints what is new in a stream, each line labelled by its task when there are several."""
 
@@ -131,11 +97,13 @@ class _Printer:
 
     def _events(self, stream: Stream) -> Iterator[Any]:
         """A stream that does not exist yet has no lines; the same token twice means the end."""
-        client, group = self._session.client("logs"), self._session.deployment.log_group
+        client = self._session.client("logs")
         while True:
             token = {"nextToken": stream.token} if stream.token else {}
             try:
-                page = client.get_log_events(logGroupName=group, logStreamName=stream.name, startFromHead=True, **token)
+                page = client.get_log_events(
+                    logGroupName=stream.group, logStreamName=stream.name, startFromHead=True, **token
+                )
             except Exception as fault:
                 if error_code(fault) == "ResourceNotFoundException":
                     return

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import singledispatch
 
 from controller.lifecycle import attempts, capacity
-from controller.lifecycle.ending import charge_user, give_up, stop_if_all_alike
+from controller.lifecycle.ending import Hearing, charge_user, give_up, stop_if_all_alike
 from controller.lifecycle.marks import set_task
 from controller.model import events
 from controller.model.attempts import AttemptStatus
@@ -111,7 +111,8 @@ def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> Non
         )
         return
     instance = bytes(run.tasks["instance"][event.index]).decode()
-    charge_user(state, run, event.index, 0, "the program ended well but wrote no result", instance, now, policy)
+    missing = "the program ended well but wrote no result"
+    charge_user(Hearing(state, run, now, policy), event.index, 0, missing, instance)
     stop_if_all_alike(state, run, policy)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from controller.lifecycle.ending import (
     Account,
+    Hearing,
     account_for,
     charge_infrastructure,
     charge_user,
@@ -133,24 +134,16 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
     index, cause = int(table["index"][row]), StopCause(int(table["stop_cause"][row]))
     if run is not None:
         _book(state, run, row, seen, instance, now)
-        _judge(state, run, index, seen, account_for(seen, cause, instance), cause, instance, now, policy)
+        _judge(Hearing(state, run, now, policy), index, seen, cause, instance)
     table.remove(row)
     if instance is not None and instance.alive and not table.on_instance(instance.id):
         instance.idle_since = now
         state.changed_instances.add(instance.id)
 
 
-def _judge(
-    state: State,
-    run: Run,
-    index: int,
-    seen: TaskSeen,
-    account: Account,
-    cause: StopCause,
-    instance: Instance | None,
-    now: float,
-    policy: Policy,
-) -> None:
+def _judge(at: Hearing, index: int, seen: TaskSeen, cause: StopCause, instance: Instance | None) -> None:
+    state, run = at.state, at.run
+    account = account_for(seen, cause, instance)
     reason = _shown_reason(run, seen, cause)
     if account is Account.SUCCESS:
         done = {"status": TaskStatus.SUCCEEDED, "committed": int(run.tasks["attempts"][index])}
@@ -158,15 +151,14 @@ def _judge(
     elif account is Account.CANCELLED:
         set_task(state, run, index, status=TaskStatus.CANCELLED, reason=run.reason_row(reason))
     elif account is Account.USER:
-        where = instance.id if instance else None
-        charge_user(state, run, index, seen.exit_code, reason, where, now, policy)
-        stop_if_all_alike(state, run, policy)
+        charge_user(at, index, seen.exit_code, reason, instance.id if instance else None)
+        stop_if_all_alike(state, run, at.policy)
     elif account is Account.PULL:
-        charge_infrastructure(state, run, index, reason, policy.max_pull_failures, PULL_BACKOFF_S, now)
-        stop_if_all_alike(state, run, policy)
+        charge_infrastructure(at, index, reason, at.policy.max_pull_failures, PULL_BACKOFF_S)
+        stop_if_all_alike(state, run, at.policy)
     else:
         run.interruptions += 1
-        charge_infrastructure(state, run, index, reason, policy.max_losses, 0.0, now)
+        charge_infrastructure(at, index, reason, at.policy.max_losses, 0.0)
 
 
 def _shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:

@@ -5,6 +5,7 @@ Two budgets (DESIGN D9): the user's attempts, and losses to infrastructure, whic
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 
@@ -68,38 +69,46 @@ def wants_retry(rules: tuple[ExitRule, ...], exit_code: int | None, reason: str)
     return True
 
 
-def charge_user(
-    state: State, run: Run, index: int, exit_code: int | None, reason: str, instance: str | None, now: float, policy: Policy
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """What judging the end of an attempt needs at hand."""
+
+    state: State
+    run: Run
+    now: float
+    policy: Policy
+
+
+def charge_user(at: Hearing, index: int, exit_code: int | None, reason: str, instance: str | None) -> None:
     """An attempt failed on the user's account: try again if rules and budget allow, else give the task up."""
+    run = at.run
     failures = int(run.tasks["user_failures"][index]) + 1
-    run.failures.append(Failure(index, int(run.tasks["attempts"][index]), exit_code, reason, instance))
-    del run.failures[:-MAX_FAILURES_SHOWN]
+    _show(run, Failure(index, int(run.tasks["attempts"][index]), exit_code, reason, instance))
     again = failures < run.attempt_limit and wants_retry(run.exit_rules, exit_code, reason)
-    _again_or_never(state, run, index, again, now + _backoff(policy, failures), reason, user_failures=failures)
+    _again_or_never(at, index, again, _backoff(at.policy, failures), reason, user_failures=failures)
 
 
-def charge_infrastructure(
-    state: State, run: Run, index: int, reason: str, limit: int, delay_s: float, now: float
-) -> None:
+def charge_infrastructure(at: Hearing, index: int, reason: str, limit: int, delay_s: float) -> None:
     """An attempt was lost through no fault of its own."""
+    run = at.run
     losses = int(run.tasks["losses"][index]) + 1
     if losses >= limit:
         reason = f"given up after {losses} losses: {reason}"
-        run.failures.append(Failure(index, int(run.tasks["attempts"][index]), None, reason, None))
-        del run.failures[:-MAX_FAILURES_SHOWN]
-    _again_or_never(state, run, index, losses < limit, now + delay_s, reason, losses=losses)
+        _show(run, Failure(index, int(run.tasks["attempts"][index]), None, reason, None))
+    _again_or_never(at, index, losses < limit, delay_s, reason, losses=losses)
 
 
-def _again_or_never(
-    state: State, run: Run, index: int, again: bool, not_before: float, reason: str, **counts: int
-) -> None:
+def _show(run: Run, failure: Failure) -> None:
+    run.failures.append(failure)
+    del run.failures[:-MAX_FAILURES_SHOWN]
+
+
+def _again_or_never(at: Hearing, index: int, again: bool, delay_s: float, reason: str, **counts: int) -> None:
     status = TaskStatus.FAILED
     if again:
-        status = TaskStatus.CANCELLED if run.halted else TaskStatus.PENDING
-    set_task(
-        state, run, index, status=status, not_before=not_before, launch=0, reason=run.reason_row(reason), **counts
-    )
+        status = TaskStatus.CANCELLED if at.run.halted else TaskStatus.PENDING
+    values = {"status": status, "not_before": at.now + delay_s, "launch": 0, "reason": at.run.reason_row(reason)}
+    set_task(at.state, at.run, index, **values, **counts)
 
 
 def _backoff(policy: Policy, failures: int) -> float:

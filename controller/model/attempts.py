@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ class AttemptKey(NamedTuple):
 class AttemptTable(ColumnTable):
     """Live attempts as columns with reusable rows; shape (rows,). Times are epoch seconds, 0 = not yet."""
 
-    schema = {
+    schema: ClassVar[Mapping[str, tuple[str, Any]]] = {
         "status": ("u1", 0),  # AttemptStatus
         "run": ("u4", 0),  # Run.number
         "index": ("u4", 0),

@@ -10,7 +10,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ class ColumnTable:
     `schema` maps a column's name to its dtype and default; `chunk_rows` rows make one stored chunk.
     """
 
-    schema: Mapping[str, tuple[str, Any]] = {}
+    schema: ClassVar[Mapping[str, tuple[str, Any]]] = {}
     chunk_rows = 8192
 
     def __init__(self, rows: int) -> None:

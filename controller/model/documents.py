@@ -42,13 +42,22 @@ def run_partition(run_id: str) -> str:
     return f"RUN#{run_id}"
 
 
-_ROOT_FIELDS = (
-    "epoch next_run next_plan orphans observed_at spent_usd spent_on_demand_usd peak_cpu peak_memory peak_gpus"
-).split()
+_ROOT_FIELDS = [
+    "epoch",
+    "next_run",
+    "next_plan",
+    "orphans",
+    "observed_at",
+    "spent_usd",
+    "spent_on_demand_usd",
+    "peak_cpu",
+    "peak_memory",
+    "peak_gpus",
+]
 
 
 def changed(state: State) -> Documents:
-    """Every document that differs from what was last committed. The root is always among them: it says what is active."""
+    """Every document that differs from what was last committed; always the root, which says what is active."""
     documents: Documents = {(STATE, ROOT): encode(_root(state))}
     if state.changed_pools:
         documents[STATE, POOLS] = encode([asdict(pool) for pool in state.pools.values()])
@@ -81,7 +90,9 @@ def committed(state: State) -> None:
     state.changed_pools = False
 
 
-def restore(version: int, items: Mapping[str, bytes], read_run: Mapping[str, tuple[bytes, Mapping[str, bytes]]]) -> State:
+def restore(
+    version: int, items: Mapping[str, bytes], read_run: Mapping[str, tuple[bytes, Mapping[str, bytes]]]
+) -> State:
     """The state of a version from the `STATE` partition and, for each active run, its record and partition.
 
     Raises NewerFormat, CorruptChunk.
@@ -106,7 +117,11 @@ def active_runs(items: Mapping[str, bytes]) -> list[str]:
 
 
 def _root(state: State) -> dict[str, Any]:
-    return {"format": FORMAT, "runs": [run.id for run in state.runs.values() if not run.done], **{name: getattr(state, name) for name in _ROOT_FIELDS}}
+    return {
+        "format": FORMAT,
+        "runs": [run.id for run in state.runs.values() if not run.done],
+        **{name: getattr(state, name) for name in _ROOT_FIELDS},
+    }
 
 
 def _bucket(instance_id: str) -> int:
@@ -147,11 +162,30 @@ def _restore_attempts(state: State, items: Mapping[str, bytes]) -> None:
     state.attempts.reindex()
 
 
-_RUN_FIELDS = (
-    "id number submitted_at task_count image output expects_result status_reason task_definition container prepare_after"
-    " prepare_tries cancelled halted started_at stopped_at attempts interruptions cost_usd on_demand_cost_usd"
-    " reasons waiting"
-).split()
+_RUN_FIELDS = [
+    "id",
+    "number",
+    "submitted_at",
+    "task_count",
+    "image",
+    "output",
+    "expects_result",
+    "status_reason",
+    "task_definition",
+    "container",
+    "prepare_after",
+    "prepare_tries",
+    "cancelled",
+    "halted",
+    "started_at",
+    "stopped_at",
+    "attempts",
+    "interruptions",
+    "cost_usd",
+    "on_demand_cost_usd",
+    "reasons",
+    "waiting",
+]
 
 
 def run_record(run: Run) -> dict[str, Any]:
@@ -172,7 +206,7 @@ def run_from(record: Mapping[str, Any], partition: Mapping[str, bytes]) -> Run:
     tasks = TaskTable(record["task_count"])
     for chunk, body in task_chunks(partition):
         tasks.unpack(chunk, body)
-    run = Run(
+    return Run(
         spec=decode(partition["SPEC"]),
         tasks=tasks,
         status=RunStatus(record["status"]),
@@ -181,7 +215,6 @@ def run_from(record: Mapping[str, Any], partition: Mapping[str, bytes]) -> Run:
         failures=[Failure(**failure) for failure in record["failures"]],
         **{name: record[name] for name in _RUN_FIELDS if name in record},
     )
-    return run
 
 
 def task_chunks(partition: Mapping[str, bytes]) -> Iterator[tuple[int, bytes]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from controller.model.resources import Resources
+from controller.model.resources import NOTHING, Resources
 
 
 class InstanceStatus(StrEnum):
@@ -32,7 +32,7 @@ class Instance:
     purchase: Purchase = Purchase.SPOT
     status: InstanceStatus = InstanceStatus.BOOTING
     arn: str = ""  # of the container instance; empty until registered
-    total: Resources = Resources()  # what the agent registered
+    total: Resources = NOTHING  # what the agent registered
     gpu_ids: tuple[str, ...] = ()  # registration order; bit j of a gpu_mask is gpu_ids[j]
     attributes: dict[str, str] = field(default_factory=dict)
     owned: bool = False  # EC2 shows it with our tag in a fleet of ours; nothing is placed on others

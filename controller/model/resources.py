@@ -23,3 +23,6 @@ class Resources(NamedTuple):
     def share_of(self, total: Resources) -> float:
         """The largest fraction of any axis of `total` that this amount takes (dominant share, 0..1)."""
         return max((mine / theirs for mine, theirs in zip(self, total, strict=True) if theirs > 0), default=0.0)
+
+
+NOTHING = Resources()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from controller.model.resources import CPU_UNITS_PER_VCPU, Resources
+from controller.model.resources import CPU_UNITS_PER_VCPU, NOTHING, Resources
 from controller.model.tasks import TERMINAL, TaskStatus, TaskTable
 
 
@@ -62,7 +62,7 @@ class Run:
     status_reason: str = ""
     task_definition: str = ""  # ARN; empty until prepared
     container: str = "main"  # the container that gets the overrides
-    needs: Resources = Resources()
+    needs: Resources = NOTHING
     prepare_after: float = 0.0  # back-off after a failed preparation
     prepare_tries: int = 0
     cancelled: bool = False  # by the user

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ NO_EXIT_CODE = -32768
 class TaskTable(ColumnTable):
     """A run's tasks as columns; shape (tasks,). At most a few bytes a row once compressed."""
 
-    schema = {
+    schema: ClassVar[Mapping[str, tuple[str, Any]]] = {
         "status": ("u1", 0),  # TaskStatus
         "attempts": ("u2", 0),  # number of the latest attempt; 0 = never tried
         "launch": ("u2", 0),  # launch number of the latest attempt: rises when a launch proved not to have happened

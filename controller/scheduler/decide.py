@@ -34,9 +34,7 @@ def decide(
     return actions
 
 
-def _place_and_buy(
-    state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy
-) -> list[Action]:
+def _place_and_buy(state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy) -> list[Action]:
     offers = offers_of(state.pools.values(), catalogue, now)
     unsent = list(upkeep.unsent(state, now, policy))
     places = assign(state, catalogue, now, policy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from controller.catalogue.types import InstanceType
@@ -178,4 +178,3 @@ def _expected(row_id: str, kind: InstanceType, zone: str, purchase: Purchase) ->
         attributes=expected_attributes(kind, zone, purchase),
         lifecycle=purchase.value,
     )
-

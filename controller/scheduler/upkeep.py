@@ -117,7 +117,9 @@ def _arn(state: State, row: int) -> str:
 def resolutions(state: State, now: float, policy: Policy) -> Iterator[ResolveLaunches]:
     """Plans whose replies were lost, and intents that could not be sent for too long: one action a plan."""
     by_plan: dict[int, list[int]] = {}
-    old = [row for row in state.attempts.with_status(AttemptStatus.INTENT).tolist() if not _young(state, row, now, policy)]
+    old = [
+        row for row in state.attempts.with_status(AttemptStatus.INTENT).tolist() if not _young(state, row, now, policy)
+    ]
     for row in state.attempts.with_status(AttemptStatus.IN_DOUBT).tolist() + old:
         by_plan.setdefault(int(state.attempts["plan"][row]), []).append(row)
     for plan, rows in by_plan.items():

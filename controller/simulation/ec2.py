@@ -65,7 +65,7 @@ class Ec2Model(Fleets, Instances, Market):
         return self.ledger.on_terminated
 
     def advance(self) -> None:
-        """Up to now(): fleets follow their targets, instances boot and end, notices run out, the long dead are forgotten."""
+        """Up to now(): fleets follow their targets, instances boot and end, notices run out."""
         with self.lock:
             self.ledger.do_due()
             fill(self.ledger)
@@ -77,7 +77,7 @@ class Ec2Model(Fleets, Instances, Market):
             return self.ledger.next_due()
 
     def interrupt(self, instance_id: str, notice_s: float = 120.0) -> None:
-        """EC2 reclaims a spot instance: warning now, termination after the notice. KeyError, or ValueError if on-demand."""
+        """EC2 reclaims a spot instance: warning now, end after the notice. KeyError; ValueError if on-demand."""
         with self.lock:
             instance = self.ledger.instances[instance_id]
             if instance.purchase != "spot":

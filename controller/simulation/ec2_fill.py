@@ -13,7 +13,7 @@ SCALE_IN_NOTICE_S = 120.0  # victims of a fleet's scale-in get a warning like an
 _NO_CAPACITY = "allLaunchSpecsTemporarilyBlacklisted"
 _OVER_QUOTA = "spotInstanceCountLimitExceeded"
 _MESSAGES = {
-    _NO_CAPACITY: "Several attempts to launch instances failed. There is no capacity available that matches your request.",
+    _NO_CAPACITY: "Several attempts to launch instances failed. There is no Spot capacity available.",
     _OVER_QUOTA: "Max spot instance count exceeded",
 }
 

@@ -1,4 +1,4 @@
-"""Which records pass EC2's `Filters`? Values of one filter are alternatives, filters must all hold, * and ? are wild."""
+"""Which records pass EC2's `Filters`? A filter's values are alternatives, all filters must hold, * and ? are wild."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def passing(
     read: Mapping[str, Read[R]],
     tags: Callable[[R], Mapping[str, str]] | None = None,
 ) -> list[R]:
-    """The records that pass. `read` says which values a record has for a filter's name; with `tags`, tag:KEY and tag-key
-    are known too. Raises Refused for a filter that the operation does not document."""
+    """The records that pass. `read` says which values a record has for a filter's name; with `tags`, tag:KEY and
+    tag-key are known too. Raises Refused for a filter that the operation does not document."""
     checks = [_check(each, read, tags) for each in filters or ()]
     return [record for record in records if all(check(record) for check in checks)]
 
@@ -32,7 +32,7 @@ def paged(request: JSON, member: str, values: list[Any], smallest: int = 1, larg
     if wanted is not None and not smallest <= wanted <= largest:
         raise Refused(
             "InvalidParameterValue",
-            f"Value ( {wanted} ) for parameter maxResults is invalid. Expecting a value between {smallest} and {largest}.",
+            f"Value ( {wanted} ) for parameter maxResults is invalid. Expecting {smallest} to {largest}.",
         )
     try:
         found, token = page_of_values(values, request.get("NextToken"), wanted or largest)

@@ -33,8 +33,11 @@ def read_targets(specification: JSON, default_type: str) -> tuple[int, int]:
     spot, on_demand = specification.get("SpotTargetCapacity"), specification.get("OnDemandTargetCapacity")
     if spot is None and on_demand is None:
         spot, on_demand = (total, 0) if default_type == "spot" else (0, total)
-    spot = total - on_demand if spot is None else spot
-    on_demand = total - spot if on_demand is None else on_demand
+    elif spot is None:
+        spot = total - int(on_demand or 0)
+    elif on_demand is None:
+        on_demand = total - spot
+    spot, on_demand = int(spot), int(on_demand or 0)
     if min(total, spot, on_demand) < 0 or spot + on_demand > total:
         raise Refused(
             "InvalidParameterValue",

@@ -22,7 +22,7 @@ TERMINATED_KEPT_S = 3_600.0
 class Ec2Ledger:
     """State, clock, ids and events that all groups of operations share. Hold `lock` while touching it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - see Ec2Model, which alone calls it
         self,
         *,
         now: Callable[[], float],

@@ -1,4 +1,4 @@
-"""What does the simulated EC2 remember? Plain records; the modules around them say how they change and how they look."""
+"""What does the simulated EC2 remember? Plain records; the modules around say how they change and look."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 4
 
 
 class MachineType(Protocol):
-    """What this model needs of an instance type; the catalogue's InstanceType is one. Memory in MiB, prices in USD/h."""
+    """What this model needs of an instance type; the catalogue's InstanceType is one. Memory MiB, prices USD/h."""
 
     @property
     def vcpus(self) -> int: ...

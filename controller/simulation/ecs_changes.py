@@ -1,4 +1,4 @@
-"""How do tasks and container instances change? Every transition, its version and its event are here and nowhere else."""
+"""How do tasks and container instances change? Every transition, its version and its event."""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ def _check_container(container: JSON, task_memory: int | None) -> None:
     if hard is None and soft is None and task_memory is None:
         raise Refused(
             "ClientException",
-            f"Invalid setting for container '{name}'. At least one of 'memory' or 'memoryReservation' must be specified.",
+            f"Invalid setting for container '{name}'. "
+            "At least one of 'memory' or 'memoryReservation' must be specified.",
         )
     if hard is not None and hard < 6:
         raise Refused("ClientException", f"Invalid setting for container '{name}'. 'memory' must be at least 6 MiB.")

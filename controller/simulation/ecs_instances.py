@@ -1,4 +1,4 @@
-"""Which container instances are there? Registering, describing, listing by status and query, draining, deregistering."""
+"""Which container instances are there? Registering, describing, listing, draining, deregistering."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class Instances(EcsOperations):
             return {"containerInstance": instance_view(self.ledger, known)}
         instance = read_registration(self.ledger, cluster, request)
         cluster.instances[instance.arn] = instance
+        cluster.by_ec2_id.setdefault(instance.ec2_instance_id, []).append(instance)
         emit_instance(self.ledger, instance)
         return {"containerInstance": instance_view(self.ledger, instance)}
 

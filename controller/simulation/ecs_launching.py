@@ -1,4 +1,4 @@
-"""How do tasks come into being? RunTask, where ECS chooses and remembers client tokens, and StartTask, where it does neither."""
+"""How do tasks come into being? RunTask chooses and remembers client tokens, StartTask does neither."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from controller.simulation.ecs_launch_checks import (
     fingerprint,
 )
 from controller.simulation.ecs_operations import EcsOperations
-from controller.simulation.ecs_placement import checked_constraints, checked_strategy, has_member, matches, ranking
+from controller.simulation.ecs_placement import (
+    checked_constraints,
+    checked_strategy,
+    has_member,
+    matches,
+    pinned_to,
+    ranking,
+)
 from controller.simulation.ecs_records import Cluster, Container, Definition, Instance, Launch, Needs, Task
 from controller.simulation.ecs_resources import needs_of, shortfall, take
 from controller.simulation.ecs_tags import checked
@@ -104,13 +111,12 @@ class Launching(EcsOperations):
         expressions, distinct = checked_constraints(constraints)
         strategy = checked_strategy(request.get("placementStrategy") or ())
         needs, tags = needs_of(definition, request.get("overrides") or {}), _tags(request, definition)
-        registered = [each for each in cluster.instances.values() if each.status != "INACTIVE"]
-        if not registered:
+        if all(each.status == "INACTIVE" for each in cluster.instances.values()):
             raise Refused("InvalidParameterException", "No Container Instances were found in your cluster.")
-        active = [each for each in registered if each.status == "ACTIVE"]
         group, tasks = _group(request, definition), list[Task]()
+        candidates = _active(cluster, expressions)
         while len(tasks) < count:
-            members = active
+            members = candidates
             for expression in expressions:
                 members = matches(expression, members)
             if not members:
@@ -121,7 +127,7 @@ class Launching(EcsOperations):
             fit, failures = _fitting(apart, definition, needs)
             if not fit:
                 return tasks, failures
-            best = min(fit, key=ranking(active, strategy, group, f"{len(cluster.tasks)}"))
+            best = min(fit, key=ranking(candidates, strategy, group, f"{len(cluster.tasks)}"))
             tasks.append(self._start(cluster, definition, request, best, needs, tags))
         return tasks, []
 
@@ -193,6 +199,13 @@ def _fitting(instances: list[Instance], definition: Definition, needs: Needs) ->
         else:
             failures.append({"arn": instance.arn, "reason": reason})
     return fit, failures
+
+
+def _active(cluster: Cluster, expressions: list[str]) -> list[Instance]:
+    """Where to look: the ACTIVE instances, or of a pinned launch only the one it names."""
+    pins = [pin for expression in expressions if (pin := pinned_to(expression))]
+    among = cluster.by_ec2_id.get(pins[0], []) if pins else cluster.instances.values()
+    return [each for each in among if each.status == "ACTIVE"]
 
 
 def _required(definition: Definition) -> list[str]:

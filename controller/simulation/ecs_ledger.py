@@ -87,7 +87,7 @@ class Ledger:
             if isinstance(record, Task):
                 _forget_task(cluster, record)
             else:
-                cluster.instances.pop(record.arn, None)
+                _forget_instance(cluster, record)
 
     def token_expired(self, launched_at: float) -> bool:
         """Whether a client token first used then may start something new."""
@@ -95,7 +95,7 @@ class Ledger:
 
 
 def _forget_task(cluster: Cluster, task: Task) -> None:
-    """Its token goes too: by AWS's documents a token lives 24 h *or less* (aws.md 2.3), and less is what must be survived."""
+    """Its token goes too: a token lives 24 h *or less* (aws.md 2.3), and less is what must be survived."""
     cluster.tasks.pop(task.arn, None)
     group = cluster.by_started_by.get(task.started_by or "")
     if group is not None:
@@ -103,7 +103,17 @@ def _forget_task(cluster: Cluster, task: Task) -> None:
         if not group:
             del cluster.by_started_by[task.started_by or ""]
     if task.token is not None:
-        cluster.launches.pop(task.token[1], None)
+        launch = cluster.launches.get(task.token[1])
+        if launch is not None and task.arn in launch.task_arns:
+            del cluster.launches[task.token[1]]
+
+
+def _forget_instance(cluster: Cluster, instance: Instance) -> None:
+    cluster.instances.pop(instance.arn, None)
+    same = cluster.by_ec2_id.get(instance.ec2_instance_id, [])
+    same[:] = [each for each in same if each is not instance]
+    if not same:
+        cluster.by_ec2_id.pop(instance.ec2_instance_id, None)
 
 
 def _last_part(name: str, kind: str, ledger: Ledger) -> str:

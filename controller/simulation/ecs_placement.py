@@ -1,7 +1,7 @@
 """Where would ECS put a task? Resources, then constraints, then strategies; ties go to the instance registered first.
 
-That order and the first-order rules are documented; ties, and the default without a strategy (random, by field reports),
-are not (aws.md 6).
+That order and the first-order rules are documented; ties and the default without a strategy (random, by field
+reports) are not (aws.md 6).
 """
 
 from __future__ import annotations
@@ -48,12 +48,18 @@ def check_expression(expression: str) -> None:
 
     if len(expression) > MAX_EXPRESSION_CHARS:
         raise Refused("InvalidParameterException", "Placement constraint expression is too long.")
-    if _PIN.fullmatch(expression):
+    if pinned_to(expression):
         return
     try:
         parse(expression)
     except QuerySyntaxError as error:
         raise Refused("InvalidParameterException", f"Invalid expression {expression!r}: {error}") from error
+
+
+def pinned_to(expression: str) -> str | None:
+    """The EC2 instance id, if the expression is the plain `ec2InstanceId == i-...`."""
+    pin = _PIN.fullmatch(expression)
+    return pin[2] if pin else None
 
 
 def checked_strategy(strategy: Sequence[JSON]) -> list[tuple[str, str]]:
@@ -77,9 +83,9 @@ def _checked_rule(kind: str | None, field: str) -> tuple[str, str]:
 def matches(expression: str, instances: Sequence[Instance]) -> list[Instance]:
     """The instances that a cluster query accepts, in their order. Raises Refused for what is no query."""
     check_expression(expression)
-    pin = _PIN.fullmatch(expression)
+    pin = pinned_to(expression)
     if pin is not None:
-        return [instance for instance in instances if instance.ec2_instance_id == pin[2]]
+        return [instance for instance in instances if instance.ec2_instance_id == pin]
     from controller.placement.query import matching, parse
 
     mask = matching(parse(expression), _supply(instances))
@@ -87,7 +93,7 @@ def matches(expression: str, instances: Sequence[Instance]) -> list[Instance]:
 
 
 def ranking(instances: Sequence[Instance], strategy: Sequence[tuple[str, str]], group: str, salt: str) -> Key:
-    """Sorts the best candidate first. Spread counts the group's tasks over all `instances` that share the field's value."""
+    """Sorts the best candidate first. Spread counts the group's tasks over all `instances` that share a value."""
     rules = [_rule(kind, field, instances, group, salt) for kind, field in strategy or [("random", "")]]
     return lambda instance: (*(rule(instance) for rule in rules), instance.ordinal)
 
@@ -120,7 +126,7 @@ def _spread_value(instance: Instance, field: str) -> str | None:
 
 
 def _supply(instances: Sequence[Instance]) -> Any:
-    """Rows need unique ids: should two records share an EC2 instance (an agent that forgot its ARN), the older has it."""
+    """Rows need unique ids: should two records share an EC2 instance (an agent forgot its ARN), the older has it."""
     from controller.placement.supply import Supply
 
     ids: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What does the simulated ECS remember? Plain records; the modules around them say how they change and how they look."""
+"""What does the simulated ECS remember? Plain records; the modules around say how they change and look."""
 
 from __future__ import annotations
 
@@ -153,6 +153,8 @@ class Cluster:
     settings: list[JSON]
     status: str = "ACTIVE"
     instances: dict[str, Instance] = field(default_factory=dict)
+    by_ec2_id: dict[str, list[Instance]] = field(default_factory=dict)
+    """Usually one; more when an agent forgot its ARN."""
     tasks: dict[str, Task] = field(default_factory=dict)
     by_started_by: dict[str, dict[str, Task]] = field(default_factory=dict)
     launches: dict[str, Launch] = field(default_factory=dict)

@@ -17,7 +17,7 @@ RESERVED_PORTS = frozenset((port, "tcp") for port in (22, 2375, 2376, 51678, 516
 
 def needs_of(definition: Definition, overrides: Mapping[str, Any]) -> Needs:
     """Task-level cpu and memory if set, otherwise the sum over the containers, of which memoryReservation wins over
-    memory: the agent's own rule (ToHostResources; aws.md 2.2). Overrides count. Raises Refused for an unreadable size."""
+    memory: the agent's own rule (ToHostResources; aws.md 2.2). Overrides count. Raises Refused."""
     merged = [{**container, **_override(container["name"], overrides)} for container in definition.containers]
     cpu = overrides.get("cpu") or definition.body.get("cpu")
     memory = overrides.get("memory") or definition.body.get("memory")
@@ -80,8 +80,8 @@ def take(instance: Instance, needs: Needs) -> dict[str, list[str]]:
 
 
 def give_back(task: Task) -> None:
-    """Called once, when the task is STOPPED. (AWS may already do it when the *desired* status becomes STOPPED; the agent
-    then holds the successor PENDING. Later is the careful reading: a GPU id is never in two tasks that are not stopped.)"""
+    """Called once, when the task is STOPPED. AWS may do it when the *desired* status becomes STOPPED, the agent then
+    holds the successor PENDING; this is the careful reading: a GPU id is never in two tasks that are not stopped."""
     instance = task.instance
     instance.free_cpu_units += task.needs.cpu_units
     instance.free_memory_mib += task.needs.memory_mib
@@ -100,7 +100,7 @@ def remaining(instance: Instance) -> list[JSON]:
         "GPU": list(instance.free_gpu_ids),
     }
     return [
-        resource(each["name"], values.get(each["name"], each.get("stringSetValue", each.get("integerValue", 0))))
+        resource(each["name"], values[each["name"]]) if each["name"] in values else dict(each)
         for each in instance.registered
     ]
 

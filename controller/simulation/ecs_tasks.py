@@ -108,8 +108,8 @@ class Tasks(EcsOperations):
         return task
 
     def _candidates(self, cluster: Cluster, request: JSON) -> Iterable[Task]:
-        """In order of creation. `startedBy` must be the only filter [model]; desiredStatus is not counted as one, for its
-        default applies in any case (aws.md 2.3)."""
+        """In order of creation. `startedBy` must be the only filter [model]; desiredStatus is not counted as one, since
+        its default applies in any case (aws.md 2.3)."""
         started_by = request.get("startedBy")
         if started_by is not None:
             if any(request.get(name) for name in _OTHER_FILTERS):

@@ -1,4 +1,4 @@
-"""Which part of a listing is this page? Tokens name the last item seen, so that pages never repeat or skip a survivor."""
+"""Which part of a listing is this page? Tokens name the last item seen: pages never repeat or skip a survivor."""
 
 from __future__ import annotations
 

@@ -17,7 +17,18 @@ from controller.model.attempts import AttemptKey, AttemptStatus
 from controller.model.events import ContainerInstanceSeen
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
-from tests.builders import CELL, NOW, POLICY, RUN_ID, MemoryStore, container_instance, fleet, host, prepared, submitted, told
+from tests.builders import (
+    NOW,
+    POLICY,
+    RUN_ID,
+    MemoryStore,
+    container_instance,
+    fleet,
+    host,
+    prepared,
+    submitted,
+    told,
+)
 from tests.unit.test_loop import Clock, EmptyQueue, IdleHands
 
 INSTANCES, PER_INSTANCE, TASKS = 5_000, 16, 1_000_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -116,7 +118,7 @@ def test_a_corrupt_chunk_is_refused_loudly() -> None:
 
 def test_a_column_that_an_older_version_did_not_write_reads_as_its_default() -> None:
     class Older(TaskTable):
-        schema = {name: kind for name, kind in TaskTable.schema.items() if name != "gpu_mask"}
+        schema: ClassVar = {name: kind for name, kind in TaskTable.schema.items() if name != "gpu_mask"}
 
     old = Older(5)
     old.set(2, status=TaskStatus.RUNNING)

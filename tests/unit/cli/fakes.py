@@ -33,12 +33,11 @@ DEPLOYMENT = {
     "table": "argosy-state",
     "queueUrl": "https://sqs/argosy-events",
 }
-CLEAN_SHELL = dict.fromkeys(
-    (
-        *("ARGOSY_ENDPOINT_URL", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "ARGOSY_STAGE"),
-        *("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"),
-    )
-)
+_SHELL_NAMES = """
+    ARGOSY_ENDPOINT_URL AWS_ENDPOINT_URL AWS_REGION AWS_DEFAULT_REGION AWS_PROFILE ARGOSY_STAGE
+    COLUMNS FORCE_COLOR NO_COLOR TTY_COMPATIBLE
+"""
+CLEAN_SHELL: dict[str, str | None] = dict.fromkeys(_SHELL_NAMES.split())
 
 
 def golden(name: str, text: str) -> None:

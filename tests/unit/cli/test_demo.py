@@ -68,9 +68,12 @@ def test_one_interruption_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_interruption_that_hit_nothing_is_followed_by_another() -> None:
     world = World().answers("DescribeRun", BUSY)
     stage, cloud = play(world)
-    world.on_sleep = lambda _: (
-        world.now > 0 and world.answers("DescribeRun", ended()) if len(cloud.interrupted) > 1 else None
-    )
+
+    def end_after_the_second(_: float) -> None:
+        if len(cloud.interrupted) > 1:
+            world.answers("DescribeRun", ended())
+
+    world.on_sleep = end_after_the_second
     begun = world.now
     stage.until_ended([RUN_ID])
     assert cloud.interrupted == ["i-a", "i-a"]

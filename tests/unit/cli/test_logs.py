@@ -22,15 +22,16 @@ class Logs:
     def __init__(self, **streams: list[dict[str, Any]]) -> None:
         self.streams = streams
         self.denied = False
+        self.place = ("/ecs/argosy/tasks", "argosy", "main")
 
     def get_log_events(
         self, *, logGroupName: str, logStreamName: str, startFromHead: bool, nextToken: str = "f/0"
     ) -> Any:
-        assert (logGroupName, startFromHead) == ("/ecs/argosy/tasks", True)
+        assert startFromHead
         if self.denied:
             raise refusal("AccessDeniedException", operation="GetLogEvents")
         prefix, container, task_id = logStreamName.split("/")
-        assert (prefix, container) == ("argosy", "main")
+        assert (logGroupName, prefix, container) == self.place
         if task_id not in self.streams:
             raise refusal("ResourceNotFoundException", operation="GetLogEvents")
         begin = int(nextToken.removeprefix("f/"))
@@ -39,10 +40,13 @@ class Logs:
 
 
 class Ecs:
-    """The tasks that have stopped lately: ARN -> (run, index, attempt)."""
+    """The tasks that have stopped lately: id -> (run, index, attempt)."""
 
     def __init__(self, **stopped: tuple[str, int, int]) -> None:
         self._stopped = stopped
+        self.container = "main"
+        self.options = {"awslogs-group": "/ecs/argosy/tasks", "awslogs-stream-prefix": "argosy"}
+        self.denied = False
 
     def get_paginator(self, operation: str) -> Pages:
         assert operation == "list_tasks"
@@ -51,7 +55,16 @@ class Ecs:
         )
 
     def describe_tasks(self, *, cluster: str, tasks: list[str]) -> Any:
-        return {"tasks": [self._task(arn) for arn in tasks]}
+        assert len(tasks) <= 100
+        if self.denied:
+            raise refusal("AccessDeniedException", operation="DescribeTasks")
+        assert tasks, "ECS refuses an empty list"
+        return {"tasks": [self._task(arn) for arn in tasks if arn.removeprefix(ARN) in self._stopped]}
+
+    def describe_task_definition(self, *, taskDefinition: str) -> Any:
+        assert taskDefinition == "arn:definition"
+        container = {"name": self.container, "logConfiguration": {"logDriver": "awslogs", "options": self.options}}
+        return {"taskDefinition": {"containerDefinitions": [{"name": "sidecar"}, container]}}
 
     def _task(self, arn: str) -> Any:
         run, index, attempt = self._stopped[arn.removeprefix(ARN)]
@@ -62,7 +75,8 @@ class Ecs:
             "ARGOSY_LAUNCH": "1",
         }
         environment = [{"name": name, "value": value} for name, value in values.items()]
-        return {"taskArn": arn, "overrides": {"containerOverrides": [{"name": "main", "environment": environment}]}}
+        overrides = {"containerOverrides": [{"name": self.container, "environment": environment}]}
+        return {"taskArn": arn, "taskDefinitionArn": "arn:definition", "overrides": overrides}
 
 
 def world(view: dict[str, Any], logs: Logs, ecs: Ecs | None = None) -> World:
@@ -135,3 +149,34 @@ def test_a_refusal_of_cloudwatch_is_not_taken_for_an_empty_log() -> None:
     logs.denied = True
     view = run_view(taskList=[task_row(0, taskArn=f"{ARN}aa")])
     assert world(view, logs).argosy("logs", RUN_ID).exit_code == 3
+
+
+def test_a_task_definition_of_the_user_s_own_says_where_it_logs() -> None:
+    ecs = Ecs(aa=(RUN_ID, 0, 1))
+    ecs.container, ecs.options = "app", {"awslogs-group": "/mine", "awslogs-stream-prefix": "p"}
+    logs = Logs(aa=[line(0, "x")])
+    logs.place = ("/mine", "p", "app")
+    view = run_view(taskList=[task_row(0, status="RUNNING", taskArn=f"{ARN}aa")])
+    assert world(view, logs, ecs).argosy("logs", RUN_ID).stdout == "06:27:33 [task 0] x\n"
+
+
+def test_without_the_right_to_ask_ecs_the_deployment_s_own_group_is_read() -> None:
+    ecs = Ecs()
+    ecs.denied = True
+    view = run_view(taskList=[task_row(0, status="RUNNING", taskArn=f"{ARN}aa")])
+    assert world(view, Logs(aa=[line(0, "x")]), ecs).argosy("logs", RUN_ID).stdout == "06:27:33 [task 0] x\n"
+
+
+def test_more_tasks_than_one_call_describes() -> None:
+    rows = [task_row(index, status="RUNNING", taskArn=f"{ARN}t{index}") for index in range(101)]
+    logs = Logs(**{f"t{index}": [line(0, "x")] for index in range(101)})
+    lines = world(run_view(taskList=rows), logs).argosy("logs", RUN_ID).stdout.splitlines()
+    assert len(lines) == 100  # without --task at most the first hundred
+
+
+def test_following_finds_a_task_that_had_no_arn_at_first() -> None:
+    starting = run_view(taskList=[task_row(0, status="STARTING")])
+    live = run_view(taskList=[task_row(0, status="RUNNING", taskArn=f"{ARN}aa")])
+    shell = world(starting, Logs(aa=[line(0, "x")]))
+    shell.functions.answers["DescribeRun"] = [starting, live, ended(taskList=[task_row(0)])]
+    assert shell.argosy("logs", RUN_ID, "--follow").stdout == "06:27:33 [task 0] x\n"

@@ -1,0 +1,93 @@
+"""Which CloudWatch stream holds what an attempt printed?
+
+Found by the ARN of the attempt's ECS task: DescribeRun knows it while the attempt is alive, and ECS remembers a stopped
+task for about an hour. The task definition says which group and prefix; without it the deployment's own are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from controller.cli.problems import is_denied
+
+if TYPE_CHECKING:
+    from controller.cli.session import Session
+
+DESCRIBE_LIMIT = 100  # tasks in one DescribeTasks
+OWN_CONTAINER = "main"  # of task definitions that Argosy registers
+
+
+@dataclass
+class Stream:
+    """One attempt's log. token: where reading goes on."""
+
+    index: int
+    group: str
+    name: str
+    token: str | None = None
+
+
+def find_streams(session: Session, run_id: str, tasks: Iterable[Mapping[str, Any]]) -> dict[str, Stream]:
+    """The stream of each task's latest attempt by task ARN, as far as it can be found."""
+    arns = {str(each["taskArn"]): int(each["index"]) for each in tasks if each["taskArn"]}
+    ended = {each["index"] for each in tasks if each["attempts"] and not each["taskArn"]}
+    shown = {task["taskArn"]: task for task in _described(session, list(arns))}
+    if ended:
+        for index, task in _stopped(session, run_id).items():
+            if index in ended:
+                arns[task["taskArn"]] = index
+                shown[task["taskArn"]] = task
+    definitions: dict[str, Any] = {}
+    return {arn: _stream(session, index, arn, shown.get(arn), definitions) for arn, index in arns.items()}
+
+
+def _described(session: Session, arns: list[str]) -> Iterator[Mapping[str, Any]]:
+    """Nothing when the user may not ask ECS: the deployment's own group and prefix then have to do."""
+    ecs, cluster = session.client("ecs"), session.deployment.cluster
+    try:
+        for first in range(0, len(arns), DESCRIBE_LIMIT):
+            yield from ecs.describe_tasks(cluster=cluster, tasks=arns[first : first + DESCRIBE_LIMIT])["tasks"]
+    except Exception as fault:
+        if not is_denied(fault):
+            raise
+
+
+def _stopped(session: Session, run_id: str) -> dict[int, Mapping[str, Any]]:
+    """Task index -> the latest attempt that ECS still remembers as stopped."""
+    from controller.ecs_shapes import key_of_task
+
+    latest: dict[int, tuple[int, Mapping[str, Any]]] = {}
+    pages = session.client("ecs").get_paginator("list_tasks")
+    for page in pages.paginate(cluster=session.deployment.cluster, desiredStatus="STOPPED"):
+        for task in _described(session, page["taskArns"]):
+            key = key_of_task(task)
+            if key is not None and key.run_id == run_id and key.attempt > latest.get(key.index, (0, {}))[0]:
+                latest[key.index] = (key.attempt, task)
+    return {index: task for index, (_, task) in latest.items()}
+
+
+def _stream(
+    session: Session, index: int, arn: str, task: Mapping[str, Any] | None, definitions: dict[str, Any]
+) -> Stream:
+    from controller.aws.ecs_requests import LOG_STREAM_PREFIX
+
+    task_id = arn.rpartition("/")[2]
+    group, prefix, container = session.deployment.log_group, LOG_STREAM_PREFIX, OWN_CONTAINER
+    if task is not None:
+        container = next((each["name"] for each in task["overrides"]["containerOverrides"]), container)
+        options = _log_options(session, task["taskDefinitionArn"], container, definitions)
+        group = options.get("awslogs-group", group)
+        prefix = options.get("awslogs-stream-prefix", prefix)
+    return Stream(index, group, f"{prefix}/{container}/{task_id}")
+
+
+def _log_options(session: Session, arn: str, container: str, definitions: dict[str, Any]) -> Mapping[str, str]:
+    if arn not in definitions:
+        definitions[arn] = session.client("ecs").describe_task_definition(taskDefinition=arn)["taskDefinition"]
+    for each in definitions[arn]["containerDefinitions"]:
+        if each["name"] == container:
+            options: Mapping[str, str] = each.get("logConfiguration", {}).get("options", {})
+            return options
+    return {}

@@ -1,0 +1,26 @@
+"""How is the whole state read from the store, all of one version?"""
+
+from __future__ import annotations
+
+from controller.model import documents
+from controller.model.runs import sort_key
+from controller.model.state import State
+from controller.ports import StaleState, Store
+
+
+def load(store: Store) -> State:
+    """The state as it was last committed.
+
+    Raises StaleState when somebody commits meanwhile (try again), NewerFormat, CorruptChunk.
+    """
+    version = store.version()
+    items = store.read_partition(documents.STATE)
+    runs = {}
+    for run_id in documents.active_runs(items):
+        record = store.read((documents.RUNS, sort_key(run_id)))
+        partition = store.read_partition(documents.run_partition(run_id))
+        if record is not None:
+            runs[run_id] = (record, partition)
+    if version != store.version():
+        raise StaleState("the state changed while it was read")
+    return documents.restore(version, items, runs)

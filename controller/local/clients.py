@@ -1,0 +1,64 @@
+"""How does this process talk to its own endpoint: with which keys, and with what environment for its children?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+KEY = "local"  # any key is accepted
+_KEPT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
+
+
+class Clients:
+    """boto3 clients of one endpoint, each made once; thread-safe."""
+
+    def __init__(self, endpoint: str, region: str) -> None:
+        # No proxies: whatever the environment says, the loopback interface is reached directly.
+        self._config = Config(proxies={}, retries={"mode": "standard", "max_attempts": 3}, max_pool_connections=32)
+        self._session = boto3.Session(aws_access_key_id=KEY, aws_secret_access_key=KEY, region_name=region)
+        self._endpoint = endpoint
+        self._clients: dict[str, Any] = {}
+        self._guard = Lock()
+
+    def __call__(self, service: str) -> Any:
+        """The client of a service, e.g. "s3"."""
+        with self._guard:
+            if service not in self._clients:
+                made = self._session.client(service, endpoint_url=self._endpoint, config=self._config)
+                self._clients[service] = made
+            return self._clients[service]
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._guard:
+            for client in self._clients.values():
+                client.close()
+
+
+def child_environment(endpoint: str, region: str) -> dict[str, str]:
+    """What functions and tasks find: our endpoint, dummy keys, and nothing of the user's own AWS configuration."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return {
+        **kept,
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": KEY,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def package_root() -> Path:
+    """Where `controller` is imported from, which is also where `containers` lies in a checkout."""
+    return Path(__file__).resolve().parents[2]

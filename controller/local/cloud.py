@@ -1,0 +1,198 @@
+"""How is the embedded AWS put together, and how does it end without a trace? The composition root of local mode."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from controller.catalogue.types import load_catalogue
+from controller.local.agent import AgentOptions, Agents
+from controller.local.clients import Clients, child_environment
+from controller.local.clock import Clock
+from controller.local.deployment import Names, create
+from controller.local.forwarder import EventForwarder
+from controller.local.functions import deploy, specs
+from controller.local.host import Host
+from controller.local.images import ImageStore
+from controller.local.lambda_api import LambdaApi
+from controller.local.lambda_runner import LambdaFunction
+from controller.local.log_shipper import LogShipper
+from controller.local.moto_app import MotoApp
+from controller.local.options import LocalOptions
+from controller.local.server import Front, UnknownThingError
+from controller.local.ticker import Ticker
+from controller.local.wsgi_server import LOOPBACK, WsgiServer
+from controller.simulation.ec2 import Ec2Instance, Ec2Model
+from controller.simulation.ecs import EcsModel
+
+ACCOUNT = "123456789012"  # moto's
+_WARNING = "EC2 Spot Instance Interruption Warning"
+_IMAGES = {False: "ami-0c0ffee0000000001", True: "ami-0c0ffee0000000002"}  # without and with GPU
+
+
+class LocalAws:
+    """One embedded AWS with one deployment in it. One per process at a time: moto's state is global.
+
+    `start` raises OSError if the port is taken. `on_shutdown` is called when a client asks for the end.
+    """
+
+    def __init__(self, port: int = 0, options: LocalOptions | None = None) -> None:
+        self.options = options or LocalOptions()
+        self.region = self.options.settings.region
+        self.names = Names(self.options.settings.prefix, ACCOUNT, self.region)
+        self.endpoint_url = ""
+        self.state_dir = Path()
+        self.on_shutdown: Callable[[], None] = lambda: None
+        self.functions: dict[str, LambdaFunction] = {}
+        self._port = port
+        self._parts = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def start(self) -> str:
+        """Everything up and the deployment created; the endpoint."""
+        with self._parts:  # what was started before a fault is ended again
+            self._start()
+            self._parts = self._parts.pop_all()
+        return self.endpoint_url
+
+    def close(self) -> None:
+        """End every process and thread; forget everything. Harmless when repeated."""
+        self._parts.close()
+
+    def interrupt(self, instance_id: str, notice_s: float = 120.0) -> None:
+        """A spot interruption warning now, the end of the instance `notice_s` later. Raises KeyError, ValueError."""
+        self.ec2.interrupt(instance_id, notice_s)
+
+    def _start(self) -> None:
+        self.state_dir = self._folder()
+        self._make_models()
+        self._serve()
+        clients = Clients(self.endpoint_url, self.region)
+        self._parts.callback(clients.close)
+        self._forward = EventForwarder(clients("events"), _complain)
+        self._parts.callback(self._forward.close)
+        images = ImageStore(self.options.images_root)
+        deployment = create(clients, self.options.settings, self.names, images.names())
+        self._start_agents(clients, images)
+        self._start_functions(clients, deployment["queueUrl"])
+
+    def _make_models(self) -> None:
+        settings, catalogue = self.options.settings, load_catalogue(self.region)
+        self.ecs = EcsModel(now=time.time, region=self.region, account=ACCOUNT, emit=self._emit, new_id=_new_id)
+        self.ec2 = Ec2Model(
+            now=time.time,
+            region=self.region,
+            account=ACCOUNT,
+            emit=self._emit,
+            new_id=_new_id,
+            catalogue=catalogue,
+            zones=settings.zones_of(self.region),
+            boot_s=self.options.boot_s,
+        )
+        for name in settings.instance_types.all:
+            image_id = _IMAGES[catalogue[name].gpus > 0]
+            tags = {"argosy:stage": settings.stage, "Name": self.names.prefix}
+            self.ec2.add_launch_template(f"{self.names.prefix}-{name}", image_id=image_id, tags=tags)
+
+    def _serve(self) -> None:
+        moto = MotoApp()
+        front = Front(ecs=self.ecs, ec2=self.ec2, functions=LambdaApi(self.functions), admin=self._admin(), moto=moto)
+        server = WsgiServer(front, self._port)
+        server.start()
+        self._parts.callback(moto.reset)
+        self._parts.callback(server.close)
+        self._parts.callback(moto.close)
+        self.endpoint_url = f"http://{LOOPBACK}:{server.port}"
+
+    def _start_agents(self, clients: Clients, images: ImageStore) -> None:
+        shipper = LogShipper(clients("logs"), _complain)
+        self._parts.callback(shipper.close)
+        environment = child_environment(self.endpoint_url, self.region)
+        options = AgentOptions(self.names.prefix, environment, self.options.processes, self.options.stop_timeout_s)
+        self._agents = Agents(self.ecs, images, shipper, options)
+        self._agents.start()
+        self._parts.callback(self._agents.close)
+        catalogue = load_catalogue(self.region)
+
+        def up(instance: Ec2Instance) -> None:
+            host = Host(instance.instance_id, catalogue[instance.instance_type], instance.zone)
+            self._agents.post_up(host, instance.image_id)
+
+        self.ec2.on_running.append(up)
+        self.ec2.on_terminated.append(lambda instance: self._agents.post_down(instance.instance_id))
+        clock = Clock(self.ec2)
+        self._parts.callback(clock.close)
+
+    def _start_functions(self, clients: Clients, queue_url: str) -> None:
+        self.functions.update(deploy(specs(self.options, self.names, self.endpoint_url, queue_url), self.state_dir))
+        for function in self.functions.values():
+            self._parts.callback(function.close)
+        controller = self.functions[self.names.controller_function]
+        events, rule = clients("events"), self.names.tick_rule
+        ticker = Ticker(controller, lambda: events.describe_rule(Name=rule)["State"] == "ENABLED", self.options.tick_s)
+        self._parts.callback(ticker.close)
+        ticker.start()
+
+    def _emit(self, message: dict[str, Any]) -> None:
+        """Called under the models' locks, in order."""
+        if message["detail-type"] == _WARNING:
+            self._agents.post_warning(message["detail"]["instance-id"])
+        self._forward(message)
+
+    def _folder(self) -> Path:
+        if self.options.state_dir is not None:
+            self.options.state_dir.mkdir(parents=True, exist_ok=True)
+            return self.options.state_dir
+        folder = Path(tempfile.mkdtemp(prefix="argosy-local-"))
+        self._parts.callback(shutil.rmtree, folder)
+        return folder
+
+    def _admin(self) -> dict[str, Callable[[dict[str, Any]], dict[str, Any]]]:
+        return {
+            "GET health": lambda request: {"status": "ok", "endpoint": self.endpoint_url, "region": self.region},
+            "POST interrupt": lambda request: self._on_instance(
+                request, lambda name: self.ec2.interrupt(name, float(request.get("noticeS", 120)))
+            ),
+            "POST rebalance": lambda request: self._on_instance(request, self.ec2.recommend_rebalance),
+            "POST shortage": self._shortage,
+            "POST kill-controller": lambda request: {"pids": self.functions[self.names.controller_function].kill()},
+            "POST shutdown": self._ask_for_the_end,
+        }
+
+    def _on_instance(self, request: dict[str, Any], act: Callable[[str], None]) -> dict[str, Any]:
+        instance_id = str(request["instanceId"])
+        try:
+            act(instance_id)
+        except KeyError as fault:
+            raise UnknownThingError(f"there is no instance {instance_id}") from fault
+        return {"instanceId": instance_id}
+
+    def _shortage(self, request: dict[str, Any]) -> dict[str, Any]:
+        pool, available = str(request["pool"]), request.get("available")
+        self.ec2.set_shortage(pool, None if available is None else int(available))
+        return {"pool": pool, "available": available}
+
+    def _ask_for_the_end(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.on_shutdown()
+        return {"status": "ending"}
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def _complain(message: str) -> None:
+    print(f"embedded AWS: {message}", file=sys.stderr)
