@@ -31,6 +31,10 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     build(app, settings)
+    if app.node.try_get_context("nag") == "true":
+        import cdk_nag  # a second of loading that only the check needs
+
+        cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
     app.synth()
     return 0
 

@@ -1,4 +1,5 @@
-"""What may users ask for, and what are they answered? SubmitRun, DescribeRun, ListRuns, CancelRun, DescribeCluster.
+"""What may users ask for, and what are they answered? SubmitRun, DescribeRun, ListRuns, CancelRun, ExplainRun,
+DescribeCluster.
 
 The api reads the state and puts requests into the inbox; it never writes the versioned documents (DESIGN D12). Users'
 errors are replies, never exceptions: what is raised here is a fault of ours or of AWS.
@@ -17,12 +18,15 @@ from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import Any
 
-from controller import api_requests, layout, shards, stored, views
+from controller import api_requests, explaining, layout, shards, stored, views
 from controller.admission import Admission, Limits, admit, fingerprint
+from controller.catalogue.types import load_catalogue
+from controller.loading import load
 from controller.model import documents, requests
 from controller.model.requests import CancelRequest, SubmitRequest
-from controller.model.runs import TERMINAL_RUN
-from controller.ports import AlreadyExists, ImageResolver, ItemsReader, Store, Wake
+from controller.model.runs import TERMINAL_RUN, Run
+from controller.model.state import State
+from controller.ports import AlreadyExists, ImageResolver, ItemsReader, StaleState, Store, Wake
 from controller.spec import parse_spec, to_json
 from controller.spec_faults import Fault, SpecError
 
@@ -168,6 +172,24 @@ class Api:
                 self.store.create({(requests.INBOX, place): requests.to_bytes(cancel)})
             self.wake.controller()
         return views.full_run_view(record)
+
+    @_act.register
+    def _(self, request: api_requests.ExplainRun, request_id: str) -> dict[str, Any]:
+        record = self._record(request.run_id)
+        if request.index is not None and request.index >= record["task_count"]:
+            raise SpecError([Fault("index", f"the run has {record['task_count']} tasks, counted from 0")])
+        run = self._open_run(request.run_id)
+        if run is None:
+            return explaining.not_open(record)
+        return explaining.explain_run(*run, load_catalogue(), self.now(), request.index)
+
+    def _open_run(self, run_id: str) -> tuple[State, Run] | None:
+        """The whole state and a run in it; None when the run is not folded in yet, or closed."""
+        for _ in range(ID_TRIES):
+            with suppress(StaleState):  # the controller committed while we were reading
+                state = load(self.store)
+                return (state, state.runs[run_id]) if run_id in state.runs else None
+        raise Refusal("ThrottlingException", "the controller is busy: try again")
 
     @_act.register
     def _(self, request: api_requests.DescribeCluster, request_id: str) -> dict[str, Any]:

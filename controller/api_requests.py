@@ -49,13 +49,19 @@ class CancelRun(Strict):
     reason: Annotated[str, Field(max_length=255), AfterValidator(_printable)] = ""
 
 
+class ExplainRun(Strict):
+    action: Literal["ExplainRun"]
+    run_id: str
+    index: int | None = Field(default=None, ge=0)
+
+
 class DescribeCluster(Strict):
     action: Literal["DescribeCluster"]
 
 
-ActionRequest = SubmitRun | DescribeRun | ListRuns | CancelRun | DescribeCluster
+ActionRequest = SubmitRun | DescribeRun | ListRuns | CancelRun | ExplainRun | DescribeCluster
 ACTIONS: dict[str, type[Strict]] = {
-    model.__name__: model for model in (SubmitRun, DescribeRun, ListRuns, CancelRun, DescribeCluster)
+    model.__name__: model for model in (SubmitRun, DescribeRun, ListRuns, CancelRun, ExplainRun, DescribeCluster)
 }
 
 

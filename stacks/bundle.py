@@ -102,7 +102,9 @@ def check_size(folder: Path) -> None:
 
 def _wheels(requirements: Path) -> Path:
     """The folder with the installed wheels of a requirement file, made when it is not there yet."""
-    name = hashlib.sha256(f"{RECIPE} {PYTHON} {ARCHITECTURE.name}".encode() + requirements.read_bytes()).hexdigest()[:16]
+    name = hashlib.sha256(f"{RECIPE} {PYTHON} {ARCHITECTURE.name}".encode() + requirements.read_bytes()).hexdigest()[
+        :16
+    ]
     folder = CACHE / name
     if not folder.is_dir():
         part = CACHE / f"{name}.part"

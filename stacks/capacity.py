@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from controller.catalogue.types import as_of, load_catalogue
@@ -38,22 +39,23 @@ class Fleets(Construct):
             self, "Offered", mapping={region: {logical(name): str(name in usable).lower() for name in types}}
         )
         self._offered.override_logical_id("Offered")
-        # The id of every fleet that exists; whoever lists them in a property comes after them.
-        self.ids: list[cdk.IResolvable] = []
+        # What depends on these comes after the fleets, and on destroy before them.
+        self.lists: list[ssm.StringParameter] = []
         for name in types:
             condition = self._condition(name)
             template = gpu_template if load_catalogue()[name].gpus else cpu_template
-            for zone, subnet in zip(settings.zones_of(region), subnets, strict=True):
-                fleet = self._fleet(name, zone, subnet, template)
+            fleets = [
+                self._fleet(name, zone, subnet, template)
+                for zone, subnet in zip(settings.zones_of(region), subnets, strict=True)
+            ]
+            for fleet in fleets:
                 fleet.cfn_options.condition = condition
-                self.ids.append(cdk.Fn.condition_if(condition.logical_id, fleet.ref, cdk.Aws.NO_VALUE))
+            self.lists.append(self._list(name, condition, fleets))
         self._warn([name for name in types if name not in usable])
 
     def _condition(self, name: str) -> cdk.CfnCondition:
         found = self._offered.find_in_map(self._region, logical(name))
-        condition = cdk.CfnCondition(
-            self, f"Offers{logical(name)}", expression=cdk.Fn.condition_equals(found, "true")
-        )
+        condition = cdk.CfnCondition(self, f"Offers{logical(name)}", expression=cdk.Fn.condition_equals(found, "true"))
         condition.override_logical_id(f"Offers{logical(name)}")
         return condition
 
@@ -99,6 +101,17 @@ class Fleets(Construct):
         )
         fleet.override_logical_id(f"Fleet{logical(name)}{logical(zone)}")
         return fleet
+
+    def _list(self, name: str, condition: cdk.CfnCondition, fleets: list[ec2.CfnEC2Fleet]) -> ssm.StringParameter:
+        """The ids of a type's fleets, there with or without fleets: DependsOn may not name what a condition decides."""
+        ids = cdk.Fn.condition_if(condition.logical_id, cdk.Fn.join(",", [fleet.ref for fleet in fleets]), "none")
+        return ssm.StringParameter(
+            self,
+            f"{logical(name)}Ids",
+            parameter_name=f"/{self._settings.prefix}/fleets/{name}",
+            description=f"Argosy: the fleets of {name}, one a zone",
+            string_value=cdk.Token.as_string(ids),
+        )
 
     def _warn(self, missing: list[str]) -> None:
         if missing:

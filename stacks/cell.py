@@ -39,9 +39,7 @@ class Cell(Construct):
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str, roles: TaskRoles) -> None:
         super().__init__(scope, id)
-        self.network = Network(
-            self, "Network", zones=settings.zones_of(region), private=settings.subnets == "private"
-        )
+        self.network = Network(self, "Network", zones=settings.zones_of(region), private=settings.subnets == "private")
         self.cluster = ecs.Cluster(self, "Cluster", cluster_name=settings.prefix, vpc=self.network.vpc)
         self.log_group = log_group(self, "TaskLogs", name=f"/ecs/{settings.prefix}/tasks", settings=settings)
         self.execution_role = roles.execution
@@ -74,8 +72,8 @@ class Cell(Construct):
 
     @property
     def parts(self) -> list[IConstruct]:
-        """All but the fleets, which exist under conditions."""
-        return [child for child in self.node.children if child is not self.fleets]
+        """Everything, but of the fleets their lists: what depends on a list depends on its fleets."""
+        return [*(child for child in self.node.children if child is not self.fleets), *self.fleets.lists]
 
 
 def instance_role(scope: Construct, settings: Settings, region: str) -> iam.Role:
@@ -87,8 +85,10 @@ def instance_role(scope: Construct, settings: Settings, region: str) -> iam.Role
         description="The ECS agent on Argosy's container instances",
         assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
     )
-    for statement in grants.instance(grants.Arns(settings), region):
+    rights = grants.instance(grants.Arns(settings), region)
+    for statement in rights:
         role.add_to_policy(statement)
+    nag.acknowledge_wildcards(role, rights)
     return role
 
 
@@ -97,7 +97,10 @@ class CellStack(cdk.Stack):
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str) -> None:
         super().__init__(
-            scope, id, env=cdk.Environment(region=region), description=f"Argosy: the cell of {settings.prefix} in {region}"
+            scope,
+            id,
+            env=cdk.Environment(region=region),
+            description=f"Argosy: the cell of {settings.prefix} in {region}",
         )
         arns = grants.Arns(settings)
         roles = TaskRoles(
@@ -106,7 +109,7 @@ class CellStack(cdk.Stack):
         )
         self.cell = Cell(self, "Cell", settings=settings, region=region, roles=roles)
         forwarding = Forwarding(self, "Forwarding", settings=settings, region=region)
-        self.teardown = Teardown(self, "Teardown", settings=settings, region=region, fleets=self.cell.fleets.ids)
+        self.teardown = Teardown(self, "Teardown", settings=settings, region=region)
         self.teardown.runs_before(*self.cell.parts, forwarding)
         nag.acknowledge_cell(self)
 

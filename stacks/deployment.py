@@ -25,9 +25,7 @@ def build(app: cdk.App, settings: Settings) -> Deployment:
     """Every stack, with the ownership tag on everything that can carry one."""
     dependencies = app.node.try_get_context("bundle") != "source"
     home = HomeStack(app, settings.prefix, settings=settings, dependencies=dependencies)
-    cells = [
-        CellStack(app, f"{settings.prefix}-{cell}", settings=settings, region=cell) for cell in settings.cells[1:]
-    ]
+    cells = [CellStack(app, f"{settings.prefix}-{cell}", settings=settings, region=cell) for cell in settings.cells[1:]]
     images = ImagesStack(app, f"{settings.prefix}-images", settings=settings) if settings.images else None
     for stack in cells:
         stack.add_stack_dependency(home, "its rules forward to home's event bus, and home's roles are named in it")

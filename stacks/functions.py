@@ -13,6 +13,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from controller.settings import LOG_RETENTION_DAYS, Settings
+from stacks import nag
 from stacks.bundle import ARCHITECTURE, RUNTIME
 
 _RETENTION = dict(zip(LOG_RETENTION_DAYS, logs.RetentionDays, strict=False))  # both ascend from one day to two years
@@ -59,6 +60,7 @@ class Function(Construct):
         self.log_group.grant_write(self.role)
         for statement in rights:
             self.role.add_to_policy(statement)
+        nag.acknowledge_wildcards(self.role, rights)
         self.function = lambda_.Function(
             self,
             "Function",

@@ -120,7 +120,10 @@ def _tasks(arns: Arns) -> list[iam.PolicyStatement]:
             StringEquals={"ecs:CreateAction": "RegisterTaskDefinition"},
         ),
         # These know no resource; what a definition may run as is decided by PassRole.
-        allow([f"ecs:{name}" for name in ("RegisterTaskDefinition", "DescribeTaskDefinition", "ListTaskDefinitions")], ["*"]),
+        allow(
+            [f"ecs:{name}" for name in ("RegisterTaskDefinition", "DescribeTaskDefinition", "ListTaskDefinitions")],
+            ["*"],
+        ),
     ]
 
 
@@ -209,10 +212,14 @@ def teardown(arns: Arns, region: str, bucket: str | None = None) -> list[iam.Pol
     """Throws the kill switch, stops the tick and the controller, frees, clears the cluster; empties a bucket that goes too."""
     cluster = arns.of("ecs", f"cluster/{arns.settings.prefix}", region)
     switch: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": ["CONTROL"]}
-    emptying = [
-        allow(["s3:ListBucket", "s3:ListBucketVersions"], [bucket]),
-        allow(["s3:DeleteObject", "s3:DeleteObjectVersion"], [f"{bucket}/*"]),
-    ] if bucket else []
+    emptying = (
+        [
+            allow(["s3:ListBucket", "s3:ListBucketVersions"], [bucket]),
+            allow(["s3:DeleteObject", "s3:DeleteObjectVersion"], [f"{bucket}/*"]),
+        ]
+        if bucket
+        else []
+    )
     return [
         allow(["dynamodb:PutItem", "dynamodb:DeleteItem"], [arns.table], **{"ForAllValues:StringEquals": switch}),
         allow(["events:DisableRule"], [arns.tick]),

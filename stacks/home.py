@@ -66,7 +66,6 @@ class HomeStack(cdk.Stack):
             "Teardown",
             settings=settings,
             region=settings.region,
-            fleets=self.cell.fleets.ids,
             bucket=self.store.bucket if settings.results == "destroy" else None,
         )
         apart = (self.cell, self.teardown)
@@ -87,6 +86,7 @@ class HomeStack(cdk.Stack):
             )
             for statement in statements:
                 roles[name].add_to_policy(statement)
+            nag.acknowledge_wildcards(roles[name], statements)
         return TaskRoles(roles["execution"], roles["task"])
 
     def _functions(

@@ -69,9 +69,7 @@ class LaunchTemplates(Construct):
                 ],
             ),
             tag_specifications=[
-                ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
-                    resource_type="launch-template", tags=tags
-                )
+                ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(resource_type="launch-template", tags=tags)
             ],
         )
 

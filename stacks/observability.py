@@ -42,7 +42,9 @@ class Observability(Construct):
         self._alarm("ControllerErrors", controller.metric_errors(period=FIVE), 1, "the controller fails")
         self._alarm("ApiErrors", api.metric_errors(period=FIVE), 1, "the api fails: users get no answer")
         self._alarm("WatchdogErrors", watchdog.metric_errors(period=FIVE), 1, "the watchdog fails")
-        self._alarm("WatchdogActed", freed, 1, "the controller was dead for an hour while instances ran; they were ended")
+        self._alarm(
+            "WatchdogActed", freed, 1, "the controller was dead for an hour while instances ran; they were ended"
+        )
         self._alarm("DeadLetters", dead, 1, "events or invocations could not be delivered")
         self._alarm("EventsAge", age, EVENTS_TOO_OLD_S, "the controller does not read its events")
         self._dashboard(controller, queue)

@@ -14,7 +14,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from controller.settings import Settings
-from stacks import grants
+from stacks import grants, nag
 
 if TYPE_CHECKING:
     from stacks.home import HomeStack
@@ -57,19 +57,20 @@ class Outputs(Construct):
         self._parameter(settings, home)
 
     def _output(self, name: str, value: str, *, exported: bool) -> None:
-        output = cdk.CfnOutput(
-            self, name, value=value, export_name=f"{self._prefix}:{name}" if exported else None
-        )
+        output = cdk.CfnOutput(self, name, value=value, export_name=f"{self._prefix}:{name}" if exported else None)
         output.override_logical_id(name)
 
     def _submitters(self, settings: Settings, home: HomeStack) -> iam.ManagedPolicy:
-        return iam.ManagedPolicy(
+        rights = grants.submitter(grants.Arns(settings), home.store.bucket.bucket_arn)
+        policy = iam.ManagedPolicy(
             self,
             "Submitters",
             managed_policy_name=f"{settings.prefix}-submitter",
             description="Argosy: submit runs, look at them, read their results and logs",
-            statements=grants.submitter(grants.Arns(settings), home.store.bucket.bucket_arn),
+            statements=rights,
         )
+        nag.acknowledge_wildcards(policy, rights)
+        return policy
 
     def _parameter(self, settings: Settings, home: HomeStack) -> None:
         described = {

@@ -24,21 +24,21 @@ class Store(Construct):
         )
         self.bucket = self._bucket(destroy=settings.results == "destroy")
 
-    def _table(self, settings: Settings) -> dynamodb.TableV2:
+    def _table(self, settings: Settings) -> dynamodb.Table:
         """Nothing of worth outlives the runs in it: the results and their manifests are in the bucket."""
-        table = dynamodb.TableV2(
+        table = dynamodb.Table(
             self,
             "State",
             table_name=f"{settings.prefix}-state",
             partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
             sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
-            billing=dynamodb.Billing.on_demand(),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
             time_to_live_attribute="expires_at",
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            # Encrypted with DynamoDB's own key: one in KMS would bill every request.
-            encryption=dynamodb.TableEncryptionV2.dynamo_owned_key(),
+            # Encrypted at rest with DynamoDB's own key: one in KMS would bill every request.
+            encryption=dynamodb.TableEncryption.DEFAULT,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         _name(table, "StateTable")
@@ -72,9 +72,7 @@ class Store(Construct):
             minimum_tls_version=1.2,
             removal_policy=cdk.RemovalPolicy.DESTROY if destroy else cdk.RemovalPolicy.RETAIN,
             lifecycle_rules=[
-                s3.LifecycleRule(
-                    id="unfinished-uploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)
-                )
+                s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1))
             ],
         )
         _name(bucket, "ResultsBucket")

@@ -15,10 +15,10 @@ CONNECTIONS = 16  # more than the threads of one tick
 # toolchain.md 4.2. ECS gets fewer attempts: launches and stops have buckets of their own (`pace`), which must hear of
 # throttling, and ten attempts of one call would outlast a tick. Whatever stays open is settled by the next tick.
 _RETRIES = {
-    "ecs": {"mode": "standard", "max_attempts": 3},
-    "s3": {"mode": "standard", "max_attempts": 5},
+    "ecs": {"mode": "standard", "total_max_attempts": 3},
+    "s3": {"mode": "standard", "total_max_attempts": 5},
 }
-_CONTROL_RETRIES = {"mode": "adaptive", "max_attempts": 10}
+_CONTROL_RETRIES = {"mode": "adaptive", "total_max_attempts": 10}
 
 
 class Clients:

@@ -183,7 +183,7 @@ def _digest(version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> 
 
 
 def _reasons(error: Exception) -> set[str]:
-    response: Mapping[str, Any] = getattr(error, "response", {})
+    response: Mapping[str, Any] = error.response if isinstance(error, ClientError) else {}
     return {str(reason.get("Code")) for reason in response.get("CancellationReasons") or ()}
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from controller.aws.cell import Cell, Deployment, chunks, pages
 from controller.aws.definitions import Definitions, NotNow
 from controller.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_task_request
@@ -207,7 +209,7 @@ def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:
         return NotCarriedOut(fault.text, key)
     if fault.kind is Kind.CONFLICT:
         # Our token with other parameters: the task is there, whatever the parameters were (reliability.md row 4).
-        arns = getattr(error, "response", {}).get("resourceIds") or ()
+        arns = error.response.get("resourceIds") if isinstance(error, ClientError) else ()
         return LaunchAccepted(key, str(arns[0])) if arns else LaunchInDoubt(key, fault.text)
     if fault.kind is Kind.IN_DOUBT:
         return LaunchInDoubt(key, fault.text)

@@ -101,7 +101,9 @@ def begin(event: Mapping[str, Any], place: Place, now: float) -> dict[str, Any]:
     return {**identity, "Data": {"KilledAt": str(now)}}
 
 
-def complete(event: Mapping[str, Any], place: Place, now: float, *, deadline: float, clock: Callable[[], float]) -> bool:
+def complete(
+    event: Mapping[str, Any], place: Place, now: float, *, deadline: float, clock: Callable[[], float]
+) -> bool:
     """One more pass; True when nothing is left. Raises ClientError when a listing fails."""
     if event["RequestType"] != "Delete":
         return True

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from controller.cli.local_aws import Embedded
 
 RUN_FILES = (Path("containers/digits/run.yaml"), Path("containers/digits/run-gpu.yaml"))
+SECONDS_PER_TASK = 6.0
+MIDDLE_S = 1.5  # an instance is taken when its tasks have been running this long
+TASK_PROCESSES = 12  # they mostly sleep, so more of them than cores
 TIME_LIMIT_S = 300.0  # far beyond what it takes; a demo must not hang
 LOOK_INTERVAL_S = 0.5
 NOTICE_S = 4.0  # AWS gives 120 s; shortened so that a viewer sees the end of the instance
@@ -47,17 +50,19 @@ def demo(
         if not file.exists():
             raise CliError(f"{file} is not here.", next_step="type `argosy demo` in a checkout of Argosy")
     begun = session.tools.now()
-    with started(0) as aws:
+    with started(TASK_PROCESSES) as aws:
         show = Show(session, begun)
         show.step(f"local AWS at {aws.endpoint_url}: nothing leaves this machine, nothing costs money")
         inside = Session(session.tools, Place(endpoint_url=aws.endpoint_url, region=aws.region))
         runs = [_submit(inside, file, show) for file in RUN_FILES]
-        views = Play(inside, aws, show).until_ended([run["runId"] for run in runs])
+        play = Play(inside, aws, show)
+        views = play.until_ended([run["runId"] for run in runs])
         folders = [out / "results", out / "gpu-results"]
         manifests = [_download(inside, view, folder) for view, folder in zip(views, folders, strict=True)]
         cluster = inside.api.cluster()
     took_s = session.tools.now() - begun
-    found = demo_report.summary(views, manifests, cluster, demo_report.rows_of(folders[0]), took_s)
+    rows = demo_report.rows_of(folders[0])
+    found = demo_report.summary(views, manifests, cluster, rows, play.taken) | {"seconds": took_s}
     (out / "summary.json").write_text(json.dumps(found, indent=2) + "\n")
     _print(session, found, out)
     if found["tasks"]["succeeded"] != found["tasks"]["total"]:
@@ -80,10 +85,17 @@ def _submit(inside: Session, file: Path, show: Show) -> Any:
     from controller.cli import spec_source
 
     spec, _ = spec_source.load(file, spec_source.Shorthands(), [])
-    view = inside.api.submit(spec, inside.tools.new_token())
+    view = inside.api.submit(slowed(spec), inside.tools.new_token())
     gpus = f" with {figures.counted(view['gpus'], 'GPU')} each" if view["gpus"] else ""
     show.step(f"submitted {view['runId']}: {figures.counted(view['tasks']['total'], 'task')}{gpus} ({file})")
     return view
+
+
+def slowed(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The same run with images that take a while: at their real pace a task would end before an interruption does."""
+    container = spec["container"]
+    command = [*container["command"], "--seconds-per-image", str(SECONDS_PER_TASK / spec["array"]["shardSize"])]
+    return {**spec, "container": {**container, "command": command}}
 
 
 def _download(inside: Session, view: Mapping[str, Any], folder: Path) -> Any:
@@ -117,8 +129,9 @@ class Play:
         self._session = session
         self._aws = aws
         self._show = show
-        self._last_lines: dict[str, str] = {}
+        self._last_line = ""
         self._interrupted_at: float | None = None
+        self.taken: list[str] = []  # ids of the instances that were taken away
 
     def until_ended(self, run_ids: Sequence[str]) -> list[Any]:
         """The final views in the order given. Raises CliError when they take too long."""
@@ -126,8 +139,7 @@ class Play:
         deadline = tools.now() + TIME_LIMIT_S
         while True:
             views = [self._session.api.describe(run_id) for run_id in run_ids]
-            for view in views:
-                self._tell(view)
+            self._tell(views)
             if all(view["status"] in figures.TERMINAL for view in views):
                 return views
             if views[0]["status"] not in figures.TERMINAL and not views[0]["interruptions"]:
@@ -136,14 +148,15 @@ class Play:
                 raise CliError(f"The runs had not ended after {TIME_LIMIT_S:.0f} s.", exit_code=WAIT_TIMED_OUT)
             tools.sleep(LOOK_INTERVAL_S)
 
-    def _tell(self, view: Mapping[str, Any]) -> None:
-        from controller.cli.run_views import task_counts
-
-        line = f"{view['runId']} {view['status']}: {task_counts(view['tasks'])}"
-        if view["interruptions"]:
-            line += f", {figures.counted(view['interruptions'], 'interruption')}"
-        if self._last_lines.get(view["runId"]) != line:
-            self._last_lines[view["runId"]] = line
+    def _tell(self, views: Sequence[Mapping[str, Any]]) -> None:
+        """One line for all runs, when tasks have ended or a status is new."""
+        line = "; ".join(
+            f"{view['name']} {view['status'].lower()} {view['tasks']['succeeded']}/{view['tasks']['total']}"
+            + (f", {view['interruptions']} interrupted" if view["interruptions"] else "")
+            for view in views
+        )
+        if self._last_line != line:
+            self._last_line = line
             self._show.step(line)
 
     def _interrupt(self, run_id: str) -> None:
@@ -154,15 +167,19 @@ class Play:
         busiest = busiest_instance(self._session.api.describe_with_tasks(run_id)["taskList"])
         if busiest is None:
             return
-        self._aws.interrupt(busiest, NOTICE_S)
+        try:
+            self._aws.interrupt(busiest, NOTICE_S)
+        except (KeyError, ValueError):
+            return  # it has just gone by itself; the next look finds another
         self._interrupted_at = now
+        self.taken.append(busiest)
         self._show.step(f"spot interruption: {busiest} will be taken away in {NOTICE_S:.0f} s (AWS gives 120 s)")
 
 
 def busiest_instance(tasks: Sequence[Mapping[str, Any]]) -> str | None:
-    """The instance with the most running tasks, of equals the one whose tasks began last; None while nothing runs."""
+    """The instance with the most tasks in the middle of their work, of equals the one with the most left to do."""
     running: dict[str, list[float]] = {}
     for each in tasks:
-        if each["status"] == "RUNNING" and each["instance"]:
-            running.setdefault(each["instance"], []).append(-(each["seconds"] or 0.0))
-    return max(running, key=lambda name: (len(running[name]), max(running[name])), default=None)
+        if each["status"] == "RUNNING" and each["instance"] and (each["seconds"] or 0.0) >= MIDDLE_S:
+            running.setdefault(each["instance"], []).append(each["seconds"])
+    return max(running, key=lambda name: (len(running[name]), -min(running[name])), default=None)

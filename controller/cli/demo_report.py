@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,13 @@ def accuracy(rows: Sequence[View]) -> float:
     return sum(row["label"] == row["predicted"] for row in rows) / len(rows) if rows else 0.0
 
 
-def summary(runs: Sequence[View], manifests: Sequence[View], cluster: View, rows: Sequence[View], took_s: float) -> Any:
-    """What out/demo/summary.json holds; money unrounded, shares 0..1. The first run is the one with the images."""
+def summary(
+    runs: Sequence[View], manifests: Sequence[View], cluster: View, rows: Sequence[View], taken: Sequence[str]
+) -> dict[str, Any]:
+    """What out/demo/summary.json holds; money unrounded, shares 0..1. The first run is the one with the images.
+
+    taken: ids of the instances that were interrupted.
+    """
     entries = [entry for manifest in manifests for entry in manifest["entries"]]
     gpu_entries = [entry for run, m in zip(runs, manifests, strict=True) if run["gpus"] for entry in m["entries"]]
     return {
@@ -38,52 +44,57 @@ def summary(runs: Sequence[View], manifests: Sequence[View], cluster: View, rows
         **{key: sum(run[key] for run in runs) for key in _SUMMED},
         "images": len(rows),
         "accuracy": accuracy(rows),
-        "instances": len(used_instances(cluster, entries)),
-        "instanceTypes": instance_types(cluster),
+        "instances": len({entry["instance"] for entry in entries if entry["instance"]} | set(taken)),
+        "instancesInterrupted": len(taken),
+        "instancesBought": dict(Counter(sorted(each["instanceType"] for each in cluster["instances"]))),
         "peakUtilisation": dict(cluster["peakUtilisation"]),
-        "clusterSpentUsd": cluster["spentUsd"],
-        "clusterOnDemandUsd": cluster["onDemandUsd"],
+        "clusterCostUsd": cluster["spentUsd"],
+        "clusterOnDemandCostUsd": cluster["onDemandUsd"],
         "gpuTasks": [{key: entry[key] for key in ("index", "instance", "gpuIds")} for entry in gpu_entries],
-        "seconds": took_s,
     }
 
 
-def used_instances(cluster: View, entries: Iterable[View]) -> set[str]:
-    """Ids of all instances that were ever there or produced a result."""
-    return {each["instanceId"] for each in cluster["instances"]} | {e["instance"] for e in entries if e["instance"]}
-
-
-def instance_types(cluster: View) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for each in cluster["instances"]:
-        counts[each["instanceType"]] = counts.get(each["instanceType"], 0) + 1
-    return dict(sorted(counts.items()))
+def gpu_line(tasks: Sequence[View]) -> str:
+    """`8 tasks on 2 instances used 8 GPUs, none of them twice`."""
+    hosts = {each["instance"] for each in tasks}
+    gpus = Counter(gpu for each in tasks for gpu in each["gpuIds"])
+    again = sum(count > 1 for count in gpus.values())
+    reuse = f"{again} of them by several tasks" if again else "none of them by two tasks"
+    on = f"{figures.counted(len(tasks), 'task')} on {figures.counted(len(hosts), 'instance')}"
+    return f"{on} used {figures.counted(len(gpus), 'GPU')}, {reuse}"
 
 
 def closing_table(found: View, results: Path) -> Table:
-    tasks, peak = found["tasks"], found["peakUtilisation"]
-    used = ", ".join(
-        f"{name} {100 * peak[key]:.0f} %"
-        for key, name in (("cpu", "CPU"), ("memory", "memory"), ("gpus", "GPU"))
-        if peak.get(key) is not None
-    )
-    types = ", ".join(f"{count} x {name}" for name, count in found["instanceTypes"].items())
-    gpus = "; ".join(f"task {each['index']}: {','.join(each['gpuIds'])}" for each in found["gpuTasks"])
-    less = figures.saved(found["costUsd"], found["onDemandCostUsd"])
+    """The summary for a person."""
+    tasks = found["tasks"]
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in (
         ("accuracy", f"{100 * found['accuracy']:.1f} % of {found['images']:,} images"),
         ("tasks", f"{tasks['succeeded']:,} of {tasks['total']:,} succeeded, {tasks['failed']:,} failed"),
-        ("attempts", f"{found['attempts']:,}, {figures.counted(found['interruptions'], 'interruption')}"),
-        ("instances", f"{found['instances']} used: {types}"),
-        ("GPUs", gpus),
-        ("peak use", used or "not measured"),
-        ("cost", f"{figures.money(found['costUsd'])} at spot prices (emulated)"),
-        ("on-demand", f"{figures.money(found['onDemandCostUsd'])}{', spot is ' + less if less else ''}"),
+        ("attempts", f"{found['attempts']:,}, {found['interruptions']:,} interrupted"),
+        ("instances", _instances(found)),
+        ("GPUs", gpu_line(found["gpuTasks"])),
+        ("peak use", _peak(found["peakUtilisation"]) or "not measured"),
+        ("cost", f"{figures.cost(found)} for the time of the tasks, at emulated spot prices"),
+        ("bill", f"{_bill(found)} for the instances, idle time included"),
         ("took", figures.duration(found["seconds"])),
         ("results", f"{results}/"),
     ):
         grid.add_row(name, value)
     return grid
+
+
+def _instances(found: View) -> str:
+    bought = ", ".join(f"{count} x {name}" for name, count in found["instancesBought"].items())
+    return f"{found['instances']} used, {found['instancesInterrupted']} of them taken away; bought {bought}"
+
+
+def _peak(peak: View) -> str:
+    names = {"cpu": "CPU", "memory": "memory", "gpus": "GPU"}
+    return ", ".join(f"{name} {100 * peak[key]:.0f} %" for key, name in names.items() if peak.get(key) is not None)
+
+
+def _bill(found: View) -> str:
+    return figures.cost({"costUsd": found["clusterCostUsd"], "onDemandCostUsd": found["clusterOnDemandCostUsd"]})

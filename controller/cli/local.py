@@ -23,17 +23,11 @@ def local(
     ] = 4566,
 ) -> None:
     """Start AWS on this machine and keep it running until Ctrl-C."""
-    from controller.cli.local_aws import started
+    from controller.local.options import LocalOptions
+    from controller.local.run import serve
 
     try:
-        with started(port) as aws:
-            for line in welcome(aws.endpoint_url):
-                typer.echo(line)
-            try:
-                while True:
-                    session.tools.sleep(3600)
-            except KeyboardInterrupt:
-                typer.echo("Stopping: tasks get SIGTERM, what was stored is forgotten.", err=True)
+        serve(port, LocalOptions(), lambda aws: typer.echo("\n".join(welcome(aws.endpoint_url))))
     except OSError as fault:
         step = f"choose another port: argosy local --port {port + 1}" if port else ""
         raise CliError(f"Cannot listen on 127.0.0.1:{port}: {fault.strerror or fault}.", next_step=step) from fault

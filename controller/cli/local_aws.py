@@ -1,4 +1,4 @@
-"""How do the commands start the AWS on this machine, and what do they ask of it?"""
+"""How does the demo start an AWS in its own process, and what does it ask of it?"""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ class Embedded(Protocol):
     region: str
 
     def interrupt(self, instance_id: str, notice_s: float) -> None:
-        """A spot interruption warning now, the end of the instance `notice_s` later."""
+        """A spot interruption warning now, the end `notice_s` later. Raises KeyError, ValueError when it has gone."""
 
 
 @contextmanager
-def started(port: int) -> Iterator[Embedded]:
-    """Ready to answer on entry, with the deployment in it; everything it started is gone on exit. Raises OSError."""
-    from controller.local.aws import LocalAws
+def started(processes: int) -> Iterator[Embedded]:
+    """Ready to answer on entry, with the deployment in it; everything it started is gone on exit. Raises OSError.
 
-    with LocalAws(port=port) as aws:
+    processes: how many tasks may really run at once on this machine.
+    """
+    from controller.local.aws import LocalAws
+    from controller.local.options import LocalOptions
+
+    with LocalAws(0, LocalOptions(processes=processes)) as aws:
         yield aws

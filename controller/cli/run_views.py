@@ -64,7 +64,7 @@ def task_counts(tasks: View) -> str:
 
 
 def attempts(view: View) -> str:
-    return f"{view['attempts']:,}, {figures.counted(view['interruptions'], 'interruption')}"
+    return f"{view['attempts']:,}, {view['interruptions']:,} interrupted"
 
 
 def _gpus(view: View) -> str:

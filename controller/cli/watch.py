@@ -191,7 +191,7 @@ def line(view: View, pace: Pace, now: float) -> str:
         f"{figures.counted(view['attempts'], 'attempt')}",
     ]
     if view["interruptions"]:
-        parts.append(figures.counted(view["interruptions"], "interruption"))
+        parts.append(f"{view['interruptions']:,} interrupted")
     parts.append(figures.cost(view))
     if pace.text():
         parts.append(pace.text())

@@ -188,7 +188,6 @@ def _run(state: State, row: int, seen: TaskSeen, now: float) -> None:
         return
     set_task(state, run, int(state.attempts["index"][row]), status=TaskStatus.RUNNING)
     run.started_at = run.started_at or started_at
-    run.waiting = ""
     if run.status is RunStatus.PROVISIONING:
         run.status = RunStatus.RUNNING
 

@@ -21,7 +21,7 @@ class Clients:
         # No proxies: whatever the environment says, the loopback interface is reached directly.
         self._config = Config(proxies={}, retries={"mode": "standard", "max_attempts": 3}, max_pool_connections=32)
         self._session = boto3.Session(aws_access_key_id=KEY, aws_secret_access_key=KEY, region_name=region)
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._clients: dict[str, Any] = {}
         self._guard = Lock()
 
@@ -29,7 +29,7 @@ class Clients:
         """The client of a service, e.g. "s3"."""
         with self._guard:
             if service not in self._clients:
-                made = self._session.client(service, endpoint_url=self._endpoint, config=self._config)
+                made = self._session.client(service, endpoint_url=self.endpoint, config=self._config)
                 self._clients[service] = made
             return self._clients[service]
 

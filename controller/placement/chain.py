@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from controller.placement import kernels
-from controller.placement.arrays import IntArray, sums
+from controller.placement.arrays import BoolArray, IntArray, sums
 from controller.placement.candidates import RowCandidates
 from controller.placement.demand import Batch
 from controller.placement.fitness import Course, Key, Mix
@@ -28,6 +28,7 @@ from controller.placement.keys import combine
 from controller.placement.state import PassState
 from controller.placement.strategy import Random, SpreadInstances, SpreadValues, Step
 
+_BLOCKS = 32  # blocks of tasks looked at per instance where keys never fall
 _SLOTS = 1 << 20  # keys worked out at once where keys may rise: 8 MiB
 
 
@@ -63,7 +64,7 @@ class Run:
         if first == len(steps):
             return self._by_keys(prefix, courses, at, room, counts, n)
         if courses - {Course.STILL}:
-            to_the_brim = Course.DROPS in courses and Course.ANY not in courses
+            to_the_brim = Course.DROPS in courses and not courses & {Course.ANY, Course.RISES}
             return self._one_at_a_time(steps, at, room, counts, n, to_the_brim=to_the_brim)
         if prefix:
             return self._by_classes(prefix, steps[first:], at, room, counts, n)
@@ -79,19 +80,46 @@ class Run:
     def _by_keys(
         self, keys: tuple[Step, ...], courses: set[Course], at: IntArray, room: IntArray, counts: IntArray, n: int
     ) -> IntArray:
-        if n == 1 or Course.ANY not in courses:
+        if n == 1 or not courses & {Course.ANY, Course.RISES}:
             return kernels.fill_in_order(self.key(keys, at, counts), room, n)
+        risers = [key for key in keys if isinstance(key, Key) and key.course_for(self.batch.need) is not Course.STILL]
+        rises = len(risers) == 1 and risers[0].course is Course.RISES
         taken = np.zeros(len(at), dtype=np.int64)
+        width = 4 + 2 * n // len(at)
         while n:
             open_ = np.flatnonzero(room > taken)
-            left = (room - taken)[open_]
-            width = int(min(left.max(), n, max(1, _SLOTS // len(open_)), 4 + 2 * n // len(open_)))
-            already = (counts[at] + taken)[open_, None] + np.arange(width)
-            slots = self.key(keys, np.repeat(at[open_], width), None, already.ravel()).reshape(-1, width)
-            got, decided = kernels.take_slots(slots, left, n)
+            left, now = (room - taken)[open_], counts[at[open_]] + taken[open_]
+            stride = int(min(left.max() // _BLOCKS, n // (2 * len(open_)))) if rises else 1
+            got = self._blocks(keys, at[open_], now, left, n, stride) if stride > 1 else np.zeros(1, np.int64)
+            if not got.any():
+                width = int(min(left.max(), n, max(1, _SLOTS // len(open_)), width))
+                slots = self._slots(keys, at[open_], now, np.arange(1, width + 1))
+                got, _ = kernels.take_slots(slots, left, ~self._bending(keys, at[open_]), n)
+                width *= 4
             taken[open_] += got
-            n -= decided
+            n -= int(got.sum())
         return taken
+
+    def _blocks(
+        self, keys: tuple[Step, ...], at: IntArray, now: IntArray, left: IntArray, n: int, stride: int
+    ) -> IntArray:
+        ends = np.minimum(np.arange(1, _BLOCKS + 1) * stride, left[:, None])
+        sizes = np.diff(ends, axis=1, prepend=0)
+        return kernels.take_blocks(self._slots(keys, at, now, ends), sizes, left, n)
+
+    def _slots(self, keys: tuple[Step, ...], at: IntArray, now: IntArray, nth: IntArray) -> IntArray:
+        """(a, s) int64: the key each position has for the nth task from now, `nth` (s,) or (a, s) from 1."""
+        already = now[:, None] + (nth - 1)
+        return self.key(keys, np.repeat(at, already.shape[1]), None, already.ravel()).reshape(already.shape)
+
+    def _bending(self, keys: tuple[Step, ...], at: IntArray) -> BoolArray:
+        """(a,) bool: the positions on which some key of the chain may rise."""
+        seen = RowCandidates(self.state, self.batch, self.rows[at], None, self.mix)
+        bends = np.zeros(len(at), dtype=np.bool_)
+        for key in keys:
+            if isinstance(key, Key) and key.course_for(self.batch.need) in (Course.ANY, Course.RISES):
+                bends |= True if key.bends is None else key.bends(seen)
+        return bends
 
     def _by_classes(
         self, prefix: tuple[Step, ...], rest: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from controller.placement.arrays import AnyArray, FloatArray, IntArray
+from controller.placement.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
 CPU, MEMORY, GPU = 0, 1, 2
 AXES: Final = {"cpu": CPU, "memory": MEMORY, "gpu": GPU}
@@ -70,6 +70,7 @@ class Course(Enum):
     STILL = "never"
     DROPS = "falls every time"
     FALLS = "never rises"
+    RISES = "never falls"
     ANY = "may rise and fall"
 
 
@@ -83,6 +84,8 @@ class Key:
     high: Callable[[tuple[int, int, int]], int]
     weights: tuple[int, int, int] | None = None
     """If the key is a weighted sum of what is left: those weights."""
+    bends: Callable[[Candidates], BoolArray] | None = None
+    """For the course ANY: the candidates (n,) whose keys may rise at all; None = every one."""
 
     def course_for(self, need: tuple[int, int, int]) -> Course:
         """The course for tasks of this size: a weighted sum of axes that the task does not use stands still."""
@@ -174,6 +177,11 @@ def fragmentation(c: Candidates) -> IntArray:
     return key
 
 
+def _can_strand(c: Candidates) -> BoolArray:
+    """Without GPUs, or without tasks that want some, nothing can be stranded and the key is 0 throughout."""
+    return (c.total(GPU) > 0) & bool(c.mix.weights.size)
+
+
 def _stranded(free: tuple[IntArray, ...], rows: IntArray, mix: Mix) -> IntArray:
     """(r,) int64: free GPUs times the number of tasks of the mix that could not use them."""
     columns = [np.broadcast_to(free[axis], free[GPU].shape)[rows, None] for axis in AXES.values()]
@@ -205,13 +213,15 @@ def _dot(weights: tuple[int, int, int], top: tuple[int, int, int]) -> int:
 
 BEST_FIT: Final = linear("best-fit", BEST_FIT_WEIGHTS)
 GPUS_LAST: Final = Key("keep-gpus-free", gpus_last, Course.STILL, lambda _: 1)
-FRAGMENTATION: Final = Key("fragmentation", fragmentation, Course.ANY, lambda top: 100 * (top[GPU] + 1))
+FRAGMENTATION: Final = Key(
+    "fragmentation", fragmentation, Course.ANY, lambda top: 100 * (top[GPU] + 1), bends=_can_strand
+)
 BUILT_IN: Final[Mapping[str, tuple[Key, ...]]] = {
     "best-fit": (BEST_FIT,),
     "cpu-memory": (mixed("cpu-memory", (1, 1, 0)),),
     "cpu-memory-gpu": (mixed("cpu-memory-gpu", (1, 1, 1)),),
-    "least-allocated": (Key("least-allocated", least_allocated, Course.ANY, lambda _: 3 * SHARE),),
-    "dot-product": (Key("dot-product", dot_product, Course.ANY, lambda _: 3 * SHARE),),
+    "least-allocated": (Key("least-allocated", least_allocated, Course.RISES, lambda _: 3 * SHARE),),
+    "dot-product": (Key("dot-product", dot_product, Course.RISES, lambda _: 3 * SHARE),),
     "fragmentation": (FRAGMENTATION, BEST_FIT),
     "cheapest": (Key("cheapest", cheapest, Course.STILL, lambda _: 1 << 40),),
     "least-interrupted": (Key("least-interrupted", least_interrupted, Course.STILL, lambda _: 1 << 20),),

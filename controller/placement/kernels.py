@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from controller.placement.arrays import IntArray
+from controller.placement.arrays import BoolArray, IntArray, sums
 from controller.placement.keys import with_rows
 
 
@@ -65,25 +65,44 @@ def _poured(existing: IntArray, room: IntArray, level: int) -> IntArray:
     return np.minimum(np.maximum(level - existing, 0), room)
 
 
-def take_slots(keys: IntArray, room: IntArray, n: int) -> tuple[IntArray, int]:
+def take_slots(keys: IntArray, room: IntArray, straight: BoolArray, n: int) -> tuple[IntArray, int]:
     """One at a time to the lowest key, for keys that may rise and fall: counts, and how many of the n are decided by them.
 
-    `keys` is (f, s): the key of candidate i for its j-th task; beyond its room it is ignored. A candidate is chosen when the highest of its
-    keys so far is the lowest of all, and goes on being chosen while its own stay below: so sorting by that running maximum, then
-    by row, is the order of choice. It is decided up to the point where a candidate with more room runs out of columns.
+    `keys` is (f, s): the key of candidate i for its j-th task; beyond its room it is ignored. A candidate is chosen when
+    the highest of its keys so far is the lowest of all, and goes on being chosen while its own stay below: so sorting by that
+    running maximum, then by row, is the order of choice. It is decided up to the point where a candidate with more room runs
+    out of columns. `straight` (f,) bool: candidates whose keys never rise, so that their first one stands for their whole room.
     """
     width = keys.shape[1]
     highest = np.maximum.accumulate(keys, axis=1)
-    usable = np.arange(width) < room[:, None]
-    owner, _ = np.nonzero(usable)
+    usable = np.arange(width) < np.where(straight, 1, room)[:, None]
+    owner, column = np.nonzero(usable)
     order = highest[usable].argsort(kind="stable")[:n]
     owners = owner[order]
-    counts = np.bincount(owners, minlength=len(room))
-    cut = np.flatnonzero((counts == width) & (room > width))
-    if cut.size:
-        last = min(int(np.flatnonzero(owners == row)[-1]) for row in cut)
-        counts = np.bincount(owners[: last + 1], minlength=len(room))
-    return counts.astype(np.int64, copy=False), int(counts.sum())
+    size = np.where(straight, room, 1)[owners]
+    ends_short = (column[order] == width - 1) & ~straight[owners] & (room[owners] > width)
+    if ends_short.any():
+        stop = int(ends_short.argmax()) + 1
+        owners, size = owners[:stop], size[:stop]
+    filled = np.minimum(size.cumsum(), n)
+    return sums(owners, np.diff(filled, prepend=0), len(room)), int(filled[-1])
+
+
+def take_blocks(last_keys: IntArray, sizes: IntArray, room: IntArray, n: int) -> IntArray:
+    """The blocks of tasks that certainly are among the first n, for keys that never fall: counts, perhaps all zero.
+
+    `last_keys` (f, b): the key of the last task of each block of each candidate; `sizes` (f, b) int64, 0 beyond its room. Whatever is no
+    worse than a given block lies in blocks no worse than it or in the one block after them of each candidate: as long as
+    all of those are no more than n tasks, the blocks are decided.
+    """
+    flat = sizes.ravel()
+    order = last_keys.ravel().argsort(kind="stable")
+    order = order[flat[order] > 0]
+    sure = flat[order].cumsum() + int(sizes.max(axis=1).sum()) <= n
+    owner, block = np.divmod(order, last_keys.shape[1])
+    beyond = (block == last_keys.shape[1] - 1) & (room > sizes.sum(axis=1))[owner]
+    stop = min(int(sure.sum()), int(beyond.argmax()) if beyond.any() else len(order))
+    return sums(owner[:stop], flat[order[:stop]], len(room))
 
 
 def draw(room: IntArray, n: int, random: np.random.Generator) -> IntArray:

@@ -5,19 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from controller.catalogue.types import InstanceType
-from controller.market.buy import Order, hypothetical
+from controller.market.buy import Order
 from controller.market.offers import offers_of
 from controller.model.actions import Action, Remark
 from controller.model.policy import Policy
-from controller.model.pools import Offer
 from controller.model.state import State
-from controller.placement.explain import explain
-from controller.placement.supply import Supply
 from controller.scheduler import capacity, upkeep
 from controller.scheduler.places import Places, assign
+from controller.scheduler.reasons import why_nothing_is_bought
 
 
 def decide(
@@ -45,18 +43,19 @@ def _place_and_buy(state: State, catalogue: Mapping[str, InstanceType], now: flo
         *capacity.terminations(leaving),
         *unsent,
         *places.launches[: policy.max_launches_per_tick - len(unsent)],
-        *_remarks(places, order, offers),
+        *_remarks(state, places, order, catalogue, now),
     ]
 
 
-def _remarks(places: Places, order: Order, offers: Sequence[Offer]) -> list[Remark]:
+def _remarks(
+    state: State, places: Places, order: Order, catalogue: Mapping[str, InstanceType], now: float
+) -> list[Remark]:
     """Why a run's tasks wait, when that has changed."""
     remarks = []
     for run, left_over, uncovered in zip(places.runs, places.left_over, order.uncovered, strict=True):
         sentence = ""
         if uncovered:
-            rows = [hypothetical(offer, number) for number, offer in enumerate(offers)]
-            sentence = explain(left_over, Supply.of(rows)).sentence() if rows else "no pool can deliver at present"
+            sentence = why_nothing_is_bought(state, left_over, catalogue, now)
         elif left_over.count or places.owed_used:
             sentence = "waiting for ordered instances to join the cluster"
         if sentence != run.waiting:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from controller.catalogue.types import InstanceType
 from controller.market.offers import PURCHASE_ATTRIBUTE, expected_attributes, resources_of
@@ -39,7 +40,7 @@ class Places:
 def assign(state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy) -> Places:
     """Place the pending tasks of all ready runs, first come first served."""
     runs = tuple(run for run in state.runs.values() if run.ready)
-    batches = tuple(batch_of(state, run, now) for run in runs)
+    batches = tuple(batch_of(state, run, now + policy.linger_s) for run in runs)
     rows = active_rows(state)
     placed = place(batches, Supply.of(rows))
     launches, wanted, per_run = [], set(), [_instances_in_use(state, run) for run in runs]
@@ -49,10 +50,10 @@ def assign(state: State, catalogue: Mapping[str, InstanceType], now: float, poli
         instance = state.instances[rows[row].id]
         wanted.add(instance.id)
         per_run[batch].add(instance.id)
-        take = min(room, count)
-        room -= take
         run = runs[batch]
-        launches += [_launch(state, run, next(next_index[run.id]), instance) for _ in range(take)]
+        indexes = list(islice(next_index[run.id], min(room, count)))
+        room -= len(indexes)
+        launches += [_launch(state, run, index, instance) for index in indexes]
     rest = [
         replace(batch, count=unplaced + _soon_lost(state, run))
         for run, batch, unplaced in zip(runs, batches, placed.unplaced.tolist(), strict=True)
@@ -75,9 +76,12 @@ def assign(state: State, catalogue: Mapping[str, InstanceType], now: float, poli
     )
 
 
-def batch_of(state: State, run: Run, now: float) -> Batch:
-    """What a run asks for: its startable tasks, within its cap on concurrent ones."""
-    count = run.tasks.startable_count(now)
+def batch_of(state: State, run: Run, until: float) -> Batch:
+    """What a run asks for: its tasks that may start before `until`, within its cap on concurrent ones.
+
+    Tasks in back-off get a place in mind, so that nobody lets their instances go meanwhile, but are not launched.
+    """
+    count = run.tasks.startable_count(until)
     if run.max_concurrent is not None:
         count = max(0, min(count, run.max_concurrent - len(state.attempts.of_run(run.number))))
     purchase = {"spot": (SPOT_ONLY,), "on-demand": (ON_DEMAND_ONLY,)}.get(run.purchase, ())

@@ -11,7 +11,7 @@ from controller.simulation.refusals import Refused
 
 JSON = dict[str, Any]
 
-_CAPABILITY = re.compile(r"(com\.amazonaws\.)?ecs\.capability\.")
+_DOCKER_API = "com.amazonaws.ecs.capability.docker-remote-api."  # every real agent declares some versions of it
 RESERVED_PORTS = frozenset((port, "tcp") for port in (22, 2375, 2376, 51678, 51679))  # ssh, docker, the agent's own
 
 
@@ -49,8 +49,8 @@ def memory_mib(text: str) -> int:
 def shortfall(instance: Instance, needs: Needs, required: Iterable[str]) -> str | None:
     """The first reason why ECS refuses to put such a task there, in AWS's words; None when it fits.
 
-    `required` are names of attributes. An instance that declares no capability at all is taken to have every one:
-    emulated agents need not list what a real one does.
+    `required` are names of attributes. An instance that declares no Docker API is not described in full (an emulated
+    agent) and is taken to be capable of everything.
     """
     if not instance.agent_connected:
         return "AGENT"
@@ -62,7 +62,7 @@ def shortfall(instance: Instance, needs: Needs, required: Iterable[str]) -> str 
         return "RESOURCE:PORTS"
     if needs.gpu_count > len(instance.free_gpu_ids):
         return "RESOURCE:GPU"
-    declares = any(_CAPABILITY.match(name) for name in instance.attributes)
+    declares = any(name.startswith(_DOCKER_API) for name in instance.attributes)
     missing = [name for name in required if name not in instance.attributes]
     return "ATTRIBUTE" if declares and missing else None
 

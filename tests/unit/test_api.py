@@ -266,7 +266,7 @@ def test_every_fault_of_a_spec_is_answered_and_nothing_is_stored(desk: Desk) -> 
     assert desk.wake.calls == 0
 
 
-ACTIONS = "known: SubmitRun, DescribeRun, ListRuns, CancelRun, DescribeCluster"
+ACTIONS = "known: SubmitRun, DescribeRun, ListRuns, CancelRun, ExplainRun, DescribeCluster"
 
 
 @pytest.mark.parametrize(
@@ -553,3 +553,24 @@ def test_the_other_codes_have_their_status(code: str, status: int) -> None:
         "statusCode": status,
         "body": {"error": {"code": code, "message": "m", "requestId": "r", "fieldList": []}},
     }
+
+
+def test_explaining_a_run_that_is_not_taken_in_says_so() -> None:
+    desk = Desk()
+    run_id = desk.ask("SubmitRun", spec=SPEC)["body"]["runId"]
+    assert desk.ask("ExplainRun", runId=run_id)["body"]["sentence"] == "the controller has not taken the run in yet"
+
+
+def test_explaining_a_task_that_does_not_exist_is_refused() -> None:
+    desk = Desk()
+    run_id = desk.ask("SubmitRun", spec=SPEC)["body"]["runId"]
+    reply = desk.ask("ExplainRun", runId=run_id, index=10)
+    assert reply["body"]["error"]["fieldList"] == [{"path": "index", "message": "the run has 10 tasks, counted from 0"}]
+
+
+def test_explaining_an_open_run_gives_a_verdict() -> None:
+    desk = Desk()
+    run_id = desk.ask("SubmitRun", spec=SPEC)["body"]["runId"]
+    desk.fold_in()
+    body = desk.ask("ExplainRun", runId=run_id)["body"]
+    assert (body["verdict"], body["pending"]) == ("never", 10)

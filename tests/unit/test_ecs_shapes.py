@@ -126,7 +126,12 @@ def test_a_container_instance_is_read_with_its_gpus_and_attributes() -> None:
         ],
     }
     seen = container_instance_seen(json.loads(json.dumps(detail)), CELL)
-    assert (seen.instance_id, seen.cell, seen.status, seen.agent_connected) == ("i-0123456789abcdef0", CELL, "ACTIVE", True)
+    assert (seen.instance_id, seen.cell, seen.status, seen.agent_connected) == (
+        "i-0123456789abcdef0",
+        CELL,
+        "ACTIVE",
+        True,
+    )
     assert (seen.cpu_units, seen.memory_mib, seen.gpu_ids) == (32768, 240000, ("GPU-a", "GPU-b"))
     assert seen.attributes == {"ecs.instance-type": "p3.8xlarge", "ecs.capability.x": ""}
     assert seen.registered_at == epoch_s("2026-11-21T06:27:33Z")

@@ -341,3 +341,23 @@ def test_a_run_that_waits_for_ordered_instances_says_so() -> None:
     state = state_with(submitted(tasks=4), prepared(), fleet())
     begun(state, decided(state))
     assert "ordered instances" in state.runs[RUN_ID].waiting or "ordered instances" in str(decided(state, Remark))
+
+
+def test_an_instance_is_kept_for_tasks_whose_back_off_ends_soon() -> None:
+    state = state_with_instance(tasks=1)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=1))
+    state.runs[RUN_ID].tasks.set(0, not_before=NOW + POLICY.linger_s + 60)
+    assert not decided(state, Launch, Terminate, now=NOW + POLICY.linger_s)
+
+
+def test_a_run_whose_pools_are_all_short_says_when_they_are_tried_again() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet(), PoolShort("fleet-c5.xlarge-us-east-1a", "none left"))
+    (remark,) = decided(state, Remark)
+    assert "short of capacity; tried again at" in remark.sentence
+
+
+def test_a_run_at_its_limit_of_instances_says_so() -> None:
+    state = state_with(submitted(tasks=40, capacity={"maxInstances": 1}), prepared(), fleet())
+    (remark,) = decided(state, Remark)
+    assert "limit on instances" in remark.sentence

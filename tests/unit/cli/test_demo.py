@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controller.cli import demo_report
-from controller.cli.demo import AGAIN_AFTER_S, TIME_LIMIT_S, Play, Show, busiest_instance
+from controller.cli.demo import AGAIN_AFTER_S, TIME_LIMIT_S, Play, Show, busiest_instance, slowed
 from controller.cli.problems import CliError
 from controller.cli.session import Place, Session, Tools
 from tests.unit.cli.fakes import RUN_ID, World, ended, golden, instance, run_view, task_row, tasks
@@ -17,7 +17,7 @@ from tests.unit.cli.fakes import RUN_ID, World, ended, golden, instance, run_vie
 ROWS = [{"index": 900, "label": 3, "predicted": 3}, {"index": 901, "label": 5, "predicted": 8}]
 
 
-def running(index: int, instance_id: str, seconds: float = 1.0) -> dict[str, Any]:
+def running(index: int, instance_id: str, seconds: float = 2.0) -> dict[str, Any]:
     return task_row(index, status="RUNNING", instance=instance_id, seconds=seconds)
 
 
@@ -29,11 +29,15 @@ def test_the_instance_with_the_most_running_tasks_is_taken() -> None:
 
 
 def test_of_equals_the_one_with_the_most_work_left() -> None:
-    assert busiest_instance([running(0, "i-a", 9.0), running(1, "i-b", 1.0)]) == "i-b"
+    assert busiest_instance([running(0, "i-a", 9.0), running(1, "i-b", 2.0)]) == "i-b"
 
 
 def test_while_nothing_runs_nothing_is_taken() -> None:
     assert busiest_instance([task_row(0), task_row(1, status="STARTING")]) is None
+
+
+def test_an_instance_whose_tasks_have_only_begun_is_not_in_the_middle_of_its_work() -> None:
+    assert busiest_instance([running(0, "i-a", 0.2)]) is None
 
 
 class Cloud:
@@ -124,8 +128,7 @@ def measured() -> dict[str, Any]:
         "onDemandUsd": 3.5,
     }
     manifests = [{"entries": [entry(0, "i-1")]}, {"entries": [entry(0, "i-2", "GPU-a"), entry(1, "i-2", "GPU-b")]}]
-    found: dict[str, Any] = demo_report.summary([ended(), gpu_run], manifests, cluster, ROWS, 61.5)
-    return found
+    return demo_report.summary([ended(), gpu_run], manifests, cluster, ROWS, ["i-0taken"]) | {"seconds": 61.5}
 
 
 def test_the_summary_adds_up_both_runs_unrounded() -> None:
@@ -146,3 +149,29 @@ def test_the_closing_table() -> None:
     with console.capture() as capture:
         console.print(demo_report.closing_table(measured(), Path("out/demo/results")))
     golden("demo", capture.get())
+
+
+def test_a_gpu_that_two_tasks_used_is_said() -> None:
+    rows = [{"index": i, "instance": "i-1", "gpuIds": ["GPU-a"]} for i in range(2)]
+    assert demo_report.gpu_line(rows) == "2 tasks on 1 instance used 1 GPU, 1 of them by several tasks"
+
+
+def test_slowed_images_keep_the_rest_of_the_spec() -> None:
+    spec = {"name": "d", "container": {"image": "argosy/digits", "command": ["x"]}, "array": {"shardSize": 50}}
+    slow = slowed(spec)
+    assert slow["container"]["command"][:2] == ["x", "--seconds-per-image"]
+    assert float(slow["container"]["command"][2]) * 50 < TIME_LIMIT_S / 10
+    assert spec["container"] == {"image": "argosy/digits", "command": ["x"]}
+    assert slow["array"] == spec["array"]
+
+
+def test_an_instance_that_has_just_gone_is_not_counted_as_taken() -> None:
+    class Gone(Cloud):
+        def interrupt(self, instance_id: str, notice_s: float) -> None:
+            raise ValueError("not running")
+
+    world = World().answers("DescribeRun", BUSY, BUSY, ended())
+    session = Session(Tools(world.client, lambda: world.now, world._sleep), Place())
+    stage = Play(session, Gone(), Show(session, world.now))
+    stage.until_ended([RUN_ID])
+    assert stage.taken == []

@@ -1,0 +1,101 @@
+"""Why does a run wait? What the cluster as it is, and what could be bought for it, say to its next task.
+
+The same batches, rows and offers as the scheduler's, so that the answer is the reason and not a guess at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from controller.catalogue.types import InstanceType
+from controller.market.offers import offers_of
+from controller.model.runs import TERMINAL_RUN, Run
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+from controller.placement.explain import Explanation, explain
+from controller.placement.supply import Supply
+from controller.scheduler.places import active_rows, batch_of, coming_rows
+from controller.scheduler.reasons import market_answer, why_nothing_is_bought
+
+
+def explain_run(
+    state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, index: int | None = None
+) -> dict[str, Any]:
+    """The reply of ExplainRun. `index`: a task whose own state is told as well.
+
+    verdict: "done" (nothing waits), "placed" (it fits now and starts with the next tick), "waiting" (for instances
+    that are full or on their way), "never" (nothing of this deployment could take it, even when empty).
+    """
+    batch = replace(batch_of(state, run, float("inf")), count=1)
+    coming, _ = coming_rows(state, catalogue)
+    everything = offers_of(state.pools.values(), catalogue, float("inf"))  # those that are cooling off as well
+    here = explain(batch, Supply.of(active_rows(state)))
+    soon = explain(batch, Supply.of(coming))
+    market = market_answer(batch, everything)
+    pending = int(run.tasks.counts()[TaskStatus.PENDING])
+    verdict = _verdict(pending, bool(here.fits), here.never and soon.never and market.never)
+    buying = why_nothing_is_bought(state, batch, catalogue, now)
+    return {
+        "runId": run.id,
+        "status": run.status.value,
+        "pending": pending,
+        "verdict": verdict,
+        "sentence": _sentence(verdict, run, here, soon.fits, buying),
+        "cluster": here.to_json(),
+        "coming": soon.to_json(),
+        "market": market.to_json(),
+        "task": None if index is None else _task(run, index, now),
+    }
+
+
+def not_open(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply for a run that the controller has not taken in yet, or has closed."""
+    closed = record["status"] in TERMINAL_RUN
+    return {
+        "runId": record["id"],
+        "status": record["status"],
+        "pending": 0 if closed else record["task_count"],
+        "verdict": "done" if closed else "waiting",
+        "sentence": "the run is over" if closed else "the controller has not taken the run in yet",
+        "cluster": None,
+        "coming": None,
+        "market": None,
+        "task": None,
+    }
+
+
+def _verdict(pending: int, fits: bool, never: bool) -> str:
+    if not pending:
+        return "done"
+    if fits:
+        return "placed"
+    return "never" if never else "waiting"
+
+
+def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: str) -> str:
+    if verdict == "done":
+        return "no task of this run is waiting for a place"
+    if not run.task_definition:
+        return run.waiting or "the run is being prepared"
+    if verdict == "placed":
+        return "there is room for its next task: it starts with the next tick, or when its back-off ends"
+    if verdict == "never":
+        return buying
+    sentences = [f"{coming} instances that could take it are on their way"] if coming else [buying]
+    if here.instances:
+        sentences.append(f"on the {here.instances} instances that are here: {here.sentence()}")
+    return "; ".join(sentences)
+
+
+def _task(run: Run, index: int, now: float) -> dict[str, Any]:
+    table = run.tasks
+    wait_s = float(table["not_before"][index]) - now
+    return {
+        "index": index,
+        "status": TaskStatus(int(table["status"][index])).name,
+        "attempts": int(table["attempts"][index]),
+        "reason": run.reasons[int(table["reason"][index])] or None,
+        "backOffSeconds": round(wait_s, 1) if wait_s > 0 else None,
+    }

@@ -1,0 +1,165 @@
+"""Do requests and replies of a model have the shapes that AWS's own service models prescribe?
+
+`SimulatedClient` stands in for a boto3 client over any model with boto3-style methods: adapters run on it unchanged. In
+strict mode a member that AWS does not know, or of another type, is an error on the way in and on the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from botocore import xform_name
+from botocore.errorfactory import ClientExceptionsFactory
+from botocore.exceptions import ClientError, OperationNotPageableError, ParamValidationError
+from botocore.loaders import Loader
+from botocore.model import ServiceModel
+from botocore.paginate import Paginator, PaginatorModel
+from botocore.validate import ParamValidator
+
+JSON = dict[str, Any]
+
+
+class ShapeMismatch(AssertionError):
+    """A reply that AWS could not have given: the model has a fault."""
+
+
+class SimulatedClient:
+    """A boto3 client's methods over `model`, its paginators and its modelled exceptions. Not the waiters.
+
+    Raises what boto3 raises: ParamValidationError, and ClientError or its modelled subclass. With `strict` off shapes
+    are not checked (for a simulation of a million tasks) and replies share parts with the model.
+    """
+
+    def __init__(self, model: Any, service: str, *, strict: bool = True, region: str = "us-east-1") -> None:
+        self._model = model
+        self._service = service_model(service)
+        self._strict = strict
+        self.exceptions = ClientExceptionsFactory().create_client_exceptions(self._service)
+        self.meta = SimpleNamespace(region_name=region, service_model=self._service)
+        self._methods: dict[str, Callable[..., JSON]] = {}
+
+    def __getattr__(self, name: str) -> Callable[..., JSON]:
+        operation_name = _operations(self._service.service_name).get(name)
+        if operation_name is None:
+            raise AttributeError(f"{self._service.service_name} has no operation {name!r}")
+        method = getattr(self._model, name, None)
+        if method is None:
+            raise NotImplementedError(f"the simulation does not offer {operation_name}")
+        return self._methods.setdefault(name, self._bound(operation_name, method))
+
+    def can_paginate(self, name: str) -> bool:
+        """Whether botocore knows how to page through this operation."""
+        return _operations(self._service.service_name).get(name) in _pagination(self._service.service_name)
+
+    def get_paginator(self, name: str) -> Paginator:
+        """botocore's own paginator with its own configuration."""
+        if not self.can_paginate(name):
+            raise OperationNotPageableError(operation_name=name)
+        operation_name = _operations(self._service.service_name)[name]
+        config = PaginatorModel({"pagination": dict(_pagination(self._service.service_name))})
+        operation = self._service.operation_model(operation_name)
+        return Paginator(getattr(self, name), config.get_paginator(operation_name), operation)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def _bound(self, operation_name: str, method: Callable[..., JSON]) -> Callable[..., JSON]:
+        operation = self._service.operation_model(operation_name)
+
+        def call(**request: Any) -> JSON:
+            if self._strict:
+                check_request(operation, request)
+            try:
+                reply = method(**request)
+            except ClientError as error:
+                raise self._modelled(error) from None
+            reply = check_reply(operation, reply) if self._strict else dict(reply)
+            reply["ResponseMetadata"] = {"RequestId": "simulated", "HTTPStatusCode": 200, "RetryAttempts": 0}
+            return reply
+
+        return call
+
+    def _modelled(self, error: ClientError) -> ClientError:
+        kind = self.exceptions.from_code(error.response["Error"]["Code"])
+        return kind(error.response, error.operation_name)
+
+
+def check_request(operation: Any, request: Mapping[str, Any]) -> None:
+    """Raises botocore's ParamValidationError, as boto3 does before it sends anything."""
+    if operation.input_shape is None:
+        return
+    report = ParamValidator().validate(request, operation.input_shape)
+    if report.has_errors():
+        raise ParamValidationError(report=report.generate_report())
+
+
+def check_reply(operation: Any, reply: Mapping[str, Any]) -> JSON:
+    """A deep copy of the reply. Raises ShapeMismatch with the path of what is wrong."""
+    if operation.output_shape is None:
+        if reply:
+            raise ShapeMismatch(f"{operation.name}: the reply should be empty")
+        return {}
+    return _conforming(reply, operation.output_shape, operation.name)  # type: ignore[no-any-return]
+
+
+@cache
+def service_model(service: str) -> Any:
+    """botocore's description of a service; loaded once, for it takes a second for EC2."""
+    return ServiceModel(Loader().load_service_model(service, "service-2"), service)
+
+
+@cache
+def _operations(service: str) -> Mapping[str, str]:
+    """boto3's method names and the operations they stand for."""
+    return {xform_name(name): name for name in service_model(service).operation_names}
+
+
+@cache
+def _pagination(service: str) -> Mapping[str, Any]:
+    return Loader().load_service_model(service, "paginators-1")["pagination"]  # type: ignore[no-any-return]
+
+
+def _conforming(value: Any, shape: Any, path: str) -> Any:
+    """A copy of `value` if it has the shape."""
+    kind = shape.type_name
+    if kind == "structure":
+        return _structure(value, shape, path)
+    if kind == "list":
+        _expect(isinstance(value, list), value, shape, path)
+        return [_conforming(each, shape.member, f"{path}[{index}]") for index, each in enumerate(value)]
+    if kind == "map":
+        _expect(isinstance(value, dict), value, shape, path)
+        return {key: _conforming(each, shape.value, f"{path}.{key}") for key, each in value.items()}
+    _expect(_is_scalar(value, kind), value, shape, path)
+    if kind == "string" and shape.enum:
+        _expect(value in shape.enum, value, shape, path)
+    return value
+
+
+def _structure(value: Any, shape: Any, path: str) -> JSON:
+    _expect(isinstance(value, dict), value, shape, path)
+    unknown = set(value) - set(shape.members)
+    if unknown:
+        raise ShapeMismatch(f"{path}: AWS knows no {', '.join(sorted(unknown))} in {shape.name}")
+    missing = set(shape.required_members) - set(value)
+    if missing:
+        raise ShapeMismatch(f"{path}: {', '.join(sorted(missing))} must be there in {shape.name}")
+    return {name: _conforming(each, shape.members[name], f"{path}.{name}") for name, each in value.items()}
+
+
+def _is_scalar(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "timestamp":
+        return isinstance(value, datetime) and value.tzinfo is not None
+    types: dict[str, Any] = {"string": str, "character": str, "integer": int, "long": int, "blob": (bytes, bytearray)}
+    return isinstance(value, types.get(kind, (int, float)))
+
+
+def _expect(right: bool, value: Any, shape: Any, path: str) -> None:
+    if not right:
+        raise ShapeMismatch(f"{path}: {value!r:.80} is no {shape.type_name} of {shape.name}")

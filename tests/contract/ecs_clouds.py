@@ -1,0 +1,132 @@
+"""Which implementations of ECS do the contract tests run against?
+
+A case talks to `client` alone (a boto3 ECS client or a stand-in), in a cluster of its own that exists already. What only
+some implementations allow (passing time, reading events) is None elsewhere, and the cases that need it are skipped there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from controller.catalogue.types import load_catalogue
+from controller.simulation.botocore_check import SimulatedClient
+from controller.simulation.ecs import EcsModel
+
+CLUSTER = "argosy"
+_numbers = itertools.count(1)
+
+
+@dataclass
+class EcsCloud:
+    """One implementation, fresh for one test."""
+
+    client: Any
+    pass_time: Callable[[float], None] | None = None
+    """Let seconds pass."""
+    events: list[dict[str, Any]] | None = None
+    """Every EventBridge message so far, in order."""
+    agent_work: Callable[[str], Any] | None = None
+    """The agent asks what to do, by container-instance ARN."""
+    lose_instance: Callable[[str], None] | None = None
+    instances: list[str] = field(default_factory=list)
+
+    def register(self, instance_type: str = "c5.2xlarge", zone: str = "us-east-1a", **more: Any) -> dict[str, Any]:
+        """A container instance of a real size, as its agent would register it."""
+        machine = load_catalogue()[instance_type]
+        instance_id = f"i-{next(_numbers):017x}"
+        resources: list[dict[str, Any]] = [
+            {"name": "CPU", "type": "INTEGER", "integerValue": machine.cpu_units},
+            {"name": "MEMORY", "type": "INTEGER", "integerValue": machine.registered_memory_mib},
+            {"name": "PORTS", "type": "STRINGSET", "stringSetValue": ["22", "2375", "2376", "51678", "51679"]},
+            {"name": "PORTS_UDP", "type": "STRINGSET", "stringSetValue": []},
+        ]
+        if machine.gpus:
+            ids = [f"GPU-{instance_id}-{ordinal}" for ordinal in range(machine.gpus)]
+            resources.append({"name": "GPU", "type": "STRINGSET", "stringSetValue": ids})
+        attributes = {
+            "ecs.instance-type": instance_type,
+            "ecs.availability-zone": zone,
+            "ecs.os-type": "linux",
+            "ecs.cpu-architecture": machine.architecture,
+            "ecs.ami-id": "ami-0123456789abcdef0",
+            **more.pop("attributes", {}),
+        }
+        request = {
+            "cluster": CLUSTER,
+            "instanceIdentityDocument": json.dumps({"instanceId": instance_id, "instanceType": instance_type}),
+            "totalResources": resources,
+            "attributes": [{"name": name, "value": value} for name, value in attributes.items()],
+            "versionInfo": {"agentVersion": "1.106.2", "agentHash": "test", "dockerVersion": "25.0.14"},
+            **more,
+        }
+        instance: dict[str, Any] = self.client.register_container_instance(**request)["containerInstance"]
+        self.instances.append(instance["containerInstanceArn"])
+        return instance
+
+    def define(self, family: str = "digits", *, gpus: int = 0, **more: Any) -> str:
+        """A definition with one container `main` of 1 vCPU and 1 GiB (changed by `container`); its ARN."""
+        container: dict[str, Any] = {"name": "main", "image": "argosy/digits", "cpu": 1024, "memory": 1024}
+        if gpus:
+            container["resourceRequirements"] = [{"type": "GPU", "value": str(gpus)}]
+        container.update(more.pop("container", {}))
+        containers = more.pop("containers", [container])
+        reply = self.client.register_task_definition(family=family, containerDefinitions=containers, **more)
+        return str(reply["taskDefinition"]["taskDefinitionArn"])
+
+    def run(self, definition: str = "digits", **more: Any) -> dict[str, Any]:
+        """RunTask in the cluster."""
+        reply: dict[str, Any] = self.client.run_task(cluster=CLUSTER, taskDefinition=definition, **more)
+        return reply
+
+    def run_on(self, instance: dict[str, Any], definition: str = "digits", **more: Any) -> dict[str, Any]:
+        """RunTask pinned to one instance, as every launch of ours is."""
+        pin = {"type": "memberOf", "expression": f"ec2InstanceId == {instance['ec2InstanceId']}"}
+        return self.run(definition, placementConstraints=[pin], **more)
+
+    def task(self, arn: str) -> dict[str, Any]:
+        """One task as DescribeTasks shows it."""
+        reply = self.client.describe_tasks(cluster=CLUSTER, tasks=[arn], include=["TAGS"])
+        assert reply["failures"] == []
+        task: dict[str, Any] = reply["tasks"][0]
+        return task
+
+    def instance(self, arn: str) -> dict[str, Any]:
+        """One instance as DescribeContainerInstances shows it."""
+        reply = self.client.describe_container_instances(cluster=CLUSTER, containerInstances=[arn])
+        instance: dict[str, Any] = reply["containerInstances"][0]
+        return instance
+
+    def remaining(self, instance: dict[str, Any]) -> dict[str, Any]:
+        """What is left: CPU and MEMORY as numbers, GPU and the ports in use as lists."""
+        resources = self.instance(instance["containerInstanceArn"])["remainingResources"]
+        return {
+            each["name"]: each["integerValue"] if each["type"] == "INTEGER" else each["stringSetValue"]
+            for each in resources
+        }
+
+    def report(self, arn: str, status: str, **container: Any) -> None:
+        """The agent's SubmitTaskStateChange; container fields go to the container `main`."""
+        if self.agent_work is not None:
+            self.agent_work(self.task(arn)["containerInstanceArn"])
+        change = {"containerName": "main", "status": status, **container}
+        self.client.submit_task_state_change(cluster=CLUSTER, task=arn, status=status, containers=[change])
+
+
+def simulation() -> EcsCloud:
+    """Our model on a virtual clock, every request and reply checked against botocore's service model."""
+    clock, events = [1_800_000_000.0], list[dict[str, Any]]()
+    model = EcsModel(now=lambda: clock[0], emit=events.append)
+
+    def pass_time(seconds: float) -> None:
+        clock[0] += seconds
+
+    cloud = EcsCloud(SimulatedClient(model, "ecs"), pass_time, events, model.agent_work, model.lose_instance)
+    cloud.client.create_cluster(clusterName=CLUSTER)
+    return cloud
+
+
+IMPLEMENTATIONS: dict[str, Callable[[], EcsCloud]] = {"simulation": simulation}

@@ -1,0 +1,151 @@
+"""What ECS is asked for follows from the intent and the spec alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from controller.aws.ecs_requests import (
+    UnusableDefinition,
+    client_token,
+    definition_content,
+    needs_of_definition,
+    run_task_request,
+    usable_container,
+)
+from controller.ecs_shapes import key_of_task
+from controller.model.actions import Launch
+from controller.model.attempts import AttemptKey
+from controller.model.resources import Resources
+from controller.model.runs import Run
+from tests.builders import CELL, RUN_ID, instance_id, prepared, state_with, submitted
+from tests.unit.aws.fakes import DEPLOYMENT
+
+KEY = AttemptKey(RUN_ID, 3, 2, 1)
+DEFINITION = prepared().task_definition
+
+
+def run_of(**overrides: Any) -> Run:
+    return state_with(submitted(**overrides), prepared(**overrides)).runs[RUN_ID]
+
+
+def request_of(run: Run, key: AttemptKey = KEY, item: Any = None) -> dict[str, Any]:
+    launch = Launch(key, 5, "argosy-testtest-5", instance_id(9), CELL)
+    return run_task_request(launch, run, item, cluster="argosy", stage="main", task_definition=DEFINITION)
+
+
+def test_a_launch_is_one_task_pinned_to_its_instance() -> None:
+    request = request_of(run_of(tags={"team": "vision"}))
+    assert request["count"] == 1
+    assert request["launchType"] == "EC2"
+    assert request["taskDefinition"] == DEFINITION
+    assert request["startedBy"] == "argosy-testtest-5"
+    assert request["group"] == f"run:{RUN_ID}"
+    assert request["placementConstraints"] == [{"type": "memberOf", "expression": f"ec2InstanceId == {instance_id(9)}"}]
+    tags = {tag["key"]: tag["value"] for tag in request["tags"]}
+    assert tags == {"argosy:run": RUN_ID, "argosy:stage": "main", "team": "vision"}
+    assert request["enableECSManagedTags"] is True
+
+
+def test_the_key_can_be_read_back_out_of_the_overrides() -> None:
+    request = request_of(run_of())
+    assert key_of_task(request) == KEY
+    override = request["overrides"]["containerOverrides"][0]
+    assert override["name"] == "main"
+    assert override["command"] == ["--range", "30:40", "--output", f"s3://results/{RUN_ID}/parts/part-0000003.jsonl"]
+
+
+def test_the_same_intent_gives_the_same_request_and_another_launch_another_token() -> None:
+    assert json.dumps(request_of(run_of())) == json.dumps(request_of(run_of()))
+    tokens = {client_token(KEY._replace(**{field: 8})) for field in ("index", "attempt", "launch")} | {
+        client_token(KEY)
+    }
+    assert len(tokens) == 4
+    assert all(len(token) == 43 and token.isascii() for token in tokens)
+
+
+def test_a_spec_without_command_leaves_the_images_own() -> None:
+    request = request_of(run_of(container={"image": "argosy/digits", "environment": {"SIZE": "${range}"}}))
+    override = request["overrides"]["containerOverrides"][0]
+    assert "command" not in override
+    assert {"name": "SIZE", "value": "30:40"} in override["environment"]
+
+
+def test_an_item_that_lacks_what_the_spec_uses_is_a_key_error() -> None:
+    run = run_of(array={"itemsFrom": "s3://d/i"}, container={"image": "x", "command": ["${item.url}"]})
+    assert request_of(run, item={"url": "u"})["overrides"]["containerOverrides"][0]["command"] == ["u"]
+    with pytest.raises(KeyError):
+        request_of(run, item={"other": "u"})
+
+
+def test_a_definition_holds_image_size_logs_and_init_and_no_user_environment() -> None:
+    run = run_of(container={"image": "argosy/digits", "environment": {"A": "b"}})
+    content = definition_content(run, CELL, DEPLOYMENT)
+    container = content["containerDefinitions"][0]
+    assert (container["name"], container["image"]) == ("main", "argosy/digits")
+    assert (container["cpu"], container["memory"], container["privileged"]) == (1024, 1024, False)
+    assert container["logConfiguration"]["options"]["awslogs-group"] == "/ecs/argosy/tasks"
+    assert container["linuxParameters"] == {"initProcessEnabled": True}
+    assert "environment" not in container
+    assert "resourceRequirements" not in container
+    assert content["networkMode"] == "bridge"
+
+
+def test_a_gpu_definition_asks_for_whole_gpus_and_the_driver() -> None:
+    container = definition_content(run_of(resources={"gpus": 4}), CELL, DEPLOYMENT)["containerDefinitions"][0]
+    assert container["resourceRequirements"] == [{"type": "GPU", "value": "4"}]
+    assert container["environment"][0]["name"] == "NVIDIA_DRIVER_CAPABILITIES"
+
+
+GPU = {"type": "GPU", "value": "2"}
+
+
+@pytest.mark.parametrize(
+    ("definition", "needs"),
+    [
+        ({"containerDefinitions": [{"name": "a", "cpu": 256, "memory": 512}]}, Resources(256, 512, 0)),
+        (
+            {"containerDefinitions": [{"name": "a", "cpu": 1, "memory": 9, "memoryReservation": 4}, {"name": "b", "memory": 5}]},
+            Resources(1, 9, 0),
+        ),
+        (
+            {"cpu": "2048", "memory": "4096", "containerDefinitions": [{"name": "a", "cpu": 5, "memory": 6, "resourceRequirements": [GPU]}]},
+            Resources(2048, 4096, 2),
+        ),
+        (
+            {"containerDefinitions": [{"name": "a", "memory": 6, "resourceRequirements": [GPU, {"type": "InferenceAccelerator", "value": "x"}]}]},
+            Resources(0, 6, 2),
+        ),
+    ],
+)  # fmt: skip
+def test_needs_follow_the_agents_accounting(definition: dict[str, Any], needs: Resources) -> None:
+    assert needs_of_definition(definition) == needs
+
+
+@pytest.mark.parametrize("value", ["ALL", "0.5", None])
+def test_gpus_that_are_not_counted_whole_are_refused(value: str | None) -> None:
+    container = {"name": "a", "memory": 6, "resourceRequirements": [{"type": "GPU", "value": value}]}
+    with pytest.raises(UnusableDefinition, match="whole numbers"):
+        needs_of_definition({"containerDefinitions": [container]})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"status": "INACTIVE"}, "is INACTIVE"),
+        ({"networkMode": "awsvpc"}, "awsvpc"),
+        ({"requiresCompatibilities": ["FARGATE"]}, "not made for EC2"),
+        ({"containerDefinitions": [{"name": "a", "essential": False}]}, "no essential container"),
+    ],
+)
+def test_a_users_definition_that_cannot_run_is_refused_with_a_sentence(changes: dict[str, Any], sentence: str) -> None:
+    usable = {
+        "family": "f",
+        "revision": 1,
+        "containerDefinitions": [{"name": "side", "essential": False}, {"name": "x"}],
+    }
+    assert usable_container(usable) == "x"
+    with pytest.raises(UnusableDefinition, match=sentence):
+        usable_container({**usable, **changes})

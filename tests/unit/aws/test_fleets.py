@@ -1,0 +1,197 @@
+"""Targets are absolute, nothing is terminated that a fleet would replace, and what the listings show is read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from controller.aws.fleets import Fleets
+from controller.model.actions import SetTarget, Terminate
+from controller.model.events import HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
+from controller.model.state import State
+from tests.builders import CELL, NOW, container_instance, fleet, host, instance_id, state_with
+from tests.unit.aws.fakes import Clock, ScriptedClient, cell, refusal, timed_out
+
+POOL = f"{CELL}/c5.xlarge/us-east-1a"
+SOON = NOW + 5
+
+
+def fleets(ec2: Any, clock: Clock | None = None, pace: float = 1000) -> Fleets:
+    clock = clock or Clock()
+    return Fleets("main", {CELL: cell(clock, ec2=ec2, pace=pace)}, clock)
+
+
+def state_of(count: int = 2) -> State:
+    hosts = [host(number) for number in range(1, count + 1)]
+    state = state_with(fleet(spot_target=count), *hosts, container_instance(1))
+    state.pools[POOL].spot_target = count
+    return state
+
+
+def test_a_target_is_absolute_and_ends_nothing_by_itself() -> None:
+    ec2 = ScriptedClient("ec2", modify_fleet={"Return": True})
+    event = fleets(ec2).set_target(SetTarget(POOL, 3, 2), state_of(), SOON)
+    assert event == TargetAccepted(POOL, 3, 2)
+    assert ec2.calls[0][1] == {
+        "FleetId": "fleet-c5.xlarge-us-east-1a",
+        "ExcessCapacityTerminationPolicy": "no-termination",
+        "TargetCapacitySpecification": {"TotalTargetCapacity": 5, "SpotTargetCapacity": 3, "OnDemandTargetCapacity": 2},
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (refusal("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded"), PoolShort),
+        (refusal("RequestLimitExceeded", "Request limit exceeded.", 503), NotCarriedOut),
+        (timed_out(), NotCarriedOut),
+    ],
+)
+def test_a_target_that_is_not_taken_says_why(error: Exception, kind: type) -> None:
+    event = fleets(ScriptedClient("ec2", modify_fleet=error)).set_target(SetTarget(POOL, 3, 0), state_of(), SOON)
+    assert isinstance(event, kind)
+
+
+def test_a_target_needs_its_fleet_its_cell_and_time() -> None:
+    here = fleets(ScriptedClient("ec2"))
+    assert isinstance(here.set_target(SetTarget("a/b/c", 1, 0), state_of(), SOON), NotCarriedOut)
+    assert here.set_target(SetTarget(POOL, 1, 0), state_of(), NOW - 1) == NotCarriedOut("time was up")
+    nowhere = Fleets("main", {}, Clock())
+    assert isinstance(nowhere.set_target(SetTarget(POOL, 1, 0), state_of(), SOON), NotCarriedOut)
+    assert isinstance(nowhere.terminate(Terminate(CELL, (instance_id(1),)), state_of(), {}, SOON)[0], NotCarriedOut)
+
+
+def test_throttling_slows_the_fleet_calls_down() -> None:
+    here = fleets(ScriptedClient("ec2", modify_fleet=refusal("RequestLimitExceeded", status=503)), pace=4)
+    here.set_target(SetTarget(POOL, 1, 0), state_of(), SOON)
+    assert here._cells[CELL].paces.fleets.rate_per_s == 2
+
+
+def ended(**request: Any) -> dict[str, Any]:
+    return {
+        "TerminatingInstances": [
+            {"InstanceId": name, "CurrentState": {"Name": "shutting-down"}} for name in request["InstanceIds"]
+        ]
+    }
+
+
+def test_instances_are_ended_once_their_targets_are_taken() -> None:
+    ec2 = ScriptedClient("ec2", terminate_instances=ended)
+    action = Terminate(CELL, (instance_id(1), instance_id(2)))
+    events = fleets(ec2).terminate(action, state_of(), {POOL: True}, SOON)
+    assert events == [HostStateChanged(instance_id(number), "shutting-down", NOW) for number in (1, 2)]
+
+
+def test_an_instance_whose_fleet_still_wants_it_stays() -> None:
+    ec2 = ScriptedClient("ec2", terminate_instances=ended)
+    action = Terminate(CELL, (instance_id(1),))
+    assert isinstance(fleets(ec2).terminate(action, state_of(), {POOL: False}, SOON)[0], NotCarriedOut)
+    unconfirmed = state_of()
+    unconfirmed.pools[POOL].spot_target = 0
+    assert isinstance(fleets(ec2).terminate(action, unconfirmed, {}, SOON)[0], NotCarriedOut)
+    assert ec2.calls == []
+    assert fleets(ec2).terminate(action, state_of(), {}, SOON)  # the fleet was told at an earlier tick
+    fleetless = state_of()
+    del fleetless.pools[POOL]
+    assert isinstance(fleets(ec2).terminate(action, fleetless, {}, SOON)[0], HostStateChanged)
+
+
+def test_an_instance_that_ec2_has_forgotten_is_gone_and_spoils_nothing() -> None:
+    unknown = refusal("InvalidInstanceID.NotFound", f"The instance IDs '{instance_id(1)}' do not exist")
+    ec2 = ScriptedClient("ec2", terminate_instances=[unknown, ended(InstanceIds=[instance_id(2)]), unknown])
+    events = fleets(ec2).terminate(Terminate(CELL, (instance_id(1), instance_id(2))), state_of(), {POOL: True}, SOON)
+    assert events == [
+        HostStateChanged(instance_id(1), "terminated", NOW),
+        HostStateChanged(instance_id(2), "shutting-down", NOW),
+    ]
+    assert ec2.calls[1][1]["InstanceIds"] == [instance_id(2)]
+    alone = fleets(ec2).terminate(Terminate(CELL, (instance_id(1),)), state_of(), {POOL: True}, SOON)
+    assert alone == [HostStateChanged(instance_id(1), "terminated", NOW)]
+
+
+@pytest.mark.parametrize("error", [timed_out(), refusal("InvalidInstanceID.NotFound", "none of those")])
+def test_a_termination_that_fails_is_decided_anew(error: Exception) -> None:
+    here = fleets(ScriptedClient("ec2", terminate_instances=error))
+    action = Terminate(CELL, (instance_id(1),))
+    assert isinstance(here.terminate(action, state_of(), {POOL: True}, SOON)[0], NotCarriedOut)
+    assert here.terminate(action, state_of(), {POOL: True}, NOW - 1) == [NotCarriedOut("time was up")]
+
+
+def test_terminations_go_out_by_the_hundred() -> None:
+    ec2 = ScriptedClient("ec2", terminate_instances=ended)
+    names = tuple(instance_id(number) for number in range(1, 251))
+    assert len(fleets(ec2).terminate(Terminate(CELL, names), state_of(250), {POOL: True}, SOON)) == 250
+    assert [len(request["InstanceIds"]) for _, request in ec2.calls] == [100, 100, 50]
+
+
+# Listings
+
+
+def listed_fleet(number: int, pool: str | None, stage: str = "main", **target: int) -> dict[str, Any]:
+    tags = [{"Key": "argosy:stage", "Value": stage}] + ([{"Key": "argosy:pool", "Value": pool}] if pool else [])
+    return {"FleetId": f"fleet-{number}", "Tags": tags, "TargetCapacitySpecification": target}
+
+
+def price(instance_type: str, zone: str, usd: str, hour: int) -> dict[str, Any]:
+    at = datetime(2026, 11, 21, hour, tzinfo=UTC)
+    return {"InstanceType": instance_type, "AvailabilityZone": zone, "SpotPrice": usd, "Timestamp": at}
+
+
+def test_our_fleets_are_found_by_their_tags_with_the_prices_in_force() -> None:
+    page = {
+        "Fleets": [listed_fleet(1, "c5.xlarge/us-east-1a", SpotTargetCapacity=3, OnDemandTargetCapacity=1)],
+        "NextToken": "n",
+    }
+    more = [
+        listed_fleet(2, "c5.xlarge/us-east-1b"),
+        listed_fleet(3, "x/y", "other"),
+        listed_fleet(4, None),
+        {"FleetId": "f"},
+    ]
+    prices = [price("c5.xlarge", "us-east-1a", "0.05", 3), price("c5.xlarge", "us-east-1a", "0.07", 5), price("c5.xlarge", "us-east-1a", "0.06", 4)]  # fmt: skip
+    ec2 = ScriptedClient(
+        "ec2", describe_fleets=[page, {"Fleets": more}], describe_spot_price_history={"SpotPriceHistory": prices}
+    )
+    here = fleets(ec2)
+    first, second = here.fleets(here._cells[CELL], NOW)
+    assert (first.fleet_id, first.instance_type, first.zone) == ("fleet-1", "c5.xlarge", "us-east-1a")
+    assert (first.spot_target, first.on_demand_target, first.spot_usd_per_hour) == (3, 1, 0.07)
+    assert (second.zone, second.spot_target, second.spot_usd_per_hour) == ("us-east-1b", 0, None)
+    assert ec2.requests("describe_fleets")[1]["NextToken"] == "n"
+    assert ec2.requests("describe_spot_price_history")[0]["InstanceTypes"] == ["c5.xlarge"]
+
+
+def test_prices_are_asked_for_every_five_minutes_and_old_ones_do_when_ec2_is_silent() -> None:
+    one = {"SpotPriceHistory": [price("c5.xlarge", "us-east-1a", "0.05", 3)]}
+    listing = {"Fleets": [listed_fleet(1, "c5.xlarge/us-east-1a")]}
+    ec2 = ScriptedClient("ec2", describe_fleets=listing, describe_spot_price_history=[one, timed_out()])
+    here = fleets(ec2)
+    for later in (0, 299, 301):
+        (seen,) = here.fleets(here._cells[CELL], NOW + later)
+        assert seen.spot_usd_per_hour == 0.05
+    assert len(ec2.requests("describe_spot_price_history")) == 2
+
+
+def test_a_stage_without_fleets_asks_for_no_prices() -> None:
+    here = fleets(ScriptedClient("ec2", describe_fleets={"Fleets": []}))
+    assert list(here.fleets(here._cells[CELL], NOW)) == []
+
+
+def test_hosts_are_read_with_how_they_were_bought() -> None:
+    spot = {
+        "InstanceId": instance_id(1),
+        "InstanceType": "c5.xlarge",
+        "InstanceLifecycle": "spot",
+        "Placement": {"AvailabilityZone": "us-east-1a"},
+        "State": {"Name": "running"},
+        "LaunchTime": datetime.fromtimestamp(NOW, UTC),
+    }
+    bare = {"InstanceId": instance_id(2), "InstanceType": "c5.large", "State": {"Name": "terminated"}}
+    ec2 = ScriptedClient("ec2", describe_instances={"Reservations": [{"Instances": [spot]}, {"Instances": [bare]}]})
+    here = fleets(ec2)
+    first, second = here.hosts(here._cells[CELL])
+    assert (first.purchase, first.zone, first.state, first.launched_at) == ("spot", "us-east-1a", "running", NOW)
+    assert (second.purchase, second.zone, second.state, second.launched_at) == ("on-demand", "", "terminated", 0.0)
+    assert ec2.calls[0][1]["Filters"] == [{"Name": "tag:argosy:stage", "Values": ["main"]}]

@@ -1,0 +1,229 @@
+"""The order of things, and that every action has an outcome."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from controller.aws.hands import AwsHands
+from controller.model.actions import (
+    Action,
+    CloseRun,
+    Launch,
+    PrepareRun,
+    Remark,
+    ResolveLaunches,
+    SetTarget,
+    StopAttempt,
+    StopOrphan,
+    Terminate,
+    VerifyResult,
+)
+from controller.model.attempts import AttemptKey, StopCause
+from controller.model.events import (
+    Event,
+    HostStateChanged,
+    LaunchAccepted,
+    LaunchRefused,
+    NotCarriedOut,
+    Observed,
+    ResultSeen,
+    RunClosed,
+    RunPrepared,
+    TargetAccepted,
+    TaskSeen,
+)
+from controller.model.state import State
+from tests.builders import CELL, NOW, RUN_ID, instance_id, prepared, state_with_instance, task_arn
+from tests.unit.aws.fakes import DEPLOYMENT, Clock, ScriptedClient, cell, refusal, timed_out
+
+POOL = f"{CELL}/c5.xlarge/us-east-1a"
+SOON = NOW + 5
+
+
+def started(**request: Any) -> dict[str, Any]:
+    index = next(
+        e["value"]
+        for e in request["overrides"]["containerOverrides"][0]["environment"]
+        if e["name"] == "ARGOSY_TASK_INDEX"
+    )
+    return {"tasks": [{"taskArn": task_arn(int(index))}]}
+
+
+ECS = {
+    "run_task": started,
+    "stop_task": {"task": {"taskArn": task_arn(99), "desiredStatus": "STOPPED"}},
+    "list_tasks": {"taskArns": []},
+    "describe_task_definition": {"taskDefinition": {"taskDefinitionArn": prepared().task_definition}},
+    "list_container_instances": {"containerInstanceArns": []},
+}
+EC2 = {
+    "modify_fleet": {},
+    "terminate_instances": {
+        "TerminatingInstances": [{"InstanceId": instance_id(1), "CurrentState": {"Name": "shutting-down"}}]
+    },
+    "describe_fleets": {"Fleets": []},
+    "describe_instances": {"Reservations": []},
+}
+S3 = {"put_object": {}, "head_object": {"ContentLength": 3, "Metadata": {}}, "list_objects_v2": {}}
+
+
+class Site:
+    """Hands whose clients write into one record of calls."""
+
+    def __init__(self, threads: int = 1, pace: float = 1000, **scripts: Any) -> None:
+        self.clock = Clock()
+        services = {"ecs": ECS, "ec2": EC2, "s3": S3, "events": {"put_events": {}}}
+        self.clients = {
+            name: ScriptedClient(name, **{**script, **{op: scripts[op] for op in scripts if op in script}})
+            for name, script in services.items()
+        }
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        for client in self.clients.values():
+            client.calls = self.calls
+        place = cell(self.clock, self.clients["ecs"], self.clients["ec2"], pace=pace)
+        self.hands = AwsHands(
+            DEPLOYMENT, [place], s3=self.clients["s3"], events=self.clients["events"], clock=self.clock, threads=threads
+        )
+
+    def carry_out(self, *actions: Action, state: State | None = None, deadline: float = SOON) -> list[Event]:
+        return self.hands.carry_out(actions, state or state_with_instance(), deadline)
+
+    @property
+    def operations(self) -> list[str]:
+        return [name for name, _ in self.calls]
+
+
+def launch(index: int, run_id: str = RUN_ID) -> Launch:
+    return Launch(AttemptKey(run_id, index, 1, 0), 1, "argosy-testtest-1", instance_id(1), CELL)
+
+
+STOP = StopAttempt(task_arn(99), CELL, AttemptKey(RUN_ID, 9, 1, 0), StopCause.INTERRUPTED, "spot")
+EVERYTHING: Sequence[Action] = (
+    launch(0),
+    ResolveLaunches(1, "argosy-testtest-0", (launch(5),), NOW, True),
+    CloseRun(RUN_ID),
+    VerifyResult(RUN_ID, 1, 1),
+    PrepareRun(RUN_ID),
+    Terminate(CELL, (instance_id(1),)),
+    SetTarget(POOL, 0, 0),
+    StopOrphan(task_arn(98), CELL),
+    STOP,
+    Remark(RUN_ID, "waits"),
+)
+
+
+def test_stops_come_before_targets_targets_before_terminations_and_launches_last() -> None:
+    site = Site()
+    events = site.carry_out(*EVERYTHING)
+    order = [
+        name for name in site.operations if name in ("stop_task", "modify_fleet", "terminate_instances", "run_task")
+    ]
+    assert order == ["stop_task"] * 2 + ["modify_fleet", "terminate_instances"] + ["run_task"] * 2
+    kinds = [type(event) for event in events]
+    assert kinds == [TaskSeen, TaskSeen, TargetAccepted, HostStateChanged, RunPrepared, ResultSeen, RunClosed, LaunchAccepted, LaunchAccepted]  # fmt: skip
+
+
+def test_what_is_not_begun_in_time_is_said_for_every_action_and_nothing_is_called() -> None:
+    site = Site()
+    events = site.carry_out(*EVERYTHING, deadline=NOW - 1)
+    assert site.calls == []
+    assert len(events) == len(EVERYTHING) - 1  # a remark has no effect outside
+    assert {type(event).__name__ for event in events} == {"NotCarriedOut", "LaunchInDoubt"}
+    keys = [event.key for event in events if isinstance(event, NotCarriedOut) and event.key]
+    assert keys == [STOP.key, launch(0).key]
+
+
+def test_trouble_with_every_call_is_told_and_raises_nothing() -> None:
+    operations = {name: timed_out() for scripts in (ECS, EC2, S3) for name in scripts}
+    site = Site(put_events=timed_out(), **operations)
+    events = site.carry_out(*EVERYTHING)
+    assert len(events) == len(EVERYTHING) - 1
+    swept = site.hands.observe(NOW)
+    assert isinstance(swept, Observed)
+    assert not (swept.tasks_complete or swept.hosts_complete or swept.container_instances_complete)
+
+
+def test_a_target_that_is_refused_keeps_its_instances() -> None:
+    site = Site(modify_fleet=timed_out())
+    events = site.carry_out(SetTarget(POOL, 0, 0), Terminate(CELL, (instance_id(1),)))
+    assert [type(event) for event in events] == [NotCarriedOut, NotCarriedOut]
+    assert "terminate_instances" not in site.operations
+
+
+def test_runs_that_are_closed_and_kinds_that_are_unknown_are_not_carried_out() -> None:
+    site = Site()
+    actions = (PrepareRun("gone"), VerifyResult("gone", 0, 1), CloseRun("gone"), "dance")
+    events = site.carry_out(*actions)  # type: ignore[arg-type]
+    assert [type(event) for event in events] == [NotCarriedOut] * 4
+    assert site.calls == []
+
+
+def test_a_run_that_may_not_launch_is_asked_for_once_and_checked_once() -> None:
+    site = Site(threads=8, run_task=refusal("AccessDeniedException", "not authorized to perform: iam:PassRole"))
+    events = site.carry_out(*(launch(index) for index in range(50)))
+    assert site.operations == ["run_task"] * 2
+    assert [type(event) for event in events] == [LaunchRefused] + [NotCarriedOut] * 49
+    assert all(isinstance(event, NotCarriedOut) and event.key for event in events[1:])
+
+
+def test_a_run_that_has_launched_before_sends_no_task_ahead() -> None:
+    """Its first two launches meet at the gate: they are under way at the same time."""
+    gate = threading.Barrier(2, timeout=10)
+
+    def meet(**request: Any) -> dict[str, Any]:
+        gate.wait()
+        return started(**request)
+
+    state = state_with_instance()
+    state.runs[RUN_ID].attempts = 1
+    site = Site(threads=2, run_task=meet)
+    events = site.carry_out(launch(0), launch(1), state=state)
+    assert [type(event) for event in events] == [LaunchAccepted] * 2
+
+
+def test_every_thread_has_ended_when_carrying_out_returns() -> None:
+    before = threading.active_count()
+    Site(threads=8).carry_out(*(launch(index) for index in range(20)), *(VerifyResult(RUN_ID, i, 1) for i in range(20)))
+    assert threading.active_count() == before
+
+
+def test_stops_and_look_ups_leave_time_for_launches() -> None:
+    state = state_with_instance()
+    state.runs[RUN_ID].attempts = 1
+    site = Site(pace=10)
+    stops = [StopOrphan(task_arn(1000 + number), CELL) for number in range(200)]
+    events = site.carry_out(*stops, *(launch(index) for index in range(10)), state=state)
+    assert site.operations.count("stop_task") == 10 + 20  # the burst, and two of five seconds
+    assert sum(isinstance(event, LaunchAccepted) for event in events) == 10
+    assert len(events) == 210
+
+
+def test_look_ups_stop_when_their_share_of_the_time_is_used_up() -> None:
+    site = Site()
+    verifications = [VerifyResult(RUN_ID, index, 1) for index in range(10)]
+
+    def slow(**_: Any) -> dict[str, Any]:
+        site.clock.at += 1
+        return {"ContentLength": 1, "Metadata": {}}
+
+    site.clients["s3"]._scripts["head_object"] = slow
+    events = site.carry_out(*verifications)
+    assert [type(event) for event in events] == [ResultSeen] * 4 + [NotCarriedOut] * 6
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_events_come_in_the_order_of_their_actions(threads: int) -> None:
+    state = state_with_instance(tasks=100)
+    state.runs[RUN_ID].attempts = 1
+    events = Site(threads=threads).carry_out(*(launch(index) for index in range(10)), state=state)
+    assert [event.key.index for event in events if isinstance(event, LaunchAccepted)] == list(range(10))
+
+
+def test_the_sweep_follows_what_was_last_carried_out() -> None:
+    site = Site()
+    site.carry_out()
+    assert site.hands.observe(NOW) == Observed(at=NOW)

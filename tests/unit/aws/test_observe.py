@@ -1,0 +1,132 @@
+"""The sweep: complete, or it says so; and it describes only what it must."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controller.aws.fleets import Fleets
+from controller.aws.observe import SWEEP_LIMIT_S, Observer
+from controller.lifecycle.apply import apply
+from controller.model.events import Observed, TaskSeen
+from controller.model.state import State
+from tests.builders import CELL, NOW, POLICY, instance_id, launched, state_with_instance, task, task_arn, told
+from tests.unit.aws.fakes import Clock, ScriptedClient, cell, refusal, timed_out
+
+EC2 = {"describe_fleets": {"Fleets": []}, "describe_instances": {"Reservations": []}}
+NO_INSTANCES = {"containerInstanceArns": []}
+INSTANCE_ARN = f"arn:aws:ecs:{CELL}:123456789012:container-instance/argosy/1"
+
+
+def sweep(ecs: dict[str, Any], ec2: dict[str, Any] | None = None, state: State | None = None, pace: float = 1000) -> tuple[Observed, ScriptedClient]:  # fmt: skip
+    clock = Clock()
+    scripts = {"list_tasks": {"taskArns": []}, "list_container_instances": NO_INSTANCES, **ecs}
+    client = ScriptedClient("ecs", **scripts)
+    cells = {CELL: cell(clock, client, ScriptedClient("ec2", **{**EC2, **(ec2 or {})}), pace=pace)}
+    observer = Observer(cells, Fleets("main", cells, clock), clock)
+    observer.state = state
+    return observer.observe(NOW), client
+
+
+def shown(**request: Any) -> dict[str, Any]:
+    """Describes whatever it is asked for, whether by ARN or by id."""
+    arns = [name if ":" in name else f"arn:aws:ecs:{CELL}:123456789012:task/argosy/{name}" for name in request["tasks"]]
+    return {"tasks": [{"taskArn": arn, "lastStatus": "STOPPED", "version": 9} for arn in arns], "failures": []}
+
+
+def test_an_empty_cell_is_a_complete_sweep() -> None:
+    observed, _ = sweep({})
+    assert observed == Observed(at=NOW)
+
+
+def test_tasks_that_nobody_knows_are_described_by_the_hundred_over_all_pages() -> None:
+    pages = [{"taskArns": [task_arn(n) for n in range(100)], "nextToken": "n"}, {"taskArns": [task_arn(100)]}]
+    observed, ecs = sweep({"list_tasks": pages, "describe_tasks": shown})
+    assert len(observed.tasks) == 101
+    assert [len(request["tasks"]) for request in ecs.requests("describe_tasks")] == [100, 1]
+    assert [request["desiredStatus"] for request in ecs.requests("list_tasks")] == ["RUNNING"] * 2
+
+
+def test_tasks_that_are_known_to_run_are_only_listed() -> None:
+    state = state_with_instance()
+    launched(state, index=0, number=1)
+    told(state, task(1, "RUNNING"))
+    observed, ecs = sweep({"list_tasks": {"taskArns": [task_arn(1)]}}, state=state)
+    assert observed.tasks == (TaskSeen(task_arn(1), 0, "RUNNING", "RUNNING"),)
+    assert ecs.requests("describe_tasks") == []
+    before = state.attempts["version"].tolist()
+    apply(state, observed, NOW, POLICY)
+    assert state.attempts["version"].tolist() == before
+    assert not state.orphans
+
+
+def test_tasks_that_are_believed_alive_and_not_listed_are_asked_for_by_name() -> None:
+    state = state_with_instance()
+    launched(state, index=0, number=1)
+    launched(state, index=1, number=2)
+    told(state, task(1, "RUNNING"))
+    observed, ecs = sweep({"list_tasks": {"taskArns": []}, "describe_tasks": shown}, state=state)
+    assert sorted(seen.arn for seen in observed.tasks) == [task_arn(1), task_arn(2)]
+    apply(state, observed, NOW, POLICY)
+    assert len(state.attempts.live()) == 0
+
+
+def test_tasks_of_other_cells_are_not_asked_for_here() -> None:
+    state = state_with_instance()
+    launched(state)
+    state.instances[instance_id(1)].cell = "eu-west-1"
+    observed, ecs = sweep({}, state=state)
+    assert ecs.requests("describe_tasks") == []
+    assert observed.tasks == ()
+
+
+def test_container_instances_are_described() -> None:
+    answer = {
+        "containerInstances": [{"containerInstanceArn": INSTANCE_ARN, "status": "ACTIVE", "agentConnected": True}]
+    }
+    listing = {"containerInstanceArns": [INSTANCE_ARN]}
+    observed, _ = sweep({"list_container_instances": listing, "describe_container_instances": answer})
+    assert [(seen.arn, seen.cell, seen.agent_connected) for seen in observed.container_instances] == [
+        (INSTANCE_ARN, CELL, True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ecs", "ec2", "incomplete"),
+    [
+        ({"list_tasks": timed_out()}, {}, "tasks_complete"),
+        ({"list_tasks": {"taskArns": [task_arn(1)]}, "describe_tasks": timed_out()}, {}, "tasks_complete"),
+        ({"list_container_instances": refusal("ServerException", status=500)}, {}, "container_instances_complete"),
+        ({}, {"describe_instances": timed_out()}, "hosts_complete"),
+        ({}, {"describe_fleets": timed_out()}, None),
+    ],
+)
+def test_a_listing_that_breaks_off_is_marked_and_spoils_no_other(
+    ecs: dict[str, Any], ec2: dict[str, Any], incomplete: str | None
+) -> None:
+    observed, _ = sweep(ecs, ec2)
+    flags = ("tasks_complete", "container_instances_complete", "hosts_complete")
+    assert [name for name in flags if not getattr(observed, name)] == ([incomplete] if incomplete else [])
+
+
+def test_the_pages_before_the_one_that_failed_are_not_lost() -> None:
+    known = state_with_instance()
+    launched(known)
+    told(known, task(1, "RUNNING"))
+    pages = [{"taskArns": [task_arn(1)], "nextToken": "n"}, timed_out()]
+    observed, _ = sweep({"list_tasks": pages}, state=known)
+    assert (len(observed.tasks), observed.tasks_complete) == (1, False)
+
+
+def test_throttling_slows_the_reads_down_and_a_sweep_without_end_breaks_off() -> None:
+    clock = Clock()
+    ecs = ScriptedClient("ecs", list_tasks=refusal("ThrottlingException"), list_container_instances=NO_INSTANCES)
+    cells = {CELL: cell(clock, ecs, ScriptedClient("ec2", **EC2), pace=20)}
+    assert not Observer(cells, Fleets("main", cells, clock), clock).observe(NOW).tasks_complete
+    assert cells[CELL].paces.reads.rate_per_s == 10
+
+    endless = {"list_tasks": {"taskArns": [], "nextToken": "more"}}
+    observed, client = sweep(endless, pace=4)
+    assert not observed.tasks_complete
+    assert len(client.requests("list_tasks")) <= 4 + 4 * SWEEP_LIMIT_S

@@ -1,0 +1,191 @@
+"""Looking up results and closing runs, against moto's S3 and EventBridge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import numpy as np
+import pytest
+from moto import mock_aws
+
+from controller.aws import results as results_module
+from controller.aws.results import Results
+from controller.model.actions import CloseRun, VerifyResult
+from controller.model.events import NotCarriedOut, ResultSeen, RunClosed
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+from tests.builders import NOW, RUN_ID, container_instance, fleet, host, instance_id, prepared, state_with, submitted
+from tests.unit.aws.fakes import Clock, ScriptedClient, refusal, timed_out
+
+ROOT = f"{RUN_ID}/"
+
+
+@pytest.fixture
+def s3() -> Iterator[Any]:
+    with mock_aws():
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket="results")
+        yield client
+
+
+def announcing(answer: Any = None) -> ScriptedClient:
+    return ScriptedClient("events", put_events=answer or {"FailedEntryCount": 0, "Entries": [{}]})
+
+
+def state_of(tasks: int = 3, **overrides: Any) -> State:
+    gpus = container_instance(1, gpus=2)
+    return state_with(submitted(tasks=tasks, **overrides), prepared(), fleet(), host(1), gpus)
+
+
+def verify(s3: Any, index: int = 0, attempt: int = 2) -> Any:
+    return Results(s3, announcing(), Clock()).verify(VerifyResult(RUN_ID, index, attempt), state_of())
+
+
+def put(s3: Any, name: str, body: bytes = b"12345", **extra: Any) -> None:
+    s3.put_object(Bucket="results", Key=ROOT + name, Body=body, **extra)
+
+
+def test_the_part_names_the_attempt_that_wrote_it(s3: Any) -> None:
+    put(s3, "parts/part-0000000.jsonl", Metadata={"argosy-attempt": "1"})
+    assert verify(s3, attempt=2) == ResultSeen(RUN_ID, 0, 1, 5)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"argosy-attempt": "0"}, {"argosy-attempt": "first"}])
+def test_a_part_that_names_nobody_belongs_to_the_attempt_that_ended(s3: Any, metadata: dict[str, str]) -> None:
+    put(s3, "parts/part-0000000.jsonl", Metadata=metadata)
+    assert verify(s3) == ResultSeen(RUN_ID, 0, 2, 5)
+
+
+def test_without_a_part_the_attempts_own_folder_counts(s3: Any) -> None:
+    put(s3, "attempts/0/2/model.bin")
+    put(s3, "attempts/0/2/log.txt", b"12")
+    put(s3, "attempts/0/1/old.bin", b"1" * 99)
+    put(s3, "attempts/0/22/other.bin", b"1" * 99)
+    assert verify(s3) == ResultSeen(RUN_ID, 0, 2, 7)
+
+
+def test_a_task_that_wrote_nothing_has_no_result_and_neither_has_a_missing_bucket(s3: Any) -> None:
+    assert verify(s3, index=1) == ResultSeen(RUN_ID, 1, 0, 0)
+    s3.delete_bucket(Bucket="results")
+    assert verify(s3, index=1) == ResultSeen(RUN_ID, 1, 0)
+
+
+def test_a_look_up_that_fails_is_done_again() -> None:
+    for script in (timed_out(), refusal("403", "Forbidden", 403)):
+        assert isinstance(verify(ScriptedClient("s3", head_object=script)), NotCarriedOut)
+    s3 = ScriptedClient("s3", head_object=refusal("404", "", 404), list_objects_v2=timed_out())
+    assert isinstance(verify(s3), NotCarriedOut)
+
+
+def test_a_closed_run_needs_nothing_any_more() -> None:
+    results = Results(ScriptedClient("s3"), announcing(), Clock())
+    assert isinstance(results.verify(VerifyResult(RUN_ID, 0, 1), State()), NotCarriedOut)
+    assert isinstance(results.close(CloseRun(RUN_ID), State()), NotCarriedOut)
+
+
+def finished(statuses: list[TaskStatus], committed: list[int]) -> State:
+    state = state_of(len(statuses), array={"range": f"0:{10 * len(statuses)}", "shardSize": 10})
+    tasks = state.runs[RUN_ID].tasks
+    rows = np.arange(len(statuses))
+    name = instance_id(1).encode()
+    tasks.set_many(rows, status=statuses, committed=committed, instance=name, seconds=1.23456, gpu_mask=2)
+    return state
+
+
+def read(s3: Any, name: str) -> bytes:
+    return bytes(s3.get_object(Bucket="results", Key=ROOT + name)["Body"].read())
+
+
+def test_a_run_that_succeeded_is_closed_with_its_manifest_and_the_marker_last(s3: Any) -> None:
+    put(s3, "parts/part-0000000.jsonl")
+    put(s3, "attempts/1/2/b.bin", b"123")
+    put(s3, "attempts/1/1/zombie.bin")
+    put(s3, "attempts/10/2/nobody.bin")
+    put(s3, "attempts/readme.txt")
+    events = announcing()
+    state = finished([TaskStatus.SUCCEEDED] * 2, [1, 2])
+    assert Results(s3, events, Clock()).close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
+
+    manifest = json.loads(read(s3, "manifest.json"))
+    assert manifest["runId"] == RUN_ID
+    assert manifest["tasks"]["total"] == manifest["tasks"]["succeeded"] == 2
+    first, second = manifest["entries"]
+    assert first == {
+        "index": 0,
+        "status": "SUCCEEDED",
+        "attempt": 1,
+        "keys": [ROOT + "parts/part-0000000.jsonl"],
+        "bytes": 5,
+        "seconds": 1.235,
+        "instance": instance_id(1),
+        "instanceType": "c5.xlarge",
+        "gpuIds": ["GPU-1-1"],
+        "range": "0:10",
+    }
+    assert (second["attempt"], second["keys"], second["bytes"]) == (2, [ROOT + "attempts/1/2/b.bin"], 3)
+    assert read(s3, "_SUCCESS") == b""
+    detail = json.loads(events.calls[0][1]["Entries"][0]["Detail"])
+    assert (detail["runId"], detail["status"], detail["stoppedAt"][:4]) == (RUN_ID, "SUCCEEDED", "2027")
+
+
+def test_a_run_that_did_not_wholly_succeed_is_marked_failed(s3: Any) -> None:
+    put(s3, "parts/part-0000001.jsonl")  # of a task that failed all the same
+    state = finished([TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.CANCELLED], [1, 0, 0])
+    assert Results(s3, announcing(), Clock()).close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
+    keys = {each["Key"] for each in s3.list_objects_v2(Bucket="results", Prefix=ROOT)["Contents"]}
+    assert ROOT + "_FAILED" in keys
+    assert ROOT + "_SUCCESS" not in keys
+    entries = json.loads(read(s3, "manifest.json"))["entries"]
+    assert [(entry["status"], entry["attempt"], entry["keys"]) for entry in entries[1:]] == [("FAILED", None, []), ("CANCELLED", None, [])]  # fmt: skip
+
+
+def test_listings_of_many_pages_and_manifests_too_large_for_memory_pass(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results_module, "IN_MEMORY_BYTES", 1000)
+    count = 1100
+    for index in range(count):
+        put(s3, f"parts/part-{index:07d}.jsonl", b"x")
+    state = finished([TaskStatus.SUCCEEDED] * count, [1] * count)
+    assert Results(s3, announcing(), Clock()).close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
+    entries = json.loads(read(s3, "manifest.json"))["entries"]
+    assert [entry["bytes"] for entry in entries] == [1] * count
+
+
+def test_closing_that_breaks_off_leaves_no_marker_and_is_done_again() -> None:
+    state = finished([TaskStatus.SUCCEEDED], [1])
+    listing: dict[str, Any] = {"list_objects_v2": {}}
+    for scripts in (
+        {"list_objects_v2": timed_out()},
+        {**listing, "put_object": timed_out()},
+        {**listing, "put_object": [{}, timed_out()]},
+    ):
+        s3 = ScriptedClient("s3", **scripts)
+        assert isinstance(Results(s3, announcing(), Clock()).close(CloseRun(RUN_ID), state), NotCarriedOut)
+    assert [request["Key"].rsplit("/", 1)[1] for request in s3.requests("put_object")] == ["manifest.json", "_SUCCESS"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (refusal("AccessDeniedException", "no"), RunClosed),
+        ({"FailedEntryCount": 1, "Entries": [{"ErrorCode": "InternalException"}]}, RunClosed),
+        (timed_out(), NotCarriedOut),
+    ],
+)
+def test_a_run_is_closed_even_when_nobody_may_be_told(answer: Any, kind: type) -> None:
+    s3 = ScriptedClient("s3", list_objects_v2={}, put_object={})
+    event = Results(s3, announcing(answer), Clock()).close(CloseRun(RUN_ID), finished([TaskStatus.SUCCEEDED], [1]))
+    assert isinstance(event, kind)
+
+
+def test_the_event_gives_no_time_for_a_run_that_never_started() -> None:
+    events = announcing()
+    s3 = ScriptedClient("s3", list_objects_v2={}, put_object={})
+    state = finished([TaskStatus.CANCELLED], [0])
+    Results(s3, events, Clock(NOW)).close(CloseRun(RUN_ID), state)
+    detail = json.loads(events.calls[0][1]["Entries"][0]["Detail"])
+    assert (detail["startedAt"], detail["status"]) == (None, "FAILED")

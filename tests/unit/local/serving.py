@@ -1,0 +1,48 @@
+"""How do these tests reach an application over a real socket, and wait without sleeping?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from controller.local.clients import Clients
+from controller.local.lambda_api import LambdaApi
+from controller.local.lambda_runner import LambdaFunction
+from controller.local.server import Admin, Front
+from controller.local.wsgi_server import Application, WsgiServer
+
+
+def no_moto(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+    """Stands where moto would be: says what reached it."""
+    start_response("418 I'M A TEAPOT", [("Content-Type", "text/plain")])
+    return [f"moto got {environ['REQUEST_METHOD']} {environ['PATH_INFO']}".encode(), environ["wsgi.input"].read()]
+
+
+@contextmanager
+def served(application: Application) -> Iterator[WsgiServer]:
+    """A server for one test."""
+    server = WsgiServer(application)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@contextmanager
+def front(
+    ecs: Any = None,
+    ec2: Any = None,
+    functions: Mapping[str, LambdaFunction] | None = None,
+    admin: Admin | None = None,
+    moto: Application = no_moto,
+) -> Iterator[Clients]:
+    """Clients of a front with these parts behind it; `clients.endpoint` is its address."""
+    application = Front(ecs=ecs, ec2=ec2, functions=LambdaApi(functions or {}), admin=admin or {}, moto=moto)
+    with served(application) as server:
+        clients = Clients(f"http://127.0.0.1:{server.port}", "us-east-1")
+        try:
+            yield clients
+        finally:
+            clients.close()

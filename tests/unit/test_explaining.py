@@ -1,0 +1,87 @@
+"""ExplainRun names the true reason, from the same supply and offers that the scheduler sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controller.catalogue.types import load_catalogue
+from controller.explaining import explain_run
+from controller.model.events import PoolShort
+from controller.model.state import State
+from controller.scheduler.decide import decide
+from tests.builders import (
+    NOW,
+    POLICY,
+    RUN_ID,
+    begun,
+    fleet,
+    launched,
+    prepared,
+    state_with,
+    state_with_instance,
+    submitted,
+    task,
+    told,
+)
+
+
+def explained(state: State, index: int | None = None) -> dict[str, Any]:
+    return explain_run(state, state.runs[RUN_ID], load_catalogue(), NOW, index)
+
+
+def test_a_task_that_fits_is_said_to_start_soon() -> None:
+    assert explained(state_with_instance())["verdict"] == "placed"
+
+
+def test_a_full_cluster_names_what_is_short_and_the_least_that_would_help() -> None:
+    state = state_with_instance(tasks=10)
+    for index in range(4):
+        launched(state, index, index + 1)
+    reply = explained(state)
+    assert reply["verdict"] == "waiting"
+    (reason,) = reply["cluster"]["reasons"]
+    assert (reason["kind"], reason["asked"], reason["best"]) == ("cpu", 1024, 0)
+
+
+def test_a_shape_that_nothing_can_hold_is_never_placed() -> None:
+    gpus = {"vcpus": 1, "memory": 1024, "gpus": 3}
+    state = state_with(submitted(resources=gpus), prepared(resources=gpus), fleet("p3.2xlarge"), fleet("c5.xlarge"))
+    reply = explained(state)
+    assert reply["verdict"] == "never"
+    assert "3 GPUs" in reply["sentence"]
+    assert reply["market"]["relaxation"]
+
+
+def test_ordered_instances_are_said_to_be_on_their_way() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet())
+    begun(state, decide(state, load_catalogue(), NOW, POLICY))
+    reply = explained(state)
+    assert (reply["verdict"], reply["coming"]["fits"]) == ("waiting", 1)
+    assert "on their way" in reply["sentence"]
+
+
+def test_a_shortage_leaves_the_reason_visible() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet())
+    told(state, PoolShort("fleet-c5.xlarge-us-east-1a", "none"))
+    reply = explained(state)
+    assert reply["verdict"] == "waiting"
+    assert "short of capacity; tried again at" in reply["sentence"]
+
+
+def test_one_tasks_own_state_is_told() -> None:
+    state = state_with_instance(tasks=2)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=7, reason="no such flag"))
+    assert explained(state, 0)["task"] == {
+        "index": 0,
+        "status": "PENDING",
+        "attempts": 1,
+        "reason": "no such flag",
+        "backOffSeconds": 1.0,
+    }
+
+
+def test_a_run_without_waiting_tasks_says_so() -> None:
+    state = state_with_instance(tasks=1)
+    launched(state)
+    assert explained(state)["verdict"] == "done"
