@@ -97,7 +97,7 @@ class _Part(BaseModel):
 
 
 class InstanceTypes(_Part):
-    """Which instance types the fleets may buy; one EC2 Fleet is made per type and zone. c5.* and p3.* are named by default."""
+    """Which instance types the fleets may buy, one EC2 Fleet per type and zone; c5.* and p3.* are named by default."""
 
     cpu: Listed[Annotated[str, AfterValidator(_cpu_type)]] = DEFAULT_CPU_TYPES
     gpu: Listed[Annotated[str, AfterValidator(_gpu_type)]] = DEFAULT_GPU_TYPES

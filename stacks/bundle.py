@@ -130,7 +130,7 @@ def _install(requirements: Path, target: Path) -> None:
 
 
 def _installer() -> list[str]:
-    """uv when there is one, else pip; both must be told that wheels of glibc 2.28 will do, or numpy falls back to 2.2."""
+    """uv when there is one, else pip. Both must hear that wheels of glibc 2.28 will do, or numpy falls back to 2.2."""
     machine = "aarch64"
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv:
@@ -149,7 +149,7 @@ def _prune(folder: Path) -> None:
 
 
 def _compile(folder: Path) -> None:
-    """Byte code halves the import time. Only the runtime's own minor version can write it; without one it is left out."""
+    """Byte code halves the import time. Only the runtime's own minor version can write it: left out without one."""
     python = shutil.which(f"python{PYTHON}")
     if python and _runs(python):
         # Unchecked: zipping changes the files' times, and byte code that is checked by time would be thrown away.

@@ -1,4 +1,4 @@
-"""What does one Region contribute? Network, cluster, launch templates, fleets, task definitions, and its way to the end.
+"""What does one Region contribute? Network, cluster, launch templates, fleets, task definitions, and its own end.
 
 The home stack holds the first cell; every further cell is a stack of its own whose events travel to home's bus.
 """

@@ -1,4 +1,4 @@
-"""How does a function of ours look? A role with the rights it is handed and no managed policy, a log group that ends."""
+"""How does a function of ours look? A role with the rights it is handed and no others, a log group that ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def log_group(scope: Construct, id: str, *, name: str, settings: Settings) -> lo
 class Function(Construct):
     """`function` and its `role`. Asynchronous events that fail go to `dead_letters`, after `retries` more tries."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what differs between functions, each by its name
         self,
         scope: Construct,
         id: str,

@@ -69,8 +69,8 @@ def allow(
 
 
 def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """Reads the state, leaves requests in the inbox, wakes the controller. Neither ECS nor EC2, no other item of the table."""
-    requests: list[str] = ["INBOX", "TOKENS", "RUN#*"]
+    """Reads the state, leaves requests in the inbox, wakes the controller; neither ECS nor EC2, nor any other item."""
+    requests: str | list[str] = ["INBOX", "TOKENS", "RUN#*"]
     return [
         allow(["dynamodb:GetItem", "dynamodb:Query", "dynamodb:BatchGetItem"], [arns.table]),
         allow(["dynamodb:PutItem"], [arns.table], **{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": requests}}),
@@ -209,7 +209,7 @@ def watchdog(arns: Arns) -> list[iam.PolicyStatement]:
 
 
 def teardown(arns: Arns, region: str, bucket: str | None = None) -> list[iam.PolicyStatement]:
-    """Throws the kill switch, stops the tick and the controller, frees, clears the cluster; empties a bucket that goes too."""
+    """Throws the kill switch, stops the tick, frees, clears the cluster; empties the bucket if that goes too."""
     cluster = arns.of("ecs", f"cluster/{arns.settings.prefix}", region)
     switch: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": ["CONTROL"]}
     emptying = (

@@ -1,4 +1,4 @@
-"""What does an operator look at, and what wakes one? One dashboard, and an alarm for each thing that never should be."""
+"""What does an operator look at, and what wakes one? One dashboard, and an alarm for each thing that should not be."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Store(Construct):
     def _bucket(self, *, destroy: bool) -> s3.Bucket:
         """Unversioned: parts are created once and never overwritten (If-None-Match), attempts have paths of their own.
 
-        With `results: destroy` the teardown empties it, because CDK's own way has 15 minutes, too few for millions of objects.
+        With `results: destroy` the teardown empties it: CDK's own way has 15 minutes, too few for millions of objects.
         """
         bucket = s3.Bucket(
             self,

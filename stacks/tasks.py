@@ -1,7 +1,7 @@
 """Which task definitions come with a deployment? One for CPU and those for 1, 4 and 8 GPUs, as the originals had.
 
-They say what hardware a task sees (`nvidia-smi`) and are ready for `taskDefinition: <prefix>-4-gpu` in a run spec with a
-command of one's own. A run that names a container image gets a definition from the controller instead.
+They say what hardware a task sees (`nvidia-smi`) and are ready for `taskDefinition: <prefix>-4-gpu` in a run spec with
+a command of one's own. A run that names a container image gets a definition from the controller instead.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class TaskDefinitions(Construct):
     ) -> None:
         super().__init__(scope, id)
         self._settings, self._log_group = settings, log_group
-        self._roles = {"execution_role": execution_role, "task_role": task_role}
+        self._execution_role, self._task_role = execution_role, task_role
         self.by_shape = {name: self._definition(name, shape) for name, shape in SHAPES.items()}
 
     def _definition(self, name: str, shape: Shape) -> ecs.Ec2TaskDefinition:
@@ -63,7 +63,8 @@ class TaskDefinitions(Construct):
             "".join(part.capitalize() for part in name.split("-")),
             family=f"{self._settings.prefix}-{name}",
             network_mode=ecs.NetworkMode.BRIDGE,
-            **self._roles,
+            execution_role=self._execution_role,
+            task_role=self._task_role,
         )
         definition.add_container(
             CONTAINER,

@@ -1,4 +1,4 @@
-"""Who stops the spending when the controller is dead? A function of its own, on its own schedule, with its own rights."""
+"""Who stops the spending when the controller is dead? A function with a schedule and rights of its own."""
 
 from __future__ import annotations
 

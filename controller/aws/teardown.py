@@ -122,7 +122,7 @@ def complete(
 
 
 def _clear_cluster(place: Place) -> int:
-    """Deregister what is still registered (a cluster with container instances cannot be deleted); how many there were."""
+    """Deregister what is still registered (a cluster with members cannot be deleted); how many there were."""
     found = _unless_gone(place.ecs.list_container_instances, cluster=place.cluster)
     arns: list[str] = found["containerInstanceArns"] if found else []
     for arn in arns:

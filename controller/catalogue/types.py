@@ -19,9 +19,9 @@ CPU_UNITS_PER_VCPU = 1024  # the ECS agent registers vCPUs x 1024
 ECS_RESERVED_MEMORY_MIB = 256  # the agent's ECS_RESERVED_MEMORY; the launch templates set the same number
 
 # Share of the nominal memory that Linux reports as MemTotal, which is what the agent registers before it subtracts
-# ECS_RESERVED_MEMORY. ECS's page on container instance memory gives 7,985 of 8,192 MiB (97.5 %) for an m4.large, older and
-# lighter kernels than AL2023's; Karpenter assumes 92.5 % to be safe. 95 % lies between the two;
-# a registered instance replaces the estimate by its own figure.
+# ECS_RESERVED_MEMORY. AWS gives 7,985 of 8,192 MiB (97.5 %) for an m4.large with an older, lighter kernel
+# (https://docs.aws.amazon.com/batch/latest/userguide/memory-management.html); Karpenter assumes 92.5 % to be safe.
+# 95 % lies between the two; a registered instance replaces the estimate by its own figure.
 MEMORY_SHARE_PERCENT = 95
 
 
@@ -52,7 +52,7 @@ class InstanceType:
 
 
 def registered_memory_mib(nominal_mib: int) -> int:
-    """What the ECS agent will offer to tasks on an instance of `nominal_mib`, rounded down (see MEMORY_SHARE_PERCENT)."""
+    """What an instance of `nominal_mib` will offer to tasks, rounded down (see MEMORY_SHARE_PERCENT)."""
     return nominal_mib * MEMORY_SHARE_PERCENT // 100 - ECS_RESERVED_MEMORY_MIB
 
 
@@ -60,8 +60,8 @@ def registered_memory_mib(nominal_mib: int) -> int:
 def load_catalogue(region: str = HOME_REGION) -> Mapping[str, InstanceType]:
     """Every known type by name, whole families in ascending size, at `region`'s prices.
 
-    A type whose price in `region` is unknown carries the one of us-east-1, so every type has a price. Includes types that
-    are offered nowhere any more (p3.2xlarge): whether a Region offers a type is `offered`'s answer.
+    A type whose price in `region` is unknown carries the one of us-east-1, so every type has a price. Includes types
+    that are offered nowhere any more (p3.2xlarge): whether a Region offers a type is `offered`'s answer.
     """
     prices = _data("prices.json")["regions"]
     home, here = prices[HOME_REGION], prices.get(region, {})

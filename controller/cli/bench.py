@@ -41,10 +41,12 @@ def place(
     ],
     tasks: Annotated[Path, typer.Option(metavar="FILE", help="CSV, first in first out: taskId,cpu,memory,gpus,count")],
     strategy: Annotated[
-        str | None, typer.Option(metavar="CHAIN", help="e.g. best-fit or spread:attribute:ecs.availability-zone,binpack:memory")
+        str | None,
+        typer.Option(metavar="CHAIN", help="e.g. best-fit or spread:attribute:ecs.availability-zone,binpack:memory"),
     ] = None,
     constraint: Annotated[
-        list[str] | None, typer.Option(metavar="EXPR", help="A placement expression, or distinctInstance; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="EXPR", help="A placement expression, or distinctInstance; may be repeated."),
     ] = None,
     assignments: Annotated[
         Path | None, typer.Option(metavar="OUT.csv", help="Write taskId,instanceId,count of what was placed.")

@@ -16,12 +16,16 @@ View = Mapping[str, Any]
 _COLOURS = {"BOOTING": "cyan", "ACTIVE": "green", "DRAINING": "yellow", "RELEASING": "yellow", "GONE": "dim"}
 
 
-def cluster(view: View, now: float) -> Iterator[RenderableType]:
-    """A headline, one row per instance (those that are gone last), and what is on order."""
+def cluster(view: View, now: float, show_gone: bool) -> Iterator[RenderableType]:
+    """A headline, one row per instance (those that are gone last, or only counted), and the fleets' targets."""
     instances = sorted(view["instances"], key=lambda each: (each["status"] == "GONE", each["instanceType"]))
+    gone = [each for each in instances if each["status"] == "GONE"]
+    shown = instances if show_gone else instances[: len(instances) - len(gone)]
     yield headline(view)
-    if instances:
-        yield instance_table(instances, now)
+    if shown:
+        yield instance_table(shown, now)
+    if gone and not show_gone:
+        yield f"{figures.counted(len(gone), 'instance')} ended lately: --all shows them"
     ordered = orders(view)
     if ordered:
         yield ordered

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -41,16 +42,14 @@ def logs(
         streams |= found
         indexes = {stream.index for stream in found.values()}
         known |= {(each["index"], each["attempts"]) for each in unknown if each["index"] in indexes}
-        for stream in streams.values():
-            printer.new_lines(stream)
+        printer.new_lines(streams.values())
         ended = view["status"] in figures.TERMINAL or all(t["status"] in ("SUCCEEDED", "FAILED") for t in tasks)
         if not follow or ended:
             break
         session.tools.sleep(FOLLOW_INTERVAL_S)
     if follow and streams:
         session.tools.sleep(LATE_LINES_S)
-        for stream in streams.values():
-            printer.new_lines(stream)
+        printer.new_lines(streams.values())
     if not printer.printed:
         raise _nothing(session, view, tasks, streams)
 
@@ -75,25 +74,25 @@ def _nothing(session: Session, view: Any, tasks: list[Any], streams: dict[str, S
 
 
 class _Printer:
-    """Prints what is new in a stream, each line labelled by its task when there are several."""
+    """Prints what is new in the streams in the order of time, each line labelled by its task when there are several."""
 
     def __init__(self, session: Session, labels: bool) -> None:
         self._session = session
         self._labels = labels
         self.printed = 0  # lines
 
-    def new_lines(self, stream: Stream) -> None:
-        for event in self._events(stream):
-            self.printed += 1
-            at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
-            if self._session.wants_json:
-                import json
+    def new_lines(self, streams: Iterable[Stream]) -> None:
+        found = [(event["timestamp"], each.index, event["message"]) for each in streams for event in self._events(each)]
+        for timestamp, index, message in sorted(found, key=lambda line: line[:2]):
+            self._print(datetime.fromtimestamp(timestamp / 1000, UTC), index, message)
+        self.printed += len(found)
 
-                row = {"timestamp": at.isoformat(), "task": stream.index, "message": event["message"]}
-                typer.echo(json.dumps(row))
-            else:
-                label = f"[task {stream.index}] " if self._labels else ""
-                typer.echo(f"{at:%H:%M:%S} {label}{event['message'].rstrip()}")
+    def _print(self, at: datetime, index: int, message: str) -> None:
+        if self._session.wants_json:
+            typer.echo(json.dumps({"timestamp": at.isoformat(), "task": index, "message": message}))
+        else:
+            label = f"[task {index}] " if self._labels else ""
+            typer.echo(f"{at:%H:%M:%S} {label}{message.rstrip()}")
 
     def _events(self, stream: Stream) -> Iterator[Any]:
         """A stream that does not exist yet has no lines; the same token twice means the end."""

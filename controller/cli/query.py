@@ -28,7 +28,9 @@ def query(
     expression: Annotated[str, typer.Argument(metavar="EXPR", help="e.g. 'attribute:ecs.instance-type =~ c5.*'")],
     instances: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Instances as DescribeContainerInstances shows them, instead of the cluster's."),
+        typer.Option(
+            metavar="FILE", help="Instances as DescribeContainerInstances shows them, instead of the cluster's."
+        ),
     ] = None,
 ) -> None:
     """The instances that a cluster query expression chooses."""
@@ -83,9 +85,7 @@ def _from_cluster(session: Session, parsed: Query) -> Supply:
 
 
 def _described(ecs: Any, list_: str, describe: str, cluster: str) -> list[dict[str, Any]]:
-    what, arns_key = (
-        ("containerInstances", "containerInstanceArns") if "instance" in list_ else ("tasks", "taskArns")
-    )
+    what, arns_key = ("containerInstances", "containerInstanceArns") if "instance" in list_ else ("tasks", "taskArns")
     found: list[dict[str, Any]] = []
     token: dict[str, str] = {}
     while True:

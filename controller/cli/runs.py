@@ -105,7 +105,10 @@ def cancel(
     console.print(f"next: {session.again(f'status {run}')}", style="dim")
 
 
-def cluster(session: Session) -> None:
+def cluster(
+    session: Session,
+    show_gone: Annotated[bool, typer.Option("--all", help="Also the instances that have ended lately.")] = False,
+) -> None:
     """The instances there are: how full, how long, at what price."""
     view = session.api.cluster()
     if session.wants_json:
@@ -113,5 +116,5 @@ def cluster(session: Session) -> None:
         return
     from controller.cli import cluster_views
 
-    for part in cluster_views.cluster(view, session.tools.now()):
+    for part in cluster_views.cluster(view, session.tools.now(), show_gone):
         session.console.print(part)

@@ -91,8 +91,9 @@ class Session:
     def console(self) -> Console:
         from rich.console import Console
 
-        width = None if self.tools.is_terminal() else PIPED_WIDTH
-        return Console(width=width, highlight=False, soft_wrap=not self.tools.is_terminal())
+        if self.tools.is_terminal():
+            return Console(highlight=False)
+        return Console(width=PIPED_WIDTH, highlight=False, soft_wrap=True)
 
     def print_json(self, document: Any) -> None:
         typer.echo(json.dumps(document, indent=2, default=str))

@@ -84,7 +84,9 @@ def _batch(
     constraint, own_strategy, ports = extras
     chain = chain_of(own_strategy) if own_strategy else strategy
     host_ports = _ports(path, line, ports)
-    faults = check_constraints([constraint] if constraint else []) + check_strategy(chain or ()) + check_ports(host_ports)
+    faults = (
+        check_constraints([constraint] if constraint else []) + check_strategy(chain or ()) + check_ports(host_ports)
+    )
     if faults:
         raise CliError(f"{path}:{line}: {faults[0]}", details=faults[1:])
     # A chain that is written down means what it says; only the default keeps GPU instances free of other work.

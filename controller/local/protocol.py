@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Protocol
 
 from botocore import xform_name
@@ -57,6 +58,7 @@ class Wire(Protocol):
         """The reply for a refusal with AWS's error code."""
 
 
+@cache
 def service_model(name: str) -> Any:
     """botocore's description of a service, e.g. "ecs"."""
     return ServiceModel(Loader().load_service_model(name, "service-2"), name)

@@ -68,9 +68,9 @@ class Instance:
 
     @property
     def counts_for_target(self) -> bool:
-        """Whether its fleet's target counts it: alive, not warned, not let go."""
+        """Whether its fleet's target counts it: ours, alive, not warned, not let go."""
         leaving = self.status in (InstanceStatus.GONE, InstanceStatus.RELEASING)
-        return not (leaving or self.interrupted_at)
+        return self.owned and not (leaving or self.interrupted_at)
 
     def hours(self, now: float) -> float:
         """How long it has been paid for."""

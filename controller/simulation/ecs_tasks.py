@@ -73,6 +73,8 @@ class Tasks(EcsOperations):
         task = self._known(cluster, request.get("task") or "")
         if task.last_status == "STOPPED":
             return {"acknowledgment": "ACCEPT"}
+        task.handed_over = True  # whoever reports a task has it
+        task.instance.to_start.pop(task.arn, None)
         for name in ("pullStartedAt", "pullStoppedAt", "executionStoppedAt"):
             if request.get(name) is not None:
                 setattr(task, _snake(name), epoch_s(request[name]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.contract.ecs_clouds import IMPLEMENTATIONS, EcsCloud
 
@@ -20,8 +19,3 @@ def virtual(cloud: EcsCloud) -> EcsCloud:
     if cloud.pass_time is None or cloud.events is None:
         pytest.skip("this implementation runs on the real clock")
     return cloud
-
-
-def code_of(error: pytest.ExceptionInfo[ClientError]) -> str:
-    """AWS's error code."""
-    return str(error.value.response["Error"]["Code"])

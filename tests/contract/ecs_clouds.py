@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
 
 from controller.catalogue.types import load_catalogue
 from controller.simulation.botocore_check import SimulatedClient
@@ -114,6 +118,16 @@ class EcsCloud:
             self.agent_work(self.task(arn)["containerInstanceArn"])
         change = {"containerName": "main", "status": status, **container}
         self.client.submit_task_state_change(cluster=CLUSTER, task=arn, status=status, containers=[change])
+
+
+@contextmanager
+def refused(code: str, message: str = "") -> Iterator[Any]:
+    """The call inside is refused with AWS's error code, and nothing else happens."""
+    with pytest.raises(ClientError) as caught:
+        yield caught
+    error = caught.value.response["Error"]
+    assert error["Code"] == code
+    assert message in error["Message"]
 
 
 def simulation() -> EcsCloud:

@@ -85,11 +85,15 @@ def test_fields_of_the_wrong_type_are_a_fault_that_the_table_of_messages_knows(w
     [
         ("Essential container in task exited", "", "Essential container in task exited"),
         ("Essential container in task exited", "OutOfMemoryError: killed", "OutOfMemoryError: killed"),
-        ("CannotPullContainerError: no such image", "CannotPullContainerError: no such image", "CannotPullContainerError: no such image"),
+        (
+            "CannotPullContainerError: no such image",
+            "CannotPullContainerError: no such image",
+            "CannotPullContainerError: no such image",
+        ),
         ("Task failed to start", "CannotStartContainerError: x", "Task failed to start: CannotStartContainerError: x"),
         ("Host EC2 (instance i-1) terminated.", "", "Host EC2 (instance i-1) terminated."),
     ],
-)  # fmt: skip
+)
 def test_the_reason_says_what_ecs_and_the_container_say_once(stopped: str, container: str, reason: str) -> None:
     task = stopped_event(stoppedReason=stopped, containers=[{"name": "main", "reason": container}])
     assert task_seen(task).reason == reason

@@ -361,3 +361,13 @@ def test_a_run_at_its_limit_of_instances_says_so() -> None:
     state = state_with(submitted(tasks=40, capacity={"maxInstances": 1}), prepared(), fleet())
     (remark,) = decided(state, Remark)
     assert "limit on instances" in remark.sentence
+
+
+def test_an_instance_that_registers_before_ec2_shows_it_is_not_bought_twice() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet())
+    begun(state, decided(state))
+    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 1, 0), container_instance(1))
+    assert not decided(state, SetTarget, Launch)
+    told(state, host(1))
+    assert not decided(state, SetTarget)
+    assert len(decided(state, Launch)) == 4

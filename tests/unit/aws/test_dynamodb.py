@@ -205,6 +205,6 @@ def test_the_kill_switch_says_why(client: Any) -> None:
 
 def test_a_transaction_that_is_too_large_is_raised_and_writes_nothing(client: Any) -> None:
     state = store(client)
-    with pytest.raises(Exception, match="(?i)validation|length"):
+    with pytest.raises(Exception, match=r"(?i)validation|length"):
         state.commit(0, {("STATE", f"{number}"): b"x" for number in range(100)}, [])
     assert state.version() == 0

@@ -107,19 +107,36 @@ GPU = {"type": "GPU", "value": "2"}
     [
         ({"containerDefinitions": [{"name": "a", "cpu": 256, "memory": 512}]}, Resources(256, 512, 0)),
         (
-            {"containerDefinitions": [{"name": "a", "cpu": 1, "memory": 9, "memoryReservation": 4}, {"name": "b", "memory": 5}]},
+            {
+                "containerDefinitions": [
+                    {"name": "a", "cpu": 1, "memory": 9, "memoryReservation": 4},
+                    {"name": "b", "memory": 5},
+                ]
+            },
             Resources(1, 9, 0),
         ),
         (
-            {"cpu": "2048", "memory": "4096", "containerDefinitions": [{"name": "a", "cpu": 5, "memory": 6, "resourceRequirements": [GPU]}]},
+            {
+                "cpu": "2048",
+                "memory": "4096",
+                "containerDefinitions": [{"name": "a", "cpu": 5, "memory": 6, "resourceRequirements": [GPU]}],
+            },
             Resources(2048, 4096, 2),
         ),
         (
-            {"containerDefinitions": [{"name": "a", "memory": 6, "resourceRequirements": [GPU, {"type": "InferenceAccelerator", "value": "x"}]}]},
+            {
+                "containerDefinitions": [
+                    {
+                        "name": "a",
+                        "memory": 6,
+                        "resourceRequirements": [GPU, {"type": "InferenceAccelerator", "value": "x"}],
+                    }
+                ]
+            },
             Resources(0, 6, 2),
         ),
     ],
-)  # fmt: skip
+)
 def test_needs_follow_the_agents_accounting(definition: dict[str, Any], needs: Resources) -> None:
     assert needs_of_definition(definition) == needs
 

@@ -35,7 +35,9 @@ def test_an_invocation_that_fails_only_costs_a_minute_but_a_tick_that_stays_off_
 
 
 def test_an_own_image_stands_for_what_its_parameter_says_and_others_for_themselves() -> None:
-    ssm = ScriptedClient("ssm", get_parameter=lambda Name: {"Parameter": {"Value": f"registry{Name}@sha256:0"}})
+    ssm = ScriptedClient(
+        "ssm", get_parameter=lambda **asked: {"Parameter": {"Value": f"registry{asked['Name']}@sha256:0"}}
+    )
     images = SsmImages(ssm, "argosy-dev")
     assert images.resolve("argosy/digits") == "registry/argosy-dev/images/digits@sha256:0"
     assert images.resolve("python:3.13") == "python:3.13"

@@ -150,7 +150,11 @@ def test_our_fleets_are_found_by_their_tags_with_the_prices_in_force() -> None:
         listed_fleet(4, None),
         {"FleetId": "f"},
     ]
-    prices = [price("c5.xlarge", "us-east-1a", "0.05", 3), price("c5.xlarge", "us-east-1a", "0.07", 5), price("c5.xlarge", "us-east-1a", "0.06", 4)]  # fmt: skip
+    prices = [
+        price("c5.xlarge", "us-east-1a", "0.05", 3),
+        price("c5.xlarge", "us-east-1a", "0.07", 5),
+        price("c5.xlarge", "us-east-1a", "0.06", 4),
+    ]
     ec2 = ScriptedClient(
         "ec2", describe_fleets=[page, {"Fleets": more}], describe_spot_price_history={"SpotPriceHistory": prices}
     )

@@ -66,13 +66,25 @@ def test_a_launch_that_is_answered_with_a_task_is_accepted_with_its_gpus() -> No
     [
         ([NO_ROOM, NO_ROOM], LaunchRefused(KEY, "RESOURCE:GPU", "none left")),
         ([NO_ROOM, STARTED], LaunchAccepted(KEY, task_arn(1), ("GPU-a",))),
-        ([DENIED, DENIED], LaunchRefused(KEY, "AccessDeniedException", "not authorized to perform: iam:PassRole", final=True)),
-        ([refusal("ClientException", "TaskDefinition is inactive")] * 2, LaunchRefused(KEY, "ClientException", "TaskDefinition is inactive", final=True)),
+        (
+            [DENIED, DENIED],
+            LaunchRefused(KEY, "AccessDeniedException", "not authorized to perform: iam:PassRole", final=True),
+        ),
+        (
+            [refusal("ClientException", "TaskDefinition is inactive")] * 2,
+            LaunchRefused(KEY, "ClientException", "TaskDefinition is inactive", final=True),
+        ),
         ([refusal("ClusterNotFoundException", "gone")] * 2, LaunchRefused(KEY, "ClusterNotFoundException", "gone")),
-        ([NO_ROOM, LOST], LaunchInDoubt(KEY, 'ReadTimeoutError: Read timeout on endpoint URL: "https://ecs.us-east-1.amazonaws.com"')),
-        ([NO_ROOM, refusal("ThrottlingException", "Rate exceeded")], LaunchInDoubt(KEY, "RESOURCE:GPU, not checked: ThrottlingException: Rate exceeded")),
+        (
+            [NO_ROOM, LOST],
+            LaunchInDoubt(KEY, 'ReadTimeoutError: Read timeout on endpoint URL: "https://ecs.us-east-1.amazonaws.com"'),
+        ),
+        (
+            [NO_ROOM, refusal("ThrottlingException", "Rate exceeded")],
+            LaunchInDoubt(KEY, "RESOURCE:GPU, not checked: ThrottlingException: Rate exceeded"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_refusal_is_checked_once_with_the_very_same_request(answers: list[Any], event: Event) -> None:
     events, ecs = launched_with(*answers)
     assert events == [event]

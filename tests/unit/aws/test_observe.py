@@ -19,7 +19,9 @@ NO_INSTANCES = {"containerInstanceArns": []}
 INSTANCE_ARN = f"arn:aws:ecs:{CELL}:123456789012:container-instance/argosy/1"
 
 
-def sweep(ecs: dict[str, Any], ec2: dict[str, Any] | None = None, state: State | None = None, pace: float = 1000) -> tuple[Observed, ScriptedClient]:  # fmt: skip
+def sweep(
+    ecs: dict[str, Any], ec2: dict[str, Any] | None = None, state: State | None = None, pace: float = 1000
+) -> tuple[Observed, ScriptedClient]:
     clock = Clock()
     scripts = {"list_tasks": {"taskArns": []}, "list_container_instances": NO_INSTANCES, **ecs}
     client = ScriptedClient("ecs", **scripts)
@@ -66,7 +68,7 @@ def test_tasks_that_are_believed_alive_and_not_listed_are_asked_for_by_name() ->
     launched(state, index=0, number=1)
     launched(state, index=1, number=2)
     told(state, task(1, "RUNNING"))
-    observed, ecs = sweep({"list_tasks": {"taskArns": []}, "describe_tasks": shown}, state=state)
+    observed, _ = sweep({"list_tasks": {"taskArns": []}, "describe_tasks": shown}, state=state)
     assert sorted(seen.arn for seen in observed.tasks) == [task_arn(1), task_arn(2)]
     apply(state, observed, NOW, POLICY)
     assert len(state.attempts.live()) == 0

@@ -139,7 +139,10 @@ def test_a_run_that_did_not_wholly_succeed_is_marked_failed(s3: Any) -> None:
     assert ROOT + "_FAILED" in keys
     assert ROOT + "_SUCCESS" not in keys
     entries = json.loads(read(s3, "manifest.json"))["entries"]
-    assert [(entry["status"], entry["attempt"], entry["keys"]) for entry in entries[1:]] == [("FAILED", None, []), ("CANCELLED", None, [])]  # fmt: skip
+    assert [(entry["status"], entry["attempt"], entry["keys"]) for entry in entries[1:]] == [
+        ("FAILED", None, []),
+        ("CANCELLED", None, []),
+    ]
 
 
 def test_listings_of_many_pages_and_manifests_too_large_for_memory_pass(

@@ -118,7 +118,13 @@ def test_without_runs_the_next_command_is_named() -> None:
 
 
 def test_cluster_table() -> None:
-    golden("cluster", World().answers("DescribeCluster", CLUSTER).argosy("cluster").stdout)
+    golden("cluster", World().answers("DescribeCluster", CLUSTER).argosy("cluster", "--all").stdout)
+
+
+def test_instances_that_are_gone_are_only_counted() -> None:
+    lines = World().answers("DescribeCluster", CLUSTER).argosy("cluster").stdout.splitlines()
+    assert not any("i-0gone" in line for line in lines)
+    assert "1 instance ended lately: --all shows them" in lines
 
 
 def test_an_empty_cluster_is_one_line() -> None:

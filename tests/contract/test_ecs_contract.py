@@ -1,0 +1,348 @@
+"""Does RunTask (and StartTask) keep AWS's contract: tokens, limits, placement, failures, GPUs?"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ParamValidationError
+
+from tests.contract.ecs_clouds import CLUSTER, EcsCloud, refused
+
+
+def reasons(reply: dict[str, Any]) -> list[str]:
+    return [each["reason"] for each in reply["failures"]]
+
+
+def gpu_sets(reply: dict[str, Any]) -> list[list[str]]:
+    return [container["gpuIds"] for task in reply["tasks"] for container in task["containers"]]
+
+
+# --- tokens --------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_token_twice_is_one_task(cloud: EcsCloud) -> None:
+    cloud.register()
+    cloud.define()
+    first = cloud.run(clientToken="a-token", startedBy="plan-1")
+    again = cloud.run(clientToken="a-token", startedBy="plan-1")
+    assert first["tasks"][0]["taskArn"] == again["tasks"][0]["taskArn"]
+    assert len(cloud.client.list_tasks(cluster=CLUSTER)["taskArns"]) == 1
+
+
+def test_no_token_twice_is_two_tasks(cloud: EcsCloud) -> None:
+    cloud.register()
+    cloud.define()
+    assert cloud.run()["tasks"][0]["taskArn"] != cloud.run()["tasks"][0]["taskArn"]
+
+
+def test_the_same_token_with_other_parameters_is_a_conflict_that_names_the_tasks(cloud: EcsCloud) -> None:
+    cloud.register()
+    cloud.define()
+    started = cloud.run(clientToken="a-token")["tasks"][0]["taskArn"]
+    with pytest.raises(ClientError) as caught:
+        cloud.run(clientToken="a-token", startedBy="someone-else")
+    assert caught.value.response["Error"]["Code"] == "ConflictException"
+    assert caught.value.response["resourceIds"] == [started]
+
+
+def test_a_token_answers_with_the_task_as_it_is_now(cloud: EcsCloud) -> None:
+    cloud.register()
+    cloud.define()
+    arn = cloud.run(clientToken="a-token")["tasks"][0]["taskArn"]
+    cloud.report(arn, "RUNNING")
+    assert cloud.run(clientToken="a-token")["tasks"][0]["lastStatus"] == "RUNNING"
+
+
+def test_a_token_whose_launch_found_no_room_starts_the_task_later(cloud: EcsCloud) -> None:
+    full = cloud.register("c5.large")
+    cloud.define(container={"cpu": 2048})
+    running = cloud.run_on(full)["tasks"][0]["taskArn"]
+    assert reasons(cloud.run_on(full, clientToken="a-token")) == ["RESOURCE:CPU"]
+    cloud.report(running, "STOPPED", exitCode=0)
+    assert len(cloud.run_on(full, clientToken="a-token")["tasks"]) == 1
+
+
+def test_a_token_dies_after_a_day(virtual: EcsCloud) -> None:
+    virtual.register()
+    virtual.define()
+    first = virtual.run(clientToken="a-token")["tasks"][0]["taskArn"]
+    assert virtual.pass_time is not None
+    virtual.pass_time(24 * 3600 - 1)
+    assert virtual.run(clientToken="a-token")["tasks"][0]["taskArn"] == first
+    virtual.pass_time(1)
+    assert virtual.run(clientToken="a-token")["tasks"][0]["taskArn"] != first
+
+
+def test_a_token_dies_with_the_memory_of_its_task(virtual: EcsCloud) -> None:
+    """The lesser of 24 h and a second bound: the careful reading is that the task's life is that bound."""
+    virtual.register()
+    virtual.define()
+    first = virtual.run(clientToken="a-token")["tasks"][0]["taskArn"]
+    virtual.report(first, "STOPPED", exitCode=0)
+    assert virtual.pass_time is not None
+    virtual.pass_time(3600)
+    assert virtual.run(clientToken="a-token")["tasks"][0]["taskArn"] != first
+
+
+@pytest.mark.parametrize("token", ["", "x" * 65, "with space", "naïve"])
+def test_a_token_has_1_to_64_printable_characters(cloud: EcsCloud, token: str) -> None:
+    cloud.register()
+    cloud.define()
+    with refused("InvalidParameterException", "clientToken"):
+        cloud.run(clientToken=token)
+
+
+# --- limits --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [0, -1, 11])
+def test_count_is_1_to_10(cloud: EcsCloud, count: int) -> None:
+    cloud.register("c5.9xlarge")
+    cloud.define()
+    with refused("InvalidParameterException", "between 1 and 10"):
+        cloud.run(count=count)
+
+
+def test_ten_tasks_start_at_once(cloud: EcsCloud) -> None:
+    cloud.register("c5.9xlarge")
+    cloud.define()
+    assert len({task["taskArn"] for task in cloud.run(count=10)["tasks"]}) == 10
+
+
+def overrides_of(characters: int) -> dict[str, Any]:
+    """Overrides whose compact JSON has exactly so many characters."""
+    overrides = {"containerOverrides": [{"name": "main", "command": [""]}]}
+    missing = characters - len(json.dumps(overrides, separators=(",", ":")))
+    return {"containerOverrides": [{"name": "main", "command": ["x" * missing]}]}
+
+
+def test_overrides_have_8192_characters_and_no_more(cloud: EcsCloud) -> None:
+    cloud.register()
+    cloud.define()
+    assert cloud.run(overrides=overrides_of(8192))["tasks"]
+    with refused("InvalidParameterException", "8192"):
+        cloud.run(overrides=overrides_of(8193))
+
+
+def test_overrides_name_a_container_of_the_definition(cloud: EcsCloud) -> None:
+    cloud.register()
+    cloud.define()
+    with refused("InvalidParameterException", "is not a container in the TaskDefinition"):
+        cloud.run(overrides={"containerOverrides": [{"name": "other", "command": ["x"]}]})
+
+
+@pytest.mark.parametrize("started_by", ["x" * 129, "a b", "a.b", "a:b"])
+def test_started_by_of_run_task_has_128_letters_digits_hyphens_slashes_underscores(
+    cloud: EcsCloud, started_by: str
+) -> None:
+    cloud.register()
+    cloud.define()
+    with refused("InvalidParameterException", "startedBy"):
+        cloud.run(startedBy=started_by)
+
+
+def test_started_by_of_start_task_has_36_characters(cloud: EcsCloud) -> None:
+    arn = cloud.register()["containerInstanceArn"]
+    cloud.define()
+    call = {"cluster": CLUSTER, "taskDefinition": "digits", "containerInstances": [arn]}
+    assert cloud.client.start_task(**call, startedBy="x" * 36)["tasks"]
+    with refused("InvalidParameterException", "startedBy"):
+        cloud.client.start_task(**call, startedBy="x" * 37)
+
+
+@pytest.mark.parametrize("group", ["x" * 256, "service:mine"])
+def test_a_group_is_short_and_no_service(cloud: EcsCloud, group: str) -> None:
+    cloud.register()
+    cloud.define()
+    with refused("InvalidParameterException", "group"):
+        cloud.run(group=group)
+
+
+def test_an_empty_cluster_is_an_invalid_parameter(cloud: EcsCloud) -> None:
+    cloud.define()
+    with refused("InvalidParameterException", "No Container Instances were found in your cluster."):
+        cloud.run()
+
+
+def test_an_unknown_cluster_is_not_found(cloud: EcsCloud) -> None:
+    cloud.define()
+    with refused("ClusterNotFoundException", "Cluster not found."):
+        cloud.client.run_task(cluster="nowhere", taskDefinition="digits")
+
+
+def test_a_definition_must_be_there_and_active(cloud: EcsCloud) -> None:
+    cloud.register()
+    with refused("InvalidParameterException", "TaskDefinition not found."):
+        cloud.run("digits")
+    arn = cloud.define()
+    cloud.client.deregister_task_definition(taskDefinition=arn)
+    with refused("InvalidParameterException", "TaskDefinition is inactive"):
+        cloud.run(arn)
+
+
+@pytest.mark.parametrize(
+    "request_members",
+    [
+        {"launchType": "FARGATE"},
+        {"capacityProviderStrategy": [{"capacityProvider": "spot"}]},
+        {"capacityProviderStrategy": [{"capacityProvider": "spot"}], "launchType": "EC2"},
+        {"referenceId": "mine"},
+        {"networkConfiguration": {"awsvpcConfiguration": {"subnets": ["subnet-1"]}}},
+        {"tags": [{"key": "aws:mine", "value": "x"}]},
+    ],
+)
+def test_what_cannot_be_had_is_refused(cloud: EcsCloud, request_members: dict[str, Any]) -> None:
+    cloud.register()
+    cloud.define()
+    with refused("InvalidParameterException"):
+        cloud.run(**request_members)
+
+
+def test_awsvpc_needs_its_network(cloud: EcsCloud) -> None:
+    cloud.register()
+    cloud.define(networkMode="awsvpc")
+    with refused("InvalidParameterException", "Network Configuration must be provided"):
+        cloud.run()
+
+
+def test_a_parameter_of_the_wrong_type_never_leaves_the_client(cloud: EcsCloud) -> None:
+    with pytest.raises(ParamValidationError):
+        cloud.client.run_task(cluster=CLUSTER, taskDefinition=7)
+
+
+# --- resources -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("container", "reason"),
+    [
+        ({"cpu": 8193}, "RESOURCE:CPU"),
+        ({"memory": 15_309}, "RESOURCE:MEMORY"),
+        ({"portMappings": [{"containerPort": 22, "hostPort": 22}]}, "RESOURCE:PORTS"),
+        ({"resourceRequirements": [{"type": "GPU", "value": "1"}]}, "RESOURCE:GPU"),
+    ],
+)
+@pytest.mark.parametrize("operation", ["run_task", "start_task"])
+def test_what_does_not_fit_is_a_failure_of_that_instance(
+    cloud: EcsCloud, container: dict[str, Any], reason: str, operation: str
+) -> None:
+    instance = cloud.register("c5.2xlarge")  # 8,192 units, 15,308 MiB, no GPU
+    cloud.define(container=container)
+    where = {"containerInstances": [instance["containerInstanceArn"]]} if operation == "start_task" else {}
+    reply = getattr(cloud.client, operation)(cluster=CLUSTER, taskDefinition="digits", **where)
+    assert reply["tasks"] == []
+    assert [(each["arn"], each["reason"]) for each in reply["failures"]] == [(instance["containerInstanceArn"], reason)]
+
+
+def test_a_task_takes_exactly_what_it_asks_for(cloud: EcsCloud) -> None:
+    instance = cloud.register("c5.2xlarge")
+    cloud.define(container={"portMappings": [{"containerPort": 80, "hostPort": 8080, "protocol": "udp"}]})
+    cloud.run()
+    left = cloud.remaining(instance)
+    assert (left["CPU"], left["MEMORY"], left["PORTS_UDP"]) == (8192 - 1024, 15_308 - 1024, ["8080"])
+
+
+def test_memory_reservation_wins_over_memory_and_containers_add_up(cloud: EcsCloud) -> None:
+    instance = cloud.register("c5.2xlarge")
+    one = {"name": "main", "image": "argosy/digits", "cpu": 100, "memory": 900, "memoryReservation": 300}
+    two = {"name": "side", "image": "argosy/digits", "cpu": 50, "memory": 200, "essential": False}
+    cloud.define(containers=[one, two])
+    cloud.run()
+    assert cloud.remaining(instance)["CPU"] == 8192 - 150
+    assert cloud.remaining(instance)["MEMORY"] == 15_308 - 500
+
+
+def test_task_level_sizes_win_over_the_containers(cloud: EcsCloud) -> None:
+    instance = cloud.register("c5.2xlarge")
+    cloud.define(cpu="2 vCPU", memory="4 GB")
+    task = cloud.run()["tasks"][0]
+    assert (task["cpu"], task["memory"]) == ("2048", "4096")
+    assert cloud.remaining(instance)["CPU"] == 8192 - 2048
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"cpu": "2048", "memory": "4096"},
+        {"containerOverrides": [{"name": "main", "cpu": 2048, "memory": 4096}]},
+    ],
+)
+def test_overridden_sizes_count(cloud: EcsCloud, overrides: dict[str, Any]) -> None:
+    instance = cloud.register("c5.2xlarge")
+    cloud.define()
+    cloud.run(overrides=overrides)
+    left = cloud.remaining(instance)
+    assert (left["CPU"], left["MEMORY"]) == (8192 - 2048, 15_308 - 4096)
+
+
+def test_partial_success_has_tasks_and_failures(cloud: EcsCloud) -> None:
+    cloud.register("c5.large")  # 2,048 units
+    cloud.define()
+    reply = cloud.run(count=3)
+    assert (len(reply["tasks"]), reasons(reply)) == (2, ["RESOURCE:CPU"])
+
+
+def test_a_port_is_taken_once_per_protocol(cloud: EcsCloud) -> None:
+    cloud.register()
+    for family, protocol in (("tcp", "tcp"), ("udp", "udp")):
+        mapping = {"containerPort": 53, "hostPort": 5353, "protocol": protocol}
+        cloud.define(family, container={"portMappings": [mapping]})
+    assert cloud.run("tcp")["tasks"]
+    assert cloud.run("udp")["tasks"]
+    assert reasons(cloud.run("tcp")) == ["RESOURCE:PORTS"]
+
+
+def test_what_a_stopped_task_held_is_free_again_once(cloud: EcsCloud) -> None:
+    instance = cloud.register("p3.8xlarge")
+    cloud.define(gpus=2)
+    before = cloud.remaining(instance)
+    arn = cloud.run()["tasks"][0]["taskArn"]
+    assert cloud.remaining(instance) != before
+    for _ in range(2):
+        cloud.report(arn, "STOPPED", exitCode=0)
+        cloud.client.stop_task(cluster=CLUSTER, task=arn)
+    assert cloud.remaining(instance) == before
+
+
+# --- GPUs ----------------------------------------------------------------------------------------------------------
+
+
+def test_gpus_of_co_located_tasks_are_disjoint(cloud: EcsCloud) -> None:
+    """originals.md 10, rows 15 and 19."""
+    cloud.register("p3.8xlarge")
+    cloud.define(gpus=1)
+    pinned = gpu_sets(cloud.run(count=4))
+    assert len({gpu for ids in pinned for gpu in ids}) == 4
+    assert reasons(cloud.run()) == ["RESOURCE:GPU"]
+
+
+def test_gpus_are_given_by_container(cloud: EcsCloud) -> None:
+    instance = cloud.register("p3.8xlarge")
+    two = [{"type": "GPU", "value": "2"}]
+    containers = [
+        {"name": "main", "image": "argosy/digits", "memory": 100, "resourceRequirements": two},
+        {"name": "side", "image": "argosy/digits", "memory": 100},
+    ]
+    cloud.define(containers=containers)
+    main, side = cloud.run()["tasks"][0]["containers"]
+    assert len(main["gpuIds"]) == 2
+    assert "gpuIds" not in side
+    assert set(cloud.remaining(instance)["GPU"]).isdisjoint(main["gpuIds"])
+
+
+def test_a_gpu_count_can_be_overridden_but_not_added(cloud: EcsCloud) -> None:
+    cloud.register("p3.8xlarge")
+    cloud.define("with", gpus=1)
+    cloud.define("without")
+    four = {"containerOverrides": [{"name": "main", "resourceRequirements": [{"type": "GPU", "value": "4"}]}]}
+    assert len(gpu_sets(cloud.run("with", overrides=four))[0]) == 4
+    with refused("InvalidParameterException", "GPU"):
+        cloud.run("without", overrides=four)
+
+
+def test_a_task_without_gpus_may_run_on_a_gpu_instance(cloud: EcsCloud) -> None:
+    cloud.register("p3.2xlarge")
+    cloud.define()
+    assert "gpuIds" not in cloud.run()["tasks"][0]["containers"][0]

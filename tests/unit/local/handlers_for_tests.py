@@ -1,0 +1,45 @@
+"""Lambda handlers that do what a test asks of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+
+def echo(event: Any, context: Any) -> dict[str, Any]:
+    """Everything a handler can know."""
+    print("the handler says hello")
+    return {
+        "event": event,
+        "pid": os.getpid(),
+        "variable": os.environ.get("SET_FOR_TEST"),
+        "requestId": context.aws_request_id,
+        "function": context.function_name,
+        "arn": context.invoked_function_arn,
+        "remainingMs": context.get_remaining_time_in_millis(),
+    }
+
+
+def obey(event: Any, context: Any) -> Any:
+    """`do`: fail, exit, die, hang or count (into the file `path`, failing while it holds fewer than `until` lines)."""
+    what = event.get("do")
+    if what == "fail":
+        raise ValueError("as asked")
+    if what == "exit":
+        os._exit(3)
+    if what == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "unspeakable":
+        return object()
+    if what == "count":
+        with Path(event["path"]).open("a") as file:
+            file.write("x\n")
+        if len(Path(event["path"]).read_text().splitlines()) < event.get("until", 0):
+            raise ValueError("not yet")
+    if what == "hang":
+        Path(event["path"]).write_text(str(os.getpid()))
+        time.sleep(3600)
+    return {"pid": os.getpid()}

@@ -1,0 +1,31 @@
+"""How do tests wait for what other processes do? On a condition, with a time-out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+PATIENCE_S = 30.0
+
+
+def until(condition: Callable[[], T | None], timeout_s: float = PATIENCE_S) -> T:
+    """The first true result of `condition`."""
+    ends = time.monotonic() + timeout_s
+    while time.monotonic() < ends:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.01)  # between two looks, not instead of one
+    raise AssertionError(f"it did not happen within {timeout_s} s: {condition}")
+
+
+def is_gone(pid: int) -> bool:
+    """No process of this id is left (a zombie is gone, too)."""
+    import psutil
+
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
