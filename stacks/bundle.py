@@ -84,7 +84,7 @@ class _Bundler:
     def try_bundle(self, output_dir: str, *_: Any, **__: Any) -> bool:
         output = Path(output_dir)
         if self._requirements:
-            shutil.copytree(_wheels(self._requirements), output, dirs_exist_ok=True)
+            shutil.copytree(wheels(self._requirements), output, dirs_exist_ok=True)
         for source in self._sources:
             target = output / source.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -100,14 +100,14 @@ def check_size(folder: Path) -> None:
         raise BundleError(f"the functions' zip would take {megabytes:.0f} MB unpacked; the limit is {SIZE_LIMIT_MB}")
 
 
-def _wheels(requirements: Path) -> Path:
-    """The folder with the installed wheels of a requirement file, made when it is not there yet."""
+def wheels(requirements: Path, cache: Path = CACHE) -> Path:
+    """The folder with the installed wheels of a requirement file, made when it is not there yet. Raises BundleError."""
     name = hashlib.sha256(f"{RECIPE} {PYTHON} {ARCHITECTURE.name}".encode() + requirements.read_bytes()).hexdigest()[
         :16
     ]
-    folder = CACHE / name
+    folder = cache / name
     if not folder.is_dir():
-        part = CACHE / f"{name}.part"
+        part = cache / f"{name}.part"
         shutil.rmtree(part, ignore_errors=True)
         _install(requirements, part)
         _prune(part)
@@ -117,7 +117,7 @@ def _wheels(requirements: Path) -> Path:
 
 
 def _install(requirements: Path, target: Path) -> None:
-    print(f"Fetching the functions' wheels into {CACHE.relative_to(ROOT)} (once per requirement file)", file=sys.stderr)
+    print(f"Fetching the functions' wheels into {target.parent} (once per requirement file)", file=sys.stderr)
     command = [*_installer(), "--only-binary=:all:", "--python-version", PYTHON, "--target", str(target)]
     command += ["--require-hashes", "--no-deps", "--requirement", str(requirements)]
     try:

@@ -83,12 +83,12 @@ class Observability(Construct):
 
     def _dashboard(self, controller: lambda_.IFunction, queue: sqs.IQueue) -> None:
         rows = (
-            ("Tasks", ("TasksPending", "TasksRunning", "TasksSucceeded", "TasksFailed"), "Maximum"),
+            ("Tasks", ("TasksPending", "TasksRunning"), "Maximum"),
             ("Instances", ("Instances",), "Maximum"),
-            ("Use of what is bought", ("CpuUtilisation", "GpuUtilisation"), "Maximum"),
-            ("Spot interruptions", ("SpotInterruptions",), "Sum"),
-            ("Cost, USD", ("CostUsd",), "Maximum"),
-            ("Placement, ms", ("PlacementMs",), "Maximum"),
+            ("A tick, seconds", ("TickSeconds",), "Maximum"),
+            ("Launches", ("Launches",), "Sum"),
+            ("Events", ("Events",), "Sum"),
+            ("Messages that nobody can read", ("PoisonMessages",), "Sum"),
         )
         ours = [
             cloudwatch.GraphWidget(title=title, width=8, left=[self._own(name, statistic) for name in names])

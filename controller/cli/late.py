@@ -66,6 +66,6 @@ class LateGroup(TyperGroup):
 
 def load(name: str, late: Late) -> Any:
     """The command itself. Raises KeyError when the module's `register` does not add it."""
-    app = typer.Typer()
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
     importlib.import_module(late.module).register(app)
     return get_group(app).commands[name]

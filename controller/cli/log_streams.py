@@ -6,9 +6,11 @@ task for about an hour. The task definition says which group and prefix; without
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from controller.cli.problems import is_denied
 
@@ -29,13 +31,15 @@ class Stream:
     token: str | None = None
 
 
-def find_streams(session: Session, run_id: str, tasks: Iterable[Mapping[str, Any]]) -> dict[str, Stream]:
+def find_streams(session: Session, view: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> dict[str, Stream]:
     """The stream of each task's latest attempt by task ARN, as far as it can be found."""
-    arns = {str(each["taskArn"]): int(each["index"]) for each in tasks if each["taskArn"]}
-    ended = {each["index"] for each in tasks if each["attempts"] and not each["taskArn"]}
+    failed = {(each["index"], each["attempt"]): each.get("taskArn") for each in view.get("failures", ())}
+    known = {int(each["index"]): each["taskArn"] or failed.get((each["index"], each["attempts"])) for each in tasks}
+    arns = {str(arn): index for index, arn in known.items() if arn}
+    ended = {each["index"] for each in tasks if each["attempts"] and not known[each["index"]]}
     shown = {task["taskArn"]: task for task in _described(session, list(arns))}
     if ended:
-        for index, task in _stopped(session, run_id).items():
+        for index, task in _stopped(session, view["runId"]).items():
             if index in ended:
                 arns[task["taskArn"]] = index
                 shown[task["taskArn"]] = task
@@ -59,13 +63,24 @@ def _stopped(session: Session, run_id: str) -> dict[int, Mapping[str, Any]]:
     from controller.ecs_shapes import key_of_task
 
     latest: dict[int, tuple[int, Mapping[str, Any]]] = {}
-    pages = session.client("ecs").get_paginator("list_tasks")
-    for page in pages.paginate(cluster=session.deployment.cluster, desiredStatus="STOPPED"):
-        for task in _described(session, page["taskArns"]):
-            key = key_of_task(task)
-            if key is not None and key.run_id == run_id and key.attempt > latest.get(key.index, (0, {}))[0]:
-                latest[key.index] = (key.attempt, task)
+    for task in _described(session, _listed(session)):
+        key = key_of_task(task)
+        if key is not None and key.run_id == run_id and key.attempt > latest.get(key.index, (0, {}))[0]:
+            latest[key.index] = (key.attempt, task)
     return {index: task for index, (_, task) in latest.items()}
+
+
+def _listed(session: Session) -> list[str]:
+    """ARNs of all tasks that stopped lately; the logs of those that are alive are shown even if this is denied."""
+    pages = session.client("ecs").get_paginator("list_tasks")
+    try:
+        listed = list(pages.paginate(cluster=session.deployment.cluster, desiredStatus="STOPPED"))
+    except Exception as fault:
+        if not is_denied(fault):
+            raise
+        typer.echo("warning: without the right ecs:ListTasks, logs of ended attempts cannot be found.", err=True)
+        return []
+    return [arn for page in listed for arn in page["taskArns"]]
 
 
 def _stream(

@@ -38,7 +38,7 @@ def logs(
         view = session.api.describe_with_tasks(run)
         tasks = _wanted(view, task)
         unknown = [each for each in tasks if (each["index"], each["attempts"]) not in known]
-        found = find_streams(session, run, unknown)
+        found = find_streams(session, view, unknown)
         streams |= found
         indexes = {stream.index for stream in found.values()}
         known |= {(each["index"], each["attempts"]) for each in unknown if each["index"] in indexes}

@@ -70,7 +70,7 @@ def from_aws(fault: Exception) -> CliError:
 
 def _next_step(code: str) -> str:
     if code in _DENIED:
-        return "ask for the submitters' policy of the deployment (docs/operations.md), or name another --profile"
+        return "ask for the deployment's managed policy argosy-submitter, or name another --profile"
     if code in _EXPIRED:
         return "renew the credentials, e.g. `aws sso login`"
     return "type `argosy doctor` to see what is wrong"

@@ -77,7 +77,10 @@ def _print(session: Session, view: Any, found: list[Found], download: Path | Non
         f"{view['runId']} {view['status']}: {tasks['succeeded']:,} of {tasks['total']:,} tasks have a result,"
         f" {figures.counted(len(found), 'file')}, {total}"
     )
-    if download is None:
+    if not found:
+        step = session.again(f"status {view['runId']} --tasks")
+        session.console.print(f"next: {step}", style="dim")
+    elif download is None:
         session.console.print(f"in {view['output']}")
         again = session.again(f"results {view['runId']} --download {view['name']}-results")
         session.console.print(f"next: {again}", style="dim")

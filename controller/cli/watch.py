@@ -32,6 +32,7 @@ LOCAL_INTERVAL_S = 0.5
 AWS_INTERVAL_S = 3.0  # each look is one Lambda invocation: about $0.000001
 MISSES_LIMIT = 20  # looks in a row that may fail: a watch of hours should outlive a minute of trouble
 RATE_WINDOW_S = 60.0
+FAILURES_SHOWN = 3
 WaitTimeout = Annotated[
     float | None, typer.Option("--wait-timeout", min=0, metavar="SECONDS", help="Stop waiting then: exit code 4.")
 ]
@@ -176,8 +177,12 @@ def _each_change(show: Show) -> Show:
 def _print_line(session: Session, view: View, pace: Pace) -> None:
     typer.echo(line(view, pace, session.tools.now()))
     if view["status"] in figures.TERMINAL:
-        for each in next_steps(session, view):
-            typer.echo(each)
+        from controller.cli.run_views import failure_lines
+
+        for failure in failure_lines(view.get("failures", ())[-FAILURES_SHOWN:]):
+            typer.echo(failure.plain)
+        for step in next_steps(session, view):
+            typer.echo(step)
 
 
 def line(view: View, pace: Pace, now: float) -> str:

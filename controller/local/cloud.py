@@ -109,12 +109,12 @@ class LocalAws:
 
     def _serve(self) -> None:
         moto = MotoApp()
+        self._parts.callback(moto.close)
         front = Front(ecs=self.ecs, ec2=self.ec2, functions=LambdaApi(self.functions), admin=self._admin(), moto=moto)
         server = WsgiServer(front, self._port)
         server.start()
-        self._parts.callback(moto.reset)
         self._parts.callback(server.close)
-        self._parts.callback(moto.close)
+        self._parts.callback(moto.stop_waiting)
         self.endpoint_url = f"http://{LOOPBACK}:{server.port}"
 
     def _start_agents(self, clients: Clients, images: ImageStore) -> None:
@@ -142,7 +142,9 @@ class LocalAws:
             self._parts.callback(function.close)
         controller = self.functions[self.names.controller_function]
         events, rule = clients("events"), self.names.tick_rule
-        ticker = Ticker(controller, lambda: events.describe_rule(Name=rule)["State"] == "ENABLED", self.options.tick_s)
+        ticker = Ticker(
+            controller, lambda: events.describe_rule(Name=rule)["State"] == "ENABLED", self.options.tick_s, _complain
+        )
         self._parts.callback(ticker.close)
         ticker.start()
 

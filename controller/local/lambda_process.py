@@ -73,6 +73,7 @@ class LambdaProcess:
         """SIGKILL the process and whatever it started."""
         if self._process.poll() is None:
             os.killpg(self.pid, signal.SIGKILL)
+            self._process.wait()  # so that nobody takes it for alive
 
     def close(self) -> None:
         """Kill and reap."""

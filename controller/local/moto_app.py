@@ -19,28 +19,39 @@ _POLL_S = 1  # moto counts long polls in whole seconds; also how long close() ma
 
 
 class MotoApp:
-    """A WSGI application: moto, with DynamoDB calls one at a time and long polls that notice the end."""
+    """A WSGI application: moto, with DynamoDB calls one at a time and long polls that notice the end.
+
+    Raises RuntimeError while another one of this process is not closed.
+    """
+
+    _one = threading.Lock()
 
     def __init__(self) -> None:
         from moto.core.model_instances import reset_model_data
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
+        if not MotoApp._one.acquire(blocking=False):
+            raise RuntimeError("an embedded AWS already runs in this process")
         self._app: Any = DomainDispatcherApplication(create_backend_app)
         self._reset_models = reset_model_data
         self._dynamodb = threading.Lock()
         self._closing = threading.Event()
-        self.reset()
+        self._reset()
 
-    def reset(self) -> None:
-        """Forget everything that was ever stored."""
+    def stop_waiting(self) -> None:
+        """Let long polls come home early, from now on."""
+        self._closing.set()
+
+    def close(self) -> None:
+        """Forget everything that was stored, and let the next one begin."""
+        self._reset()
+        MotoApp._one.release()
+
+    def _reset(self) -> None:
         from moto.core.base_backend import BackendDict
 
         BackendDict.reset()
         self._reset_models()
-
-    def close(self) -> None:
-        """Let running long polls come home early."""
-        self._closing.set()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one request."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from controller.placement.arrays import MAX_TASKS, IntArray
+from controller.placement.arrays import MAX_AMOUNT, MAX_TASKS, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,18 @@ class Queue:
     @classmethod
     def from_columns(cls, kinds: Iterable[Batch], kind: IntArray, count: Sequence[int]) -> Queue:
         """A queue whose kinds are known already. ValueError as in `of`."""
-        kinds = tuple(kinds)
+        kinds = tuple(map(_within_int64, kinds))
         for batch in kinds:
             if min(batch.need) < 0:
                 raise ValueError(f"a task cannot need less than nothing: {batch.need}")
         if any(not 0 <= n <= MAX_TASKS for n in count) or sum(count) > MAX_TASKS:
             raise ValueError(f"a batch has a negative number of tasks, or all have more than {MAX_TASKS}")
         return cls(kinds, kind, np.array(count, dtype=np.int64))
+
+
+def _within_int64(batch: Batch) -> Batch:
+    """A need above all that an instance can have is as good as any other: no row has room for it."""
+    if max(batch.need) <= MAX_AMOUNT:
+        return batch
+    cpu_units, memory_mib, gpus = (min(need, MAX_AMOUNT + 1) for need in batch.need)
+    return replace(batch, cpu_units=cpu_units, memory_mib=memory_mib, gpus=gpus)

@@ -49,10 +49,12 @@ def _euclid(size: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArr
 
 
 def _cosine(size: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArray:
-    return (size @ left) / np.maximum(np.sqrt((size * size).sum(axis=1) * (left * left).sum()), 1e-12)
+    asked, offered = size * weights, left * weights
+    return (asked @ offered) / np.maximum(np.sqrt((asked * asked).sum(axis=1) * (offered * offered).sum()), 1e-12)
 
 
-SCORES: Final[dict[str, Score]] = {"dot-product": _dot, "euclid": _euclid, "cosine": _cosine}
+SCORES: Final[dict[str, Score]] = {"cosine": _cosine, "euclid": _euclid, "dot-product": _dot}
+_MANY_SHAPES: Final = 512  # above, only the two heuristics that won most often are worth their time
 
 
 def pack(shapes: IntArray, counts: IntArray, capacity: Sequence[int]) -> Packing:
@@ -112,11 +114,15 @@ def _portfolio(
         return
     size = shapes / np.maximum(capacity, 1)
     demand = (size * counts[:, None]).sum(axis=0)
-    for weighting, weights in (("", np.ones(len(capacity))), ("weighted ", demand / demand.max())):
-        for name, score in SCORES.items():
-            if not (weighting and name == "cosine"):
-                yield weighting + name, _bin_by_bin(shapes, counts, capacity, size, score, weights)
-    for name, order in ORDERS.items():
+    scarce = demand / demand.max()
+    few = len(counts) <= _MANY_SHAPES
+    scores = SCORES if few else {"euclid": _euclid}
+    for weighting, weights in {"scarcity": scarce, "scarcity squared": scarce**2, "equal": np.ones(len(capacity))}.items():
+        for name, score in scores.items():
+            yield f"{name}, {weighting} weights", _bin_by_bin(shapes, counts, capacity, size, score, weights)
+        if not few:
+            break
+    for name, order in ORDERS.items() if few else ():
         first = np.lexsort((np.arange(len(counts)), -order(size)))
         yield f"first fit by {name}", _first_fit(shapes, counts, capacity, first)
 

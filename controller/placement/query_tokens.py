@@ -79,6 +79,8 @@ def _next(text: str, position: int, previous: str) -> tuple[str, str, int]:
         return _pattern(text, position)
     if previous == "SUBJECT":
         return _operator(text, position)
+    if previous in ("IN", "NOT_IN") and text[position] != "[":
+        raise QuerySyntaxError(f"{_shown(text, position)} is no list", position + 1, "[")
     if text[position] in _PUNCTUATION:
         return _PUNCTUATION[text[position]], text[position], position + 1
     if previous in _VALUE_NEXT:

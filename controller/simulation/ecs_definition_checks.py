@@ -83,8 +83,10 @@ def check_gpus(container: JSON) -> None:
 
 
 def _check_constraint(constraint: JSON) -> None:
-    if constraint.get("type") != "memberOf":
-        raise Refused("ClientException", "Placement constraints of a task definition must be of type memberOf.")
+    if constraint.get("type") != "memberOf" or not constraint.get("expression"):
+        raise Refused(
+            "ClientException", "Placement constraints of a task definition must be memberOf with an expression."
+        )
 
 
 def _check_name(name: str, what: str) -> None:

@@ -1,7 +1,7 @@
 """Which implementations of ECS do the contract tests run against?
 
-A case talks to `client` alone (a boto3 ECS client or a stand-in), in a cluster of its own that exists already. What only
-some implementations allow (passing time, reading events) is None elsewhere, and the cases that need it are skipped there.
+A case talks to `client` alone (a boto3 ECS client or a stand-in), in a cluster of its own that exists already. What
+only some implementations allow (passing time, reading events) is None elsewhere, and cases that need it are skipped.
 """
 
 from __future__ import annotations

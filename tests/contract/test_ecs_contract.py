@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
+from controller.catalogue.types import load_catalogue
 from tests.contract.ecs_clouds import CLUSTER, EcsCloud, refused
+
+MEMORY_MIB = load_catalogue()["c5.2xlarge"].registered_memory_mib
 
 
 def reasons(reply: dict[str, Any]) -> list[str]:
@@ -219,7 +222,7 @@ def test_a_parameter_of_the_wrong_type_never_leaves_the_client(cloud: EcsCloud) 
     ("container", "reason"),
     [
         ({"cpu": 8193}, "RESOURCE:CPU"),
-        ({"memory": 15_309}, "RESOURCE:MEMORY"),
+        ({"memory": MEMORY_MIB + 1}, "RESOURCE:MEMORY"),
         ({"portMappings": [{"containerPort": 22, "hostPort": 22}]}, "RESOURCE:PORTS"),
         ({"resourceRequirements": [{"type": "GPU", "value": "1"}]}, "RESOURCE:GPU"),
     ],
@@ -228,7 +231,7 @@ def test_a_parameter_of_the_wrong_type_never_leaves_the_client(cloud: EcsCloud) 
 def test_what_does_not_fit_is_a_failure_of_that_instance(
     cloud: EcsCloud, container: dict[str, Any], reason: str, operation: str
 ) -> None:
-    instance = cloud.register("c5.2xlarge")  # 8,192 units, 15,308 MiB, no GPU
+    instance = cloud.register("c5.2xlarge")  # 8,192 units, no GPU
     cloud.define(container=container)
     where = {"containerInstances": [instance["containerInstanceArn"]]} if operation == "start_task" else {}
     reply = getattr(cloud.client, operation)(cluster=CLUSTER, taskDefinition="digits", **where)
@@ -241,7 +244,7 @@ def test_a_task_takes_exactly_what_it_asks_for(cloud: EcsCloud) -> None:
     cloud.define(container={"portMappings": [{"containerPort": 80, "hostPort": 8080, "protocol": "udp"}]})
     cloud.run()
     left = cloud.remaining(instance)
-    assert (left["CPU"], left["MEMORY"], left["PORTS_UDP"]) == (8192 - 1024, 15_308 - 1024, ["8080"])
+    assert (left["CPU"], left["MEMORY"], left["PORTS_UDP"]) == (8192 - 1024, MEMORY_MIB - 1024, ["8080"])
 
 
 def test_memory_reservation_wins_over_memory_and_containers_add_up(cloud: EcsCloud) -> None:
@@ -251,7 +254,7 @@ def test_memory_reservation_wins_over_memory_and_containers_add_up(cloud: EcsClo
     cloud.define(containers=[one, two])
     cloud.run()
     assert cloud.remaining(instance)["CPU"] == 8192 - 150
-    assert cloud.remaining(instance)["MEMORY"] == 15_308 - 500
+    assert cloud.remaining(instance)["MEMORY"] == MEMORY_MIB - 500
 
 
 def test_task_level_sizes_win_over_the_containers(cloud: EcsCloud) -> None:
@@ -274,7 +277,7 @@ def test_overridden_sizes_count(cloud: EcsCloud, overrides: dict[str, Any]) -> N
     cloud.define()
     cloud.run(overrides=overrides)
     left = cloud.remaining(instance)
-    assert (left["CPU"], left["MEMORY"]) == (8192 - 2048, 15_308 - 4096)
+    assert (left["CPU"], left["MEMORY"]) == (8192 - 2048, MEMORY_MIB - 4096)
 
 
 def test_partial_success_has_tasks_and_failures(cloud: EcsCloud) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -159,6 +161,70 @@ def test_an_interleaved_plan_equals_the_reference_loop(case: tuple[list[Instance
     check(*case, matrix_from=0)
 
 
+@st.composite
+def tall_cases(draw: st.DrawFn) -> tuple[list[InstanceRow], list[Batch]]:
+    """Many small tasks on few large instances: keys are looked at in blocks, and water levels rise far."""
+    rows = []
+    for number in range(draw(st.integers(1, 4))):
+        total = draw(st.sampled_from([(300, 300, 0), (512, 200, 4), (100, 900, 8)]))
+        zone = {"zone": draw(st.sampled_from("ab"))}
+        rows.append(InstanceRow(f"i-{number}", *total, *total, attributes=zone))
+    chain = st.lists(st.sampled_from(STRATEGIES), min_size=1, max_size=2)
+    queue = [
+        Batch(
+            cpu_units=draw(st.integers(1, 3)),
+            memory_mib=draw(st.integers(0, 3)),
+            gpus=draw(st.sampled_from([0, 0, 0, 1])),
+            count=draw(st.integers(50, 700)),
+            strategy=tuple(draw(chain)),
+            keep_gpus_free=draw(st.booleans()),
+        )
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+    return rows, queue
+
+
+@given(tall_cases())
+@settings(ORDINARY, max_examples=100)
+def test_many_small_tasks_on_few_instances_equal_the_reference_loop(case: tuple[list[InstanceRow], list[Batch]]) -> None:
+    check(*case, matrix_from=10_000)
+
+
+@given(cases, st.randoms(use_true_random=False))
+@settings(ORDINARY, max_examples=100)
+def test_the_order_of_rows_changes_nothing_but_ties(case: tuple[list[InstanceRow], list[Batch]], random: Random) -> None:
+    """Instances that differ in their (unique) price are never tied under `cheapest`; so each gets the same tasks in any order."""
+    rows = [replace(row, price_usd_per_hour=1.0 + number) for number, row in enumerate(case[0])]
+    queue = [replace(batch, strategy=(*batch.strategy[:2], "cheapest")) for batch in case[1]]
+    shuffled = random.sample(rows, len(rows))
+    plans = []
+    for order in (rows, shuffled):
+        plan = place_queue(Queue.of(queue), Supply.of(order), fitness=FUNCTIONS)
+        named = zip(plan.batch.tolist(), (order[row].id for row in plan.row), plan.count.tolist(), strict=True)
+        plans.append(sorted(named))
+    assert plans[0] == plans[1]
+
+
+@given(cases, st.lists(st.sampled_from(["random", "random:7", "spread:attribute:zone", "binpack:memory"]), max_size=3))
+@ORDINARY
+def test_nothing_is_over_committed_where_chance_decides(
+    case: tuple[list[InstanceRow], list[Batch]], chain: list[str]
+) -> None:
+    rows, batches_ = case
+    queue = [replace(batch, strategy=(*chain, "random")) for batch in batches_]
+    supply = Supply.of(rows)
+    plan, again = place_queue(Queue.of(queue), supply), place_queue(Queue.of(queue), supply)
+    assert (plan.row.tolist(), plan.count.tolist()) == (again.row.tolist(), again.count.tolist())
+    needs = np.array([batch.need for batch in queue])
+    used = np.zeros((len(rows), 3), dtype=np.int64)
+    np.add.at(used, plan.row, needs[plan.batch] * plan.count[:, None])
+    assert (used.T <= supply.free).all()
+    assert supply.healthy[plan.row].all()
+    for batch, placed in zip(queue, per_batch(plan, len(queue)), strict=True):
+        if "distinctInstance" in batch.constraints or batch.host_ports:
+            assert max(placed.values(), default=0) <= 1
+
+
 @pytest.mark.deep
 @given(cases)
 @DEEP
@@ -171,3 +237,10 @@ def test_a_plan_equals_the_reference_loop_on_ten_thousand_cases(case: tuple[list
 @DEEP
 def test_an_interleaved_plan_equals_it_on_ten_thousand_cases(case: tuple[list[InstanceRow], list[Batch]]) -> None:
     check(*case, matrix_from=0)
+
+
+@pytest.mark.deep
+@given(tall_cases())
+@settings(DEEP, max_examples=1_000)
+def test_many_small_tasks_equal_it_on_a_thousand_cases(case: tuple[list[InstanceRow], list[Batch]]) -> None:
+    check(*case, matrix_from=10_000)

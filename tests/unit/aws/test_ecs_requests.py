@@ -41,6 +41,7 @@ def test_a_launch_is_one_task_pinned_to_its_instance() -> None:
     assert request["count"] == 1
     assert request["launchType"] == "EC2"
     assert request["taskDefinition"] == DEFINITION
+    assert request["clientToken"] == client_token(KEY)
     assert request["startedBy"] == "argosy-testtest-5"
     assert request["group"] == f"run:{RUN_ID}"
     assert request["placementConstraints"] == [{"type": "memberOf", "expression": f"ec2InstanceId == {instance_id(9)}"}]

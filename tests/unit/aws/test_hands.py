@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -173,10 +174,18 @@ def test_runs_that_are_closed_and_kinds_that_are_unknown_are_not_carried_out() -
 
 
 def test_a_run_that_may_not_launch_is_asked_for_once_and_checked_once() -> None:
-    site = Site(threads=8, run_task=refusal("AccessDeniedException", "not authorized to perform: iam:PassRole"))
-    events = site.carry_out(*(launch(index) for index in range(50)))
+    gate = threading.Barrier(2, timeout=0.2)  # two requests under way at a time would meet here
+
+    def refuse(**_: Any) -> dict[str, Any]:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            gate.wait()
+            pytest.fail("a second task was sent before the first was answered")
+        raise refusal("AccessDeniedException", "not authorized to perform: iam:PassRole")
+
+    site = Site(threads=8, run_task=refuse)
+    events = site.carry_out(*(launch(index) for index in range(10)))
     assert site.operations == ["run_task"] * 2
-    assert [type(event) for event in events] == [LaunchRefused] + [NotCarriedOut] * 49
+    assert [type(event) for event in events] == [LaunchRefused] + [NotCarriedOut] * 9
     assert all(isinstance(event, NotCarriedOut) and event.key for event in events[1:])
 
 

@@ -175,3 +175,12 @@ def test_an_instance_that_has_just_gone_is_not_counted_as_taken() -> None:
     stage = Play(session, Gone(), Show(session, world.now))
     stage.until_ended([RUN_ID])
     assert stage.taken == []
+
+
+def test_once_an_interruption_has_hit_no_further_one_follows() -> None:
+    hit = run_view(interruptions=1, taskList=[running(0, "i-b")])
+    world = World().answers("DescribeRun", BUSY, BUSY, *[hit] * 60, ended())
+    stage, cloud = play(world)
+    stage.until_ended([RUN_ID])
+    assert world.slept
+    assert cloud.interrupted == ["i-a"]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.main import get_group
 
-from controller.cli.late import LateGroup, load
-from controller.cli.main import app
+from controller.cli.late import load
+from controller.cli.main import Commands, app
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("containers/*/README.md"))]
@@ -36,7 +36,7 @@ def parsed(words: list[str]) -> dict[str, Any]:
     """The values that a command line gives its command; raises what typer raises for a bad one."""
     with GROUP.make_context("argosy", ["--help"], resilient_parsing=True) as context:
         name, rest = words[0], words[1:]
-        late = LateGroup.late
+        late = Commands.late
         found = load(name, late[name]) if name in late else GROUP.commands[name]
         values: dict[str, Any] = found.make_context(name, rest, parent=context).params
         return values
@@ -53,7 +53,7 @@ def test_every_documented_command_is_understood(line: str) -> None:
 
 def test_every_command_mentioned_exists() -> None:
     assert FOUND
-    assert {line.split()[0] for line in FOUND} <= {*GROUP.commands, *LateGroup.late}
+    assert {line.split()[0] for line in FOUND} <= {*GROUP.commands, *Commands.late}
 
 
 CASES: list[tuple[str, dict[str, Any]]] = [

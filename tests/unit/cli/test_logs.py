@@ -50,9 +50,13 @@ class Ecs:
 
     def get_paginator(self, operation: str) -> Pages:
         assert operation == "list_tasks"
-        return Pages(
-            lambda cluster, desiredStatus: [{"taskArns": []}, {"taskArns": [ARN + each for each in self._stopped]}]
-        )
+        return Pages(self._listed)
+
+    def _listed(self, cluster: str, desiredStatus: str) -> list[Any]:
+        if self.denied:
+            raise refusal("AccessDeniedException", operation="ListTasks")
+        assert (cluster, desiredStatus) == ("argosy", "STOPPED")
+        return [{"taskArns": []}, {"taskArns": [ARN + each for each in self._stopped]}]
 
     def describe_tasks(self, *, cluster: str, tasks: list[str]) -> Any:
         assert len(tasks) <= 100
@@ -180,3 +184,25 @@ def test_following_finds_a_task_that_had_no_arn_at_first() -> None:
     shell = world(starting, Logs(aa=[line(0, "x")]))
     shell.functions.answers["DescribeRun"] = [starting, live, ended(taskList=[task_row(0)])]
     assert shell.argosy("logs", RUN_ID, "--follow").stdout == "06:27:33 [task 0] x\n"
+
+
+def test_without_the_right_to_list_tasks_live_logs_are_still_shown() -> None:
+    ecs = Ecs()
+    ecs.denied = True
+    view = run_view(taskList=[task_row(0), task_row(1, status="RUNNING", taskArn=f"{ARN}aa")])
+    result = world(view, Logs(aa=[line(0, "x")]), ecs).argosy("logs", RUN_ID)
+    assert result.stdout == "06:27:33 [task 1] x\n"
+    assert "ecs:ListTasks" in result.stderr
+
+
+def test_a_failure_that_knows_its_task_needs_no_ecs() -> None:
+    failure = {"index": 0, "attempt": 2, "exitCode": 1, "reason": "", "instance": "i-a", "taskArn": f"{ARN}aa"}
+    view = ended("FAILED", taskList=[task_row(0, status="FAILED", attempts=2)], failures=[failure])
+    assert world(view, Logs(aa=[line(0, "boom")])).argosy("logs", RUN_ID, "--task", "0").stdout == "06:27:33 boom\n"
+
+
+def test_lines_of_several_tasks_come_in_the_order_of_time() -> None:
+    view = run_view(taskList=[task_row(0, taskArn=f"{ARN}aa"), task_row(1, taskArn=f"{ARN}bb")])
+    logs = Logs(aa=[line(0, "a"), line(2, "c")], bb=[line(1, "b")])
+    printed = world(view, logs).argosy("logs", RUN_ID).stdout.splitlines()
+    assert [each[-1] for each in printed] == ["a", "b", "c"]

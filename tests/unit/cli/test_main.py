@@ -84,6 +84,13 @@ def test_a_late_command_is_imported_when_it_is_used(late_module: str) -> None:
     assert CliRunner().invoke(late_app("there"), ["there", "seven"]).exit_code == 2
 
 
+def test_help_of_a_late_command_is_as_plain_as_the_others(late_module: str) -> None:
+    from typer.testing import CliRunner
+
+    help_text = CliRunner().invoke(late_app("there"), ["there", "--help"]).stdout
+    assert "Options:\n" in help_text
+
+
 def test_an_absent_late_command_is_an_unknown_one() -> None:
     from typer.testing import CliRunner
 

@@ -205,7 +205,7 @@ def test_another_program_under_the_function_s_name_is_refused() -> None:
     [
         (NoCredentialsError(), "No AWS credentials were found."),
         (EndpointConnectionError(endpoint_url="http://127.0.0.1:4566/"), "Nothing answers at http://127.0.0.1:4566/."),
-        (fakes.refusal("AccessDeniedException", "not you", "Invoke"), "submitters' policy"),
+        (fakes.refusal("AccessDeniedException", "not you", "Invoke"), "argosy-submitter"),
         (fakes.refusal("ExpiredTokenException", "old", "Invoke"), "aws sso login"),
         (fakes.refusal("Strange", "hm", "Invoke"), "argosy doctor"),
     ],

@@ -115,3 +115,13 @@ def test_json_lists_files_and_manifest(tmp_path: Path) -> None:
     assert document["files"][0] == {"key": f"{RUN_ID}/{part(0)}", "path": part(0), "bytes": 15}
     assert document["downloadedTo"] == str(tmp_path)
     assert document["manifest"]["runId"] == RUN_ID
+
+
+def test_a_run_without_any_result_points_to_its_tasks() -> None:
+    world = finished().answers("DescribeRun", ended("FAILED", tasks=tasks(failed=2)))
+    world.objects.put(f"{OUTPUT}manifest.json", {"entries": [{"index": 0, "keys": []}]})
+    lines = world.argosy("results", RUN_ID).stdout.splitlines()
+    assert lines == [
+        f"{RUN_ID} FAILED: 0 of 2 tasks have a result, 0 files, 0 B",
+        f"next: argosy status {RUN_ID} --tasks",
+    ]

@@ -77,5 +77,8 @@ def test_a_host_registers_the_real_size_of_its_type_and_the_same_gpus_each_time(
 
 
 def test_a_host_without_gpus_registers_none() -> None:
-    names = [each["name"] for each in Host("i-1", load_catalogue()["c5.large"], "z").registration("c", None)["totalResources"]]
+    names = [
+        each["name"]
+        for each in Host("i-1", load_catalogue()["c5.large"], "z").registration("c", None)["totalResources"]
+    ]
     assert names == ["CPU", "MEMORY"]

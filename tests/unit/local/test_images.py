@@ -55,7 +55,7 @@ def test_names_are_the_folders_with_a_dockerfile(tmp_path: Path) -> None:
 )
 def test_any_other_image_cannot_be_pulled(tmp_path: Path, reference: str) -> None:
     store = _store(tmp_path, 'FROM x\nENTRYPOINT ["true"]')
-    with pytest.raises(CannotPullError, match="argosy/NAME|not found"):
+    with pytest.raises(CannotPullError, match=r"argosy/NAME|not found"):
         store.pull(reference)
 
 

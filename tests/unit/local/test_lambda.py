@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from controller.local.clients import package_root
 from controller.local.lambda_runner import FunctionSpec, LambdaFunction, ThrottledError
@@ -199,9 +199,12 @@ def _throttled(client: Any) -> str:
     ],
 )
 def test_bad_invocations_are_refused(deployed: Deploy, name: str, kind: str, payload: bytes, code: str) -> None:
-    with deployed() as function, front(functions={"argosy-test": function}) as clients:
-        with pytest.raises(ClientError) as caught:
-            clients("lambda").invoke(FunctionName=name, InvocationType=kind, Payload=payload)
+    with (
+        deployed() as function,
+        front(functions={"argosy-test": function}) as clients,
+        pytest.raises(ClientError) as caught,
+    ):
+        clients("lambda").invoke(FunctionName=name, InvocationType=kind, Payload=payload)
     assert caught.value.response["Error"]["Code"] == code
 
 
@@ -214,7 +217,7 @@ def test_the_ticker_invokes_while_its_rule_is_enabled(deployed: Deploy, tmp_path
 
     enabled = threading.Event()
     with deployed("echo") as function:
-        ticker = Ticker(function, is_enabled, 0.01)
+        ticker = Ticker(function, is_enabled, 0.01, print)
         ticker.start()
         try:
             assert asked.wait(10)
@@ -223,3 +226,22 @@ def test_the_ticker_invokes_while_its_rule_is_enabled(deployed: Deploy, tmp_path
             until(lambda: (tmp_path / "function.log").exists() and "hello" in (tmp_path / "function.log").read_text())
         finally:
             ticker.close()
+
+
+def test_a_ticker_that_cannot_read_its_rule_complains_and_goes_on(deployed: Deploy, tmp_path: Path) -> None:
+    complaints: list[str] = []
+    answers = iter([EndpointConnectionError(endpoint_url="x"), ClientError({}, "DescribeRule")])
+
+    def is_enabled() -> bool:
+        if (fault := next(answers, None)) is not None:
+            raise fault
+        return True
+
+    with deployed("echo") as function:
+        ticker = Ticker(function, is_enabled, 0.01, complaints.append)
+        ticker.start()
+        try:
+            until(lambda: (tmp_path / "function.log").exists() and "hello" in (tmp_path / "function.log").read_text())
+        finally:
+            ticker.close()
+    assert len(complaints) == 2

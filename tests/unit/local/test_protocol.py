@@ -66,9 +66,8 @@ def test_members_that_the_service_model_does_not_know_are_left_out_of_replies() 
 def test_a_refusal_arrives_as_the_modelled_exception_with_its_members() -> None:
     error = {"Code": "ConflictException", "Message": "another request"}
     refusal = ClientError({"Error": error, "resourceIds": ["arn:t"], "ResponseMetadata": {}}, "RunTask")
-    with front(Ecs(refusal)) as clients:
-        with pytest.raises(clients("ecs").exceptions.ConflictException) as caught:
-            clients("ecs").run_task(taskDefinition="d")
+    with front(Ecs(refusal)) as clients, pytest.raises(clients("ecs").exceptions.ConflictException) as caught:
+        clients("ecs").run_task(taskDefinition="d")
     assert caught.value.response["resourceIds"] == ["arn:t"]
     assert caught.value.response["Error"]["Message"] == "another request"
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400

@@ -97,9 +97,9 @@ def test_times_arrive_as_aware_datetimes() -> None:
 
 def test_a_refusal_arrives_with_its_code_and_message() -> None:
     error = {"Code": "InvalidInstanceID.NotFound", "Message": "no <such> instance"}
-    with front(ec2=Ec2(ClientError({"Error": error}, "DescribeInstances"))) as clients:
-        with pytest.raises(ClientError) as caught:
-            clients("ec2").describe_instances(InstanceIds=["i-1"])
+    refusing = Ec2(ClientError({"Error": error}, "DescribeInstances"))
+    with front(ec2=refusing) as clients, pytest.raises(ClientError) as caught:
+        clients("ec2").describe_instances(InstanceIds=["i-1"])
     assert caught.value.response["Error"] == error
 
 

@@ -1,0 +1,132 @@
+"""An embedded AWS with an image of its own, for end-to-end tests: real processes, real handlers, real HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from controller.local.clients import Clients
+from controller.local.cloud import LocalAws
+from controller.local.options import EAGER_POLICY, LocalOptions
+
+PATIENCE_S = 90.0
+PAUSE = threading.Event()
+WORKER = '''
+"""Writes its part, or fails in the way it is told: `worker.py MODE PART [SECONDS]`."""
+
+import os
+import sys
+import time
+import urllib.request
+
+mode, part = sys.argv[1:3]
+if len(sys.argv) > 3:
+    time.sleep(float(sys.argv[3]))
+if mode.startswith("exit"):
+    print("failing as told")
+    sys.exit(int(mode.removeprefix("exit")))
+if mode == "hog":
+    held = bytearray(400 << 20)
+    time.sleep(30)
+if mode == "write":
+    attempt = os.environ["ARGOSY_TASK_ATTEMPT"]
+    body = f"{os.environ['ARGOSY_TASK_INDEX']} {os.environ.get('NVIDIA_VISIBLE_DEVICES')}"
+    request = urllib.request.Request(
+        part.replace("s3://", os.environ["AWS_ENDPOINT_URL"] + "/"),
+        data=body.encode(),
+        method="PUT",
+        headers={"x-amz-meta-argosy-attempt": attempt, "If-None-Match": "*", "Content-Type": "text/plain"},
+    )
+    urllib.request.urlopen(request)
+'''
+
+
+class Cluster:
+    """A running embedded AWS and what a user does with it."""
+
+    def __init__(self, aws: LocalAws, clients: Clients) -> None:
+        self.aws, self.clients = aws, clients
+        self.s3, self.ecs = clients("s3"), clients("ecs")
+
+    def ask(self, action: str, **fields: Any) -> dict[str, Any]:
+        """The api's reply body. Fails the test on anything but 200."""
+        reply = self.invoke({"action": action, **fields})
+        assert reply["statusCode"] == 200, reply
+        return dict(reply["body"])
+
+    def invoke(self, request: dict[str, Any]) -> dict[str, Any]:
+        answer = self.clients("lambda").invoke(FunctionName="argosy-api", Payload=json.dumps(request))
+        reply = json.loads(answer["Payload"].read())
+        assert "FunctionError" not in answer, reply
+        return dict(reply)
+
+    def submit(self, command: list[str], tasks: int, **fields: Any) -> str:
+        spec = {
+            "version": 1,
+            "name": "worker",
+            "container": {"image": "argosy/worker", "command": command},
+            "resources": {"vcpus": 1, "memory": 256},
+            "array": {"size": tasks},
+            **fields,
+        }
+        return str(self.ask("SubmitRun", spec=spec)["runId"])
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        return self.ask("DescribeRun", runId=run_id, include=["tasks"])
+
+    def finished(self, run_id: str) -> dict[str, Any]:
+        """The run once it is over."""
+        terminal = ("SUCCEEDED", "PARTIAL", "FAILED", "CANCELLED")
+        self.until(lambda: self.ask("DescribeRun", runId=run_id)["status"] in terminal)
+        return self.run(run_id)
+
+    def until(self, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
+        """What `condition` gives once it is true; fails after a while."""
+        deadline = time.monotonic() + patience_s
+        while not (value := condition()):
+            assert time.monotonic() < deadline, "it took too long"
+            PAUSE.wait(0.1)  # between two looks
+        return value
+
+    def keys(self, run_id: str) -> list[str]:
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket="argosy-results", Prefix=f"{run_id}/")
+        return [each["Key"].removeprefix(f"{run_id}/") for page in pages for each in page.get("Contents", ())]
+
+    def read(self, key: str) -> bytes:
+        return bytes(self.s3.get_object(Bucket="argosy-results", Key=key)["Body"].read())
+
+    def ecs_tasks(self, run_id: str) -> list[dict[str, Any]]:
+        """Every ECS task of the run that ECS remembers, running and stopped."""
+        arns: list[str] = []
+        for status in ("RUNNING", "STOPPED"):
+            for page in self.ecs.get_paginator("list_tasks").paginate(cluster="argosy", desiredStatus=status):
+                arns += page["taskArns"]
+        described: list[dict[str, Any]] = []
+        for start in range(0, len(arns), 100):
+            described += self.ecs.describe_tasks(cluster="argosy", tasks=arns[start : start + 100])["tasks"]
+        return [task for task in described if task["group"] == f"run:{run_id}"]
+
+    def kill_controller(self) -> None:
+        self.aws.functions["argosy-controller"].kill()
+
+
+@contextmanager
+def cluster(folder: Path, **policy: float) -> Iterator[Cluster]:
+    image = folder / "containers" / "worker"
+    image.mkdir(parents=True)
+    (image / "Dockerfile").write_text('FROM scratch\nENTRYPOINT ["python", "worker.py"]\n')
+    (image / "worker.py").write_text(WORKER)
+    options = LocalOptions(images_root=folder / "containers", boot_s=0.2, tick_s=0.3, stop_timeout_s=5.0)
+    options = replace(options, policy={**EAGER_POLICY, **policy}, state_dir=folder / "state")
+    with LocalAws(options=options) as aws:
+        clients = Clients(aws.endpoint_url, "us-east-1")
+        try:
+            yield Cluster(aws, clients)
+        finally:
+            clients.close()

@@ -1,0 +1,71 @@
+"""`argosy demo` does what the README says, and its summary holds what was measured."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ARGOSY = [sys.executable, "-c", "from controller.cli.main import main; main()"]
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("demo")
+    done = subprocess.run(
+        [*ARGOSY, "demo", "--out", str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def summary(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "summary.json").read_text())
+    return found
+
+
+def test_every_task_succeeded_although_an_instance_was_taken_away(summary: dict[str, Any]) -> None:
+    assert summary["tasks"]["succeeded"] == summary["tasks"]["total"]
+    assert summary["interruptions"] >= 1
+    assert summary["attempts"] > summary["tasks"]["total"]
+    assert summary["instancesInterrupted"] >= 1
+
+
+def test_the_parts_hold_every_image_once(out: Path, summary: dict[str, Any]) -> None:
+    parts = sorted((out / "results").glob("**/part-*.jsonl"))
+    rows = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+    assert sorted(row["index"] for row in rows) == list(range(900, 1797))
+    assert summary["accuracy"] == sum(row["label"] == row["predicted"] for row in rows) / 897
+    assert summary["accuracy"] >= 0.9
+
+
+def test_gpu_tasks_on_one_instance_have_gpus_of_their_own(summary: dict[str, Any]) -> None:
+    assert len(summary["gpuTasks"]) == 8
+    assert all(len(task["gpuIds"]) == 1 for task in summary["gpuTasks"])
+    tasks = sorted(summary["gpuTasks"], key=lambda task: (task["instance"], task["gpuIds"]))
+    assert all((a["instance"], a["gpuIds"]) != (b["instance"], b["gpuIds"]) for a, b in pairwise(tasks))
+
+
+def test_spot_costs_less_than_on_demand(summary: dict[str, Any]) -> None:
+    assert 0 < summary["costUsd"] < summary["onDemandCostUsd"]
+    assert summary["costUsd"] <= summary["clusterCostUsd"] < summary["clusterOnDemandCostUsd"]
+
+
+def test_a_port_that_is_taken_is_refused_with_another_one() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [*ARGOSY, "local", "--port", str(port)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 2
+    assert f"next: choose another port: argosy local --port {port + 1}" in done.stderr

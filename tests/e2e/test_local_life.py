@@ -1,0 +1,66 @@
+"""An embedded AWS begins and ends whole; each test has one of its own."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from controller.local.cloud import LocalAws
+from controller.local.options import LocalOptions
+from tests.e2e.local_cloud import cloud
+
+pytestmark = pytest.mark.e2e
+
+READY = "print('ready'); time.sleep(3600)"
+IGNORES_SIGTERM = f"import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{READY}"
+LISTENS = f"import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n{READY}"
+
+
+def test_more_tasks_than_processes_wait_as_pending_and_can_be_stopped_there(tmp_path: Path) -> None:
+    with cloud(tmp_path, processes=1) as narrow:
+        narrow.buy("c5.large")
+        tool = narrow.define("tool")
+        first = narrow.run(tool, LISTENS)
+        narrow.reaches(first, "RUNNING")
+        second, third = narrow.run(tool, "pass"), narrow.run(tool, "pass")
+        narrow.clients("ecs").stop_task(cluster=narrow.cluster, task=second)
+        assert "exitCode" not in narrow.reaches(second, "STOPPED")["containers"][0]
+        assert narrow.task(third)["lastStatus"] == "PENDING"
+        narrow.clients("ecs").stop_task(cluster=narrow.cluster, task=first)
+        assert narrow.reaches(third, "STOPPED")["containers"][0]["exitCode"] == 0
+
+
+def test_closing_leaves_no_process_thread_or_folder(tmp_path: Path) -> None:
+    threads = set(threading.enumerate())
+    children = {child.pid for child in psutil.Process().children(recursive=True)}
+    with cloud(tmp_path, state_dir=None) as closing:
+        closing.buy("c5.large")
+        arn = closing.run(closing.define("tool"), IGNORES_SIGTERM)
+        assert closing.says(arn, "ready")
+        closing.clients("lambda").invoke(FunctionName="argosy-api", Payload=b"{}")
+        folder = closing.aws.state_dir
+        assert folder.is_dir()
+    assert not folder.exists()
+    assert set(threading.enumerate()) == threads
+    assert {child.pid for child in psutil.Process().children(recursive=True)} <= children
+
+
+def test_a_start_that_fails_leaves_nothing_behind_and_can_be_repeated(tmp_path: Path) -> None:
+    threads = set(threading.enumerate())
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        failing = LocalAws(other.getsockname()[1], LocalOptions(images_root=tmp_path))
+        with pytest.raises(OSError, match="in use"):
+            failing.start()
+        assert not failing.state_dir.exists()
+        assert set(threading.enumerate()) == threads
+    with cloud(tmp_path) as next_one:
+        assert next_one.instances("attribute:ecs.os-type == linux") == []
+
+
+def test_closing_twice_is_harmless(tmp_path: Path) -> None:
+    with cloud(tmp_path) as made:
+        made.aws.close()

@@ -1,0 +1,33 @@
+"""The foreground command ends without a trace, however it is asked to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+
+from controller.local.clients import package_root
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize("way", ["SIGTERM", "SIGINT", "shutdown"])
+def test_it_ends_cleanly(way: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(package_root())}
+    command = [sys.executable, "-m", "controller.local.run", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        endpoint = process.stdout.readline().strip()
+        assert requests.get(f"{endpoint}/argosy/health", timeout=10).ok
+        assert list(tmp_path.glob("argosy-local-*"))
+        if way == "shutdown":
+            assert requests.post(f"{endpoint}/argosy/shutdown", timeout=10).ok
+        else:
+            process.send_signal(signal.Signals[way])
+        assert process.wait(30) == 0
+    assert not list(tmp_path.glob("argosy-local-*"))

@@ -1,0 +1,88 @@
+"""The functions' zips: the same inputs give the same hash, wheels are fetched once, and failures say what to type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_iam as iam
+
+from stacks import bundle, nag
+
+pytestmark = pytest.mark.stacks
+
+
+def fake_uv(folder: Path, script: str) -> None:
+    """An executable named uv that gets the installer's arguments."""
+    folder.mkdir()
+    (folder / "uv").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "uv").chmod(0o755)
+
+
+def requirements(folder: Path, text: str = "numpy==2.4.6\n") -> Path:
+    (folder / "requirements.txt").write_text(text)
+    return folder / "requirements.txt"
+
+
+INSTALLING = """echo "$@" >> "$(dirname "$0")/calls"
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2/numpy/tests" && touch "$2/numpy/core.py" "$2/numpy/core.pyi" "$2/numpy/tests/test_core.py"
+"""
+
+
+def test_wheels_are_fetched_for_lambda_once_and_without_their_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_uv(tmp_path / "bin", INSTALLING)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    wanted = requirements(tmp_path)
+    folder = bundle.wheels(wanted, tmp_path / "cache")
+    assert bundle.wheels(wanted, tmp_path / "cache") == folder
+    assert sorted(p.name for p in folder.rglob("*.py*")) == ["core.py"]
+    (call,) = (tmp_path / "bin" / "calls").read_text().splitlines()
+    assert "--python-platform aarch64-manylinux_2_28" in call
+    assert "--python-version 3.13" in call
+    assert "--require-hashes" in call
+
+
+def test_other_requirements_are_other_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_uv(tmp_path / "bin", INSTALLING)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    first = bundle.wheels(requirements(tmp_path), tmp_path / "cache")
+    assert bundle.wheels(requirements(tmp_path, "numpy==2.5.5\n"), tmp_path / "cache") != first
+
+
+def test_wheels_that_cannot_be_fetched_leave_nothing_behind_and_say_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_uv(tmp_path / "bin", "exit 1")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    with pytest.raises(bundle.BundleError, match="bundle=source"):
+        bundle.wheels(requirements(tmp_path), tmp_path / "cache")
+    assert not list((tmp_path / "cache").glob("*"))
+
+
+def test_without_uv_pip_gets_every_tag_or_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    try:
+        command = bundle._installer()
+    except bundle.BundleError as error:
+        assert "neither uv nor pip" in str(error)
+    else:
+        assert {"manylinux_2_28_aarch64", "manylinux2014_aarch64"} <= set(command)
+
+
+def test_a_zip_above_the_limit_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(bundle.SIZE_LIMIT_MB * 1_000_000 + 1)
+    with pytest.raises(bundle.BundleError, match="unpacked"):
+        bundle.check_size(tmp_path)
+
+
+def test_a_wildcard_without_a_reason_stops_synth() -> None:
+    stack = cdk.Stack(cdk.App(), "Stack")
+    statement = iam.PolicyStatement(actions=["s3:GetObject"], resources=["arn:aws:s3:::*-odd"])
+    with pytest.raises(LookupError, match="odd"):
+        nag.acknowledge_wildcards(stack, [statement])

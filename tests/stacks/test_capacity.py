@@ -1,0 +1,164 @@
+"""The cells' network, launch templates and fleets: what could be bought, and that no deploy buys anything."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from controller.catalogue.types import ECS_RESERVED_MEMORY_MIB, load_catalogue
+from controller.settings import Settings
+from tests.stacks.templates import Template, text
+
+pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+
+ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
+
+
+def test_there_is_one_fleet_for_every_named_type_and_zone(home: Template) -> None:
+    pools = []
+    for fleet in home.of_type("AWS::EC2::EC2Fleet").values():
+        tags = {tag["Key"]: tag["Value"] for tag in fleet["TagSpecifications"][0]["Tags"]}
+        (config,) = fleet["LaunchTemplateConfigs"]
+        (override,) = config["Overrides"]
+        zone = home.resources[override["SubnetId"]["Ref"]]["Properties"]["AvailabilityZone"]
+        assert tags["argosy:pool"] == f"{override['InstanceType']}/{zone}"
+        assert tags["argosy:stage"] == "main"
+        pools.append((override["InstanceType"], zone))
+    assert sorted(pools) == sorted((name, zone) for name in Settings().instance_types.all for zone in ZONES)
+    assert any(name.startswith("c5.") for name, _ in pools)
+    assert any(name.startswith("p3.") for name, _ in pools)
+
+
+def test_fleets_exist_exactly_where_the_region_offers_the_type(home: Template) -> None:
+    existing = {
+        fleet["LaunchTemplateConfigs"][0]["Overrides"][0]["InstanceType"]
+        for id, fleet in home.of_type("AWS::EC2::EC2Fleet").items()
+        if home.exists(id)
+    }
+    settings = Settings()
+    assert existing == set(settings.instance_types.all) & settings.offers("us-east-1")
+    assert "p3.2xlarge" not in existing
+    assert "p3dn.24xlarge" in existing
+
+
+def test_no_deploy_ever_buys_ends_or_replaces_instances(home: Template) -> None:
+    for fleet in home.of_type("AWS::EC2::EC2Fleet").values():
+        target = fleet["TargetCapacitySpecification"]
+        assert {value for key, value in target.items() if key.endswith("TargetCapacity")} == {0}
+        assert fleet["Type"] == "maintain"
+        assert fleet["ExcessCapacityTerminationPolicy"] == "no-termination"
+        assert fleet["LaunchTemplateConfigs"][0]["LaunchTemplateSpecification"]["Version"] == "1"
+
+
+def test_the_template_version_is_a_setting_and_a_literal(wide: dict[str, Template]) -> None:
+    for fleet in wide["argosy-dev"].of_type("AWS::EC2::EC2Fleet").values():
+        assert fleet["LaunchTemplateConfigs"][0]["LaunchTemplateSpecification"]["Version"] == "3"
+
+
+def test_gpu_types_start_from_the_gpu_image_and_others_from_the_plain_one(home: Template) -> None:
+    for fleet in home.of_type("AWS::EC2::EC2Fleet").values():
+        (config,) = fleet["LaunchTemplateConfigs"]
+        template = home.resources[config["LaunchTemplateSpecification"]["LaunchTemplateId"]["Ref"]]["Properties"]
+        parameter = home.body["Parameters"][template["LaunchTemplateData"]["ImageId"]["Ref"]]
+        gpus = load_catalogue()[config["Overrides"][0]["InstanceType"]].gpus
+        path = "amazon-linux-2023/gpu/" if gpus else "amazon-linux-2023/"
+        assert parameter["Default"] == f"/aws/service/ecs/optimized-ami/{path}recommended/image_id"
+        assert parameter["Type"] == "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>"
+
+
+def test_a_pinned_image_is_used_as_it_is(wide: dict[str, Template]) -> None:
+    images = [
+        t["LaunchTemplateData"]["ImageId"] for t in wide["argosy-dev"].of_type("AWS::EC2::LaunchTemplate").values()
+    ]
+    assert "ami-0123456789abcdef0" in images
+
+
+def test_instances_keep_their_credentials_from_tasks(home: Template) -> None:
+    templates = home.of_type("AWS::EC2::LaunchTemplate").values()
+    assert len(templates) == 2
+    for template in templates:
+        options = template["LaunchTemplateData"]["MetadataOptions"]
+        assert (options["HttpTokens"], options["HttpPutResponseHopLimit"]) == ("required", 1)
+        assert options["HttpProtocolIpv6"] == "disabled"
+        script = text(template["LaunchTemplateData"]["UserData"])
+        assert script.index("169.254.169.254/32 --jump DROP") < script.index("ECS_CLUSTER=")
+        assert "set -euo pipefail" in script
+
+
+def test_the_agents_settings(home: Template) -> None:
+    for template in home.of_type("AWS::EC2::LaunchTemplate").values():
+        lines = text(template["LaunchTemplateData"]["UserData"]).splitlines()
+        assert "ECS_CLUSTER=argosy" in lines
+        assert "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true" in lines
+        assert "ECS_DISABLE_PRIVILEGED=true" in lines
+        assert f"ECS_RESERVED_MEMORY={ECS_RESERVED_MEMORY_MIB}" in lines
+        assert f"ECS_CONTAINER_STOP_TIMEOUT={Settings().stop_timeout_s}s" in lines
+
+
+def test_instances_and_their_disks_carry_the_ownership_tag_and_go_together(home: Template) -> None:
+    for template in home.of_type("AWS::EC2::LaunchTemplate").values():
+        data = template["LaunchTemplateData"]
+        tagged = {spec["ResourceType"] for spec in data["TagSpecifications"] if _has_stage(spec["Tags"])}
+        assert {"instance", "volume"} <= tagged
+        assert _has_stage(template["TagSpecifications"][0]["Tags"])
+        (disk,) = data["BlockDeviceMappings"]
+        assert disk["Ebs"]["Encrypted"]
+        assert disk["Ebs"]["DeleteOnTermination"]
+        assert disk["Ebs"]["VolumeType"] == "gp3"
+
+
+def _has_stage(tags: list[dict[str, str]]) -> bool:
+    return {"Key": "argosy:stage", "Value": "main"} in tags
+
+
+def test_three_public_zones_with_gateway_endpoints_and_no_nat(home: Template) -> None:
+    zones = [subnet["AvailabilityZone"] for subnet in home.of_type("AWS::EC2::Subnet").values()]
+    assert sorted(zones) == list(ZONES)
+    assert not home.of_type("AWS::EC2::NatGateway")
+    services = [text(e["ServiceName"]) for e in home.of_type("AWS::EC2::VPCEndpoint").values()]
+    assert sorted(name.rpartition(".")[2] for name in services) == ["dynamodb", "s3"]
+    assert {e["VpcEndpointType"] for e in home.of_type("AWS::EC2::VPCEndpoint").values()} == {"Gateway"}
+
+
+def test_nothing_comes_in(home: Template) -> None:
+    assert not home.of_type("AWS::EC2::SecurityGroupIngress")
+    assert not [g for g in home.of_type("AWS::EC2::SecurityGroup").values() if g.get("SecurityGroupIngress")]
+
+
+def test_private_subnets_have_no_way_out_but_endpoints(wide: dict[str, Template]) -> None:
+    template = wide["argosy-dev"]
+    assert not template.of_type("AWS::EC2::InternetGateway")
+    assert not [s for s in template.of_type("AWS::EC2::Subnet").values() if s.get("MapPublicIpOnLaunch")]
+    services = {
+        text(e["ServiceName"]).rpartition("us-east-1.")[2] for e in template.of_type("AWS::EC2::VPCEndpoint").values()
+    }
+    assert {"ecs", "ecs-agent", "ecs-telemetry", "ecr.api", "ecr.dkr", "logs"} <= services
+    for rule in template.of_type("AWS::EC2::SecurityGroupIngress").values():
+        assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
+        assert "CidrIp" not in rule
+
+
+def test_task_definitions_for_cpu_and_for_one_four_and_eight_gpus(home: Template) -> None:
+    found = {}
+    for definition in home.of_type("AWS::ECS::TaskDefinition").values():
+        (container,) = definition["ContainerDefinitions"]
+        needs = [r["Value"] for r in container.get("ResourceRequirements", []) if r["Type"] == "GPU"]
+        found[definition["Family"]] = (needs, container["Memory"])
+        assert container["Name"] == "main"
+        assert container["ReadonlyRootFilesystem"]
+        assert container["LinuxParameters"]["Capabilities"]["Drop"] == ["ALL"]
+        assert not container.get("Privileged")
+        assert definition["NetworkMode"] == "bridge"
+    assert found == {
+        "argosy-cpu": ([], 6144),
+        "argosy-1-gpu": (["1"], 6144),
+        "argosy-4-gpu": (["4"], 8192),
+        "argosy-8-gpu": (["8"], 131_072),
+    }
+
+
+def test_the_warning_names_what_is_not_offered(home: Template) -> None:
+    report = json.loads((home.folder / "validation-report.json").read_text())
+    found = [v["description"] for plugin in report["pluginReports"] for v in plugin["violations"]]
+    assert [line for line in found if "does not offer p3.2xlarge, p3.8xlarge, p3.16xlarge" in line]

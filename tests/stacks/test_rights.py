@@ -1,0 +1,141 @@
+"""Who may do what, as it stands in the templates (no rule pack knows these rules)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.stacks.templates import Statement, Template, text
+
+pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+
+ROLE = "arn:<Partition>:iam::<AccountId>:role/argosy"
+
+
+def every(templates: dict[str, Template], home: Template) -> Iterator[Statement]:
+    for template in (home, *templates.values()):
+        yield from template.statements()
+
+
+def test_passrole_names_exact_roles_and_the_service_they_go_to(home: Template) -> None:
+    passed = {}
+    for statement in home.statements():
+        if "iam:PassRole" in statement.actions:
+            assert statement.actions == ["iam:PassRole"]
+            service = statement.conditions["StringEquals"]["iam:PassedToService"]
+            passed[service] = sorted(statement.resources)
+    assert passed == {
+        "ecs-tasks.amazonaws.com": [f"{ROLE}-execution", f"{ROLE}-task"],
+        "ec2.amazonaws.com": [f"{ROLE}-instance-us-east-1"],
+    }
+
+
+def test_no_right_is_a_wildcard_of_actions(home: Template, wide: dict[str, Template]) -> None:
+    for statement in every(wide, home):
+        assert not [
+            action for action in statement.actions if action.endswith("*") and "Teardown" not in statement.policy
+        ]
+        if "iam:PassRole" in statement.actions:
+            assert not [resource for resource in statement.resources if "*" in resource]
+
+
+def test_tasks_are_started_and_stopped_on_our_clusters_only(home: Template, wide: dict[str, Template]) -> None:
+    found = 0
+    for statement in every(wide, home):
+        if {"ecs:RunTask", "ecs:StopTask", "ecs:ListTasks"} & set(statement.actions):
+            clusters = statement.conditions["ArnEquals"]["ecs:cluster"]
+            for cluster in clusters if isinstance(clusters, list) else [clusters]:
+                assert text(cluster).partition(":cluster/")[2] in ("argosy", "argosy-dev")
+            found += 1
+    assert found
+
+
+def test_fleets_and_instances_of_others_are_out_of_reach(home: Template, wide: dict[str, Template]) -> None:
+    found = 0
+    for statement in every(wide, home):
+        if {"ec2:ModifyFleet", "ec2:TerminateInstances"} & set(statement.actions):
+            assert statement.conditions["StringEquals"]["aws:ResourceTag/argosy:stage"] in ("main", "dev")
+            found += 1
+    assert found
+
+
+def test_nobody_may_make_instances_fleets_or_roles(home: Template, wide: dict[str, Template]) -> None:
+    forbidden = ("ec2:RunInstances", "ec2:CreateFleet", "ec2:RequestSpot", "ec2:CreateTags", "iam:Create", "iam:Put")
+    for statement in every(wide, home):
+        assert not [action for action in statement.actions if action.startswith(forbidden)]
+
+
+def test_the_api_touches_neither_ecs_nor_ec2_and_writes_requests_only(home: Template) -> None:
+    rights = home.role_statements(home.function_role("argosy-api"))
+    actions = {action for statement in rights for action in statement.actions}
+    assert not [action for action in actions if action.startswith(("ecs:", "ec2:", "iam:"))]
+    assert not actions & {"dynamodb:UpdateItem", "dynamodb:DeleteItem", "s3:PutObject"}
+    (put,) = [statement for statement in rights if "dynamodb:PutItem" in statement.actions]
+    keys = put.conditions["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+    assert sorted(keys) == ["INBOX", "RUN#*", "TOKENS"]
+
+
+def test_the_watchdog_may_only_look_at_the_heartbeat_and_free(home: Template) -> None:
+    rights = home.role_statements(home.function_role("argosy-watchdog"))
+    actions = {action for statement in rights for action in statement.actions}
+    assert actions == {
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "dynamodb:GetItem",
+        "ec2:DescribeFleets",
+        "ec2:DescribeInstances",
+        "ec2:DescribeLaunchTemplates",
+        "ec2:ModifyFleet",
+        "ec2:TerminateInstances",
+        "sqs:SendMessage",
+        "sqs:GetQueueAttributes",
+        "sqs:GetQueueUrl",
+    }
+
+
+def test_tasks_write_attempts_and_parts_only(home: Template, wide: dict[str, Template]) -> None:
+    for template, buckets in ((home, 1), (wide["argosy-dev"], 2)):
+        (role,) = [
+            id for id, p in template.of_type("AWS::IAM::Role").items() if p.get("RoleName", "").endswith("-task")
+        ]
+        rights = template.role_statements(role)
+        writes = [r for s in rights if "s3:PutObject" in s.actions for r in s.resources]
+        assert len(writes) == 2 * buckets
+        assert all(name.endswith(("/*/attempts/*", "/*/parts/*")) for name in writes)
+        assert {a for s in rights for a in s.actions} <= {
+            "s3:PutObject", "s3:AbortMultipartUpload", "s3:GetObject", "s3:GetObjectVersion", "s3:ListBucket",
+        }  # fmt: skip
+
+
+def test_only_the_instances_role_may_register_and_only_with_our_cluster(home: Template) -> None:
+    found = [s for s in home.statements() if "ecs:RegisterContainerInstance" in s.actions]
+    (statement,) = found
+    assert statement.policy.startswith("CellInstanceRole")
+    assert all(resource.endswith(":cluster/argosy") for resource in statement.resources)
+
+
+def test_the_teardown_may_empty_the_bucket_only_where_it_goes_too(home: Template, wide: dict[str, Template]) -> None:
+    def deletes(template: Template) -> set[str]:
+        return {a for s in template.statements() for a in s.actions if a.startswith("s3:Delete")}
+
+    assert deletes(home) == set()
+    assert deletes(wide["argosy-dev"]) == {"s3:DeleteObject", "s3:DeleteObjectVersion"}
+
+
+def test_queues_and_bucket_refuse_anything_but_tls(home: Template) -> None:
+    for kind in ("AWS::SQS::QueuePolicy", "AWS::S3::BucketPolicy"):
+        for policy in home.of_type(kind).values():
+            statements = policy["PolicyDocument"]["Statement"]
+            assert [
+                s for s in statements
+                if s["Effect"] == "Deny" and s["Condition"].get("Bool", {}).get("aws:SecureTransport") == "false"
+            ]  # fmt: skip
+    assert len(home.of_type("AWS::SQS::QueuePolicy")) == len(home.of_type("AWS::SQS::Queue"))
+
+
+def test_no_secret_and_no_account_is_written_down(home: Template, wide: dict[str, Template]) -> None:
+    for template in (home, *wide.values()):
+        whole = str(template.body)
+        assert "AKIA" not in whole
+        assert "aws_secret" not in whole.lower()

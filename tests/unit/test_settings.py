@@ -1,0 +1,125 @@
+"""The owner's settings: every fault at once with its path, and the same value on the other side of the environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.catalogue.types import load_catalogue, offered
+from controller.settings import MAX_JSON_BYTES, Settings, SettingsError, load_settings
+
+
+def faults_of(context: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(context)
+    return dict(caught.value.faults)
+
+
+def test_without_any_setting_there_is_a_deployment_in_three_zones_that_names_c5_and_p3() -> None:
+    settings = load_settings({})
+    assert settings == Settings()
+    assert (settings.prefix, settings.region) == ("argosy", "us-east-1")
+    assert settings.zones_of("us-east-1") == ("us-east-1a", "us-east-1b", "us-east-1c")
+    assert {"c5.large", "c5.9xlarge"} <= set(settings.instance_types.cpu)
+    assert {"p3.2xlarge", "p3.8xlarge", "p3.16xlarge", "p3dn.24xlarge"} <= set(settings.instance_types.gpu)
+
+
+def test_every_default_type_is_in_the_catalogue_on_its_side() -> None:
+    catalogue, types = load_catalogue(), Settings().instance_types
+    assert all(catalogue[name].gpus == 0 for name in types.cpu)
+    assert all(catalogue[name].gpus > 0 for name in types.gpu)
+
+
+def test_another_stage_has_a_prefix_of_its_own() -> None:
+    assert load_settings({"stage": "dev"}).prefix == "argosy-dev"
+
+
+def test_all_faults_are_told_at_once_with_their_paths() -> None:
+    faults = faults_of(
+        {
+            "stage": "Main!",
+            "lingerS": 3,
+            "instanceTypes": {"cpu": ["c5.huge", "p3.2xlarge"], "gpu": ["c5.large"]},
+            "zones": {"us-west-2": ["us-east-1a"]},
+            "logRetentionDays": 2,
+            "outputBuckets": ["bucket-a", "bucket-a"],
+            "maxInstances": "many",
+            "subnets": "isolated",
+            "launchTemplateVersion": "$Latest",
+            "amis": {"us-east-1": {"gpu": "latest"}},
+        }
+    )
+    assert set(faults) == {
+        "stage",
+        "lingerS",
+        "instanceTypes.cpu[0]",
+        "instanceTypes.cpu[1]",
+        "instanceTypes.gpu[0]",
+        "zones.us-west-2",
+        "logRetentionDays",
+        "outputBuckets",
+        "maxInstances",
+        "subnets",
+        "launchTemplateVersion",
+        "amis.us-east-1.gpu",
+    }
+    assert faults["lingerS"] == "is not a setting"
+    assert "c5.huge" in faults["instanceTypes.cpu[0]"]
+    assert "GPUs" in faults["instanceTypes.cpu[1]"]
+
+
+def test_the_message_of_the_error_holds_every_fault() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings({"stage": "", "nonsense": 1})
+    assert "2 faults" in str(caught.value)
+    assert all(f"{path}: {sentence}" in str(caught.value) for path, sentence in caught.value.faults)
+
+
+def test_a_fault_in_the_cells_does_not_bring_up_faults_in_what_is_keyed_by_them() -> None:
+    assert set(faults_of({"cells": ["nowhere"], "zones": {"eu-west-1": ["eu-west-1a"]}})) == {"cells[0]"}
+
+
+def test_a_region_without_a_usable_type_is_refused_and_can_be_corrected() -> None:
+    only_p3 = {"instanceTypes": {"cpu": [], "gpu": ["p3.2xlarge"]}}
+    assert "offered.us-east-1.add" in faults_of(only_p3)["instanceTypes"]
+    settings = load_settings({**only_p3, "offered": {"us-east-1": {"add": ["p3.2xlarge"]}}})
+    assert settings.pools("us-east-1")[0] == ("p3.2xlarge", "us-east-1a")
+
+
+def test_settings_that_would_not_fit_into_a_functions_environment_are_refused() -> None:
+    many = [f"bucket-{'x' * 40}-{number}" for number in range(60)]
+    assert str(MAX_JSON_BYTES) in faults_of({"outputBuckets": many})["(all)"]
+
+
+def test_what_is_offered_follows_the_owners_changes() -> None:
+    changed = load_settings({"offered": {"us-east-1": {"add": ["p3.2xlarge"], "remove": ["c5.large"]}}})
+    assert changed.offers("us-east-1") == offered("us-east-1") - {"c5.large"} | {"p3.2xlarge"}
+    assert not [pool for pool in changed.pools("us-east-1") if pool[0] == "c5.large"]
+
+
+def test_the_command_lines_strings_do() -> None:
+    settings = load_settings({"cells": "us-east-1, eu-west-1", "lingerSeconds": "60", "images": "true"})
+    assert (settings.cells, settings.linger_s, settings.images) == (("us-east-1", "eu-west-1"), 60, True)
+
+
+def test_defaults_take_no_room_in_the_environment() -> None:
+    assert Settings().to_json() == "{}"
+
+
+@given(
+    stage=st.from_regex(r"\A[a-z][a-z0-9-]{0,15}\Z"),
+    linger_s=st.integers(0, 86_400),
+    cells=st.lists(st.sampled_from(["us-east-1", "us-west-2", "eu-west-1"]), min_size=1, unique=True),
+    results=st.sampled_from(["retain", "destroy"]),
+    email=st.none() | st.just("ops@example.com"),
+)
+def test_settings_survive_the_environment(
+    stage: str, linger_s: int, cells: list[str], results: str, email: str
+) -> None:
+    settings = load_settings(
+        {"stage": stage, "lingerSeconds": linger_s, "cells": cells, "results": results, "alarmEmail": email}
+    )
+    assert Settings.from_json(settings.to_json()) == settings
