@@ -22,9 +22,8 @@ def settings_of(app: cdk.App) -> Settings:
     return load_settings(given)
 
 
-def main() -> int:
+def main(app: cdk.App) -> int:
     """Write the templates; 2 when the settings are faulty."""
-    app = cdk.App()
     try:
         settings = settings_of(app)
     except SettingsError as error:
@@ -40,4 +39,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(cdk.App()))

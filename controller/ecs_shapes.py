@@ -57,6 +57,8 @@ def task_seen(task: Mapping[str, Any]) -> TaskSeen:
         started_at=epoch_s(task.get("startedAt")),
         stopped_at=epoch_s(task.get("stoppedAt")),
         gpu_ids=tuple(str(gpu) for container in containers for gpu in container.get("gpuIds") or ()),
+        status_reason=str(task.get("stoppedReason") or ""),
+        container_reason=str(main.get("reason") or ""),
     )
 
 

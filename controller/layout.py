@@ -1,6 +1,6 @@
 """Where do a run's results lie? The one place that knows the names under `<output>/<runId>/` (DESIGN D12b).
 
-spec.json  attempts/<index>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>  manifest.json  _SUCCESS | _FAILED
+spec.json  items.jsonl  attempts/<index>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>  manifest.json  _SUCCESS | _FAILED
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ def part_suffix(spec: Mapping[str, Any]) -> str:
 
 def spec_uri(output: str) -> str:
     return f"{output}spec.json"
+
+
+def items_uri(output: str) -> str:
+    """The pinned copy of what `itemsFrom` named at submit."""
+    return f"{output}items.jsonl"
 
 
 def manifest_uri(output: str) -> str:

@@ -118,8 +118,19 @@ def wheels(requirements: Path, cache: Path = CACHE) -> Path:
 
 def _install(requirements: Path, target: Path) -> None:
     print(f"Fetching the functions' wheels into {target.parent} (once per requirement file)", file=sys.stderr)
-    command = [*_installer(), "--only-binary=:all:", "--python-version", PYTHON, "--target", str(target)]
-    command += ["--require-hashes", "--no-deps", "--requirement", str(requirements)]
+    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+    command = installer(uv, pip=importlib.util.find_spec("pip") is not None)
+    command += [
+        "--only-binary=:all:",
+        "--python-version",
+        PYTHON,
+        "--target",
+        str(target),
+        "--require-hashes",
+        "--no-deps",
+        "--requirement",
+        str(requirements),
+    ]
     try:
         subprocess.run(command, check=True, stdout=sys.stderr)
     except subprocess.CalledProcessError as error:
@@ -129,13 +140,15 @@ def _install(requirements: Path, target: Path) -> None:
         ) from error
 
 
-def _installer() -> list[str]:
-    """uv when there is one, else pip. Both must hear that wheels of glibc 2.28 will do, or numpy falls back to 2.2."""
+def installer(uv: str | None, *, pip: bool) -> list[str]:
+    """The command for Lambda's platform: uv's when there is one, else pip's. Raises BundleError.
+
+    Both must hear that wheels of glibc 2.28 will do, or numpy falls back to 2.2 without a word.
+    """
     machine = "aarch64"
-    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv:
         return [uv, "pip", "install", "--quiet", "--python-platform", f"{machine}-manylinux_2_28"]
-    if importlib.util.find_spec("pip") is None:
+    if not pip:
         raise BundleError("the functions' wheels need an installer: there is neither uv nor pip in this environment")
     tags = (f"manylinux_2_28_{machine}", f"manylinux_2_17_{machine}", f"manylinux2014_{machine}")
     platforms = [part for tag in tags for part in ("--platform", tag)]

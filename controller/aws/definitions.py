@@ -16,8 +16,8 @@ from controller.aws.ecs_requests import (
     usable_container,
 )
 from controller.aws.errors import AWS_ERRORS, Kind, classify
-from controller.aws.items import S3ItemsReader, passes, pinned_uri
-from controller.layout import spec_uri, split_s3
+from controller.aws.items import S3ItemsReader, passes
+from controller.layout import items_uri, spec_uri, split_s3
 from controller.model.events import Event, RunNotPrepared, RunPrepared
 from controller.model.resources import Resources
 from controller.model.runs import Run
@@ -110,7 +110,7 @@ class Definitions:
             raise ItemsUnreadable(f"{source} had {run.task_count} items at submit and has {len(items)} now")
         for fault in (*item_faults(items, keys_used(run.spec), source), *override_faults(run.spec, items)):
             raise ItemsUnreadable(f"{fault.path} {fault.message}")
-        bucket, key = split_s3(pinned_uri(run.output))
+        bucket, key = split_s3(items_uri(run.output))
         lines = "".join(json.dumps(item, separators=(",", ":"), ensure_ascii=False) + "\n" for item in items)
         self._s3.put_object(Bucket=bucket, Key=key, Body=lines.encode(), ContentType="application/jsonl")
 

@@ -11,16 +11,11 @@ from threading import Lock
 from typing import Any
 
 from controller.aws.errors import AWS_ERRORS, Kind, classify
-from controller.layout import split_s3
+from controller.layout import items_uri, split_s3
 from controller.ports import ItemsUnreadable
 
 LARGEST_BYTES = 32 * 1024 * 1024  # what fits into the api function's memory once parsed
 MOST_ITEMS = 1_000_000  # as many as a run may have tasks
-
-
-def pinned_uri(output: str) -> str:
-    """The run's own copy of its items; `output` is the run's folder."""
-    return f"{output}items.jsonl"
 
 
 class S3ItemsReader:
@@ -48,7 +43,7 @@ class S3ItemsReader:
 
     def pinned_item(self, output: str, index: int) -> Any:
         """Item `index` of the run's own copy. Raises ItemsUnreadable."""
-        uri = pinned_uri(output)
+        uri = items_uri(output)
         with self._lock:
             if uri not in self._pinned:
                 self._pinned[uri] = self.fetch(uri).splitlines()

@@ -112,7 +112,8 @@ def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> Non
         return
     instance = bytes(run.tasks["instance"][event.index]).decode()
     missing = "the program ended well but wrote no result"
-    charge_user(Hearing(state, run, now, policy), event.index, 0, missing, instance)
+    seen = events.TaskSeen(arn="", version=0, last_status="STOPPED", exit_code=0, status_reason=missing)
+    charge_user(Hearing(state, run, now, policy), event.index, seen, missing, instance)
     stop_if_all_alike(state, run, policy)
 
 

@@ -151,7 +151,7 @@ def _judge(at: Hearing, index: int, seen: TaskSeen, cause: StopCause, instance: 
     elif account is Account.CANCELLED:
         set_task(state, run, index, status=TaskStatus.CANCELLED, reason=run.reason_row(reason))
     elif account is Account.USER:
-        charge_user(at, index, seen.exit_code, reason, instance.id if instance else None)
+        charge_user(at, index, seen, reason, instance.id if instance else None)
         stop_if_all_alike(state, run, at.policy)
     elif account is Account.PULL:
         charge_infrastructure(at, index, reason, at.policy.max_pull_failures, PULL_BACKOFF_S)

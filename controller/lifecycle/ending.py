@@ -56,13 +56,13 @@ def _host_was_lost(seen: TaskSeen, instance: Instance | None) -> bool:
     return warned or seen.reason.startswith("Host EC2")
 
 
-def wants_retry(rules: tuple[ExitRule, ...], exit_code: int | None, reason: str) -> bool:
+def wants_retry(rules: tuple[ExitRule, ...], seen: TaskSeen) -> bool:
     """AWS Batch's rule: the first rule whose patterns all match decides; when none matches, retry."""
     for rule in rules:
         patterns = (
-            (rule.on_exit_code, "" if exit_code is None else str(exit_code)),
-            (rule.on_reason, reason),
-            (rule.on_status_reason, reason),
+            (rule.on_exit_code, "" if seen.exit_code is None else str(seen.exit_code)),
+            (rule.on_reason, seen.container_reason),
+            (rule.on_status_reason, seen.status_reason),
         )
         if all(pattern is None or fnmatchcase(value, pattern) for pattern, value in patterns):
             return rule.action == "RETRY"
@@ -79,12 +79,15 @@ class Hearing:
     policy: Policy
 
 
-def charge_user(at: Hearing, index: int, exit_code: int | None, reason: str, instance: str | None) -> None:
-    """An attempt failed on the user's account: try again if rules and budget allow, else give the task up."""
+def charge_user(at: Hearing, index: int, seen: TaskSeen, reason: str, instance: str | None) -> None:
+    """An attempt failed on the user's account: try again if rules and budget allow, else give the task up.
+
+    `seen` is what the rules are held against, `reason` what users are shown.
+    """
     run = at.run
     failures = int(run.tasks["user_failures"][index]) + 1
-    _show(run, Failure(index, int(run.tasks["attempts"][index]), exit_code, reason, instance))
-    again = failures < run.attempt_limit and wants_retry(run.exit_rules, exit_code, reason)
+    _show(run, Failure(index, int(run.tasks["attempts"][index]), seen.exit_code, reason, instance))
+    again = failures < run.attempt_limit and wants_retry(run.exit_rules, seen)
     _again_or_never(at, index, again, _backoff(at.policy, failures), reason, user_failures=failures)
 
 

@@ -50,10 +50,12 @@ class TaskSeen:
     key: AttemptKey | None = None  # from the environment in its overrides
     exit_code: int | None = None
     stop_code: str = ""
-    reason: str = ""  # stoppedReason, and the container's own reason when it has one
+    reason: str = ""  # both reasons below in one line, as users are shown it
     started_at: float = 0.0
     stopped_at: float = 0.0
     gpu_ids: tuple[str, ...] = ()
+    status_reason: str = ""  # stoppedReason alone: what `onStatusReason` is about
+    container_reason: str = ""  # the container's own reason alone: what `onReason` is about
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ def _resource(axis: str, batch: Batch, state: PassState) -> _Check:
 
     def relaxed(rows: BoolArray) -> str:
         best = int(free[rows].max())
-        return f"it asked for {best} {_UNITS[axis]} instead of {need}" if best else f"it asked for no {_UNITS[axis]}"
+        return f"it asked for {best} {_unit(axis, best)} instead of {need}" if best else f"it asked for no {_UNITS[axis]}"
 
     return _Check(axis, f"needs {need} {_unit(axis, need)}", free >= need, total >= need, relaxed, need, free)
 

@@ -53,7 +53,19 @@ def _cosine(size: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArr
     return (asked @ offered) / np.maximum(np.sqrt((asked * asked).sum(axis=1) * (offered * offered).sum()), 1e-12)
 
 
-SCORES: Final[dict[str, Score]] = {"cosine": _cosine, "euclid": _euclid, "dot-product": _dot}
+def _aligned(power: int) -> Score:
+    """Large tasks first, but the more so the better they point where there is room."""
+    return lambda size, left, weights: _cosine(size, left, weights) ** power * (size @ weights)
+
+
+# With weights by how scarce each axis is. The powers are the ones that won on mixed two-axis backlogs, between 2 and 64.
+SCORES: Final[dict[str, Score]] = {
+    "cosine": _cosine,
+    "cosine^4 * size": _aligned(4),
+    "cosine^16 * size": _aligned(16),
+    "euclid": _euclid,
+    "dot-product": _dot,
+}
 _MANY_SHAPES: Final = 512  # above, only the two heuristics that won most often are worth their time
 
 
@@ -116,12 +128,8 @@ def _portfolio(
     demand = (size * counts[:, None]).sum(axis=0)
     scarce = demand / demand.max()
     few = len(counts) <= _MANY_SHAPES
-    scores = SCORES if few else {"euclid": _euclid}
-    for weighting, weights in {"scarcity": scarce, "scarcity squared": scarce**2, "equal": np.ones(len(capacity))}.items():
-        for name, score in scores.items():
-            yield f"{name}, {weighting} weights", _bin_by_bin(shapes, counts, capacity, size, score, weights)
-        if not few:
-            break
+    for name, score in SCORES.items() if few else [("euclid", _euclid)]:
+        yield name, _bin_by_bin(shapes, counts, capacity, size, score, scarce)
     for name, order in ORDERS.items() if few else ():
         first = np.lexsort((np.arange(len(counts)), -order(size)))
         yield f"first fit by {name}", _first_fit(shapes, counts, capacity, first)

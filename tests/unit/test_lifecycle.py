@@ -181,7 +181,7 @@ def test_the_first_matching_rule_decides() -> None:
     state = state_with_instance(retryStrategy=rules)
     launched(state, index=0, number=1)
     launched(state, index=1, number=2)
-    told(state, task(1, "STOPPED", 3, exit_code=1, reason="please keep trying"))
+    told(state, task(1, "STOPPED", 3, exit_code=1, container_reason="please keep trying"))
     told(state, task(2, "STOPPED", 3, exit_code=1, reason="no"))
     assert (status(state, 0), status(state, 1)) == (TaskStatus.PENDING, TaskStatus.FAILED)
 
@@ -431,3 +431,17 @@ def test_pinned_gpus_are_kept_as_a_mask_over_the_registration_order() -> None:
     told(state, LaunchAccepted(key, task_arn(1)), task(1, "RUNNING", gpu_ids=("GPU-1-2",)))
     told(state, task(1, "STOPPED", 3, exit_code=0))
     assert the_run(state).tasks["gpu_mask"][0] == 0b100
+
+
+def test_the_two_kinds_of_reason_are_matched_apart() -> None:
+    rules = {
+        "attempts": 3,
+        "evaluateOnExit": [
+            {"onStatusReason": "OutOf*", "action": "RETRY"},
+            {"onReason": "OutOf*", "action": "EXIT"},
+        ],
+    }
+    state = state_with_instance(retryStrategy=rules)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=137, container_reason="OutOfMemoryError: killed"))
+    assert status(state) is TaskStatus.FAILED

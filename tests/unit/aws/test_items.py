@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from controller.aws import items
-from controller.aws.items import S3ItemsReader, passes, pinned_uri
+from controller.aws.items import S3ItemsReader, passes
+from controller.layout import items_uri
 from controller.ports import ItemsUnreadable
 from tests.unit.aws.fakes import ScriptedClient, refusal, timed_out
 
@@ -63,7 +64,7 @@ def test_the_pinned_copy_is_fetched_once() -> None:
     source = S3ItemsReader(client)
     assert [source.pinned_item("s3://results/r/", index) for index in (0, 1, 0)] == [1, "b", 1]
     assert client.requests("get_object") == [{"Bucket": "results", "Key": "r/items.jsonl"}]
-    assert pinned_uri("s3://results/r/") == "s3://results/r/items.jsonl"
+    assert items_uri("s3://results/r/") == "s3://results/r/items.jsonl"
     with pytest.raises(ItemsUnreadable, match="has no item 2"):
         source.pinned_item("s3://results/r/", 2)
 

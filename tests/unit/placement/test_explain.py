@@ -34,8 +34,8 @@ def test_short_gpus_are_counted_with_the_best_there_is() -> None:
     (reason,) = answer.reasons
     assert (reason.kind, reason.refused, reason.only, reason.asked, reason.best, reason.best_instance) == ("gpu", 2, 2, 2, 1, "i-a")
     assert answer.sentence() == (
-        "waiting: needs 2 GPUs: 2 instances have fewer, most free is 1 on i-a; it would fit if it asked for 1 GPUs instead of 2"
-    ).replace("1 GPUs", "1 GPU")
+        "waiting: needs 2 GPUs: 2 instances have fewer, most free is 1 on i-a; it would fit if it asked for 1 GPU instead of 2"
+    )
 
 
 def test_more_than_any_instance_has_can_never_run() -> None:

@@ -1,0 +1,122 @@
+"""Does the stand-in for a boto3 client notice what AWS would not send, and raise what boto3 raises?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, OperationNotPageableError, ParamValidationError
+
+from controller.simulation.botocore_check import ShapeMismatch, SimulatedClient
+from controller.simulation.refusals import Refused
+
+
+class Answers:
+    """A model that answers ListTasks, DescribeTasks and DescribeFleetHistory with what it is given."""
+
+    def __init__(self, reply: Any) -> None:
+        self.reply = reply
+
+    def list_tasks(self, **request: Any) -> Any:
+        return self.reply
+
+    def describe_tasks(self, **request: Any) -> Any:
+        return self.reply
+
+    def tag_resource(self, **request: Any) -> Any:
+        return self.reply
+
+    def list_clusters(self, **request: Any) -> Any:
+        return self.reply
+
+    def run_task(self, **request: Any) -> Any:
+        raise self.reply.as_client_error("RunTask")
+
+
+def describe(task: dict[str, Any], *, strict: bool = True) -> Any:
+    client: Any = SimulatedClient(Answers({"tasks": [task], "failures": []}), "ecs", strict=strict)
+    return client.describe_tasks(tasks=["x"])
+
+
+@pytest.mark.parametrize(
+    ("task", "path"),
+    [
+        ({"colour": "red"}, r"DescribeTasks.tasks\[0\]: AWS knows no colour in Task"),
+        ({"version": "1"}, r"tasks\[0\].version"),
+        ({"version": True}, r"tasks\[0\].version"),
+        ({"enableExecuteCommand": 1}, "enableExecuteCommand"),
+        ({"createdAt": 1_800_000_000.0}, "createdAt"),
+        ({"createdAt": datetime(2027, 1, 1)}, "createdAt"),  # noqa: DTZ001 - the very mistake
+        ({"containers": {}}, "containers"),
+        ({"containers": ["x"]}, r"containers\[0\]"),
+        ({"launchType": "MAINFRAME"}, "launchType"),
+        ({"stoppedReason": None}, "stoppedReason"),
+        ({"attributes": [{"value": "x"}]}, r"attributes\[0\]: name must be there in Attribute"),
+    ],
+)
+def test_a_reply_that_aws_could_not_have_given_is_a_fault_of_the_model(task: dict[str, Any], path: str) -> None:
+    with pytest.raises(ShapeMismatch, match=path):
+        describe(task)
+    assert describe(task, strict=False)["tasks"] == [task]
+
+
+def test_a_good_reply_is_a_copy_with_metadata_as_boto3_adds_it() -> None:
+    task: dict[str, Any] = {
+        "version": 1,
+        "createdAt": datetime(2027, 1, 1, tzinfo=UTC),
+        "containers": [{"exitCode": 0}],
+    }
+    reply = describe(task)
+    assert reply["tasks"] == [task]
+    assert reply["tasks"][0]["containers"] is not task["containers"]
+    assert reply["ResponseMetadata"]["HTTPStatusCode"] == 200
+
+
+def test_an_operation_without_output_answers_nothing() -> None:
+    from controller.simulation.ec2 import Ec2Model
+
+    client: Any = SimulatedClient(Answers({}), "ecs")
+    assert set(client.tag_resource(resourceArn="x", tags=[])) == {"ResponseMetadata"}
+    assert Ec2Model.create_tags is not None
+
+
+def test_a_bad_request_never_reaches_the_model() -> None:
+    client: Any = SimulatedClient(Answers({"taskArns": []}), "ecs")
+    for bad in ({"maxResults": "3"}, {"colour": "red"}):
+        with pytest.raises(ParamValidationError):
+            client.list_tasks(**bad)
+    with pytest.raises(ParamValidationError):
+        client.describe_tasks()
+
+
+def test_refusals_are_the_modelled_exceptions() -> None:
+    client: Any = SimulatedClient(Answers(Refused("ConflictException", "no", resourceIds=["a"])), "ecs")
+    with pytest.raises(client.exceptions.ConflictException) as caught:
+        client.run_task(taskDefinition="x")
+    assert caught.value.response["resourceIds"] == ["a"]
+    assert isinstance(caught.value, ClientError)
+    odd: Any = SimulatedClient(Answers(Refused("ServerException", "broken")), "ecs")
+    with pytest.raises(ClientError) as server:
+        odd.run_task(taskDefinition="x")
+    assert server.value.response["ResponseMetadata"]["HTTPStatusCode"] == 500
+    assert str(server.value).startswith("An error occurred (ServerException) when calling the RunTask operation")
+
+
+def test_what_is_no_operation_and_what_is_not_simulated_are_told_apart() -> None:
+    client: Any = SimulatedClient(Answers({}), "ecs")
+    with pytest.raises(AttributeError, match="no operation 'sing'"):
+        client.sing()
+    with pytest.raises(NotImplementedError, match="CreateService"):
+        client.create_service()
+
+
+def test_pagination_is_botocores_own() -> None:
+    client: Any = SimulatedClient(Answers({"clusterArns": ["a"]}), "ecs")
+    assert client.can_paginate("list_clusters")
+    assert [page["clusterArns"] for page in client.get_paginator("list_clusters").paginate()] == [["a"]]
+    assert not client.can_paginate("describe_tasks")
+    with pytest.raises(OperationNotPageableError):
+        client.get_paginator("describe_tasks")
+    client.close()
+    assert client.meta.region_name == "us-east-1"

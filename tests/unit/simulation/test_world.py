@@ -1,0 +1,290 @@
+"""Do instances, agents and tasks of a world behave over virtual time?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from controller.simulation.agent import Course, Habits
+from controller.simulation.ec2 import Ec2Instance
+from controller.simulation.world import World
+from tests.unit.simulation.clouds import NAMED
+
+Habit = Callable[[Ec2Instance], Habits]
+
+
+def world(course: Course | None = None, habits: Habits | None = None, **more: Any) -> World:
+    """A world with two definitions: `digits` (1 vCPU, 1 GiB) and `gpu` (the same with 1 GPU)."""
+    made = World(
+        catalogue=NAMED,
+        workload=lambda task, instance: course or Course(),
+        habits=(lambda instance: habits) if habits else None,
+        **more,
+    )
+    container = {"name": "main", "image": "argosy/digits", "cpu": 1024, "memory": 1024, "stopTimeout": 60}
+    one_gpu = {"resourceRequirements": [{"type": "GPU", "value": "1"}]}
+    made.ecs.register_task_definition(family="digits", containerDefinitions=[container])
+    made.ecs.register_task_definition(family="gpu", containerDefinitions=[{**container, **one_gpu}])
+    return made
+
+
+def grown(made: World, instance_type: str = "c5.2xlarge", spot: int = 1) -> list[dict[str, Any]]:
+    """The container instances of a fleet, registered."""
+    made.add_fleet(instance_type, "us-east-1a", spot=spot)
+    made.run_for(120)
+    return instances(made)
+
+
+def instances(made: World) -> list[dict[str, Any]]:
+    client = made.ecs_client()
+    arns = client.list_container_instances(cluster=made.cluster)["containerInstanceArns"]
+    if not arns:
+        return []
+    found: list[dict[str, Any]] = client.describe_container_instances(cluster=made.cluster, containerInstances=arns)[
+        "containerInstances"
+    ]
+    return found
+
+
+def run(made: World, definition: str = "digits", **more: Any) -> str:
+    reply = made.ecs_client().run_task(cluster=made.cluster, taskDefinition=definition, **more)
+    return str(reply["tasks"][0]["taskArn"])
+
+
+def task(made: World, arn: str) -> dict[str, Any]:
+    found: dict[str, Any] = made.ecs_client().describe_tasks(cluster=made.cluster, tasks=[arn])["tasks"][0]
+    return found
+
+
+def ended(made: World, arn: str) -> tuple[str, int | None, float]:
+    """(stop code, exit code, seconds from start to stop; 0 when it never started)."""
+    seen = task(made, arn)
+    started = seen.get("startedAt", seen["stoppedAt"])
+    seconds = (seen["stoppedAt"] - started).total_seconds()
+    return seen["stopCode"], seen["containers"][0].get("exitCode"), seconds
+
+
+# --- registration --------------------------------------------------------------------------------------------------
+
+
+def test_a_fleets_instances_register_with_the_sizes_and_attributes_of_their_type() -> None:
+    (instance,) = grown(world(), "p3.8xlarge")
+    sizes = {each["name"]: each for each in instance["registeredResources"]}
+    assert sizes["CPU"]["integerValue"] == 32 * 1024
+    assert sizes["MEMORY"]["integerValue"] == NAMED["p3.8xlarge"].registered_memory_mib
+    assert len(set(sizes["GPU"]["stringSetValue"])) == 4
+    attributes = {each["name"]: each.get("value") for each in instance["attributes"]}
+    assert attributes["ecs.instance-type"] == "p3.8xlarge"
+    assert attributes["ecs.availability-zone"] == "us-east-1a"
+    assert attributes["ecs.os-type"] == "linux"
+    assert attributes["ecs.cpu-architecture"] == "x86_64"
+    assert attributes["ecs.ami-id"].startswith("ami-")
+
+
+def test_registration_takes_its_time() -> None:
+    made = world(habits=Habits(register_s=20))
+    made.add_fleet("c5.large", "us-east-1a", spot=1)
+    made.run_for(49)
+    assert instances(made) == []
+    made.run_for(2)
+    assert len(instances(made)) == 1
+
+
+def test_an_instance_may_never_register() -> None:
+    made = world(habits=Habits(registers=False))
+    assert grown(made) == []
+    assert len(made.agents) == 1
+    made.interrupt(next(iter(made.agents)))
+    made.run_for(600)
+    assert made.ec2.describe_instances()["Reservations"][0]["Instances"][0]["State"]["Name"] == "terminated"
+
+
+def test_an_instance_may_come_without_its_gpus() -> None:
+    (instance,) = grown(world(habits=Habits(gpus=0)), "p3.2xlarge")
+    assert "GPU" not in {each["name"] for each in instance["registeredResources"]}
+
+
+def test_an_instance_that_dies_before_registering_is_never_seen() -> None:
+    made = world(habits=Habits(register_s=60))
+    made.add_fleet("c5.large", "us-east-1a", spot=1)
+    made.run_for(45)
+    (instance_id,) = made.agents
+    made.ec2.lose(instance_id)
+    made.run_for(60)
+    assert instance_id not in {each["ec2InstanceId"] for each in instances(made)}
+
+
+# --- tasks ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_task_is_pulled_runs_and_ends_as_the_workload_says() -> None:
+    made = world(Course(pull_s=5, duration_s=40, exit_code=3, reason="boom"))
+    grown(made)
+    arn = run(made)
+    made.run_for(4)
+    assert task(made, arn)["lastStatus"] == "PENDING"
+    made.run_for(2)
+    assert task(made, arn)["lastStatus"] == "RUNNING"
+    made.run_for(60)
+    assert ended(made, arn) == ("EssentialContainerExited", 3, 40.0)
+    seen = task(made, arn)
+    assert (seen["pullStoppedAt"] - seen["pullStartedAt"]).total_seconds() == 5.0
+    assert seen["containers"][0]["reason"] == "boom"
+
+
+def test_an_image_may_be_unpullable() -> None:
+    why = "CannotPullContainerError: no such image"
+    made = world(Course(cannot_start=why))
+    grown(made)
+    arn = run(made)
+    made.run_for(10)
+    assert ended(made, arn) == ("TaskFailedToStart", None, 0.0)
+    assert task(made, arn)["stoppedReason"] == why
+
+
+@pytest.mark.parametrize(("obeys_s", "exit_code", "seconds"), [(2.0, 143, 12.0), (None, 137, 70.0), (90.0, 137, 70.0)])
+def test_a_stop_is_obeyed_or_ends_in_a_kill(obeys_s: float | None, exit_code: int, seconds: float) -> None:
+    made = world(Course(duration_s=float("inf"), pull_s=0, obeys_s=obeys_s), Habits(poll_s=0))
+    grown(made)
+    arn = run(made)
+    made.run_for(10)
+    for _ in range(2):
+        made.ecs_client().stop_task(cluster=made.cluster, task=arn, reason="cancelled")
+    made.run_for(100)
+    assert ended(made, arn) == ("UserInitiated", exit_code, seconds)
+
+
+def test_a_stop_during_the_pull_ends_the_task_without_an_exit_code() -> None:
+    made = world(Course(pull_s=30))
+    grown(made)
+    arn = run(made)
+    made.run_for(5)
+    made.ecs_client().stop_task(cluster=made.cluster, task=arn)
+    made.run_for(60)
+    assert ended(made, arn) == ("UserInitiated", None, 0.0)
+
+
+def test_a_task_that_ends_while_it_is_being_stopped_ends_once() -> None:
+    made = world(Course(duration_s=10, pull_s=0, obeys_s=None), Habits(poll_s=0))
+    grown(made)
+    arn = run(made)
+    made.run_for(5)
+    made.ecs_client().stop_task(cluster=made.cluster, task=arn)
+    made.run_for(100)
+    assert ended(made, arn) == ("UserInitiated", 0, 10.0)
+
+
+def test_gpus_return_when_a_task_ends() -> None:
+    made = world(Course(duration_s=30))
+    grown(made, "p3.2xlarge")
+    first = run(made, "gpu")
+    assert made.ecs_client().run_task(cluster=made.cluster, taskDefinition="gpu")["tasks"] == []
+    made.run_for(60)
+    second = run(made, "gpu")
+    assert task(made, first)["containers"][0]["gpuIds"] == task(made, second)["containers"][0]["gpuIds"]
+
+
+# --- losses --------------------------------------------------------------------------------------------------------
+
+
+def test_an_interruption_drains_the_instance_but_ends_its_tasks_only_with_the_host() -> None:
+    made = world(Course(duration_s=float("inf")))
+    (instance,) = grown(made)
+    arn = run(made)
+    made.run_for(10)
+    made.interrupt(instance["ec2InstanceId"])
+    made.run_for(119)
+    assert instances(made)[0]["status"] == "DRAINING"
+    assert task(made, arn)["lastStatus"] == "RUNNING"
+    made.run_for(10)
+    assert task(made, arn)["stopCode"] == "TerminationNotice"
+    assert instance["ec2InstanceId"] in task(made, arn)["stoppedReason"]
+    made.run_for(120)
+    assert instance["ec2InstanceId"] not in {each["ec2InstanceId"] for each in instances(made)}
+    assert len(instances(made)) == 1
+
+
+def test_a_warning_before_registration_drains_at_once() -> None:
+    made = world(habits=Habits(register_s=60))
+    made.add_fleet("c5.large", "us-east-1a", spot=1)
+    made.run_for(40)
+    (instance_id,) = made.agents
+    made.interrupt(instance_id)
+    made.run_for(60)
+    assert [each["status"] for each in instances(made) if each["ec2InstanceId"] == instance_id] == ["DRAINING"]
+
+
+def test_draining_can_be_switched_off() -> None:
+    made = world(habits=Habits(drains_s=None))
+    (instance,) = grown(made)
+    made.interrupt(instance["ec2InstanceId"])
+    made.run_for(60)
+    assert instances(made)[0]["status"] == "ACTIVE"
+
+
+def test_what_happens_behind_a_cut_network_is_told_when_it_heals() -> None:
+    made = world(Course(duration_s=30))
+    (instance,) = grown(made)
+    arn = run(made)
+    made.run_for(10)
+    agent = made.agents[instance["ec2InstanceId"]]
+    agent.disconnect()
+    made.run_for(60)
+    assert instances(made)[0]["agentConnected"] is False
+    assert task(made, arn)["lastStatus"] == "RUNNING"
+    refused = made.ecs_client().run_task(cluster=made.cluster, taskDefinition="digits")
+    assert [each["reason"] for each in refused["failures"]] == ["AGENT"]
+    made.ecs_client().stop_task(cluster=made.cluster, task=arn)
+    agent.reconnect()
+    made.run_for(5)
+    assert (task(made, arn)["lastStatus"], task(made, arn)["containers"][0]["exitCode"]) == ("STOPPED", 0)
+    assert instances(made)[0]["agentConnected"] is True
+
+
+def test_an_instance_whose_network_is_cut_before_it_registers_registers_later() -> None:
+    made = world(habits=Habits(register_s=20))
+    made.add_fleet("c5.large", "us-east-1a", spot=1)
+    made.run_for(40)
+    (agent,) = made.agents.values()
+    agent.disconnect()
+    made.run_for(60)
+    assert instances(made) == []
+    agent.reconnect()
+    assert len(instances(made)) == 1
+
+
+# --- the whole -----------------------------------------------------------------------------------------------------
+
+
+def busy(seed: int) -> list[dict[str, Any]]:
+    """Every event of a world with many things going on."""
+    made = world(Course(duration_s=45), seed=seed)
+    grown(made, "p3.8xlarge", spot=2)
+    for _ in range(6):
+        run(made, "gpu", placementStrategy=[{"type": "random"}])
+    made.run_for(20)
+    made.interrupt(sorted(made.agents)[0], notice_s=10)
+    made.run_for(300)
+    return made.events
+
+
+def test_the_same_seed_gives_the_same_events_and_another_seed_others() -> None:
+    assert json.dumps(busy(1)) == json.dumps(busy(1))
+    assert json.dumps(busy(1)) != json.dumps(busy(2))
+
+
+def test_events_are_in_the_order_of_time() -> None:
+    times = [each["time"] for each in busy(3)]
+    assert all(earlier <= later for earlier, later in pairwise(times))
+
+
+def test_sinks_get_every_event_and_need_not_be_remembered() -> None:
+    heard: list[dict[str, Any]] = []
+    made = world(sinks=[heard.append], keep_events=False)
+    grown(made)
+    assert heard
+    assert made.events == []
