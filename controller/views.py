@@ -57,6 +57,7 @@ def full_run_view(record: Mapping[str, Any]) -> dict[str, Any]:
             "exitCode": failure["exit_code"],
             "reason": failure["reason"],
             "instance": failure["instance"],
+            "taskArn": failure["task_arn"],
         }
         for failure in record["failures"][-FAILURES_SHOWN:]
     ]

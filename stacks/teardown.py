@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 from aws_cdk import CfnResource
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import custom_resources as cr
 from constructs import Construct, IConstruct
@@ -33,40 +34,14 @@ class Teardown(Construct):
         bucket: s3.IBucket | None = None,
     ) -> None:
         super().__init__(scope, id)
-        environment = {
-            "ARGOSY_STAGE": settings.stage,
-            "ARGOSY_CLUSTER": settings.prefix,
-            "ARGOSY_TABLE": f"{settings.prefix}-state",
-            "ARGOSY_TICK_RULE": f"{settings.prefix}-tick",
-            "ARGOSY_HOME_REGION": settings.region,
-            **({"ARGOSY_EMPTY_BUCKET": bucket.bucket_name} if bucket else {}),
-        }
-        code = bundle.small_code(bundle.TEARDOWN_FILES)
-        rights = grants.teardown(grants.Arns(settings), region, bucket.bucket_arn if bucket else None)
-        begin, wait = (
-            Function(
-                self,
-                id,
-                settings=settings,
-                name=name,
-                description=description,
-                code=code,
-                handler=f"controller.aws.teardown.{handler}",
-                rights=rights,
-                environment=environment,
-                timeout_s=900,
-                memory_mib=256,
-            )
-            for id, name, description, handler in (
-                ("Begin", "teardown-begin", "Argosy: stops the controller when the stack is deleted", "on_event"),
-                ("Wait", "teardown-wait", "Argosy: frees instances until none is left", "is_complete"),
-            )
-        )
+        self._region = region
+        begin = self._handler("Begin", "on_event", "stops the controller when the stack is deleted", settings, bucket)
+        wait = self._handler("Wait", "is_complete", "frees instances until none is left", settings, bucket)
         provider = cr.Provider(
             self,
             "Provider",
-            on_event_handler=begin.function,
-            is_complete_handler=wait.function,
+            on_event_handler=begin,
+            is_complete_handler=wait,
             query_interval=cdk.Duration.seconds(POLL_S),
             total_timeout=cdk.Duration.seconds(LIMIT_S),
             log_group=log_group(self, "Logs", name=f"/aws/lambda/{settings.prefix}-teardown", settings=settings),
@@ -79,11 +54,35 @@ class Teardown(Construct):
             service_token=provider.service_token,
         )
         framework = [provider.node.find_child(f"framework-{name}") for name in ("isComplete", "onTimeout")]
-        nag.acknowledge_provider(provider, map(_logical_id, [begin.function, wait.function, *framework]))
+        nag.acknowledge_provider(provider, map(_logical_id, [begin, wait, *framework]))
         # Fixed for ever: under another id CloudFormation would make a new one and delete, that is, run, the old one.
         node = self.resource.node.default_child
         assert isinstance(node, CfnResource)
         node.override_logical_id("Teardown")
+
+    def _handler(
+        self, id: str, handler: str, what: str, settings: Settings, bucket: s3.IBucket | None
+    ) -> lambda_.Function:
+        environment = {
+            "ARGOSY_STAGE": settings.stage,
+            "ARGOSY_CLUSTER": settings.prefix,
+            "ARGOSY_TABLE": f"{settings.prefix}-state",
+            "ARGOSY_TICK_RULE": f"{settings.prefix}-tick",
+            "ARGOSY_HOME_REGION": settings.region,
+        }
+        return Function(
+            self,
+            id,
+            settings=settings,
+            name=f"teardown-{id.lower()}",
+            description=f"Argosy: {what}",
+            code=bundle.small_code(bundle.TEARDOWN_FILES),
+            handler=f"controller.aws.teardown.{handler}",
+            rights=grants.teardown(grants.Arns(settings), self._region, bucket.bucket_arn if bucket else None),
+            environment={**environment, "ARGOSY_EMPTY_BUCKET": bucket.bucket_name} if bucket else environment,
+            timeout_s=900,
+            memory_mib=256,
+        ).function
 
     def runs_before(self, *others: IConstruct) -> None:
         """On destroy the teardown is through before any of `others` is deleted."""

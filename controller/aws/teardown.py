@@ -91,13 +91,18 @@ def place() -> Place:
 
 
 def begin(event: Mapping[str, Any], place: Place, now: float) -> dict[str, Any]:
-    """Throw the switch on Delete. The id never changes: a changed one would make CloudFormation delete the old."""
-    identity: dict[str, Any] = {"PhysicalResourceId": f"teardown-{place.stage}-{place.region}"}
+    """Throw the switch on Delete. The id never changes: a changed one would make CloudFormation delete the old.
+
+    A cell that goes alone leaves the tick on: the other cells' work goes on as soon as the switch is back.
+    """
+    name = event.get("PhysicalResourceId") or f"teardown-{place.stage}-{place.region}"
+    identity: dict[str, Any] = {"PhysicalResourceId": name}
     if event["RequestType"] != "Delete":
         return identity
     item = {**KILL, "reason": {"S": place.reason}}
     _unless_gone(place.dynamodb.put_item, TableName=place.table, Item=item)
-    _unless_gone(place.events.disable_rule, Name=place.tick_rule)
+    if place.region == place.home:
+        _unless_gone(place.events.disable_rule, Name=place.tick_rule)
     return {**identity, "Data": {"KilledAt": str(now)}}
 
 

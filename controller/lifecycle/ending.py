@@ -86,7 +86,8 @@ def charge_user(at: Hearing, index: int, seen: TaskSeen, reason: str, instance: 
     """
     run = at.run
     failures = int(run.tasks["user_failures"][index]) + 1
-    _show(run, Failure(index, int(run.tasks["attempts"][index]), seen.exit_code, reason, instance))
+    attempt = int(run.tasks["attempts"][index])
+    _show(run, Failure(index, attempt, seen.exit_code, reason, instance, seen.arn or None))
     again = failures < run.attempt_limit and wants_retry(run.exit_rules, seen)
     _again_or_never(at, index, again, _backoff(at.policy, failures), reason, user_failures=failures)
 

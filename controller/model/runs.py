@@ -43,6 +43,7 @@ class Failure:
     exit_code: int | None
     reason: str
     instance: str | None
+    task_arn: str | None = None  # finds its log
 
 
 @dataclass(slots=True)

@@ -152,8 +152,8 @@ def _structure(value: Any, shape: Any, path: str) -> JSON:
 
 
 def _is_scalar(value: Any, kind: str) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
+    if isinstance(value, bool) or kind == "boolean":
+        return isinstance(value, bool) and kind == "boolean"
     if kind == "timestamp":
         return isinstance(value, datetime) and value.tzinfo is not None
     types: dict[str, Any] = {"string": str, "character": str, "integer": int, "long": int, "blob": (bytes, bytearray)}

@@ -19,7 +19,8 @@ __all__ = ["AgentWork", "EcsModel", "Emit"]
 
 class EcsModel(Clusters, Definitions, Instances, Attributes, Launching, Tasks, Tags, AgentSide):
     """One account's ECS in one region. Operations take keyword arguments, answer dicts as boto3 does (times as aware
-    datetimes) and raise botocore's ClientError with AWS's code. Replies share parts with the model: do not change them.
+    datetimes) and raise botocore's ClientError with AWS's code. Replies and events share parts with the model: do not
+    change them.
 
     `now` gives epoch seconds and never goes back. `emit` gets every EventBridge message in order, called under the
     model's lock: it must not wait for another thread that calls the model. Functions in `on_work` are called likewise,

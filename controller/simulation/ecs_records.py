@@ -117,7 +117,6 @@ class Instance:
     free_gpu_ids: list[str]
     taken_ports: set[tuple[int, str]]
     status: str = "ACTIVE"
-    status_reason: str | None = None
     agent_connected: bool = True
     version: int = 1
     built_in: frozenset[str] = frozenset()

@@ -64,7 +64,7 @@ def task_view(ledger: Ledger, task: Task) -> JSON:
 def instance_view(ledger: Ledger, instance: Instance) -> JSON:
     """A ContainerInstance of DescribeContainerInstances, tags included."""
     running = sum(task.last_status == "RUNNING" for task in instance.tasks.values())
-    view: JSON = {
+    return {
         "agentConnected": instance.agent_connected,
         "attachments": [],
         "attributes": [_attribute(pair) for pair in instance.attributes.items()],
@@ -80,9 +80,6 @@ def instance_view(ledger: Ledger, instance: Instance) -> JSON:
         "version": instance.version,
         "versionInfo": dict(instance.version_info),
     }
-    if instance.status_reason:
-        view["statusReason"] = instance.status_reason
-    return view
 
 
 def cluster_view(cluster: Cluster) -> JSON:

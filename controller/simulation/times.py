@@ -30,10 +30,7 @@ def epoch_s(moment: Any) -> float:
     return float(moment)
 
 
-def isoformed(value: Any) -> Any:
-    """A copy in which every datetime is its ISO string: how an API shape becomes the detail of an event."""
-    if isinstance(value, dict):
-        return {key: isoformed(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [isoformed(each) for each in value]
-    return as_iso(value) if isinstance(value, datetime) else value
+def isoformed(view: dict[str, Any]) -> dict[str, Any]:
+    """With ISO strings instead of datetimes: how an API shape becomes the detail of an event. Tasks and container
+    instances have times on their first level only; what lies deeper is shared with `view`."""
+    return {key: as_iso(value) if isinstance(value, datetime) else value for key, value in view.items()}

@@ -59,6 +59,21 @@ def test_a_bad_registration_is_refused(cloud: EcsCloud, change: dict[str, Any], 
     assert cloud.client.list_container_instances(cluster=CLUSTER)["containerInstanceArns"] == []
 
 
+def test_an_instance_outside_ec2_has_no_identity_document(cloud: EcsCloud) -> None:
+    instance = cloud.client.register_container_instance(
+        cluster=CLUSTER,
+        totalResources=[
+            {"name": "CPU", "type": "INTEGER", "integerValue": 1024},
+            {"name": "MEMORY", "type": "INTEGER", "integerValue": 1024},
+            {"name": "FPGA", "type": "INTEGER", "integerValue": 2},
+        ],
+    )["containerInstance"]
+    assert (instance["ec2InstanceId"], instance["status"]) == ("", "ACTIVE")
+    assert {each["name"] for each in instance["remainingResources"]} == {"CPU", "MEMORY", "FPGA", "PORTS", "PORTS_UDP"}
+    query = {"cluster": CLUSTER, "filter": "runningTasksCount == 0"}
+    assert cloud.client.list_container_instances(**query)["containerInstanceArns"] == [instance["containerInstanceArn"]]
+
+
 def test_an_agent_that_comes_back_keeps_its_instance(cloud: EcsCloud) -> None:
     first = cloud.register()
     again = cloud.register(containerInstanceArn=first["containerInstanceArn"])

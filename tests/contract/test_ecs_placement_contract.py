@@ -166,6 +166,20 @@ def test_a_definition_that_needs_a_capability_is_refused_where_it_is_missing(clo
     assert sorted(each["reason"] for each in reply["failures"]) == ["ATTRIBUTE", "RESOURCE:CPU"]
 
 
+def test_roles_and_logs_make_a_definition_require_capabilities(cloud: EcsCloud) -> None:
+    role = "arn:aws:iam::123456789012:role/argosy"
+    logs = {"logDriver": "awslogs", "options": {}}
+    arn = cloud.define(taskRoleArn=role, executionRoleArn=role, container={"logConfiguration": logs})
+    required = cloud.client.describe_task_definition(taskDefinition=arn)["taskDefinition"]["requiresAttributes"]
+    assert {each["name"] for each in required} == {
+        "com.amazonaws.ecs.capability.logging-driver.awslogs",
+        "com.amazonaws.ecs.capability.task-iam-role",
+        "ecs.capability.execution-role-awslogs",
+    }
+    cloud.register()  # declares no Docker API: an emulated agent, taken to be capable of everything
+    assert cloud.run(arn)["tasks"]
+
+
 def test_start_task_checks_every_instance_it_is_given(cloud: EcsCloud) -> None:
     full, gone, free = (cloud.register("c5.large") for _ in range(3))
     cloud.define(container={"cpu": 2048})

@@ -176,7 +176,12 @@ def test_interruptions_and_recommendations_reach_the_queue(sky: Cloud) -> None:
     assert _admin(sky, "interrupt", {"instanceId": name, "noticeS": 60}).ok
     seen: set[str] = set()
     wanted = {"EC2 Instance Rebalance Recommendation", "EC2 Spot Instance Interruption Warning"}
-    until(lambda: seen.update(event["detail-type"] for event in sky.events()) or wanted <= seen)
+
+    def both_were_seen() -> bool:
+        seen.update(event["detail-type"] for event in sky.events())
+        return wanted <= seen
+
+    until(both_were_seen)
 
 
 def test_admin_requests_about_nothing_are_refused(sky: Cloud) -> None:

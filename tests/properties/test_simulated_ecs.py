@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -112,6 +112,7 @@ class Launches(RuleBasedStateMachine):
 
 
 TestLaunches = Launches.TestCase
+TestLaunches.settings = settings(max_examples=40, stateful_step_count=30)
 
 
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=6), st.integers(1, 100))

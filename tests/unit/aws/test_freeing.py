@@ -391,7 +391,13 @@ def test_a_cell_that_goes_alone_takes_its_switch_back() -> None:
     there = away(FakeTable())
     teardown.begin({"RequestType": "Delete"}, there, NOW)
     assert done(there, NOW + teardown.QUIET_S)
-    assert there.dynamodb.items == {}
+    assert (there.dynamodb.items, there.events.disabled) == ({}, [])  # and the other cells' tick was never off
+
+
+def test_the_resources_id_is_kept_whatever_it_was() -> None:
+    """The provider framework refuses another one on Delete."""
+    event = {"RequestType": "Delete", "PhysicalResourceId": "made-otherwise"}
+    assert teardown.begin(event, place(), NOW)["PhysicalResourceId"] == "made-otherwise"
 
 
 @pytest.mark.parametrize(

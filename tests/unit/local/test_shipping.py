@@ -121,7 +121,12 @@ def test_events_reach_the_queue_of_their_rule_in_order_and_whole(clients: Client
     forwarder(_message(99, source="aws.other"))
     forwarder.close()
     received: list[dict[str, Any]] = []
-    until(lambda: received.extend(receive()) or len(received) >= 25)
+
+    def all_are_there() -> bool:
+        received.extend(receive())
+        return len(received) >= 25
+
+    until(all_are_there)
     assert [event["detail"]["version"] for event in received] == list(range(25))
     first = received[0]
     assert (first["source"], first["detail-type"]) == ("aws.ecs", "ECS Task State Change")

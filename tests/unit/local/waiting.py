@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 T = TypeVar("T")
 PATIENCE_S = 30.0
 
 
-def until(condition: Callable[[], T | None], timeout_s: float = PATIENCE_S) -> T:
+def until(condition: Callable[[], T | Literal[False] | None], timeout_s: float = PATIENCE_S) -> T:
     """The first true result of `condition`."""
     ends = time.monotonic() + timeout_s
     while time.monotonic() < ends:

@@ -13,7 +13,7 @@ from controller.simulation.refusals import Refused
 
 
 class Answers:
-    """A model that answers ListTasks, DescribeTasks and DescribeFleetHistory with what it is given."""
+    """A model that answers a few operations with what it is given."""
 
     def __init__(self, reply: Any) -> None:
         self.reply = reply
@@ -24,7 +24,7 @@ class Answers:
     def describe_tasks(self, **request: Any) -> Any:
         return self.reply
 
-    def tag_resource(self, **request: Any) -> Any:
+    def create_tags(self, **request: Any) -> Any:
         return self.reply
 
     def list_clusters(self, **request: Any) -> Any:
@@ -74,11 +74,11 @@ def test_a_good_reply_is_a_copy_with_metadata_as_boto3_adds_it() -> None:
 
 
 def test_an_operation_without_output_answers_nothing() -> None:
-    from controller.simulation.ec2 import Ec2Model
-
-    client: Any = SimulatedClient(Answers({}), "ecs")
-    assert set(client.tag_resource(resourceArn="x", tags=[])) == {"ResponseMetadata"}
-    assert Ec2Model.create_tags is not None
+    silent: Any = SimulatedClient(Answers({}), "ec2")
+    assert set(silent.create_tags(Resources=["i-1"], Tags=[])) == {"ResponseMetadata"}
+    talkative: Any = SimulatedClient(Answers({"Return": True}), "ec2")
+    with pytest.raises(ShapeMismatch, match="empty"):
+        talkative.create_tags(Resources=["i-1"], Tags=[])
 
 
 def test_a_bad_request_never_reaches_the_model() -> None:

@@ -257,6 +257,32 @@ def test_an_instance_whose_network_is_cut_before_it_registers_registers_later() 
     assert len(instances(made)) == 1
 
 
+def test_a_host_that_ends_while_its_network_is_cut_reports_no_more() -> None:
+    made = world(Course(duration_s=30))
+    (instance,) = grown(made)
+    arn = run(made)
+    made.run_for(10)
+    agent = made.agents[instance["ec2InstanceId"]]
+    agent.disconnect()
+    made.run_for(60)
+    made.ec2.lose(instance["ec2InstanceId"])
+    made.run_for(1)
+    agent.reconnect()
+    made.run_for(10)
+    assert task(made, arn)["stopCode"] == "TerminationNotice"
+    assert "exitCode" not in task(made, arn)["containers"][0]
+
+
+def test_the_two_clients_of_a_world_are_checked() -> None:
+    made = world()
+    fleet = made.add_fleet("c5.large", "us-east-1b", on_demand=1, stage="main")
+    made.run_for(1)
+    (seen,) = made.ec2_client().describe_fleets()["Fleets"]
+    assert (seen["FleetId"], seen["Tags"]) == (fleet, [{"Key": "stage", "Value": "main"}])
+    (reservation,) = made.ec2_client().describe_instances()["Reservations"]
+    assert made.ec2.instance(reservation["Instances"][0]["InstanceId"]).purchase == "on-demand"
+
+
 # --- the whole -----------------------------------------------------------------------------------------------------
 
 

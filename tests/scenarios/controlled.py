@@ -1,0 +1,192 @@
+"""The real engine over the real adapters in a simulated AWS on a virtual clock: minutes of cluster in milliseconds."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from controller import stored
+from controller.aws.cell import Cell
+from controller.aws.hands import AwsHands
+from controller.aws.pace import Paces
+from controller.catalogue.types import load_catalogue
+from controller.engine import Engine
+from controller.model import requests
+from controller.model.policy import Policy
+from controller.model.requests import CancelRequest, SubmitRequest
+from controller.model.runs import Run
+from controller.ports import Message, StaleState
+from controller.simulation.agent import Course
+from controller.simulation.world import World
+from tests.builders import CELL, RUN_ID, MemoryStore, spec
+from tests.unit.aws.fakes import DEPLOYMENT, ScriptedClient
+
+ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
+TICK_S = 2.0
+
+
+class MemoryS3:
+    """The few S3 operations that close a run, over a dictionary."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+
+    def put_object(self, *, Key: str, Body: Any = b"", **rest: Any) -> dict[str, Any]:  # noqa: N803 - boto3's names
+        self.objects[Key] = Body if isinstance(Body, bytes) else Body.read()
+        return {}
+
+    def upload_fileobj(self, stream: io.BytesIO, bucket: str, key: str, **rest: Any) -> None:
+        self.objects[key] = stream.read()
+
+    def list_objects_v2(self, *, Prefix: str, **rest: Any) -> dict[str, Any]:  # noqa: N803
+        found = [{"Key": key, "Size": len(body)} for key, body in self.objects.items() if key.startswith(Prefix)]
+        return {"Contents": found, "KeyCount": len(found), "IsTruncated": False}
+
+
+class Events:
+    """ports.EventQueue fed by the world; `lose` says which messages never arrive."""
+
+    def __init__(self, lose: Callable[[dict[str, Any]], bool] = lambda message: False) -> None:
+        self.lose = lose
+        self.waiting: dict[str, dict[str, Any]] = {}
+        self.count = 0
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        if not self.lose(message):
+            self.count += 1
+            self.waiting[str(self.count)] = message
+
+    def receive(self, wait_s: float) -> list[Message]:
+        return [Message(receipt, body) for receipt, body in list(self.waiting.items())[:300]]
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        for receipt in receipts:
+            self.waiting.pop(receipt, None)
+
+
+class Controlled:
+    """A world with fleets and one or several controllers."""
+
+    def __init__(
+        self,
+        types: Sequence[str] = ("c5.xlarge",),
+        zones: Sequence[str] = ZONES,
+        work_s: float = 60.0,
+        lose: Callable[[dict[str, Any]], bool] = lambda message: False,
+        prices: Callable[..., float] | None = None,
+        **policy: float,
+    ) -> None:
+        self.events = Events(lose)
+        self.world = World(
+            catalogue=load_catalogue(),
+            workload=lambda task, instance: Course(duration_s=work_s),
+            sinks=[self.events],
+            prices=prices,
+        )
+        self.world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": "main"})
+        for kind in types:
+            for zone in zones:
+                self.world.add_fleet(kind, zone, **{"argosy:stage": "main", "argosy:pool": f"{kind}/{zone}"})
+        self.store, self.s3 = MemoryStore(), MemoryS3()
+        self.ecs: Any = self.world.ecs_client()
+        self.ec2: Any = self.world.ec2_client()
+        self.policy = replace(Policy(), **policy)
+        self.controllers = [self.controller()]
+        self.conflicts = 0
+        self.targets: Counter[str] = Counter()
+
+    def controller(self, ecs: Any = None) -> Engine:
+        """A fresh controller process: nothing in memory."""
+        paces = Paces.of_aws(self.world.moment, self.world.run_for)
+        cell = Cell(CELL, self.world.cluster, ecs or self.ecs, self.ec2, paces)
+        hands = AwsHands(
+            DEPLOYMENT,
+            [cell],
+            s3=self.s3,
+            events=ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": []}),
+            clock=self.world.moment,
+            threads=1,
+        )
+        return Engine(self.store, self.events, hands, load_catalogue(), self.policy, self.world.moment)
+
+    def submit(self, tasks: int, run_id: str = RUN_ID, **overrides: Any) -> str:
+        now = self.world.now
+        output = f"s3://results/{run_id}/"
+        overrides = {
+            "array": {"size": tasks},
+            "container": {"image": "argosy/digits", "command": ["work"]},
+            **overrides,
+        }
+        request = SubmitRequest(run_id, now, spec(**overrides), tasks, "argosy/digits", output, False)
+        self.put(request, run_id)
+        return run_id
+
+    def cancel(self, run_id: str = RUN_ID) -> None:
+        self.put(CancelRequest(run_id, self.world.now, "enough"), f"{run_id}#cancel")
+
+    def put(self, request: requests.Request, name: str) -> None:
+        self.store.create({(requests.INBOX, requests.inbox_key(self.world.now, name)): requests.to_bytes(request)})
+
+    def tick(self) -> bool:
+        """Every controller once, then time passes. True when all are at rest."""
+        at_rest = True
+        for engine in self.controllers:
+            try:
+                at_rest &= engine.tick().at_rest
+            except StaleState:
+                self.conflicts += 1
+                at_rest = False
+        self.world.run_for(TICK_S)
+        return at_rest
+
+    def run_to_rest(self, limit_s: float = 4 * 3600.0) -> float:
+        """Tick until nothing is left to do; how long it took."""
+        began = self.world.now
+        while not self.tick():
+            assert self.world.now - began < limit_s, "it does not come to rest"
+        return self.world.now - began
+
+    def run_for(self, seconds: float) -> None:
+        end = self.world.now + seconds
+        while self.world.now < end:
+            self.tick()
+
+    @property
+    def run(self) -> Run:
+        """The only open run, as the first controller sees it."""
+        state = self.controllers[0].state
+        assert state is not None
+        return next(iter(state.runs.values()))
+
+    def record(self, run_id: str = RUN_ID) -> Mapping[str, Any]:
+        """The run as users see it."""
+        record = stored.run(self.store, run_id)
+        assert record is not None
+        return record
+
+    def starts(self) -> Counter[tuple[str, str]]:
+        """How often each (index, attempt) became an ECS task, from the events of the world."""
+        started: dict[str, tuple[str, str]] = {}
+        for message in self.world.events:
+            if message["detail-type"] == "ECS Task State Change":
+                overrides = message["detail"]["overrides"]["containerOverrides"][0]
+                values = {entry["name"]: entry["value"] for entry in overrides["environment"]}
+                started[message["detail"]["taskArn"]] = (values["ARGOSY_TASK_INDEX"], values["ARGOSY_TASK_ATTEMPT"])
+        return Counter(started.values())
+
+    def fleet_targets(self) -> dict[str, int]:
+        fleets = self.ec2.describe_fleets()["Fleets"]
+        return {
+            next(tag["Value"] for tag in fleet["Tags"] if tag["Key"] == "argosy:pool"): fleet[
+                "TargetCapacitySpecification"
+            ]["TotalTargetCapacity"]
+            for fleet in fleets
+        }
+
+    def live_instances(self) -> list[dict[str, Any]]:
+        reservations = self.ec2.describe_instances()["Reservations"]
+        every = [instance for reservation in reservations for instance in reservation["Instances"]]
+        return [instance for instance in every if instance["State"]["Name"] in ("pending", "running")]

@@ -1,0 +1,200 @@
+"""The life of a cluster under the real engine: growth, interruption, shortage, crashes, lost events, going to zero."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from controller.model.runs import RunStatus
+from controller.model.tasks import TaskStatus
+from tests.builders import RUN_ID
+from tests.scenarios.controlled import Controlled
+
+
+def succeeded(cluster: Controlled) -> int:
+    return int(cluster.record()["counts"][TaskStatus.SUCCEEDED])
+
+
+def test_a_batch_grows_the_cluster_once_runs_and_goes_back_to_zero() -> None:
+    cluster = Controlled()
+    cluster.submit(48)
+    cluster.run_for(300)
+    assert sum(cluster.fleet_targets().values()) == 12  # 48 tasks of 1 vCPU on 4 each
+    assert sorted(cluster.fleet_targets().values()) == [4, 4, 4]
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert (succeeded(cluster), cluster.record()["attempts"]) == (48, 48)
+    assert set(cluster.fleet_targets().values()) == {0}
+    assert not cluster.live_instances()
+    assert f"{RUN_ID}/_SUCCESS" in cluster.s3.objects
+
+
+def test_capacity_does_not_oscillate() -> None:
+    cluster = Controlled()
+    cluster.submit(24)
+    seen = []
+    for _ in range(50):
+        cluster.tick()
+        seen.append(sum(cluster.fleet_targets().values()))
+    assert sorted(set(seen)) in ([0, 6], [6])
+    assert seen == sorted(seen)
+
+
+def test_a_shortage_in_the_cheapest_pool_moves_the_purchase_to_the_next() -> None:
+    def price(instance_type: str, zone: str, *when: float) -> float:
+        return 0.05 if zone == "us-east-1a" else 0.09
+
+    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), prices=price)
+    cluster.world.ec2.set_shortage("c5.xlarge/us-east-1a", 0)
+    cluster.submit(8)
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    zones = {
+        m["detail"]["availabilityZone"] for m in cluster.world.events if m["detail-type"] == "ECS Task State Change"
+    }
+    assert zones == {"us-east-1b"}
+
+
+def test_interruptions_cost_time_but_no_user_attempt_and_no_task() -> None:
+    cluster = Controlled(work_s=300.0)
+    cluster.submit(16, retryStrategy={"attempts": 1})
+    cluster.run_for(200)
+    for instance in cluster.live_instances()[:2]:
+        cluster.world.interrupt(instance["InstanceId"])
+    cluster.run_to_rest()
+    assert (cluster.record()["status"], succeeded(cluster)) == (RunStatus.SUCCEEDED, 16)
+    assert cluster.record()["interruptions"] == 8
+    assert cluster.record()["attempts"] == 24
+    assert max(cluster.starts().values()) == 1
+
+
+def test_nothing_is_placed_on_an_instance_after_its_warning() -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=30.0)
+    cluster.submit(40, capacity={"maxInstances": 2})
+    cluster.run_for(80)
+    victim = cluster.live_instances()[0]["InstanceId"]
+    cluster.world.interrupt(victim)
+    warned_at = cluster.world.now
+    cluster.tick()
+    cluster.run_to_rest()
+    late = [
+        message
+        for message in cluster.world.events
+        if message["detail-type"] == "ECS Task State Change"
+        and message["detail"]["lastStatus"] == "PENDING"
+        and cluster.world.ecs.ledger.instance(message["detail"]["containerInstanceArn"]).ec2_instance_id == victim
+        and message["time"] > _iso(warned_at)
+    ]
+    assert not late
+    assert succeeded(cluster) == 40
+
+
+def _iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_without_a_single_event_the_sweeps_bring_the_run_to_its_end() -> None:
+    cluster = Controlled(lose=lambda message: True)
+    cluster.submit(12)
+    cluster.run_to_rest()
+    assert (cluster.record()["status"], succeeded(cluster)) == (RunStatus.SUCCEEDED, 12)
+    assert max(cluster.starts().values()) == 1
+
+
+@pytest.mark.parametrize("every", [2, 3, 7])
+def test_a_controller_that_is_replaced_every_few_ticks_starts_nothing_twice(every: int) -> None:
+    cluster = Controlled()
+    cluster.submit(24)
+    for tick in range(2000):
+        if tick % every == 0:
+            cluster.controllers = [cluster.controller()]
+        if cluster.tick() and cluster.record()["status"] == RunStatus.SUCCEEDED:
+            break
+    assert succeeded(cluster) == 24
+    assert cluster.starts() == {(str(index), "1"): 1 for index in range(24)}
+
+
+def test_a_controller_that_dies_in_the_middle_of_launching_starts_nothing_twice() -> None:
+    cluster = Controlled()
+    cluster.submit(24)
+    cluster.run_for(60)  # until instances are about to register
+
+    class Dying:
+        """A client of a process that is killed after its third RunTask: the effect is there, the reply is not."""
+
+        def __init__(self) -> None:
+            self.left = 3
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(cluster.ecs, name)
+
+        def run_task(self, **request: object) -> object:
+            reply = cluster.ecs.run_task(**request)
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+            return reply
+
+    cluster.controllers = [cluster.controller(Dying())]
+    with pytest.raises(KeyboardInterrupt):
+        cluster.run_to_rest()
+    cluster.controllers = [cluster.controller()]
+    cluster.run_to_rest()
+    assert succeeded(cluster) == 24
+    assert cluster.starts() == {(str(index), "1"): 1 for index in range(24)}
+
+
+def test_three_controllers_at_once_commit_one_at_a_time_and_start_nothing_twice() -> None:
+    cluster = Controlled()
+    cluster.controllers = [cluster.controller() for _ in range(3)]
+    cluster.submit(24)
+    for _ in range(2000):
+        cluster.tick()
+        if cluster.record()["status"] == RunStatus.SUCCEEDED:
+            break
+    assert cluster.conflicts > 0
+    assert succeeded(cluster) == 24
+    assert cluster.starts() == {(str(index), "1"): 1 for index in range(24)}
+
+
+def test_cancelling_stops_everything_and_the_cluster_goes_to_zero() -> None:
+    cluster = Controlled(work_s=36_000.0)
+    cluster.submit(24)
+    cluster.run_for(200)
+    cluster.cancel()
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.CANCELLED
+    assert not cluster.live_instances()
+    assert set(cluster.fleet_targets().values()) == {0}
+
+
+def test_the_kill_switch_launches_nothing_more() -> None:
+    cluster = Controlled()
+    cluster.store.killed = "the stack is being deleted"
+    cluster.submit(24)
+    cluster.run_for(300)
+    assert set(cluster.fleet_targets().values()) == {0}
+    assert not cluster.starts()
+
+
+def test_a_run_stays_in_the_zone_it_asks_for() -> None:
+    cluster = Controlled()
+    cluster.submit(8, placement={"constraints": ["attribute:ecs.availability-zone == us-east-1c"]})
+    cluster.run_for(100)
+    assert {pool for pool, target in cluster.fleet_targets().items() if target} == {"c5.xlarge/us-east-1c"}
+    cluster.run_to_rest()
+    assert succeeded(cluster) == 8
+
+
+def test_gpu_tasks_fill_gpu_instances_and_share_no_gpu() -> None:
+    cluster = Controlled(types=("c5.xlarge", "p3.8xlarge"), zones=("us-east-1a",), work_s=600.0)
+    cluster.submit(8, resources={"vcpus": 1, "memory": 1024, "gpus": 1})
+    cluster.run_for(300)
+    arns = cluster.ecs.list_tasks(cluster="argosy")["taskArns"]
+    tasks = cluster.ecs.describe_tasks(cluster="argosy", tasks=arns)["tasks"]
+    pinned = [(task["containerInstanceArn"], gpu) for task in tasks for gpu in task["containers"][0]["gpuIds"]]
+    assert len(pinned) == len(set(pinned)) == 8
+    assert cluster.fleet_targets() == {"c5.xlarge/us-east-1a": 0, "p3.8xlarge/us-east-1a": 2}
+    cluster.run_to_rest()
+    assert succeeded(cluster) == 8
