@@ -170,6 +170,9 @@ class Api:
     def cancel(self, run_id: str, reason: str | None) -> dict[str, Any]:
         return self._call("CancelRun", runId=run_id, **({"reason": reason} if reason else {}))
 
+    def explain(self, run_id: str, index: int | None) -> dict[str, Any]:
+        return self._call("ExplainRun", runId=run_id, **({} if index is None else {"index": index}))
+
     def cluster(self) -> dict[str, Any]:
         return self._call("DescribeCluster")
 

@@ -1,25 +1,60 @@
-"""How does an explanation of why a task waits look on a terminal?"""
+"""Why does a run wait, and what would help? `explain`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-if TYPE_CHECKING:
-    from controller.placement.explain import Explanation, Reason
+import typer
 
-
-def lines_of(explanation: Explanation) -> list[str]:
-    """The verdict, one line per reason, and the smallest change that would help."""
-    if explanation.fits or not explanation.instances:
-        return [explanation.sentence()]
-    verdict = "Can never run here" if explanation.never else "Waiting"
-    found = [f"{verdict}: none of {explanation.instances} instances takes it."]
-    found += [f"  {_reason(reason)}" for reason in explanation.reasons]
-    if explanation.relaxation:
-        found.append(f"It would fit if {explanation.relaxation}.")
-    return found
+from controller.cli.runs import RUN_PANEL, RunId
+from controller.cli.session import Session, command
 
 
-def _reason(reason: Reason) -> str:
-    most = "" if reason.best_instance is None else f"; most free is {reason.best} on {reason.best_instance}"
-    return f"{reason.refused:>6} refuse: {reason.detail}{most} ({reason.only} for this alone)"
+def register(app: typer.Typer) -> None:
+    command(app, "explain", panel=RUN_PANEL)(explain)
+
+
+def explain(
+    session: Session,
+    run: RunId,
+    task: Annotated[int | None, typer.Option("--task", min=0, help="Also this task's own state.")] = None,
+) -> None:
+    """Why a run's tasks wait: what refuses them, asked against the best there is, and what would help."""
+    reply = session.api.explain(run, task)
+    if session.wants_json:
+        session.print_json(reply)
+        return
+    for line in lines_of(reply):
+        session.console.print(line, highlight=False)
+
+
+def lines_of(reply: Mapping[str, Any]) -> list[str]:
+    """The verdict first, then what each supply says, then the task."""
+    words = {"done": "nothing waits", "placed": "starts soon", "waiting": "waits", "never": "can never run here"}
+    lines = [f"{reply['runId']}: {words[reply['verdict']]}; {reply['sentence']}"]
+    if reply["verdict"] in ("waiting", "never"):
+        lines += _supply("Instances that are here", reply["cluster"])
+        lines += _supply("Instances on their way", reply["coming"])
+        lines += _supply("What could be bought, empty", reply["market"])
+    if (task := reply["task"]) is not None:
+        back_off = f", in back-off for {task['backOffSeconds']} s" if task["backOffSeconds"] else ""
+        reason = f": {task['reason']}" if task["reason"] else ""
+        lines.append(f"task {task['index']}: {task['status']}, {task['attempts']} attempts{back_off}{reason}")
+    return lines
+
+
+def _supply(title: str, explanation: Mapping[str, Any] | None) -> list[str]:
+    if not explanation or not explanation["instances"]:
+        return []
+    lines = [f"{title}: {explanation['fits']} of {explanation['instances']} would take the next task"]
+    if not explanation["fits"]:
+        lines += [f"  {_reason(reason)}" for reason in explanation["reasons"]]
+    if explanation["relaxation"]:
+        lines.append(f"  it would fit if {explanation['relaxation']}")
+    return lines
+
+
+def _reason(reason: Mapping[str, Any]) -> str:
+    most = "" if reason["bestInstance"] is None else f"; most free is {reason['best']} on {reason['bestInstance']}"
+    return f"{reason['refused']} refuse: {reason['detail']}{most} ({reason['only']} for this alone)"

@@ -148,8 +148,7 @@ class VirtualAgent:
             self.executions[task["taskArn"]] = execution
             execution.begin()
         for arn in work.stop:
-            if arn in self.executions:
-                self.executions[arn].stop()
+            self.executions[arn].stop()  # ECS forgets the stop of a task that has ended meanwhile
 
     def _drain(self) -> None:
         if self.alive and self.connected and self.arn:

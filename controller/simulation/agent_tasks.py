@@ -46,7 +46,6 @@ class Execution:
         self._course = course
         self._definition = definition
         self._running = False
-        self._stopping = False
         self._pull_started_at = agent.timetable.moment()
 
     def begin(self) -> None:
@@ -54,10 +53,7 @@ class Execution:
         self._later(self._course.pull_s, self._pulled)
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL at the stop time-out. What does not run yet ends at once, without an exit code."""
-        if self._stopping:
-            return
-        self._stopping = True
+        """SIGTERM, and SIGKILL at the stop time-out. What does not run yet ends without an exit code."""
         if not self._running:
             self._end(None, None, None)
         elif self._course.obeys_s is not None and self._course.obeys_s <= self._stop_timeout_s():

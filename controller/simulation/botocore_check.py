@@ -90,8 +90,6 @@ class SimulatedClient:
 
 def check_request(operation: Any, request: Mapping[str, Any]) -> None:
     """Raises botocore's ParamValidationError, as boto3 does before it sends anything."""
-    if operation.input_shape is None:
-        return
     report = ParamValidator().validate(request, operation.input_shape)
     if report.has_errors():
         raise ParamValidationError(report=report.generate_report())

@@ -9,11 +9,6 @@ import pytest
 from tests.contract.ecs_clouds import CLUSTER, EcsCloud, refused
 
 
-def put(cloud: EcsCloud, arn: str, name: str, value: str | None = None) -> None:
-    attribute = {"name": name, "targetId": arn} if value is None else {"name": name, "value": value, "targetId": arn}
-    cloud.client.put_attributes(cluster=CLUSTER, attributes=[attribute])
-
-
 def values(cloud: EcsCloud, arn: str) -> dict[str, str | None]:
     return {each["name"]: each.get("value") for each in cloud.instance(arn)["attributes"]}
 
@@ -117,6 +112,14 @@ def test_unknown_instances_are_missing(cloud: EcsCloud) -> None:
     assert reply["failures"] == [{"arn": unknown, "reason": "MISSING"}] * 2
 
 
+def test_tags_of_instances_are_shown_when_asked_for(cloud: EcsCloud) -> None:
+    arn = cloud.register(tags=[{"key": "a", "value": "b"}])["containerInstanceArn"]
+    describe = {"cluster": CLUSTER, "containerInstances": [arn]}
+    seen = cloud.client.describe_container_instances(**describe, include=["TAGS"])["containerInstances"][0]
+    assert seen["tags"] == [{"key": "a", "value": "b"}]
+    assert cloud.instance(arn)["tags"] == []
+
+
 def test_a_thousand_instances_are_listed_in_ten_pages(cloud: EcsCloud) -> None:
     arns = [cloud.register("c5.large")["containerInstanceArn"] for _ in range(1_000)]
     pages = list(cloud.client.get_paginator("list_container_instances").paginate(cluster=CLUSTER))
@@ -201,7 +204,9 @@ def test_states_change_for_ten_at_once_and_only_between_active_and_draining(clou
     assert [each["status"] for each in reply["containerInstances"]] == ["DRAINING"]
     assert sorted(each["reason"] for each in reply["failures"]) == ["INACTIVE", "MISSING"]
     assert change(cluster=CLUSTER, containerInstances=arns[:1], status="ACTIVE")["failures"] == []
-    assert cloud.instance(arns[0])["status"] == "ACTIVE"
+    before = cloud.instance(arns[0])
+    change(cluster=CLUSTER, containerInstances=arns[:1], status="ACTIVE")
+    assert (before["status"], cloud.instance(arns[0])["version"]) == ("ACTIVE", before["version"])
 
 
 def test_an_instance_with_tasks_leaves_only_by_force(cloud: EcsCloud) -> None:
@@ -250,61 +255,11 @@ def test_a_gone_instance_is_forgotten_after_an_hour(virtual: EcsCloud) -> None:
     assert reply["failures"] == [{"arn": arn, "reason": "MISSING"}]
 
 
-# --- attributes ----------------------------------------------------------------------------------------------------
-
-
-def test_attributes_are_put_found_and_deleted(cloud: EcsCloud) -> None:
-    one, two = (cloud.register()["containerInstanceArn"] for _ in range(2))
-    put(cloud, one, "stack", "prod")
-    put(cloud, two[-32:], "stack", "test")
-    put(cloud, two, "marked")
-    find = cloud.client.list_attributes
-    named = find(cluster=CLUSTER, targetType="container-instance", attributeName="stack")["attributes"]
-    assert {(each["targetId"], each["value"]) for each in named} == {(one, "prod"), (two, "test")}
-    valued = find(cluster=CLUSTER, targetType="container-instance", attributeName="stack", attributeValue="prod")
-    assert [each["targetId"] for each in valued["attributes"]] == [one]
-    assert values(cloud, two)["marked"] is None
-    attribute = {"name": "stack", "value": "other", "targetId": one}
-    assert cloud.client.delete_attributes(cluster=CLUSTER, attributes=[attribute])["attributes"] == []
-    cloud.client.delete_attributes(cluster=CLUSTER, attributes=[{"name": "stack", "targetId": one}])
-    assert "stack" not in values(cloud, one)
-
-
-def test_every_built_in_attribute_is_listed(cloud: EcsCloud) -> None:
-    cloud.register()
-    pages = cloud.client.get_paginator("list_attributes").paginate(cluster=CLUSTER, targetType="container-instance")
-    names = {each["name"] for page in pages for each in page["attributes"]}
-    assert {"ecs.instance-type", "ecs.availability-zone", "ecs.ami-id"} <= names
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("a b", "x"), ("x" * 129, "x"), ("ecs.mine", "x"), ("a", " x"), ("a", "x" * 129), ("a", "x,y")]
-)
-def test_a_bad_attribute_is_refused_and_none_of_the_call_is_done(cloud: EcsCloud, name: str, value: str) -> None:
-    arn = cloud.register()["containerInstanceArn"]
-    both = [{"name": "good", "value": "x", "targetId": arn}, {"name": name, "value": value, "targetId": arn}]
-    with refused("InvalidParameterException"):
-        cloud.client.put_attributes(cluster=CLUSTER, attributes=both)
-    assert "good" not in values(cloud, arn)
-
-
-def test_an_instance_has_ten_custom_attributes_at_most(cloud: EcsCloud) -> None:
-    arn = cloud.register()["containerInstanceArn"]
-    for number in range(10):
-        put(cloud, arn, f"a{number}", "x")
-    put(cloud, arn, "a0", "changed")
-    with refused("AttributeLimitExceededException"):
-        put(cloud, arn, "a10", "x")
-
-
-def test_attributes_of_nobody_and_built_in_ones_are_refused(cloud: EcsCloud) -> None:
-    arn = cloud.register()["containerInstanceArn"]
-    with refused("TargetNotFoundException"):
-        put(cloud, arn[:-32] + "0" * 32, "a", "x")
-    with refused("InvalidParameterException", "1 to 10"):
-        cloud.client.put_attributes(cluster=CLUSTER, attributes=[])
-    with refused("InvalidParameterException", "deleted"):
-        attribute = {"name": "ecs.instance-type", "targetId": arn}
-        cloud.client.delete_attributes(cluster=CLUSTER, attributes=[attribute])
-    with refused("InvalidParameterException", "together with a name"):
-        cloud.client.list_attributes(cluster=CLUSTER, targetType="container-instance", attributeValue="x")
+def test_a_forgotten_record_leaves_another_of_the_same_ec2_instance_alone(virtual: EcsCloud) -> None:
+    document = '{"instanceId": "i-0aa"}'
+    old, new = (virtual.register(instanceIdentityDocument=document)["containerInstanceArn"] for _ in range(2))
+    virtual.define()
+    virtual.client.deregister_container_instance(cluster=CLUSTER, containerInstance=old)
+    assert virtual.pass_time is not None
+    virtual.pass_time(3600)
+    assert virtual.run_on({"ec2InstanceId": "i-0aa"})["tasks"][0]["containerInstanceArn"] == new

@@ -72,6 +72,9 @@ def test_stopped_is_final(cloud: EcsCloud, started: dict[str, Any]) -> None:
     cloud.report(arn, "STOPPED", exitCode=0)
     before = cloud.task(arn)
     cloud.report(arn, "RUNNING")
+    cloud.client.submit_container_state_change(
+        cluster=CLUSTER, task=arn, containerName="main", status="STOPPED", exitCode=9
+    )
     assert cloud.task(arn) == before
 
 
@@ -267,6 +270,8 @@ def test_clusters_definitions_and_instances_have_tags_too(cloud: EcsCloud) -> No
         assert cloud.client.list_tags_for_resource(resourceArn=arn)["tags"] == [{"key": "a", "value": "b"}]
     with refused("InvalidParameterException", "not found"):
         cloud.client.list_tags_for_resource(resourceArn=cluster.replace(CLUSTER, "nowhere"))
+    with refused("InvalidParameterException", "not found"):
+        cloud.client.list_tags_for_resource(resourceArn=cloud.define() + "0")
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,15 @@ def test_more_tasks_than_processes_wait_as_pending_and_can_be_stopped_there(tmp_
         tool = narrow.define("tool")
         first = narrow.run(tool, LISTENS)
         narrow.reaches(first, "RUNNING")
-        second, third = narrow.run(tool, "pass"), narrow.run(tool, "pass")
+        never = tmp_path / "never"
+        second = narrow.run(tool, f"open({str(never)!r}, 'w').close()")
+        third = narrow.run(tool, "pass")
         narrow.clients("ecs").stop_task(cluster=narrow.cluster, task=second)
         assert "exitCode" not in narrow.reaches(second, "STOPPED")["containers"][0]
         assert narrow.task(third)["lastStatus"] == "PENDING"
         narrow.clients("ecs").stop_task(cluster=narrow.cluster, task=first)
         assert narrow.reaches(third, "STOPPED")["containers"][0]["exitCode"] == 0
+        assert not never.exists()  # it was before the third in the queue
 
 
 def test_closing_leaves_no_process_thread_or_folder(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from controller.placement import feasibility, interleaved, kernels, place, state
 from tests.properties.test_placement_properties import cases, check, plain_cases, tall_cases
 
 SEARCH = settings(
-    max_examples=600, derandomize=True, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=3_000, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
+    report_multiple_bugs=False, suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 real_fill, real_level, real_blocks, real_take = kernels.fill_in_order, kernels.water_level, kernels.take_blocks, state.PassState.take
 real_place_one, real_fitting = interleaved._Board.place_one, feasibility.fitting

@@ -251,3 +251,18 @@ def test_the_controllers_zip_holds_the_handlers_and_their_data_but_no_local_mode
     assert (folder / "handlers.py").is_file()
     assert (folder / "catalogue" / "prices.json").is_file()
     assert not [name for name in ("local", "simulation", "cli") if (folder / name).exists()]
+
+
+def test_every_module_in_the_controllers_zip_can_be_imported_from_there(home: Template) -> None:
+    program = """
+import importlib, pathlib, sys
+root = pathlib.Path(sys.argv[1])
+for path in sorted((root / "controller").rglob("*.py")):
+    importlib.import_module(".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"))
+print(sys.modules["controller"].__file__)
+"""
+    folder = asset(home, "argosy-controller")
+    environment = {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "AWS_REGION": "us-east-1"}
+    command = [sys.executable, "-P", "-c", program, folder]
+    answer = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=False)
+    assert answer.stdout.startswith(folder), answer.stderr

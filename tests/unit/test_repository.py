@@ -110,9 +110,20 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
 
 def test_code_of_our_own_is_not_patched_in_tests() -> None:
     """A fake that the code is handed cannot drift from it unseen; a patched name can."""
-    pattern = re.compile(r"\bmock\.patch|\bfrom unittest\.mock|\bfrom unittest import mock" + r"|\btime\.sleep\(")
+    pattern = re.compile(r"\bmock\.patch|\bfrom unittest\.mock|\bfrom unittest import mock")
     assert pattern.search("from unittest import mock")
     assert [name(p) for p in sources("tests") if p != Path(__file__) and pattern.search(p.read_text())] == []
+
+
+def sleeping_tests(text: str) -> list[str]:
+    functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")]
+    calls = {f.name: [n.func for n in ast.walk(f) if isinstance(n, ast.Call)] for f in functions}
+    return [test for test, called in calls.items() if "time.sleep" in map(ast.unparse, called)]
+
+
+def test_tests_wait_for_conditions_and_not_for_time() -> None:
+    assert {name(p): found for p in sources("tests") if (found := sleeping_tests(p.read_text()))} == {}
+    assert sleeping_tests("def test_it():\n    time.sleep(1)") == ["test_it"]
 
 
 # --- requirements -----------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def bench(tmp_path: Path) -> Any:
         for name, text in (("instances", instances), ("tasks", tasks)):
             (tmp_path / f"{name}.csv").write_bytes(text.encode() if isinstance(text, str) else text)
         files = ["--instances", str(tmp_path / "instances.csv"), "--tasks", str(tmp_path / "tasks.csv")]
-        return CliRunner().invoke(app, ["place", *files, *options], catch_exceptions=False)
+        return CliRunner().invoke(app, ["bench", "place", *files, *options], catch_exceptions=False)
 
     return run
 
@@ -121,7 +121,7 @@ def test_a_faulty_file_is_refused_with_its_place(bench: Any, files: dict[str, An
 
 def test_a_missing_file_and_an_unwritable_one_are_told(bench: Any, tmp_path: Path) -> None:
     assert bench("--assignments", str(tmp_path / "no" / "out.csv")).exit_code == 2
-    answer = CliRunner().invoke(_app(), ["place", "--instances", str(tmp_path / "none"), "--tasks", "none"])
+    answer = CliRunner().invoke(_app(), ["bench", "place", "--instances", str(tmp_path / "none"), "--tasks", "none"])
     assert answer.exit_code == 2
     assert "No such file" in answer.output
 

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -162,7 +163,8 @@ def test_a_long_poll_returns_as_soon_as_there_is_a_message(clients: Clients) -> 
     assert time.monotonic() - began < 10
 
 
-def test_transactions_of_many_threads_neither_lose_nor_double_writes(clients: Clients) -> None:
+def test_a_transaction_that_fails_undoes_nobody_elses_write(clients: Clients) -> None:
+    """moto rolls back by putting its copy of the whole table back: without the lock, writes of other threads go."""
     dynamodb = clients("dynamodb")
     dynamodb.create_table(
         TableName="t",
@@ -171,19 +173,23 @@ def test_transactions_of_many_threads_neither_lose_nor_double_writes(clients: Cl
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
     )
 
-    def add(times: int) -> None:
-        update = {
-            "TableName": "t",
-            "Key": {"pk": {"S": "a"}},
-            "UpdateExpression": "ADD n :one",
-            "ExpressionAttributeValues": {":one": {"N": "1"}},
-        }
-        for _ in range(times):
-            dynamodb.transact_write_items(TransactItems=[{"Update": update}])
+    def put(number: int) -> None:
+        dynamodb.put_item(TableName="t", Item={"pk": {"S": f"item {number}"}})
 
-    threads = [threading.Thread(target=add, args=(15,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert dynamodb.get_item(TableName="t", Key={"pk": {"S": "a"}})["Item"]["n"] == {"N": "120"}
+    for number in range(1_000, 1_300):
+        put(number)  # the copy takes as long as the table is large
+
+    def fail(number: int) -> None:
+        impossible = {
+            "TableName": "t",
+            "Item": {"pk": {"S": f"never {number}"}},
+            "ConditionExpression": "attribute_exists(pk)",
+        }
+        with pytest.raises(ClientError, match="TransactionCanceled"):
+            dynamodb.transact_write_items(TransactItems=[{"Put": impossible}])
+
+    with ThreadPoolExecutor(8) as pool:
+        work = [pool.submit(put if number % 2 else fail, number) for number in range(160)]
+        for each in work:
+            each.result(60)
+    assert dynamodb.scan(TableName="t", Select="COUNT")["Count"] == 380

@@ -100,7 +100,9 @@ def test_termination_is_all_or_nothing_and_harmless_to_repeat(cloud: Ec2Cloud) -
 
 
 def test_a_thousand_instances_end_at_once_and_no_more(cloud: Ec2Cloud) -> None:
-    ids = running(cloud, spot=1_001)
+    running(cloud, spot=1_001)
+    pages = cloud.client.get_paginator("describe_instances").paginate()
+    ids = [each["Instances"][0]["InstanceId"] for page in pages for each in page["Reservations"]]
     with refused("InvalidParameterValue", "1000"):
         cloud.client.terminate_instances(InstanceIds=ids)
     assert len(cloud.client.terminate_instances(InstanceIds=ids[:1_000])["TerminatingInstances"]) == 1_000

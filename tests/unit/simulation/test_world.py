@@ -3,70 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from controller.simulation.agent import Course, Habits
-from controller.simulation.ec2 import Ec2Instance
-from controller.simulation.world import World
 from tests.unit.simulation.clouds import NAMED
-
-Habit = Callable[[Ec2Instance], Habits]
-
-
-def world(course: Course | None = None, habits: Habits | None = None, **more: Any) -> World:
-    """A world with two definitions: `digits` (1 vCPU, 1 GiB) and `gpu` (the same with 1 GPU)."""
-    made = World(
-        catalogue=NAMED,
-        workload=lambda task, instance: course or Course(),
-        habits=(lambda instance: habits) if habits else None,
-        **more,
-    )
-    container = {"name": "main", "image": "argosy/digits", "cpu": 1024, "memory": 1024, "stopTimeout": 60}
-    one_gpu = {"resourceRequirements": [{"type": "GPU", "value": "1"}]}
-    made.ecs.register_task_definition(family="digits", containerDefinitions=[container])
-    made.ecs.register_task_definition(family="gpu", containerDefinitions=[{**container, **one_gpu}])
-    return made
-
-
-def grown(made: World, instance_type: str = "c5.2xlarge", spot: int = 1) -> list[dict[str, Any]]:
-    """The container instances of a fleet, registered."""
-    made.add_fleet(instance_type, "us-east-1a", spot=spot)
-    made.run_for(120)
-    return instances(made)
-
-
-def instances(made: World) -> list[dict[str, Any]]:
-    client = made.ecs_client()
-    arns = client.list_container_instances(cluster=made.cluster)["containerInstanceArns"]
-    if not arns:
-        return []
-    found: list[dict[str, Any]] = client.describe_container_instances(cluster=made.cluster, containerInstances=arns)[
-        "containerInstances"
-    ]
-    return found
-
-
-def run(made: World, definition: str = "digits", **more: Any) -> str:
-    reply = made.ecs_client().run_task(cluster=made.cluster, taskDefinition=definition, **more)
-    return str(reply["tasks"][0]["taskArn"])
-
-
-def task(made: World, arn: str) -> dict[str, Any]:
-    found: dict[str, Any] = made.ecs_client().describe_tasks(cluster=made.cluster, tasks=[arn])["tasks"][0]
-    return found
-
-
-def ended(made: World, arn: str) -> tuple[str, int | None, float]:
-    """(stop code, exit code, seconds from start to stop; 0 when it never started)."""
-    seen = task(made, arn)
-    started = seen.get("startedAt", seen["stoppedAt"])
-    seconds = (seen["stoppedAt"] - started).total_seconds()
-    return seen["stopCode"], seen["containers"][0].get("exitCode"), seconds
-
+from tests.unit.simulation.worlds import ended, grown, instances, run, task, world
 
 # --- registration --------------------------------------------------------------------------------------------------
 
@@ -106,6 +50,18 @@ def test_an_instance_may_never_register() -> None:
 def test_an_instance_may_come_without_its_gpus() -> None:
     (instance,) = grown(world(habits=Habits(gpus=0)), "p3.2xlarge")
     assert "GPU" not in {each["name"] for each in instance["registeredResources"]}
+
+
+def test_an_instance_that_ends_before_it_runs_never_had_an_agent() -> None:
+    made = world()
+    made.add_fleet("c5.large", "us-east-1a", spot=1)
+    made.run_for(1)
+    (instance_id,) = made.ec2.ledger.instances
+    made.interrupt(instance_id, notice_s=1)
+    made.run_for(10)
+    assert instance_id not in made.agents
+    made.run_for(120)
+    assert instance_id not in {each["ec2InstanceId"] for each in instances(made)}
 
 
 def test_an_instance_that_dies_before_registering_is_never_seen() -> None:
@@ -178,6 +134,16 @@ def test_a_task_that_ends_while_it_is_being_stopped_ends_once() -> None:
     assert ended(made, arn) == ("UserInitiated", 0, 10.0)
 
 
+def test_a_stop_that_crosses_the_end_changes_nothing_at_the_agent() -> None:
+    made = world(Course(duration_s=10, pull_s=0), Habits(poll_s=1))
+    grown(made)
+    arn = run(made)
+    made.run_for(10.5)
+    made.ecs_client().stop_task(cluster=made.cluster, task=arn)
+    made.run_for(10)
+    assert ended(made, arn) == ("UserInitiated", 0, 10.0)
+
+
 def test_gpus_return_when_a_task_ends() -> None:
     made = world(Course(duration_s=30))
     grown(made, "p3.2xlarge")
@@ -186,101 +152,6 @@ def test_gpus_return_when_a_task_ends() -> None:
     made.run_for(60)
     second = run(made, "gpu")
     assert task(made, first)["containers"][0]["gpuIds"] == task(made, second)["containers"][0]["gpuIds"]
-
-
-# --- losses --------------------------------------------------------------------------------------------------------
-
-
-def test_an_interruption_drains_the_instance_but_ends_its_tasks_only_with_the_host() -> None:
-    made = world(Course(duration_s=float("inf")))
-    (instance,) = grown(made)
-    arn = run(made)
-    made.run_for(10)
-    made.interrupt(instance["ec2InstanceId"])
-    made.run_for(119)
-    assert instances(made)[0]["status"] == "DRAINING"
-    assert task(made, arn)["lastStatus"] == "RUNNING"
-    made.run_for(10)
-    assert task(made, arn)["stopCode"] == "TerminationNotice"
-    assert instance["ec2InstanceId"] in task(made, arn)["stoppedReason"]
-    made.run_for(120)
-    assert instance["ec2InstanceId"] not in {each["ec2InstanceId"] for each in instances(made)}
-    assert len(instances(made)) == 1
-
-
-def test_a_warning_before_registration_drains_at_once() -> None:
-    made = world(habits=Habits(register_s=60))
-    made.add_fleet("c5.large", "us-east-1a", spot=1)
-    made.run_for(40)
-    (instance_id,) = made.agents
-    made.interrupt(instance_id)
-    made.run_for(60)
-    assert [each["status"] for each in instances(made) if each["ec2InstanceId"] == instance_id] == ["DRAINING"]
-
-
-def test_draining_can_be_switched_off() -> None:
-    made = world(habits=Habits(drains_s=None))
-    (instance,) = grown(made)
-    made.interrupt(instance["ec2InstanceId"])
-    made.run_for(60)
-    assert instances(made)[0]["status"] == "ACTIVE"
-
-
-def test_what_happens_behind_a_cut_network_is_told_when_it_heals() -> None:
-    made = world(Course(duration_s=30))
-    (instance,) = grown(made)
-    arn = run(made)
-    made.run_for(10)
-    agent = made.agents[instance["ec2InstanceId"]]
-    agent.disconnect()
-    made.run_for(60)
-    assert instances(made)[0]["agentConnected"] is False
-    assert task(made, arn)["lastStatus"] == "RUNNING"
-    refused = made.ecs_client().run_task(cluster=made.cluster, taskDefinition="digits")
-    assert [each["reason"] for each in refused["failures"]] == ["AGENT"]
-    made.ecs_client().stop_task(cluster=made.cluster, task=arn)
-    agent.reconnect()
-    made.run_for(5)
-    assert (task(made, arn)["lastStatus"], task(made, arn)["containers"][0]["exitCode"]) == ("STOPPED", 0)
-    assert instances(made)[0]["agentConnected"] is True
-
-
-def test_an_instance_whose_network_is_cut_before_it_registers_registers_later() -> None:
-    made = world(habits=Habits(register_s=20))
-    made.add_fleet("c5.large", "us-east-1a", spot=1)
-    made.run_for(40)
-    (agent,) = made.agents.values()
-    agent.disconnect()
-    made.run_for(60)
-    assert instances(made) == []
-    agent.reconnect()
-    assert len(instances(made)) == 1
-
-
-def test_a_host_that_ends_while_its_network_is_cut_reports_no_more() -> None:
-    made = world(Course(duration_s=30))
-    (instance,) = grown(made)
-    arn = run(made)
-    made.run_for(10)
-    agent = made.agents[instance["ec2InstanceId"]]
-    agent.disconnect()
-    made.run_for(60)
-    made.ec2.lose(instance["ec2InstanceId"])
-    made.run_for(1)
-    agent.reconnect()
-    made.run_for(10)
-    assert task(made, arn)["stopCode"] == "TerminationNotice"
-    assert "exitCode" not in task(made, arn)["containers"][0]
-
-
-def test_the_two_clients_of_a_world_are_checked() -> None:
-    made = world()
-    fleet = made.add_fleet("c5.large", "us-east-1b", on_demand=1, stage="main")
-    made.run_for(1)
-    (seen,) = made.ec2_client().describe_fleets()["Fleets"]
-    assert (seen["FleetId"], seen["Tags"]) == (fleet, [{"Key": "stage", "Value": "main"}])
-    (reservation,) = made.ec2_client().describe_instances()["Reservations"]
-    assert made.ec2.instance(reservation["Instances"][0]["InstanceId"]).purchase == "on-demand"
 
 
 # --- the whole -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,127 @@
+"""How fast is placement at full size, on generated instances and tasks? Floors are issue figures; `make bench` prints what was measured.
+
+Times are the least of several repeats in processor time of this process: what shares the machine does not count.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from controller.placement.demand import Batch, Queue
+from controller.placement.offline import pack
+from controller.placement.place import place, place_queue
+from controller.placement.supply import InstanceRow, Supply
+
+pytestmark = pytest.mark.benchmark
+INSTANCES = 5_000
+ZONE = "attribute:ecs.availability-zone"
+CONSTRAINTS = ("attribute:ecs.instance-type =~ (c|m|r)5.*", f"{ZONE} in [use1-az1, use1-az2, use1-az4]")
+
+
+def fleet(seed: int = 1, instances: int = INSTANCES) -> Supply:
+    """Sizes and shares like those of AWS's catalogue: 2 to 96 vCPU, 2 to 8 GiB each, one in seven with GPUs."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for number in range(instances):
+        vcpus = int(random.choice([2, 4, 8, 16, 32, 48, 64, 96]))
+        gpus = int(random.choice([1, 4, 8])) if vcpus >= 8 and random.random() < 0.2 else 0
+        family, gib = ("p3", 8) if gpus else (("c5", 2), ("m5", 4), ("r5", 8))[int(random.integers(3))]
+        size = (vcpus * 1024, int(vcpus * gib * 1024 * 0.95) - 256, gpus)
+        attributes = {"ecs.instance-type": f"{family}.{vcpus}", "ecs.availability-zone": f"use1-az{random.integers(1, 7)}"}
+        rows.append(InstanceRow(f"i-{number:05}", *size, *size, attributes=attributes))
+    return Supply.of(rows)
+
+
+def shapes(number: int, seed: int = 2) -> list[tuple[int, int, int]]:
+    random = np.random.default_rng(seed)
+    found: dict[tuple[int, int, int], None] = {}
+    while len(found) < number:
+        vcpus = int(random.choice([1, 1, 2, 2, 4, 8]))
+        gpus = int(random.choice([1, 1, 2, 4])) if random.random() < 0.1 else 0
+        found[vcpus * 512, int(random.integers(1, 65)) * 64 * vcpus, gpus] = None
+    return list(found)
+
+
+def least_seconds(work: Callable[[], object], repeats: int) -> float:
+    def once() -> float:
+        started = time.process_time()
+        work()
+        return time.process_time() - started
+
+    return min(once() for _ in range(repeats))
+
+
+def report(what: str, seconds: float, floor_s: float) -> None:
+    print(f"\n{what}: {seconds * 1e3:.3f} ms (floor {floor_s * 1e3:g} ms)")
+    assert seconds < floor_s
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [("best-fit",), ("binpack:memory",), ("spread:instanceId",), (f"spread:{ZONE}",), (f"spread:{ZONE}", "binpack:memory"), ()],
+)
+@pytest.mark.parametrize("constraints", [(), CONSTRAINTS])
+def test_a_million_equal_tasks(chain: tuple[str, ...], constraints: tuple[str, ...]) -> None:
+    supply = fleet()
+    batches = [Batch(128, 128, 0, 1_000_000, group="g", constraints=constraints, strategy=chain)]
+    assert place(batches, supply).placed > 100_000
+    report(f"1M equal tasks, {chain}, {len(constraints)} constraints", least_seconds(lambda: place(batches, supply), 20), 0.010)
+
+
+def test_a_hundred_thousand_tasks_in_runs() -> None:
+    random, kinds = np.random.default_rng(3), [Batch(*shape, 1) for shape in shapes(54)]
+    kind = random.integers(len(kinds), size=950)
+    queue = Queue.from_columns(kinds, kind, random.integers(1, 210, size=950).tolist())
+    supply = fleet()
+    report(f"{queue.count.sum()} tasks in 950 runs", least_seconds(lambda: place_queue(queue, supply), 5), 0.100)
+
+
+def test_a_hundred_thousand_interleaved_tasks() -> None:
+    random, kinds = np.random.default_rng(4), [Batch(*shape, 1) for shape in shapes(160)]
+    kind = np.cumsum(random.integers(1, len(kinds), size=100_000)) % len(kinds)  # no two neighbours are equal
+    queue = Queue.from_columns(kinds, kind, [1] * len(kind))
+    supply = fleet()
+    report("100k interleaved tasks of 160 shapes", least_seconds(lambda: place_queue(queue, supply), 3), 5.0)
+
+
+@pytest.mark.parametrize("constraints", [(), CONSTRAINTS])
+def test_one_new_task(constraints: tuple[str, ...]) -> None:
+    supply, batch = fleet(), [Batch(1024, 2048, 0, 1, constraints=constraints)]
+    seconds = sorted(least_seconds(lambda: place(batch, supply), 1) for _ in range(1_000))
+    print(f"\none task, {len(constraints)} constraints: p50 {seconds[500] * 1e6:.0f} us, p99 {seconds[990] * 1e6:.0f} us (floor 1, 5 ms)")
+    assert seconds[500] < 0.001
+    assert seconds[990] < 0.005
+
+
+def test_a_backlog_is_packed_near_its_bound() -> None:
+    table = np.array(shapes(60))
+    counts = np.random.default_rng(5).integers(50, 5_000, len(table))
+    packing = pack(table, counts, (96 * 1024, 768 * 1024, 8))
+    over = packing.instances / packing.lower_bound - 1
+    print(f"\n{packing.instances} instances, {100 * over:.2f} % above the bound, by {packing.method}")
+    report(f"packing {counts.sum()} tasks", least_seconds(lambda: pack(table, counts, (96 * 1024, 768 * 1024, 8)), 5), 0.5)
+    assert over <= 0.03
+
+
+def test_eight_clusters_and_a_million_tasks_in_memory() -> None:
+    supplies = [fleet(seed) for seed in range(8)]
+    random, kinds = np.random.default_rng(6), [Batch(*shape, 1) for shape in shapes(200)]
+    queue = Queue.from_columns(kinds, random.integers(len(kinds), size=10_000), [100] * 10_000)
+    for supply in supplies:
+        place_queue(queue, supply)
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"\n8 x 5,000 instances, 1M tasks: peak {peak_mib:.0f} MiB, the test runner included (floor 512)")
+    assert peak_mib < 512
+
+
+def test_importing_is_quick() -> None:
+    script = "import time; s = time.process_time(); import controller.placement.place; print(time.process_time() - s)"
+    seconds = min(float(subprocess.check_output([sys.executable, "-c", script])) for _ in range(5))
+    report("import of placement", seconds, 0.25)
