@@ -58,7 +58,7 @@ bench: $(DEV) ## Measure what has a floor, one after the other, and print the fi
 # cdk-nag runs inside synth. W3005 is the CDK's own redundant DependsOn. The functions' packages do not change a template.
 check: lint $(NODE) ## Check format, lint, types, imports, Dockerfiles, requirement files, templates
 	@rm -rf $(CHECKED)
-	$(CDK) synth --quiet --context bundle=source --output $(CHECKED)
+	$(CDK) synth --quiet --context bundle=source --context nag=true --output $(CHECKED)
 	$(BIN)/cfn-lint --ignore-checks W3005 -- $(CHECKED)/*.template.json
 	@echo "All checks passed."
 
@@ -88,7 +88,7 @@ deploy: $(DEV) $(NODE) ## Deploy to the AWS account of your credentials (STAGE=m
 
 destroy: $(DEV) $(NODE) ## Take the deployment down, instances included, and say what stays (STAGE=main)
 	@$(BIN)/python -c "$$SAY_WHAT_STAYS"
-	$(CDK) destroy --all --context stage=$(STAGE) $(ARGS)
+	$(CDK) destroy --all --context stage=$(STAGE) --context bundle=source $(ARGS)
 
 define SAY_WHAT_STAYS
 import json

@@ -235,7 +235,14 @@ def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     logs = arns.everywhere("logs", f"log-group:/ecs/{names}/tasks:*")
     return [
         allow(["lambda:InvokeFunction"], [arns.function("api")]),
-        allow(["ssm:GetParameter", "ssm:GetParameters"], [arns.of("ssm", f"parameter/{names}/*")]),
+        allow(
+            ["ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath"],
+            [arns.of("ssm", f"parameter/{names}"), arns.of("ssm", f"parameter/{names}/*")],
+        ),
         allow(["logs:FilterLogEvents", "logs:GetLogEvents", "logs:DescribeLogStreams"], logs),
+        # `argosy logs` asks ECS which stream an attempt wrote to.
+        allow(["ecs:DescribeTasks"], arns.everywhere("ecs", f"task/{names}/*")),
+        # These know no resource, or only container instances: what is for sale, and which definition a task had.
+        allow(["ec2:DescribeSpotPriceHistory", "ecs:DescribeTaskDefinition"], ["*"]),
         *_reads(arns, bucket),
     ]

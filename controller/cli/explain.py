@@ -20,7 +20,7 @@ def explain(
     run: RunId,
     task: Annotated[int | None, typer.Option("--task", min=0, help="Also this task's own state.")] = None,
 ) -> None:
-    """Why a run's tasks wait: what refuses them, asked against the best there is, and what would help."""
+    """Why a run's tasks wait, in numbers, and what would help."""
     reply = session.api.explain(run, task)
     if session.wants_json:
         session.print_json(reply)

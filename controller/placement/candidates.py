@@ -28,14 +28,14 @@ class RowCandidates:
     def left(self, axis: int) -> IntArray:
         """(n,) int64."""
         need = self.batch.need[axis]
-        free = self.state.free[axis, self.rows]
+        free = self.state.free[axis].take(self.rows)
         if not need:
             return free
         return free - need if self.already is None else free - (self.already + 1) * need
 
     def total(self, axis: int) -> IntArray:
         """(n,) int64."""
-        return self.state.supply.total[axis, self.rows]
+        return self.state.supply.total[axis].take(self.rows)
 
     def need(self, axis: int) -> IntArray:
         """(1,) int64."""

@@ -243,5 +243,6 @@ class Run:
             already = counts[at] if counts.any() else None
         if not keys:
             return np.zeros(len(at), dtype=np.int64)
-        seen = RowCandidates(self.state, self.batch, self.rows[at], already, self.mix)
-        return combine([np.broadcast_to(key.of(seen), at.shape) for key in keys if isinstance(key, Key)])
+        seen = RowCandidates(self.state, self.batch, self.rows.take(at), already, self.mix)
+        columns = [key.of(seen) for key in keys if isinstance(key, Key)]
+        return combine([c if c.shape == at.shape else np.broadcast_to(c, at.shape) for c in columns])

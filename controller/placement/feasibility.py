@@ -64,7 +64,7 @@ def fitting(rules: Rules, state: PassState) -> IntArray:
     for axis, need in enumerate(rules.batch.need):
         if need:
             fits = fits & (state.free[axis] >= need)
-    return np.flatnonzero(fits)
+    return fits.nonzero()[0]
 
 
 def room(rules: Rules, state: PassState, rows: IntArray) -> IntArray:
@@ -73,7 +73,7 @@ def room(rules: Rules, state: PassState, rows: IntArray) -> IntArray:
     rooms: IntArray | None = None
     for axis, need in enumerate(batch.need):
         if need:
-            here = state.free[axis, rows] // need
+            here = state.free[axis].take(rows) // need
             rooms = here if rooms is None else np.minimum(rooms, here, out=rooms)
     if rooms is None:
         rooms = np.full(len(rows), ENDLESS, dtype=np.int64)

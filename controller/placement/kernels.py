@@ -22,8 +22,9 @@ def fill_in_order(key: IntArray, room: IntArray, n: int) -> IntArray:
         counts[key.argmin()] = 1
         return counts
     order = _first(key, n)
-    filled = np.minimum(room[order].cumsum(), n)
-    counts[order] = np.diff(filled, prepend=0)
+    filled = np.minimum(room.take(order).cumsum(), n)
+    filled[1:] -= filled[:-1].copy()
+    counts[order] = filled
     return counts
 
 

@@ -91,7 +91,7 @@ def place_batch(kind: Kind, n: int, position: int, state: PassState, mix: Mix) -
         if most is not None:
             rows, rooms = _within(most, kind, n, position, state, mix, rows, rooms)
     counts = _run(kind, position, state, mix, rows, rooms).place(kind.steps_now(state), n)
-    used = np.flatnonzero(counts)
+    used = counts.nonzero()[0]
     rows, counts = rows[used], counts[used]
     state.take(kind.rules.batch, rows, counts)
     return rows, counts

@@ -23,6 +23,7 @@ def test_help_lists_every_command_by_topic() -> None:
         "status",
         "runs",
         "cancel",
+        "explain",
         "results",
         "logs",
         "validate",
