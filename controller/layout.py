@@ -1,6 +1,7 @@
 """Where do a run's results lie? The one place that knows the names under `<output>/<runId>/` (DESIGN D12b).
 
-spec.json  items.jsonl  attempts/<index>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>  manifest.json  _SUCCESS | _FAILED
+spec.json  items.jsonl  attempts/<index>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>  manifest.json
+_SUCCESS | _FAILED
 """
 
 from __future__ import annotations

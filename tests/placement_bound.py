@@ -1,4 +1,7 @@
-"""How many instances does a backlog need at least? The pattern LP's bound, priced exactly: slow, and used to judge heuristics only."""
+"""How many instances does a backlog need at least? The pattern LP's bound, priced exactly:
+
+slow, and used to judge heuristics only.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,14 @@ Ints = NDArray[np.int64]
 
 
 def pattern_bound(shapes: Ints, counts: Ints, capacity: tuple[int, int], rounds: int = 300) -> int:
-    """For two axes in small whole units. The duals of the last LP, divided by the most that any pattern is worth, are a valid bound."""
-    patterns = [np.eye(len(shapes), dtype=np.int64)[s] * int(min(np.array(capacity) // np.maximum(shapes[s], 1))) for s in range(len(shapes))]
+    """For two axes in small whole units.
+
+    The duals of the last LP, divided by the most that any pattern is worth, are a valid bound.
+    """
+    patterns = [
+        np.eye(len(shapes), dtype=np.int64)[s] * int(min(np.array(capacity) // np.maximum(shapes[s], 1)))
+        for s in range(len(shapes))
+    ]
     best = 0.0
     for _ in range(rounds):
         duals = _duals(patterns, counts)

@@ -1,4 +1,7 @@
-"""Where does each task go when they are placed one at a time, by plain Python, as docs/placement.md says? The oracle of the fast kernels."""
+"""Where does each task go when they are placed one at a time, by plain Python, as docs/placement.md says?
+
+The oracle of the fast kernels.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,10 @@ class Reference:
     def _feasible(self, host: Host, b: Batch) -> bool:
         row, here = host.row, host.groups[b.group]
         used = sum(other.groups[b.group] > 0 for other in self.hosts)
-        most = min([n for n in (b.max_instances, max(1, used) if b.group in b.affinity else None) if n is not None], default=None)
+        most = min(
+            [n for n in (b.max_instances, max(1, used) if b.group in b.affinity else None) if n is not None],
+            default=None,
+        )
         return (
             row.status == "ACTIVE" and row.agent_connected and not row.interrupted
             and all(free >= need for free, need in zip(host.free, b.need, strict=True))
@@ -150,7 +156,9 @@ def stranded(free: Sequence[int], mix: Counter[tuple[int, int, int]]) -> int:
 
 def alignment(host: Host, batch: Batch) -> int:
     pairs = zip(batch.need, host.free, host.total, strict=True)
-    return -sum((need * SHARE // max(total, 1)) * ((free * SHARE // max(total, 1)) >> 2) >> 18 for need, free, total in pairs)
+    return -sum(
+        (need * SHARE // max(total, 1)) * ((free * SHARE // max(total, 1)) >> 2) >> 18 for need, free, total in pairs
+    )
 
 
 def finish(host: Host, batch: Batch) -> int:

@@ -12,7 +12,7 @@ READ_TIMEOUT_S = 15
 LONG_POLL_S = 20  # the longest that SQS holds a receive
 CONNECTIONS = 16  # more than the threads of one tick
 
-# toolchain.md 4.2. ECS gets fewer attempts: launches and stops have buckets of their own (`pace`), which must hear of
+# ECS gets fewer attempts: launches and stops have buckets of their own (`pace`), which must hear of
 # throttling, and ten attempts of one call would outlast a tick. Whatever stays open is settled by the next tick.
 _RETRIES = {
     "ecs": {"mode": "standard", "total_max_attempts": 3},

@@ -120,7 +120,7 @@ class Results:
 
 
 def _detail(run: Run, stopped_at: float) -> dict[str, Any]:
-    """After AWS Batch's event; toolchain.md 10.6."""
+    """After AWS Batch's own event."""
     return {
         "runId": run.id,
         "name": run.name,

@@ -76,7 +76,8 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
 
 
 def _price(state: State, instance: Instance) -> None:
-    """The price at which it was bought; spot prices hardly move within an instance's life (placement.md 2.2)."""
+    """The price at which it was bought; spot prices hardly move within an instance's life: 58 % of 18,059
+    pools did not move once in 3.5 days of late 2022, the 90th percentile of the moves was 4 %."""
     kind = load_catalogue().get(instance.instance_type)
     pool = state.pools.get(instance.pool)
     instance.on_demand_usd_per_hour = kind.on_demand_usd_per_hour if kind else 0.0

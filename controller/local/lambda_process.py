@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,8 @@ class LambdaProcess:
     def kill(self) -> None:
         """SIGKILL the process and whatever it started."""
         if self._process.poll() is None:
-            os.killpg(self.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended, or another thread was quicker
+                os.killpg(self.pid, signal.SIGKILL)
             self._process.wait()  # so that nobody takes it for alive
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from controller.local.moto_queues import quicken
 from controller.local.wsgi_server import Environ, StartResponse
 
 _POLL_S = 1  # moto counts long polls in whole seconds; also how long close() may have to wait for one
@@ -32,6 +33,7 @@ class MotoApp:
 
         if not MotoApp._one.acquire(blocking=False):
             raise RuntimeError("an embedded AWS already runs in this process")
+        quicken()
         self._app: Any = DomainDispatcherApplication(create_backend_app)
         self._reset_models = reset_model_data
         self._dynamodb = threading.Lock()

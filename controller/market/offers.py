@@ -15,7 +15,8 @@ PURCHASE_ATTRIBUTE = "argosy.purchase"
 def offers_of(pools: Iterable[Pool], catalogue: Mapping[str, InstanceType], now: float) -> list[Offer]:
     """A spot and an on-demand offer for every pool that has a fleet and is not cooling off, cheapest first.
 
-    `now` = infinity includes those that are cooling off. A pool whose spot price was never seen is offered at the type's typical spot price.
+    `now` = infinity includes those that are cooling off.
+    A pool whose spot price was never seen is offered at the type's typical spot price.
     """
     offers = []
     for pool in pools:

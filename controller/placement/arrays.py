@@ -1,7 +1,7 @@
 """What do the arrays of this package look like, and which numbers are too large for them?
 
-Every quantity is int64. Measured on 5,000 instances: argmin 0.4 us against 0.3 us for int32, floor division 2.1 us against
-1.1 us: not enough to carry two widths around (docs/decisions/0003-placement.md).
+Every quantity is int64. Measured on 5,000 instances: argmin 0.4 us against 0.3 us for int32, floor division 2.1 us
+against 1.1 us: not enough to carry two widths around (docs/decisions/0003-placement.md).
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 FloatArray: TypeAlias = NDArray[np.float64]
 AnyArray: TypeAlias = NDArray[Any]
 
-# Largest amount of one resource on one instance or of one task: 2^40 MiB is an exbibyte. With it every key of this package,
+# Largest amount of one resource on one instance or of one task: 2^40 MiB is an exbibyte. With it every key of this
+# package,
 # the largest being 8 * cpu + memory + 2^18 * gpus, stays below 2^60.
 MAX_AMOUNT: Final = 1 << 40
 MAX_GPUS: Final = 1 << 16
-# Largest number of tasks of one batch, of one pass, and running on one instance: rooms of that size are added up over instances.
+# Largest number of tasks of one batch, of one pass, and running on one instance: rooms of that size are added up over
+# instances.
 MAX_TASKS: Final = 1 << 40
 # Room of an instance for a task that asks for nothing on any axis: without end, but still addable.
 ENDLESS: Final = MAX_TASKS

@@ -1,6 +1,7 @@
 """How does a column of strings become something numpy can filter? By codes into a small table of distinct values.
 
-An expression is judged once for every distinct value, never once for every instance, and the answers are gathered by code.
+An expression is judged once for every distinct value, never once for every instance, and the answers are gathered by
+code.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from controller.placement.arrays import BoolArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Codes:
-    """`values`: the distinct values in order of first appearance; `codes`: (m,) int64 into it, `len(values)` = missing."""
+    """`values`: the distinct values in order of first appearance; `codes`:
+
+    (m,) int64 into it, `len(values)` = missing.
+    """
 
     values: tuple[str, ...]
     codes: IntArray

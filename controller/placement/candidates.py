@@ -1,4 +1,7 @@
-"""What does a fitness see? Some rows of a pass with some tasks of the batch on them already; or one row, for many kinds of task."""
+"""What does a fitness see? Some rows of a pass with some tasks of the batch on them already;
+
+or one row, for many kinds of task.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,15 @@ class RowCandidates:
     def left(self, axis: int) -> IntArray:
         """(n,) int64."""
         need = self.batch.need[axis]
-        free = self.state.free[axis].take(self.rows)
+        free: IntArray = self.state.free[axis].take(self.rows)
         if not need:
             return free
         return free - need if self.already is None else free - (self.already + 1) * need
 
     def total(self, axis: int) -> IntArray:
         """(n,) int64."""
-        return self.state.supply.total[axis].take(self.rows)
+        total: IntArray = self.state.supply.total[axis].take(self.rows)
+        return total
 
     def need(self, axis: int) -> IntArray:
         """(1,) int64."""

@@ -1,12 +1,15 @@
-"""How is a chain of steps followed for a run of equal tasks? Closed forms where they are exact, one at a time where they are not.
+"""How is a chain of steps followed for a run of equal tasks? Closed forms where they are exact, one at a time where
+they are not.
 
 With keys that look at one instance only, what happens on one instance never changes another's key. From that follow:
 
 - keys that never rise: fill in key order;
-- keys that stand still, before a spread or a draw: their distinct values are classes, taken in order, each with the rest of the chain;
-- spread over instances: a water level; the tie for the last round is a placement of one task each by the rest of the chain;
-- spread over an attribute: a water level over its values, inside each the rest of the chain; in the last round each value puts its
-  next instance forward, and the best of those by the rest of the chain win;
+- keys that stand still, before a spread or a draw: their distinct values are classes, taken in order, each with the
+  rest of the chain;
+- spread over instances: a water level; the tie for the last round is a placement of one task each by the rest of the
+  chain;
+- spread over an attribute: a water level over its values, inside each the rest of the chain; in the last round each
+  value puts its next instance forward, and the best of those by the rest of the chain win;
 - keys that may rise: the instances' sequences of keys, merged;
 - a spread or a draw after a key that drops with every task: one instance at a time, to the brim;
 - anything else (a spread over two attributes): one task at a time.
@@ -15,7 +18,7 @@ With keys that look at one instance only, what happens on one instance never cha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,7 +37,10 @@ _SLOTS = 1 << 20  # keys worked out at once where keys may rise: 8 MiB
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """A run of equal tasks on `rows`, which all have room. `counts` (f,) are the tasks of it placed so far, a copy per question."""
+    """A run of equal tasks on `rows`, which all have room.
+
+    `counts` (f,) are the tasks of it placed so far, a copy per question.
+    """
 
     state: PassState
     batch: Batch
@@ -46,14 +52,20 @@ class Run:
     random: np.random.Generator | None
     """Where a step draws."""
 
+    def only(self, kept: BoolArray) -> Run:
+        """The same run on fewer rows; `kept` (f,) bool."""
+        return self if kept.all() else replace(self, rows=self.rows[kept], room=self.room[kept])
+
     def place(self, steps: Sequence[Step], n: int) -> IntArray:
         """(f,) int64: how many of n tasks each row gets; fewer than n in all when there is no more room."""
+        if not len(self.rows):
+            return np.zeros(0, dtype=np.int64)
         room = np.minimum(self.room, n)
         n = min(n, int(room.sum()))
         return self._follow(tuple(steps), np.arange(len(self.rows)), room, np.zeros(len(self.rows), np.int64), n)
 
     def _follow(self, steps: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int) -> IntArray:
-        """The tasks each of the positions `at` gets of n, when all positions hold `counts` already; room (a,), counts (f,)."""
+        """(a,) int64: tasks of n for each of the positions `at`, when all hold `counts` (f,) already; room (a,)."""
         if n == 0:
             return np.zeros(len(at), dtype=np.int64)
         if n == int(room.sum()):
@@ -68,6 +80,10 @@ class Run:
             return self._one_at_a_time(steps, at, room, counts, n, to_the_brim=to_the_brim)
         if prefix:
             return self._by_classes(prefix, steps[first:], at, room, counts, n)
+        return self._by_first(steps, at, room, counts, n)
+
+    def _by_first(self, steps: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int) -> IntArray:
+        """`_follow` for a chain that begins with a draw or a spread."""
         step, rest = steps[0], steps[1:]
         if isinstance(step, Random):
             return kernels.draw(room, n, self._chance())
@@ -191,7 +207,8 @@ class Run:
     ) -> IntArray:
         """The definition itself: each step in turn keeps the best of the candidates.
 
-        `to_the_brim`: a key before the first spread or draw drops with every task, so that the chosen one stays the best until it is full.
+        `to_the_brim`: a key before the first spread or draw drops with every task, so that the chosen one stays the
+        best until it is full.
         """
         taken = np.zeros(len(at), dtype=np.int64)
         now = counts.copy()
@@ -217,7 +234,8 @@ class Run:
             key = self._existing_values(step, counts)[codes[self.rows[at[kept]]]]
         else:
             key = self.key((step,), at[kept], counts)
-        return kept[key == key.min()]
+        best: IntArray = kept[key == key.min()]
+        return best
 
     def _chance(self) -> np.random.Generator:
         if self.random is None:
@@ -229,7 +247,10 @@ class Run:
         return self.state.of_group(self.batch.group)[self.rows[at]]
 
     def _existing_values(self, step: SpreadValues, counts: IntArray) -> IntArray:
-        """(v + 1,) int64: tasks of the group for each value of the attribute, on every instance there is, `counts` included."""
+        """(v + 1,) int64:
+
+        tasks of the group for each value of the attribute, on every instance there is, `counts` included.
+        """
         values = self.state.supply.attribute(step.attribute)
         all_counts = self.state.of_group(self.batch.group).copy()
         all_counts[self.rows] += counts

@@ -13,9 +13,7 @@ from controller.placement.supply import InstanceRow
 _RESOURCES: Final = ("CPU", "MEMORY", "GPU")
 
 
-def rows_of(
-    instances: Iterable[Mapping[str, Any]], tasks: Iterable[Mapping[str, Any]] = ()
-) -> list[InstanceRow]:
+def rows_of(instances: Iterable[Mapping[str, Any]], tasks: Iterable[Mapping[str, Any]] = ()) -> list[InstanceRow]:
     """Rows from DescribeContainerInstances' `containerInstances`, and DescribeTasks' `tasks` for groups and startedBy.
 
     ValueError names the place of what cannot be understood, such as `containerInstances[3].registeredAt`.

@@ -123,7 +123,9 @@ def _resource(axis: str, batch: Batch, state: PassState) -> _Check:
 
     def relaxed(rows: BoolArray) -> str:
         best = int(free[rows].max())
-        return f"it asked for {best} {_unit(axis, best)} instead of {need}" if best else f"it asked for no {_UNITS[axis]}"
+        return (
+            f"it asked for {best} {_unit(axis, best)} instead of {need}" if best else f"it asked for no {_UNITS[axis]}"
+        )
 
     return _Check(axis, f"needs {need} {_unit(axis, need)}", free >= need, total >= need, relaxed, need, free)
 
@@ -231,7 +233,10 @@ def _reason(check: _Check, only: BoolArray, supply: Supply) -> Reason:
 
 
 def _smallest(checks: Sequence[_Check], alone: Sequence[BoolArray]) -> str:
-    """The change to a single rule that gives the task a place: least share of a resource first, then rules in their order."""
+    """The change to a single rule that gives the task a place:
+
+    least share of a resource first, then rules in their order.
+    """
     options = [
         (_price(check, rows), index)
         for index, (check, rows) in enumerate(zip(checks, alone, strict=True))
@@ -244,7 +249,10 @@ def _smallest(checks: Sequence[_Check], alone: Sequence[BoolArray]) -> str:
 
 
 def _price(check: _Check, rows: BoolArray) -> float:
-    """How much is given up: the share of a resource, or 1 for a whole rule; health is no one's to give and comes last."""
+    """How much is given up: the share of a resource, or 1 for a whole rule;
+
+    health is no one's to give and comes last.
+    """
     if check.free is not None and check.asked:
         return 1 - int(check.free[rows].max()) / check.asked
     return 2.0 if check.kind == "health" else 1.0
@@ -252,7 +260,8 @@ def _price(check: _Check, rows: BoolArray) -> float:
 
 def _phrase(reason: Reason) -> str:
     if reason.best_instance is not None:
-        return f"{reason.detail}: {reason.refused} instances have fewer, most free is {reason.best} on {reason.best_instance}"
+        fewer = f"{reason.refused} instances have fewer, most free is {reason.best} on {reason.best_instance}"
+        return f"{reason.detail}: {fewer}"
     return f"{reason.detail}: {reason.refused} instances refuse"
 
 

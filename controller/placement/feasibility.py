@@ -1,4 +1,7 @@
-"""How many tasks of a kind may each instance take now? Resources, ports, constraints and limits, as one column of rooms."""
+"""How many tasks of a kind may each instance take now?
+
+Resources, ports, constraints and limits, as one column of rooms.
+"""
 
 from __future__ import annotations
 
@@ -127,8 +130,9 @@ class _Assumed:
 def _until_refused(query: Query, group: str, state: PassState) -> IntArray:
     """(m,) int64: how many tasks of `group` each instance takes before the query refuses it.
 
-    A task changes two facts the language knows: the number of running tasks, and that the group is present. Its truth as a function of the
-    number can change only next to a number it names, so it is judged once between every two of those.
+    A task changes two facts the language knows: the number of running tasks, and that the group is present. Its truth
+    as a function of the number can change only next to a number it names, so it is judged once between every two of
+    those.
     """
     running = state.running_tasks
     now = matching(query, state.supply, state)
@@ -146,7 +150,8 @@ def _steps(query: Query, running: IntArray, state: PassState, group: str | None)
         accepted = matching(query, state.supply, _assumed(state, edges[index], group))
         reached = running < (edges[index + 1] if index + 1 < len(edges) else ENDLESS)
         limit = np.where(reached & ~accepted, edges[index], limit)
-    return np.maximum(limit - running, 0)
+    added: IntArray = np.maximum(limit - running, 0)
+    return added
 
 
 def _assumed(state: PassState, count: int, group: str | None) -> Live:

@@ -1,7 +1,8 @@
-"""How well does an instance suit a task? Plain functions of columns: the smaller their integer, the better the instance.
+"""How well does an instance suit a task? Plain functions of columns: the smaller their integer, the better the
+instance.
 
-A built-in key is a whole number, so that every way of computing a plan agrees bit for bit. A user's own function may return
-floats instead: 0..1, higher is better; they are rounded to 2^-30.
+A built-in key is a whole number, so that every way of computing a plan agrees bit for bit. A user's own function may
+return floats instead: 0..1, higher is better; they are rounded to 2^-30.
 """
 
 from __future__ import annotations
@@ -54,7 +55,10 @@ class Candidates(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mix:
-    """The typical GPU tasks of a queue, for `fragmentation`: `needs` (3, t) int64 and how many of each, `weights` (t,) int64."""
+    """The typical GPU tasks of a queue, for `fragmentation`:
+
+    `needs` (3, t) int64 and how many of each, `weights` (t,) int64.
+    """
 
     needs: IntArray
     weights: IntArray
@@ -76,7 +80,10 @@ class Course(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A step of a chain that compares instances one by one. `high`: keys lie in [-high, high], given (cpu, MiB, GPUs) of the largest instance."""
+    """A step of a chain that compares instances one by one. `high`:
+
+    keys lie in [-high, high], given (cpu, MiB, GPUs) of the largest instance.
+    """
 
     name: str
     of: Callable[[Candidates], IntArray]
@@ -107,7 +114,10 @@ def linear(name: str, weights: tuple[int, int, int]) -> Key:
 
 
 def mixed(name: str, weights: tuple[int, int, int]) -> Key:
-    """Least weighted sum of the shares left free, as Fenzo's weighted average of bin packers; an axis the instance lacks is full."""
+    """Least weighted sum of the shares left free, as Fenzo's weighted average of bin packers;
+
+    an axis the instance lacks is full.
+    """
 
     def of(c: Candidates) -> IntArray:
         terms = [weight * _share(c.left(axis), c.total(axis)) for axis, weight in enumerate(weights) if weight]
@@ -122,7 +132,10 @@ def least_allocated(c: Candidates) -> IntArray:
 
 
 def dot_product(c: Candidates) -> IntArray:
-    """Largest alignment: sum over axes of (need / total) * (free / total), free as before placing (Tetris, SIGCOMM'14)."""
+    """Largest alignment:
+
+    sum over axes of (need / total) * (free / total), free as before placing (Tetris, SIGCOMM'14).
+    """
     score: Any = np.int64(0)
     for axis in AXES.values():
         need, total = c.need(axis), c.total(axis)
@@ -142,9 +155,11 @@ def least_interrupted(c: Candidates) -> IntArray:
 
 
 def finish_together(c: Candidates) -> IntArray:
-    """Fewest seconds that the instance must live longer, then fewest that it outlives the task: scale-in frees whole instances.
+    """Fewest seconds that the instance must live longer, then fewest that it outlives the task: scale-in frees whole
+    instances.
 
-    A task of unknown end goes where work ends last, so that what ends earlier can empty. As in Netflix's Titus agent packing.
+    A task of unknown end goes where work ends last, so that what ends earlier can empty. As in Netflix's Titus agent
+    packing.
     """
     late = np.clip(np.rint(c.task_finish_at), 0, _KEY_LIMIT).astype(np.int64)
     until = np.clip(np.rint(c.finish_at), 0, _KEY_LIMIT).astype(np.int64)
@@ -157,14 +172,16 @@ _DAY: Final = 1 << 20  # differences are cut to 2^20 s, twelve days: more makes 
 
 def gpus_last(c: Candidates) -> IntArray:
     """1 where a task that needs no GPU would sit on an instance that has some, else 0."""
-    return ((c.need(GPU) == 0) & (c.total(GPU) > 0)).astype(np.int64)
+    misused: IntArray = ((c.need(GPU) == 0) & (c.total(GPU) > 0)).astype(np.int64)
+    return misused
 
 
 def fragmentation(c: Candidates) -> IntArray:
     """Least growth of stranded GPUs, in hundredths of a GPU per task of the typical mix.
 
-    FGD (ATC'23) on whole GPUs: an instance's free GPUs are stranded for a task type that it has too little cpu, memory or GPUs for;
-    the sum over types is weighted by their frequency. Ties go to best fit: the step that always follows this one.
+    FGD (ATC'23) on whole GPUs: an instance's free GPUs are stranded for a task type that it has too little cpu, memory
+    or GPUs for; the sum over types is weighted by their frequency. Ties go to best fit: the step that always follows
+    this one.
     """
     left = tuple(c.left(axis) for axis in AXES.values())
     before = tuple(c.left(axis) + c.need(axis) for axis in AXES.values())
@@ -195,7 +212,8 @@ def as_key(name: str, fitness: Fitness) -> Key:
     def of(c: Candidates) -> IntArray:
         score = np.asarray(fitness(c))
         if score.dtype.kind in "iub":
-            return np.clip(score, -_KEY_LIMIT, _KEY_LIMIT).astype(np.int64)
+            whole: IntArray = np.clip(score, -_KEY_LIMIT, _KEY_LIMIT).astype(np.int64)
+            return whole
         kept = np.clip(np.nan_to_num(score.astype(np.float64), nan=0.0), 0, 1)
         return -np.rint(kept * _SCORE).astype(np.int64)
 

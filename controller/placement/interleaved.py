@@ -1,7 +1,9 @@
-"""How is a queue placed in which hardly two neighbours are equal? A matrix of keys, kinds x instances, of which each task changes one column.
+"""How is a queue placed in which hardly two neighbours are equal? A matrix of keys, kinds x instances, of which each
+task changes one column.
 
-A decision is the lowest entry of one row. Placing a task lowers, for every kind, the key of that one instance; where the chain is a
-weighted sum of what is left, by the same amount whoever asks, so that one subtraction brings the column up to date.
+A decision is the lowest entry of one row. Placing a task lowers, for every kind, the key of that one instance; where
+the chain is a weighted sum of what is left, by the same amount whoever asks, so that one subtraction brings the column
+up to date.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ Chain = tuple[Key, ...]
 def stretches(
     queue: Queue, kinds: Sequence[Kind], state: PassState, matrix_from: int
 ) -> Iterator[tuple[int, int, bool]]:
-    """(start, stop, whether a matrix pays) of the parts of a queue, in order; it never pays below `matrix_from` batches."""
+    """(start, stop, whether a matrix pays) of the parts of a queue, in order;
+
+    it never pays below `matrix_from` batches.
+    """
     end = len(queue.kind)
     if end < max(1, matrix_from):
         yield 0, end, False
@@ -117,7 +122,10 @@ def _settle(state: PassState, kinds: Sequence[Kind], kind: IntArray, row: IntArr
 
 
 class _Board:
-    """The matrix. `keys` (k, m) int64: the combined key of kind i on row j, or something from 2^62 on where it does not fit."""
+    """The matrix. `keys` (k, m) int64:
+
+    the combined key of kind i on row j, or something from 2^62 on where it does not fit.
+    """
 
     def __init__(self, kinds: Sequence[Kind], state: PassState, mix: Mix) -> None:
         self.kinds, self._state, self._mix = kinds, state, mix
@@ -153,7 +161,10 @@ class _Board:
         return found
 
     def place_one(self, kind: int) -> int:
-        """The row that takes one more task of a kind, or -1; free resources and the row's keys are brought up to date."""
+        """The row that takes one more task of a kind, or -1;
+
+        free resources and the row's keys are brought up to date.
+        """
         if not self._alive[kind]:
             return -1
         keys = self.keys[kind]
@@ -180,7 +191,10 @@ def _combined(chain: Chain, seen: RowCandidates | KindCandidates, top: tuple[int
 
 
 def _drops(chains: Sequence[Chain], needs: IntArray, top: tuple[int, int, int]) -> IntArray:
-    """(k, k) int64: by how much a placed task of kind i lowers the keys of kind j on that row; 0 for keys that are no weighted sums."""
+    """(k, k) int64: by how much a placed task of kind i lowers the keys of kind j on that row;
+
+    0 for keys that are no weighted sums.
+    """
     weights = np.zeros((len(chains), 3), dtype=np.int64)
     for index, chain in enumerate(chains):
         _, factors = _digits(chain, top)

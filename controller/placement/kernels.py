@@ -1,7 +1,8 @@
-"""Where do n equal tasks go? Closed forms over a key and a room per candidate, each equal to placing them one at a time.
+"""Where do n equal tasks go? Closed forms over a key and a room per candidate, each equal to placing them one at a
+time.
 
-Candidates stand in row order, so that a stable order breaks ties towards the lower row. Every function returns (f,) int64 counts.
-The sum of `room` is at least n; rooms are at most n.
+Candidates stand in row order, so that a stable order breaks ties towards the lower row. Every function returns (f,)
+int64 counts. The sum of `room` is at least n; rooms are at most n.
 """
 
 from __future__ import annotations
@@ -67,12 +68,14 @@ def _poured(existing: IntArray, room: IntArray, level: int) -> IntArray:
 
 
 def take_slots(keys: IntArray, room: IntArray, straight: BoolArray, n: int) -> tuple[IntArray, int]:
-    """One at a time to the lowest key, for keys that may rise and fall: counts, and how many of the n are decided by them.
+    """One at a time to the lowest key, for keys that may rise and fall: counts, and how many of the n are decided by
+    them.
 
-    `keys` is (f, s): the key of candidate i for its j-th task; beyond its room it is ignored. A candidate is chosen when
-    the highest of its keys so far is the lowest of all, and goes on being chosen while its own stay below: so sorting by that
-    running maximum, then by row, is the order of choice. It is decided up to the point where a candidate with more room runs
-    out of columns. `straight` (f,) bool: candidates whose keys never rise, so that their first one stands for their whole room.
+    `keys` is (f, s): the key of candidate i for its j-th task; beyond its room it is ignored. A candidate is chosen
+    when the highest of its keys so far is the lowest of all, and goes on being chosen while its own stay below: so
+    sorting by that running maximum, then by row, is the order of choice. It is decided up to the point where a
+    candidate with more room runs out of columns. `straight` (f,) bool: candidates whose keys never rise, so that their
+    first one stands for their whole room.
     """
     width = keys.shape[1]
     highest = np.maximum.accumulate(keys, axis=1)
@@ -92,9 +95,9 @@ def take_slots(keys: IntArray, room: IntArray, straight: BoolArray, n: int) -> t
 def take_blocks(last_keys: IntArray, sizes: IntArray, room: IntArray, n: int) -> IntArray:
     """The blocks of tasks that certainly are among the first n, for keys that never fall: counts, perhaps all zero.
 
-    `last_keys` (f, b): the key of the last task of each block of each candidate; `sizes` (f, b) int64, 0 beyond its room. Whatever is no
-    worse than a given block lies in blocks no worse than it or in the one block after them of each candidate: as long as
-    all of those are no more than n tasks, the blocks are decided.
+    `last_keys` (f, b): the key of the last task of each block of each candidate; `sizes` (f, b) int64, 0 beyond its
+    room. Whatever is no worse than a given block lies in blocks no worse than it or in the one block after them of each
+    candidate: as long as all of those are no more than n tasks, the blocks are decided.
     """
     flat = sizes.ravel()
     order = last_keys.ravel().argsort(kind="stable")
@@ -109,7 +112,8 @@ def take_blocks(last_keys: IntArray, sizes: IntArray, room: IntArray, n: int) ->
 def draw(room: IntArray, n: int, random: np.random.Generator) -> IntArray:
     """Each task to one of the candidates that still have room, all equally likely.
 
-    Drawn with the full ones left in and those draws thrown away, which changes no probability; so whole blocks are drawn at once.
+    Drawn with the full ones left in and those draws thrown away, which changes no probability; so whole blocks are
+    drawn at once.
     """
     counts = np.zeros(len(room), dtype=np.int64)
     while n:

@@ -13,7 +13,10 @@ _MAX_PACKED: Final = 1 << 62
 
 
 def combine(columns: Sequence[IntArray]) -> IntArray:
-    """(n,) int64 that orders rows as the tuples of `columns` do, equal tuples alike. Comparable within this call only."""
+    """(n,) int64 that orders rows as the tuples of `columns` do, equal tuples alike.
+
+    Comparable within this call only.
+    """
     if len(columns) == 1:
         return columns[0]
     lows = [int(column.min(initial=0)) for column in columns]
@@ -28,7 +31,10 @@ def combine(columns: Sequence[IntArray]) -> IntArray:
 
 
 def with_rows(key: IntArray) -> IntArray | None:
-    """(n,) int64: the key with its position as last digit, so that no two are equal; None where that does not fit 62 bits."""
+    """(n,) int64: the key with its position as last digit, so that no two are equal;
+
+    None where that does not fit 62 bits.
+    """
     low, high = int(key.min()), int(key.max())
     if (high - low + 1) * len(key) > _MAX_PACKED:
         return None

@@ -1,7 +1,8 @@
-"""How few instances of one size hold a known backlog? A portfolio of heuristics, the best kept, beside a bound none can beat.
+"""How few instances of one size hold a known backlog? A portfolio of heuristics, the best kept, beside a bound none can
+beat.
 
-Nothing here looks at single tasks: work is (shape, count), bins are (contents, how many alike). No heuristic wins everywhere
-(Panigrahy et al., "Heuristics for Vector Bin Packing", 2011), and all are cheap: so all are run.
+Nothing here looks at single tasks: work is (shape, count), bins are (contents, how many alike). No heuristic wins
+everywhere (Panigrahy et al., "Heuristics for Vector Bin Packing", 2011), and all are cheap: so all are run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from controller.placement.arrays import MAX_AMOUNT, MAX_TASKS, FloatArray, IntAr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """`times[i]` instances hold `patterns[i]` each: (p, k) int64 tasks by shape. `method` says which heuristic it was."""
+    """`times[i]` instances hold `patterns[i]` each: (p, k) int64 tasks by shape.
+
+    `method` says which heuristic it was.
+    """
 
     patterns: IntArray
     times: IntArray
@@ -31,7 +35,10 @@ class Packing:
 Order = Callable[[FloatArray], FloatArray]
 """Sizes as shares of an instance (k, a) -> how large each shape is, (k,)."""
 Score = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
-"""(shares needed (k, a), shares left (a,), weights (a,)) -> how well each shape fits, (k,): the largest is packed next."""
+"""(shares needed (k, a), shares left (a,), weights (a,)) -> how well each shape fits, (k,):
+
+the largest is packed next.
+"""
 
 ORDERS: Final[dict[str, Order]] = {
     "product": lambda size: np.prod(np.maximum(size, 1e-6), axis=1),
@@ -50,7 +57,10 @@ def _euclid(size: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArr
 
 def _cosine(size: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArray:
     asked, offered = size * weights, left * weights
-    return (asked @ offered) / np.maximum(np.sqrt((asked * asked).sum(axis=1) * (offered * offered).sum()), 1e-12)
+    alignment: FloatArray = (asked @ offered) / np.maximum(
+        np.sqrt((asked * asked).sum(axis=1) * (offered * offered).sum()), 1e-12
+    )
+    return alignment
 
 
 def _aligned(power: int) -> Score:
@@ -58,7 +68,8 @@ def _aligned(power: int) -> Score:
     return lambda size, left, weights: _cosine(size, left, weights) ** power * (size @ weights)
 
 
-# With weights by how scarce each axis is. The powers are the ones that won on mixed two-axis backlogs, between 2 and 64.
+# With weights by how scarce each axis is. The powers are the ones that won on mixed two-axis backlogs, between 2 and
+# 64.
 SCORES: Final[dict[str, Score]] = {
     "cosine": _cosine,
     "cosine^4 * size": _aligned(4),
@@ -138,7 +149,9 @@ def _portfolio(
 def _bin_by_bin(
     shapes: IntArray, counts: IntArray, capacity: IntArray, size: FloatArray, score: Score, weights: FloatArray
 ) -> list[tuple[IntArray, int]]:
-    """Fill one instance with the best next task until none fits, and repeat that pattern as often as the counts allow."""
+    """Fill one instance with the best next task until none fits, and repeat that pattern as often as the counts
+    allow.
+    """
     remaining = counts.copy()
     bins = []
     while remaining.any():
@@ -165,9 +178,7 @@ def _fill_one(
         left = left - shapes[chosen]
 
 
-def _first_fit(
-    shapes: IntArray, counts: IntArray, capacity: IntArray, order: IntArray
-) -> list[tuple[IntArray, int]]:
+def _first_fit(shapes: IntArray, counts: IntArray, capacity: IntArray, order: IntArray) -> list[tuple[IntArray, int]]:
     """Largest shape first, each task into the first instance with room; instances that are alike are kept as one."""
     bins: list[tuple[IntArray, IntArray, int]] = []  # left (a,), pattern (k,), times
     for shape in order.tolist():
@@ -188,7 +199,10 @@ def _first_fit(
 def _put(
     left: IntArray, pattern: IntArray, times: int, shape: int, need: IntArray, number: int, room: int
 ) -> list[tuple[IntArray, IntArray, int]]:
-    """`number` tasks into `times` like instances with `room` each: full ones, one in part, and those left as they were."""
+    """`number` tasks into `times` like instances with `room` each:
+
+    full ones, one in part, and those left as they were.
+    """
     if not number:
         return [(left, pattern, times)]
     full, part = divmod(number, room)

@@ -1,16 +1,19 @@
-"""Which instance runs each task of a queue? The pass: batch by batch in queue order, each seeing what those before it left."""
+"""Which instance runs each task of a queue? The pass:
+
+batch by batch in queue order, each seeing what those before it left.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
 from controller.placement import interleaved
-from controller.placement.arrays import IntArray, empty_rows
+from controller.placement.arrays import BoolArray, IntArray, empty_rows
 from controller.placement.candidates import mix_of
 from controller.placement.chain import Run
 from controller.placement.demand import Batch, Queue
@@ -18,6 +21,7 @@ from controller.placement.feasibility import fitting, most_instances, room
 from controller.placement.fitness import Fitness, Mix
 from controller.placement.kinds import Kind
 from controller.placement.state import PassState
+from controller.placement.strategy import Step
 from controller.placement.supply import Supply
 
 _NO_FITNESS: Final[Mapping[str, Fitness]] = MappingProxyType({})
@@ -25,7 +29,10 @@ _NO_FITNESS: Final[Mapping[str, Fitness]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """What goes where: `count[i]` tasks of batch `batch[i]` on row `row[i]`; and how many of each batch found no place."""
+    """What goes where: `count[i]` tasks of batch `batch[i]` on row `row[i]`;
+
+    and how many of each batch found no place.
+    """
 
     batch: IntArray
     """(p,) int64, ascending."""
@@ -43,7 +50,8 @@ class Placement:
 
 
 def place(batches: Sequence[Batch], supply: Supply, *, fitness: Mapping[str, Fitness] = _NO_FITNESS) -> Placement:
-    """The plan for a queue. `supply` is left as it is. `fitness`: functions that strategies may name besides the built-in ones.
+    """The plan for a queue. `supply` is left as it is. `fitness`: functions that strategies may name besides the
+    built-in ones.
 
     ValueError for a strategy, constraint or number that means nothing; a task that fits nowhere is merely unplaced.
     """
@@ -84,47 +92,41 @@ def place_batch(kind: Kind, n: int, position: int, state: PassState, mix: Mix) -
     rows = fitting(kind.rules, state)
     if not len(rows) or not n:
         return empty_rows(), empty_rows()
-    rooms = room(kind.rules, state, rows)
+    rooms = np.ones(len(rows), np.int64) if n == 1 and kind.rules.simple else room(kind.rules, state, rows)
+    random = kind.random(position) if kind.draws else None
+    run = Run(state, kind.rules.batch, mix, rows, rooms, random)
+    steps = kind.steps_now(state)
     if not kind.rules.simple:
-        rows, rooms = rows[rooms > 0], rooms[rooms > 0]
+        run = run.only(rooms > 0)
         most = most_instances(kind.rules, state)
         if most is not None:
-            rows, rooms = _within(most, kind, n, position, state, mix, rows, rooms)
-    counts = _run(kind, position, state, mix, rows, rooms).place(kind.steps_now(state), n)
+            run = run.only(_opened(run, steps, n, most))
+    counts = run.place(steps, n)
     used = counts.nonzero()[0]
-    rows, counts = rows[used], counts[used]
+    rows, counts = run.rows[used], counts[used]
     state.take(kind.rules.batch, rows, counts)
     return rows, counts
 
 
-def _run(kind: Kind, position: int, state: PassState, mix: Mix, rows: IntArray, rooms: IntArray) -> Run:
-    return Run(state, kind.rules.batch, mix, rows, rooms, kind.random(position) if kind.draws else None)
+def _opened(run: Run, steps: tuple[Step, ...], n: int, most: int) -> BoolArray:
+    """(f,) bool: the rows that are left when only `most` instances may run tasks of the group.
 
-
-def _within(
-    most: int, kind: Kind, n: int, position: int, state: PassState, mix: Mix, rows: IntArray, rooms: IntArray
-) -> tuple[IntArray, IntArray]:
-    """The rows, and their rooms, that are left when only `most` instances may run tasks of the group.
-
-    Until the last new instance is opened, a placement without the limit does the same as one with it. So the instances that the former
-    opens first are the ones; how many tasks open just so many is found by halving. Where chance decides, those
-    instances are drawn first, then the tasks among them.
+    Until the last new instance is opened, a placement without the limit does the same as one with it. So the instances
+    that the former opens first are the ones; how many tasks open just so many is found by halving. Where chance
+    decides, those instances are drawn first, then the tasks among them.
     """
-    used = state.of_group(kind.rules.batch.group) > 0
+    used = run.state.of_group(run.batch.group) > 0
     fresh = max(0, most - int(np.count_nonzero(used)))
-    here = used[rows]
+    here = used[run.rows]
     if np.count_nonzero(~here) <= fresh:
-        return rows, rooms
-    steps = kind.steps_now(state)
-    if fresh and kind.draws:
-        ones = np.where(here, 0, 1)
-        here = here | (_run(kind, position, state, mix, rows, ones).place(steps, fresh) > 0)
-    elif fresh:
-        run = _run(kind, position, state, mix, rows, rooms)
-        low, high = fresh, min(n, int(np.minimum(rooms, n).sum()))
-        while low < high:
-            middle = (low + high) // 2
-            opened = np.count_nonzero((run.place(steps, middle) > 0) & ~here)
-            low, high = (middle + 1, high) if opened < fresh else (low, middle)
-        here = here | (run.place(steps, low) > 0)
-    return rows[here], rooms[here]
+        return np.ones_like(here)
+    if not fresh:
+        return here
+    if run.random is not None:
+        return here | (replace(run, room=np.where(here, 0, 1)).place(steps, fresh) > 0)
+    low, high = fresh, min(n, int(np.minimum(run.room, n).sum()))
+    while low < high:
+        middle = (low + high) // 2
+        opened = np.count_nonzero((run.place(steps, middle) > 0) & ~here)
+        low, high = (middle + 1, high) if opened < fresh else (low, middle)
+    return here | (run.place(steps, low) > 0)

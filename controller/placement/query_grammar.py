@@ -59,7 +59,7 @@ def _located(expression: str, error: UnexpectedToken) -> QuerySyntaxError:
 
 
 @cache
-def _parser() -> Any:
+def _parser() -> Any:  # noqa: C901 - a class with a method per rule, inside so that lark is imported late
     from lark import Lark, Token, Transformer, v_args
     from lark.lexer import Lexer
 
@@ -145,7 +145,10 @@ def _present(subject: Token, sign: Token) -> Node:
 
 
 def _regex(pattern: Token) -> Accepts:
-    """Accepts a string of which the whole is matched: every documented example ends in .*, which only then has a meaning."""
+    """Accepts a string of which the whole is matched:
+
+    every documented example ends in .*, which only then has a meaning.
+    """
     import re2
 
     options = re2.Options()

@@ -1,8 +1,8 @@
 """Which rows does one comparison of a cluster query accept? Nodes of a parsed query, each a function of columns.
 
-Amazon's silences, as chosen here (docs/placement.md): an instance without the attribute is accepted by `!exists` only; `task:group` and
-`task:startedBy` are sets, of which `==`, `in` and `=~` ask for some member and their negations for none; `<` and its like compare
-attributes as dotted numbers, and what is none is never accepted.
+Amazon's silences, as chosen here (docs/placement.md): an instance without the attribute is accepted by `!exists` only;
+`task:group` and `task:startedBy` are sets, of which `==`, `in` and `=~` ask for some member and their negations for
+none; `<` and its like compare attributes as dotted numbers, and what is none is never accepted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from controller.placement.supply import Supply
 Accepts = Callable[[str], bool]
 Dotted = tuple[int, ...]
 
-COMPARISONS: Final[dict[str, Callable[[object, object], bool]]] = {
+COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "EQUAL": operator.eq,
     "NOT_EQUAL": operator.ne,
     "GREATER": operator.gt,
@@ -118,7 +118,7 @@ class ByMembers:
 class ByTaskCount:
     """runningTasksCount against a whole number."""
 
-    compare: Callable[[object, object], bool]
+    compare: Callable[[Any, Any], Any]
     count: int
     depth: int = 1
 
@@ -131,7 +131,7 @@ class ByTaskCount:
 class ByRegistration:
     """registeredAt against an instant; an instance that is not registered yet is never accepted."""
 
-    compare: Callable[[object, object], bool]
+    compare: Callable[[Any, Any], Any]
     instant: float
     depth: int = 1
 
@@ -150,7 +150,10 @@ def parts_of(node: Node) -> Iterator[Node]:
 
 
 def dotted(text: str) -> Dotted | None:
-    """`1.14.5` or `v1.14.5` as (1, 14, 5), trailing zeros dropped so that 1.14 equals 1.14.0; None when it is no such number."""
+    """`1.14.5` or `v1.14.5` as (1, 14, 5), trailing zeros dropped so that 1.14 equals 1.14.0;
+
+    None when it is no such number.
+    """
     if not _DOTTED.match(text):
         return None
     parts = [int(part) for part in text.removeprefix("v").split(".")]
@@ -164,7 +167,7 @@ def ordered(kind: str, bound: Dotted) -> Accepts:
 
     def accepts(text: str) -> bool:
         number = dotted(text)
-        return number is not None and COMPARISONS[kind](number, bound)
+        return number is not None and bool(COMPARISONS[kind](number, bound))
 
     return accepts
 

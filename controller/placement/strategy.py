@@ -27,7 +27,10 @@ class SpreadInstances:
 
 @dataclass(frozen=True, slots=True)
 class SpreadValues:
-    """Fewest tasks of the group on all instances with the same value of an attribute; those without it count as one value."""
+    """Fewest tasks of the group on all instances with the same value of an attribute;
+
+    those without it count as one value.
+    """
 
     attribute: str
 
@@ -46,7 +49,10 @@ DEFAULT_STRATEGY: Final = ("best-fit",)
 
 
 def steps_of(strategy: Sequence[str], fitness: Mapping[str, Fitness]) -> tuple[Step, ...]:
-    """The steps of a chain; an empty one is the default. ValueError for a name that is neither built in nor in `fitness`."""
+    """The steps of a chain; an empty one is the default.
+
+    ValueError for a name that is neither built in nor in `fitness`.
+    """
     steps: list[Step] = []
     for name in strategy or DEFAULT_STRATEGY:
         steps += _steps(name, fitness)
@@ -54,7 +60,10 @@ def steps_of(strategy: Sequence[str], fitness: Mapping[str, Fitness]) -> tuple[S
 
 
 def check_strategy(strategy: Sequence[str], allowed: Collection[str] = ()) -> list[str]:
-    """One sentence for each fault of a chain; empty when it is fine. `allowed`: names of user functions that settings admit."""
+    """One sentence for each fault of a chain; empty when it is fine. `allowed`:
+
+    names of user functions that settings admit.
+    """
     faults = []
     if len(strategy) > MAX_STEPS:
         faults.append(f"A strategy has at most {MAX_STEPS} steps, this one has {len(strategy)}.")

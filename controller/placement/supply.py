@@ -78,7 +78,10 @@ class Supply:
 
     @classmethod
     def of(cls, rows: Sequence[InstanceRow], version: int = 0) -> Supply:
-        """Columns of `rows`, in their order. ValueError names the instance whose numbers are impossible or whose id is doubled."""
+        """Columns of `rows`, in their order.
+
+        ValueError names the instance whose numbers are impossible or whose id is doubled.
+        """
         ids = tuple(row.id for row in rows)
         _refuse_doubles(ids)
         _refuse_impossible(rows)
@@ -105,7 +108,10 @@ class Supply:
         return self.codes("attribute:" + name)
 
     def codes(self, subject: str) -> Codes:
-        """The codes of a subject with one string per instance: attribute:NAME, ec2InstanceId, agentVersion, agentConnected."""
+        """The codes of a subject with one string per instance:
+
+        attribute:NAME, ec2InstanceId, agentVersion, agentConnected.
+        """
         found = self._codes.get(subject)
         if found is None:
             found = self._codes[subject] = Codes.of(_column(subject, self.rows))

@@ -34,4 +34,5 @@ def why_nothing_is_bought(state: State, batch: Batch, catalogue: Mapping[str, In
     if market_answer(batch, offers_of(state.pools.values(), catalogue, now)).fits:
         return HELD_BACK
     again = min(pool.short_until for pool in state.pools.values() if pool.short_until > now)
-    return f"the pools that could hold it are short of capacity; tried again at {datetime.fromtimestamp(again, UTC):%H:%M:%S} UTC"
+    when = datetime.fromtimestamp(again, UTC)
+    return f"the pools that could hold it are short of capacity; tried again at {when:%H:%M:%S} UTC"

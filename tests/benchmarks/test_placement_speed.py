@@ -1,4 +1,5 @@
-"""How fast is placement at full size, on generated instances and tasks? Floors are issue figures; `make bench` prints what was measured.
+"""How fast is placement at full size, on generated instances and tasks? Floors are issue figures; `make bench` prints
+what was measured.
 
 Times are the least of several repeats in processor time of this process: what shares the machine does not count.
 """
@@ -34,7 +35,10 @@ def fleet(seed: int = 1, instances: int = INSTANCES) -> Supply:
         gpus = int(random.choice([1, 4, 8])) if vcpus >= 8 and random.random() < 0.2 else 0
         family, gib = ("p3", 8) if gpus else (("c5", 2), ("m5", 4), ("r5", 8))[int(random.integers(3))]
         size = (vcpus * 1024, int(vcpus * gib * 1024 * 0.95) - 256, gpus)
-        attributes = {"ecs.instance-type": f"{family}.{vcpus}", "ecs.availability-zone": f"use1-az{random.integers(1, 7)}"}
+        attributes = {
+            "ecs.instance-type": f"{family}.{vcpus}",
+            "ecs.availability-zone": f"use1-az{random.integers(1, 7)}",
+        }
         rows.append(InstanceRow(f"i-{number:05}", *size, *size, attributes=attributes))
     return Supply.of(rows)
 
@@ -65,14 +69,25 @@ def report(what: str, seconds: float, floor_s: float) -> None:
 
 @pytest.mark.parametrize(
     "chain",
-    [("best-fit",), ("binpack:memory",), ("spread:instanceId",), (f"spread:{ZONE}",), (f"spread:{ZONE}", "binpack:memory"), ()],
+    [
+        ("best-fit",),
+        ("binpack:memory",),
+        ("spread:instanceId",),
+        (f"spread:{ZONE}",),
+        (f"spread:{ZONE}", "binpack:memory"),
+        (),
+    ],
 )
 @pytest.mark.parametrize("constraints", [(), CONSTRAINTS])
 def test_a_million_equal_tasks(chain: tuple[str, ...], constraints: tuple[str, ...]) -> None:
     supply = fleet()
     batches = [Batch(128, 128, 0, 1_000_000, group="g", constraints=constraints, strategy=chain)]
     assert place(batches, supply).placed > 100_000
-    report(f"1M equal tasks, {chain}, {len(constraints)} constraints", least_seconds(lambda: place(batches, supply), 20), 0.010)
+    report(
+        f"1M equal tasks, {chain}, {len(constraints)} constraints",
+        least_seconds(lambda: place(batches, supply), 20),
+        0.010,
+    )
 
 
 def test_a_hundred_thousand_tasks_in_runs() -> None:
@@ -95,7 +110,10 @@ def test_a_hundred_thousand_interleaved_tasks() -> None:
 def test_one_new_task(constraints: tuple[str, ...]) -> None:
     supply, batch = fleet(), [Batch(1024, 2048, 0, 1, constraints=constraints)]
     seconds = sorted(least_seconds(lambda: place(batch, supply), 1) for _ in range(1_000))
-    print(f"\none task, {len(constraints)} constraints: p50 {seconds[500] * 1e6:.0f} us, p99 {seconds[990] * 1e6:.0f} us (floor 1, 5 ms)")
+    print(
+        f"\none task, {len(constraints)} constraints: "
+        f"p50 {seconds[500] * 1e6:.0f} us, p99 {seconds[990] * 1e6:.0f} us (floor 1, 5 ms)"
+    )
     assert seconds[500] < 0.001
     assert seconds[990] < 0.005
 
@@ -106,7 +124,9 @@ def test_a_backlog_is_packed_near_its_bound() -> None:
     packing = pack(table, counts, (96 * 1024, 768 * 1024, 8))
     over = packing.instances / packing.lower_bound - 1
     print(f"\n{packing.instances} instances, {100 * over:.2f} % above the bound, by {packing.method}")
-    report(f"packing {counts.sum()} tasks", least_seconds(lambda: pack(table, counts, (96 * 1024, 768 * 1024, 8)), 5), 0.5)
+    report(
+        f"packing {counts.sum()} tasks", least_seconds(lambda: pack(table, counts, (96 * 1024, 768 * 1024, 8)), 5), 0.5
+    )
     assert over <= 0.03
 
 

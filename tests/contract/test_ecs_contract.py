@@ -71,6 +71,18 @@ def test_a_token_dies_after_a_day(virtual: EcsCloud) -> None:
     assert virtual.run(clientToken="a-token")["tasks"][0]["taskArn"] != first
 
 
+def test_forgetting_an_old_task_does_not_end_a_token_that_was_used_anew(virtual: EcsCloud) -> None:
+    virtual.register()
+    virtual.define()
+    first = virtual.run(clientToken="a-token")["tasks"][0]["taskArn"]
+    assert virtual.pass_time is not None
+    virtual.pass_time(24 * 3600)
+    second = virtual.run(clientToken="a-token")["tasks"][0]["taskArn"]
+    virtual.report(first, "STOPPED", exitCode=0)
+    virtual.pass_time(3600)
+    assert virtual.run(clientToken="a-token")["tasks"][0]["taskArn"] == second
+
+
 def test_a_token_dies_with_the_memory_of_its_task(virtual: EcsCloud) -> None:
     """The lesser of 24 h and a second bound: the careful reading is that the task's life is that bound."""
     virtual.register()

@@ -79,7 +79,7 @@ def test_an_agent_that_comes_back_keeps_its_instance(cloud: EcsCloud) -> None:
 
 
 def test_counts_follow_the_tasks(cloud: EcsCloud) -> None:
-    """originals.md 10, row 12."""
+    """Blox reported stops inverted and counted starts alike."""
     arn = cloud.register("c5.4xlarge")["containerInstanceArn"]
     cloud.define()
     tasks = [task["taskArn"] for task in cloud.run(count=4)["tasks"]]

@@ -44,7 +44,7 @@ def test_a_pinned_task_without_room_names_the_reason_of_that_instance_only(cloud
 
 
 def test_constraints_of_the_definition_and_of_the_call_bind_together(cloud: EcsCloud) -> None:
-    """originals.md 10, row 13: instances outside the query never get a task."""
+    """A fault of a predecessor: instances outside the query never get a task."""
     cloud.register("c5.2xlarge", "us-east-1a")
     wanted = cloud.register("c5.2xlarge", "us-east-1b")
     cloud.register("p3.2xlarge", "us-east-1b")

@@ -129,7 +129,7 @@ def test_what_a_stopped_task_held_is_free_again_once(cloud: EcsCloud) -> None:
 
 
 def test_gpus_of_co_located_tasks_are_disjoint(cloud: EcsCloud) -> None:
-    """originals.md 10, rows 15 and 19."""
+    """Fenzo once counted GPUs twice; the DSSTNE template showed every container all of them."""
     cloud.register("p3.8xlarge")
     cloud.define(gpus=1)
     pinned = gpu_sets(cloud.run(count=4))

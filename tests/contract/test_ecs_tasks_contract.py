@@ -94,7 +94,7 @@ def test_an_unknown_status_is_refused(cloud: EcsCloud, started: dict[str, Any]) 
 
 
 def test_a_stop_is_asked_for_once_and_carried_out_by_the_agent(cloud: EcsCloud, started: dict[str, Any]) -> None:
-    """originals.md 10, row 11; a second stop frees nothing twice."""
+    """A fault of a predecessor: a second stop frees nothing twice."""
     arn = started["taskArn"]
     cloud.report(arn, "RUNNING")
     first = cloud.client.stop_task(cluster=CLUSTER, task=arn, reason="cancelled")["task"]
@@ -143,7 +143,7 @@ def test_tags_are_shown_when_asked_for(cloud: EcsCloud, started: dict[str, Any])
 
 @pytest.mark.parametrize("number", [0, 101])
 def test_1_to_100_tasks_are_described_at_once(cloud: EcsCloud, number: int) -> None:
-    """originals.md 10, row 5."""
+    """Distributo sent empty and over-long Describe calls."""
     with refused("InvalidParameterException", "Tasks can"):
         cloud.client.describe_tasks(cluster=CLUSTER, tasks=[f"{index:032x}" for index in range(number)])
 
@@ -154,7 +154,7 @@ def test_a_hundred_tasks_are_described_at_once(cloud: EcsCloud) -> None:
 
 
 def test_a_stopped_task_is_remembered_for_an_hour(virtual: EcsCloud) -> None:
-    """originals.md 10, row 4: what ECS has forgotten must be resolved otherwise."""
+    """A fault of a predecessor: what ECS has forgotten must be resolved otherwise."""
     virtual.register()
     virtual.define()
     arn = virtual.run(startedBy="plan-1")["tasks"][0]["taskArn"]

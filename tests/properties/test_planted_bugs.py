@@ -1,9 +1,11 @@
-"""Would the comparison with the reference loop notice a wrong kernel? Each bug below is planted in turn and must be found.
+"""Would the comparison with the reference loop notice a wrong kernel? Each bug below is planted in turn and must be
+found.
 
 1 the last instance is filled to the brim instead of in part · 2 ties go to the higher row · 3 a water level one too low
 4 the rest of a level goes to the wrong end · 5 keys that rise and fall are sorted without their running maximum
-6 a block is committed without its slack · 7 a changed row's key is not brought up to date · 8 a host port is not remembered
-9 the group's tasks are not counted · 10 one GPU more than there is · 11 constraints on running tasks see the past only
+6 a block is committed without its slack · 7 a changed row's key is not brought up to date · 8 a host port is not
+remembered 9 the group's tasks are not counted · 10 one GPU more than there is · 11 constraints on running tasks see the
+past only
 """
 
 from __future__ import annotations
@@ -23,7 +25,12 @@ SEARCH = settings(
     max_examples=3_000, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
     report_multiple_bugs=False, suppress_health_check=list(HealthCheck),
 )  # fmt: skip
-real_fill, real_level, real_blocks, real_take = kernels.fill_in_order, kernels.water_level, kernels.take_blocks, state.PassState.take
+real_fill, real_level, real_blocks, real_take = (
+    kernels.fill_in_order,
+    kernels.water_level,
+    kernels.take_blocks,
+    state.PassState.take,
+)
 real_place_one, real_fitting = interleaved._Board.place_one, feasibility.fitting
 
 

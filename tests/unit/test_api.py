@@ -439,6 +439,7 @@ def test_a_run_shows_its_counts_failures_and_why_it_waits(desk: Desk) -> None:
     assert [failure["index"] for failure in view["failures"]] == list(range(2, 12))
     assert view["failures"][0] == {
         "index": 2, "attempt": 1, "exitCode": 3, "reason": "exit code 3", "instance": "i-0000000000000000a",
+        "taskArn": None,
     }  # fmt: skip
     assert view["waiting"] == "waits for p3.8xlarge"
     assert view["instances"] == 1

@@ -376,7 +376,6 @@ def test_faults_of_every_kind_come_together() -> None:
         ({"a": [[]] * 200_000}, "is larger than 262144 characters: put long items into an S3 object (itemsFrom)"),
         ({"a" * 300_000: 1}, "is larger than 262144 characters: put long items into an S3 object (itemsFrom)"),
     ],
-    ids=str,
 )
 def test_what_is_no_bounded_json_is_refused_before_anything_else(data: Any, expected: str) -> None:
     assert faults(data) == [expected]

@@ -43,20 +43,27 @@ def test_the_figures_are_those_of_the_plan(bench: Any, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     answer = bench("--strategy", "best-fit", "--json", "--assignments", str(out), "--repeat", "2")
     report = json.loads(answer.output)
-    assert {key: report[key] for key in ("placed", "unplaced", "instancesUsed")} == {"placed": 5, "unplaced": 1, "instancesUsed": 3}
+    assert {key: report[key] for key in ("placed", "unplaced", "instancesUsed")} == {
+        "placed": 5,
+        "unplaced": 1,
+        "instancesUsed": 3,
+    }
     assert report["cpuAllocatedPct"] == pytest.approx(100 * (3 * 1024 + 1024 + 4096) / 14336, abs=1e-3)
     assert report["gpuAllocatedPct"] == 100.0
     assert report["secondsMedian"] > 0
     assert report["peakRssMib"] > 10
     with out.open() as file:
         assert list(csv.reader(file)) == [
-            ["taskId", "instanceId", "count"], ["small", "i-1", "2"], ["small", "i-3", "1"], ["gpu", "i-2", "1"], ["large", "i-2", "1"],
+            ["taskId", "instanceId", "count"], ["small", "i-1", "2"], ["small", "i-3", "1"], ["gpu", "i-2", "1"],
+            ["large", "i-2", "1"],
         ]  # fmt: skip
 
 
 def test_best_fit_is_the_smallest_weighted_sum_left_ties_to_the_lower_row(bench: Any) -> None:
     tied = "instanceId,instanceType,availabilityZone,cpu,memory,gpus\nb,x,z,1,9,0\na,x,z,2,1,0\n"
-    answer = bench("--strategy", "best-fit", "--json", instances=tied, tasks="taskId,cpu,memory,gpus,count\nt,1,1,0,1\n")
+    answer = bench(
+        "--strategy", "best-fit", "--json", instances=tied, tasks="taskId,cpu,memory,gpus,count\nt,1,1,0,1\n"
+    )
     assert json.loads(answer.output)["memoryAllocatedPct"] == 10.0
 
 
@@ -104,7 +111,8 @@ HEAD = "taskId,cpu,memory,gpus,count\n"
         ({"tasks": HEAD + 'a,"1,1,0,1\n'}, "no CSV in UTF-8"),
         ({"tasks": HEAD.encode() + b"\xff,1,1,0,1\n"}, "no CSV in UTF-8"),
         ({"tasks": HEAD.replace("\n", ",strategy\n") + "a,1,1,0,1,fastest\n"}, "tasks.csv:2: 'fastest' is no strategy"),
-        ({"tasks": HEAD.replace("\n", ",constraint\n") + "a,1,1,0,1,zone == a\n"}, "tasks.csv:2: 'zone == a' is no cluster query"),
+        ({"tasks": HEAD.replace("\n", ",constraint\n") + "a,1,1,0,1,zone == a\n"},
+         "tasks.csv:2: 'zone == a' is no cluster query"),
         ({"tasks": HEAD.replace("\n", ",hostPorts\n") + "a,1,1,0,1,http\n"}, "hostPorts 'http'"),
         ({"tasks": HEAD.replace("\n", ",hostPorts\n") + "a,1,1,0,1,99999\n"}, "is no host port"),
         ({"instances": INSTANCES + "i-1,x,a,1,1,0,0,\n"}, "instances.csv:5: instanceId 'i-1' is there twice"),
@@ -132,7 +140,15 @@ def _app() -> typer.Typer:
     return app
 
 
-@pytest.mark.parametrize("options", [("--strategy", "fastest"), ("--strategy", ""), ("--constraint", "attribute:a =="), ("--strategy", ",".join(["random"] * 6))])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--strategy", "fastest"),
+        ("--strategy", ""),
+        ("--constraint", "attribute:a =="),
+        ("--strategy", ",".join(["random"] * 6)),
+    ],
+)
 def test_a_faulty_option_is_refused(bench: Any, options: tuple[str, ...]) -> None:
     assert bench(*options).exit_code == 2
 

@@ -10,7 +10,18 @@ import pytest
 from controller.catalogue.types import load_catalogue
 from controller.explaining import explain_run
 from controller.model.state import State
-from tests.builders import NOW, RUN_ID, fleet, launched, prepared, state_with, state_with_instance, submitted, task, told
+from tests.builders import (
+    NOW,
+    RUN_ID,
+    fleet,
+    launched,
+    prepared,
+    state_with,
+    state_with_instance,
+    submitted,
+    task,
+    told,
+)
 from tests.unit.cli.fakes import World, api_error
 
 

@@ -44,7 +44,9 @@ class Ecs:
 
     def list_container_instances(self, cluster: str, maxResults: int, nextToken: str = "") -> dict[str, Any]:  # noqa: N803
         arns = [item["containerInstanceArn"] for item in INSTANCES]
-        return {"containerInstanceArns": arns[1:]} if nextToken else {"containerInstanceArns": arns[:1], "nextToken": "2"}
+        return (
+            {"containerInstanceArns": arns[1:]} if nextToken else {"containerInstanceArns": arns[:1], "nextToken": "2"}
+        )
 
     def describe_container_instances(self, cluster: str, containerInstances: list[str]) -> dict[str, Any]:  # noqa: N803
         return {"containerInstances": [i for i in INSTANCES if i["containerInstanceArn"] in containerInstances]}
@@ -58,8 +60,10 @@ class Ecs:
 
 class Ssm:
     def get_parameter(self, **_: Any) -> dict[str, Any]:
-        document = {"stage": "main", "region": "us-east-1", "cells": ["us-east-1"], "cluster": "argosy", "apiFunction": "a",
-                    "controllerFunction": "c", "bucket": "b", "logGroup": "l", "table": "t", "queueUrl": "q"}  # fmt: skip
+        document = {"stage": "main", "region": "us-east-1", "cells": ["us-east-1"], "cluster": "argosy",
+                    "apiFunction": "a",
+                    "controllerFunction": "c", "bucket": "b",
+                    "logGroup": "l", "table": "t", "queueUrl": "q"}  # fmt: skip
         return {"Parameter": {"Value": json.dumps(document)}}
 
 

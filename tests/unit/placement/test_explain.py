@@ -14,7 +14,9 @@ from controller.placement.supply import InstanceRow, Supply
 TYPE = "ecs.instance-type"
 
 
-def row(name: str, free: tuple[int, int, int], total: tuple[int, int, int], kind: str = "c5.large", **more: object) -> InstanceRow:
+def row(
+    name: str, free: tuple[int, int, int], total: tuple[int, int, int], kind: str = "c5.large", **more: object
+) -> InstanceRow:
     return InstanceRow(name, *free, *total, **{"attributes": {TYPE: kind}, **more})  # type: ignore[arg-type]
 
 
@@ -32,9 +34,17 @@ def test_short_gpus_are_counted_with_the_best_there_is() -> None:
     answer = explain(Batch(1024, 512, 2, 1), busy)
     assert not answer.never
     (reason,) = answer.reasons
-    assert (reason.kind, reason.refused, reason.only, reason.asked, reason.best, reason.best_instance) == ("gpu", 2, 2, 2, 1, "i-a")
+    assert (reason.kind, reason.refused, reason.only, reason.asked, reason.best, reason.best_instance) == (
+        "gpu",
+        2,
+        2,
+        2,
+        1,
+        "i-a",
+    )
     assert answer.sentence() == (
-        "waiting: needs 2 GPUs: 2 instances have fewer, most free is 1 on i-a; it would fit if it asked for 1 GPU instead of 2"
+        "waiting: needs 2 GPUs: 2 instances have fewer, most free is 1 on i-a; "
+        "it would fit if it asked for 1 GPU instead of 2"
     )
 
 

@@ -14,7 +14,9 @@ amounts = st.integers(0, 9)
 
 
 @given(st.lists(st.tuples(amounts, amounts, amounts, st.integers(0, 30)), max_size=8))
-def test_every_task_is_packed_once_and_no_instance_holds_more_than_it_has(rows: list[tuple[int, int, int, int]]) -> None:
+def test_every_task_is_packed_once_and_no_instance_holds_more_than_it_has(
+    rows: list[tuple[int, int, int, int]],
+) -> None:
     table = np.array(rows, dtype=np.int64).reshape(-1, 4)
     shapes, counts, capacity = table[:, :3], table[:, 3], (8, 9, 4)
     packing = pack(shapes, counts, capacity)
@@ -70,8 +72,15 @@ def test_a_shape_too_large_for_an_empty_instance_is_unplaced() -> None:
 
 @pytest.mark.parametrize(
     ("shapes", "counts", "capacity"),
-    [([[-1, 1, 0]], [1], (1, 1, 1)), ([[1, 1, 0]], [-1], (1, 1, 1)), ([[1, 1, 0]], [1], (2**50, 1, 1)), ([[1, 1, 0]], [2**50], (1, 1, 1))],
+    [
+        ([[-1, 1, 0]], [1], (1, 1, 1)),
+        ([[1, 1, 0]], [-1], (1, 1, 1)),
+        ([[1, 1, 0]], [1], (2**50, 1, 1)),
+        ([[1, 1, 0]], [2**50], (1, 1, 1)),
+    ],
 )
-def test_impossible_numbers_are_refused(shapes: list[list[int]], counts: list[int], capacity: tuple[int, int, int]) -> None:
+def test_impossible_numbers_are_refused(
+    shapes: list[list[int]], counts: list[int], capacity: tuple[int, int, int]
+) -> None:
     with pytest.raises(ValueError, match=r"negative|above"):
         pack(np.array(shapes), np.array(counts), capacity)

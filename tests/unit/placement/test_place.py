@@ -1,4 +1,7 @@
-"""What does a plan look like at the edges: nothing there, nothing asked, far too much asked, and rules that leave no choice?"""
+"""What does a plan look like at the edges:
+
+nothing there, nothing asked, far too much asked, and rules that leave no choice?
+"""
 
 from __future__ import annotations
 
@@ -167,7 +170,9 @@ def test_a_group_counts_across_batches_of_one_pass() -> None:
 
 
 def test_a_constraint_on_running_tasks_counts_what_is_just_placed() -> None:
-    assert where([Batch(1, 1, 0, 100, constraints=("runningTasksCount < 3",))], [row("a", running_tasks=1), row("b")]) == {
+    assert where(
+        [Batch(1, 1, 0, 100, constraints=("runningTasksCount < 3",))], [row("a", running_tasks=1), row("b")]
+    ) == {
         "a": 2,
         "b": 3,
     }
@@ -185,7 +190,10 @@ def test_random_placement_is_uniform_and_repeats_with_its_seed() -> None:
 
 
 def test_random_placement_follows_the_sequential_draw_when_instances_fill_up() -> None:
-    """Three tasks, rooms 1 and 2 and 3: the share of draws that leave the large one empty is 1/3 * 1/2 * 2 + ... by enumeration."""
+    """Three tasks, rooms 1 and 2 and 3: the share of draws that leave the large one empty is 1/3 * 1/2 * 2 + ...
+
+    by enumeration.
+    """
     supply = Supply.of([row("a", 1), row("b", 2), row("c", 3)])
     seen = Counter(
         tuple(np.bincount(plan.row, plan.count, 3).astype(int).tolist())

@@ -23,8 +23,10 @@ FLEET = Supply.of(
         row(1, "t2.medium", "us-east-1b", attributes={"stack": "dev", "color": "green"}, running_tasks=1),
         row(2, "g2.2xlarge", "us-east-1d", running_by_group={"service:production": 1}, running_tasks=2),
         row(3, "p2.xlarge", "us-east-1a", running_by_group={"database": 2, "databases": 1}, agent_version="1.14.4"),
-        row(4, "t2.small", "us-east-1d", registered_at=1_500_000_000.0, agent_version="1.14.10", started_by=frozenset({"ci"})),
-        row(5, "g2.8xlarge", "eu-west-1a", agent_connected=False, attributes={"ecs.ami-id": "ami-eca289fb", "load": "1.5"}),
+        row(4, "t2.small", "us-east-1d", registered_at=1_500_000_000.0, agent_version="1.14.10",
+            started_by=frozenset({"ci"})),
+        row(5, "g2.8xlarge", "eu-west-1a", agent_connected=False,
+            attributes={"ecs.ami-id": "ami-eca289fb", "load": "1.5"}),
     ]
 )  # fmt: skip
 

@@ -109,6 +109,26 @@ def test_lowering_with_termination_warns_spot_victims(cloud: Ec2Cloud) -> None:
     assert (len(cloud.alive(fleet)), cloud.describe(fleet)["ActivityStatus"]) == (2, "fulfilled")
 
 
+def test_a_member_that_is_leaving_anyway_needs_no_further_victim(cloud: Ec2Cloud) -> None:
+    fleet = cloud.fleet(spot=3)
+    cloud.after(60)
+    cloud.model.interrupt(cloud.alive(fleet)[0])
+    cloud.target(fleet, spot=2, ExcessCapacityTerminationPolicy="termination")
+    cloud.after(600)
+    assert len(cloud.said("EC2 Spot Instance Interruption Warning")) == 1
+    assert len(cloud.alive(fleet)) == 2
+
+
+def test_a_new_target_is_tried_at_once_in_spite_of_an_earlier_shortage(cloud: Ec2Cloud) -> None:
+    cloud.model.set_shortage("c5.large/us-east-1a", 0)
+    fleet = cloud.fleet(spot=1)
+    cloud.after(5)
+    cloud.model.set_shortage("c5.large/us-east-1a", None)
+    cloud.target(fleet, spot=2)
+    cloud.after(1)
+    assert len(cloud.alive(fleet)) == 2
+
+
 def test_a_short_pool_delivers_what_it_has_says_so_and_is_tried_again(cloud: Ec2Cloud) -> None:
     cloud.model.set_shortage("c5.large/us-east-1a", 2)
     fleet = cloud.fleet(spot=3)

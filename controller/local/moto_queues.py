@@ -1,0 +1,40 @@
+"""How does moto's SQS keep up with a queue of some hundred events?
+
+It looks at every message several times per call, and takes 20 us for each look because it builds a datetime: receiving
+10 of 600 messages took 0.5 s. Three of its private names are replaced by equal but quicker ones; tests hold their
+behaviour.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+
+def quicken() -> None:
+    """Replace them; harmless when repeated."""
+    from moto.sqs.models import Message, SQSBackend
+
+    replaced: tuple[tuple[type, str, Any], ...] = (
+        (Message, "visible", property(_visible)),
+        (Message, "delayed", property(_delayed)),
+        (SQSBackend, "is_message_valid_based_on_retention_period", _retained),
+    )
+    for owner, name, quicker in replaced:
+        if not hasattr(owner, name):
+            raise RuntimeError(f"this version of moto has no {owner.__name__}.{name}: it is pinned for a reason")
+        setattr(owner, name, quicker)
+
+
+def _visible(message: Any) -> bool:
+    return bool(time.time() * 1000 > message.visible_at)
+
+
+def _delayed(message: Any) -> bool:
+    return bool(time.time() * 1000 < message.delayed_until)
+
+
+def _retained(backend: Any, queue_name: str, message: Any) -> bool:
+    """Without asking for all attributes of the queue, which counts its messages three times."""
+    kept_s = backend.get_queue(queue_name).message_retention_period
+    return bool(message.sent_timestamp / 1000 + kept_s > time.time())
