@@ -23,7 +23,7 @@ def started(processes: int) -> Iterator[Embedded]:
 
     processes: how many tasks may really run at once on this machine.
     """
-    from controller.local.aws import LocalAws
+    from controller.local.cloud import LocalAws
     from controller.local.options import LocalOptions
 
     with LocalAws(0, LocalOptions(processes=processes)) as aws:

@@ -62,4 +62,11 @@ def _steps(amount: IntArray, share: FloatArray, extent: int) -> tuple[IntArray, 
     loss = (np.minimum(over, step[:, None] - over) + np.minimum(over, 1) * 0.05 * step[:, None]) / np.maximum(amount, 1)
     # An amount below the step would round down to nothing, and its bound to infinity.
     loss = np.where(step[:, None] > amount[None, :], loss + 1.0, loss)
-    return step, loss @ share
+    return _worthwhile(step, loss @ share)
+
+
+def _worthwhile(step: IntArray, loss: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Those that lose less than every coarser one."""
+    least = np.minimum.accumulate(np.append(loss, np.inf)[:0:-1])[::-1]
+    kept = loss < least - _LOSSLESS
+    return step[kept], loss[kept]

@@ -51,7 +51,7 @@ def _prices(need: FloatArray, value: FloatArray) -> FloatArray:
     found = found / det[:, None]
     found = found[(found >= 0).all(axis=1)]
     scale = 1 / np.maximum(need.max(axis=0), 1)
-    found = np.concatenate([found, scale * [1.0, 0.0], scale * [0.0, 1.0], [scale]]) if False else np.vstack([found, scale * np.eye(2), scale])
+    found = np.vstack([found, scale * np.eye(2), scale])
     cost = found @ need.T
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.max(np.where(value > 0, value / cost, 0.0), axis=1)

@@ -166,6 +166,17 @@ def test_close_ends_a_running_invocation_and_its_threads(deployed: Deploy, tmp_p
     assert set(threading.enumerate()) == before
 
 
+def test_being_killed_by_several_threads_at_once_is_one_death(deployed: Deploy, tmp_path: Path) -> None:
+    with deployed() as function, ThreadPoolExecutor(9) as pool:
+        for number in range(5):
+            started = tmp_path / f"pid{number}"
+            hanging = pool.submit(_invoke, function, do="hang", path=str(started))
+            until(started.exists)
+            for killing in [pool.submit(function.kill) for _ in range(8)]:
+                killing.result(30)
+            assert hanging.result(30)[0] == "Unhandled"
+
+
 def test_boto3_sees_payloads_errors_and_throttles_as_on_lambda(deployed: Deploy, tmp_path: Path) -> None:
     started = tmp_path / "pid"
     with deployed() as function, front(functions={"argosy-test": function}) as clients, ThreadPoolExecutor(1) as pool:
