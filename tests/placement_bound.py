@@ -1,7 +1,4 @@
-"""How many instances does a backlog need at least? The pattern LP's bound, priced exactly:
-
-slow, and used to judge heuristics only.
-"""
+"""How many instances does a backlog need at least? The pattern LP's bound, priced exactly: slow, for tests."""
 
 from __future__ import annotations
 

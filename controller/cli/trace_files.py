@@ -47,9 +47,8 @@ def read_instances(path: Path) -> Supply:
 def read_tasks(
     path: Path, strategy: tuple[str, ...] | None, constraints: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Queue]:
-    """The ids and the queue of `tasks.csv`;
-
-    a row's own strategy goes before `strategy`, its constraint joins `constraints`.
+    """The ids and the queue of `tasks.csv`; a row's own strategy goes before `strategy`, its constraint joins
+    `constraints`.
     """
     ids: list[str] = []
     kinds: dict[tuple[int, int, int, str, str, str], int] = {}

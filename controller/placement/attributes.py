@@ -16,9 +16,8 @@ from controller.placement.arrays import BoolArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Codes:
-    """`values`: the distinct values in order of first appearance; `codes`:
-
-    (m,) int64 into it, `len(values)` = missing.
+    """`values`: the distinct values in order of first appearance; `codes`: (m,) int64 into it, `len(values)` =
+    missing.
     """
 
     values: tuple[str, ...]

@@ -1,7 +1,4 @@
-"""What does a fitness see? Some rows of a pass with some tasks of the batch on them already;
-
-or one row, for many kinds of task.
-"""
+"""What does a fitness see? Some rows with some tasks of a batch on them, or one row for many kinds of task."""
 
 from __future__ import annotations
 

@@ -247,9 +247,8 @@ class Run:
         return self.state.of_group(self.batch.group)[self.rows[at]]
 
     def _existing_values(self, step: SpreadValues, counts: IntArray) -> IntArray:
-        """(v + 1,) int64:
-
-        tasks of the group for each value of the attribute, on every instance there is, `counts` included.
+        """(v + 1,) int64: tasks of the group for each value of the attribute, on every instance there is, `counts`
+        included.
         """
         values = self.state.supply.attribute(step.attribute)
         all_counts = self.state.of_group(self.batch.group).copy()

@@ -29,9 +29,8 @@ class Batch:
     gpus: int
     count: int
     group: str = ""
-    """The task group that spread, distinctInstance and the limits count in;
-
-    "" = a group of this queue's own unnamed tasks.
+    """The task group that spread, distinctInstance and the limits count in; "" = a group of this queue's own unnamed
+    tasks.
     """
     constraints: tuple[str, ...] = ()
     """Query expressions, and "distinctInstance". Hard: they hold for every single task, at the moment it is placed."""

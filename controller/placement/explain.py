@@ -233,9 +233,8 @@ def _reason(check: _Check, only: BoolArray, supply: Supply) -> Reason:
 
 
 def _smallest(checks: Sequence[_Check], alone: Sequence[BoolArray]) -> str:
-    """The change to a single rule that gives the task a place:
-
-    least share of a resource first, then rules in their order.
+    """The change to a single rule that gives the task a place: least share of a resource first, then rules in their
+    order.
     """
     options = [
         (_price(check, rows), index)
@@ -249,9 +248,8 @@ def _smallest(checks: Sequence[_Check], alone: Sequence[BoolArray]) -> str:
 
 
 def _price(check: _Check, rows: BoolArray) -> float:
-    """How much is given up: the share of a resource, or 1 for a whole rule;
-
-    health is no one's to give and comes last.
+    """How much is given up: the share of a resource, or 1 for a whole rule; health is no one's to give and comes
+    last.
     """
     if check.free is not None and check.asked:
         return 1 - int(check.free[rows].max()) / check.asked

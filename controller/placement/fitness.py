@@ -55,9 +55,8 @@ class Candidates(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mix:
-    """The typical GPU tasks of a queue, for `fragmentation`:
-
-    `needs` (3, t) int64 and how many of each, `weights` (t,) int64.
+    """The typical GPU tasks of a queue, for `fragmentation`: `needs` (3, t) int64 and how many of each, `weights`
+    (t,) int64.
     """
 
     needs: IntArray
@@ -80,15 +79,13 @@ class Course(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A step of a chain that compares instances one by one. `high`:
-
-    keys lie in [-high, high], given (cpu, MiB, GPUs) of the largest instance.
-    """
+    """A step of a chain that compares instances one by one."""
 
     name: str
     of: Callable[[Candidates], IntArray]
     course: Course
     high: Callable[[tuple[int, int, int]], int]
+    """Keys lie in [-high, high], given cpu units, MiB and GPUs of the largest instance."""
     weights: tuple[int, int, int] | None = None
     """If the key is a weighted sum of what is left: those weights."""
     bends: Callable[[Candidates], BoolArray] | None = None
@@ -114,9 +111,8 @@ def linear(name: str, weights: tuple[int, int, int]) -> Key:
 
 
 def mixed(name: str, weights: tuple[int, int, int]) -> Key:
-    """Least weighted sum of the shares left free, as Fenzo's weighted average of bin packers;
-
-    an axis the instance lacks is full.
+    """Least weighted sum of the shares left free, as Fenzo's weighted average of bin packers; an axis the instance
+    lacks is full.
     """
 
     def of(c: Candidates) -> IntArray:
@@ -132,9 +128,8 @@ def least_allocated(c: Candidates) -> IntArray:
 
 
 def dot_product(c: Candidates) -> IntArray:
-    """Largest alignment:
-
-    sum over axes of (need / total) * (free / total), free as before placing (Tetris, SIGCOMM'14).
+    """Largest alignment: sum over axes of (need / total) * (free / total), free as before placing (Tetris,
+    SIGCOMM'14).
     """
     score: Any = np.int64(0)
     for axis in AXES.values():

@@ -32,9 +32,8 @@ Chain = tuple[Key, ...]
 def stretches(
     queue: Queue, kinds: Sequence[Kind], state: PassState, matrix_from: int
 ) -> Iterator[tuple[int, int, bool]]:
-    """(start, stop, whether a matrix pays) of the parts of a queue, in order;
-
-    it never pays below `matrix_from` batches.
+    """(start, stop, whether a matrix pays) of the parts of a queue, in order; it never pays below `matrix_from`
+    batches.
     """
     end = len(queue.kind)
     if end < max(1, matrix_from):
@@ -122,9 +121,8 @@ def _settle(state: PassState, kinds: Sequence[Kind], kind: IntArray, row: IntArr
 
 
 class _Board:
-    """The matrix. `keys` (k, m) int64:
-
-    the combined key of kind i on row j, or something from 2^62 on where it does not fit.
+    """The matrix. `keys` (k, m) int64: the combined key of kind i on row j, or something from 2^62 on where it does
+    not fit.
     """
 
     def __init__(self, kinds: Sequence[Kind], state: PassState, mix: Mix) -> None:
@@ -161,9 +159,8 @@ class _Board:
         return found
 
     def place_one(self, kind: int) -> int:
-        """The row that takes one more task of a kind, or -1;
-
-        free resources and the row's keys are brought up to date.
+        """The row that takes one more task of a kind, or -1; free resources and the row's keys are brought up to
+        date.
         """
         if not self._alive[kind]:
             return -1
@@ -191,9 +188,8 @@ def _combined(chain: Chain, seen: RowCandidates | KindCandidates, top: tuple[int
 
 
 def _drops(chains: Sequence[Chain], needs: IntArray, top: tuple[int, int, int]) -> IntArray:
-    """(k, k) int64: by how much a placed task of kind i lowers the keys of kind j on that row;
-
-    0 for keys that are no weighted sums.
+    """(k, k) int64: by how much a placed task of kind i lowers the keys of kind j on that row; 0 for keys that are
+    no weighted sums.
     """
     weights = np.zeros((len(chains), 3), dtype=np.int64)
     for index, chain in enumerate(chains):

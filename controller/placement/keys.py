@@ -31,9 +31,8 @@ def combine(columns: Sequence[IntArray]) -> IntArray:
 
 
 def with_rows(key: IntArray) -> IntArray | None:
-    """(n,) int64: the key with its position as last digit, so that no two are equal;
-
-    None where that does not fit 62 bits.
+    """(n,) int64: the key with its position as last digit, so that no two are equal; None where that does not fit 62
+    bits.
     """
     low, high = int(key.min()), int(key.max())
     if (high - low + 1) * len(key) > _MAX_PACKED:

@@ -35,9 +35,8 @@ class Packing:
 Order = Callable[[FloatArray], FloatArray]
 """Sizes as shares of an instance (k, a) -> how large each shape is, (k,)."""
 Score = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
-"""(shares needed (k, a), shares left (a,), weights (a,)) -> how well each shape fits, (k,):
-
-the largest is packed next.
+"""(shares needed (k, a), shares left (a,), weights (a,)) -> how well each shape fits, (k,): the largest is packed
+next.
 """
 
 ORDERS: Final[dict[str, Order]] = {
@@ -199,9 +198,8 @@ def _first_fit(shapes: IntArray, counts: IntArray, capacity: IntArray, order: In
 def _put(
     left: IntArray, pattern: IntArray, times: int, shape: int, need: IntArray, number: int, room: int
 ) -> list[tuple[IntArray, IntArray, int]]:
-    """`number` tasks into `times` like instances with `room` each:
-
-    full ones, one in part, and those left as they were.
+    """`number` tasks into `times` like instances with `room` each: full ones, one in part, and those left as they
+    were.
     """
     if not number:
         return [(left, pattern, times)]

@@ -1,7 +1,4 @@
-"""Which instance runs each task of a queue? The pass:
-
-batch by batch in queue order, each seeing what those before it left.
-"""
+"""Which instance runs each task of a queue? Batch by batch in queue order, each seeing what those before it left."""
 
 from __future__ import annotations
 
@@ -29,9 +26,8 @@ _NO_FITNESS: Final[Mapping[str, Fitness]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """What goes where: `count[i]` tasks of batch `batch[i]` on row `row[i]`;
-
-    and how many of each batch found no place.
+    """What goes where: `count[i]` tasks of batch `batch[i]` on row `row[i]`; and how many of each batch found no
+    place.
     """
 
     batch: IntArray

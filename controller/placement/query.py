@@ -25,9 +25,8 @@ DISTINCT_INSTANCE: Final = "distinctInstance"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parsed expression. `counts` are the numbers it compares runningTasksCount with;
-
-    `asks_groups` whether it names task:group.
+    """A parsed expression. `counts` are the numbers it compares runningTasksCount with; `asks_groups` whether it
+    names task:group.
     """
 
     expression: str
@@ -59,9 +58,8 @@ def parse(expression: str) -> Query:
 
 
 def matching(query: Query, supply: Supply, live: Live | None = None) -> BoolArray:
-    """(m,) bool, read only: the rows the query accepts, running tasks taken from `live` (default:
-
-    the supply as it stands).
+    """(m,) bool, read only: the rows the query accepts, running tasks taken from `live` (default: the supply as it
+    stands).
     """
     if query.changes and live is not None:
         return query.root.rows(supply, live)

@@ -145,9 +145,8 @@ def _present(subject: Token, sign: Token) -> Node:
 
 
 def _regex(pattern: Token) -> Accepts:
-    """Accepts a string of which the whole is matched:
-
-    every documented example ends in .*, which only then has a meaning.
+    """Accepts a string of which the whole is matched: every documented example ends in .*, which only then has a
+    meaning.
     """
     import re2
 

@@ -150,9 +150,8 @@ def parts_of(node: Node) -> Iterator[Node]:
 
 
 def dotted(text: str) -> Dotted | None:
-    """`1.14.5` or `v1.14.5` as (1, 14, 5), trailing zeros dropped so that 1.14 equals 1.14.0;
-
-    None when it is no such number.
+    """`1.14.5` or `v1.14.5` as (1, 14, 5), trailing zeros dropped so that 1.14 equals 1.14.0; None when it is no
+    such number.
     """
     if not _DOTTED.match(text):
         return None

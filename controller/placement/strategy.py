@@ -27,9 +27,8 @@ class SpreadInstances:
 
 @dataclass(frozen=True, slots=True)
 class SpreadValues:
-    """Fewest tasks of the group on all instances with the same value of an attribute;
-
-    those without it count as one value.
+    """Fewest tasks of the group on all instances with the same value of an attribute; those without it count as one
+    value.
     """
 
     attribute: str
@@ -60,9 +59,8 @@ def steps_of(strategy: Sequence[str], fitness: Mapping[str, Fitness]) -> tuple[S
 
 
 def check_strategy(strategy: Sequence[str], allowed: Collection[str] = ()) -> list[str]:
-    """One sentence for each fault of a chain; empty when it is fine. `allowed`:
-
-    names of user functions that settings admit.
+    """One sentence for each fault of a chain; empty when it is fine. `allowed`: names of user functions that
+    settings admit.
     """
     faults = []
     if len(strategy) > MAX_STEPS:

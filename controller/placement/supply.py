@@ -75,6 +75,7 @@ class Supply:
     _codes: dict[str, Codes] = field(default_factory=dict)
     _masks: dict[str, BoolArray] = field(default_factory=dict)
     _groups: dict[str, IntArray] = field(default_factory=dict)
+    _names: list[frozenset[str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, rows: Sequence[InstanceRow], version: int = 0) -> Supply:
@@ -85,11 +86,13 @@ class Supply:
         ids = tuple(row.id for row in rows)
         _refuse_doubles(ids)
         _refuse_impossible(rows)
+        free = np.maximum(_ints([(row.cpu_units, row.memory_mib, row.gpus) for row in rows]), 0)
+        total = _ints([(row.total_cpu_units, row.total_memory_mib, row.total_gpus) for row in rows])
         return cls(
             rows=tuple(rows),
             ids=ids,
-            free=np.maximum(_ints([(row.cpu_units, row.memory_mib, row.gpus) for row in rows]), 0),
-            total=_ints([(row.total_cpu_units, row.total_memory_mib, row.total_gpus) for row in rows]),
+            free=free,
+            total=np.maximum(total, free),  # shares of an instance are never above 1
             healthy=np.array(
                 [r.status == "ACTIVE" and r.agent_connected and not r.interrupted for r in rows], np.bool_
             ),
@@ -108,9 +111,8 @@ class Supply:
         return self.codes("attribute:" + name)
 
     def codes(self, subject: str) -> Codes:
-        """The codes of a subject with one string per instance:
-
-        attribute:NAME, ec2InstanceId, agentVersion, agentConnected.
+        """The codes of a subject with one string per instance: attribute:NAME, ec2InstanceId, agentVersion,
+        agentConnected.
         """
         found = self._codes.get(subject)
         if found is None:
@@ -120,7 +122,11 @@ class Supply:
     @property
     def group_names(self) -> frozenset[str]:
         """Every group of which a task runs on some instance."""
-        return frozenset(name for row in self.rows for name, count in row.running_by_group.items() if count)
+        if not self._names:
+            self._names.append(
+                frozenset(name for row in self.rows for name, count in row.running_by_group.items() if count)
+            )
+        return self._names[0]
 
     def of_group(self, name: str) -> IntArray:
         """(m,) int64: live tasks of a group on each instance; read only."""

@@ -81,8 +81,8 @@ def report(what: str, seconds: float, floor_s: float) -> None:
 @pytest.mark.parametrize("constraints", [(), CONSTRAINTS])
 def test_a_million_equal_tasks(chain: tuple[str, ...], constraints: tuple[str, ...]) -> None:
     supply = fleet()
-    batches = [Batch(128, 128, 0, 1_000_000, group="g", constraints=constraints, strategy=chain)]
-    assert place(batches, supply).placed > 100_000
+    batches = [Batch(16, 16, 0, 1_000_000, group="g", constraints=constraints, strategy=chain)]
+    assert place(batches, supply).placed == 1_000_000
     report(
         f"1M equal tasks, {chain}, {len(constraints)} constraints",
         least_seconds(lambda: place(batches, supply), 20),

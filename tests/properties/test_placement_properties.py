@@ -199,9 +199,8 @@ def test_many_small_tasks_on_few_instances_equal_the_reference_loop(
 def test_the_order_of_rows_changes_nothing_but_ties(
     case: tuple[list[InstanceRow], list[Batch]], random: Random
 ) -> None:
-    """Instances that differ in their (unique) price are never tied under `cheapest`;
-
-    so each gets the same tasks in any order.
+    """Instances that differ in their (unique) price are never tied under `cheapest`; so each gets the same tasks in
+    any order.
     """
     rows = [replace(row, price_usd_per_hour=1.0 + number) for number, row in enumerate(case[0])]
     queue = [replace(batch, strategy=(*batch.strategy[:2], "cheapest")) for batch in case[1]]

@@ -16,7 +16,7 @@ from controller.market.allocation.knapsack import LARGEST_VALUE, fill_table, pat
 from controller.market.allocation.relaxed import relaxed_worth
 from controller.placement.arrays import BoolArray, FloatArray, IntArray
 
-_QUARTER = 4  # a size is small when it is at most a quarter of the largest on both axes
+_NEGLIGIBLE = 1e-9
 
 
 class Pricer:
@@ -34,56 +34,54 @@ class Pricer:
         work: how many cells times shapes a table may have. Needs are rounded up to the grid: every filling fits.
         """
         pattern = np.zeros((len(self.sizes), len(self.need)), dtype=np.int64)
-        for rows, shapes, grid, scale in self._tables(value, floor, work):
+        active = relaxed_worth(self.sizes, self.need, value) > floor * (1 + _NEGLIGIBLE)
+        for rows, shapes, grid in self._tables(value, active, work):
             need, sizes = grid.up(self.need[shapes]), grid.down(self._useful(rows, shapes))
-            worth = np.floor(value[shapes] * scale).astype(np.int64)
+            worth = np.floor(value[shapes] * _scale(sizes, need, value[shapes])).astype(np.int64)
             kept = _undominated(need, worth)
             layers = fill_table(need[kept], worth[kept], sizes)
             pattern[np.ix_(rows, shapes[kept])] = patterns_at(layers, need[kept], worth[kept], sizes)
         pattern = self._completed(np.minimum(pattern, self.most), value)
         return pattern, pattern @ value
 
-    def at_most(self, value: FloatArray, floor: FloatArray, work: int) -> FloatArray:
-        """(k,) what no filling of a size is worth more than. Never underestimated where it could exceed `floor` (k,):
+    def at_most(self, value: FloatArray, active: BoolArray, work: int) -> FloatArray:
+        """(k,) what no filling of a size is worth more than; sharper for the sizes that are `active` (k,).
 
-        needs are rounded down to the grid and values up.
+        Needs are rounded down to the grid and values up: never underestimated.
         """
         bound = relaxed_worth(self.sizes, self.need, value)
-        for rows, shapes, grid, scale in self._tables(value, floor, work):
+        for rows, shapes, grid in self._tables(value, active, work):
             need, sizes = grid.down(self.need[shapes]), grid.down(self._useful(rows, shapes))
             if (need == 0).all(axis=1).any():
                 continue  # too coarse to say anything: the relaxation stands
+            scale = _scale(sizes, need, value[shapes])
             worth = np.ceil(value[shapes] * scale).astype(np.int64)
             kept = _undominated(need, worth)
             layers = fill_table(need[kept], worth[kept], sizes)
             bound[rows] = np.minimum(bound[rows], values_at(layers, sizes) / scale * (1 + 1e-12))
         return bound
 
-    def _tables(
-        self, value: FloatArray, floor: FloatArray, work: int
-    ) -> Iterator[tuple[IntArray, IntArray, Grid, float]]:
-        """(sizes, shapes, grid, whole numbers per USD) of each table that has to be filled."""
+    def _tables(self, value: FloatArray, active: BoolArray, work: int) -> Iterator[tuple[IntArray, IntArray, Grid]]:
+        """(sizes, shapes, grid) of each table that has to be filled."""
         worthy = np.flatnonzero(value > 0)
-        active = relaxed_worth(self.sizes, self.need, value) > floor * (1 + 1e-9)
+        worthy = worthy[_undominated(self.need[worthy], value[worthy])]
         for rows in self._groups(active, bool(self.need[worthy, 2].any())):
-            gpus = int(self.sizes[rows, 2].max())
-            shapes = worthy[self.need[worthy, 2] <= gpus]
-            shapes = shapes[(self.need[shapes] <= self.sizes[rows].max(axis=0)).all(axis=1)]
-            if not len(shapes):
-                continue
-            useful = self._useful(rows, shapes)
-            corner = useful.max(axis=0)
-            layers = 1 + (gpus if self.need[shapes, 2].any() else 0)
-            grid = self._grid(shapes, value, corner, max(1, work // (layers * len(shapes))))
-            most = float(relaxed_worth(corner[None, :] + 2 * grid.up(corner * 0 + 1), self.need[shapes], value[shapes])[0])
-            yield rows, shapes, grid, _scale(most, useful, self.need[shapes], value[shapes])
+            shapes = worthy[(self.need[worthy] <= self.sizes[rows].max(axis=0)).all(axis=1)]
+            if len(shapes):
+                corner = self._useful(rows, shapes).max(axis=0)
+                passes = int((self.need[shapes, 2] == 0).sum() + (self.need[shapes, 2] > 0).sum() * corner[2])
+                yield rows, shapes, self._grid(shapes, value, corner, max(1, work // passes))
 
     def _groups(self, active: BoolArray, gpu_tasks: bool) -> list[IntArray]:
-        with_gpus = active & (self.sizes[:, 2] > 0) & gpu_tasks
-        plain = active & ~with_gpus
-        largest = self.sizes[plain, :2].max(axis=0, initial=0)
-        small = plain & (self.sizes[:, :2] * _QUARTER <= largest).all(axis=1)
-        return [np.flatnonzero(rows) for rows in (small, plain & ~small, with_gpus) if rows.any()]
+        """Active sizes that share a table: alike in GPUs, and within a factor of four of each other."""
+        if not active.any():
+            return []
+        largest = np.maximum(self.sizes[active, :2].max(axis=0), 1)
+        share = np.maximum((self.sizes[:, :2] / largest).max(axis=1), 1e-9)
+        key = np.ceil(np.log(share) / np.log(4) - 1e-9).astype(np.int64)
+        gpus = np.ceil(np.log2(np.maximum(self.sizes[:, 2], 1))).astype(np.int64) + 1
+        key = np.where((self.sizes[:, 2] > 0) & gpu_tasks, gpus, np.maximum(key, -2))
+        return [np.flatnonzero(active & (key == group)) for group in np.unique(key[active]).tolist()]
 
     def _useful(self, rows: IntArray, shapes: IntArray) -> IntArray:
         """The sizes less what no mix of the shapes could use: memory beyond the hungriest shape on all cpu, and so on."""
@@ -109,3 +107,17 @@ class Pricer:
         free = self.sizes - pattern @ self.need
         order = order_by_worth(self.sizes, self.need, value, (1.0, 1.0, 1.0))
         return np.minimum(pattern + fill(free, self.need, order, self.most), self.most)
+
+
+def _scale(sizes: IntArray, need: IntArray, value: FloatArray) -> float:
+    """Whole numbers per USD, so that no cell of the table can exceed LARGEST_VALUE."""
+    most = float(relaxed_worth(sizes.max(axis=0)[None, :], need, value)[0])
+    return LARGEST_VALUE / 2 / max(most, float(value.max()))
+
+
+def _undominated(need: IntArray, worth: IntArray) -> IntArray:
+    """Shapes worth something, without those that another is worth as much as and is not larger than."""
+    smaller = (need[:, None, :] <= need[None, :, :]).all(axis=2) & (worth[:, None] >= worth[None, :])
+    earlier = np.arange(len(need))[:, None] < np.arange(len(need))[None, :]
+    beaten = (smaller & (~smaller.T | earlier)).any(axis=0)
+    return np.flatnonzero(~beaten & (worth > 0))

@@ -28,7 +28,9 @@ def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatAr
     alone = need[:, 2] == 0
     prices = _prices(need[alone, :2], value[alone]) if alone.any() else np.zeros((1, 2))
     # With GPU tasks on board cpu and memory may cost more than CPU tasks alone would make them.
-    prices = np.concatenate([prices, _prices(need[:, :2], value)]) if not alone.all() else prices
+    sized = need[:, :2].any(axis=1)
+    if not alone.all() and sized.any():
+        prices = np.concatenate([prices, _prices(need[sized, :2], value[sized])])
     rest = np.maximum(value - prices @ need[:, :2].T, 0) * ~alone
     per_gpu = np.max(rest / np.maximum(need[:, 2], 1), axis=1, initial=0.0)
     total = prices @ sizes[:, :2].T.astype(np.float64) + per_gpu[:, None] * sizes[:, 2]

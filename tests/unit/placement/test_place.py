@@ -1,6 +1,5 @@
-"""What does a plan look like at the edges:
-
-nothing there, nothing asked, far too much asked, and rules that leave no choice?
+"""What does a plan look like at the edges: nothing there, nothing asked, far too much asked, and rules that leave no
+choice?
 """
 
 from __future__ import annotations

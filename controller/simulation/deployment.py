@@ -1,0 +1,155 @@
+"""What is deployed in a simulated AWS? Fleets, table, queue, bucket, and controllers whose every call may go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from controller.aws.cell import Cell, Deployment
+from controller.aws.dynamodb import KILL_KEY, DynamoStore
+from controller.aws.hands import AwsHands
+from controller.aws.pace import Paces
+from controller.aws.sqs import SqsQueue
+from controller.catalogue.types import load_catalogue
+from controller.engine import Engine
+from controller.model import requests
+from controller.model.policy import Policy
+from controller.ports import StaleState
+from controller.simulation.botocore_check import SimulatedClient
+from controller.simulation.boundary import Boundary, Crash
+from controller.simulation.bus import BusModel
+from controller.simulation.dynamodb import DynamoModel
+from controller.simulation.s3 import S3Model
+from controller.simulation.sqs import SqsModel
+from controller.simulation.world import World
+
+STAGE, TABLE, QUEUE = "main", "argosy-state", "events"
+ROLE = "arn:aws:iam::123456789012:role/argosy"
+DEPLOYMENT = Deployment(STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task")
+
+
+@dataclass(slots=True)
+class Process:
+    """One controller, dead or alive, with a clock of its own."""
+
+    name: str
+    engine: Engine
+    skew_s: float = 0.0
+    down_until: float = 0.0
+    working: bool = False
+    at_rest: bool = False
+    ticks: int = 0
+    conflicts: int = 0
+    failures: int = 0  # ticks that an AWS call ended
+    crashes: int = 0
+
+
+@dataclass(slots=True)
+class Services:
+    """The models besides ECS and EC2."""
+
+    dynamodb: DynamoModel
+    sqs: SqsModel
+    s3: S3Model
+    bus: BusModel = field(default_factory=BusModel)
+
+
+class SimulatedDeployment:
+    """A deployment on a world: submit, cancel, tear down, and let controllers tick."""
+
+    def __init__(
+        self, world: World, boundary: Boundary, policy: Policy, *, strict: bool = False, sqs: SqsModel | None = None
+    ) -> None:
+        self.world, self.boundary, self.policy, self.strict = world, boundary, policy, strict
+        self.services = Services(DynamoModel(), sqs or SqsModel(world.moment), S3Model())
+        self.processes: list[Process] = []
+        self.down_s: Callable[[], float] = lambda: 60.0
+        """How long a crashed controller stays away: lease and schedule."""
+        self._inside = self._store(self._client("dynamodb", self.services.dynamodb))
+
+    def add_fleets(self, types: Sequence[str], zones: Sequence[str]) -> None:
+        self.world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": STAGE})
+        for kind in types:
+            for zone in zones:
+                self.world.add_fleet(kind, zone, **{"argosy:stage": STAGE, "argosy:pool": f"{kind}/{zone}"})
+
+    def add_controller(self, skew_s: float = 0.0) -> Process:
+        process = Process(f"controller-{len(self.processes)}", None, skew_s)  # type: ignore[arg-type]
+        process.engine = self._engine(process)
+        self.processes.append(process)
+        return process
+
+    def submit(self, request: requests.SubmitRequest) -> None:
+        self._put(request, request.run_id)
+
+    def cancel(self, run_id: str) -> None:
+        self._put(requests.CancelRequest(run_id, self.world.now, "enough"), f"{run_id}#cancel")
+
+    def kill(self) -> None:
+        """The kill switch, as teardown sets it."""
+        item = {"pk": {"S": KILL_KEY[0]}, "sk": {"S": KILL_KEY[1]}, "reason": {"S": "the stack is being deleted"}}
+        self.services.dynamodb.put_item(TableName=TABLE, Item=item)
+
+    @property
+    def store(self) -> DynamoStore:
+        """The table as someone sees it whose calls never fail."""
+        return self._inside
+
+    def tick(self, process: Process) -> None:
+        """One tick of one controller, if it is alive. It may crash, come second, or give up on a call."""
+        if process.working or process.down_until > self.world.now:
+            return
+        process.working = True
+        process.ticks += 1
+        try:
+            process.at_rest = process.engine.tick().at_rest
+        except StaleState:
+            process.conflicts += 1
+            process.at_rest = False
+        except Crash:
+            process.crashes += 1
+            process.down_until = self.world.now + self.down_s()
+            process.engine = self._engine(process)
+            process.at_rest = False
+        except (ClientError, BotoCoreError):
+            process.failures += 1
+            process.at_rest = False
+        finally:
+            process.working = False
+
+    def _put(self, request: requests.Request, name: str) -> None:
+        key = (requests.INBOX, requests.inbox_key(self.world.now, name))
+        self._inside.create({key: requests.to_bytes(request)})
+
+    def _client(self, service: str, model: Any) -> Any:
+        return SimulatedClient(model, service, strict=self.strict, region=self.world.region)
+
+    def _faulty(self, service: str, model: Any) -> Any:
+        return self.boundary.client(service, self._client(service, model))
+
+    def _store(self, client: Any) -> DynamoStore:
+        return DynamoStore(client, TABLE)
+
+    def _engine(self, process: Process) -> Engine:
+        """A fresh process: nothing in memory."""
+
+        def clock() -> float:
+            return self.world.now + process.skew_s
+
+        models: Mapping[str, Any] = {
+            "ecs": self.world.ecs,
+            "ec2": self.world.ec2,
+            "dynamodb": self.services.dynamodb,
+            "sqs": self.services.sqs,
+            "s3": self.services.s3,
+            "events": self.services.bus,
+        }
+        clients = {name: self._faulty(name, model) for name, model in models.items()}
+        paces = Paces.of_aws(clock, self.world.run_for)
+        cell = Cell(self.world.region, self.world.cluster, clients["ecs"], clients["ec2"], paces)
+        hands = AwsHands(DEPLOYMENT, [cell], s3=clients["s3"], events=clients["events"], clock=clock, threads=1)
+        queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for)
+        return Engine(self._store(clients["dynamodb"]), queue, hands, load_catalogue(), self.policy, clock)

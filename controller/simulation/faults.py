@@ -1,0 +1,87 @@
+"""What can go wrong, how often, and when? Kinds of faults that can be mixed, drawn from one seed.
+
+Each trial switches each kind on or off and gives it an intensity of its own: rare faults then also meet alone, and not
+only buried under all the others. Everything is drawn from one generator in the order of asking, so a seed repeats.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+KINDS: Mapping[str, tuple[float, float]] = {
+    # kind: least and greatest chance, for each call, message, instance or trial as said
+    "reply-lost": (0.005, 0.05),  # a call: the effect is there, the reply is not
+    "effect-lost": (0.005, 0.05),  # a call: neither effect nor reply
+    "server-error": (0.005, 0.05),  # a call: 500, with or without the effect
+    "throttle": (0.05, 0.3),  # a call is refused for want of tokens
+    "time-out": (0.002, 0.01),  # a call hangs for a minute, with or without the effect
+    "crash": (0.002, 0.02),  # a call: the controller dies before or after it
+    "page-failure": (0.02, 0.1),  # a further page of a listing: it breaks off
+    "listing-lag": (0.1, 0.6),  # a task: listings and descriptions do not show it for up to 5 minutes
+    "events-lost": (0.02, 0.3),  # a message never arrives
+    "events-doubled": (0.05, 0.3),  # a message arrives again later
+    "events-late": (0.05, 0.4),  # a message comes up to 10 minutes late, and so out of order
+    "poison": (0.01, 0.1),  # a message brings a broken one along
+    "interruption": (0.5, 6.0),  # an instance, per hour: EC2 takes it back with a warning
+    "storm": (0.3, 1.0),  # a trial: every instance of a pool is taken back at once
+    "host-loss": (0.1, 1.0),  # an instance, per hour: it dies without a word
+    "rebalance": (0.5, 4.0),  # an instance, per hour: EC2 advises to leave it
+    "shortage": (0.2, 0.8),  # a pool: it delivers nothing for a while
+    "no-register": (0.05, 0.3),  # an instance never joins the cluster
+    "bad-gpu": (0.1, 0.5),  # an instance registers without its GPUs
+    "black-hole": (0.05, 0.3),  # an instance on which every task fails at once
+    "stuck": (0.01, 0.05),  # a task never leaves PENDING
+    "partition": (0.5, 4.0),  # an instance, per hour: its agent is cut off for up to 20 minutes
+    "clock-skew": (0.5, 1.0),  # a controller's clock is up to 2 minutes off
+    "store-outage": (0.3, 1.0),  # a trial: DynamoDB does not answer for some minutes
+    "destroy": (0.1, 0.1),  # a trial: the deployment is torn down in the middle
+    "token-misbehaviour": (0.05, 0.3),  # a launch: ECS forgets the client token at once
+}
+PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
+ALL = frozenset(KINDS) - PROMISED_AWAY
+SHARE_OF_TRIALS = 0.75  # in which a kind that may occur is on
+
+
+def kinds_of(text: str) -> frozenset[str]:
+    """`all`, `none`, or names joined by commas. Raises ValueError with a sentence for an unknown name."""
+    if text in ("all", "none"):
+        return ALL if text == "all" else frozenset()
+    names = frozenset(part.strip() for part in text.split(",") if part.strip())
+    if unknown := sorted(names - KINDS.keys()):
+        raise ValueError(f"unknown fault {unknown[0]!r}; there are: {', '.join(sorted(KINDS))}")
+    return names
+
+
+class Faults:
+    """The faults of one trial. `rates` says which are on and how strongly; `seen` counts what really happened."""
+
+    def __init__(self, seed: int, kinds: Collection[str], *, every: bool = False) -> None:
+        """every: all `kinds` are on, rather than a random part of them."""
+        self.rng = np.random.default_rng(seed)
+        self.seen: Counter[str] = Counter()
+        self.active = True
+        self.rates: dict[str, float] = {}
+        for kind, (least, greatest) in KINDS.items():
+            on, strength = self.rng.random(2).tolist()  # drawn for every kind, so that leaving one out moves no other
+            if kind in kinds and (every or len(kinds) == 1 or on < SHARE_OF_TRIALS):
+                self.rates[kind] = least + (greatest - least) * strength
+
+    def strikes(self, kind: str, share: float = 1.0) -> bool:
+        """Whether this fault happens now. share: of its usual chance."""
+        rate = self.rates.get(kind, 0.0)
+        if not rate or not self.active or self.rng.random() >= rate * share:
+            return False
+        self.seen[kind] += 1
+        return True
+
+    def on(self, kind: str) -> bool:
+        return self.active and kind in self.rates
+
+    def between(self, least: float, greatest: float) -> float:
+        return float(self.rng.uniform(least, greatest))
+
+    def coin(self) -> bool:
+        return bool(self.rng.random() < 0.5)

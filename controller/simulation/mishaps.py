@@ -1,0 +1,109 @@
+"""What happens to the simulated machines? Interruptions, storms, dead hosts, shortages, cut-off and defective instances."""
+
+from __future__ import annotations
+
+from controller.simulation.agent import Course, Habits
+from controller.simulation.ec2 import Ec2Instance
+from controller.simulation.faults import Faults
+from controller.simulation.world import World
+
+LOOK_EVERY_S = 30.0
+
+
+class Mishaps:
+    """Lets misfortune loose on a world while its faults are active; `begin` starts the clockwork."""
+
+    def __init__(self, world: World, faults: Faults) -> None:
+        self._world, self._faults = world, faults
+        self.black_holes: set[str] = set()
+        """Instances on which every task fails at once."""
+
+    def begin(self) -> None:
+        self._world.later(LOOK_EVERY_S, self._look)
+        if self._faults.strikes("storm"):
+            self._world.later(self._faults.between(100, 600), self._storm)
+        for pool in self._pools():
+            if self._faults.strikes("shortage"):
+                self._short(pool, self._faults.between(0, 300))
+
+    def end(self) -> None:
+        """Every shortage is over, every agent is back, instances are sound from now on."""
+        for pool in self._pools():
+            self._world.ec2.set_shortage(pool, None)
+        for agent in self._world.agents.values():
+            if not agent.connected:
+                agent.reconnect()
+
+    def habits(self, instance: Ec2Instance) -> Habits:
+        """How a new instance will behave."""
+        gpus = self._world.catalogue[instance.instance_type].gpus
+        if self._faults.strikes("black-hole"):
+            self.black_holes.add(instance.instance_id)
+        return Habits(
+            register_s=self._faults.between(10, 40),
+            registers=not self._faults.strikes("no-register"),
+            gpus=0 if gpus and self._faults.strikes("bad-gpu") else None,
+        )
+
+    def spoiled(self, instance: Ec2Instance) -> Course | None:
+        """What becomes of a task because of where it is, whatever its program would do."""
+        if instance.instance_id in self.black_holes and self._faults.active:
+            return Course(duration_s=1.0, exit_code=1, reason="CUDA_ERROR_UNKNOWN")
+        if self._faults.strikes("stuck"):
+            return Course(pull_s=float("inf"))
+        return None
+
+    def _look(self) -> None:
+        """Each instance may meet with something."""
+        if not self._faults.active:
+            return
+        share = LOOK_EVERY_S / 3600.0
+        for instance in list(self._world.ec2.ledger.instances.values()):
+            if instance.state == "running" and instance.tags.get("argosy:stage") == "main":
+                self._strike(instance, share)
+        self._world.later(LOOK_EVERY_S, self._look)
+
+    def _strike(self, instance: Ec2Instance, share: float) -> None:
+        if self._faults.strikes("interruption", share):
+            self._world.interrupt(instance.instance_id)
+        if self._faults.strikes("rebalance", share):
+            self._world.ec2.recommend_rebalance(instance.instance_id)
+        if self._faults.strikes("partition", share):
+            self._cut_off(instance.instance_id)
+        if self._faults.strikes("host-loss", share):
+            self._world.ec2.lose(instance.instance_id)
+
+    def _cut_off(self, instance_id: str) -> None:
+        agent = self._world.agents.get(instance_id)
+        if agent is None or not agent.connected:
+            return
+        agent.disconnect()
+
+        def heal() -> None:
+            if agent.alive and not agent.connected:
+                agent.reconnect()
+
+        self._world.later(self._faults.between(30, 1200), heal)
+
+    def _storm(self) -> None:
+        """Every spot instance of the pool that has most of them."""
+        alive = [each for each in self._world.ec2.ledger.instances.values() if each.alive and each.purchase == "spot"]
+        pools = [each.pool.name for each in alive]
+        worst = max(sorted(set(pools)), key=pools.count, default="")
+        for instance in alive:
+            if instance.pool.name == worst and self._faults.active:
+                self._world.interrupt(instance.instance_id)
+
+    def _short(self, pool: str, delay_s: float) -> None:
+        def over() -> None:
+            self._world.ec2.set_shortage(pool, None)
+
+        def begin() -> None:
+            if self._faults.active:
+                self._world.ec2.set_shortage(pool, int(self._faults.between(0, 2)))
+                self._world.later(self._faults.between(200, 900), over)
+
+        self._world.later(delay_s, begin)
+
+    def _pools(self) -> list[str]:
+        return [pool.name for fleet in self._world.ec2.ledger.fleets.values() for pool in fleet.pools]
