@@ -18,6 +18,7 @@ from controller.layout import split_s3
 from controller.model.resources import CPU_UNITS_PER_VCPU, Resources
 from controller.model.runs import needs_of
 from controller.placement.query import check_constraints, check_strategy
+from controller.placement.strategy import is_function_name
 from controller.ports import ImageResolver, ItemsReader, ItemsUnreadable
 from controller.settings import Settings
 from controller.spec import parse_spec, to_json
@@ -33,6 +34,7 @@ class Limits:
     default_output: str  # s3://bucket/ or s3://bucket/prefix/
     buckets: frozenset[str]  # where results may go, its own bucket included
     shapes: Mapping[str, Resources]
+    fitness_functions: frozenset[str] = frozenset()  # of the owner's own, that a strategy may name
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ def limits_of(settings: Settings, bucket: str) -> Limits:
         for name, kind in catalogue.items()
         if name in names
     }
-    return Limits(f"s3://{bucket}/", frozenset({bucket, *settings.output_buckets}), shapes)
+    buckets = frozenset({bucket, *settings.output_buckets})
+    return Limits(f"s3://{bucket}/", buckets, shapes, frozenset(settings.fitness_functions))
 
 
 def admit(data: Any, limits: Limits, images: ImageResolver, items: ItemsReader) -> Admission:
@@ -91,7 +94,7 @@ def _check(data: Any, limits: Limits | None) -> tuple[RunSpec | None, list[Fault
         faults = list(refusal.faults)
     known = {fault.path for fault in faults}
     if isinstance(data, Mapping) and "" not in known:
-        found = [*_placement_faults(data), *(_limit_faults(data, limits) if limits else ())]
+        found = [*_placement_faults(data, limits), *(_limit_faults(data, limits) if limits else ())]
         faults += [fault for fault in found if fault.path not in known]
     return spec, faults
 
@@ -145,11 +148,23 @@ def _amount(axis: str, amount: int) -> str:
     return f"{amount} GPU{'' if amount == 1 else 's'}"
 
 
-def _placement_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+def _placement_faults(data: Mapping[str, Any], limits: Limits | None) -> Iterator[Fault]:
     placement = data.get("placement")
-    if isinstance(placement, Mapping):
-        yield from _text_faults("placement.constraints", placement.get("constraints"), check_constraints)
-        yield from _text_faults("placement.strategy", placement.get("strategy"), check_strategy)
+    if not isinstance(placement, Mapping):
+        return
+
+    def check_chain(strategy: Sequence[str]) -> list[str]:
+        """Which functions are allowed only the deployment knows: without one, every name of the form is."""
+        allowed = filter(is_function_name, strategy) if limits is None else limits.fitness_functions
+        return check_strategy(strategy, frozenset(allowed))
+
+    yield from _text_faults("placement.constraints", placement.get("constraints"), check_constraints)
+    yield from _text_faults("placement.strategy", placement.get("strategy"), check_chain)
+    soft = placement.get("softConstraints")
+    for number, each in enumerate(soft if isinstance(soft, list) else ()):
+        expression = each.get("expression") if isinstance(each, Mapping) else None
+        for message in check_constraints([expression]) if isinstance(expression, str) else ():
+            yield Fault(f"placement.softConstraints[{number}].expression", message)
 
 
 def _text_faults(path: str, texts: Any, check: Callable[[Sequence[str]], list[str]]) -> list[Fault]:

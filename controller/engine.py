@@ -20,14 +20,15 @@ from controller.lifecycle.marks import measure
 from controller.loading import load
 from controller.messages import PoisonMessage, to_event
 from controller.model import documents, requests
-from controller.model.actions import Launch, Remark
-from controller.model.events import ControllerStarted, Event, RunCancelled, RunSubmitted
+from controller.model.actions import HaltRun, Launch, Remark
+from controller.model.events import ControllerStarted, Event, Observed, RunCancelled, RunSubmitted
 from controller.model.instances import InstanceStatus
 from controller.model.policy import Policy
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
+from controller.placement.custom import OwnFunctions
 from controller.ports import EventQueue, Hands, Message, Store
-from controller.scheduler.decide import decide
+from controller.scheduler.decide import NO_FUNCTIONS, decide
 
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
 
@@ -58,10 +59,13 @@ class Engine:
     policy: Policy
     now: Callable[[], float]
     execute_s: float = 5.0  # how long a tick may spend on carrying out
+    functions: OwnFunctions = NO_FUNCTIONS
     state: State | None = None
     backlog: deque[Message] = field(default_factory=deque)
     outcomes: deque[Event] = field(default_factory=deque)
     committed_root: bytes = b""
+    acted_at: float = 0.0  # when something was last done outside, as far as is known
+    looked_at: float = 0.0  # the last sweep that showed every instance
 
     def tick(self, wait_s: float = 0.0) -> TickReport:
         """One round. Raises StaleState when another controller has committed; the next tick then loads anew."""
@@ -84,13 +88,16 @@ class Engine:
         self.backlog.extend(self.queue.receive(0.0 if busy else wait_s))
         began = self.now()
         applied, poison = self._apply_facts(state)
-        actions = decide(state, self.catalogue, self.now(), self.policy, self.store.kill_switch() is None)
+        launching = self.store.kill_switch() is None
+        actions = decide(state, self.catalogue, self.now(), self.policy, launching, self.functions)
         for action in actions:
             begin(state, action, self.now(), self.policy)
         measure(state)
-        effects = [action for action in actions if not isinstance(action, Remark)]
+        effects = [action for action in actions if not isinstance(action, Remark | HaltRun)]
         self._commit(state, folded, refused, bool(effects))
         self.queue.delete([message.receipt for message in applied])
+        if effects:
+            self.acted_at = self.now()
         self.outcomes.extend(self.hands.carry_out(effects, state, self.now() + self.execute_s))
         if self._sweep_is_due(state):
             self.outcomes.append(self.hands.observe(self.now()))
@@ -113,6 +120,7 @@ class Engine:
             digest = hashlib.sha256(f"{self.now():.6f}".encode()).digest()
             state.epoch = base64.b32encode(digest)[:8].decode().lower()
         apply(state, ControllerStarted(), self.now(), self.policy)
+        self.acted_at = 0.0 if self._is_idle(state) else self.now()  # by whoever came before
         return state
 
     def _fold_requests(self, state: State) -> tuple[list[str], dict[str, bytes]]:
@@ -135,7 +143,10 @@ class Engine:
         applied: list[Message] = []
         poison = 0
         while self.outcomes and state.dirty_documents < self.policy.max_dirty_documents:
-            apply(state, self.outcomes.popleft(), self.now(), self.policy)
+            outcome = self.outcomes.popleft()
+            apply(state, outcome, self.now(), self.policy)
+            if isinstance(outcome, Observed) and outcome.hosts_complete:
+                self.looked_at = outcome.at
         while self.backlog and state.dirty_documents < self.policy.max_dirty_documents:
             message = self.backlog.popleft()
             applied.append(message)
@@ -162,11 +173,21 @@ class Engine:
     def _sweep_is_due(self, state: State) -> bool:
         booting = any(instance.status is InstanceStatus.BOOTING for instance in state.instances.values())
         owed = any(pool.ordered_since for pool in state.pools.values())
-        period_s = self.policy.eager_sweep_s if booting or owed else self.policy.sweep_s
+        eager = booting or owed or (self._is_idle(state) and not self._has_looked())
+        period_s = self.policy.eager_sweep_s if eager else self.policy.sweep_s
         return self.now() - state.observed_at >= period_s
 
     def _at_rest(self, state: State) -> bool:
-        """Nothing to do and nothing that costs money; ordered instances count as alive."""
+        """Nothing to do, nothing that costs money, and we have looked since we last did anything: a fleet may have
+        launched an instance a moment before its target was lowered, and nobody would ever come back for it."""
+        return self._is_idle(state) and not (self.outcomes or self.backlog) and self._has_looked()
+
+    def _is_idle(self, state: State) -> bool:
+        """As far as is known; ordered instances count as alive."""
         targets = any(pool.target or not pool.confirmed for pool in state.pools.values())
         alive = any(instance.alive and instance.owned for instance in state.instances.values())
-        return not (state.runs or targets or alive or self.outcomes or self.backlog) and state.observed_at > 0
+        return not (state.runs or targets or alive)
+
+    def _has_looked(self) -> bool:
+        """At every instance, and late enough for what was launched last to show."""
+        return self.looked_at >= self.acted_at + self.policy.eager_sweep_s

@@ -11,12 +11,13 @@ from typing import Any
 
 from controller.catalogue.types import InstanceType
 from controller.market.offers import offers_of
+from controller.model.policy import Policy
 from controller.model.runs import TERMINAL_RUN, Run
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
 from controller.placement.explain import Explanation, explain
 from controller.placement.supply import Supply
-from controller.scheduler.places import active_rows, batch_of, coming_rows
+from controller.scheduler.places import active_rows, batch_of, coming_rows, shunned_by
 from controller.scheduler.reasons import market_answer, why_nothing_is_bought
 
 
@@ -28,8 +29,8 @@ def explain_run(
     verdict: "done" (nothing waits), "placed" (it fits now and starts with the next tick), "waiting" (for instances
     that are full or on their way), "never" (nothing of this deployment could take it, even when empty).
     """
-    batch = replace(batch_of(state, run, float("inf")), count=1)
-    coming, _ = coming_rows(state, catalogue)
+    batch = replace(batch_of(state, run, float("inf"), shunned_by(state)), count=1)
+    coming, _ = coming_rows(state, catalogue, now, Policy())
     everything = offers_of(state.pools.values(), catalogue, float("inf"))  # those that are cooling off as well
     here = explain(batch, Supply.of(active_rows(state)))
     soon = explain(batch, Supply.of(coming))

@@ -110,6 +110,7 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
     from controller.catalogue.types import load_catalogue
     from controller.engine import Engine
     from controller.model.policy import Policy
+    from controller.placement.custom import OwnFunctions
 
     clients, settings = _clients(), _settings()
     store, wake = _store_and_wake()
@@ -134,8 +135,11 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
     hands = AwsHands(deployment, cells, s3=clients.get("s3"), events=clients.get("events"), clock=time.time)
     queue = SqsQueue(clients.get("sqs"), os.environ["ARGOSY_QUEUE_URL"], time.sleep)
     numbers = {"linger_s": settings.linger_s, "max_instances": settings.max_instances, **_json("ARGOSY_POLICY")}
-    policy = Policy(**numbers)
-    return store, wake, Engine(store, queue, hands, load_catalogue(), policy, time.time)
+    functions = OwnFunctions.load(settings.fitness_functions)
+    for name, fault in functions.faults.items():
+        logger.error("a fitness function cannot be used", extra={"function": name, "fault": fault})
+    engine = Engine(store, queue, hands, load_catalogue(), Policy(**numbers), time.time, functions=functions)
+    return store, wake, engine
 
 
 def _json(name: str) -> Mapping[str, Any]:

@@ -77,6 +77,14 @@ def _gpu_type(name: str) -> str:
     return name
 
 
+def _function_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII) or len(name) > 200:
+        raise ValueError(f"{name[:80]!r} is no module:function")
+    if name.startswith(("random:", "spread:", "binpack:", "mix:")):
+        raise ValueError(f"{name[:80]!r} begins as a built-in strategy does: rename the module")
+    return name
+
+
 def _retention(days: int) -> int:
     if days not in LOG_RETENTION_DAYS:
         raise ValueError(f"CloudWatch Logs accepts one of {', '.join(map(str, LOG_RETENTION_DAYS))}")
@@ -89,6 +97,7 @@ Region = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
 Zone = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
 TypeName = Annotated[str, AfterValidator(_known_type)]
 Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
+FunctionName = Annotated[str, AfterValidator(_function_name)]
 AmiId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
 
 
@@ -139,6 +148,8 @@ class Settings(_Part):
     # warning leaves 120 s
     results: Literal["retain", "destroy"] = "retain"  # what `cdk destroy` does to the results bucket
     output_buckets: Listed[Bucket] = ()  # runs may write to these besides the deployment's own bucket
+    fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()  # of the owner's own, which specs may
+    # name in a strategy: the controller imports and calls what is listed here, and nothing else
     log_retention_days: Annotated[int, AfterValidator(_retention)] = 14
     subnets: Literal["public", "private"] = "public"  # private needs interface endpoints, which cost by the hour
     amis: Mapping[Region, Amis] = Field(default_factory=dict)

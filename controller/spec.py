@@ -23,6 +23,7 @@ from controller.spec_models import (
     Placement,
     RetryStrategy,
     RunSpec,
+    SoftConstraint,
     TaskResources,
     Timeout,
 )
@@ -46,6 +47,7 @@ _MODELS: dict[str, type[Strict]] = {
     "resources": TaskResources,
     "array": Array,
     "placement": Placement,
+    "placement.softConstraints": SoftConstraint,
     "capacity": Capacity,
     "retryStrategy": RetryStrategy,
     "retryStrategy.evaluateOnExit": ExitRule,

@@ -18,7 +18,7 @@ ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 
 def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     """What several fields must agree on. `data` has passed `spec_bounds`."""
-    return [*_container_faults(data), *_array_faults(data), *_template_faults(data)]
+    return [*_container_faults(data), *_group_faults(data), *_array_faults(data), *_template_faults(data)]
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -34,6 +34,18 @@ def _container_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("taskDefinition", "cannot be combined with container.image: give one of them")
     if definition is not None and data.get("resources") is not None:
         yield Fault("resources", "cannot be combined with taskDefinition, which says itself what a task takes")
+    if definition is not None and _part(data, "container").get("hostPorts") is not None:
+        yield Fault("container.hostPorts", "cannot be combined with taskDefinition, which has its own port mappings")
+
+
+def _group_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """No instance can satisfy both for one group."""
+    wanted, shunned = (_part(data, "placement").get(name) for name in ("affinity", "antiAffinity"))
+    if isinstance(wanted, list) and isinstance(shunned, list):
+        for number, group in enumerate(shunned):
+            if group in wanted:
+                path = f"placement.antiAffinity[{number}]"
+                yield Fault(path, f"{shown(group)} is in affinity too: no instance could satisfy both")
 
 
 def _array_faults(data: Mapping[str, Any]) -> Iterator[Fault]:

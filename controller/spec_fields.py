@@ -9,11 +9,12 @@ import json
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from controller import shards
+from controller.model.host_ports import port_of
 
 TASK_LIMIT = 1_000_000  # tasks of one run: what a tick over one TaskTable is measured at (DESIGN section 6)
 ATTEMPT_LIMIT = 10  # AWS Batch's limit
@@ -21,6 +22,9 @@ RULE_LIMIT = 5  # evaluateOnExit rules: AWS Batch's limit
 TIMEOUT_LIMIT_S = 14 * 86_400  # AWS Batch: a job may run 14 days
 TAG_LIMIT = 45  # AWS allows 50; five are kept for Argosy's own
 MEMORY_LIMIT_MIB = 24 * 1024 * 1024  # the largest EC2 instances have 24 TiB
+GROUP_LIMIT = 10  # groups named by affinity, and by antiAffinity: ours, as RunTask's limit on constraints
+SOFT_LIMIT, WEIGHT_LIMIT = 10, 1_000_000  # ours: ten such weights add up to a number that sorts beside other keys
+HOST_PORT_LIMIT = 94  # ECS: 100 reserved ports on an instance, those of its own agent included
 RESERVED_ENVIRONMENT = ("ARGOSY_", "AWS_BATCH_")
 PINNED_ENVIRONMENT = "NVIDIA_VISIBLE_DEVICES"  # overriding it would show a task the GPUs of its neighbours
 
@@ -104,6 +108,22 @@ def _image(image: str) -> str:
     return image
 
 
+def _host_port(given: Any) -> Any:
+    try:
+        port_of(given)
+    except ValueError as fault:
+        raise refused(str(fault)) from fault
+    return given
+
+
+def _no_port_twice(given: list[Any]) -> list[Any]:
+    ports = [port_of(each) for each in given]
+    twice = next((port for index, port in enumerate(ports) if port in ports[:index]), None)
+    if twice is not None:
+        raise refused(f"asks for {twice[0]}/{twice[1]} twice")
+    return given
+
+
 Version = Annotated[Literal[1], BeforeValidator(_whole)]
 Text = Annotated[str, AfterValidator(_no_nul), Field(max_length=8192)]
 RangeText = Annotated[str, AfterValidator(_range), Field(json_schema_extra={"pattern": r"^[0-9]{1,16}:[0-9]{1,16}$"})]
@@ -113,6 +133,20 @@ Image = Annotated[str, Field(max_length=255), AfterValidator(_image)]
 EnvironmentName = Annotated[str, Field(max_length=255), AfterValidator(_environment_name)]
 TagKey = Annotated[str, AfterValidator(_tag_key)]
 TagValue = Annotated[str, AfterValidator(_tag_value)]
+GroupName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_:./-]{1,255}$")]  # ECS: up to 255 characters
+HostPort = Annotated[
+    Any,
+    AfterValidator(_host_port),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": 65535},
+                {"type": "string", "pattern": "^[0-9]{1,5}/(tcp|udp)$"},
+            ]
+        }
+    ),
+]
+HostPorts = Annotated[list[HostPort], Field(min_length=1, max_length=HOST_PORT_LIMIT), AfterValidator(_no_port_twice)]
 ExitCodeGlob = Annotated[str, Field(pattern=r"^[0-9*?]{1,512}$")]  # Batch: digits and *
 ReasonGlob = Annotated[str, Field(min_length=1, max_length=512)]
 

@@ -12,13 +12,18 @@ from pydantic import Field
 from controller.layout import DEFAULT_PART_SUFFIX
 from controller.spec_fields import (
     ATTEMPT_LIMIT,
+    GROUP_LIMIT,
     MEMORY_LIMIT_MIB,
     RULE_LIMIT,
+    SOFT_LIMIT,
     TAG_LIMIT,
     TASK_LIMIT,
     TIMEOUT_LIMIT_S,
+    WEIGHT_LIMIT,
     Environment,
     ExitCodeGlob,
+    GroupName,
+    HostPorts,
     Image,
     RangeText,
     ReasonGlob,
@@ -46,6 +51,11 @@ class Container(Strict):
     environment: Environment | None = Field(
         default=None,
         description="Variables as a mapping or as ECS's list of name and value; ${...} is substituted in values.",
+    )
+    host_ports: HostPorts | None = Field(
+        default=None,
+        description='Ports of the instance that each task holds, such as 8080 or "53/udp": the container listens on'
+        " the same ones, and two tasks that hold one port never share an instance.",
     )
 
 
@@ -78,6 +88,15 @@ class Array(Strict):
     )
 
 
+class SoftConstraint(Strict):
+    """A constraint that is better met than not."""
+
+    expression: Text = Field(description="As in constraints: a cluster query expression, or distinctInstance.")
+    weight: int = Field(
+        default=1, ge=1, le=WEIGHT_LIMIT, description="How much it counts beside the other soft constraints."
+    )
+
+
 class Placement(Strict):
     """Which instances the tasks may use, and how they are laid out."""
 
@@ -85,10 +104,37 @@ class Placement(Strict):
         default=[], description="Expressions of the ECS cluster query language, or distinctInstance; all must hold."
     )
     strategy: Annotated[list[Text], Field(max_length=5)] = Field(
-        default=[], description="Strategies such as binpack:memory or spread:attribute:ecs.availability-zone, in order."
+        default=[],
+        description="Strategies such as binpack:memory or spread:attribute:ecs.availability-zone, in order; also"
+        " module:function, where the deployment's settings list it.",
     )
     max_concurrent_tasks: int | None = Field(
         default=None, ge=1, le=TASK_LIMIT, description="At most so many of the run's tasks at a time."
+    )
+    # Absent rather than empty by default: so the stored form of a spec without them, and what a client token is
+    # compared by, stay what earlier versions made of it.
+    group: GroupName | None = Field(
+        default=None,
+        description="ECS task group of the run's tasks. Runs may share one: spread, distinctInstance,"
+        " maxTasksPerInstance and affinity then count over all of them. Default: run:RUN_ID.",
+    )
+    max_tasks_per_instance: int | None = Field(
+        default=None, ge=1, le=TASK_LIMIT, description="At most so many tasks of the group on one instance."
+    )
+    soft_constraints: Annotated[list[SoftConstraint], Field(max_length=SOFT_LIMIT)] | None = Field(
+        default=None,
+        description="Preferred, not required: instances that leave the least weight unmet are tried first. They do not"
+        " change what is bought.",
+    )
+    affinity: Annotated[list[GroupName], Field(max_length=GROUP_LIMIT)] | None = Field(
+        default=None,
+        description="Task groups of which a task must run on the same instance. The run's own group keeps it together"
+        " on one instance.",
+    )
+    anti_affinity: Annotated[list[GroupName], Field(max_length=GROUP_LIMIT)] | None = Field(
+        default=None,
+        description="Task groups that never share an instance with the run's tasks, whichever came first. The run's own"
+        " group means one task per instance.",
     )
 
 

@@ -13,12 +13,14 @@ from controller.aws.ecs_requests import (
     UnusableDefinition,
     definition_content,
     needs_of_definition,
+    ports_of_definition,
     usable_container,
 )
 from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.items import S3ItemsReader, passes
 from controller.layout import items_uri, spec_uri, split_s3
 from controller.model.events import Event, RunNotPrepared, RunPrepared
+from controller.model.host_ports import Port
 from controller.model.resources import Resources
 from controller.model.runs import Run
 from controller.ports import ItemsUnreadable
@@ -71,12 +73,13 @@ class Definitions:
         if "taskDefinition" in run.spec:
             return self._users_own(run, cell)
         arn = self._registered(run, cell, deadline)
-        return _prepared(run.id, arn, run.container, run.needs)
+        return _prepared(run.id, arn, run.container, run.needs, run.host_ports)
 
     def _users_own(self, run: Run, cell: Cell) -> RunPrepared:
         definition = cell.ecs.describe_task_definition(taskDefinition=run.spec["taskDefinition"])["taskDefinition"]
         container, needs = usable_container(definition), needs_of_definition(definition)
-        return _prepared(run.id, str(definition["taskDefinitionArn"]), container, needs)
+        ports = ports_of_definition(definition)
+        return _prepared(run.id, str(definition["taskDefinitionArn"]), container, needs, ports)
 
     def _registered(self, run: Run, cell: Cell, deadline: float) -> str:
         content = definition_content(run, cell.name, self._deployment)
@@ -126,5 +129,5 @@ def _described(cell: Cell, family: str) -> str | None:
     return str(definition["taskDefinitionArn"]) if definition.get("status", "ACTIVE") == "ACTIVE" else None
 
 
-def _prepared(run_id: str, arn: str, container: str, needs: Resources) -> RunPrepared:
-    return RunPrepared(run_id, arn, container, needs.cpu_units, needs.memory_mib, needs.gpus)
+def _prepared(run_id: str, arn: str, container: str, needs: Resources, ports: tuple[Port, ...]) -> RunPrepared:
+    return RunPrepared(run_id, arn, container, needs.cpu_units, needs.memory_mib, needs.gpus, ports)

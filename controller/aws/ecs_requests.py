@@ -14,6 +14,7 @@ from controller.aws.cell import Deployment
 from controller.ecs_shapes import LAUNCH_VARIABLE
 from controller.model.actions import Launch
 from controller.model.attempts import AttemptKey
+from controller.model.host_ports import RESERVED_PORTS, Port
 from controller.model.resources import Resources
 from controller.model.runs import Run
 from controller.shards import task_overrides
@@ -82,6 +83,10 @@ def definition_content(run: Run, region: str, deployment: Deployment) -> dict[st
             },
         },
     }
+    if run.host_ports:
+        container["portMappings"] = [
+            {"containerPort": number, "hostPort": number, "protocol": protocol} for number, protocol in run.host_ports
+        ]
     if run.needs.gpus:
         container["resourceRequirements"] = [{"type": "GPU", "value": str(run.needs.gpus)}]
         # Images that are not made from nvidia/cuda get no driver without it (aws.md 7.1).
@@ -109,6 +114,27 @@ def needs_of_definition(definition: dict[str, Any]) -> Resources:
         or sum(int(each.get("memoryReservation") or each.get("memory") or 0) for each in containers)
     )
     return Resources(cpu, memory, sum(_gpus(each) for each in containers))
+
+
+def ports_of_definition(definition: dict[str, Any]) -> tuple[Port, ...]:
+    """The host ports that one task holds; those that the agent chooses are none of them. In host mode every container
+    port is one. Raises UnusableDefinition for a port that no task can have."""
+    host_mode = definition.get("networkMode") == "host"
+    mappings = [
+        each for container in definition["containerDefinitions"] for each in container.get("portMappings") or ()
+    ]
+    held = {
+        (int(number), str(mapping.get("protocol") or "tcp"))
+        for mapping in mappings
+        if (number := mapping.get("hostPort") or (host_mode and mapping.get("containerPort")))
+    }
+    for number, protocol in sorted(held):
+        if number in RESERVED_PORTS:
+            name = f"{definition.get('family')}:{definition.get('revision')}"
+            raise UnusableDefinition(
+                f"task definition {name} asks for host port {number}/{protocol}, which ECS's agent reserves"
+            )
+    return tuple(sorted(held))
 
 
 def usable_container(definition: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -29,6 +30,8 @@ from controller.model.state import State
 
 STAGE_TAG, POOL_TAG = "argosy:stage", "argosy:pool"
 LIVE_FLEETS = ("submitted", "active", "modifying")
+STILL_RUNNING = "deleted_running"  # a deleted fleet whose instances live on: they are ours to end
+FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself; nobody can forge it
 PRICES_FRESH_S = 300.0
 SPOT_PRODUCT = "Linux/UNIX"
 TIME_WAS_UP = "time was up"
@@ -42,6 +45,7 @@ class Fleets:
     def __init__(self, stage: str, cells: Mapping[str, Cell], clock: Callable[[], float]) -> None:
         self._stage, self._cells, self._clock = stage, cells, clock
         self._prices: dict[str, tuple[float, dict[tuple[str, str], float]]] = {}  # by cell: read at, price by pool
+        self._ours: dict[str, set[str]] = {}  # by cell: ids of all fleets of ours that were ever listed
 
     def set_target(self, action: SetTarget, state: State, deadline: float) -> Event:
         pool = state.pools.get(action.pool)
@@ -104,13 +108,15 @@ class Fleets:
 
     def fleets(self, cell: Cell, now: float) -> Iterator[FleetSeen]:
         """Our live fleets; DescribeFleets cannot filter by tags. Raises AWS_ERRORS."""
-        states = [{"Name": "fleet-state", "Values": list(LIVE_FLEETS)}]
-        found = [
+        states = [{"Name": "fleet-state", "Values": [*LIVE_FLEETS, STILL_RUNNING]}]
+        tagged = [
             (tags[POOL_TAG], fleet)
             for page in pages(cell.ec2.describe_fleets, MaxResults=100, Filters=states)
             for fleet in page["Fleets"]
             if (tags := _tags(fleet)).get(STAGE_TAG) == self._stage and "/" in tags.get(POOL_TAG, "")
         ]
+        self._ours.setdefault(cell.name, set()).update(fleet["FleetId"] for _, fleet in tagged)
+        found = [(pool, fleet) for pool, fleet in tagged if fleet.get("FleetState") != STILL_RUNNING]
         prices = self._spot_prices(cell, {pool.split("/")[0] for pool, _ in found}, now)
         for pool, fleet in found:
             instance_type, zone = pool.split("/", 1)
@@ -126,12 +132,18 @@ class Fleets:
             )
 
     def hosts(self, cell: Cell) -> Iterator[HostSeen]:
-        """Every instance with our stage's tag, the ended ones as long as EC2 shows them. Raises AWS_ERRORS."""
-        ours = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}]
-        for page in pages(cell.ec2.describe_instances, Filters=ours, MaxResults=1000):
+        """Every instance with our stage's tag in a fleet of ours, the ended ones as long as EC2 shows them.
+
+        The tag alone proves nothing: whoever may tag could have us end a stranger's instance. Raises AWS_ERRORS.
+        """
+        if cell.name not in self._ours:
+            deque(self.fleets(cell, self._clock()), maxlen=0)  # before the first look, no fleet is ours
+        tagged = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}]
+        for page in pages(cell.ec2.describe_instances, Filters=tagged, MaxResults=1000):
             for reservation in page["Reservations"]:
                 for instance in reservation["Instances"]:
-                    yield _host_seen(instance, cell.name)
+                    if _tags(instance).get(FLEET_OF_INSTANCE_TAG) in self._ours[cell.name]:
+                        yield _host_seen(instance, cell.name)
 
     def _spot_prices(self, cell: Cell, types: Iterable[str], now: float) -> dict[tuple[str, str], float]:
         """USD an hour by (type, zone), at most five minutes old; those of before when EC2 does not answer."""

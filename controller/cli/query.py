@@ -33,7 +33,7 @@ def query(
         ),
     ] = None,
 ) -> None:
-    """The instances that a cluster query expression chooses."""
+    """The instances that a cluster query expression chooses, in all cells of the deployment."""
     from controller.placement.query import QuerySyntaxError, matching, parse
 
     try:
@@ -77,10 +77,13 @@ def _from_cluster(session: Session, parsed: Query) -> Supply:
     from controller.placement.described import rows_of
     from controller.placement.supply import Supply
 
-    ecs, cluster = session.client("ecs"), session.deployment.cluster
-    instances = _described(ecs, "list_container_instances", "describe_container_instances", cluster)
-    asks_tasks = "task:" in parsed.expression
-    tasks = _described(ecs, "list_tasks", "describe_tasks", cluster) if asks_tasks else []
+    deployment, asks_tasks = session.deployment, "task:" in parsed.expression
+    instances: list[dict[str, Any]] = []
+    tasks: list[dict[str, Any]] = []
+    for cell in deployment.cells or (deployment.region,):
+        ecs = session.client("ecs", cell)
+        instances += _described(ecs, "list_container_instances", "describe_container_instances", deployment.cluster)
+        tasks += _described(ecs, "list_tasks", "describe_tasks", deployment.cluster) if asks_tasks else []
     return Supply.of(rows_of(instances, tasks))
 
 

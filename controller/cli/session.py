@@ -13,7 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -67,12 +67,13 @@ class Session:
     wants_json: bool = False
     _clients: dict[str, Any] = field(default_factory=dict)
 
-    def client(self, service: str) -> Any:
-        """The boto3 client of a service, made at first use."""
-        if service not in self._clients:
+    def client(self, service: str, region: str | None = None) -> Any:
+        """The boto3 client of a service, made at first use. region: another one than the deployment's own."""
+        key = f"{service} {region or ''}"
+        if key not in self._clients:
             make = self.tools.clients or _boto3_client
-            self._clients[service] = make(self.place, service)
-        return self._clients[service]
+            self._clients[key] = make(replace(self.place, region=region) if region else self.place, service)
+        return self._clients[key]
 
     @cached_property
     def deployment(self) -> Deployment:

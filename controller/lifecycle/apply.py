@@ -10,9 +10,10 @@ from functools import singledispatch
 
 from controller.lifecycle import attempts, capacity
 from controller.lifecycle.ending import Hearing, charge_user, give_up, stop_if_all_alike
-from controller.lifecycle.marks import set_task
+from controller.lifecycle.marks import end_attempt, set_task
 from controller.model import events
 from controller.model.attempts import AttemptStatus
+from controller.model.host_ports import ports_of_spec
 from controller.model.policy import Policy
 from controller.model.resources import Resources
 from controller.model.runs import Run, RunStatus, needs_of
@@ -48,6 +49,7 @@ def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> N
         expects_result=request.expects_result,
         tasks=TaskTable(request.task_count),
         needs=needs_of(request.spec),
+        host_ports=ports_of_spec(request.spec),
     )
     state.next_run += 1
     state.new_runs.add(request.run_id)
@@ -64,7 +66,7 @@ def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> N
     for row in state.attempts.of_run(run.number).tolist():
         if state.attempts["status"][row] == AttemptStatus.INTENT:  # never sent: there is nothing to stop
             set_task(state, run, int(state.attempts["index"][row]), status=TaskStatus.CANCELLED)
-            state.attempts.remove(row)
+            end_attempt(state, row, now)
 
 
 @_apply.register
@@ -74,6 +76,7 @@ def _(event: events.RunPrepared, state: State, now: float, policy: Policy) -> No
         return
     run.task_definition, run.container = event.task_definition, event.container
     run.needs = Resources(event.cpu_units, event.memory_mib, event.gpus)
+    run.host_ports = event.host_ports
     run.status = RunStatus.PROVISIONING
     state.changed_runs.add(run.id)
 

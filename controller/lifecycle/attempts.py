@@ -11,7 +11,7 @@ from controller.lifecycle.ending import (
     give_up,
     stop_if_all_alike,
 )
-from controller.lifecycle.marks import set_task
+from controller.lifecycle.marks import end_attempt, set_task
 from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
 from controller.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
 from controller.model.instances import Instance
@@ -69,7 +69,7 @@ def disprove(state: State, key: AttemptKey, now: float, reason: str) -> None:
         not_before=not_before,
         reason=run.reason_row(reason),
     )
-    state.attempts.remove(row)
+    end_attempt(state, row, now)
 
 
 def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
@@ -135,10 +135,7 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
     if run is not None:
         _book(state, run, row, seen, instance, now)
         _judge(Hearing(state, run, now, policy), index, seen, cause, instance)
-    table.remove(row)
-    if instance is not None and instance.alive and not table.on_instance(instance.id):
-        instance.idle_since = now
-        state.changed_instances.add(instance.id)
+    end_attempt(state, row, now)
 
 
 def _judge(at: Hearing, index: int, seen: TaskSeen, cause: StopCause, instance: Instance | None) -> None:

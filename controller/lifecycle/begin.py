@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from controller.lifecycle.ending import give_up
 from controller.lifecycle.marks import owes, set_task
-from controller.model.actions import Action, Launch, Remark, SetTarget, StopAttempt, StopOrphan, Terminate
+from controller.model.actions import Action, HaltRun, Launch, Remark, SetTarget, StopAttempt, StopOrphan, Terminate
 from controller.model.instances import InstanceStatus
 from controller.model.policy import Policy
 from controller.model.state import State
@@ -68,3 +69,8 @@ def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
 def _(action: Remark, state: State, now: float, policy: Policy) -> None:
     state.runs[action.run_id].waiting = action.sentence
     state.changed_runs.add(action.run_id)
+
+
+@_begin.register
+def _(action: HaltRun, state: State, now: float, policy: Policy) -> None:
+    give_up(state, state.runs[action.run_id], action.reason)

@@ -20,6 +20,7 @@ from controller.model.tasks import NO_EXIT_CODE, TaskStatus
 
 MAX_FAILURES_SHOWN = 10
 MAX_BACKOFF_S = 60.0
+HOST_CODES = frozenset({"SpotInterruption", "TerminationNotice", "InfrastructureHealth"})  # stop codes of a lost host
 
 
 class Account(Enum):
@@ -33,12 +34,15 @@ class Account(Enum):
 
 
 def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> Account:
-    """Classify a stopped task (aws.md 9.6). An exit code of 0 is success whatever else was going on."""
+    """Classify a stopped task (aws.md 9.6). An exit code of 0 is success whatever else was going on.
+
+    A host that went while we asked for the stop leaves open how the attempt would have ended: not the user's.
+    """
     if seen.exit_code == 0:
         return Account.SUCCESS
     if cause is StopCause.CANCELLED:
         return Account.CANCELLED
-    if cause is StopCause.TIMED_OUT:
+    if cause is StopCause.TIMED_OUT and seen.stop_code not in HOST_CODES:
         return Account.USER
     if cause in (StopCause.INTERRUPTED, StopCause.STUCK) or _host_was_lost(seen, instance):
         return Account.LOST
@@ -50,7 +54,7 @@ def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> 
 
 
 def _host_was_lost(seen: TaskSeen, instance: Instance | None) -> bool:
-    if seen.stop_code in ("SpotInterruption", "TerminationNotice", "InfrastructureHealth"):
+    if seen.stop_code in HOST_CODES:
         return True
     warned = instance is not None and bool(instance.interrupted_at) and seen.exit_code in (None, 137, 143)
     return warned or seen.reason.startswith("Host EC2")

@@ -16,6 +16,15 @@ def set_task(state: State, run: Run, index: int, **values: Any) -> None:
     state.changed_runs.add(run.id)
 
 
+def end_attempt(state: State, row: int, now: float) -> None:
+    """Free the row; an instance that has no other attempt is idle from now on, however this one ended."""
+    instance = state.instance_of(row)
+    state.attempts.remove(row)
+    if instance is not None and instance.alive and not state.attempts.on_instance(instance.id):
+        instance.idle_since = now
+        state.changed_instances.add(instance.id)
+
+
 def owes(state: State, pool: Pool) -> bool:
     """Whether the pool's targets promise instances that EC2 has not shown yet."""
     held = state.held()

@@ -8,18 +8,21 @@ the zones where that type costs about the same, so that one shortage does not ta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from controller.model.instances import Purchase
 from controller.model.pools import Offer
 from controller.placement.demand import Batch
+from controller.placement.fitness import Fitness
 from controller.placement.place import place
 from controller.placement.supply import InstanceRow, Supply
 
 SIMILAR_PRICE = 1.1  # zones within 10 % of the cheapest share a purchase
+NO_FITNESS: Mapping[str, Fitness] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -30,22 +33,29 @@ class Order:
     uncovered: list[int] = field(default_factory=list)
 
 
-def buy(batches: Sequence[Batch], caps: Sequence[int], offers: Sequence[Offer], room: int) -> Order:
+def buy(
+    batches: Sequence[Batch],
+    caps: Sequence[int],
+    offers: Sequence[Offer],
+    room: int,
+    fitness: Mapping[str, Fitness] = NO_FITNESS,
+) -> Order:
     """Cover `batches` with offers.
 
     `caps`: per batch, how many more instances may be bought for it; `room`: how many more over all. Offers are sorted
-    by price; a batch that asks for on-demand says so in its constraints.
+    by price; a batch that asks for on-demand says so in its constraints. `fitness`: users' own functions, which fill
+    what is bought and have no say in what is.
     """
     order = Order()
     chosen: list[InstanceRow] = []
     for batch, cap in zip(batches, caps, strict=True):
-        rest, chosen = _fill(batch, chosen)
+        rest, chosen = _fill(batch, chosen, fitness)
         if rest and (picked := _best(replace(batch, count=rest), min(cap, room), offers)):
             for offer in picked:
                 order.instances[offer.pool, offer.purchase] += 1
                 chosen.append(hypothetical(offer, len(chosen)))
             room -= len(picked)
-            rest, chosen = _fill(replace(batch, count=rest), chosen)
+            rest, chosen = _fill(replace(batch, count=rest), chosen, fitness)
         order.uncovered.append(rest)
     return order
 
@@ -67,11 +77,11 @@ def hypothetical(offer: Offer, number: int) -> InstanceRow:
     )
 
 
-def _fill(batch: Batch, rows: list[InstanceRow]) -> tuple[int, list[InstanceRow]]:
+def _fill(batch: Batch, rows: list[InstanceRow], fitness: Mapping[str, Fitness]) -> tuple[int, list[InstanceRow]]:
     """Place the batch on the rows: how many tasks are left over, and the rows with what is still free."""
     if not rows:
         return batch.count, rows
-    placed = place([batch], Supply.of(rows))
+    placed = place([batch], Supply.of(rows), fitness=fitness)
     for row, count in zip(placed.row.tolist(), placed.count.tolist(), strict=True):
         rows[row] = _less(rows[row], batch, count)
     return int(placed.unplaced[0]), rows
@@ -83,6 +93,7 @@ def _less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
         cpu_units=row.cpu_units - count * batch.cpu_units,
         memory_mib=row.memory_mib - count * batch.memory_mib,
         gpus=row.gpus - count * batch.gpus,
+        used_host_ports=row.used_host_ports.union(batch.host_ports),
         running_tasks=row.running_tasks + count,
         running_by_group={
             **row.running_by_group,
@@ -123,8 +134,10 @@ def _tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> np.ndarray[tup
     if not offers:
         return fits
     rows = [hypothetical(offer, number) for number, offer in enumerate(offers)]
-    # A spread over instances would share a small batch out: ask for more than all could take.
-    probe = replace(batch, count=10_000_000, strategy=(), max_instances=None)
+    # A spread over instances would share a small batch out: ask for more than all could take. A batch that keeps
+    # together would ask one offer alone.
+    others = tuple(group for group in batch.affinity if group != batch.group)
+    probe = replace(batch, count=10_000_000, strategy=(), max_instances=None, affinity=others)
     placed = place([probe], Supply.of(rows))
     np.add.at(fits, placed.row, placed.count)
     return fits

@@ -98,6 +98,14 @@ class Remark:
     sentence: str
 
 
+@dataclass(frozen=True, slots=True)
+class HaltRun:
+    """Start no task of the run any more, for a reason that only the controller can see. No effect outside."""
+
+    run_id: str
+    reason: str
+
+
 Action = (
     PrepareRun
     | Launch
@@ -109,4 +117,5 @@ Action = (
     | VerifyResult
     | CloseRun
     | Remark
+    | HaltRun
 )

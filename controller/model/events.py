@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from controller.model.attempts import AttemptKey
+from controller.model.host_ports import Port
 from controller.model.requests import CancelRequest, SubmitRequest
 
 
@@ -28,6 +29,7 @@ class RunPrepared:
     cpu_units: int
     memory_mib: int
     gpus: int
+    host_ports: tuple[Port, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from controller.model.host_ports import Port
 from controller.model.resources import CPU_UNITS_PER_VCPU, NOTHING, Resources
 from controller.model.tasks import TERMINAL, TaskStatus, TaskTable
 
@@ -64,6 +65,7 @@ class Run:
     task_definition: str = ""  # ARN; empty until prepared
     container: str = "main"  # the container that gets the overrides
     needs: Resources = NOTHING
+    host_ports: tuple[Port, ...] = ()  # that each of its tasks holds on its instance
     prepare_after: float = 0.0  # back-off after a failed preparation
     prepare_tries: int = 0
     cancelled: bool = False  # by the user
@@ -85,8 +87,8 @@ class Run:
 
     @property
     def group(self) -> str:
-        """The ECS task group: spread and distinctInstance count within it."""
-        return f"run:{self.id}"
+        """The ECS task group: spread, distinctInstance and limits count within it. Runs may share one."""
+        return str(self.spec.get("placement", {}).get("group", f"run:{self.id}"))
 
     @property
     def done(self) -> bool:
@@ -139,6 +141,25 @@ class Run:
     @property
     def strategy(self) -> tuple[str, ...]:
         return tuple(self.spec.get("placement", {}).get("strategy", ()))
+
+    @property
+    def max_tasks_per_instance(self) -> int | None:
+        """Counts the tasks of the whole group."""
+        return _optional_int(self.spec.get("placement", {}).get("maxTasksPerInstance"))
+
+    @property
+    def soft_constraints(self) -> tuple[tuple[str, int], ...]:
+        """(expression, weight)."""
+        given = self.spec.get("placement", {}).get("softConstraints", ())
+        return tuple((each["expression"], int(each["weight"])) for each in given)
+
+    @property
+    def affinity(self) -> tuple[str, ...]:
+        return tuple(self.spec.get("placement", {}).get("affinity", ()))
+
+    @property
+    def anti_affinity(self) -> tuple[str, ...]:
+        return tuple(self.spec.get("placement", {}).get("antiAffinity", ()))
 
     @property
     def final_status(self) -> RunStatus:

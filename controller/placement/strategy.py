@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from controller.placement.fitness import AXES, BUILT_IN, Fitness, Key, as_key, linear, mixed
@@ -14,6 +15,7 @@ _RANDOM: Final = re.compile(r"random(:(\d{1,18}))?\Z")
 _BINPACK: Final = re.compile(r"binpack:(cpu|memory|gpu)\Z")
 _SPREAD: Final = re.compile(r"spread:(instanceId|host|attribute:[A-Za-z0-9_./\\-]{1,128})\Z")
 _MIX: Final = re.compile(r"mix:((?:cpu|memory|gpu)=\d{1,3}(?:\+(?:cpu|memory|gpu)=\d{1,3})*)\Z")
+_FUNCTION: Final = re.compile(r"(?!(random|spread|binpack|mix):)[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*\Z")
 _KNOWN: Final = (
     "random[:seed], spread:instanceId, spread:attribute:NAME, binpack:cpu, binpack:memory, binpack:gpu, "
     "mix:cpu=N+memory=N+gpu=N, " + ", ".join(sorted(BUILT_IN))
@@ -68,11 +70,33 @@ def check_strategy(strategy: Sequence[str], allowed: Collection[str] = ()) -> li
     for name in strategy:
         if name in allowed:
             continue
+        if is_function_name(name):
+            faults.append(f"{name[:80]!r} is no strategy, and no fitness function that the settings allow.")
+            continue
         try:
             _steps(name, {})
         except ValueError as error:
             faults.append(f"{error}.")
     return faults
+
+
+def is_function_name(name: str) -> bool:
+    """Whether a step has the form `module:function` and does not begin as a built-in strategy does."""
+    return _FUNCTION.match(name) is not None
+
+
+@lru_cache(maxsize=4_096)
+def own_functions(strategy: tuple[str, ...]) -> tuple[str, ...]:
+    """The steps that are not built in: they need a function of a user's own."""
+    return tuple(name for name in strategy if not _is_built_in(name))
+
+
+def _is_built_in(name: str) -> bool:
+    try:
+        _steps(name, {})
+    except ValueError:
+        return False
+    return True
 
 
 def _steps(name: str, fitness: Mapping[str, Fitness]) -> tuple[Step, ...]:

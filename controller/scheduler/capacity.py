@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from controller.market.buy import Order, buy
+from controller.market.buy import NO_FITNESS, Order, buy
 from controller.market.release import releasable
 from controller.model.actions import SetTarget, Terminate
 from controller.model.instances import Instance, Purchase
 from controller.model.policy import Policy
 from controller.model.pools import Offer, Pool
+from controller.model.runs import Run
 from controller.model.state import State
-from controller.scheduler.places import Places
+from controller.placement.fitness import Fitness
+from controller.scheduler.places import Places, group_is_running
 
 
-def order_for(state: State, places: Places, offers: Sequence[Offer], policy: Policy) -> Order:
+def order_for(
+    state: State,
+    places: Places,
+    offers: Sequence[Offer],
+    policy: Policy,
+    fitness: Mapping[str, Fitness] = NO_FITNESS,
+) -> Order:
     """What to buy for the demand that is left over."""
     alive = sum(instance.alive for instance in state.instances.values())
-    room = min(policy.growth_per_tick, policy.max_instances - alive - sum(places.owed_used.values()))
+    room = min(policy.growth_per_tick, policy.max_instances - alive - _promised(state))
     caps = [
         run.max_instances - has if run.max_instances is not None else policy.max_instances
         for run, has in zip(places.runs, places.instances_per_run, strict=True)
     ]
-    return buy(places.left_over, caps, offers, room)
+    caps = [
+        min(cap, _one_in_all(state, places, run)) if run.group in run.affinity else cap
+        for cap, run in zip(caps, places.runs, strict=True)
+    ]
+    return buy(places.left_over, caps, offers, room, fitness)
+
+
+def _one_in_all(state: State, places: Places, run: Run) -> int:
+    """How many instances may be bought for a group that keeps together: one, unless it has or is promised some."""
+    promised = zip(places.runs, places.instances_per_run, strict=True)
+    has = any(count for other, count in promised if other.group == run.group)
+    return 0 if has or group_is_running(state, run.group) else 1
+
+
+def _promised(state: State) -> int:
+    """Instances that fleets may still launch, wanted or not: what we give up counts until EC2 has acknowledged it."""
+    held = state.held()
+    return sum(
+        max(0, max(wanted, confirmed) - held[pool.key, purchase])
+        for pool in state.pools.values()
+        for purchase, wanted, confirmed in (
+            (Purchase.SPOT, pool.spot_target, pool.confirmed_spot),
+            (Purchase.ON_DEMAND, pool.on_demand_target, pool.confirmed_on_demand),
+        )
+    )
 
 
 def targets(
@@ -31,7 +63,7 @@ def targets(
     """The absolute targets that differ from what was wanted or acknowledged.
 
     Target = instances held and kept + ordered ones that the demand still needs + new ones. A pool that has owed us
-    instances for too long gives up what it owes and cools off.
+    instances for too long gives up what it owes and cools off. What is lowered comes first.
     """
     kept = state.held()
     kept.subtract((i.pool, i.purchase) for i in leaving if i.counts_for_target)
@@ -46,7 +78,11 @@ def targets(
         }
         if _differs(pool, want[Purchase.SPOT], want[Purchase.ON_DEMAND]):
             actions.append(SetTarget(pool.key, want[Purchase.SPOT], want[Purchase.ON_DEMAND], late))
-    return actions
+    return sorted(actions, key=lambda action: _grows(state.pools[action.pool], action))
+
+
+def _grows(pool: Pool, action: SetTarget) -> bool:
+    return action.spot_target + action.on_demand_target > pool.target
 
 
 def terminations(leaving: Sequence[Instance]) -> list[Terminate]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from controller.catalogue.types import InstanceType
 from controller.market.buy import Order
@@ -13,30 +13,61 @@ from controller.market.offers import offers_of
 from controller.model.actions import Action, Remark
 from controller.model.policy import Policy
 from controller.model.state import State
+from controller.placement.custom import FitnessFailed, OwnFunctions
+from controller.placement.fitness import Fitness
 from controller.scheduler import capacity, upkeep
 from controller.scheduler.places import Places, assign
 from controller.scheduler.reasons import why_nothing_is_bought
 
+NO_FUNCTIONS = OwnFunctions()
+
 
 def decide(
-    state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy, launching: bool = True
+    state: State,
+    catalogue: Mapping[str, InstanceType],
+    now: float,
+    policy: Policy,
+    launching: bool = True,
+    functions: OwnFunctions = NO_FUNCTIONS,
 ) -> list[Action]:
-    """The actions of one tick. With `launching` False (the kill switch) nothing is started or bought any more."""
+    """The actions of one tick. With `launching` False (the kill switch) nothing is started or bought any more.
+    `functions`: the fitness functions of users' own that strategies may name."""
     actions: list[Action] = [*upkeep.stops(state, now, policy), *upkeep.orphans(state)]
     actions += upkeep.resolutions(state, now, policy)
     if launching:
-        actions += upkeep.preparations(state, now)
-        actions += _place_and_buy(state, catalogue, now, policy)
+        actions += upkeep.preparations(state, now, functions)
+        placed, functions = _without_failures(
+            functions, lambda ready: _place_and_buy(state, catalogue, now, policy, ready)
+        )
+        actions += placed
+    actions += upkeep.halts(state, functions)
     actions += upkeep.verifications(state, policy)
     actions += upkeep.closings(state)
     return actions
 
 
-def _place_and_buy(state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy) -> list[Action]:
+def _without_failures(
+    functions: OwnFunctions, act: Callable[[Mapping[str, Fitness]], list[Action]]
+) -> tuple[list[Action], OwnFunctions]:
+    """What `act` gives with the functions that work, and those functions: one that fails takes only its runs down."""
+    while True:
+        try:
+            return act(functions.ready), functions
+        except FitnessFailed as failure:
+            functions = functions.without(failure)
+
+
+def _place_and_buy(
+    state: State,
+    catalogue: Mapping[str, InstanceType],
+    now: float,
+    policy: Policy,
+    fitness: Mapping[str, Fitness],
+) -> list[Action]:
     offers = offers_of(state.pools.values(), catalogue, now)
     unsent = list(upkeep.unsent(state, now, policy))
-    places = assign(state, catalogue, now, policy)
-    order = capacity.order_for(state, places, offers, policy)
+    places = assign(state, catalogue, now, policy, fitness)
+    order = capacity.order_for(state, places, offers, policy, fitness)
     leaving = capacity.leaving_instances(state, places, now, policy)
     return [
         *capacity.targets(state, places, order, leaving, now, policy),

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from controller.catalogue.types import InstanceType
+from controller.market.buy import NO_FITNESS
 from controller.market.offers import PURCHASE_ATTRIBUTE, expected_attributes, resources_of
 from controller.model.actions import Launch
+from controller.model.host_ports import Port
 from controller.model.instances import Instance, InstanceStatus, Purchase
 from controller.model.policy import Policy
 from controller.model.resources import Resources
 from controller.model.runs import Run
 from controller.model.state import State
-from controller.placement.demand import Batch
+from controller.placement.demand import Batch, SoftConstraint
+from controller.placement.fitness import Fitness
 from controller.placement.place import place
+from controller.placement.strategy import own_functions
 from controller.placement.supply import InstanceRow, Supply
 from controller.scheduler.upkeep import next_key
 
@@ -37,12 +41,22 @@ class Places:
     instances_per_run: tuple[int, ...]  # how many instances each run has or is promised
 
 
-def assign(state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy) -> Places:
-    """Place the pending tasks of all ready runs, first come first served."""
-    runs = tuple(run for run in state.runs.values() if run.ready)
-    batches = tuple(batch_of(state, run, now + policy.linger_s) for run in runs)
+def assign(
+    state: State,
+    catalogue: Mapping[str, InstanceType],
+    now: float,
+    policy: Policy,
+    fitness: Mapping[str, Fitness] = NO_FITNESS,
+) -> Places:
+    """Place the pending tasks of all ready runs, first come first served. `fitness`: users' own functions; a run that
+    names another one is left out."""
+    runs = tuple(
+        run for run in state.runs.values() if run.ready and all(name in fitness for name in own_functions(run.strategy))
+    )
+    shunned = shunned_by(state)
+    batches = tuple(batch_of(state, run, now + policy.linger_s, shunned) for run in runs)
     rows = active_rows(state)
-    placed = place(batches, Supply.of(rows))
+    placed = place(batches, Supply.of(rows), fitness=fitness)
     launches, wanted, per_run = [], set(), [_instances_in_use(state, run) for run in runs]
     room = policy.max_launches_per_tick
     next_index = {run.id: iter(run.tasks.startable(now, room).tolist()) for run in runs}
@@ -58,8 +72,8 @@ def assign(state: State, catalogue: Mapping[str, InstanceType], now: float, poli
         replace(batch, count=unplaced + _soon_lost(state, run))
         for run, batch, unplaced in zip(runs, batches, placed.unplaced.tolist(), strict=True)
     ]
-    coming, owed = coming_rows(state, catalogue)
-    later = place(rest, Supply.of(coming))
+    coming, owed = coming_rows(state, catalogue, now, policy)
+    later = place(rest, Supply.of(coming), fitness=fitness)
     owed_used: Counter[tuple[str, Purchase]] = Counter()
     for batch, row in sorted(set(zip(later.batch.tolist(), later.row.tolist(), strict=True))):
         per_run[batch].add(coming[row].id)
@@ -76,8 +90,19 @@ def assign(state: State, catalogue: Mapping[str, InstanceType], now: float, poli
     )
 
 
-def batch_of(state: State, run: Run, until: float) -> Batch:
-    """What a run asks for: its tasks that may start before `until`, within its cap on concurrent ones.
+def shunned_by(state: State) -> Mapping[str, frozenset[str]]:
+    """Group -> the other groups that want none of its tasks on their instances: keeping apart works both ways."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for run in state.runs.values():
+        for group in run.anti_affinity:
+            if group != run.group:
+                found[group].add(run.group)
+    return {group: frozenset(others) for group, others in found.items()}
+
+
+def batch_of(state: State, run: Run, until: float, shunned: Mapping[str, frozenset[str]]) -> Batch:
+    """What a run asks for: its tasks that may start before `until`, within its cap on concurrent ones. `shunned` as of
+    `shunned_by`.
 
     Tasks in back-off get a place in mind, so that nobody lets their instances go meanwhile, but are not launched.
     """
@@ -93,28 +118,43 @@ def batch_of(state: State, run: Run, until: float) -> Batch:
         group=run.group,
         constraints=run.constraints + purchase,
         strategy=run.strategy,
+        host_ports=run.host_ports,
+        max_per_instance=run.max_tasks_per_instance,
+        soft=tuple(SoftConstraint(expression, weight) for expression, weight in run.soft_constraints),
+        affinity=run.affinity,
+        anti_affinity=run.anti_affinity + tuple(sorted(shunned.get(run.group, ()))),
     )
+
+
+def group_is_running(state: State, group: str) -> bool:
+    """Whether a task of the group is live anywhere."""
+    numbers = {run.number for run in state.runs.values() if run.group == group}
+    return any(runs[number] for runs in state.attempts.runs_on_instance.values() for number in numbers)
 
 
 def active_rows(state: State) -> list[InstanceRow]:
     """The instances that may be given work, with what is free on them, in a stable order."""
     used = state.used_by_instance()
-    groups = _running_by_group(state)
+    groups, ports = _running_by_group(state), _ports_in_use(state)
     return [
-        _row(instance, *used.get(instance.id, (Resources(), 0)), groups.get(instance.id, {}))
+        replace(
+            _row(instance, *used.get(instance.id, (Resources(), 0))),
+            running_by_group=groups.get(instance.id, {}),
+            used_host_ports=ports.get(instance.id, frozenset()),
+        )
         for instance in sorted(state.instances.values(), key=lambda i: (i.registered_at, i.id))
         if instance.placeable
     ]
 
 
 def coming_rows(
-    state: State, catalogue: Mapping[str, InstanceType]
+    state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy
 ) -> tuple[list[InstanceRow], dict[str, tuple[str, Purchase]]]:
     """Instances that boot, then those that fleets owe us; and which (pool, purchase) each of the latter is owed by."""
     rows, owed = [], {}
     for instance in sorted(state.instances.values(), key=lambda i: i.id):
         kind = catalogue.get(instance.instance_type)
-        if instance.status is InstanceStatus.BOOTING and kind and not instance.interrupted_at:
+        if kind and _may_still_come(instance, now, policy):
             rows.append(_expected(instance.id, kind, instance.zone, instance.purchase))
     held = state.held()
     for pool in sorted(state.pools.values(), key=lambda p: p.key):
@@ -124,6 +164,13 @@ def coming_rows(
                 owed[row_id] = (pool.key, purchase)
                 rows.append(_expected(row_id, catalogue[pool.instance_type], pool.zone, purchase))
     return rows, owed
+
+
+def _may_still_come(instance: Instance, now: float, policy: Policy) -> bool:
+    """Whether tasks may count on it: it boots, is not about to go, and has not been silent for too long."""
+    leaving = instance.interrupted_at or instance.rebalance_at
+    late = now - instance.launched_at >= policy.register_patience_s
+    return instance.status is InstanceStatus.BOOTING and not (leaving or late)
 
 
 def _launch(state: State, run: Run, index: int, instance: Instance) -> Launch:
@@ -143,14 +190,29 @@ def _soon_lost(state: State, run: Run) -> int:
 
 
 def _running_by_group(state: State) -> dict[str, dict[str, int]]:
+    """Live tasks on each instance, those of runs that share a group added up."""
     groups = {run.number: run.group for run in state.runs.values()}
+    found: dict[str, dict[str, int]] = {}
+    for name, runs in state.attempts.runs_on_instance.items():
+        here = found[name.decode()] = {}
+        for number, count in runs.items():
+            if count and number in groups:
+                here[groups[number]] = here.get(groups[number], 0) + count
+    return found
+
+
+def _ports_in_use(state: State) -> dict[str, frozenset[Port]]:
+    """The host ports that live attempts hold on each instance."""
+    ports = {run.number: run.host_ports for run in state.runs.values() if run.host_ports}
+    if not ports:
+        return {}
     return {
-        name.decode(): {groups[number]: count for number, count in runs.items() if count and number in groups}
+        name.decode(): frozenset(port for number, count in runs.items() if count for port in ports.get(number, ()))
         for name, runs in state.attempts.runs_on_instance.items()
     }
 
 
-def _row(instance: Instance, used: Resources, tasks: int, groups: Mapping[str, int]) -> InstanceRow:
+def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
     free = instance.total.minus(used)
     return InstanceRow(
         id=instance.id,
@@ -163,7 +225,6 @@ def _row(instance: Instance, used: Resources, tasks: int, groups: Mapping[str, i
         attributes={**instance.attributes, PURCHASE_ATTRIBUTE: instance.purchase.value},
         registered_at=instance.registered_at,
         running_tasks=tasks,
-        running_by_group=groups,
         lifecycle=instance.purchase.value,
         price_usd_per_hour=instance.price_usd_per_hour,
     )

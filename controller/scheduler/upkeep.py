@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from controller.model.actions import (
     CloseRun,
+    HaltRun,
     Launch,
     PrepareRun,
     ResolveLaunches,
@@ -21,13 +22,22 @@ from controller.model.instances import InstanceStatus
 from controller.model.policy import Policy
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
+from controller.placement.custom import OwnFunctions
 
 
-def preparations(state: State, now: float) -> Iterator[PrepareRun]:
-    """Runs without a task definition yet."""
+def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[PrepareRun]:
+    """Runs without a task definition yet, but for those that will be halted."""
     for run in state.runs.values():
-        if not run.task_definition and not run.halted and run.prepare_after <= now:
+        waits = not run.task_definition and not run.halted and run.prepare_after <= now
+        if waits and not functions.missing(run.strategy):
             yield PrepareRun(run.id)
+
+
+def halts(state: State, functions: OwnFunctions) -> Iterator[HaltRun]:
+    """Runs whose strategy names a function that is not to be had."""
+    for run in state.runs.values():
+        if not (run.halted or run.done) and (sentence := functions.missing(run.strategy)):
+            yield HaltRun(run.id, sentence)
 
 
 def closings(state: State) -> Iterator[CloseRun]:

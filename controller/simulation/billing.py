@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from controller.simulation.ec2 import Ec2Instance
+from controller.simulation.mishaps import is_ours
 from controller.simulation.world import World
 
 LEAST_S = 60.0  # EC2 charges at least a minute
@@ -12,7 +13,7 @@ LEAST_S = 60.0  # EC2 charges at least a minute
 
 @dataclass(slots=True)
 class Billing:
-    """The bill of a world's instances with our tag."""
+    """The bill of a world's instances of our fleets."""
 
     world: World
     ended: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -33,7 +34,7 @@ class Billing:
         self.ended[instance.instance_id] = self._charge(instance)
 
     def _charge(self, instance: Ec2Instance) -> tuple[float, float]:
-        if instance.tags.get("argosy:stage") != "main":
+        if not is_ours(self.world, instance):
             return 0.0, 0.0
         seconds = max(LEAST_S, (instance.ended_at or self.world.now) - instance.launched_at)
         return seconds, seconds / 3600 * self._price(instance)

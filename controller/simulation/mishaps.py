@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from controller.simulation.agent import Course, Habits
 from controller.simulation.ec2 import Ec2Instance
+from controller.simulation.ec2_records import Fleet
 from controller.simulation.faults import Faults
 from controller.simulation.world import World
 
@@ -59,12 +60,12 @@ class Mishaps:
             return
         share = LOOK_EVERY_S / 3600.0
         for instance in list(self._world.ec2.ledger.instances.values()):
-            if instance.state == "running" and instance.tags.get("argosy:stage") == "main":
+            if instance.state == "running" and is_ours(self._world, instance):
                 self._strike(instance, share)
         self._world.later(LOOK_EVERY_S, self._look)
 
     def _strike(self, instance: Ec2Instance, share: float) -> None:
-        if self._faults.strikes("interruption", share):
+        if instance.purchase == "spot" and self._faults.strikes("interruption", share):
             self._world.interrupt(instance.instance_id)
         if self._faults.strikes("rebalance", share):
             self._world.ec2.recommend_rebalance(instance.instance_id)
@@ -87,7 +88,8 @@ class Mishaps:
 
     def _storm(self) -> None:
         """Every spot instance of the pool that has most of them."""
-        alive = [each for each in self._world.ec2.ledger.instances.values() if each.alive and each.purchase == "spot"]
+        every = self._world.ec2.ledger.instances.values()
+        alive = [each for each in every if each.alive and each.purchase == "spot"]
         pools = [each.pool.name for each in alive]
         worst = max(sorted(set(pools)), key=pools.count, default="")
         for instance in alive:
@@ -107,3 +109,12 @@ class Mishaps:
 
     def _pools(self) -> list[str]:
         return [pool.name for fleet in self._world.ec2.ledger.fleets.values() for pool in fleet.pools]
+
+
+def is_ours(world: World, instance: Ec2Instance) -> bool:
+    """Whether the instance belongs to a fleet of the deployment; a tag of its own proves nothing."""
+    return fleet_is_ours(world.ec2.ledger.fleets[instance.fleet_id])
+
+
+def fleet_is_ours(fleet: Fleet) -> bool:
+    return fleet.tags.get("argosy:stage") == "main"

@@ -121,6 +121,37 @@ def test_placement_is_checked_by_the_placement_module_and_located() -> None:
     assert faults(spec(placement=1)) == ["placement: must be a mapping, not the number 1"]
 
 
+def test_soft_constraints_are_checked_and_located_like_hard_ones() -> None:
+    soft = [{"expression": "distinctInstance"}, {"expression": "(((", "weight": 2}, {"expression": 3}, 4]
+    found = faults(spec(placement={"softConstraints": soft}))
+    assert [text.split(": ")[0] for text in found] == [
+        "placement.softConstraints[2].expression",
+        "placement.softConstraints[3]",
+        "placement.softConstraints[1].expression",
+    ]
+    assert "is no cluster query" in found[2]
+    assert faults(spec(placement={"softConstraints": 1})) == [
+        "placement.softConstraints: must be a list, not the number 1"
+    ]
+
+
+def test_a_fitness_function_is_taken_where_the_settings_list_it_and_nowhere_else() -> None:
+    chain = {"strategy": ["ours.scores:warm", "binpack:memory"]}
+    allowing = limits_of(load_settings({"fitnessFunctions": ["ours.scores:warm"]}), "own")
+    assert admit(spec(placement=chain), allowing, Images(), Items()).form["placement"]["strategy"] == chain["strategy"]
+    assert faults(spec(placement=chain)) == [
+        "placement.strategy[0]: 'ours.scores:warm' is no strategy, and no fitness function that the settings allow."
+    ]
+    assert faults(spec(placement={"strategy": ["ours.scores:cold"]}), allowing)
+
+
+def test_far_from_a_deployment_any_name_of_a_function_will_do() -> None:
+    check_spec(spec(placement={"strategy": ["ours.scores:warm"]}))
+    for name in ("binpack:colour", "spread:colour", "os.system()", "a b:c"):
+        with pytest.raises(SpecError):
+            check_spec(spec(placement={"strategy": [name]}))
+
+
 def test_an_image_that_nothing_stands_behind_is_refused() -> None:
     assert faults(spec(container={"image": "argosy/unknown"})) == [
         "container.image: argosy/unknown is not known to this deployment: publish the image first"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -126,6 +127,17 @@ def test_a_column_that_an_older_version_did_not_write_reads_as_its_default() -> 
     table.unpack(0, old.pack(0))
     assert table["status"].tolist() == [0, 0, 2, 0, 0]
     assert table["gpu_mask"].tolist() == [0] * 5
+
+
+def test_host_ports_read_back_and_a_record_from_before_they_were_known_has_none() -> None:
+    state = told(State(epoch="e"), submitted(), replace(prepared(), host_ports=((53, "udp"), (8080, "tcp"))))
+    items: documents.Documents = {}
+    assert stored(state, items).runs[RUN_ID].host_ports == ((53, "udp"), (8080, "tcp"))
+    key = next(key for key in items if key[0] == documents.RUNS)
+    record = documents.decode(items[key])
+    del record["host_ports"]
+    items[key] = documents.encode(record)
+    assert read_back(1, items).runs[RUN_ID].host_ports == ()
 
 
 def test_preparing_is_remembered() -> None:

@@ -82,6 +82,15 @@ def test_a_fault_in_the_cells_does_not_bring_up_faults_in_what_is_keyed_by_them(
     assert set(faults_of({"cells": ["nowhere"], "zones": {"eu-west-1": ["eu-west-1a"]}})) == {"cells[0]"}
 
 
+def test_fitness_functions_are_named_as_module_and_function() -> None:
+    assert load_settings({"fitnessFunctions": "ours.scores:warm"}).fitness_functions == ("ours.scores:warm",)
+    assert set(faults_of({"fitnessFunctions": ["os", "a b:c", "a:b.c", "binpack:f", "x" * 200 + ":f", "a:b"]})) == {
+        f"fitnessFunctions[{number}]" for number in range(5)
+    }
+    assert "names something twice" in faults_of({"fitnessFunctions": ["a:b", "a:b"]})["fitnessFunctions"]
+    assert "fitnessFunctions" in faults_of({"fitnessFunctions": [f"a:f{number}" for number in range(21)]})
+
+
 def test_a_region_without_a_usable_type_is_refused_and_can_be_corrected() -> None:
     only_p3 = {"instanceTypes": {"cpu": [], "gpu": ["p3.2xlarge"]}}
     assert "offered.us-east-1.add" in faults_of(only_p3)["instanceTypes"]

@@ -71,6 +71,13 @@ def test_defaults_are_filled_in() -> None:
     }
 
 
+def test_the_form_of_a_spec_without_the_newer_fields_is_what_earlier_versions_stored() -> None:
+    """Client tokens are compared by it, across versions."""
+    form = to_json(parse_spec(spec()))
+    assert form["placement"] == {"constraints": [], "strategy": []}
+    assert "hostPorts" not in form["container"]
+
+
 def test_ecs_list_of_variables_becomes_a_mapping() -> None:
     listed = [{"name": "A", "value": "1"}, {"name": "B", "value": "${index}"}]
     form = to_json(parse_spec(spec(container=container(environment=listed))))
@@ -106,6 +113,12 @@ GOOD: list[dict[str, Any]] = [
     {"retryStrategy": {"attempts": 10, "evaluateOnExit": [{"onReason": "OutOfMemory*", "action": "EXIT"}]}},
     {"container": container("${item}", "${item.a-b_c}"), "array": {"items": [{"a-b_c": 1}]}},
     {"capacity": {"purchase": "on-demand", "maxInstances": 8}},
+    {"container": container(hostPorts=[1, 8080, 65_535, "53/udp", "53/tcp"])},
+    {"container": container(hostPorts=list(range(8000, 8094)))},
+    {"placement": {"group": "team/a:b_c-d.e", "maxTasksPerInstance": 1}},
+    {"placement": {"group": "g" * 255, "affinity": ["g" * 255], "antiAffinity": ["run:x"]}},
+    {"placement": {"softConstraints": [{"expression": "distinctInstance", "weight": 1_000_000}]}},
+    {"placement": {"affinity": [], "antiAffinity": [], "softConstraints": []}},
 ]
 
 
@@ -207,6 +220,69 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             "container.environment[0].value: unknown substitution ${x}; known: range, start, end, index, count,"
             " item, output,"
             " part, runId, attempt, item.KEY; write $${ for a literal ${",
+        ],
+    ),
+    (
+        {
+            "container": container(
+                hostPorts=[0, 65536, 22, 2375, 2376, 51678, 51679, 51680, "22/udp", "53/sctp", 80.0, True, "8080"]
+            )
+        },
+        [
+            "container.hostPorts[0]: must be between 1 and 65535",
+            "container.hostPorts[1]: must be between 1 and 65535",
+            *(
+                f"container.hostPorts[{number}]: is reserved on every instance: ECS's agent keeps 22, 2375, 2376,"
+                " 51678, 51679, 51680"
+                for number in range(2, 9)
+            ),
+            *(
+                f'container.hostPorts[{number}]: must be a port such as 8080, "8080/tcp" or "53/udp"'
+                for number in range(9, 13)
+            ),
+        ],
+    ),
+    ({"container": container(hostPorts=[80, "80/tcp"])}, ["container.hostPorts: asks for 80/tcp twice"]),
+    ({"container": container(hostPorts=[])}, ["container.hostPorts: must not be empty"]),
+    ({"container": container(hostPorts=80)}, ["container.hostPorts: must be a list, not the number 80"]),
+    (
+        {"container": container(hostPorts=list(range(8000, 8095)))},
+        ["container.hostPorts: must have at most 94 entries, not 95"],
+    ),
+    (
+        {"container": {"hostPorts": [80]}, "taskDefinition": "f"},
+        ["container.hostPorts: cannot be combined with taskDefinition, which has its own port mappings"],
+    ),
+    (
+        {"placement": {"group": "a b", "maxTasksPerInstance": 0, "affinity": ["g" * 256], "antiAffinity": "x"}},
+        [
+            "placement.group: must match ^[A-Za-z0-9_:./-]{1,255}$",
+            "placement.maxTasksPerInstance: must be at least 1",
+            "placement.affinity[0]: must match ^[A-Za-z0-9_:./-]{1,255}$",
+            'placement.antiAffinity: must be a list, not the text "x"',
+        ],
+    ),
+    (
+        {"placement": {"affinity": ["a", "b"], "antiAffinity": ["c", "b"]}},
+        ["placement.antiAffinity[1]: b is in affinity too: no instance could satisfy both"],
+    ),
+    (
+        {
+            "placement": {
+                "softConstraints": [
+                    {"weight": 0},
+                    {"expression": "distinctInstance", "weight": 1_000_001},
+                    {"expression": "distinctInstance", "wieght": 2},
+                    7,
+                ]
+            }
+        },
+        [
+            "placement.softConstraints[0].expression: is required",
+            "placement.softConstraints[0].weight: must be at least 1",
+            "placement.softConstraints[1].weight: must be at most 1000000",
+            "placement.softConstraints[2].wieght: unknown field; did you mean weight?",
+            "placement.softConstraints[3]: must be a mapping, not the number 7",
         ],
     ),
     ({"container": container(environment="A=1")}, ['container.environment: must be a mapping, not the text "A=1"']),

@@ -20,7 +20,7 @@ from controller.placement.arrays import FloatArray, IntArray
 _BETTER = 1 + 1e-7  # a pattern must be worth so much more than its size
 _SMOOTHING = 0.5
 _QUICK_GAIN = 0.002  # the quick pricing goes on while it lowers the cost by more than this share
-MAX_ROUNDS = 200
+_TOLERANCE = 0.0001  # share of the cost, in fractions of instances
 
 
 @dataclass(slots=True, eq=False)
@@ -32,21 +32,23 @@ class Centre:
     pool_price: FloatArray
 
 
-def generate(problem: Problem, master: Master, pricer: Pricer, tolerance: float, work: int, time_is_up: Callable[[], bool]) -> tuple[Solution, Centre]:
-    """Until the LP is within `tolerance` of what its duals promise, nothing improves, or time is up."""
-    solution = _quick_rounds(problem, master, time_is_up)
+def generate(
+    problem: Problem, master: Master, pricer: Pricer, work: int, rounds: int, time_is_up: Callable[[], bool]
+) -> tuple[Solution, Centre]:
+    """Until the LP is near what its duals promise, nothing improves, or time or rounds are up."""
+    solution = _quick_rounds(problem, master, rounds, time_is_up)
     centre = Centre(0.0, solution.task_value, pool_prices(problem, solution))
     smoothing = 0.0
-    for _ in range(MAX_ROUNDS):
+    for _ in range(rounds):
         if time_is_up():
             break
         value = smoothing * centre.task_value + (1 - smoothing) * solution.task_value
         price = smoothing * centre.pool_price + (1 - smoothing) * pool_prices(problem, solution)
         pattern, worth = pricer.fillings(value, problem.cheapest(price), work)
-        bound = dual_bound(problem, value, price, worth)
+        bound = dual_bound(problem, problem.wanted.count, value, price, worth)
         if bound > centre.bound:
             centre = Centre(bound, value, price)
-        if solution.usd_per_hour - centre.bound <= tolerance * solution.usd_per_hour:
+        if solution.usd_per_hour - centre.bound <= _TOLERANCE * solution.usd_per_hour:
             break
         if _add_better(problem, master, solution, pattern):
             solution, smoothing = master.solve(), _SMOOTHING
@@ -57,9 +59,9 @@ def generate(problem: Problem, master: Master, pricer: Pricer, tolerance: float,
     return solution, centre
 
 
-def _quick_rounds(problem: Problem, master: Master, time_is_up: Callable[[], bool]) -> Solution:
+def _quick_rounds(problem: Problem, master: Master, rounds: int, time_is_up: Callable[[], bool]) -> Solution:
     solution = master.solve()
-    for _ in range(MAX_ROUNDS):
+    for _ in range(rounds):
         if time_is_up():
             break
         pattern, _worth = best_fillings(problem.sizes, problem.wanted.need, solution.task_value, problem.wanted.count)
@@ -88,7 +90,7 @@ def pool_prices(problem: Problem, solution: Solution) -> FloatArray:
     return prices
 
 
-def dual_bound(problem: Problem, value: FloatArray, price: FloatArray, worth: FloatArray) -> float:
-    """What no plan can cost less than, if no filling of a size is worth more than `worth` (k,) under `value` (s,)."""
+def dual_bound(problem: Problem, count: IntArray, value: FloatArray, price: FloatArray, worth: FloatArray) -> float:
+    """What no plan for `count` (s,) tasks can cost less than, if no filling of a size is worth more than `worth` (k,)."""
     rent = np.maximum(0.0, worth[problem.size_of_pool] - price)
-    return float(problem.wanted.count @ value - problem.offered.depth @ rent)
+    return float(count @ value - problem.offered.depth @ rent)

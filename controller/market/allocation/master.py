@@ -16,7 +16,6 @@ import numpy as np
 from controller.market.allocation.problem import Problem
 from controller.placement.arrays import FloatArray, IntArray
 
-
 CPU = 1024.0  # cpu units per vCPU: keeps the numbers of the share rows near one
 _OPTIONS: Final = (
     ("output_flag", False),
@@ -120,12 +119,19 @@ class Master:
             upper += [0.0, *[self._infinity] * self._kinds]
         rows = len(lower)
         none = np.zeros(0, dtype=np.int32)
-        self._lp.addRows(rows, np.array(lower), np.array(upper), 0, np.zeros(rows, dtype=np.int32), none, none.astype(float))
+        self._lp.addRows(
+            rows, np.array(lower), np.array(upper), 0, np.zeros(rows, dtype=np.int32), none, none.astype(float)
+        )
 
     def _add_pools(self) -> None:
         offered, shares = self._problem.offered, self.pattern.shape[1] + len(self._problem.sizes)
         entries: list[tuple[list[int], list[float]]] = []
-        for size, kind, cpu in zip(self._problem.size_of_pool.tolist(), offered.kind.tolist(), (offered.capacity[:, 0] / CPU).tolist(), strict=True):
+        for size, kind, cpu in zip(
+            self._problem.size_of_pool.tolist(),
+            offered.kind.tolist(),
+            (offered.capacity[:, 0] / CPU).tolist(),
+            strict=True,
+        ):
             if self._kinds:
                 entries.append(([self._size_row(size), shares, shares + 1 + kind], [1.0, cpu, -cpu]))
             else:

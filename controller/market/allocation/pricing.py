@@ -13,7 +13,7 @@ import numpy as np
 from controller.market.allocation.filling import fill, order_by_worth
 from controller.market.allocation.grid import Grid, grid_for
 from controller.market.allocation.knapsack import LARGEST_VALUE, fill_table, patterns_at, values_at
-from controller.market.allocation.relaxed import relaxed_worth
+from controller.market.allocation.relaxed import relaxed_worth, undominated
 from controller.placement.arrays import BoolArray, FloatArray, IntArray
 
 _NEGLIGIBLE = 1e-9
@@ -38,7 +38,7 @@ class Pricer:
         for rows, shapes, grid in self._tables(value, active, work):
             need, sizes = grid.up(self.need[shapes]), grid.down(self._useful(rows, shapes))
             worth = np.floor(value[shapes] * _scale(sizes, need, value[shapes])).astype(np.int64)
-            kept = _undominated(need, worth)
+            kept = undominated(need, worth)
             layers = fill_table(need[kept], worth[kept], sizes)
             pattern[np.ix_(rows, shapes[kept])] = patterns_at(layers, need[kept], worth[kept], sizes)
         pattern = self._completed(np.minimum(pattern, self.most), value)
@@ -56,7 +56,7 @@ class Pricer:
                 continue  # too coarse to say anything: the relaxation stands
             scale = _scale(sizes, need, value[shapes])
             worth = np.ceil(value[shapes] * scale).astype(np.int64)
-            kept = _undominated(need, worth)
+            kept = undominated(need, worth)
             layers = fill_table(need[kept], worth[kept], sizes)
             bound[rows] = np.minimum(bound[rows], values_at(layers, sizes) / scale * (1 + 1e-12))
         return bound
@@ -64,7 +64,7 @@ class Pricer:
     def _tables(self, value: FloatArray, active: BoolArray, work: int) -> Iterator[tuple[IntArray, IntArray, Grid]]:
         """(sizes, shapes, grid) of each table that has to be filled."""
         worthy = np.flatnonzero(value > 0)
-        worthy = worthy[_undominated(self.need[worthy], value[worthy])]
+        worthy = worthy[undominated(self.need[worthy], value[worthy])]
         for rows in self._groups(active, bool(self.need[worthy, 2].any())):
             shapes = worthy[(self.need[worthy] <= self.sizes[rows].max(axis=0)).all(axis=1)]
             if len(shapes):
@@ -110,14 +110,10 @@ class Pricer:
 
 
 def _scale(sizes: IntArray, need: IntArray, value: FloatArray) -> float:
-    """Whole numbers per USD, so that no cell of the table can exceed LARGEST_VALUE."""
-    most = float(relaxed_worth(sizes.max(axis=0)[None, :], need, value)[0])
+    """Whole numbers per USD, so that no cell of the table can exceed LARGEST_VALUE.
+
+    A filling uses at most the whole of each of three axes: it is worth at most three times the best value per share of an instance.
+    """
+    share = (need / np.maximum(sizes.max(axis=0), 1)).sum(axis=1)
+    most = 3 * float((value / share).max())
     return LARGEST_VALUE / 2 / max(most, float(value.max()))
-
-
-def _undominated(need: IntArray, worth: IntArray) -> IntArray:
-    """Shapes worth something, without those that another is worth as much as and is not larger than."""
-    smaller = (need[:, None, :] <= need[None, :, :]).all(axis=2) & (worth[:, None] >= worth[None, :])
-    earlier = np.arange(len(need))[:, None] < np.arange(len(need))[None, :]
-    beaten = (smaller & (~smaller.T | earlier)).any(axis=0)
-    return np.flatnonzero(~beaten & (worth > 0))

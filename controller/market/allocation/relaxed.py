@@ -12,29 +12,44 @@ import numpy as np
 
 from controller.placement.arrays import FloatArray, IntArray
 
-_UP = 1 + 1e-12  # above what the few float operations here can lose
+_UP = 1 + 1e-10  # above what the few float operations here can lose
 _CANDIDATES = 20_000
 
 
 def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatArray:
     """(k,) an upper bound of the worth of any filling of `sizes` (k, 3) with tasks `need` (s, 3) of `value` (s,) >= 0.
 
-    Infinite where a shape that is worth something needs neither cpu nor memory nor GPUs that are counted.
+    Only shapes of which a whole task fits count.
     """
-    wanted = value > 0
-    need, value = need[wanted].astype(np.float64), value[wanted]
-    if not len(need):
-        return np.zeros(len(sizes))
-    alone = need[:, 2] == 0
+    fits = (need[None, :, :] <= sizes[:, None, :]).all(axis=2) & (value > 0)
+    alike, of_size = np.unique(fits, axis=0, return_inverse=True)
+    worth = np.zeros(len(sizes))
+    for number, shapes in enumerate(alike):
+        if shapes.any():
+            rows = of_size.reshape(-1) == number
+            kept = np.flatnonzero(shapes)
+            kept = kept[undominated(need[kept], value[kept])]
+            worth[rows] = _cut(sizes[rows].astype(np.float64), need[kept].astype(np.float64), value[kept])
+    return worth
+
+
+def undominated(need: IntArray, value: IntArray | FloatArray) -> IntArray:
+    """Shapes worth something, without those that another is worth as much as and is not larger than; ties to the lower."""
+    smaller = (need[:, None, :] <= need[None, :, :]).all(axis=2) & (value[:, None] >= value[None, :])
+    earlier = np.arange(len(need))[:, None] < np.arange(len(need))[None, :]
+    beaten = (smaller & (~smaller.T | earlier)).any(axis=0)
+    return np.flatnonzero(~beaten & (value > 0))
+
+
+def _cut(sizes: FloatArray, need: FloatArray, value: FloatArray) -> FloatArray:
+    alone, sized = need[:, 2] == 0, need[:, :2].any(axis=1)
     prices = _prices(need[alone, :2], value[alone]) if alone.any() else np.zeros((1, 2))
     # With GPU tasks on board cpu and memory may cost more than CPU tasks alone would make them.
-    sized = need[:, :2].any(axis=1)
     if not alone.all() and sized.any():
         prices = np.concatenate([prices, _prices(need[sized, :2], value[sized])])
     rest = np.maximum(value - prices @ need[:, :2].T, 0) * ~alone
-    per_gpu = np.max(rest / np.maximum(need[:, 2], 1), axis=1, initial=0.0)
-    total = prices @ sizes[:, :2].T.astype(np.float64) + per_gpu[:, None] * sizes[:, 2]
-    lowest: FloatArray = total.min(axis=0) * _UP
+    per_gpu = np.max(rest / np.maximum(need[:, 2], 1), axis=1)
+    lowest: FloatArray = (prices @ sizes[:, :2].T + per_gpu[:, None] * sizes[:, 2]).min(axis=0) * _UP
     return lowest
 
 
@@ -58,5 +73,7 @@ def _prices(need: FloatArray, value: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.max(np.where(value > 0, value / cost, 0.0), axis=1)
     usable = np.isfinite(factor)
-    kept: FloatArray = found[usable] * factor[usable, None]
+    # Candidates that had to be scaled up much lie inside; what they say, others say better.
+    usable &= (factor <= 1 + 1e-6) | (np.arange(len(found)) >= len(found) - 3)
+    kept: FloatArray = found[usable] * np.maximum(factor[usable, None], 0)
     return kept

@@ -137,6 +137,22 @@ def test_a_users_definition_that_is_missing_or_unusable_ends_the_run() -> None:
         assert event.final
 
 
+def test_the_host_ports_of_a_run_come_from_its_spec_or_from_its_definition() -> None:
+    ecs = ScriptedClient("ecs", describe_task_definition=UNKNOWN, register_task_definition=registering())
+    run = run_of(container={"image": "argosy/digits", "hostPorts": [8080, "53/udp"]})
+    event = definitions(cell(Clock(), ecs)).prepare(run, FOREVER)
+    assert isinstance(event, RunPrepared)
+    assert event.host_ports == ((53, "udp"), (8080, "tcp"))
+    [container] = ecs.requests("register_task_definition")[0]["containerDefinitions"]
+    assert [mapping["hostPort"] for mapping in container["portMappings"]] == [53, 8080]
+    own = users_own()
+    own["taskDefinition"]["containerDefinitions"][0]["portMappings"] = [{"containerPort": 80, "hostPort": 9000}]
+    ecs = ScriptedClient("ecs", describe_task_definition=own)
+    event = definitions(cell(Clock(), ecs)).prepare(run_of(taskDefinition="train"), FOREVER)
+    assert isinstance(event, RunPrepared)
+    assert event.host_ports == ((9000, "tcp"),)
+
+
 def test_every_cell_gets_the_definition_and_launches_use_their_own_cells() -> None:
     clients = {
         name: ScriptedClient("ecs", describe_task_definition=UNKNOWN, register_task_definition=registering(name))

@@ -12,6 +12,7 @@ from controller.aws.ecs_requests import (
     client_token,
     definition_content,
     needs_of_definition,
+    ports_of_definition,
     run_task_request,
     usable_container,
 )
@@ -48,6 +49,47 @@ def test_a_launch_is_one_task_pinned_to_its_instance() -> None:
     tags = {tag["key"]: tag["value"] for tag in request["tags"]}
     assert tags == {"argosy:run": RUN_ID, "argosy:stage": "main", "team": "vision"}
     assert request["enableECSManagedTags"] is True
+
+
+def test_runs_that_share_a_group_say_so_to_ecs() -> None:
+    assert request_of(run_of(placement={"group": "team/web"}))["group"] == "team/web"
+
+
+def test_host_ports_are_mapped_to_the_same_ports_of_the_container() -> None:
+    run = run_of(container={"image": "x", "hostPorts": ["53/udp", 8080]})
+    run.host_ports = ((53, "udp"), (8080, "tcp"))
+    [container] = definition_content(run, CELL, DEPLOYMENT)["containerDefinitions"]
+    assert container["portMappings"] == [
+        {"containerPort": 53, "hostPort": 53, "protocol": "udp"},
+        {"containerPort": 8080, "hostPort": 8080, "protocol": "tcp"},
+    ]
+    assert definition_content(run, CELL, DEPLOYMENT)["networkMode"] == "bridge"
+
+
+def test_a_definition_without_host_ports_is_what_it_always_was() -> None:
+    """Its hash is its family: a new key would register every definition anew."""
+    assert "portMappings" not in definition_content(run_of(), CELL, DEPLOYMENT)["containerDefinitions"][0]
+
+
+@pytest.mark.parametrize(
+    ("mode", "mappings", "expected"),
+    [
+        ("bridge", [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}], ((8080, "tcp"),)),
+        ("bridge", [{"containerPort": 80, "hostPort": 0, "protocol": "udp"}], ()),
+        ("host", [{"containerPort": 53, "protocol": "udp"}, {"containerPort": 52}], ((52, "tcp"), (53, "udp"))),
+        (None, [], ()),
+    ],
+)
+def test_the_host_ports_of_a_users_own_definition(mode: str | None, mappings: Any, expected: Any) -> None:
+    containers = [{"name": "a", "portMappings": mappings}, {"name": "b"}]
+    definition = {"containerDefinitions": containers, **({"networkMode": mode} if mode else {})}
+    assert ports_of_definition(definition) == expected
+
+
+def test_a_definition_that_asks_for_a_port_of_the_agent_is_refused_by_name() -> None:
+    container = {"name": "a", "portMappings": [{"containerPort": 80, "hostPort": 51678}]}
+    with pytest.raises(UnusableDefinition, match="web:3 asks for host port 51678/tcp, which ECS's agent reserves"):
+        ports_of_definition({"family": "web", "revision": 3, "containerDefinitions": [container]})
 
 
 def test_the_key_can_be_read_back_out_of_the_overrides() -> None:

@@ -134,6 +134,9 @@ def listed_fleet(number: int, pool: str | None, stage: str = "main", **target: i
     return {"FleetId": f"fleet-{number}", "Tags": tags, "TargetCapacitySpecification": target}
 
 
+OF_FLEET_1 = [{"Key": "aws:ec2:fleet-id", "Value": "fleet-1"}]
+
+
 def price(instance_type: str, zone: str, usd: str, hour: int) -> dict[str, Any]:
     at = datetime(2026, 11, 21, hour, tzinfo=UTC)
     return {"InstanceType": instance_type, "AvailabilityZone": zone, "SpotPrice": usd, "Timestamp": at}
@@ -191,11 +194,38 @@ def test_hosts_are_read_with_how_they_were_bought() -> None:
         "Placement": {"AvailabilityZone": "us-east-1a"},
         "State": {"Name": "running"},
         "LaunchTime": datetime.fromtimestamp(NOW, UTC),
+        "Tags": OF_FLEET_1,
     }
-    bare = {"InstanceId": instance_id(2), "InstanceType": "c5.large", "State": {"Name": "terminated"}}
-    ec2 = ScriptedClient("ec2", describe_instances={"Reservations": [{"Instances": [spot]}, {"Instances": [bare]}]})
+    bare = {"InstanceId": instance_id(2), "InstanceType": "c5.large", "State": {"Name": "terminated"}, "Tags": OF_FLEET_1}
+    ec2 = ScriptedClient(
+        "ec2",
+        describe_fleets={"Fleets": [listed_fleet(1, "c5.xlarge/us-east-1a")]},
+        describe_spot_price_history={"SpotPriceHistory": []},
+        describe_instances={"Reservations": [{"Instances": [spot]}, {"Instances": [bare]}]},
+    )
     here = fleets(ec2)
     first, second = here.hosts(here._cells[CELL])
     assert (first.purchase, first.zone, first.state, first.launched_at) == ("spot", "us-east-1a", "running", NOW)
     assert (second.purchase, second.zone, second.state, second.launched_at) == ("on-demand", "", "terminated", 0.0)
-    assert ec2.calls[0][1]["Filters"] == [{"Name": "tag:argosy:stage", "Values": ["main"]}]
+    (request,) = ec2.requests("describe_instances")
+    assert request["Filters"] == [{"Name": "tag:argosy:stage", "Values": ["main"]}]
+
+
+def test_an_instance_with_our_tag_in_no_fleet_of_ours_is_a_strangers() -> None:
+    running = {"InstanceType": "c5.large", "State": {"Name": "running"}}
+    foreign = [{"Key": "argosy:stage", "Value": "main"}, {"Key": "aws:ec2:fleet-id", "Value": "fleet-9"}]
+    answer = [
+        {**running, "InstanceId": instance_id(1), "Tags": OF_FLEET_1},
+        {**running, "InstanceId": instance_id(2), "Tags": foreign},
+        {**running, "InstanceId": instance_id(3)},
+    ]
+    deleted = {**listed_fleet(1, "c5.xlarge/us-east-1a"), "FleetState": "deleted_running"}
+    ec2 = ScriptedClient(
+        "ec2",
+        describe_fleets={"Fleets": [deleted]},
+        describe_spot_price_history={"SpotPriceHistory": []},
+        describe_instances={"Reservations": [{"Instances": answer}]},
+    )
+    here = fleets(ec2)
+    assert list(here.fleets(here._cells[CELL], NOW)) == []  # nothing can be bought there any more
+    assert [seen.instance_id for seen in here.hosts(here._cells[CELL])] == [instance_id(1)]

@@ -67,10 +67,35 @@ class Ssm:
         return {"Parameter": {"Value": json.dumps(document)}}
 
 
-def query(*words: str) -> Any:
+class OtherEcs(Ecs):
+    """Another Region's: one instance and no tasks."""
+
+    def list_container_instances(self, cluster: str, maxResults: int, nextToken: str = "") -> dict[str, Any]:  # noqa: N803
+        return {"containerInstanceArns": ["far"]}
+
+    def describe_container_instances(self, cluster: str, containerInstances: list[str]) -> dict[str, Any]:  # noqa: N803
+        return {"containerInstances": [{**INSTANCES[0], "containerInstanceArn": "far", "ec2InstanceId": "i-far"}]}
+
+    def list_tasks(self, cluster: str, maxResults: int) -> dict[str, Any]:  # noqa: N803
+        return {"taskArns": []}
+
+
+class Cells(Ssm):
+    def get_parameter(self, **asked: Any) -> dict[str, Any]:
+        document = json.loads(super().get_parameter(**asked)["Parameter"]["Value"])
+        return {"Parameter": {"Value": json.dumps({**document, "cells": ["us-east-1", "eu-west-1"]})}}
+
+
+def query(*words: str, ssm: Ssm | None = None) -> Any:
     app = typer.Typer()
     register(app)
-    tools = Tools(clients=lambda place, service: {"ecs": Ecs(), "ssm": Ssm()}[service])
+
+    def client(place: Any, service: str) -> Any:
+        if service == "ssm":
+            return ssm or Ssm()
+        return {"us-east-1": Ecs, "eu-west-1": OtherEcs}[place.region]()
+
+    tools = Tools(clients=client)
     return CliRunner().invoke(app, list(words), obj=tools, catch_exceptions=False)
 
 
@@ -107,6 +132,12 @@ def test_a_cluster_is_read_page_by_page() -> None:
 
 def test_a_clusters_tasks_are_read_when_the_expression_asks_for_them() -> None:
     assert json.loads(query("task:group exists", "--json").output)["matches"] == ["i-1"]
+
+
+def test_every_cell_of_the_deployment_is_read() -> None:
+    answer = query("attribute:ecs.instance-type == c5.large", "--json", ssm=Cells())
+    assert json.loads(answer.output)["matches"] == ["i-0", "i-far"]
+    assert json.loads(query("task:group exists", "--json", ssm=Cells()).output)["matches"] == ["i-1"]
 
 
 def test_a_faulty_expression_is_shown_with_a_mark_under_the_fault(instances: Any) -> None:

@@ -1,0 +1,41 @@
+"""What happened to one task or instance? Everything that the world and the controllers did, kept and searched on demand."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Collection, Iterator
+from typing import Any
+
+JSON = dict[str, Any]
+
+KEPT = 50_000
+LINE_WIDTH = 400  # characters of a line that are shown
+
+
+class Story:
+    """The last events and calls. What is kept are references: nothing is turned into text before somebody asks."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[float, str, Any]] = deque(maxlen=KEPT)
+
+    def tell(self, at: float, what: str, about: Any) -> None:
+        self._kept.append((at, what, about))
+
+    def about(self, names: Collection[str], start: float) -> list[str]:
+        """The lines that mention one of the names (an ARN, an instance id, a run's index); times count from `start`."""
+        return list(self._lines(frozenset(names), start))
+
+    def _lines(self, names: frozenset[str], start: float) -> Iterator[str]:
+        for at, what, about in self._kept:
+            text = about if isinstance(about, str) else json.dumps(about, default=str)
+            if any(name in text for name in names):
+                yield f"{at - start:9.2f} s  {what}: {text[:LINE_WIDTH]}"
+
+
+def short(message: JSON) -> JSON:
+    """What is worth telling of an event."""
+    detail = message["detail"]
+    names = ("instance-id", "state", "taskArn", "lastStatus", "desiredStatus", "stopCode", "stoppedReason", "ec2InstanceId",
+             "status", "agentConnected", "version", "containerInstanceArn", "sub-type")  # fmt: skip
+    return {name: detail[name] for name in names if name in detail}

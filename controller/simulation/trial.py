@@ -1,0 +1,264 @@
+"""Does everything end well, whatever goes wrong on the way? One trial: a seed -> world, work, faults, controllers -> verdict.
+
+First a phase of safety, in which the faults strike, then one of liveness, in which they have ended and everything has to
+come to its end: every run closed, every instance given back, every count exact.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from controller.aws.freeing import free
+from controller.catalogue.types import load_catalogue
+from controller.model.policy import Policy
+from controller.simulation import verdict
+from controller.simulation.agent import Course
+from controller.simulation.auditor import Auditor, Violation
+from controller.simulation.billing import Billing
+from controller.simulation.boundary import Boundary
+from controller.simulation.deployment import SimulatedDeployment
+from controller.simulation.event_path import EventPath
+from controller.simulation.faults import ALL, Faults
+from controller.simulation.job import CANARY, Job, Programs
+from controller.simulation.mishaps import Mishaps
+from controller.simulation.sqs import SqsModel
+from controller.simulation.world import World
+
+ZONES = ("us-east-1a", "us-east-1b")
+TYPES = ("c5.xlarge", "g4dn.xlarge")
+TEST_POLICY = Policy(linger_s=60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a trial is made of. `tasks` 0 = as many as the seed says."""
+
+    seed: int
+    kinds: frozenset[str] = ALL
+    tasks: int = 0
+    instances: int = 6
+    controllers: int = 0
+    jobs: tuple[Job, ...] = ()
+    script: Mapping[int, str] = field(default_factory=dict)
+    strict: bool = False
+    every_kind: bool = False
+    policy: Policy = TEST_POLICY
+    faulty_s: float = 900.0
+    limit_s: float = 4 * 3600.0
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What came of a trial."""
+
+    seed: int
+    violations: list[Violation]
+    story: list[str]
+    seen: Counter[str]
+    virtual_s: float
+    settled_s: float  # from the end of the faults to rest
+    calls: Counter[tuple[str, str]]
+    launches: int
+    tasks: int
+    usd: float
+    controller_usd: float
+    instance_hours: float
+    makespan_s: float
+    ticks: int
+    conflicts: int
+    write_units: int
+    statuses: Counter[str]
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+
+class Trial:
+    """One seed's world and everything in it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.faults = Faults(plan.seed, plan.kinds, every=plan.every_kind)
+        self.world = World(
+            catalogue=load_catalogue(),
+            seed=plan.seed,
+            zones=ZONES,
+            workload=self._course,
+            habits=lambda instance: self.mishaps.habits(instance),
+            prices=self._price,
+            keep_events=False,
+        )
+        self.start = self.world.now
+        self.jobs = {job.run_id: job for job in plan.jobs or self._drawn_jobs()}
+        self.boundary = Boundary(self.world, self.faults, meanwhile=self._meanwhile, script=plan.script)
+        queue = SqsModel(self.world.moment)
+        policy = replace(plan.policy, max_instances=plan.instances)
+        self.deployment = SimulatedDeployment(self.world, self.boundary, policy, strict=plan.strict, sqs=queue)
+        services = self.deployment.services
+        self.auditor = Auditor(self.world, self.jobs, policy, services.s3)
+        self.boundary.watch, self.boundary.remember = self._watch, self.auditor.remember
+        self.programs = Programs(self.world, services.s3, self.jobs)
+        self.world.sinks += [self.auditor.hear, self.programs, EventPath(self.world, queue, self.faults)]
+        self.mishaps = Mishaps(self.world, self.faults)
+        self.billing = Billing(self.world)
+        self.destroyed = False
+        self._furnish()
+        self.processes = list(self.deployment.processes)
+        self.auditor.alone = len(self.processes) == 1
+
+    def run(self) -> Verdict:
+        """Both phases, until rest or the first violation."""
+        log = logging.getLogger("controller")
+        before = log.propagate
+        log.addHandler(self.auditor)
+        log.propagate = False  # thousands of expected warnings
+        try:
+            self._phase_of_faults()
+            ended = self.world.now
+            self._phase_of_rest(ended)
+        finally:
+            log.removeHandler(self.auditor)
+            log.propagate = before
+        return verdict.of(self, self.world.now - ended)
+
+    def _furnish(self) -> None:
+        self.deployment.add_fleets(TYPES, ZONES)
+        self._add_strangers()
+        skewed = self.faults.on("clock-skew")
+        for _ in range(self.plan.controllers or 1 + int(self.faults.between(0, 3))):
+            self.deployment.add_controller(self.faults.between(-120, 120) if skewed else 0.0)
+        self.faults.seen["clock-skew"] += skewed
+        self.deployment.down_s = lambda: self.faults.between(1, 120)
+
+    def _add_strangers(self) -> None:
+        """Somebody else's instances in the same account: one in our cluster, one that even carries our tag."""
+        for tags in ({"argosy:stage": "other"}, {"argosy:stage": "main"}):
+            name = f"stranger-{tags['argosy:stage']}"
+            self.world.ec2.add_launch_template(name, image_id="ami-2", tags=tags)
+            self.world.ec2.create_fleet(
+                Type="maintain",
+                TargetCapacitySpecification={"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"},
+                LaunchTemplateConfigs=[
+                    {
+                        "LaunchTemplateSpecification": {"LaunchTemplateName": name, "Version": "1"},
+                        "Overrides": [{"InstanceType": "c5.xlarge", "AvailabilityZone": ZONES[0]}],
+                    }
+                ],
+            )
+
+    def _drawn_jobs(self) -> list[Job]:
+        """One or two runs of the shapes that users submit."""
+        draw = self.faults.between
+        return [self._drawn_job(number) for number in range(1 + int(draw(0, 2)))]
+
+    def _drawn_job(self, number: int) -> Job:
+        draw = self.faults.between
+        gpus = 1 if draw(0, 1) < 0.3 else 0
+        tasks = self.plan.tasks or 3 + int(draw(0, 12))
+        spec: dict[str, Any] = {
+            "version": 1,
+            "name": f"trial{number}",
+            "container": {"image": "argosy/digits", "command": ["work"], "environment": {"TOKEN": CANARY}},
+            "resources": {"vcpus": 1 + int(draw(0, 2)), "memory": 1024, "gpus": gpus},
+            "array": {"size": tasks},
+            "retryStrategy": {"attempts": 1 + int(draw(0, 3))},
+        }
+        hanging = draw(0, 0.1)
+        if hanging > 0.05:
+            spec["timeout"] = {"attemptDurationSeconds": 300}
+        return Job(
+            f"trial{number}-270115-08000{number}-{self.plan.seed % 10000:04d}",
+            spec,
+            tasks,
+            expects_result=draw(0, 1) < 0.5,
+            longest_s=draw(40, 240),
+            failing=max(0.0, draw(-0.2, 0.3)),
+            hanging=hanging if hanging > 0.05 else 0.0,
+            deaf=draw(0, 0.2),
+            unpullable=max(0.0, draw(-0.2, 0.1)),
+            silent=max(0.0, draw(-0.1, 0.1)),
+        )
+
+    def _phase_of_faults(self) -> None:
+        plan, world = self.plan, self.world
+        self.mishaps.begin()
+        for number, job in enumerate(self.jobs.values()):
+            world.later(number * 60.0, lambda job=job: self.deployment.submit(job.request(world.now)))  # type: ignore[misc]
+        if self.faults.strikes("store-outage"):
+            world.later(self.faults.between(30, 500), self._lose_the_store)
+        if self.faults.strikes("destroy"):
+            world.later(self.faults.between(10, plan.faulty_s), self._destroy)
+        if self.faults.between(0, 1) < 0.1 and plan.kinds:
+            world.later(self.faults.between(10, plan.faulty_s), lambda: self.deployment.cancel(next(iter(self.jobs))))
+        while world.now < self.start + plan.faulty_s and plan.kinds:
+            self._step(self.faults.between(2, 12))
+            if self.auditor.violations:
+                return
+
+    def _phase_of_rest(self, began: float) -> None:
+        self.faults.active = False
+        self.boundary.store_down_until = 0.0
+        self.programs.good = bool(self.plan.kinds)
+        self.mishaps.end()
+        for process in self.deployment.processes:
+            process.down_until = 0.0
+            process.at_rest = False
+        del self.deployment.processes[1:]  # the lease leaves one; without it they would only get in each other's way
+        while not self.auditor.violations:
+            self._step(10.0)
+            if self._is_over():
+                self.auditor.violations += verdict.leftovers(self)
+                return
+            if self.world.now - began > self.plan.limit_s:
+                self.auditor.found("liveness", verdict.why_not_over(self), *verdict.open_names(self))
+
+    def _step(self, seconds: float) -> None:
+        for process in self.deployment.processes:
+            self.deployment.tick(process)
+        self.world.run_for(seconds)
+        self.auditor.look_around()
+
+    def _is_over(self) -> bool:
+        if self.destroyed:
+            return self.world.now - self.start > self.plan.faulty_s + 1800.0
+        submitted = len(self.auditor.book.records) == len(self.jobs)
+        return submitted and all(process.at_rest for process in self.deployment.processes)
+
+    def _meanwhile(self) -> None:
+        """Another controller may work in the middle of a call."""
+        if len(self.deployment.processes) > 1 and self.faults.active and self.faults.between(0, 1) < 0.02:
+            number = int(self.faults.between(0, len(self.deployment.processes)))
+            self.deployment.tick(self.deployment.processes[number])
+
+    def _watch(self, service: str, operation: str, request: dict[str, Any], reply: dict[str, Any]) -> None:
+        self.auditor.watch(service, operation, request, reply)
+        if operation == "run_task" and self.faults.strikes("token-misbehaviour"):
+            self.world.ecs.ledger.clusters[self.world.cluster].launches.clear()
+
+    def _course(self, task: dict[str, Any], instance: Any) -> Course:
+        return self.mishaps.spoiled(instance) or self.programs.course(task)
+
+    def _price(self, instance_type: str, zone: str, at: float) -> float:
+        typical = load_catalogue()[instance_type].typical_spot_usd_per_hour
+        return typical * (0.7 + 0.6 * self.world.share("price", instance_type, zone, int(at // 1800)))
+
+    def _lose_the_store(self) -> None:
+        self.boundary.store_down_until = self.world.now + self.faults.between(30, 600)
+
+    def _destroy(self) -> None:
+        """Teardown's custom resource: the kill switch, then passes until nothing is left."""
+        if self.faults.active:
+            self.deployment.kill()
+            self.world.later(20.0, self._free)
+
+    def _free(self) -> None:
+        ec2 = verdict.TeardownClient(self.world)
+        if free(ec2, "main").clean and not self.destroyed:
+            self.destroyed = True
+            self.auditor.launching = False
+        self.world.later(20.0, self._free)

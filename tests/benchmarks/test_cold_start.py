@@ -1,0 +1,43 @@
+"""How long is it from a fresh interpreter to a controller that can tick? Floor 1.0 s, goal 0.7 s (design, section 6)."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """
+import time
+began = time.perf_counter()
+import controller.handlers
+controller.handlers.{root}()
+print(time.perf_counter() - began)
+"""
+ENVIRONMENT = {
+    "ARGOSY_SETTINGS": "{}",
+    **{
+        f"ARGOSY_{name}": "x"
+        for name in (
+            "STAGE TABLE CLUSTER BUCKET LOG_GROUP CONTROLLER_FUNCTION TICK_RULE EXECUTION_ROLE_ARN TASK_ROLE_ARN QUEUE_URL"
+        ).split()
+    },
+}
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("root", ["_controller", "_api"])
+def test_a_cold_function_is_ready_within_a_second(root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", PROGRAM.format(root=root)]
+    seconds = [
+        float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+        for _ in range(5)
+    ]
+    with capsys.disabled():
+        print(f"\ncold {root}: median {statistics.median(seconds):.2f} s of 5 fresh interpreters")
+    assert statistics.median(seconds) < 1.0

@@ -1,0 +1,258 @@
+"""What a run spec says about placement reaches every decision: groups, limits, ports, company, wishes, functions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller.catalogue.types import load_catalogue
+from controller.explaining import explain_run
+from controller.model.actions import Action, HaltRun, Launch, PrepareRun, Remark, SetTarget
+from controller.model.events import LaunchAccepted, RunPrepared
+from controller.model.runs import RunStatus
+from controller.model.state import State
+from controller.placement.arrays import AnyArray
+from controller.placement.custom import OwnFunctions
+from controller.placement.fitness import Candidates
+from controller.scheduler.decide import NO_FUNCTIONS, decide
+from controller.scheduler.places import active_rows
+from tests.builders import (
+    NOW,
+    POLICY,
+    RUN_ID,
+    begun,
+    container_instance,
+    fleet,
+    host,
+    instance_id,
+    launched,
+    prepared,
+    state_with,
+    submitted,
+    task,
+    task_arn,
+    told,
+)
+
+OTHER = "zebra-261121-062734-aaaa"
+CATALOGUE = load_catalogue()
+
+
+def web(*ports: Any) -> dict[str, Any]:
+    return {"container": {"image": "argosy/web", "hostPorts": list(ports)}}
+
+
+def ready(state: State, run_id: str = RUN_ID, tasks: int = 10, **overrides: Any) -> State:
+    """A prepared run of the spec."""
+    told(state, submitted(run_id, tasks=tasks, **overrides))
+    event: RunPrepared = prepared(run_id)
+    return told(state, replace(event, host_ports=state.runs[run_id].host_ports))
+
+
+def cluster(instances: int = 1) -> State:
+    seen = [each for number in range(1, instances + 1) for each in (host(number), container_instance(number))]
+    return state_with(fleet(spot_target=instances), *seen)
+
+
+def decided(state: State, *kinds: type, functions: OwnFunctions = NO_FUNCTIONS, launching: bool = True) -> list[Any]:
+    actions: list[Action] = decide(state, CATALOGUE, NOW, POLICY, launching, functions)
+    return [action for action in actions if isinstance(action, kinds)]
+
+
+def where(state: State, **options: Any) -> list[tuple[str, str]]:
+    """(run, instance) of every launch."""
+    return [(launch.key.run_id, launch.instance_id) for launch in decided(state, Launch, **options)]
+
+
+def bought(state: State) -> int:
+    return sum(action.spot_target for action in decided(state, SetTarget))
+
+
+def start(state: State, most: int = 100) -> None:
+    """Carry out the launches that are decided."""
+    for launch in decided(state, Launch)[:most]:
+        number = len(state.attempts.live()) + 1
+        begun(state, [launch])
+        told(state, LaunchAccepted(launch.key, task_arn(number)))
+
+
+def test_two_runs_of_one_group_on_one_instance_add_up() -> None:
+    state = ready(ready(cluster(), tasks=1, placement={"group": "team"}), OTHER, placement={"group": "team"})
+    start(state, 3)
+    assert active_rows(state)[0].running_by_group == {"team": 3}
+
+
+def test_distinct_instance_holds_over_all_runs_of_a_group() -> None:
+    shared = {"group": "team", "constraints": ["distinctInstance"]}
+    state = ready(ready(cluster(2), tasks=1, placement=shared), OTHER, tasks=5, placement=shared)
+    assert sorted(where(state)) == [(RUN_ID, instance_id(1)), (OTHER, instance_id(2))]
+    start(state)
+    assert not decided(state, Launch)
+
+
+def test_the_limit_of_tasks_on_an_instance_counts_the_whole_group() -> None:
+    shared = {"group": "team", "maxTasksPerInstance": 3}
+    state = ready(ready(cluster(), tasks=2, placement=shared), OTHER, tasks=5, placement=shared)
+    assert [run for run, _ in where(state)] == [RUN_ID, RUN_ID, OTHER]
+
+
+def test_what_is_bought_knows_the_limit_of_tasks_on_an_instance() -> None:
+    state = ready(state_with(fleet()), tasks=6, placement={"maxTasksPerInstance": 2})
+    assert bought(state) == 3
+
+
+def test_a_host_port_is_given_out_once_on_an_instance_and_again_when_it_is_free() -> None:
+    state = ready(ready(cluster(), **web(8080, "53/udp")), OTHER, **web("53/udp", 9000))
+    assert [run for run, _ in where(state)] == [RUN_ID]
+    start(state)
+    assert active_rows(state)[0].used_host_ports == {(8080, "tcp"), (53, "udp")}
+    assert not decided(state, Launch)
+    free = ready(cluster(), **web(8080))
+    launched(free)
+    assert not decided(free, Launch)
+    told(free, task(1, "STOPPED", 3, exit_code=0))
+    assert len(decided(free, Launch)) == 1
+
+
+def test_tcp_and_udp_of_one_number_are_two_ports() -> None:
+    state = ready(ready(cluster(), tasks=1, **web(53)), OTHER, tasks=1, **web("53/udp"))
+    assert len(decided(state, Launch)) == 2
+
+
+def test_what_is_bought_knows_about_host_ports() -> None:
+    """Two runs of one port need an instance for every task, those of another port go beside them."""
+    state = ready(ready(state_with(fleet()), tasks=3, **web(80)), OTHER, tasks=2, **web(80))
+    assert bought(state) == 5
+    state = ready(ready(state_with(fleet()), tasks=3, **web(80)), OTHER, tasks=2, **web(81))
+    assert bought(state) == 3
+
+
+@pytest.mark.parametrize("shy", [RUN_ID, OTHER])
+def test_keeping_apart_works_both_ways(shy: str) -> None:
+    """Whichever of the two said so, and whichever came first."""
+    placement = {RUN_ID: {"group": "a"}, OTHER: {"group": "b"}}
+    placement[shy]["antiAffinity"] = ["b" if shy == RUN_ID else "a"]
+    state = ready(ready(cluster(), tasks=1, placement=placement[RUN_ID]), OTHER, placement=placement[OTHER])
+    assert where(state) == [(RUN_ID, instance_id(1))]
+    start(state)
+    assert not decided(state, Launch)
+
+
+def test_anti_affinity_to_the_own_group_is_one_task_per_instance() -> None:
+    state = ready(cluster(2), placement={"group": "a", "antiAffinity": ["a"]})
+    assert len(decided(state, Launch)) == 2
+
+
+def test_affinity_waits_for_its_company_and_buys_nothing_without_it() -> None:
+    state = ready(cluster(), tasks=2, placement={"affinity": ["db"]})
+    assert not decided(state, Launch)
+    assert bought(state) in (0, 1)  # the instance that is here may stay; none is added
+    (remark,) = decided(state, Remark)
+    assert remark.sentence == "runs only next to tasks of db (affinity): no instance that runs them has room now"
+    reply = explain_run(state, state.runs[RUN_ID], CATALOGUE, NOW)
+    assert reply["verdict"] == "waiting"
+    assert remark.sentence in reply["sentence"]
+    assert reply["cluster"]["reasons"][0]["kind"] == "affinity"
+    ready(state, OTHER, tasks=1, placement={"group": "db"})
+    assert where(state) == [(OTHER, instance_id(1))]
+    start(state)
+    assert where(state) == [(RUN_ID, instance_id(1))] * 2
+
+
+def test_company_that_comes_first_is_bought_for_both() -> None:
+    state = ready(state_with(fleet()), tasks=1, placement={"group": "db"})
+    ready(state, OTHER, tasks=3, placement={"affinity": ["db"]})
+    assert bought(state) == 1
+
+
+def test_a_group_that_keeps_together_gets_one_instance_and_then_waits_for_room_on_it() -> None:
+    state = ready(state_with(fleet(), fleet(zone="us-east-1b")), placement={"group": "a", "affinity": ["a"]})
+    assert bought(state) == 1
+    begun(state, decided(state, SetTarget))
+    assert bought(state) == 1  # and none for those that it has no room for
+    state = ready(cluster(2), placement={"group": "a", "affinity": ["a"]})
+    assert {instance for _, instance in where(state)} == {instance_id(1)}
+    start(state)
+    assert not decided(state, Launch)
+    (remark,) = decided(state, Remark)
+    assert remark.sentence == "keeps to the instance that runs its group a (affinity), and that has no room now"
+
+
+def test_affinity_is_not_the_reason_where_nothing_could_hold_the_task_anyway() -> None:
+    huge = {"vcpus": 64, "memory": 1024, "gpus": 0}
+    state = told(state_with(fleet()), submitted(tasks=1, resources=huge, placement={"affinity": ["db"]}))
+    told(state, prepared(resources=huge))
+    (remark,) = decided(state, Remark)
+    assert "65536 cpu units" in remark.sentence
+
+
+def test_soft_constraints_prefer_and_do_not_require() -> None:
+    state = cluster()
+    wish = {"ecs.instance-type": "c5.xlarge", "ecs.availability-zone": "us-east-1b"}
+    told(state, host(2, zone="us-east-1b"), container_instance(2, attributes=wish))
+    soft = [{"expression": "attribute:ecs.availability-zone == us-east-1b", "weight": 1}]
+    ready(state, tasks=5, placement={"softConstraints": soft})
+    assert [instance for _, instance in where(state)].count(instance_id(2)) == 4
+    assert len(where(state)) == 5
+    heavier = {"expression": "attribute:ecs.availability-zone == us-east-1a", "weight": 2}
+    state.runs[RUN_ID].spec["placement"]["softConstraints"].append(heavier)  # type: ignore[index]
+    assert [instance for _, instance in where(state)].count(instance_id(1)) == 4
+
+
+def second_half(candidates: Candidates) -> AnyArray:
+    """Prefers the instances that are listed last."""
+    return -candidates.total(0).cumsum()
+
+
+def falls_over(candidates: Candidates) -> AnyArray:
+    raise RuntimeError("no idea")
+
+
+LAST, FAILING = f"{__name__}:second_half", f"{__name__}:falls_over"
+
+
+def test_a_function_of_ones_own_decides_where_tasks_go() -> None:
+    functions = OwnFunctions.load([LAST])
+    state = ready(cluster(3), tasks=1, placement={"strategy": [LAST]})
+    assert where(state, functions=functions) == [(RUN_ID, instance_id(3))]
+    assert bought(ready(state_with(fleet()), OTHER, placement={"strategy": ["cheapest"]})) == 3
+
+
+def test_a_run_whose_function_is_not_to_be_had_is_halted_and_nothing_else_stops() -> None:
+    functions = OwnFunctions.load(["no_such_module:f"])
+    state = ready(cluster(), tasks=2, placement={"strategy": ["no_such_module:f"]})
+    ready(state, OTHER, tasks=1)
+    assert where(state, functions=functions) == [(OTHER, instance_id(1))]
+    (halt,) = decided(state, HaltRun, functions=functions)
+    assert halt.run_id == RUN_ID
+    assert "there is no fitness function 'no_such_module:f'" in halt.reason
+    begun(state, [halt])
+    run = state.runs[RUN_ID]
+    assert (run.halted, run.complete, run.status_reason) == (True, True, halt.reason)
+    assert run.final_status is RunStatus.FAILED
+    assert not decided(state, HaltRun, functions=functions)
+
+
+def test_such_a_run_is_not_even_prepared() -> None:
+    state = state_with(submitted(placement={"strategy": ["gone:f"]}))
+    assert not decided(state, PrepareRun)
+    (halt,) = decided(state, HaltRun, launching=False)
+    assert halt.reason == "this deployment has no strategy and no fitness function 'gone:f'"
+
+
+def test_a_function_that_fails_in_use_takes_its_own_run_down_only() -> None:
+    functions = OwnFunctions.load([FAILING, LAST])
+    state = ready(cluster(2), tasks=1, placement={"strategy": [FAILING]})
+    ready(state, OTHER, tasks=1, placement={"strategy": [LAST]})
+    assert where(state, functions=functions) == [(OTHER, instance_id(2))]
+    (halt,) = decided(state, HaltRun, functions=functions)
+    assert halt == HaltRun(RUN_ID, f"the fitness function {FAILING!r} fails: RuntimeError: no idea")
+
+
+def test_a_function_that_fails_while_buying_is_caught_as_well() -> None:
+    """Nothing is active or ordered: the first instance it ever sees is one that could be bought."""
+    state = ready(state_with(fleet()), placement={"strategy": [FAILING]})
+    (halt,) = decided(state, HaltRun, functions=OwnFunctions.load([FAILING]))
+    assert halt.run_id == RUN_ID
