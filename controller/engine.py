@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,12 +16,12 @@ import numpy as np
 from controller.catalogue.types import InstanceType
 from controller.lifecycle.apply import apply
 from controller.lifecycle.begin import begin
-from controller.lifecycle.marks import measure
+from controller.lifecycle.marks import measure, note_orders
 from controller.loading import load
 from controller.messages import PoisonMessage, to_event
 from controller.model import documents, requests
-from controller.model.actions import HaltRun, Launch, Remark
-from controller.model.events import ControllerStarted, Event, Observed, RunCancelled, RunSubmitted
+from controller.model.actions import Action, HaltRun, Launch, Remark, StopAttempt
+from controller.model.events import ControllerStarted, Event, LaunchInDoubt, NotCarriedOut, Observed, RunCancelled, RunSubmitted
 from controller.model.instances import InstanceStatus
 from controller.model.policy import Policy
 from controller.model.state import State
@@ -63,6 +63,7 @@ class Engine:
     state: State | None = None
     backlog: deque[Message] = field(default_factory=deque)
     outcomes: deque[Event] = field(default_factory=deque)
+    sightings: deque[Event] = field(default_factory=deque)  # of the last sweep, not applied yet
     committed_root: bytes = b""
     acted_at: float = 0.0  # when something was last done outside, as far as is known
     looked_at: float = 0.0  # the last sweep that showed every instance
@@ -80,18 +81,21 @@ class Engine:
         self.state = None
         self.backlog.clear()
         self.outcomes.clear()
+        self.sightings.clear()
 
     def _tick(self, wait_s: float) -> TickReport:
         state = self.state = self.state or self._load()
+        busy = any(map(_is_progress, self.outcomes))
+        self._apply_outcomes(state)
         folded, refused = self._fold_requests(state)
-        busy = bool(folded or self.outcomes or self.backlog)
+        busy = busy or bool(folded or self.sightings or self.backlog)
         self.backlog.extend(self.queue.receive(0.0 if busy else wait_s))
         began = self.now()
-        applied, poison = self._apply_facts(state)
+        applied, poison = self._apply_facts(state, len(folded))
+        note_orders(state, self.now())
         launching = self.store.kill_switch() is None
         actions = decide(state, self.catalogue, self.now(), self.policy, launching, self.functions)
-        for action in actions:
-            begin(state, action, self.now(), self.policy)
+        actions = self._begin(state, actions, len(folded))
         measure(state)
         effects = [action for action in actions if not isinstance(action, Remark | HaltRun)]
         self._commit(state, folded, refused, bool(effects))
@@ -99,8 +103,8 @@ class Engine:
         if effects:
             self.acted_at = self.now()
         self.outcomes.extend(self.hands.carry_out(effects, state, self.now() + self.execute_s))
-        if self._sweep_is_due(state):
-            self.outcomes.append(self.hands.observe(self.now()))
+        if not self.sightings and self._sweep_is_due(state):
+            self.sightings.extend(_one_by_one(self.hands.observe(self.now())))
         counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
         return TickReport(
             events=len(applied),
@@ -138,16 +142,23 @@ class Engine:
             apply(state, event, self.now(), self.policy)
         return folded, refused
 
-    def _apply_facts(self, state: State) -> tuple[list[Message], int]:
-        """Outcomes first, then messages, until the commit would grow too large; the rest waits for the next tick."""
+    def _apply_outcomes(self, state: State) -> None:
+        """What became of the last tick's actions: all of it, before anything else is judged. An intent that is left
+        afterwards was never sent. A tick's own actions touch few chunks, so this always fits into one commit."""
+        while self.outcomes:
+            apply(state, self.outcomes.popleft(), self.now(), self.policy)
+
+    def _apply_facts(self, state: State, deletions: int) -> tuple[list[Message], int]:
+        """Sightings of the sweep, then messages, until the commit would grow too large; the rest waits for the next
+        tick."""
         applied: list[Message] = []
         poison = 0
-        while self.outcomes and state.dirty_documents < self.policy.max_dirty_documents:
-            outcome = self.outcomes.popleft()
-            apply(state, outcome, self.now(), self.policy)
-            if isinstance(outcome, Observed) and outcome.hosts_complete:
-                self.looked_at = outcome.at
-        while self.backlog and state.dirty_documents < self.policy.max_dirty_documents:
+        while self.sightings and self._has_room(state, deletions):
+            seen = self.sightings.popleft()
+            apply(state, seen, self.now(), self.policy)
+            if isinstance(seen, Observed) and seen.hosts_complete:
+                self.looked_at = seen.at
+        while self.backlog and self._has_room(state, deletions):
             message = self.backlog.popleft()
             applied.append(message)
             try:
@@ -158,6 +169,22 @@ class Engine:
             if event is not None:
                 apply(state, event, self.now(), self.policy)
         return applied, poison
+
+    def _has_room(self, state: State, deletions: int) -> bool:
+        """For more facts: what the tick decides must fit as well."""
+        few = state.dirty_documents + deletions < self.policy.max_dirty_documents
+        return few and state.dirty_bytes < self.policy.max_dirty_bytes
+
+    def _begin(self, state: State, actions: Sequence[Action], deletions: int) -> list[Action]:
+        """Mark the actions, as far as one commit can hold it; launches and stops that do not fit are decided anew."""
+        begun: list[Action] = []
+        for action in actions:
+            full = state.dirty_documents + deletions >= self.policy.full_commit_documents
+            full = full or state.dirty_bytes >= self.policy.full_commit_bytes
+            if not (full and isinstance(action, Launch | StopAttempt)):
+                begin(state, action, self.now(), self.policy)
+                begun.append(action)
+        return begun
 
     def _commit(self, state: State, folded: list[str], refused: Mapping[str, bytes], effects: bool) -> None:
         """Nothing is done outside without a commit before it; a tick that changes nothing writes nothing."""
@@ -180,7 +207,7 @@ class Engine:
     def _at_rest(self, state: State) -> bool:
         """Nothing to do, nothing that costs money, and we have looked since we last did anything: a fleet may have
         launched an instance a moment before its target was lowered, and nobody would ever come back for it."""
-        return self._is_idle(state) and not (self.outcomes or self.backlog) and self._has_looked()
+        return self._is_idle(state) and not (self.outcomes or self.sightings or self.backlog) and self._has_looked()
 
     def _is_idle(self, state: State) -> bool:
         """As far as is known; ordered instances count as alive."""
@@ -191,3 +218,19 @@ class Engine:
     def _has_looked(self) -> bool:
         """At every instance, and late enough for what was launched last to show."""
         return self.looked_at >= self.acted_at + self.policy.eager_sweep_s
+
+
+def _is_progress(outcome: Event) -> bool:
+    """Whether the outcome is a reason to go on at once: what was set back waits for its pause."""
+    return not (isinstance(outcome, LaunchInDoubt) or (isinstance(outcome, NotCarriedOut) and outcome.about))
+
+
+def _one_by_one(sweep: Event) -> Iterator[Event]:
+    """A sweep's sightings each by itself, so that a tick can stop between two of them, then the sweep: what it shows
+    is known by then, and what is left is what it does not show."""
+    if isinstance(sweep, Observed):
+        yield from sweep.fleets
+        yield from sweep.hosts
+        yield from sweep.container_instances
+        yield from (task for task in sweep.tasks if task.version)
+    yield sweep

@@ -52,7 +52,7 @@ def task_chunks(store: Store, record: dict[str, Any], start: int, end: int) -> I
     """(index of its first task, table) of each chunk that holds tasks start:end. Untouched chunks are defaults."""
     rows = TaskTable.chunk_rows
     for number in range(start // rows, -(-end // rows)):
-        chunk = TaskTable(min(rows, record["task_count"] - number * rows))
+        chunk = TaskTable(min(rows, record["task_count"] - number * rows), record["halted"])
         body = store.read((documents.run_partition(record["id"]), f"TASKS#{number:05d}"))
         if body is not None:
             chunk.unpack(0, body)

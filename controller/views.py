@@ -85,6 +85,7 @@ def submitted_record(request: SubmitRequest) -> dict[str, Any]:
         "on_demand_cost_usd": 0.0,
         "instances": [],
         "failures": [],
+        "halted": False,
         "reasons": [""],
         "waiting": "",
     }
@@ -119,7 +120,7 @@ def _task_row(
     exit_code = int(chunk["exit_code"][row])
     shown = {
         "index": index,
-        "status": TaskStatus(int(chunk["status"][row])).name,
+        "status": TaskStatus(int(chunk.statuses(slice(row, row + 1))[0])).name,
         "attempts": int(chunk["attempts"][row]),
         "exitCode": None if exit_code == NO_EXIT_CODE else exit_code,
         "reason": record["reasons"][int(chunk["reason"][row])] or None,

@@ -166,6 +166,10 @@ class MemoryStore:
     def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
         if version != self.stored_version:
             raise StaleState(f"{version} is not {self.stored_version}")
+        deletes = list(deletes)
+        assert len(puts) + len(deletes) <= 99, "a transaction holds 100 items, the version among them"
+        assert sum(map(len, puts.values())) <= 4_000_000, "a transaction holds 4 MB"
+        assert all(len(body) <= 400_000 for body in puts.values()), "an item holds 400 KB"
         self.items.update(puts)
         for key in deletes:
             self.items.pop(key, None)

@@ -67,7 +67,9 @@ class Fleets:
         except AWS_ERRORS as error:
             fault = _heard(cell, error)
             short = fault.kind is Kind.CAPACITY
-            return PoolShort(action.pool, fault.code) if short else NotCarriedOut(f"{action.pool}: {fault.text}")
+            if short:
+                return PoolShort(action.pool, fault.code)
+            return NotCarriedOut(f"{action.pool}: {fault.text}", about=f"target:{action.pool}")
         return TargetAccepted(action.pool, action.spot_target, action.on_demand_target)
 
     def terminate(self, action: Terminate, state: State, accepted: Mapping[str, bool], deadline: float) -> list[Event]:

@@ -60,10 +60,12 @@ class Launching:
             return [LaunchRefused(launch.key, "INVALID", f"the task's item has no {fault}", final=True)]
         except (UnusableDefinition, ItemsUnreadable) as error:
             if isinstance(error, ItemsUnreadable) and passes(error):
-                return [NotCarriedOut(str(error), launch.key)]
+                return [NotCarriedOut(str(error), launch.key, f"launch:{launch.key.run_id}")]
             return [LaunchRefused(launch.key, "INVALID", str(error), final=True)]
-        except (*AWS_ERRORS, NotNow) as error:
-            return [NotCarriedOut(str(error) or TIME_WAS_UP, launch.key)]
+        except AWS_ERRORS as error:
+            return [NotCarriedOut(str(error), launch.key, f"launch:{launch.key.run_id}")]
+        except NotNow:
+            return [NotCarriedOut(TIME_WAS_UP, launch.key)]
         if request is None:
             return [NotCarriedOut("its run or cell is not there any more", launch.key)]
         outcome = self._send(launch, request, deadline)
@@ -206,6 +208,8 @@ def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:
     fault = classify(error)
     if fault.kind is Kind.THROTTLED:
         cell.paces.launches.throttled()
+        if _was_retried(error):
+            return LaunchInDoubt(key, f"an earlier try of the call may have worked: {fault.text}")
         return NotCarriedOut(fault.text, key)
     if fault.kind is Kind.CONFLICT:
         # Our token with other parameters: the task is there, whatever the parameters were (reliability.md row 4).
@@ -214,3 +218,9 @@ def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:
     if fault.kind is Kind.IN_DOUBT:
         return LaunchInDoubt(key, fault.text)
     return LaunchRefused(key, fault.code, fault.message, final=fault.lasting)
+
+
+def _was_retried(error: Exception) -> bool:
+    """Whether botocore had sent the request before: then the last answer does not speak for the first."""
+    metadata = error.response.get("ResponseMetadata", {}) if isinstance(error, ClientError) else {}
+    return bool(metadata.get("RetryAttempts"))

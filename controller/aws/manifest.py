@@ -19,7 +19,7 @@ from controller.shards import task_range
 
 StoredObject = tuple[str, int]  # S3 key, bytes
 _PART = re.compile(rf"parts/part-(\d{{{INDEX_DIGITS},}})", re.ASCII)
-_COLUMNS = ("status", "committed", "seconds", "instance", "gpu_mask")
+_COLUMNS = ("committed", "seconds", "instance", "gpu_mask")
 _ATTEMPT = re.compile(r"attempts/(\d+)/(\d+)/", re.ASCII)
 
 
@@ -66,7 +66,8 @@ def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
     """The columns that an entry needs, task by task; numpy scalars one by one would be ten times slower."""
     for start in range(0, run.task_count, run.tasks.chunk_rows):
         part = slice(start, start + run.tasks.chunk_rows)
-        yield from zip(*(run.tasks[name][part].tolist() for name in _COLUMNS), strict=True)
+        statuses = run.tasks.statuses(part).tolist()
+        yield from zip(statuses, *(run.tasks[name][part].tolist() for name in _COLUMNS), strict=True)
 
 
 def _entry(

@@ -48,7 +48,7 @@ class Results:
             fault = classify(error)
             if fault.kind is Kind.NOT_FOUND:  # not even the bucket is there
                 return ResultSeen(run.id, action.index, 0)
-            return NotCarriedOut(f"the result of task {action.index} could not be looked up: {fault.text}")
+            return NotCarriedOut(f"the result of task {action.index} could not be looked up: {fault.text}", about=f"verify:{run.id}")
 
     def close(self, action: CloseRun, state: State) -> Event:
         """Manifest, then the marker as the last object, then the event. Doing it twice writes the same again."""
@@ -61,7 +61,8 @@ class Results:
             self._s3.put_object(Bucket=bucket, Key=key, Body=b"")
             self._announce(run)
         except AWS_ERRORS as error:
-            return NotCarriedOut(f"run {run.id} could not be closed: {classify(error).text}")
+            reason = f"run {run.id} could not be closed: {classify(error).text}"
+            return NotCarriedOut(reason, about=f"close:{run.id}")
         return RunClosed(run.id)
 
     def _part(self, run: Run, action: VerifyResult) -> ResultSeen | None:

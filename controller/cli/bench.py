@@ -1,4 +1,4 @@
-"""How fast and how well are recorded tasks placed on recorded instances? `bench place`."""
+"""How fast and how well are recorded tasks placed on recorded instances? `bench place`; mounts `bench allocate` too."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from controller.cli.bench_allocate import allocate
 from controller.cli.problems import CliError
 from controller.cli.session import Session, command
 
@@ -26,6 +27,7 @@ PANEL = "Try it and measure it"
 def register(app: typer.Typer) -> None:
     bench = typer.Typer(help="Measure Argosy on this machine.", no_args_is_help=True)
     command(bench, "place", panel=PANEL, connected=False)(place)
+    command(bench, "allocate", panel=PANEL, connected=False)(allocate)
     bench.callback()(_bench)
     app.add_typer(bench, name="bench", rich_help_panel=PANEL)
 

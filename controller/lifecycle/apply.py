@@ -10,7 +10,7 @@ from functools import singledispatch
 
 from controller.lifecycle import attempts, capacity
 from controller.lifecycle.ending import Hearing, charge_user, give_up, stop_if_all_alike
-from controller.lifecycle.marks import end_attempt, set_task
+from controller.lifecycle.marks import end_attempt, set_back, set_task
 from controller.model import events
 from controller.model.attempts import AttemptStatus
 from controller.model.host_ports import ports_of_spec
@@ -106,6 +106,7 @@ def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None
 @_apply.register
 def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
+    state.setbacks.pop(f"verify:{event.run_id}", None)
     if run is None or run.tasks["status"][event.index] != TaskStatus.VERIFYING:
         return
     if event.attempt:
@@ -129,11 +130,33 @@ def _(event: events.ControllerStarted, state: State, now: float, policy: Policy)
 
 @_apply.register
 def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> None:
-    """The intent stays as it is: it is sent, or decided, at the next tick."""
+    """The intent stays as it is and is decided anew, after a pause when it is known what failed. Closing a run, or
+    looking up its results, is not tried for ever."""
+    if not event.about:
+        return
+    count = set_back(state, event.about, event.reason, now)
+    what, _, name = event.about.partition(":")
+    run = state.runs.get(name)
+    if run is None:
+        return
+    run.waiting = event.reason
+    state.changed_runs.add(run.id)
+    if count >= policy.max_setbacks and what == "close":
+        run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
+    elif count >= policy.max_setbacks and what == "verify":
+        _give_up_results(state, run, event.reason)
+
+
+def _give_up_results(state: State, run: Run, reason: str) -> None:
+    """Results that nobody can look up count as missing; what can be held by one commit at a time."""
+    give_up(state, run, f"results cannot be looked up: {reason}")
+    rows = run.tasks.in_few_chunks((run.tasks["status"] == TaskStatus.VERIFYING).nonzero()[0])
+    run.tasks.set_many(rows, status=TaskStatus.FAILED, reason=run.reason_row(reason))
 
 
 @_apply.register
 def _(event: events.LaunchAccepted, state: State, now: float, policy: Policy) -> None:
+    state.setbacks.pop(f"launch:{event.key.run_id}", None)
     attempts.accept(state, event, now)
 
 
@@ -145,7 +168,10 @@ def _(event: events.LaunchRefused, state: State, now: float, policy: Policy) -> 
 @_apply.register
 def _(event: events.LaunchInDoubt, state: State, now: float, policy: Policy) -> None:
     row = state.row_of(event.key)
-    if row is not None and state.attempts["status"][row] == AttemptStatus.INTENT:
+    if row is None:
+        return
+    set_back(state, f"resolve:{int(state.attempts['plan'][row])}", event.reason, now)
+    if state.attempts["status"][row] == AttemptStatus.INTENT:
         state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
 
 
@@ -177,9 +203,8 @@ def _(event: events.HostStateChanged, state: State, now: float, policy: Policy) 
 @_apply.register
 def _(event: events.InterruptionWarned, state: State, now: float, policy: Policy) -> None:
     instance = state.instances.get(event.instance_id)
-    if instance is not None and instance.alive and not instance.interrupted_at:
-        instance.interrupted_at = event.at or now
-        state.changed_instances.add(instance.id)
+    if instance is not None:
+        capacity.warn(state, instance, event.at or now, now)
 
 
 @_apply.register
@@ -197,6 +222,7 @@ def _(event: events.FleetSeen, state: State, now: float, policy: Policy) -> None
 
 @_apply.register
 def _(event: events.TargetAccepted, state: State, now: float, policy: Policy) -> None:
+    state.setbacks.pop(f"target:{event.pool}", None)
     pool = state.pools[event.pool]
     pool.confirmed_spot, pool.confirmed_on_demand = event.spot_target, event.on_demand_target
     state.changed_pools = True

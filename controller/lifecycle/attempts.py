@@ -9,8 +9,10 @@ from controller.lifecycle.ending import (
     charge_infrastructure,
     charge_user,
     give_up,
+    host_was_lost,
     stop_if_all_alike,
 )
+from controller.lifecycle.health import note_end
 from controller.lifecycle.marks import end_attempt, set_task
 from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
 from controller.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
@@ -21,7 +23,7 @@ from controller.model.state import State
 from controller.model.tasks import NO_EXIT_CODE, TaskStatus
 
 REFUSED_BACKOFF_S = 2.0  # our picture of the instance was stale; the next sweep mends it
-PULL_BACKOFF_S = 10.0
+START_BACKOFF_S = 10.0
 
 
 def task_id_of(arn: str) -> str:
@@ -134,11 +136,14 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
     index, cause = int(table["index"][row]), StopCause(int(table["stop_cause"][row]))
     if run is not None:
         _book(state, run, row, seen, instance, now)
-        _judge(Hearing(state, run, now, policy), index, seen, cause, instance)
+        account = _judge(Hearing(state, run, now, policy), index, seen, cause, instance)
+        if instance is not None:
+            note_end(state, run, instance, account, cause, float(run.tasks["seconds"][index]), policy)
     end_attempt(state, row, now)
 
 
-def _judge(at: Hearing, index: int, seen: TaskSeen, cause: StopCause, instance: Instance | None) -> None:
+def _judge(at: Hearing, index: int, seen: TaskSeen, cause: StopCause, instance: Instance | None) -> Account:
+    """Who is charged with the end, once it is."""
     state, run = at.state, at.run
     account = account_for(seen, cause, instance)
     reason = _shown_reason(run, seen, cause)
@@ -150,12 +155,13 @@ def _judge(at: Hearing, index: int, seen: TaskSeen, cause: StopCause, instance: 
     elif account is Account.USER:
         charge_user(at, index, seen, reason, instance.id if instance else None)
         stop_if_all_alike(state, run, at.policy)
-    elif account is Account.PULL:
-        charge_infrastructure(at, index, reason, at.policy.max_pull_failures, PULL_BACKOFF_S)
+    elif account is Account.START:
+        charge_infrastructure(at, index, reason, at.policy.max_start_failures, START_BACKOFF_S)
         stop_if_all_alike(state, run, at.policy)
     else:
-        run.interruptions += 1
+        run.interruptions += cause is StopCause.INTERRUPTED or host_was_lost(seen, instance)
         charge_infrastructure(at, index, reason, at.policy.max_losses, 0.0)
+    return account
 
 
 def _shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 
 from controller.lifecycle.ending import give_up
-from controller.lifecycle.marks import owes, set_task
+from controller.lifecycle.marks import set_task
 from controller.model.actions import Action, HaltRun, Launch, Remark, SetTarget, StopAttempt, StopOrphan, Terminate
 from controller.model.instances import InstanceStatus
 from controller.model.policy import Policy
@@ -51,7 +51,6 @@ def _(action: StopOrphan, state: State, now: float, policy: Policy) -> None:
 def _(action: SetTarget, state: State, now: float, policy: Policy) -> None:
     pool = state.pools[action.pool]
     pool.spot_target, pool.on_demand_target = action.spot_target, action.on_demand_target
-    pool.ordered_since = (pool.ordered_since or now) if owes(state, pool) else 0.0
     if action.gives_up:
         pool.short_until = now + policy.cool_off_s
     state.changed_pools = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from controller.catalogue.types import load_catalogue
 from controller.lifecycle.attempts import disprove, lose
+from controller.lifecycle.health import note_agent
 from controller.model.attempts import AttemptStatus
 from controller.model.events import ContainerInstanceSeen, FleetSeen, HostSeen, HostStateChanged, Observed, PoolShort
 from controller.model.instances import Instance, InstanceStatus, Purchase
@@ -13,6 +14,7 @@ from controller.model.resources import Resources
 from controller.model.state import State
 
 GONE_STATES = frozenset({"terminated", "stopped"})
+LACKS_GPUS = "registered "
 LEAVING_STATES = frozenset({"shutting-down", "stopping"})
 
 
@@ -26,7 +28,8 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
         instance = _meet(state, seen)
     if seen.version < instance.version or not instance.alive:
         return
-    instance.arn, instance.version, instance.agent_connected = seen.arn, seen.version, seen.agent_connected
+    instance.arn, instance.version = seen.arn, seen.version
+    note_agent(instance, seen.agent_connected, now)
     _take_resources(instance, seen)
     if instance.status in (InstanceStatus.BOOTING, InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
         instance.status = InstanceStatus.ACTIVE if seen.status == "ACTIVE" else InstanceStatus.DRAINING
@@ -54,7 +57,10 @@ def _take_resources(instance: Instance, seen: ContainerInstanceSeen) -> None:
     kind = load_catalogue().get(instance.instance_type)
     missing = kind.gpus - instance.total.gpus if kind else 0
     # The agent registers with zero GPUs, rather than fail, when its GPU information is missing (aws.md 7.3).
-    instance.cordon = f"registered {instance.total.gpus} of {instance.total.gpus + missing} GPUs" if missing > 0 else ""
+    if missing > 0:
+        instance.cordon = f"{LACKS_GPUS}{instance.total.gpus} of {instance.total.gpus + missing} GPUs"
+    elif instance.cordon.startswith(LACKS_GPUS):
+        instance.cordon = ""
 
 
 def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
@@ -101,8 +107,18 @@ def _follow(state: State, instance: Instance, host_state: str, at: float, policy
     if host_state in GONE_STATES:
         lose_instance(state, instance, at, policy)
     elif host_state in LEAVING_STATES and instance.status is not InstanceStatus.RELEASING:
-        instance.interrupted_at = instance.interrupted_at or at
-        state.changed_instances.add(instance.id)
+        warn(state, instance, at, at)
+
+
+def warn(state: State, instance: Instance, at: float, now: float) -> None:
+    """The instance is about to go: what was intended for it and never sent is placed anew."""
+    if not instance.alive or instance.interrupted_at:
+        return
+    instance.interrupted_at = at
+    state.changed_instances.add(instance.id)
+    for row in state.attempts.on_instance(instance.id):
+        if state.attempts["status"][row] == AttemptStatus.INTENT and (key := state.key_of(row)) is not None:
+            disprove(state, key, now, f"instance {instance.id} was warned before the task was sent")
 
 
 def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -> None:
@@ -121,16 +137,28 @@ def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -
 
 
 def miss_hosts(state: State, sweep: Observed, policy: Policy) -> None:
-    """Instances that a complete listing does not show are long gone; the young ones may only be late."""
+    """Instances that complete listings do not show are gone once the quiet time is over; young ones may be late."""
     if not sweep.hosts_complete:
         return
     shown = {host.instance_id for host in sweep.hosts}
     for instance in list(state.instances.values()):
-        old = sweep.at - max(instance.launched_at, instance.registered_at) >= policy.absence_s
-        if instance.alive and instance.id not in shown and old:
-            lose_instance(state, instance, sweep.at, policy)
+        if instance.alive and instance.id not in shown:
+            _miss(state, instance, sweep.at, policy)
+        elif instance.absent_since and instance.alive:
+            instance.absent_since = 0.0
+            state.changed_instances.add(instance.id)
         elif not instance.alive and sweep.at - instance.stopped_at > policy.forget_instance_s:
             _forget(state, instance)
+
+
+def _miss(state: State, instance: Instance, at: float, policy: Policy) -> None:
+    if at - max(instance.launched_at, instance.registered_at) < policy.absence_s:
+        return
+    if not instance.absent_since:
+        instance.absent_since = at
+        state.changed_instances.add(instance.id)
+    elif at - instance.absent_since >= policy.absence_s:
+        lose_instance(state, instance, at, policy)
 
 
 def _forget(state: State, instance: Instance) -> None:

@@ -20,6 +20,7 @@ from controller.model.tasks import NO_EXIT_CODE, TaskStatus
 
 MAX_FAILURES_SHOWN = 10
 MAX_BACKOFF_S = 60.0
+CANNOT_START = ("CannotPull", "CannotCreate", "CannotStart", "ResourceInitializationError")  # aws.md 9.6
 HOST_CODES = frozenset({"SpotInterruption", "TerminationNotice", "InfrastructureHealth"})  # stop codes of a lost host
 
 
@@ -29,7 +30,7 @@ class Account(Enum):
     SUCCESS = "success"
     USER = "user"
     LOST = "lost"  # infrastructure: spot, host, agent
-    PULL = "pull"  # infrastructure, but one that rarely heals: the image
+    START = "start"  # infrastructure, but one that rarely heals: the image, the log group, the container's set-up
     CANCELLED = "cancelled"
 
 
@@ -44,16 +45,16 @@ def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> 
         return Account.CANCELLED
     if cause is StopCause.TIMED_OUT and seen.stop_code not in HOST_CODES:
         return Account.USER
-    if cause in (StopCause.INTERRUPTED, StopCause.STUCK) or _host_was_lost(seen, instance):
+    if cause in (StopCause.INTERRUPTED, StopCause.STUCK) or host_was_lost(seen, instance):
         return Account.LOST
-    if "CannotPull" in seen.reason:
-        return Account.PULL
+    if any(sign in seen.reason for sign in CANNOT_START):
+        return Account.START
     if seen.exit_code is None:
         return Account.LOST  # it never started, or nobody saw how it ended
     return Account.USER
 
 
-def _host_was_lost(seen: TaskSeen, instance: Instance | None) -> bool:
+def host_was_lost(seen: TaskSeen, instance: Instance | None) -> bool:
     if seen.stop_code in HOST_CODES:
         return True
     warned = instance is not None and bool(instance.interrupted_at) and seen.exit_code in (None, 137, 143)
@@ -126,7 +127,7 @@ def _backoff(policy: Policy, failures: int) -> float:
 def stop_if_all_alike(state: State, run: Run, policy: Policy) -> None:
     """Stop a run whose first tasks fail alike, before it spends the rest (DESIGN D9)."""
     counts = run.tasks.counts()
-    if counts[TaskStatus.FAILED] < policy.alike_failures or counts[TaskStatus.SUCCEEDED]:
+    if run.halted or counts[TaskStatus.FAILED] < policy.alike_failures or counts[TaskStatus.SUCCEEDED]:
         return
     failed = run.tasks["status"] == TaskStatus.FAILED
     reasons = set(run.tasks["reason"][failed].tolist())
@@ -139,9 +140,7 @@ def stop_if_all_alike(state: State, run: Run, policy: Policy) -> None:
 
 
 def give_up(state: State, run: Run, reason: str) -> None:
-    """No task of the run is started any more; what runs may end."""
-    run.halted = True
+    """No task of the run is started any more; what runs may end. O(1), whatever the number of tasks."""
+    run.tasks.halted = True
     run.status_reason = run.status_reason or reason
-    pending = (run.tasks["status"] == TaskStatus.PENDING).nonzero()[0]
-    run.tasks.set_many(pending, status=TaskStatus.CANCELLED)
     state.changed_runs.add(run.id)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from controller.model.instances import InstanceStatus, Purchase
-from controller.model.pools import Pool
 from controller.model.resources import Resources
 from controller.model.runs import Run
-from controller.model.state import State
+from controller.model.state import Setback, State
+
+MAX_PAUSE_S = 60.0
 
 
 def set_task(state: State, run: Run, index: int, **values: Any) -> None:
@@ -25,11 +26,24 @@ def end_attempt(state: State, row: int, now: float) -> None:
         state.changed_instances.add(instance.id)
 
 
-def owes(state: State, pool: Pool) -> bool:
-    """Whether the pool's targets promise instances that EC2 has not shown yet."""
-    held = state.held()
-    short_of_spot = held[pool.key, Purchase.SPOT] < pool.spot_target
-    return short_of_spot or held[pool.key, Purchase.ON_DEMAND] < pool.on_demand_target
+def note_orders(state: State, now: float) -> None:
+    """Since when each pool has owed us instances: patience is measured from there, and ends when all have come."""
+    owed = state.owed()
+    for pool in state.pools.values():
+        owes = owed[pool.key, Purchase.SPOT] + owed[pool.key, Purchase.ON_DEMAND] > 0
+        since = (pool.ordered_since or now) if owes else 0.0
+        if since != pool.ordered_since:
+            pool.ordered_since = since
+            state.changed_pools = True
+
+
+def set_back(state: State, what: str, reason: str, now: float) -> int:
+    """`what` could not be carried out: it is tried again after a growing pause. How often in a row that was."""
+    setback = state.setbacks.setdefault(what, Setback())
+    setback.count += 1
+    setback.not_before = now + min(MAX_PAUSE_S, float(2 ** min(setback.count, 10)) / 2)
+    setback.reason = reason
+    return setback.count
 
 
 def measure(state: State) -> None:

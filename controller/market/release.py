@@ -11,7 +11,7 @@ from controller.model.state import State
 
 def releasable(state: State, wanted: Collection[str], now: float, policy: Policy) -> list[Instance]:
     """Idle instances past their linger that got no work in this tick (`wanted`), most expensive first; instances
-    that never registered; and, again, those whose release has not shown its effect."""
+    that never registered or whose agents have fallen silent, whatever runs there; and, again, those whose release has not shown its effect."""
     found = [
         instance
         for instance in state.instances.values()
@@ -21,7 +21,12 @@ def releasable(state: State, wanted: Collection[str], now: float, policy: Policy
 
 
 def _may_go(state: State, instance: Instance, now: float, policy: Policy) -> bool:
-    if instance.status is InstanceStatus.GONE or state.attempts.on_instance(instance.id):
+    if instance.status is InstanceStatus.GONE:
+        return False
+    silent = bool(instance.disconnected_at) and now - instance.disconnected_at >= policy.agent_patience_s
+    if silent and instance.status in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
+        return True  # its tasks count as lost only once EC2 confirms that it is gone (reliability.md row 45)
+    if state.attempts.on_instance(instance.id) and not (silent and instance.status is InstanceStatus.RELEASING):
         return False
     if instance.status is InstanceStatus.RELEASING:
         return now - instance.released_at >= policy.stop_again_s

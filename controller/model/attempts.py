@@ -47,8 +47,8 @@ class AttemptTable(ColumnTable):
         "status": ("u1", 0),  # AttemptStatus
         "run": ("u4", 0),  # Run.number
         "index": ("u4", 0),
-        "attempt": ("u2", 0),
-        "launch": ("u2", 0),
+        "attempt": ("u4", 0),
+        "launch": ("u4", 0),
         "plan": ("i8", 0),  # the plan that intends it; `startedBy` derives from it
         "instance": ("S19", b""),  # EC2 id
         "task_id": ("S40", b""),  # last part of the ARN

@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+GROWTH_BYTES = 8_000  # what one tick may add to a chunk: a few hundred rows that compress badly
+
+
 class CorruptChunk(ValueError):
     """A stored chunk whose checksum, columns or length are wrong."""
 
@@ -35,6 +38,7 @@ class ColumnTable:
             name: np.full(rows, default, dtype=dtype) for name, (dtype, default) in self.schema.items()
         }
         self.dirty: set[int] = set()
+        self.packed_bytes: dict[int, int] = {}  # size of each chunk when it was last stored or read
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.columns[name]
@@ -62,7 +66,14 @@ class ColumnTable:
         buffer = io.BytesIO()
         arrays: dict[str, Any] = {name: column[part] for name, column in self.columns.items()}
         np.savez_compressed(buffer, **arrays)
-        return zlib.crc32(buffer.getvalue()).to_bytes(4, "big") + buffer.getvalue()
+        body = zlib.crc32(buffer.getvalue()).to_bytes(4, "big") + buffer.getvalue()
+        self.packed_bytes[chunk] = len(body)
+        return body
+
+    @property
+    def dirty_bytes(self) -> int:
+        """About what the touched chunks will take when stored."""
+        return sum(self.packed_bytes.get(chunk, 0) + GROWTH_BYTES for chunk in self.dirty)
 
     def unpack(self, chunk: int, body: bytes) -> None:
         """Read a stored chunk into place. Columns that the chunk does not know keep their defaults.
@@ -70,6 +81,7 @@ class ColumnTable:
         Raises CorruptChunk.
         """
         start = chunk * self.chunk_rows
+        self.packed_bytes[chunk] = len(body)
         if zlib.crc32(body[4:]).to_bytes(4, "big") != body[:4]:
             raise CorruptChunk(f"chunk {chunk} of {type(self).__name__}: wrong checksum")
         try:

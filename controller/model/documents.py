@@ -176,7 +176,6 @@ _RUN_FIELDS = [
     "prepare_after",
     "prepare_tries",
     "cancelled",
-    "halted",
     "started_at",
     "stopped_at",
     "attempts",
@@ -196,6 +195,7 @@ def run_record(run: Run) -> dict[str, Any]:
         "status": run.status.value,
         "needs": list(run.needs),
         "host_ports": run.host_ports,
+        "halted": run.halted,
         "counts": run.tasks.counts().tolist(),
         "instances": sorted(run.instances),
         "failures": [asdict(failure) for failure in run.failures],
@@ -204,7 +204,7 @@ def run_record(run: Run) -> dict[str, Any]:
 
 def run_from(record: Mapping[str, Any], partition: Mapping[str, bytes]) -> Run:
     """A run from its record and its partition (`SPEC` and `TASKS#...`). Raises CorruptChunk."""
-    tasks = TaskTable(record["task_count"])
+    tasks = TaskTable(record["task_count"], record["halted"])
     for chunk, body in task_chunks(partition):
         tasks.unpack(chunk, body)
     return Run(

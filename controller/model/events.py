@@ -190,6 +190,7 @@ class NotCarriedOut:
 
     reason: str
     key: AttemptKey | None = None
+    about: str = ""  # what is to be tried again after a pause: "close:<run>", "verify:<run>", "target:<pool>", ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,9 @@ class Instance:
     released_at: float = 0.0
     stopped_at: float = 0.0
     idle_since: float = 0.0  # 0 = busy
+    disconnected_at: float = 0.0  # since when its agent is silent; 0 = it is not
+    strikes: int = 0  # attempts in a row that failed at once or never started here
+    absent_since: float = 0.0  # first complete listing of EC2 that did not show it
     cordon: str = ""  # why no work is placed here, beyond the status
 
     @property

@@ -13,7 +13,11 @@ class Policy:
     max_instances: int = 200  # alive or ordered, over all pools
     max_launches_per_tick: int = 100  # one plan: `startedBy` must find it in one page of a listing
     max_verifications_per_tick: int = 400
-    max_dirty_documents: int = 85  # a transaction holds 100 items; what a tick adds after this must still fit
+    max_dirty_documents: int = 60  # a transaction holds 100 items: facts wait for the next tick beyond this
+    full_commit_documents: int = 85  # and what a tick decides, beyond this
+    max_dirty_bytes: int = 2_500_000  # the same in bytes: a transaction holds 4 MB
+    full_commit_bytes: int = 3_200_000
+    max_setbacks: int = 20  # in a row, of closing a run or looking its results up; backed off to a minute each
     growth_per_tick: int = 50  # instances newly ordered at once
     sweep_s: float = 120.0  # DESIGN D5
     eager_sweep_s: float = 15.0  # while instances are owed or booting
@@ -24,8 +28,12 @@ class Policy:
     intent_age_s: float = 600.0  # older intents are never sent again (DESIGN D4)
     stop_again_s: float = 60.0  # a stop that showed no effect is asked for again
     pending_patience_s: float = 600.0  # launched but not running: stuck
+    agent_patience_s: float = 600.0  # an instance whose agent stays silent is let go, its tasks are started elsewhere
+    drain_patience_s: float = 3600.0  # on an instance that takes no new work, tasks may run on for so long
+    quick_failure_s: float = 60.0  # an attempt that fails sooner speaks against its instance
+    max_strikes: int = 3  # so many of them in a row, and the instance gets no more work
     max_losses: int = 20  # attempts of one task lost to infrastructure
-    max_pull_failures: int = 3  # attempts of one task whose image could not be pulled
+    max_start_failures: int = 3  # attempts of one task whose container could not be pulled, created or started
     alike_failures: int = 5  # so many tasks failing alike, and none succeeding, stop the run
     retry_backoff_s: float = 1.0  # doubled for each failure of the task, at most 60 s
     forget_instance_s: float = 3600.0  # how long an instance that is gone is remembered

@@ -69,7 +69,6 @@ class Run:
     prepare_after: float = 0.0  # back-off after a failed preparation
     prepare_tries: int = 0
     cancelled: bool = False  # by the user
-    halted: bool = False  # no task is started any more: cancelled, or given up
     started_at: float = 0.0
     stopped_at: float = 0.0
     attempts: int = 0
@@ -98,6 +97,11 @@ class Run:
     def ready(self) -> bool:
         """May be given places."""
         return bool(self.task_definition) and not (self.done or self.halted)
+
+    @property
+    def halted(self) -> bool:
+        """No task is started any more: cancelled, or given up."""
+        return self.tasks.halted
 
     @property
     def complete(self) -> bool:

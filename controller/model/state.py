@@ -13,6 +13,15 @@ from controller.model.runs import Run
 
 
 @dataclass(slots=True)
+class Setback:
+    """Something that could not be carried out, again and again."""
+
+    count: int = 0
+    not_before: float = 0.0
+    reason: str = ""
+
+
+@dataclass(slots=True)
 class State:
     """A snapshot. Only `lifecycle` changes it; `documents` turns it into bytes and back."""
 
@@ -32,6 +41,7 @@ class State:
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
     unknown_events: int = 0
+    setbacks: dict[str, Setback] = field(default_factory=dict)  # by what failed; not stored: a restart tries anew
 
     # what changed since the last commit; documents reads and clears it
     new_runs: set[str] = field(default_factory=set)  # whose spec is not stored yet
@@ -79,9 +89,39 @@ class State:
             (instance.pool, instance.purchase) for instance in self.instances.values() if instance.counts_for_target
         )
 
+    def warned(self) -> Counter[tuple[str, Purchase]]:
+        """Instances that were warned and still live: their fleets count them, we do not."""
+        return Counter(
+            (instance.pool, instance.purchase)
+            for instance in self.instances.values()
+            if instance.owned and instance.alive and instance.interrupted_at and not instance.released_at
+        )
+
+    def owed(self) -> Counter[tuple[str, Purchase]]:
+        """Instances that the targets promise and EC2 has not shown yet, by (pool, purchase)."""
+        held, warned = self.held(), self.warned()
+        owed: Counter[tuple[str, Purchase]] = Counter()
+        for pool in self.pools.values():
+            for purchase, target in ((Purchase.SPOT, pool.spot_target), (Purchase.ON_DEMAND, pool.on_demand_target)):
+                key = pool.key, purchase
+                if (missing := target - held[key] - warned[key]) > 0:
+                    owed[key] = missing
+        return owed
+
+    def may_try(self, what: str, now: float) -> bool:
+        """Whether an action that failed before may be tried again yet."""
+        setback = self.setbacks.get(what)
+        return setback is None or setback.not_before <= now
+
     def started_by(self, plan: int) -> str:
         """A plan's id as ECS is told it: at most 36 characters of [A-Za-z0-9-_/]."""
         return f"argosy-{self.epoch}-{plan:x}"
+
+    @property
+    def dirty_bytes(self) -> int:
+        """About how many bytes the next commit writes."""
+        tables = [self.attempts, *(run.tasks for run in self.runs.values())]
+        return sum(table.dirty_bytes for table in tables) + 10_000 * min(len(self.changed_instances), 16)
 
     @property
     def dirty_documents(self) -> int:

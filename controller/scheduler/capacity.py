@@ -46,9 +46,9 @@ def _one_in_all(state: State, places: Places, run: Run) -> int:
 
 def _promised(state: State) -> int:
     """Instances that fleets may still launch, wanted or not: what we give up counts until EC2 has acknowledged it."""
-    held = state.held()
+    held, warned = state.held(), state.warned()
     return sum(
-        max(0, max(wanted, confirmed) - held[pool.key, purchase])
+        max(0, max(wanted, confirmed) - held[pool.key, purchase] - warned[pool.key, purchase])
         for pool in state.pools.values()
         for purchase, wanted, confirmed in (
             (Purchase.SPOT, pool.spot_target, pool.confirmed_spot),
@@ -63,19 +63,23 @@ def targets(
     """The absolute targets that differ from what was wanted or acknowledged.
 
     Target = instances held and kept + ordered ones that the demand still needs + new ones. A pool that has owed us
-    instances for too long gives up what it owes and cools off. What is lowered comes first.
+    instances for too long gives up what it owes and cools off. What is lowered comes first. A fleet counts instances
+    that were warned until they end: while their replacements are ordered they are added, so that these come at once.
     """
     kept = state.held()
     kept.subtract((i.pool, i.purchase) for i in leaving if i.counts_for_target)
+    warned = state.warned()
+    warned.subtract((i.pool, i.purchase) for i in leaving if i.interrupted_at)  # its fleet must not replace it
     actions = []
     for pool in sorted(state.pools.values(), key=lambda p: p.key):
         late = bool(pool.ordered_since) and now - pool.ordered_since >= policy.order_patience_s
-        want = {
-            purchase: kept[pool.key, purchase]
-            + (0 if late else places.owed_used.get((pool.key, purchase), 0))
-            + order.instances[pool.key, purchase]
-            for purchase in Purchase
-        }
+        want = {}
+        for purchase in Purchase:
+            key = pool.key, purchase
+            new = (0 if late else places.owed_used.get(key, 0)) + order.instances[key]
+            want[purchase] = kept[key] + new + (warned[key] if new else 0)
+        if not state.may_try(f"target:{pool.key}", now):
+            continue
         if _differs(pool, want[Purchase.SPOT], want[Purchase.ON_DEMAND]):
             actions.append(SetTarget(pool.key, want[Purchase.SPOT], want[Purchase.ON_DEMAND], late))
     return sorted(actions, key=lambda action: _grows(state.pools[action.pool], action))

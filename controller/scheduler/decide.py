@@ -11,6 +11,7 @@ from controller.catalogue.types import InstanceType
 from controller.market.buy import Order
 from controller.market.offers import offers_of
 from controller.model.actions import Action, Remark
+from controller.model.attempts import AttemptStatus
 from controller.model.policy import Policy
 from controller.model.state import State
 from controller.placement.custom import FitnessFailed, OwnFunctions
@@ -41,8 +42,8 @@ def decide(
         )
         actions += placed
     actions += upkeep.halts(state, functions)
-    actions += upkeep.verifications(state, policy)
-    actions += upkeep.closings(state)
+    actions += upkeep.verifications(state, now, policy)
+    actions += upkeep.closings(state, now)
     return actions
 
 
@@ -66,6 +67,7 @@ def _place_and_buy(
 ) -> list[Action]:
     offers = offers_of(state.pools.values(), catalogue, now)
     unsent = list(upkeep.unsent(state, now, policy))
+    intended = len(state.attempts.with_status(AttemptStatus.INTENT))  # whether or not they may be sent now
     places = assign(state, catalogue, now, policy, fitness)
     order = capacity.order_for(state, places, offers, policy, fitness)
     leaving = capacity.leaving_instances(state, places, now, policy)
@@ -73,7 +75,7 @@ def _place_and_buy(
         *capacity.targets(state, places, order, leaving, now, policy),
         *capacity.terminations(leaving),
         *unsent,
-        *places.launches[: policy.max_launches_per_tick - len(unsent)],
+        *places.launches[: max(0, policy.max_launches_per_tick - intended)],
         *_remarks(state, places, order, catalogue, now),
     ]
 
@@ -83,11 +85,13 @@ def _remarks(
 ) -> list[Remark]:
     """Why a run's tasks wait, when that has changed."""
     remarks = []
-    for run, left_over, uncovered in zip(places.runs, places.left_over, order.uncovered, strict=True):
+    for run, left_over, uncovered, coming in zip(
+        places.runs, places.left_over, order.uncovered, places.coming_per_run, strict=True
+    ):
         sentence = ""
         if uncovered:
             sentence = why_nothing_is_bought(state, left_over, catalogue, now)
-        elif left_over.count or places.owed_used:
+        elif left_over.count or coming:
             sentence = "waiting for ordered instances to join the cluster"
         if sentence != run.waiting:
             remarks.append(Remark(run.id, sentence))

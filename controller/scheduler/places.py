@@ -39,6 +39,7 @@ class Places:
     owed_used: Mapping[tuple[str, Purchase], int]  # (pool, purchase) -> ordered instances that the demand needs
     left_over: tuple[Batch, ...]  # per run, what found no place: the demand to buy for
     instances_per_run: tuple[int, ...]  # how many instances each run has or is promised
+    coming_per_run: tuple[int, ...]  # how many of its tasks wait for instances on their way
 
 
 def assign(
@@ -86,7 +87,14 @@ def assign(
         replace(batch, count=count) for batch, count in zip(batches, later.unplaced.tolist(), strict=True)
     )
     return Places(
-        runs, batches, tuple(launches), frozenset(wanted), owed_used, left_over, tuple(len(ids) for ids in per_run)
+        runs=runs,
+        batches=batches,
+        launches=tuple(launches),
+        wanted=frozenset(wanted),
+        owed_used=owed_used,
+        left_over=left_over,
+        instances_per_run=tuple(len(ids) for ids in per_run),
+        coming_per_run=tuple(before.count - after.count for before, after in zip(rest, left_over, strict=True)),
     )
 
 
@@ -156,13 +164,12 @@ def coming_rows(
         kind = catalogue.get(instance.instance_type)
         if kind and _may_still_come(instance, now, policy):
             rows.append(_expected(instance.id, kind, instance.zone, instance.purchase))
-    held = state.held()
-    for pool in sorted(state.pools.values(), key=lambda p: p.key):
-        for purchase, target in ((Purchase.SPOT, pool.spot_target), (Purchase.ON_DEMAND, pool.on_demand_target)):
-            for number in range(target - held[pool.key, purchase] if pool.instance_type in catalogue else 0):
-                row_id = f"owed/{pool.key}/{purchase}/{number}"
-                owed[row_id] = (pool.key, purchase)
-                rows.append(_expected(row_id, catalogue[pool.instance_type], pool.zone, purchase))
+    for (pool_key, purchase), count in sorted(state.owed().items()):
+        pool = state.pools[pool_key]
+        for number in range(count if pool.instance_type in catalogue else 0):
+            row_id = f"owed/{pool_key}/{purchase}/{number}"
+            owed[row_id] = (pool_key, purchase)
+            rows.append(_expected(row_id, catalogue[pool.instance_type], pool.zone, purchase))
     return rows, owed
 
 

@@ -40,17 +40,19 @@ def halts(state: State, functions: OwnFunctions) -> Iterator[HaltRun]:
             yield HaltRun(run.id, sentence)
 
 
-def closings(state: State) -> Iterator[CloseRun]:
+def closings(state: State, now: float) -> Iterator[CloseRun]:
     for run in state.runs.values():
-        if run.complete and not run.done:
+        if run.complete and not run.done and state.may_try(f"close:{run.id}", now):
             yield CloseRun(run.id)
 
 
-def verifications(state: State, policy: Policy) -> Iterator[VerifyResult]:
-    """Results to look up, the oldest indexes first, within the tick's bound."""
+def verifications(state: State, now: float, policy: Policy) -> Iterator[VerifyResult]:
+    """Results to look up, the lowest indexes first, within the tick's bounds."""
     room = policy.max_verifications_per_tick
     for run in state.runs.values():
-        rows = np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING)[:room]
+        if not state.may_try(f"verify:{run.id}", now):
+            continue
+        rows = run.tasks.in_few_chunks(np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING)[:room])
         for index in rows.tolist():
             yield VerifyResult(run.id, index, int(run.tasks["attempts"][index]))
         room -= len(rows)
@@ -73,6 +75,8 @@ def stops(state: State, now: float, policy: Policy) -> Iterator[StopAttempt]:
         cause, reason = _why_stop(state, row, run.cancelled, run.attempt_timeout_s, now, policy)
         if cause is not StopCause.NONE:
             arn = _arn(state, row)
+            if arn is None:
+                continue  # its instance has not registered in our eyes yet
             yield StopAttempt(arn, arn.split(":")[3], key, cause, reason)
 
 
@@ -115,11 +119,13 @@ def _why_stop(
     return StopCause.NONE, ""
 
 
-def _arn(state: State, row: int) -> str:
+def _arn(state: State, row: int) -> str | None:
     """ECS accepts the full ARN only together with its cluster: both follow from the instance's own ARN."""
     task_id = bytes(state.attempts["task_id"][row]).decode()
     instance = state.instance_of(row)
     container_instance = instance.arn if instance else ""
+    if not container_instance:
+        return None
     prefix, _, _ = container_instance.rpartition("/")
     return f"{prefix.replace(':container-instance/', ':task/')}/{task_id}"
 
@@ -133,6 +139,8 @@ def resolutions(state: State, now: float, policy: Policy) -> Iterator[ResolveLau
     for row in state.attempts.with_status(AttemptStatus.IN_DOUBT).tolist() + old:
         by_plan.setdefault(int(state.attempts["plan"][row]), []).append(row)
     for plan, rows in by_plan.items():
+        if not state.may_try(f"resolve:{plan}", now):
+            continue
         launches = tuple(launch for row in rows if (launch := launch_of(state, row)) is not None)
         intended_at = float(min(state.attempts["intended_at"][row] for row in rows))
         if launches:
@@ -152,7 +160,9 @@ def unsent(state: State, now: float, policy: Policy) -> Iterator[Launch]:
             continue
         launch = launch_of(state, row)
         instance = state.instance_of(row)
-        if launch is not None and instance is not None and instance.status is not InstanceStatus.GONE:
+        if launch is None or instance is None or instance.status is InstanceStatus.GONE:
+            continue
+        if state.may_try(f"launch:{launch.key.run_id}", now):
             yield launch
 
 

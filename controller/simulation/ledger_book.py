@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from controller.model import documents
 from controller.model.attempts import AttemptKey, AttemptStatus, AttemptTable
-from controller.model.tasks import TaskTable
+from controller.model.tasks import TaskStatus, TaskTable
 
 JSON = dict[str, Any]
 _COLUMNS = ("status", "user_failures", "losses", "committed")
@@ -71,7 +71,7 @@ class Book:
         self._runs[record["number"]] = record["id"]
         if record["id"] not in self._tasks:
             self._tasks[record["id"]] = TaskTable(record["task_count"])
-            self._read_tasks(record["id"])
+        self._read_tasks(record["id"])
 
     def _take_instances(self, bucket: str, records: list[JSON]) -> None:
         for instance_id in self._buckets.get(bucket, ()):
@@ -84,8 +84,11 @@ class Book:
         self._read_tasks(run_id)
 
     def _read_tasks(self, run_id: str) -> None:
-        table = self._tasks[run_id]
-        self.tables[run_id] = list(zip(*(table[name].tolist() for name in _COLUMNS), strict=True))
+        """Of a run that was halted, what is pending counts as cancelled: nobody writes a million rows for that."""
+        table, halted = self._tasks[run_id], self.records[run_id].get("halted")
+        rows = zip(*(table[name].tolist() for name in _COLUMNS), strict=True)
+        ended = (TaskStatus.CANCELLED,)
+        self.tables[run_id] = [ended + row[1:] if halted and row[0] == TaskStatus.PENDING else row for row in rows]
 
     def _take_attempts(self, chunk: int, body: bytes) -> list[Live]:
         table = AttemptTable(AttemptTable.chunk_rows)

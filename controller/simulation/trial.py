@@ -7,7 +7,6 @@ come to its end: every run closed, every instance given back, every count exact.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +16,7 @@ from controller.catalogue.types import load_catalogue
 from controller.model.policy import Policy
 from controller.simulation import verdict
 from controller.simulation.agent import Course
-from controller.simulation.auditor import Auditor, Violation
+from controller.simulation.auditor import Auditor
 from controller.simulation.billing import Billing
 from controller.simulation.boundary import Boundary
 from controller.simulation.deployment import SimulatedDeployment
@@ -47,35 +46,9 @@ class Plan:
     strict: bool = False
     every_kind: bool = False
     policy: Policy = TEST_POLICY
+    types: tuple[str, ...] = TYPES
     faulty_s: float = 900.0
     limit_s: float = 4 * 3600.0
-
-
-@dataclass(slots=True)
-class Verdict:
-    """What came of a trial."""
-
-    seed: int
-    violations: list[Violation]
-    story: list[str]
-    seen: Counter[str]
-    virtual_s: float
-    settled_s: float  # from the end of the faults to rest
-    calls: Counter[tuple[str, str]]
-    launches: int
-    tasks: int
-    usd: float
-    controller_usd: float
-    instance_hours: float
-    makespan_s: float
-    ticks: int
-    conflicts: int
-    write_units: int
-    statuses: Counter[str]
-
-    @property
-    def ok(self) -> bool:
-        return not self.violations
 
 
 class Trial:
@@ -111,7 +84,7 @@ class Trial:
         self.processes = list(self.deployment.processes)
         self.auditor.alone = len(self.processes) == 1
 
-    def run(self) -> Verdict:
+    def run(self) -> verdict.Verdict:
         """Both phases, until rest or the first violation."""
         log = logging.getLogger("controller")
         before = log.propagate
@@ -127,8 +100,9 @@ class Trial:
         return verdict.of(self, self.world.now - ended)
 
     def _furnish(self) -> None:
-        self.deployment.add_fleets(TYPES, ZONES)
-        self._add_strangers()
+        self.deployment.add_fleets(self.plan.types, ZONES)
+        if self.plan.kinds:
+            self._add_strangers()
         skewed = self.faults.on("clock-skew")
         for _ in range(self.plan.controllers or 1 + int(self.faults.between(0, 3))):
             self.deployment.add_controller(self.faults.between(-120, 120) if skewed else 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from controller.layout import manifest_uri, marker_uri, split_s3
@@ -14,10 +15,38 @@ from controller.simulation.job import Job
 from controller.simulation.mishaps import is_ours
 
 if TYPE_CHECKING:
-    from controller.simulation.trial import Trial, Verdict
+    from controller.simulation.trial import Trial
 
 SPEND_SLACK_S = 900.0  # of each instance's life that the controller may not have seen
 STORY_LINES = 200
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What came of a trial."""
+
+    seed: int
+    violations: list[Violation]
+    story: list[str]
+    seen: Counter[str]
+    virtual_s: float
+    settled_s: float  # from the end of the faults to rest
+    calls: Counter[tuple[str, str]]
+    launches: int
+    tasks: int
+    usd: float
+    useful_usd: float  # what the controller's books say that attempts used
+    controller_usd: float
+    instance_hours: float
+    makespan_s: float
+    ticks: int
+    conflicts: int
+    write_units: int
+    statuses: Counter[str]
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
 
 
 class TeardownClient:
@@ -74,7 +103,7 @@ def _check_closed(trial: Trial, job: Job) -> None:
 def _check_spending(trial: Trial) -> None:
     """The controller's own books against the bill: off by no more than what it could not see."""
     billed, booked = trial.billing.usd(), float(trial.auditor.book.root["spent_usd"])
-    dearest = max(trial.world.catalogue[name].on_demand_usd_per_hour for name in ("c5.xlarge", "g4dn.xlarge"))
+    dearest = max(trial.world.catalogue[name].on_demand_usd_per_hour for name in trial.plan.types)
     slack = len(trial.billing.ended) * SPEND_SLACK_S / 3600 * dearest + 0.3 * billed
     if abs(billed - booked) > slack:
         trial.auditor.found("I7", f"{booked:.2f} USD are booked, {billed:.2f} USD are billed")
@@ -94,8 +123,6 @@ def open_names(trial: Trial) -> tuple[str, ...]:
 
 def of(trial: Trial, settled_s: float) -> Verdict:
     """The figures of a trial that is over."""
-    from controller.simulation.trial import Verdict
-
     audit, boundary = trial.auditor, trial.boundary
     names = audit.violations[0].names if audit.violations else ()
     records = audit.book.records.values()
@@ -111,6 +138,7 @@ def of(trial: Trial, settled_s: float) -> Verdict:
         launches=audit.launches,
         tasks=sum(job.tasks for job in trial.jobs.values()),
         usd=trial.billing.usd(),
+        useful_usd=sum(record["cost_usd"] for record in records),
         controller_usd=float(audit.book.root.get("spent_usd", 0.0)),
         instance_hours=trial.billing.hours(),
         makespan_s=max(stops, default=0.0),

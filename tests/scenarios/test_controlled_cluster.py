@@ -10,6 +10,7 @@ from controller.model.runs import RunStatus
 from controller.model.tasks import TaskStatus
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
+from tests.unit.aws.fakes import refusal
 
 
 def succeeded(cluster: Controlled) -> int:
@@ -198,3 +199,100 @@ def test_gpu_tasks_fill_gpu_instances_and_share_no_gpu() -> None:
     assert cluster.fleet_targets() == {"c5.xlarge/us-east-1a": 0, "p3.8xlarge/us-east-1a": 2}
     cluster.run_to_rest()
     assert succeeded(cluster) == 8
+
+
+def test_a_million_tasks_are_cancelled_in_one_commit_and_block_nobody() -> None:
+    cluster = Controlled()
+    cluster.submit(1_000_000)
+    cluster.run_for(120)
+    cluster.cancel()
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.CANCELLED
+    assert not cluster.live_instances()
+
+
+def test_a_launch_that_is_refused_for_good_ends_the_run_and_frees_the_cluster() -> None:
+    cluster = Controlled()
+    cluster.submit(24)
+
+    class Denied:
+        def __getattr__(self, name: str) -> object:
+            return getattr(cluster.ecs, name)
+
+        def run_task(self, **request: object) -> object:
+            raise refusal("AccessDeniedException", "not authorized to perform: iam:PassRole")
+
+    cluster.controllers = [cluster.controller(Denied())]
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.FAILED
+    assert "PassRole" in cluster.record()["status_reason"]
+    assert not cluster.live_instances()
+
+
+def test_an_interruption_long_after_the_order_is_replaced_at_once_in_the_same_pool() -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=2000.0)
+    cluster.submit(8)
+    cluster.run_for(900)
+    victim = cluster.live_instances()[0]["InstanceId"]
+    cluster.world.interrupt(victim)
+    cluster.tick()
+    assert [each["State"]["Name"] for each in cluster.live_instances()].count("pending") == 1  # 120 s before the end
+    cluster.run_for(300)
+    assert len(cluster.live_instances()) == 2
+    assert cluster.fleet_targets() == {"c5.xlarge/us-east-1a": 2}
+    cluster.run_to_rest()
+    assert succeeded(cluster) == 8
+
+
+def test_one_listing_that_forgets_an_instance_loses_nothing() -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=3000.0)
+    cluster.submit(4)
+    cluster.run_for(700)
+    forgetful = {"left": 1}
+    honest = cluster.ec2
+
+    class Forgetful:
+        def __getattr__(self, name: str) -> object:
+            return getattr(honest, name)
+
+        def describe_instances(self, **request: object) -> object:
+            if forgetful["left"]:
+                forgetful["left"] -= 1
+                return {"Reservations": []}
+            return honest.describe_instances(**request)
+
+    cluster.ec2 = Forgetful()
+    cluster.controllers = [cluster.controller()]
+    cluster.run_to_rest()
+    assert cluster.record()["attempts"] == 4
+
+
+def test_a_bucket_that_is_gone_ends_the_run_with_that_reason_and_without_a_storm_of_commits() -> None:
+    cluster = Controlled()
+    cluster.submit(4)
+
+    def denied(**request: object) -> object:
+        raise refusal("NoSuchBucket", "The specified bucket does not exist")
+
+    cluster.run_for(100)
+    cluster.s3.put_object = denied  # type: ignore[method-assign]
+    cluster.s3.upload_fileobj = denied  # type: ignore[assignment, method-assign]
+    before = cluster.store.commits
+    took = cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.FAILED
+    assert "bucket" in cluster.record()["status_reason"]
+    assert cluster.store.commits - before < took / 2
+
+
+@pytest.mark.deep
+def test_events_of_a_whole_storm_fit_into_commits() -> None:
+    """Ten thousand tasks scattered over a run of a million end while the controller is away."""
+    cluster = Controlled(types=("c5.9xlarge",), work_s=100.0, max_instances=120, growth_per_tick=120)
+    cluster.submit(1_000_000, resources={"vcpus": 0.25, "memory": 128})
+    cluster.run_for(400)
+    cluster.events.lose = lambda message: True
+    cluster.controllers = [cluster.controller()]
+    cluster.world.run_for(600)
+    cluster.run_for(400)
+    assert succeeded(cluster) > 3000
+    assert max(cluster.starts().values()) == 1

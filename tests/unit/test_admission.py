@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from controller.admission import Limits, admit, check_spec, fingerprint, limits_of
 from controller.model.resources import Resources
@@ -150,6 +152,14 @@ def test_far_from_a_deployment_any_name_of_a_function_will_do() -> None:
     for name in ("binpack:colour", "spread:colour", "os.system()", "a b:c"):
         with pytest.raises(SpecError):
             check_spec(spec(placement={"strategy": [name]}))
+
+
+def test_the_example_of_the_placement_page_is_taken() -> None:
+    page = (Path(__file__).parents[2] / "docs/placement.md").read_text(encoding="utf-8")
+    data = YAML(typ="safe").load(page.split("```yaml\n")[1].split("```")[0])
+    admission = admit(data, LIMITS, Images(), Items())
+    assert admission.form["container"]["hostPorts"] == [8080, "53/udp"]
+    assert [each["weight"] for each in admission.form["placement"]["softConstraints"]] == [10, 1]
 
 
 def test_an_image_that_nothing_stands_behind_is_refused() -> None:

@@ -372,7 +372,7 @@ def test_a_run_may_be_cancelled_before_it_is_folded_in(desk: Desk) -> None:
     desk.time -= 5
     desk.ask("CancelRun", runId=run_id)
     desk.fold_in()
-    assert desk.state.runs[run_id].tasks["status"].tolist() == [TaskStatus.CANCELLED] * 10
+    assert desk.state.runs[run_id].tasks.statuses().tolist() == [TaskStatus.CANCELLED] * 10
 
 
 def test_cancelling_a_run_that_has_ended_changes_nothing(desk: Desk) -> None:

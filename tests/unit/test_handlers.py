@@ -40,17 +40,13 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_listed_functions_are_loaded_and_one_that_cannot_be_is_logged_and_stops_nothing(
-    engine: Any, capsys: pytest.CaptureFixture[str]
+    engine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert list(engine.functions.ready) == [GOOD]
     assert list(engine.functions.faults) == [GONE]
-
-
-def test_what_cannot_be_loaded_is_in_the_log(engine: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    handlers._log_faults(engine.functions)
-    line = json.loads(capsys.readouterr().out)
-    assert (line["level"], line["function"]) == ("ERROR", GONE)
-    assert "there is no fitness function" in line["fault"]
+    (record,) = caplog.get_records("setup")
+    assert (record.levelname, record.__dict__["function"]) == ("ERROR", GONE)
+    assert "there is no fitness function" in record.__dict__["fault"]
 
 
 def test_the_api_admits_what_the_settings_list(engine: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.model.actions import StopAttempt
+from controller.model.actions import Launch, StopAttempt
 from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
 from controller.model.events import (
     ControllerStarted,
@@ -14,6 +14,7 @@ from controller.model.events import (
     LaunchDisproved,
     LaunchInDoubt,
     LaunchRefused,
+    NotCarriedOut,
     Observed,
     ResultSeen,
     RunCancelled,
@@ -49,7 +50,7 @@ def the_run(state: State):
 
 
 def status(state: State, index: int = 0) -> TaskStatus:
-    return TaskStatus(int(the_run(state).tasks["status"][index]))
+    return TaskStatus(int(the_run(state).tasks.statuses()[index]))
 
 
 def test_a_submitted_run_waits_for_its_definition_and_then_may_be_placed() -> None:
@@ -203,7 +204,7 @@ def test_losses_to_infrastructure_use_up_no_user_attempt(how: dict[str, object])
     assert status(state) is TaskStatus.PENDING
     assert the_run(state).tasks["losses"][0] == 3
     assert the_run(state).tasks["user_failures"][0] == 0
-    assert the_run(state).interruptions == 3
+    assert the_run(state).interruptions == (0 if how.get("stop_code") == "TaskFailedToStart" else 3)
 
 
 def test_a_task_stopped_for_an_interruption_is_redone_even_if_it_exits_143() -> None:
@@ -262,8 +263,6 @@ def test_different_failures_do_not_stop_the_run() -> None:
 def test_a_refused_launch_gets_a_new_launch_number_for_the_same_attempt() -> None:
     state = state_with_instance()
     key = AttemptKey(RUN_ID, 0, 1, 0)
-    from controller.model.actions import Launch
-
     begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
     told(state, LaunchRefused(key, "RESOURCE:CPU"))
     run = the_run(state)
@@ -274,8 +273,6 @@ def test_a_refused_launch_gets_a_new_launch_number_for_the_same_attempt() -> Non
 
 def test_a_refusal_for_good_stops_the_run() -> None:
     state = state_with_instance(tasks=3)
-    from controller.model.actions import Launch
-
     key = AttemptKey(RUN_ID, 0, 1, 0)
     begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
     told(state, LaunchRefused(key, "AccessDeniedException", "iam:PassRole", final=True))
@@ -284,8 +281,6 @@ def test_a_refusal_for_good_stops_the_run() -> None:
 
 
 def test_a_new_controller_takes_the_intents_of_the_old_one_as_in_doubt_and_a_late_event_settles_them() -> None:
-    from controller.model.actions import Launch
-
     state = state_with_instance()
     key = AttemptKey(RUN_ID, 0, 1, 0)
     begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
@@ -299,8 +294,6 @@ def test_a_new_controller_takes_the_intents_of_the_old_one_as_in_doubt_and_a_lat
 
 
 def test_doubt_that_is_disproved_frees_the_task_under_a_new_launch_number() -> None:
-    from controller.model.actions import Launch
-
     state = state_with_instance()
     key = AttemptKey(RUN_ID, 0, 1, 0)
     begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
@@ -391,9 +384,11 @@ def test_hosts_absent_from_a_complete_listing_are_gone_after_the_quiet_time_only
     state = state_with_instance()
     told(state, Observed(NOW + 60))
     assert state.instances[instance_id(1)].alive
-    told(state, Observed(NOW + 400, hosts_complete=False))
+    told(state, Observed(NOW + 400, hosts_complete=False), Observed(NOW + 401))
     assert state.instances[instance_id(1)].alive
-    told(state, Observed(NOW + 400))
+    told(state, Observed(NOW + 600, hosts=(host(1),)), Observed(NOW + 700), Observed(NOW + 900))
+    assert state.instances[instance_id(1)].alive  # it was seen in between: the quiet time begins anew
+    told(state, Observed(NOW + 1000))
     assert not state.instances[instance_id(1)].alive
 
 
@@ -445,3 +440,56 @@ def test_the_two_kinds_of_reason_are_matched_apart() -> None:
     launched(state)
     told(state, task(1, "STOPPED", 3, exit_code=137, container_reason="OutOfMemoryError: killed"))
     assert status(state) is TaskStatus.FAILED
+
+
+def test_a_million_pending_tasks_are_cancelled_without_touching_a_row() -> None:
+    state = state_with(submitted(tasks=1_000_000), prepared())
+    the_run(state).tasks.dirty.clear()
+    told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "")))
+    assert the_run(state).complete
+    assert not the_run(state).tasks.dirty
+    assert the_run(state).tasks.counts()[TaskStatus.CANCELLED] == 1_000_000
+
+
+@pytest.mark.parametrize(
+    "reason", ["ResourceInitializationError: no log group", "CannotStartContainerError: no such file", "CannotCreate: x"]
+)
+def test_a_container_that_cannot_be_started_is_given_up_after_three_tries(reason: str) -> None:
+    state = state_with_instance(tasks=1)
+    for attempt in (1, 2, 3):
+        launched(state, number=attempt, attempt=attempt)
+        told(state, task(attempt, "STOPPED", 3, reason=reason, stop_code="TaskFailedToStart"))
+    assert status(state) is TaskStatus.FAILED
+    assert the_run(state).interruptions == 0
+
+
+def test_a_run_that_cannot_be_closed_is_tried_again_after_growing_pauses_and_given_up_in_the_end() -> None:
+    state = state_with_instance(tasks=1)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    refused = NotCarriedOut("run could not be closed: AccessDenied", about=f"close:{RUN_ID}")
+    told(state, refused)
+    assert not state.may_try(f"close:{RUN_ID}", NOW)
+    assert state.may_try(f"close:{RUN_ID}", NOW + 1)
+    assert "AccessDenied" in the_run(state).waiting
+    told(state, *[refused] * 19)
+    assert the_run(state).status is RunStatus.FAILED
+    assert the_run(state).status_reason == "not closed: run could not be closed: AccessDenied"
+
+
+def test_results_that_nobody_can_look_up_count_as_missing_in_the_end() -> None:
+    state = state_with_instance(tasks=3, expects_result=True)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    told(state, *[NotCarriedOut("no access", about=f"verify:{RUN_ID}")] * 20)
+    assert status(state) is TaskStatus.FAILED
+    assert the_run(state).complete
+
+
+def test_an_intent_that_was_never_sent_is_dropped_when_its_instance_is_warned() -> None:
+    state = state_with_instance()
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    told(state, InterruptionWarned(instance_id(1), NOW))
+    assert status(state) is TaskStatus.PENDING
+    assert state.row_of(key) is None

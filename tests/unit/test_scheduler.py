@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from controller.catalogue.types import load_catalogue
+from controller.lifecycle.marks import note_orders
 from controller.model.actions import (
     Action,
     CloseRun,
@@ -26,6 +27,7 @@ from controller.model.attempts import StopCause
 from controller.model.events import (
     ControllerStarted,
     InterruptionWarned,
+    NotCarriedOut,
     Observed,
     PoolShort,
     RebalanceAdvised,
@@ -35,6 +37,7 @@ from controller.model.events import (
 )
 from controller.model.requests import CancelRequest
 from controller.model.state import State
+from controller.model.tasks import TaskStatus
 from controller.scheduler.decide import decide
 from tests.builders import (
     CELL,
@@ -131,8 +134,11 @@ def test_an_interruption_stops_the_tasks_and_buys_the_shortfall_in_the_same_tick
     told(state, InterruptionWarned(instance_id(1), NOW))
     stops = decided(state, StopAttempt)
     assert {(stop.arn, stop.cause) for stop in stops} == {(task_arn(n), StopCause.INTERRUPTED) for n in range(1, 5)}
-    assert not decided(state, SetTarget)  # the target stands: the fleet replaces what it loses
-    assert state.held()[f"{CELL}/c5.xlarge/us-east-1a", "spot"] == 0
+    # The fleet counts the warned instance until it ends: one more, so that its replacement comes now.
+    assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1a": 2}
+    begun(state, decided(state, SetTarget))
+    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 2, 0), host(2))
+    assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1a": 1}  # it has come: nobody replaces the other one
 
 
 def test_a_rebalance_recommendation_only_stops_placing() -> None:
@@ -197,6 +203,7 @@ def test_a_short_pool_is_given_up_after_a_while_and_the_next_one_is_tried() -> N
     cheap, dear = fleet(zone="us-east-1a", spot_usd_per_hour=0.05), fleet(zone="us-east-1b", spot_usd_per_hour=0.2)
     state = state_with(submitted(tasks=4), prepared(), cheap, dear)
     begun(state, decided(state))
+    note_orders(state, NOW)
     later = NOW + POLICY.order_patience_s
     (given_up,) = decided(state, SetTarget, now=later)
     assert (given_up.spot_target, given_up.gives_up) == (0, True)
@@ -371,3 +378,41 @@ def test_an_instance_that_registers_before_ec2_shows_it_is_not_bought_twice() ->
     told(state, host(1))
     assert not decided(state, SetTarget)
     assert len(decided(state, Launch)) == 4
+
+
+def test_patience_with_a_pool_ends_when_all_that_was_ordered_has_come() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet())
+    begun(state, decided(state))
+    note_orders(state, NOW)
+    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 1, 0), host(1))
+    note_orders(state, NOW + 60)
+    assert state.pools[f"{CELL}/c5.xlarge/us-east-1a"].ordered_since == 0.0
+    assert not [a for a in decided(state, SetTarget, now=NOW + 10 * POLICY.order_patience_s) if a.gives_up]
+
+
+def test_only_the_run_whose_tasks_wait_for_instances_says_so() -> None:
+    later = "zebra-261121-062734-aaaa"
+    state = state_with_instance(tasks=1)
+    launched(state)
+    told(state, submitted(later, name="zebra", tasks=8), prepared(later))
+    begun(state, decided(state))
+    remarks = {remark.run_id: remark.sentence for remark in decided(state, Remark)}
+    assert RUN_ID not in remarks
+    assert "ordered instances" in state.runs[later].waiting
+
+
+def test_a_target_that_was_refused_is_set_again_after_a_pause() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet())
+    told(state, NotCarriedOut("refused", about=f"target:{CELL}/c5.xlarge/us-east-1a"))
+    assert not decided(state, SetTarget)
+    assert decided(state, SetTarget, now=NOW + 2)
+
+
+def test_scattered_retries_touch_few_chunks_in_one_tick() -> None:
+    state = state_with_instance(tasks=1_000_000)
+    run = state.runs[RUN_ID]
+    run.tasks.columns["status"][:] = TaskStatus.SUCCEEDED
+    run.tasks.columns["status"][::9000] = TaskStatus.PENDING
+    told(state, container_instance(1, cpu_units=1 << 20, memory_mib=1 << 20, version=2))
+    launches = decided(state, Launch)
+    assert 1 <= len({launch.key.index // run.tasks.chunk_rows for launch in launches}) <= 12

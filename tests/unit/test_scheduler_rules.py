@@ -132,7 +132,7 @@ def test_what_is_bought_knows_about_host_ports() -> None:
 @pytest.mark.parametrize("shy", [RUN_ID, OTHER])
 def test_keeping_apart_works_both_ways(shy: str) -> None:
     """Whichever of the two said so, and whichever came first."""
-    placement = {RUN_ID: {"group": "a"}, OTHER: {"group": "b"}}
+    placement: dict[str, dict[str, Any]] = {RUN_ID: {"group": "a"}, OTHER: {"group": "b"}}
     placement[shy]["antiAffinity"] = ["b" if shy == RUN_ID else "a"]
     state = ready(ready(cluster(), tasks=1, placement=placement[RUN_ID]), OTHER, placement=placement[OTHER])
     assert where(state) == [(RUN_ID, instance_id(1))]
@@ -180,6 +180,13 @@ def test_a_group_that_keeps_together_gets_one_instance_and_then_waits_for_room_o
     assert remark.sentence == "keeps to the instance that runs its group a (affinity), and that has no room now"
 
 
+@pytest.mark.parametrize(("cheap", "dear"), [("c5.large", "c5.xlarge"), ("c5.xlarge", "c5.large")])
+def test_the_one_instance_of_a_group_that_keeps_together_is_the_cheapest(cheap: str, dear: str) -> None:
+    prices = [fleet(cheap, spot_usd_per_hour=0.01), fleet(dear, spot_usd_per_hour=0.05)]
+    state = ready(state_with(*prices), tasks=1, placement={"group": "a", "affinity": ["a"]})
+    assert [action.pool.split("/")[1] for action in decided(state, SetTarget)] == [cheap]
+
+
 def test_affinity_is_not_the_reason_where_nothing_could_hold_the_task_anyway() -> None:
     huge = {"vcpus": 64, "memory": 1024, "gpus": 0}
     state = told(state_with(fleet()), submitted(tasks=1, resources=huge, placement={"affinity": ["db"]}))
@@ -197,7 +204,7 @@ def test_soft_constraints_prefer_and_do_not_require() -> None:
     assert [instance for _, instance in where(state)].count(instance_id(2)) == 4
     assert len(where(state)) == 5
     heavier = {"expression": "attribute:ecs.availability-zone == us-east-1a", "weight": 2}
-    state.runs[RUN_ID].spec["placement"]["softConstraints"].append(heavier)  # type: ignore[index]
+    state.runs[RUN_ID].spec["placement"]["softConstraints"].append(heavier)
     assert [instance for _, instance in where(state)].count(instance_id(1)) == 4
 
 

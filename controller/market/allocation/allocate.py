@@ -1,4 +1,4 @@
-"""Which instances, with which tasks on them, are bought for a backlog? The answer, and how far it can be from the cheapest.
+"""Which instances, with which tasks on them, are bought for a backlog, and how much cheaper could it be?
 
 A greedy answer is there first. Then a linear program over patterns improves on it as far as time allows, and a bound
 from its duals says what no plan can cost less than (docs/decisions/0006-allocation.md).
@@ -60,7 +60,7 @@ def allocate(
     solver: bool = True,
     effort: Effort = THOROUGH,
 ) -> Allocation:
-    """The cheapest plan found for `problem` within about `seconds` by `clock`; without a clock, in the rounds of `effort`.
+    """The cheapest plan found for `problem` in about `seconds` by `clock`; without a clock, in the rounds of `effort`.
 
     kept: of an earlier allocation. solver: False = only the greedy answer. Equal arguments get equal answers unless
     time ran out.
@@ -70,7 +70,7 @@ def allocate(
     deadline = Deadline(clock, seconds)
     value = _single_values(problem)
     greedy = Basket(problem)
-    greedy.raise_cap(float(problem.wanted.count @ problem.wanted.need[:, 0]))
+    greedy.raise_cap(float(problem.wanted.count.astype(float) @ problem.wanted.need[:, 0]))
     finish(greedy, value, problem.offered.price, _GREEDY_SLACK)
     if solver and is_available() and problem.wanted.count.any() and not deadline.passed():
         best, bound, kept = by_patterns(problem, greedy, value, kept, effort, deadline)

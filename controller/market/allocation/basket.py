@@ -1,4 +1,4 @@
-"""What has been chosen so far, what is still to be placed, and what may still be bought? The state of a purchase being made."""
+"""What has been chosen so far, what is still to be placed, and what may still be bought? A purchase in the making."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from controller.placement.arrays import BoolArray, FloatArray, IntArray
 
 
 class Basket:
-    """Whole instances with their patterns. Every change keeps: no pool over its depth, every pattern fits, no task twice."""
+    """Whole instances with their patterns. Always true: no pool is over its depth, no task has two places."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.rest: IntArray = np.where(problem.homeless, 0, problem.wanted.count)
         self.depth_left: IntArray = problem.offered.depth.copy()
         kinds = int(problem.offered.kind.max(initial=-1)) + 1
-        self.cpu_by_kind = np.zeros(kinds, dtype=np.int64)
+        self.cpu_by_kind = np.zeros(kinds)  # floats: instances times cpu units may exceed int64
         self.cpu_cap = np.inf
         """Largest bought cpu of one kind for now: see `raise_cap`."""
         self._rows: dict[tuple[int, bytes], int] = {}
 
     def buy(self, pool: int, pattern: IntArray, times: int) -> int:
-        """As many instances as depth, share and the tasks still to be placed allow, at most `times`; how many that were."""
+        """As many instances as depth, share and tasks still to be placed allow, at most `times`; how many they were."""
         held = np.flatnonzero(pattern)
         if not len(held):
             return 0
@@ -45,8 +45,8 @@ class Basket:
             self.cpu_cap = self.problem.max_share * expected_cpu
 
     @property
-    def bought_cpu(self) -> int:
-        return int(self.cpu_by_kind.sum())
+    def bought_cpu(self) -> float:
+        return float(self.cpu_by_kind.sum())
 
     def rows(self) -> list[tuple[int, IntArray, int]]:
         """(pool, tasks by shape, instances), in the order of pools and first purchase."""
@@ -62,7 +62,9 @@ class Basket:
         limit = int(self.depth_left[pool])
         cpu = int(self.problem.offered.capacity[pool, 0])
         if np.isfinite(self.cpu_cap) and cpu:
-            limit = min(limit, int((self.cpu_cap - self.cpu_by_kind[self.problem.offered.kind[pool]]) // cpu))
+            limit = min(
+                limit, int((self.cpu_cap * (1 + 1e-12) - self.cpu_by_kind[self.problem.offered.kind[pool]]) // cpu)
+            )
         return limit
 
     def _change(self, pool: int, pattern: IntArray, times: int) -> None:
@@ -119,10 +121,11 @@ def fit_smaller(basket: Basket) -> None:
     gain = own - np.where(holds, cheapest, np.inf).min(axis=1)
     for number in np.argsort(-own, kind="stable").tolist():
         if gain[number] > own[number] * 1e-9:
-            _move(basket, *rows[number], needed[number])
+            _move(basket, rows[number], needed[number])
 
 
-def _move(basket: Basket, pool: int, pattern: IntArray, times: int, needed: IntArray) -> None:
+def _move(basket: Basket, row: tuple[int, IntArray, int], needed: IntArray) -> None:
+    pool, pattern, times = row
     offered = basket.problem.offered
     better = basket.may_buy() & (offered.price < offered.price[pool] * (1 - 1e-9))
     better &= (offered.capacity >= needed).all(axis=1)

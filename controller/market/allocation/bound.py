@@ -1,7 +1,7 @@
 """What can no plan cost less than? The dual bound of the pattern LP, with fillings never valued too low.
 
-For any values `v` of the tasks >= 0: cost >= sum(count * v) - sum over pools of depth * max(0, best filling - price). It
-holds for every multiple of `v` too, and the best multiple is found exactly: the bound is concave and piecewise linear in it.
+For any values `v` of the tasks >= 0: cost >= sum(count * v) - sum over pools of depth * max(0, best filling - price).
+It holds for every multiple of `v` too, and the best is found exactly: the bound is concave and piecewise linear in it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from controller.market.allocation.problem import Problem
 from controller.market.allocation.relaxed import relaxed_worth
 from controller.placement.arrays import FloatArray, IntArray
 
-_ENOUGH = 0.0007  # share of the cost: a bound this near needs no sharper look
+_ENOUGH = 0.001  # share of the cost: a bound this near needs no sharper look
 _FINER = 4  # each look is so much finer than the one before
 _SAFETY = 1e-9  # share given away for the rounding of float sums: rounded in the bound's favour
 
@@ -47,7 +47,7 @@ def best_bound(
 
 
 def scaled_bound(problem: Problem, count: IntArray, value: FloatArray, price: FloatArray, worth: FloatArray) -> float:
-    """The best of the bounds for multiples of `value`; `worth` (k,) is at least that of the best filling of each size."""
+    """The best bound for a multiple of `value`; `worth` (k,) is at least that of the best filling of each size."""
     offered = problem.offered
     at, least = worth[problem.size_of_pool], float(count @ value)
     pays = (at > 0) & (offered.depth > 0)

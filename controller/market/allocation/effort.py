@@ -1,4 +1,4 @@
-"""How hard is a plan looked for, and when is it time to stop? Time comes from a clock that is handed in, or not at all."""
+"""How hard is a plan looked for, and when is it time to stop? Time comes from a clock that is handed in, if at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Effort:
     good_enough: float
 
 
-THOROUGH = Effort(work=(20_000_000, 100_000_000), rounds=200, looks=3, good_enough=0.001)
+THOROUGH = Effort(work=(20_000_000, 100_000_000), rounds=200, looks=3, good_enough=0.0015)
 QUICK = Effort(work=(2_000_000,), rounds=12, looks=1, good_enough=0.01)
 """Within a tick, which has no clock: some tens of milliseconds for some tens of shapes and pools."""
 

@@ -1,7 +1,7 @@
 """What would a quick look put on an empty instance of each size? A greedy knapsack over all sizes at once.
 
-Shapes in order of value per size, under several weightings of the axes; per size the most valuable filling is kept. Ties
-go to the lower shape, so equal questions get equal answers.
+Shapes in order of value per size, under several weightings of the axes; per size the most valuable filling is kept.
+Ties go to the lower shape, so equal questions get equal answers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which patterns are worth having? Column generation: solve the LP, price fillings under its duals, add the better ones, repeat.
+"""Which patterns are worth having? Column generation: solve the LP, price fillings under its duals, add the better.
 
-Prices are looked up between the LP's duals and those of the best bound so far (Wentges' smoothing): duals of a young LP jump
-about, and patterns made for them are wasted.
+Prices are looked up between the LP's duals and those of the best bound so far (Wentges' smoothing): duals of a young
+LP jump about, and patterns made for them are wasted.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _add_better(problem: Problem, master: Master, solution: Solution, pattern: I
 
 
 def pool_prices(problem: Problem, solution: Solution) -> FloatArray:
-    """(p,) prices with what a maximum share makes of them: dearer for kinds that have theirs, cheaper for all others."""
+    """(p,) prices with what a maximum share makes of them: dearer for kinds that have theirs, cheaper for others."""
     offered = problem.offered
     if problem.max_share is None:
         return offered.price
@@ -91,6 +91,6 @@ def pool_prices(problem: Problem, solution: Solution) -> FloatArray:
 
 
 def dual_bound(problem: Problem, count: IntArray, value: FloatArray, price: FloatArray, worth: FloatArray) -> float:
-    """What no plan for `count` (s,) tasks can cost less than, if no filling of a size is worth more than `worth` (k,)."""
+    """What no plan for `count` (s,) tasks can cost less than, if no filling of a size is worth more than `worth`."""
     rent = np.maximum(0.0, worth[problem.size_of_pool] - price)
     return float(count @ value - problem.offered.depth @ rent)

@@ -1,4 +1,4 @@
-"""What does one allocation leave for the next? The patterns that were in use, by sizes and needs: both lists may change."""
+"""What does one allocation leave for the next? Patterns that were in use, by sizes and needs: both lists may change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def keep(problem: Problem, master: Master, solution: Solution) -> Kept:
 
 
 def recall(problem: Problem, kept: Kept) -> tuple[IntArray, IntArray]:
-    """(q,) sizes and (q, s) tasks of the kept patterns that this problem knows the size of; shapes it does not know are left out."""
+    """(q,) sizes and (q, s) tasks of the kept patterns whose size this problem has, less shapes it does not have."""
     sizes = {tuple(size): number for number, size in enumerate(problem.sizes.tolist())}
     shapes = {tuple(need): number for number, need in enumerate(problem.wanted.need.tolist())}
     known = [(sizes[size], tasks) for size, tasks in kept.patterns if size in sizes]

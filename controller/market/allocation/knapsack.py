@@ -1,9 +1,9 @@
 """What is the best filling of every size at once? One unbounded-knapsack table over a grid of cpu and memory.
 
-`layers[g][c, m]` is the most that tasks on at most `g` GPUs, `c` cpu steps and `m` memory steps are worth. Every size is one
-cell of it. A shape is added in place, block after block of as many rows as it needs: a block reads only rows that are
-already final for this shape, so any number of copies is covered in one pass. All values are whole numbers, so the way
-back is found by equality and nothing is lost to rounding.
+`layers[g][c, m]` is the most that tasks on at most `g` GPUs, `c` cpu steps and `m` memory steps are worth. Every size
+is one cell of it. A shape is added in place, block after block of as many rows as it needs: a block reads only rows
+that are already final for this shape, so any number of copies is covered in one pass. All values are whole numbers,
+so the way back is found by equality and nothing is lost to rounding.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ def patterns_at(layers: Sequence[Layer], need: IntArray, value: IntArray, sizes:
     left = sizes.copy()
     rows = np.arange(len(sizes))
     worth = values_at(layers, left)
-    while (open_ := worth > 0).any():
-        rows, left, worth = rows[open_], left[open_], worth[open_]
+    while (worth > 0).any():
+        going = np.flatnonzero(worth > 0)
+        rows, left, worth = rows[going], left[going], worth[going]
         before = left[:, None, :] - need[None, :, :]
         fits = (before >= 0).all(axis=2)
         source = values_at(layers, np.where(fits[:, :, None], before, 0).reshape(-1, 3)).reshape(fits.shape)
-        step = fits & (source + value == worth[:, None])
-        stuck = ~step.any(axis=1)
-        shape = np.argmax(step, axis=1)
-        moves = ~stuck
+        step = np.where(fits, source + value == worth[:, None], False)
+        # Where no shape leads here, the value is that of one GPU less.
+        shape, moves = np.argmax(step, axis=1), step.any(axis=1)
         pattern[rows[moves], shape[moves]] += 1
         left = np.where(moves[:, None], left - need[shape], left - [0, 0, 1])
         worth = np.where(moves, worth - value[shape], worth)

@@ -1,9 +1,9 @@
-"""How often is each pattern used, and how many instances of each pool are bought, if both may be fractions? The LP, in HiGHS.
+"""How often is each pattern used, and how many instances of each pool are bought, if both may be fractions?
 
-Columns: instances of a pool at its price, up to its depth; uses of a pattern; tasks left out at a price above all others, so
-that there always is a solution. Rows: every shape's tasks are in patterns; every size's patterns have instances; with a
-maximum share, no kind has more than its share of the bought cpu. New patterns are added as columns and the simplex goes
-on from where it stood.
+An LP in HiGHS. Columns: instances of a pool at its price, up to its depth; uses of a pattern; tasks left out at a price
+above all others, so that there always is a solution. Rows: every shape's tasks are in patterns; every size's patterns
+have instances; with a maximum share, no kind has more than its share of the bought cpu. New patterns are added as
+columns and the simplex goes on from where it stood.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Master:
         import highspy
 
         self._problem, self._infinity = problem, float(highspy.kHighsInf)
-        self._lp: Any = highspy.Highs()
+        engine: Any = highspy.Highs
+        self._lp = engine()
         for option, choice in _OPTIONS:
             self._lp.setOptionValue(option, choice)
         self.size_of = np.zeros(0, dtype=np.int64)

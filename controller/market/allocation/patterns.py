@@ -1,4 +1,4 @@
-"""How is the greedy answer improved on with the pattern LP? Generate, round, bound; again on a finer grid if need be."""
+"""How is the greedy answer improved on with the pattern LP? Generate, round, bound; again on a finer grid if needed."""
 
 from __future__ import annotations
 
@@ -65,9 +65,10 @@ class _Search:
         return generate(problem, self._master, self._pricer, self._work, self._rounds, self._time_is_up)
 
     def centre_of_placed(self, problem: Problem, basket: Basket) -> Centre:
-        """Duals for the tasks that have a place. Where all is sold out they say what a place is worth to those left out,
+        """Duals for the tasks that have a place.
 
-        which is far more than it costs. So a hair less than what was placed is asked for.
+        Where all is sold out the LP's own say what a place is worth to those left out, which is far more than it costs.
+        So a hair less than what was placed is asked for.
         """
         fewer = np.floor((problem.wanted.count - basket.rest) * _A_HAIR_LESS).astype(np.int64)
         self._master.demand(fewer)

@@ -17,10 +17,12 @@ from controller.market.allocation.relaxed import relaxed_worth, undominated
 from controller.placement.arrays import BoolArray, FloatArray, IntArray
 
 _NEGLIGIBLE = 1e-9
+_LEAST_VALUE = 1e-12  # USD per hour: less is nothing, and in bounds this much
+_MOST_GPUS = 32  # on an instance: a layer of the table each; beyond, quick fillings and the relaxation have to do
 
 
 class Pricer:
-    """Prices the fillings of `sizes` (k, 3) with tasks of `need` (s, 3), at most `most` (s,) of a shape on one instance."""
+    """Prices the fillings of `sizes` (k, 3) with tasks of `need` (s, 3), at most `most` (s,) of a shape on each."""
 
     def __init__(self, sizes: IntArray, need: IntArray, most: IntArray) -> None:
         self.sizes, self.need, self.most = sizes, need, most
@@ -29,10 +31,11 @@ class Pricer:
         """Whether every table so far had a grid on which no need was rounded."""
 
     def fillings(self, value: FloatArray, floor: FloatArray, work: int) -> tuple[IntArray, FloatArray]:
-        """(k, s) the best fillings found and (k,) their worth; for sizes that cannot be worth more than `floor` (k,) none.
+        """(k, s) the best fillings found and (k,) their worth; for sizes that cannot exceed `floor` (k,) quick ones.
 
         work: how many cells times shapes a table may have. Needs are rounded up to the grid: every filling fits.
         """
+        value = np.where(value < _LEAST_VALUE, 0.0, value)
         pattern = np.zeros((len(self.sizes), len(self.need)), dtype=np.int64)
         active = relaxed_worth(self.sizes, self.need, value) > floor * (1 + _NEGLIGIBLE)
         for rows, shapes, grid in self._tables(value, active, work):
@@ -49,6 +52,7 @@ class Pricer:
 
         Needs are rounded down to the grid and values up: never underestimated.
         """
+        value = np.where((value > 0) & (value < _LEAST_VALUE), _LEAST_VALUE, value)
         bound = relaxed_worth(self.sizes, self.need, value)
         for rows, shapes, grid in self._tables(value, active, work):
             need, sizes = grid.down(self.need[shapes]), grid.down(self._useful(rows, shapes))
@@ -67,7 +71,7 @@ class Pricer:
         worthy = worthy[undominated(self.need[worthy], value[worthy])]
         for rows in self._groups(active, bool(self.need[worthy, 2].any())):
             shapes = worthy[(self.need[worthy] <= self.sizes[rows].max(axis=0)).all(axis=1)]
-            if len(shapes):
+            if len(rows) and len(shapes):
                 corner = self._useful(rows, shapes).max(axis=0)
                 passes = int((self.need[shapes, 2] == 0).sum() + (self.need[shapes, 2] > 0).sum() * corner[2])
                 yield rows, shapes, self._grid(shapes, value, corner, max(1, work // passes))
@@ -81,10 +85,13 @@ class Pricer:
         key = np.ceil(np.log(share) / np.log(4) - 1e-9).astype(np.int64)
         gpus = np.ceil(np.log2(np.maximum(self.sizes[:, 2], 1))).astype(np.int64) + 1
         key = np.where((self.sizes[:, 2] > 0) & gpu_tasks, gpus, np.maximum(key, -2))
-        return [np.flatnonzero(active & (key == group)) for group in np.unique(key[active]).tolist()]
+        return [
+            np.flatnonzero(active & (key == group) & (self.sizes[:, 2] * gpu_tasks <= _MOST_GPUS))
+            for group in np.unique(key[active]).tolist()
+        ]
 
     def _useful(self, rows: IntArray, shapes: IntArray) -> IntArray:
-        """The sizes less what no mix of the shapes could use: memory beyond the hungriest shape on all cpu, and so on."""
+        """The sizes less what no mix of the shapes could use: memory beyond the hungriest shape on all cpu, say."""
         sizes, need = self.sizes[rows].copy(), self.need[shapes]
         if not need[:, 2].any():
             sizes[:, 2] = 0
@@ -106,13 +113,14 @@ class Pricer:
         """Rounding leaves room: fill it up."""
         free = self.sizes - pattern @ self.need
         order = order_by_worth(self.sizes, self.need, value, (1.0, 1.0, 1.0))
-        return np.minimum(pattern + fill(free, self.need, order, self.most), self.most)
+        full: IntArray = np.minimum(pattern + fill(free, self.need, order, self.most), self.most)
+        return full
 
 
 def _scale(sizes: IntArray, need: IntArray, value: FloatArray) -> float:
     """Whole numbers per USD, so that no cell of the table can exceed LARGEST_VALUE.
 
-    A filling uses at most the whole of each of three axes: it is worth at most three times the best value per share of an instance.
+    A filling uses at most the whole of each of three axes: it is worth at most three times the best value per share.
     """
     share = (need / np.maximum(sizes.max(axis=0), 1)).sum(axis=1)
     most = 3 * float((value / share).max())

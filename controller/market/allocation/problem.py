@@ -13,7 +13,7 @@ from controller.placement.arrays import MAX_AMOUNT, MAX_TASKS, BoolArray, FloatA
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Offered:
-    """Pools: row p is `depth[p]` instances that offer `capacity[p]` (cpu units, MiB, GPUs) at `price[p]` USD per hour each.
+    """Pools: row p is `depth[p]` instances of `capacity[p]` (cpu units, MiB, GPUs) at `price[p]` USD per hour each.
 
     kind: (p,) int64, a number per instance type: what a maximum share counts by.
     """
@@ -86,7 +86,7 @@ class Problem:
 
     @cached_property
     def room(self) -> IntArray:
-        """(k, s) int64: how many tasks of a shape alone an empty instance of a size takes, at most as many as there are."""
+        """(k, s) int64: how many tasks of one shape alone an empty instance of a size takes, at most all there are."""
         return np.minimum(rooms(self.sizes, self.wanted.need), self.wanted.count)
 
     @cached_property

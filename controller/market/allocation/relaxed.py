@@ -1,9 +1,9 @@
-"""What is a filling of each size worth at most, if tasks could be cut? A bound from above, cheap, and sharp for large instances.
+"""What is a filling of each size worth at most, if tasks could be cut? Cheap, and sharp for large instances.
 
 For prices a, b of cpu and memory with `a * cpu_s + b * memory_s >= value_s` for every CPU shape, no filling without GPU
-tasks is worth more than `a * cpu + b * memory`; GPUs then cost what the dearest GPU shape is still worth above that. The
-best (a, b) lies where two shapes (or one and an axis) are tight; each candidate is scaled until it holds for all, so
-rounding errors can only raise the bound.
+tasks is worth more than `a * cpu + b * memory`; GPUs then cost what the dearest GPU shape is still worth above that.
+The best (a, b) lies where two shapes (or one and an axis) are tight; each candidate is scaled until it holds for all,
+so rounding errors can only raise the bound.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatAr
 
 
 def undominated(need: IntArray, value: IntArray | FloatArray) -> IntArray:
-    """Shapes worth something, without those that another is worth as much as and is not larger than; ties to the lower."""
+    """Shapes worth something, without those that another, no larger, is worth as much as; ties to the lower."""
     smaller = (need[:, None, :] <= need[None, :, :]).all(axis=2) & (value[:, None] >= value[None, :])
     earlier = np.arange(len(need))[:, None] < np.arange(len(need))[None, :]
     beaten = (smaller & (~smaller.T | earlier)).any(axis=0)

@@ -5,6 +5,8 @@ The LP has at most one fraction per row, so what is left is small whatever the n
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from controller.market.allocation.basket import Basket, complete, fit_smaller
@@ -53,7 +55,7 @@ def _buy_use(basket: Basket, pools: IntArray, bought: IntArray, pattern: IntArra
 
 
 def finish(basket: Basket, value: FloatArray, price: FloatArray, slack: float = 1.0) -> None:
-    """Complete, move what fits into smaller instances, and see to it that no kind has more than its share in the end."""
+    """Complete, move what fits into smaller instances, and see to it that no kind has more than its share."""
     complete(basket, value, price, slack)
     fit_smaller(basket)
     share = basket.problem.max_share
@@ -67,10 +69,10 @@ def finish(basket: Basket, value: FloatArray, price: FloatArray, slack: float = 
             return
 
 
-def _excess(basket: Basket) -> IntArray:
+def _excess(basket: Basket) -> FloatArray:
     """(t,) cpu units that a kind has above its share of what is bought."""
-    most = int(basket.bought_cpu * float(basket.problem.max_share or 1) * (1 + 1e-12))
-    over: IntArray = np.maximum(basket.cpu_by_kind - most, 0)
+    most = basket.bought_cpu * float(basket.problem.max_share or 1) * (1 + 1e-9)
+    over: FloatArray = np.maximum(basket.cpu_by_kind - most, 0)
     return over
 
 
@@ -82,7 +84,7 @@ def _take_back_excess(basket: Basket) -> None:
     for pool, pattern, times in sorted(
         rows, key=lambda row: (float((row[1] @ need)[0]) / offered.price[row[0]], row[0])
     ):
-        excess = int(over[offered.kind[pool]])
+        excess = math.ceil(over[offered.kind[pool]])
         cpu = int(offered.capacity[pool, 0])
         if excess > 0 and cpu:
             gone = min(times, -(-excess // cpu))

@@ -1,0 +1,114 @@
+"""How does Argosy fare when things go wrong, or: how long and how much, if they do not? `simulate`: no AWS, virtual time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from controller.cli.problems import RUN_FAILED, CliError
+from controller.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from controller.simulation.campaign import Summary
+    from controller.simulation.trial import Plan
+
+PANEL = "Try it and measure it"
+FEW_TRIALS = 50  # a process of its own costs a second
+LONGEST_S = 7 * 86_400.0  # of a user's run, in virtual time
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "simulate", panel=PANEL, connected=False)(simulate)
+
+
+def simulate(
+    session: Session,
+    trials: Annotated[int, typer.Option(min=1, max=1_000_000, help="Seeds to try, counted from --seed.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="The first seed; the same seed is the same trial.")] = 0,
+    faults: Annotated[
+        str, typer.Option(metavar="all|none|LIST", help="What goes wrong: names joined by commas.")
+    ] = "all",
+    tasks: Annotated[int, typer.Option(min=0, max=100_000, help="Tasks per run; 0 = as the seed says.")] = 0,
+    instances: Annotated[int, typer.Option(min=1, max=5_000, help="Instances at most.")] = 6,
+    controllers: Annotated[int, typer.Option(min=0, max=8, help="Controllers at once; 0 = as the seed says.")] = 0,
+    trace: Annotated[bool, typer.Option("--trace", help="Tell the story of what a violation touched.")] = False,
+    spec: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A run spec: how long and how much would it be?")
+    ] = None,
+    task_seconds: Annotated[float, typer.Option(min=0.1, help="With --spec: how long a task runs.")] = 60.0,
+    processes: Annotated[int, typer.Option(min=0, max=64, help="0 = one per core.")] = 0,
+) -> None:
+    """Run the real controller in a simulated AWS with virtual time, and check every invariant after every call."""
+    from controller.simulation import campaign
+    from controller.simulation.faults import kinds_of
+    from controller.simulation.trial import Plan
+
+    try:
+        kinds = kinds_of(faults)
+    except ValueError as fault:
+        raise CliError(f"--faults: {fault}") from None
+    first = Plan(seed, kinds, tasks=tasks, instances=instances, controllers=controllers)
+    if spec is not None:
+        first = _of_spec(first, spec, task_seconds)
+    plans = [_seeded(first, seed + number) for number in range(trials)]
+    summary = campaign.Summary(kinds)
+    workers = processes or ((os.cpu_count() or 1) if trials >= FEW_TRIALS else 1)
+    for verdict in campaign.run_all(plans, workers):
+        summary.add(verdict)
+    _show(session, summary, {plan.seed: plan for plan in plans}, trace)
+    if summary.bad:
+        raise typer.Exit(RUN_FAILED)
+
+
+def _seeded(plan: Plan, seed: int) -> Plan:
+    from dataclasses import replace
+
+    return replace(plan, seed=seed)
+
+
+def _of_spec(plan: Plan, file: Path, task_seconds: float) -> Plan:
+    """The user's own run on the default deployment's instance types."""
+    from dataclasses import replace
+
+    from controller import shards
+    from controller.cli import spec_source
+    from controller.settings import Settings
+    from controller.simulation.job import Job
+    from controller.spec import parse_spec, to_json
+
+    data, _ = spec_source.load(file, spec_source.Shorthands(), [])
+    form = to_json(parse_spec(data))
+    if "array" in form and "itemsFrom" in form["array"]:
+        raise CliError("simulate cannot read array.itemsFrom: give array.size instead.")
+    settings = Settings()
+    types = tuple(sorted({name for cell in settings.cells for name, _ in settings.pools(cell)}))
+    run_id = f"{form['name']}-270115-080000-{plan.seed % 10_000:04d}"
+    job = Job(run_id, form, shards.task_count(form, None), shortest_s=task_seconds, longest_s=task_seconds)
+    return replace(plan, jobs=(job,), types=types, limit_s=LONGEST_S)
+
+
+def _show(session: Session, summary: Summary, plans: dict[int, Plan], trace: bool) -> None:
+    from controller.simulation import campaign
+
+    report = summary.report()
+    stories = []
+    for verdict in summary.bad[: campaign.SHOWN]:
+        small = campaign.shrink(plans[verdict.seed], verdict.violations[0].invariant)
+        told = campaign.story_of(campaign.run_trial(small), small)
+        stories.append(told if trace else {**told, "story": told["story"][-20:]})
+    if session.wants_json:
+        session.print_json({**report, "found": stories})
+        return
+    typer.echo("\n".join(f"{name:22} {_text(value)}" for name, value in report.items()))
+    for told in stories:
+        typer.echo(f"\nseed {told['seed']} violates {told['invariant']}: {told['sentence']}\n{told['replay']}")
+        typer.echo("\n".join(told["story"]))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count}" for name, count in value.items()) or "none"
+    return ", ".join(value) or "none" if isinstance(value, list) else str(value)

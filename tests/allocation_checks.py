@@ -1,0 +1,92 @@
+"""An independent judge of allocations: does a plan hold what it says, and what would the cheapest plan have cost?
+
+Plain Python on the files and on the plan as written, slow and obvious; shares no code with the allocator.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import highspy
+import numpy as np
+
+Size = tuple[int, int, int]
+
+
+def faults_of_plan(
+    plan: Mapping[str, Any],
+    pools: Sequence[Mapping[str, str]],
+    backlog: Sequence[Mapping[str, str]],
+    report: Mapping[str, Any],
+) -> list[str]:
+    """What is wrong with `plan` as `--plan` writes it, given the records of both files and the JSON report."""
+    faults: list[str] = []
+    by_name = {(pool["region"], pool["availabilityZone"], pool["instanceType"]): pool for pool in pools}
+    needs = {row["shapeId"]: (int(row["cpu"]), int(row["memory"]), int(row["gpus"])) for row in backlog}
+    placed: Counter[str] = Counter()
+    usd, instances = 0.0, 0
+    for entry in plan["pools"]:
+        name = (entry["region"], entry["availabilityZone"], entry["instanceType"])
+        pool = by_name[name]
+        bought = 0
+        for pattern in entry["patterns"]:
+            held, times = pattern["counts"], pattern["instances"]
+            if times <= 0 or not held or min(held.values()) <= 0:
+                faults.append(f"{name}: an empty pattern or row")
+            for axis, column in enumerate(("cpu", "memory", "gpus")):
+                if sum(count * needs[shape][axis] for shape, count in held.items()) > int(pool[column]):
+                    faults.append(f"{name}: {held} does not fit its {column}")
+            for shape, count in held.items():
+                placed[shape] += count * times
+            bought += times
+        if bought > int(pool["maxInstances"]):
+            faults.append(f"{name}: {bought} instances of {pool['maxInstances']}")
+        usd += bought * float(pool["priceUsdPerHour"])
+        instances += bought
+    for row in backlog:
+        shape = row["shapeId"]
+        if placed[shape] + report["unplaced"].get(shape, 0) != int(row["count"]):
+            faults.append(f"{shape}: {placed[shape]} placed of {row['count']}")
+    if abs(usd - report["usdPerHour"]) > 1e-6 * max(usd, 1):
+        faults.append(f"the price adds up to {usd}, not {report['usdPerHour']}")
+    if instances != report["instances"] or len(plan["pools"]) != report["pools"]:
+        faults.append("instances or pools are counted wrongly")
+    return faults
+
+
+def all_patterns(size: Size, needs: Sequence[Size], counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Every filling of an instance with at most `counts` of each shape."""
+    ranges = [range(count + 1) for count in counts]
+    for pattern in itertools.product(*ranges):
+        if all(sum(n * need[axis] for n, need in zip(pattern, needs, strict=True)) <= size[axis] for axis in range(3)):
+            yield pattern
+
+
+def cheapest_usd(
+    sizes: Sequence[Size], prices: Sequence[float], depths: Sequence[int], needs: Sequence[Size], counts: Sequence[int]
+) -> float:
+    """The exact optimum: a whole-number programme over every pattern of every pool. AssertionError when there is no plan."""
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("mip_rel_gap", 0.0)
+    none = np.array([], dtype=np.int32)
+    for count in counts:
+        solver.addRow(float(count), highspy.kHighsInf, 0, none, none.astype(float))
+    for depth in depths:
+        solver.addRow(-highspy.kHighsInf, float(depth), 0, none, none.astype(float))
+    columns = 0
+    for pool, size in enumerate(sizes):
+        for pattern in all_patterns(size, needs, counts):
+            rows = [*[s for s, n in enumerate(pattern) if n], len(counts) + pool]
+            amounts = [*[float(n) for n in pattern if n], 1.0]
+            solver.addCol(
+                prices[pool], 0.0, float(depths[pool]), len(rows), np.array(rows, dtype=np.int32), np.array(amounts)
+            )
+            solver.changeColIntegrality(columns, highspy.HighsVarType.kInteger)
+            columns += 1
+    solver.run()
+    assert solver.modelStatusToString(solver.getModelStatus()) == "Optimal"
+    return float(solver.getObjectiveValue())

@@ -1,0 +1,109 @@
+"""How near to the cheapest are large purchases, and how long do they take to plan?
+
+Floors (issue of the market): 1,500 pools, 20 shapes, 100,000 tasks within +2 % of a valid bound in 3 s cold and 1 s warm;
+20,000 pools, 100 shapes, 1,000,000 tasks within +2 % in 10 s. `make bench` prints the figures.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from controller.market.allocation.allocate import Allocation, allocate
+from controller.market.allocation.problem import Offered, Problem, Wanted
+from tests.properties.test_allocation_properties import assert_whole
+
+VCPUS = (2, 4, 8, 16, 32, 48, 64, 96)
+GIB_PER_VCPU = (1.9, 3.8, 7.6, 15.0)
+GPU_TYPES = ((4, 15, 1), (8, 58, 1), (32, 240, 4), (64, 480, 8), (96, 1100, 8))  # vCPUs, GiB, GPUs
+NEEDS_VCPU = (0.25, 0.5, 1, 2, 3, 4, 6, 8, 16)
+NEEDS_GIB_PER_VCPU = (0.5, 1, 1.5, 2, 3, 4, 6, 8, 12)
+
+
+def market(pools: int, seed: int) -> Offered:
+    """Types of drawn generations (a price level each), drawn zones with prices of their own, log-normal depth."""
+    rng = np.random.default_rng(seed)
+    kinds = [(v, v * g, 0, 0.012 * v * (1 + g / 8)) for v in VCPUS for g in GIB_PER_VCPU]
+    kinds += [(v, g, n, 0.012 * v + 0.3 * n) for v, g, n in GPU_TYPES]
+    level = rng.uniform(0.7, 1.3, (len(kinds), 12))
+    kind, generation = rng.integers(len(kinds), size=pools), rng.integers(12, size=pools)
+    capacity = [
+        (int(kinds[k][0] * 1024), int(kinds[k][1] * 1024) - 16 * g, kinds[k][2])
+        for k, g in zip(kind, generation, strict=True)
+    ]
+    price = np.array([kinds[k][3] for k in kind]) * level[kind, generation] * rng.uniform(0.8, 1.5, pools)
+    depth = np.maximum(1, rng.lognormal(np.log(600), 1.0, pools) / [c[0] / 1024 for c in capacity]).astype(int)
+    return Offered.of(capacity, price.round(4).tolist(), depth.tolist(), (kind * 12 + generation).tolist())
+
+
+def backlog(shapes: int, tasks: int, seed: int) -> Wanted:
+    rng = np.random.default_rng(seed)
+    needs: dict[tuple[int, int, int], float] = {}
+    while len(needs) < shapes:
+        vcpus, ratio = rng.choice(NEEDS_VCPU), rng.choice(NEEDS_GIB_PER_VCPU)
+        gpus = int(rng.choice([0, 1, 2, 4], p=[0.88, 0.08, 0.03, 0.01]))
+        vcpus = max(vcpus, 2 * gpus)
+        needs[int(vcpus * 1024), int(vcpus * ratio * 1024), gpus] = rng.lognormal() / (1 + vcpus / 2) / (1 + 8 * gpus)
+    weight = np.array(list(needs.values()))
+    count = np.maximum(1, weight / weight.sum() * tasks).astype(int)
+    count[0] += tasks - count.sum()
+    return Wanted.of(list(needs), count.tolist())
+
+
+def measured(
+    name: str, problem: Problem, capsys: pytest.CaptureFixture[str], warm: Allocation | None = None, **options: object
+) -> tuple[Allocation, float]:
+    started = time.perf_counter()
+    options |= {"kept": warm.kept} if warm else {}
+    found = allocate(problem, clock=time.perf_counter, **options)  # type: ignore[arg-type]
+    seconds = time.perf_counter() - started
+    with capsys.disabled():
+        print(
+            f"\n{name}: {found.usd_per_hour:.2f} USD/h, +{100 * found.gap:.3f} % over the bound, {seconds:.2f} s, {found.instances} instances"
+        )
+    assert_whole(problem, found)
+    assert not found.left_out.any()
+    return found, seconds
+
+
+def changed(problem: Problem, seed: int) -> Problem:
+    """The next tick: demand +-10 %, prices +-3 %."""
+    rng = np.random.default_rng(seed)
+    offered, wanted = problem.offered, problem.wanted
+    price = offered.price * rng.uniform(0.97, 1.03, len(offered.price))
+    count = (wanted.count * rng.uniform(0.9, 1.1, len(wanted.count))).astype(np.int64)
+    return Problem(Offered(offered.capacity, price, offered.depth, offered.kind), Wanted(wanted.need, count))
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("seed", range(3))
+def test_1_500_pools_and_100_000_tasks(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    problem = Problem(market(1_500, seed), backlog(20, 100_000, seed))
+    greedy, greedy_s = measured(f"greedy, seed {seed}", problem, capsys, solver=False)
+    cold, cold_s = measured(f"cold, seed {seed}", problem, capsys, seconds=3)
+    warm, warm_s = measured(f"warm, seed {seed}", changed(problem, seed), capsys, cold, seconds=1)
+    assert cold.gap < 0.02
+    assert cold_s < 3
+    assert warm.gap < 0.02
+    assert warm_s < 1.0
+    assert cold.usd_per_hour <= greedy.usd_per_hour
+    assert greedy_s < 0.15  # the goal is 0.05 s
+
+
+@pytest.mark.benchmark
+def test_20_000_pools_and_1_000_000_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    problem = Problem(market(20_000, 0), backlog(100, 1_000_000, 0))
+    cold, cold_s = measured("20,000 pools", problem, capsys, seconds=10)
+    assert cold.gap < 0.02
+    assert cold_s < 10
+
+
+def test_the_benchmark_works_in_small(capsys: pytest.CaptureFixture[str]) -> None:
+    """So that it cannot rot unnoticed."""
+    problem = Problem(market(60, 0), backlog(6, 800, 0))
+    cold, _ = measured("60 pools", problem, capsys)
+    assert cold.gap < 0.05
+    again = allocate(problem)
+    assert (again.pool.tolist(), again.times.tolist()) == (cold.pool.tolist(), cold.times.tolist())

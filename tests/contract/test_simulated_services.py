@@ -1,0 +1,167 @@
+"""The store's, queue's and bucket's simulations against the real adapters; the store's cases run against moto as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from controller.aws.dynamodb import DynamoStore
+from controller.aws.sqs import SqsQueue
+from controller.aws.wake import AwsWake
+from controller.ports import AlreadyExists, StaleState
+from controller.simulation.botocore_check import SimulatedClient
+from controller.simulation.bus import BusModel, LambdaModel
+from controller.simulation.dynamodb import DynamoModel
+from controller.simulation.s3 import S3Model
+from controller.simulation.sqs import SqsModel
+
+TABLE = "argosy-state"
+
+
+@pytest.fixture(params=["simulation", "moto"])
+def dynamodb(request: pytest.FixtureRequest) -> Iterator[Any]:
+    if request.param == "simulation":
+        yield SimulatedClient(DynamoModel(), "dynamodb")
+        return
+    with mock_aws():
+        client = boto3.client("dynamodb", region_name="us-east-1")
+        client.create_table(
+            TableName=TABLE,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        yield client
+
+
+@pytest.fixture
+def store(dynamodb: Any) -> DynamoStore:
+    return DynamoStore(dynamodb, TABLE)
+
+
+def code_of(refused: pytest.ExceptionInfo[ClientError]) -> str:
+    return str(refused.value.response["Error"]["Code"])
+
+
+def test_documents_come_back_by_key_by_partition_and_in_pages(store: DynamoStore) -> None:
+    store.create({("A", f"{number:03d}"): b"x%d" % number for number in range(5)})
+    assert store.read(("A", "003")) == b"x3"
+    assert store.read(("A", "nothing")) is None
+    assert list(store.read_partition("A")) == ["000", "001", "002", "003", "004"]
+    rows, after = store.page("A", 2)
+    assert ([key for key, _ in rows], after) == (["004", "003"], "003")
+    assert [key for key, _ in store.page("A", 9, after)[0]] == ["002", "001", "000"]
+
+
+def test_creating_is_all_or_nothing(store: DynamoStore) -> None:
+    store.create({("A", "1"): b"first"})
+    with pytest.raises(AlreadyExists):
+        store.create({("A", "1"): b"second", ("A", "2"): b"second"})
+    assert store.read_partition("A") == {"1": b"first"}
+
+
+def test_of_two_commits_on_one_version_the_second_fails_and_writes_nothing(store: DynamoStore) -> None:
+    store.commit(0, {("A", "1"): b"one"}, [])
+    store.commit(1, {("A", "2"): b"two"}, [("A", "1")])
+    with pytest.raises(StaleState):
+        store.commit(1, {("A", "3"): b"three"}, [])
+    assert (store.version(), store.read_partition("A")) == (2, {"2": b"two"})
+
+
+def test_the_lease_is_taken_kept_and_given_back_by_its_owner_alone(store: DynamoStore) -> None:
+    assert store.take_lease("a", 100.0, 90.0)
+    assert not store.take_lease("b", 150.0, 90.0)
+    store.release_lease("b")
+    assert store.take_lease("a", 160.0, 90.0)
+    assert store.take_lease("b", 250.5, 90.0)
+
+
+def test_transactions_keep_to_the_limits(dynamodb: Any) -> None:
+    def put(number: int, size: int = 1) -> dict[str, Any]:
+        item = {"pk": {"S": "A"}, "sk": {"S": str(number)}, "body": {"B": b"x" * size}}
+        return {"Put": {"TableName": TABLE, "Item": item}}
+
+    dynamodb.transact_write_items(TransactItems=[put(number) for number in range(100)])
+    with pytest.raises(ClientError) as twice:
+        dynamodb.transact_write_items(TransactItems=[put(1), put(1)])
+    assert code_of(twice) == "ValidationException"
+    with pytest.raises(ClientError) as large:
+        dynamodb.transact_write_items(TransactItems=[put(1, 401 * 1024)])
+    assert code_of(large) == "ValidationException"
+
+
+def test_a_simulated_transaction_holds_a_hundred_actions_and_four_megabytes() -> None:
+    client = SimulatedClient(DynamoModel(), "dynamodb", strict=False)  # botocore itself refuses more than 100
+    def puts(count: int, size: int) -> list[dict[str, Any]]:
+        keys = [{"pk": {"S": "A"}, "sk": {"S": str(number)}} for number in range(count)]
+        return [{"Put": {"TableName": TABLE, "Item": {**key, "body": {"B": b"x" * size}}}} for key in keys]
+
+    for actions in (puts(101, 1), puts(12, 390 * 1024)):
+        with pytest.raises(ClientError) as refused:
+            client.transact_write_items(TransactItems=actions)
+        assert code_of(refused) == "ValidationException"
+
+
+def test_a_partition_beyond_a_megabyte_comes_in_pages(store: DynamoStore) -> None:
+    for number in range(4):
+        store.create({("A", str(number)): b"x" * 390_000})
+    assert [len(body) for body in store.read_partition("A").values()] == [390_000] * 4
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def test_a_message_that_is_not_deleted_comes_again_and_in_the_end_is_set_aside() -> None:
+    clock = Clock()
+    model = SqsModel(clock, visibility_s=30.0, max_receives=3)
+    client = SimulatedClient(model, "sqs")
+    queue = SqsQueue(client, "url", lambda seconds: None)
+    for _ in range(12):
+        client.send_message(QueueUrl="url", MessageBody='{"detail": {}}')
+    first = queue.receive(0)
+    assert (len(first), queue.receive(0)) == (12, [])
+    queue.delete([message.receipt for message in first[:11]])
+    for _ in range(2):
+        clock.at += 31
+        assert len(queue.receive(0)) == 1
+    clock.at += 31
+    assert queue.receive(0) == []
+    assert model.dead == ['{"detail": {}}']
+
+
+def test_an_object_is_created_once_when_asked_so_and_listed_in_pages() -> None:
+    s3 = SimulatedClient(S3Model(), "s3")
+    s3.put_object(Bucket="b", Key="k", Body=b"one", Metadata={"argosy-attempt": "1"}, IfNoneMatch="*")
+    with pytest.raises(ClientError) as refused:
+        s3.put_object(Bucket="b", Key="k", Body=b"two", IfNoneMatch="*")
+    assert code_of(refused) == "PreconditionFailed"
+    assert s3.head_object(Bucket="b", Key="k")["Metadata"] == {"argosy-attempt": "1"}
+    assert s3.get_object(Bucket="b", Key="k")["Body"].read() == b"one"
+    with pytest.raises(ClientError) as missing:
+        s3.head_object(Bucket="b", Key="other")
+    assert code_of(missing) == "404"
+    for number in range(5):
+        s3.put_object(Bucket="b", Key=f"many/{number}", Body=b"")
+    page = s3.list_objects_v2(Bucket="b", Prefix="many/", MaxKeys=3)
+    rest = s3.list_objects_v2(Bucket="b", Prefix="many/", ContinuationToken=page["NextContinuationToken"])
+    assert [each["Key"] for each in page["Contents"] + rest["Contents"]] == [f"many/{number}" for number in range(5)]
+    assert (page["IsTruncated"], rest["IsTruncated"]) == (True, False)
+
+
+def test_the_schedule_is_enabled_and_disabled_and_the_controller_is_invoked() -> None:
+    bus, functions = BusModel(), LambdaModel()
+    wake = AwsWake(SimulatedClient(functions, "lambda"), SimulatedClient(bus, "events"), "argosy-controller", "tick")
+    wake.controller()
+    assert (bus.enabled, functions.invoked) == ({"tick"}, ["argosy-controller"])
+    wake.rest()
+    assert bus.enabled == set()

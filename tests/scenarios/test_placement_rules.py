@@ -1,0 +1,190 @@
+"""Do the placement rules of a spec hold in a living cluster: admitted, prepared, placed, started, counted by ECS?"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from controller.admission import Limits, admit
+from controller.model.actions import Action, HaltRun
+from controller.model.events import Event
+from controller.model.runs import RunStatus
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+from controller.placement.arrays import AnyArray
+from controller.placement.custom import OwnFunctions
+from controller.placement.fitness import Candidates
+from controller.ports import Hands
+from tests.scenarios.controlled import Controlled
+
+FIRST, SECOND = "digits-261121-062733-k3f9", "zebra-261121-062734-aaaa"
+
+
+def widest(candidates: Candidates) -> AnyArray:
+    """Prefers the instances with the most cpu units."""
+    return -candidates.total(0)
+
+
+WIDEST = f"{__name__}:widest"
+LIMITS = Limits("s3://results/", frozenset({"results"}), {}, frozenset({WIDEST, "no_such_module:f"}))
+
+
+class Images:
+    def resolve(self, image: str) -> str | None:
+        return image
+
+
+class Items:
+    def read_items(self, uri: str) -> list[Any]:
+        raise AssertionError(uri)
+
+
+def submit(cluster: Controlled, run_id: str, tasks: int, **fields: Any) -> str:
+    """Through admission, as the api does it."""
+    container = {"image": "argosy/digits", "command": ["work"], **fields.pop("container", {})}
+    name = run_id.partition("-")[0]
+    spec = {"version": 1, "name": name, "container": container, "array": {"size": tasks}, **fields}
+    form = admit(spec, LIMITS, Images(), Items()).form
+    return cluster.submit(tasks, run_id, **form)
+
+
+class RecordingHands:
+    """ports.Hands that remember which kinds of action they were asked for."""
+
+    def __init__(self, real: Hands) -> None:
+        self.real, self.asked = real, set[type]()
+
+    def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+        self.asked.update(map(type, actions))
+        return self.real.carry_out(actions, state, deadline)
+
+    def observe(self, now: float) -> Event:
+        return self.real.observe(now)
+
+
+class Census:
+    """Who ran where at the same time, from what ECS itself says while the cluster lives."""
+
+    def __init__(self, cluster: Controlled) -> None:
+        self.cluster, self.until = cluster, cluster.world.now + 3600
+        self.together: set[frozenset[str]] = set()  # groups seen on one instance at one time
+        self.most: Counter[str] = Counter()  # tasks of a group on one instance at one time
+        self.used: defaultdict[str, set[str]] = defaultdict(set)  # group -> instances
+
+    def run_to_rest(self) -> None:
+        while not self.cluster.tick():
+            assert self.cluster.world.now < self.until, "it does not come to rest"
+            here: defaultdict[str, Counter[str]] = defaultdict(Counter)
+            for task in self._live():
+                here[task["containerInstanceArn"]][task["group"]] += 1
+            for instance, groups in here.items():
+                self.together.add(frozenset(groups))
+                for group, count in groups.items():
+                    self.most[group] = max(self.most[group], count)
+                    self.used[group].add(instance)
+
+    def _live(self) -> list[dict[str, Any]]:
+        ecs, name = self.cluster.ecs, self.cluster.world.cluster
+        arns = ecs.list_tasks(cluster=name)["taskArns"]
+        return ecs.describe_tasks(cluster=name, tasks=arns)["tasks"] if arns else []
+
+
+def ended(cluster: Controlled, run_id: str, tasks: int) -> None:
+    record = cluster.record(run_id)
+    assert record["status"] == RunStatus.SUCCEEDED, record
+    assert record["counts"][TaskStatus.SUCCEEDED] == tasks
+    assert record["attempts"] == tasks
+
+
+def test_runs_that_keep_apart_never_share_an_instance() -> None:
+    cluster = Controlled()
+    submit(cluster, FIRST, 10, placement={"group": "a", "antiAffinity": ["b"]})
+    cluster.run_for(20)
+    submit(cluster, SECOND, 10, placement={"group": "b"})
+    census = Census(cluster)
+    census.run_to_rest()
+    ended(cluster, FIRST, 10)
+    ended(cluster, SECOND, 10)
+    assert census.together == {frozenset("a"), frozenset("b")}
+
+
+def test_without_the_rule_they_do_share() -> None:
+    """So that the test above tests something."""
+    cluster = Controlled()
+    submit(cluster, FIRST, 10, placement={"group": "a"})
+    submit(cluster, SECOND, 10, placement={"group": "b"})
+    census = Census(cluster)
+    census.run_to_rest()
+    assert frozenset("ab") in census.together
+
+
+def test_host_ports_never_collide() -> None:
+    """Each is taken at most once on an instance, and ECS never has to refuse a launch for one."""
+    cluster = Controlled()
+    submit(cluster, FIRST, 6, container={"hostPorts": [8080, "53/udp"]}, placement={"group": "a"})
+    submit(cluster, SECOND, 6, container={"hostPorts": ["53/udp"]}, placement={"group": "b"})
+    census = Census(cluster)
+    census.run_to_rest()
+    ended(cluster, FIRST, 6)
+    ended(cluster, SECOND, 6)
+    assert census.together == {frozenset("a"), frozenset("b")}
+    assert census.most == {"a": 1, "b": 1}
+
+
+def test_soft_constraints_prefer_and_do_not_require() -> None:
+    """The zone that is wished for is filled first, the rest goes elsewhere without delay."""
+    cluster = Controlled(zones=("us-east-1a", "us-east-1b"))
+    submit(cluster, FIRST, 24)  # makes the cluster: 3 instances in each zone
+    cluster.tick()
+    while cluster.record(FIRST)["status"] != RunStatus.SUCCEEDED:
+        cluster.tick()
+    soft = [{"expression": "attribute:ecs.availability-zone == us-east-1b", "weight": 10}]
+    submit(cluster, SECOND, 16, placement={"softConstraints": soft})
+    cluster.run_for(10)
+    state = cluster.controllers[0].state
+    assert state is not None
+    zones = Counter(
+        state.instances[bytes(state.attempts["instance"][row]).decode()].zone for row in state.attempts.live().tolist()
+    )
+    assert zones == {"us-east-1b": 12, "us-east-1a": 4}
+    cluster.run_to_rest()
+    ended(cluster, SECOND, 16)
+
+
+def test_runs_of_one_group_share_its_limit() -> None:
+    cluster = Controlled()
+    for run_id in (FIRST, SECOND):
+        submit(cluster, run_id, 6, placement={"group": "team", "maxTasksPerInstance": 3})
+    census = Census(cluster)
+    census.run_to_rest()
+    ended(cluster, FIRST, 6)
+    ended(cluster, SECOND, 6)
+    assert census.most == {"team": 3}
+
+
+def test_company_is_kept() -> None:
+    cluster = Controlled()
+    submit(cluster, FIRST, 2, placement={"group": "db", "strategy": ["spread:instanceId"]})
+    submit(cluster, SECOND, 2, placement={"group": "web", "affinity": ["db"]})
+    census = Census(cluster)
+    census.run_to_rest()
+    ended(cluster, FIRST, 2)
+    ended(cluster, SECOND, 2)
+    assert census.used["web"] <= census.used["db"]
+
+
+def test_a_fitness_function_decides_and_one_that_is_missing_ends_its_run_with_the_reason() -> None:
+    cluster = Controlled()
+    hands = RecordingHands(cluster.controllers[0].hands)
+    functions = OwnFunctions.load([WIDEST, "no_such_module:f"])
+    cluster.controllers = [replace(cluster.controllers[0], functions=functions, hands=hands)]
+    submit(cluster, FIRST, 4, placement={"strategy": [WIDEST]})
+    submit(cluster, SECOND, 4, placement={"strategy": ["no_such_module:f"]})
+    cluster.run_to_rest()
+    ended(cluster, FIRST, 4)
+    record = cluster.record(SECOND)
+    assert (record["status"], record["attempts"]) == (RunStatus.FAILED, 0)
+    assert "there is no fitness function 'no_such_module:f'" in record["status_reason"]
+    assert HaltRun not in hands.asked  # it is a mark in the state and nothing to be done outside
