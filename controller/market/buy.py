@@ -14,6 +14,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from controller.market.together import planned_together
+from controller.market.zones import over_zones
 from controller.model.instances import Purchase
 from controller.model.pools import Offer
 from controller.placement.demand import Batch
@@ -21,7 +23,6 @@ from controller.placement.fitness import Fitness
 from controller.placement.place import place
 from controller.placement.supply import InstanceRow, Supply
 
-SIMILAR_PRICE = 1.1  # zones within 10 % of the cheapest share a purchase
 NO_FITNESS: Mapping[str, Fitness] = MappingProxyType({})
 
 
@@ -39,25 +40,71 @@ def buy(
     offers: Sequence[Offer],
     room: int,
     fitness: Mapping[str, Fitness] = NO_FITNESS,
+    max_share: float | None = None,
 ) -> Order:
     """Cover `batches` with offers.
 
     `caps`: per batch, how many more instances may be bought for it; `room`: how many more over all. Offers are sorted
     by price; a batch that asks for on-demand says so in its constraints. `fitness`: users' own functions, which fill
-    what is bought and have no say in what is.
+    what is bought and have no say in what is. `max_share`: largest share of the bought cpu that one instance type may
+    have, as far as several batches are bought for together; None = any.
     """
+    alone = _one_by_one(batches, caps, offers, room, fitness, [])
+    planned = _planned(batches, caps, offers, room, max_share)
+    if not planned:
+        return alone
+    # The plan is in patterns, but tasks will be placed first in, first out: what counts is what that makes of it.
+    together = _one_by_one(batches, caps, offers, room - len(planned), fitness, planned)
+    return together if _is_better(together, alone, offers, max_share) else alone
+
+
+def _one_by_one(
+    batches: Sequence[Batch],
+    caps: Sequence[int],
+    offers: Sequence[Offer],
+    room: int,
+    fitness: Mapping[str, Fitness],
+    planned: Sequence[Offer],
+) -> Order:
+    """Each batch in turn onto what is bought already, `planned` to begin with; then the best offer for its rest."""
     order = Order()
-    chosen: list[InstanceRow] = []
+    bought = list(planned)
+    chosen = [hypothetical(offer, number) for number, offer in enumerate(planned)]
     for batch, cap in zip(batches, caps, strict=True):
         rest, chosen = _fill(batch, chosen, fitness)
         if rest and (picked := _best(replace(batch, count=rest), min(cap, room), offers)):
             for offer in picked:
-                order.instances[offer.pool, offer.purchase] += 1
+                bought.append(offer)
                 chosen.append(hypothetical(offer, len(chosen)))
             room -= len(picked)
             rest, chosen = _fill(replace(batch, count=rest), chosen, fitness)
         order.uncovered.append(rest)
+    order.instances.update((o.pool, o.purchase) for o, row in zip(bought, chosen, strict=True) if row.running_tasks)
     return order
+
+
+def _planned(
+    batches: Sequence[Batch], caps: Sequence[int], offers: Sequence[Offer], room: int, max_share: float | None
+) -> list[Offer]:
+    """What the allocator would buy for those batches that no cap holds back, in the order of filling."""
+    free = [batch for batch, cap in zip(batches, caps, strict=True) if cap >= room and batch.count]
+    if room <= 0 or len({batch.need for batch in free}) < 2:
+        return []
+    fits = np.array([_tasks_per_instance(batch, offers) for batch in free]).reshape(len(free), len(offers))
+    planned = planned_together(free, fits, offers, room, max_share)
+    return sorted(planned, key=lambda offer: (offer.pool, offer.purchase))
+
+
+def _is_better(order: Order, other: Order, offers: Sequence[Offer], max_share: float | None) -> bool:
+    """Leaves no more tasks without an offer, and is cheaper; with a maximum share, only the former."""
+    return sum(order.uncovered) <= sum(other.uncovered) and (
+        max_share is not None or _price(order, offers) < _price(other, offers) * (1 - 1e-9)
+    )
+
+
+def _price(order: Order, offers: Sequence[Offer]) -> float:
+    price = {(offer.pool, offer.purchase): offer.price_usd_per_hour for offer in offers}
+    return sum(price[bought] * count for bought, count in order.instances.items())
 
 
 def hypothetical(offer: Offer, number: int) -> InstanceRow:
@@ -118,14 +165,8 @@ def _best(batch: Batch, limit: int, offers: Sequence[Offer]) -> list[Offer]:
         return []
     winner, tasks = offers[best[1]], int(fits[best[1]])
     instances = min(limit, -(-batch.count // tasks))
-    zones = [
-        offer
-        for offer, fit in zip(offers, fits.tolist(), strict=True)
-        if (offer.instance_type, offer.purchase) == (winner.instance_type, winner.purchase)
-        and fit
-        and offer.price_usd_per_hour <= winner.price_usd_per_hour * SIMILAR_PRICE
-    ]
-    return [zones[i % len(zones)] for i in range(instances)]
+    open_to = [offer for offer, fit in zip(offers, fits.tolist(), strict=True) if fit]
+    return over_zones(winner, open_to, instances)
 
 
 def _tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -6,6 +6,7 @@ strict mode a member that AWS does not know, or of another type, is an error on 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
@@ -154,7 +155,7 @@ def _is_scalar(value: Any, kind: str) -> bool:
         return isinstance(value, bool) and kind == "boolean"
     if kind == "timestamp":
         return isinstance(value, datetime) and value.tzinfo is not None
-    types: dict[str, Any] = {"string": str, "character": str, "integer": int, "long": int, "blob": (bytes, bytearray)}
+    types: dict[str, Any] = {"string": str, "character": str, "integer": int, "long": int, "blob": (bytes, bytearray, io.IOBase)}
     return isinstance(value, types.get(kind, (int, float)))
 
 

@@ -1,7 +1,7 @@
 """What can go wrong, how often, and when? Kinds of faults that can be mixed, drawn from one seed.
 
 Each trial switches each kind on or off and gives it an intensity of its own: rare faults then also meet alone, and not
-only buried under all the others. Everything is drawn from one generator in the order of asking, so a seed repeats.
+only buried under all the others. Everything follows from the seed and the order of asking, so a seed repeats.
 """
 
 from __future__ import annotations
@@ -56,23 +56,27 @@ def kinds_of(text: str) -> frozenset[str]:
 
 
 class Faults:
-    """The faults of one trial. `rates` says which are on and how strongly; `seen` counts what really happened."""
+    """The faults of one trial. `rates` says which are on and how strongly; `seen` counts what really happened.
+
+    Each kind draws from a generator of its own, so that leaving one out moves the others as little as can be.
+    """
 
     def __init__(self, seed: int, kinds: Collection[str], *, every: bool = False) -> None:
         """every: all `kinds` are on, rather than a random part of them."""
         self.rng = np.random.default_rng(seed)
+        self._rngs = {kind: np.random.default_rng((seed, number)) for number, kind in enumerate(KINDS)}
         self.seen: Counter[str] = Counter()
         self.active = True
         self.rates: dict[str, float] = {}
         for kind, (least, greatest) in KINDS.items():
-            on, strength = self.rng.random(2).tolist()  # drawn for every kind, so that leaving one out moves no other
+            on, strength = self._rngs[kind].random(2).tolist()
             if kind in kinds and (every or len(kinds) == 1 or on < SHARE_OF_TRIALS):
                 self.rates[kind] = least + (greatest - least) * strength
 
     def strikes(self, kind: str, share: float = 1.0) -> bool:
         """Whether this fault happens now. share: of its usual chance."""
         rate = self.rates.get(kind, 0.0)
-        if not rate or not self.active or self.rng.random() >= rate * share:
+        if not rate or not self.active or self._rngs[kind].random() >= rate * share:
             return False
         self.seen[kind] += 1
         return True

@@ -132,6 +132,7 @@ def test_a_run_that_cannot_be_placed_is_explained(local: Cluster) -> None:
     reply = local.ask("ExplainRun", runId=run_id)
     assert reply["verdict"] == "never"
     assert "c5.24xlarge" in reply["sentence"]
+    assert "c5.24xlarge" in reply["market"]["relaxation"]  # what would have to give
     local.ask("CancelRun", runId=run_id)
     local.finished(run_id)
 

@@ -75,7 +75,7 @@ def patterns_at(layers: Sequence[Layer], need: IntArray, value: IntArray, sizes:
     pattern = np.zeros((len(sizes), len(need)), dtype=np.int64)
     left = sizes.copy()
     rows = np.arange(len(sizes))
-    worth = values_at(layers, left)
+    worth: IntArray = values_at(layers, left)
     while (worth > 0).any():
         going = np.flatnonzero(worth > 0)
         rows, left, worth = rows[going], left[going], worth[going]

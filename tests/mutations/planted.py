@@ -1,0 +1,297 @@
+"""Which bugs are planted? Small switches in the protocol, each of them a mistake that somebody could make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controller import engine as engine_module
+from controller.aws import ecs_requests, launching
+from controller.aws.dynamodb import DynamoStore
+from controller.aws.fleets import Fleets
+from controller.aws.hands import AwsHands
+from controller.aws.launching import Launching
+from controller.engine import Engine
+from controller.lifecycle import apply as apply_module
+from controller.lifecycle import attempts, capacity, ending
+from controller.market import release
+from controller.model.attempts import AttemptStatus
+from controller.model.events import LaunchAccepted, LaunchDisproved, NotCarriedOut, TargetAccepted
+from controller.model.instances import Instance, InstanceStatus
+from controller.scheduler import upkeep
+
+Patch = pytest.MonkeyPatch
+PLANTED: dict[str, tuple[Callable[[Patch], None], str]] = {}
+"""Name -> (how it is planted, what it breaks)."""
+
+
+def planted(what: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    def add(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        PLANTED[plant.__name__] = (plant, what)
+        return plant
+
+    return add
+
+
+@planted("a lost reply starts a second copy")
+def token_dropped(patch: Patch) -> None:
+    real = launching.run_task_request
+
+    def without(*args: Any, **rest: Any) -> dict[str, Any]:
+        request = real(*args, **rest)
+        del request["clientToken"]
+        return request
+
+    patch.setattr(launching, "run_task_request", without)
+
+
+@planted("a token that changes with the plan protects nothing")
+def token_of_the_moment(patch: Patch) -> None:
+    count = iter(range(10**9))
+    patch.setattr(ecs_requests, "client_token", lambda key: f"token-{next(count)}")
+
+
+@planted("an intent in doubt is taken for one that never happened")
+def doubt_is_a_refusal(patch: Patch) -> None:
+    def disproved(self: Any, action: Any, state: Any, deadline: float) -> list[Any]:
+        return [LaunchDisproved(launch.key) for launch in action.launches]
+
+    patch.setattr(Launching, "resolve", disproved)
+
+
+@planted("what was sent before the crash counts as unsent, under a new launch number")
+def intents_forgotten_at_start(patch: Patch) -> None:
+    def forget(event: Any, state: Any, now: float, policy: Any) -> None:
+        for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
+            attempts.disprove(state, state.key_of(row), now, "the controller was started anew")
+        state.observed_at = 0.0
+
+    registry = apply_module._apply
+    real = registry.registry[apply_module.events.ControllerStarted]
+    registry.register(apply_module.events.ControllerStarted, forget)
+    patch.setattr(apply_module, "UNDO", lambda: registry.register(apply_module.events.ControllerStarted, real), raising=False)
+
+
+@planted("effects come before the commit")
+def commit_after_launch(patch: Patch) -> None:
+    commit = Engine._commit
+
+    def late(self: Engine, state: Any, folded: Any, refused: Any, effects: bool, *rest: Any) -> None:
+        from controller.scheduler.decide import decide
+
+        actions = [a for a in decide(state, self.catalogue, self.now(), self.policy) if not hasattr(a, "sentence")]
+        self.hands.carry_out(actions, state, self.now() + self.execute_s)
+        commit(self, state, folded, refused, effects, *rest)
+
+    patch.setattr(Engine, "_commit", late)
+
+
+@planted("two controllers write over each other")
+def commit_without_condition(patch: Patch) -> None:
+    real = DynamoStore._raise_version
+
+    def unconditional(self: Any, version: int, digest: str) -> dict[str, Any]:
+        update = real(self, version, digest)
+        del update["ConditionExpression"]
+        update["ExpressionAttributeValues"].pop(":old", None)
+        return update
+
+    patch.setattr(DynamoStore, "_raise_version", unconditional)
+
+
+@planted("an older event undoes a newer one, or books an end twice")
+def events_of_any_attempt(patch: Patch) -> None:
+    def any_row(state: Any, key: Any) -> int | None:
+        run = state.runs.get(key.run_id)
+        return state.attempts.row_of_task.get((run.number, key.index)) if run else None
+
+    real = attempts.see
+
+    def see(state: Any, seen: Any, now: float, policy: Any) -> bool:
+        row = any_row(state, seen.key) if seen.key else None
+        if row is not None and seen.last_status == "STOPPED":
+            attempts.end(state, row, seen, now, policy)
+            return True
+        return real(state, seen, now, policy)
+
+    patch.setattr(attempts, "see", see)
+
+
+@planted("absence from one listing is taken for an end")
+def absence_is_proof_at_once(patch: Patch) -> None:
+    def miss(state: Any, shown: set[bytes], at: float, policy: Any) -> None:
+        table = state.attempts
+        for row in table.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
+            if bytes(table["task_id"][row]) not in shown:
+                attempts.lose(state, row, "not listed", at, policy)
+
+    patch.setattr(attempts, "_miss", miss)
+
+
+@planted("a spot loss uses up a user attempt")
+def retry_budget_shared(patch: Patch) -> None:
+    patch.setattr(attempts, "account_for", lambda seen, cause, instance: _user_unless_well(seen, cause, instance))
+
+
+def _user_unless_well(seen: Any, cause: Any, instance: Any) -> Any:
+    account = ending.account_for(seen, cause, instance)
+    return ending.Account.USER if account is ending.Account.LOST else account
+
+
+@planted("every failure is tried again, whatever the limit")
+def retries_without_end(patch: Patch) -> None:
+    real = ending._again_or_never
+    patch.setattr(
+        ending, "_again_or_never", lambda at, index, again, *rest, **counts: real(at, index, True, *rest, **counts)
+    )
+
+
+@planted("work is placed on instances that are about to go")
+def draining_instance_placed(patch: Patch) -> None:
+    active = property(lambda self: self.status is InstanceStatus.ACTIVE and self.owned)
+    patch.setattr(Instance, "placeable", active)
+
+
+@planted("an instance with our tag is ours, whoever launched it")
+def tag_alone_proves_ownership(patch: Patch) -> None:
+    class Everything(dict[str, Any]):
+        def __contains__(self, name: object) -> bool:
+            return True
+
+        def __getitem__(self, name: str) -> Any:
+            return Everything()
+
+        def setdefault(self, name: str, default: Any = None) -> Any:
+            return set()
+
+    real = Fleets.__init__
+
+    def init(self: Fleets, *args: Any) -> None:
+        real(self, *args)
+        self._ours = Everything()
+
+    patch.setattr(Fleets, "__init__", init)
+
+
+@planted("an instance whose launch was refused is never given back")
+def refused_launch_leaves_no_idle_time(patch: Patch) -> None:
+    patch.setattr(attempts, "end_attempt", lambda state, row, now: state.attempts.remove(row))
+
+
+@planted("tasks wait for ever for an instance that never registers")
+def silent_instances_are_waited_for(patch: Patch) -> None:
+    from controller.scheduler import places
+
+    booting = InstanceStatus.BOOTING
+    patch.setattr(places, "_may_still_come", lambda instance, now, policy: instance.status is booting)
+
+
+@planted("the controller rests without having looked for what a fleet launched last")
+def rest_without_a_look(patch: Patch) -> None:
+    patch.setattr(Engine, "_has_looked", lambda self: True)
+
+
+@planted("an instance with a dead agent keeps its tasks for ever")
+def silent_agents_are_waited_for(patch: Patch) -> None:
+    real = release._may_go
+
+    def may_go(state: Any, instance: Instance, now: float, policy: Any) -> bool:
+        return real(state, instance, now, policy) if not instance.disconnected_at else False
+
+    patch.setattr(release, "_may_go", may_go)
+
+
+@planted("a wish is taken for a fact: targets are never sent again")
+def targets_are_taken_for_done(patch: Patch) -> None:
+    real = Fleets.set_target
+
+    def set_target(self: Fleets, action: Any, state: Any, deadline: float) -> Any:
+        event = real(self, action, state, deadline)
+        lost = isinstance(event, NotCarriedOut)
+        return TargetAccepted(action.pool, action.spot_target, action.on_demand_target) if lost else event
+
+    patch.setattr(Fleets, "set_target", set_target)
+
+
+@planted("an incomplete listing of instances says who is gone")
+def broken_listing_is_believed(patch: Patch) -> None:
+    real = capacity.miss_hosts
+
+    def miss(state: Any, sweep: Any, policy: Any) -> None:
+        from dataclasses import replace
+
+        hurried = replace(policy, absence_s=0.0)
+        real(state, replace(sweep, hosts_complete=True), hurried)
+
+    patch.setattr(capacity, "miss_hosts", miss)
+
+
+@planted("a launch is taken for accepted whatever came back")
+def replies_are_invented(patch: Patch) -> None:
+    real = launching._outcome
+
+    def outcome(key: Any, answer: Any) -> Any:
+        event = real(key, answer)
+        if isinstance(event, LaunchAccepted):
+            return event
+        return LaunchAccepted(key, f"arn:aws:ecs:us-east-1:123456789012:task/argosy/{hash(key) & 0xFFFFFFFF:032x}")
+
+    patch.setattr(launching, "_outcome", outcome)
+
+
+@planted("results count although nobody looked for them")
+def results_unverified(patch: Patch) -> None:
+    from controller.aws.results import Results
+    from controller.model.events import ResultSeen
+
+    patch.setattr(Results, "verify", lambda self, action, state: ResultSeen(action.run_id, action.index, 7, 1))
+
+
+@planted("stops of interrupted attempts are forgotten")
+def the_kill_switch_is_not_read(patch: Patch) -> None:
+    patch.setattr(DynamoStore, "kill_switch", lambda self: None)
+
+
+@planted("messages are deleted before what they say is stored")
+def launches_never_resolved(patch: Patch) -> None:
+    patch.setattr(upkeep, "resolutions", lambda state, now, policy: iter(()))
+
+
+@planted("a run's end is booked without its manifest")
+def closed_without_a_manifest(patch: Patch) -> None:
+    from controller.aws.results import Results
+    from controller.model.events import RunClosed
+
+    patch.setattr(Results, "close", lambda self, action, state: RunClosed(action.run_id))
+
+
+@planted("instances are ended before their tasks")
+def terminated_under_work(patch: Patch) -> None:
+    def may_go(state: Any, instance: Instance, now: float, policy: Any) -> bool:
+        return instance.status is InstanceStatus.ACTIVE and now - instance.registered_at > 120
+
+    patch.setattr(release, "_may_go", may_go)
+
+
+@planted("terminations are not marked before they are done")
+def terminations_unmarked(patch: Patch) -> None:
+    real = engine_module.begin
+
+    def begin(state: Any, action: Any, now: float, policy: Any) -> None:
+        if type(action).__name__ != "Terminate":
+            real(state, action, now, policy)
+
+    patch.setattr(engine_module, "begin", begin)
+
+
+@planted("an action is carried out twice")
+def everything_twice(patch: Patch) -> None:
+    real = AwsHands.carry_out
+
+    def twice(self: AwsHands, actions: Any, state: Any, deadline: float) -> list[Any]:
+        real(self, actions, state, deadline)
+        return real(self, actions, state, deadline)
+
+    patch.setattr(AwsHands, "carry_out", twice)

@@ -1,0 +1,141 @@
+"""Trials of the real controller in a simulated AWS: a quick slice of seeds, every call of a small run, and replays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from controller.simulation.boundary import SCRIPTED
+from controller.simulation.campaign import replay_command, run_trial, shrink
+from controller.simulation.faults import ALL, KINDS, kinds_of
+from controller.simulation.job import Job
+from controller.simulation.trial import Plan, Trial
+from controller.simulation.verdict import Verdict
+
+QUICK_SEEDS = 20
+SMALL_JOB = Job(
+    "small-270115-080000-aaaa",
+    {
+        "version": 1,
+        "name": "small",
+        "container": {"image": "argosy/digits", "command": ["work"]},
+        "resources": {"vcpus": 1, "memory": 512, "gpus": 0},
+        "array": {"size": 2},
+        "retryStrategy": {"attempts": 1},
+    },
+    2,
+    expects_result=True,
+    longest_s=30.0,
+)
+SMALL = Plan(0, frozenset(), jobs=(SMALL_JOB,), instances=2, controllers=1)
+
+
+def told(verdict: Verdict) -> str:
+    return "\n".join([f"seed {verdict.seed}: {verdict.violations[:3]}", *verdict.story[-30:]])
+
+
+@pytest.mark.parametrize("seed", range(QUICK_SEEDS))
+def test_whatever_goes_wrong_no_invariant_is_violated_and_everything_ends(seed: int) -> None:
+    verdict = run_trial(Plan(seed))
+    assert verdict.ok, told(verdict)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("block", range(100))
+def test_ten_thousand_seeds_violate_nothing(block: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(100_000 + 100 * block, 100_000 + 100 * block + 100):
+        verdict = run_trial(Plan(seed))
+        assert verdict.ok, told(verdict)
+        seen += verdict.seen
+    assert {kind for kind in ALL if not seen[kind]} <= {"destroy"}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", sorted(ALL))
+def test_each_fault_alone_happens_and_violates_nothing(kind: str) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(20):
+        verdict = run_trial(Plan(seed, frozenset({kind})))
+        assert verdict.ok, told(verdict)
+        seen += verdict.seen
+    assert seen[kind]
+
+
+def test_every_shape_that_is_sent_and_answered_is_one_that_aws_knows() -> None:
+    verdict = run_trial(Plan(2, strict=True, faulty_s=300.0))
+    assert verdict.ok, told(verdict)
+
+
+def test_a_seed_replays_bit_for_bit() -> None:
+    first, second = run_trial(Plan(3)), run_trial(Plan(3))
+    assert first == second
+
+
+def test_without_faults_a_small_run_costs_no_more_than_it_must() -> None:
+    verdict = run_trial(SMALL)
+    assert verdict.ok, told(verdict)
+    assert (verdict.launches, verdict.statuses) == (2, Counter({"SUCCEEDED": 1}))
+    assert verdict.settled_s < 300
+
+
+def boundaries() -> int:
+    return sum(run_trial(SMALL).calls.values())
+
+
+@pytest.mark.parametrize("fault", SCRIPTED)
+def test_a_fault_at_some_calls_of_a_small_run_does_no_harm(fault: str) -> None:
+    for number in range(1, boundaries(), 29):
+        verdict = run_trial(replace(SMALL, script={number: fault}))
+        assert verdict.ok, f"{fault} at call {number}: {told(verdict)}"
+        assert verdict.statuses == Counter({"SUCCEEDED": 1})
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("fault", SCRIPTED)
+def test_a_fault_at_every_call_of_a_small_run_does_no_harm(fault: str) -> None:
+    for number in range(1, boundaries() + 1):
+        verdict = run_trial(replace(SMALL, script={number: fault}))
+        assert verdict.ok, f"{fault} at call {number}: {told(verdict)}"
+        assert verdict.statuses == Counter({"SUCCEEDED": 1})
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(30))
+def test_eight_controllers_at_once_violate_nothing(seed: int) -> None:
+    verdict = run_trial(Plan(seed, controllers=8))
+    assert verdict.ok, told(verdict)
+    assert verdict.conflicts
+
+
+def test_a_token_that_aws_forgets_is_found_told_and_shrunk_to_what_it_takes() -> None:
+    """The one promise that the protocol rests on: without it an attempt does start twice, and the auditor sees it."""
+    kinds = frozenset({"token-misbehaviour", "reply-lost", "rebalance"})
+    plan = next(
+        plan
+        for plan in (Plan(seed, kinds, every_kind=True) for seed in range(200))
+        if any(found.invariant == "I1" for found in run_trial(plan).violations)
+    )
+    small = shrink(plan, "I1")
+    assert "token-misbehaviour" in small.kinds < kinds
+    verdict = run_trial(small)
+    assert any("run_task" in line for line in verdict.story)
+    assert f"--seed {plan.seed} " in replay_command(small)
+
+
+def test_faults_are_named_listed_and_refused() -> None:
+    assert kinds_of("all") == frozenset(KINDS) - {"token-misbehaviour"}
+    assert kinds_of("none") == frozenset()
+    assert kinds_of("crash, storm") == {"crash", "storm"}
+    with pytest.raises(ValueError, match="unknown fault 'flood'"):
+        kinds_of("flood")
+
+
+def test_a_trial_that_cannot_end_says_what_is_still_open() -> None:
+    endless = replace(SMALL_JOB, shortest_s=1e9, longest_s=1e9)
+    verdict = Trial(replace(SMALL, jobs=(endless,), limit_s=300.0)).run()
+    assert [found.invariant for found in verdict.violations] == ["liveness"]
+    assert "RUNNING" in verdict.violations[0].sentence
+    assert verdict.story
