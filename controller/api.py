@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import Any
 
-from controller import api_requests, explaining, layout, shards, stored, views
+from controller import api_requests, explaining, layout, shards, spec_bounds, stored, views
 from controller.admission import Admission, Limits, admit, fingerprint
 from controller.catalogue.types import load_catalogue
 from controller.loading import load
@@ -31,6 +31,10 @@ from controller.spec import parse_spec, to_json
 from controller.spec_faults import Fault, SpecError
 
 ID_TRIES = 5
+TOKEN_DAYS = 30  # a client token is remembered this long, and so is the pointer to a request; runs are kept
+# Bytes of a request as it is stored. An item of DynamoDB holds 400 KB, and the ten requests that one tick folds in must
+# fit into one transaction of 4 MB together with what else it writes.
+REQUEST_LIMIT = 256 * 1024
 _STATUS_CODES = {
     "ValidationException": 400,
     "ResourceNotFoundException": 404,
@@ -118,14 +122,17 @@ class Api:
             output=layout.run_output(admission.form.get("output", self.limits.default_output), run_id),
             expects_result=shards.expects_result(admission.form),
         )
+        body = _fitting(request)
         place = requests.inbox_key(now, run_id)
+        pointer, forgotten_at = stored.request_pointer(run_id), now + TOKEN_DAYS * 86_400
         made = {"runId": run_id, "specSha256": fingerprint(admission.form)}
         self.store.create(
             {
                 (requests.TOKENS, token): json.dumps(made).encode(),
-                stored.request_pointer(run_id): place.encode(),
-                (requests.INBOX, place): requests.to_bytes(request),
-            }
+                pointer: place.encode(),
+                (requests.INBOX, place): body,
+            },
+            expires_at={(requests.TOKENS, token): forgotten_at, pointer: forgotten_at},
         )
         return run_id
 
@@ -218,6 +225,26 @@ def new_run_id(name: str, now: float, seed: str) -> str:
     """`digits-261121-062733-k3f9`: the name, the second (UTC), and four characters that derive from `seed`."""
     tail = base64.b32encode(hashlib.sha256(seed.encode()).digest())[:4].decode().lower()
     return f"{name}-{datetime.fromtimestamp(now, UTC):%y%m%d-%H%M%S}-{tail}"
+
+
+def _fitting(request: SubmitRequest) -> bytes:
+    """The request as it is stored. Raises SpecError, at the largest field, when that is too much for an item.
+
+    `spec_bounds` has measured what the user sent; the defaults that were filled in come on top.
+    """
+    body = requests.to_bytes(request)
+    if len(body) <= REQUEST_LIMIT:
+        return body
+    path, size = spec_bounds.largest(request.spec)
+    raise SpecError(
+        [
+            Fault(
+                path,
+                f"takes {size} of the {len(body)} bytes that the run takes with all defaults; the limit is "
+                f"{REQUEST_LIMIT}: put long items into an S3 object (itemsFrom)",
+            )
+        ]
+    )
 
 
 def _index_of_page(token: str | None) -> int:

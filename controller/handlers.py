@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache
 from typing import Any
@@ -19,6 +19,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from controller.aws.clients import Clients
 from controller.aws.dynamodb import DynamoStore
+from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.wake import AwsWake
 from controller.engine import TickReport
 from controller.settings import Settings
@@ -27,8 +28,17 @@ logger = Logger(service="argosy")
 
 
 def api(event: Any, context: Any) -> dict[str, Any]:
-    """The users' actions: one envelope, errors returned and not raised."""
-    return dict(_api().handle(event, context.aws_request_id))
+    """The users' actions: one envelope, users' errors and AWS's returned and not raised.
+
+    A call of ours that AWS throttles answers ThrottlingException (429). Whatever else AWS does to us (a right that is
+    missing, a service that does not answer) answers InternalError (500), is logged with its stack trace and counted as
+    the metric ApiFaults, on which there is an alarm. A fault in our own code is raised as it is: the function's Errors
+    metric has an alarm too, and the invoker learns of it as FunctionError.
+    """
+    try:
+        return dict(_api().handle(event, context.aws_request_id))
+    except AWS_ERRORS as error:
+        return _aws_failed(error, context.aws_request_id)
 
 
 def controller(event: Any, context: Any) -> dict[str, Any]:
@@ -38,9 +48,56 @@ def controller(event: Any, context: Any) -> dict[str, Any]:
     seconds = {name: float(value) for name, value in _json("ARGOSY_LOOP").items()}  # local mode is more eager
     store, wake, engine = _controller()
     loop = Loop(engine, store, wake, context.aws_request_id, time.time, _TickLog().note, **seconds)
+    _life.renew = loop.renew
     report = asdict(loop.run(lambda: context.get_remaining_time_in_millis() / 1000))
     logger.info("loop ended", extra=report)
     return report
+
+
+def _aws_failed(error: Exception, request_id: str) -> dict[str, Any]:
+    from controller.api import envelope_of_error
+
+    fault = classify(error)
+    if fault.kind is Kind.THROTTLED:
+        logger.warning("a request was throttled by AWS", extra={"requestId": request_id, "fault": fault.text})
+        message = "AWS asks us to go slower: try again in a moment"
+        return envelope_of_error("ThrottlingException", message, request_id)
+    logger.error("a request failed at AWS", exc_info=error, extra={"requestId": request_id, "fault": fault.text})
+    metrics = _metrics()
+    metrics.add_metric("ApiFaults", MetricUnit.Count, 1)
+    _write(metrics)
+    message = f"a call to AWS failed ({fault.code}); a submit may be sent again with the same clientToken"
+    return envelope_of_error("InternalError", message, request_id)
+
+
+def _metrics() -> Metrics:
+    metrics = Metrics(namespace="Argosy")
+    metrics.set_default_dimensions(Cluster=os.environ["ARGOSY_CLUSTER"])
+    return metrics
+
+
+def _write(metrics: Metrics) -> None:
+    print(json.dumps(metrics.serialize_metric_set()))
+    metrics.clear_metrics()
+
+
+class _SignsOfLife:
+    """What the hands call during long work: the lease of the invocation that is at work is renewed.
+
+    It does not beat: only a tick that was carried through counts as a heartbeat (`controller.loop`).
+    """
+
+    renew: Callable[[], bool]
+
+    def __call__(self) -> None:
+        """Raises nothing: an AWS error costs at worst the lease, and the conditional commit guards the rest."""
+        try:
+            self.renew()
+        except AWS_ERRORS as error:
+            logger.warning("the lease could not be renewed", extra={"fault": classify(error).text})
+
+
+_life = _SignsOfLife()
 
 
 class _TickLog:
@@ -50,8 +107,7 @@ class _TickLog:
         if not (report.events or report.actions or report.poison):
             return
         logger.info("tick", extra=asdict(report))
-        metrics = Metrics(namespace="Argosy")
-        metrics.set_default_dimensions(Cluster=os.environ["ARGOSY_CLUSTER"])
+        metrics = _metrics()
         metrics.add_metric("Events", MetricUnit.Count, report.events)
         metrics.add_metric("Launches", MetricUnit.Count, report.launches)
         metrics.add_metric("PoisonMessages", MetricUnit.Count, report.poison)
@@ -59,8 +115,7 @@ class _TickLog:
         metrics.add_metric("TasksPending", MetricUnit.Count, report.tasks_pending)
         metrics.add_metric("TasksRunning", MetricUnit.Count, report.tasks_running)
         metrics.add_metric("Instances", MetricUnit.Count, report.instances)
-        print(json.dumps(metrics.serialize_metric_set()))
-        metrics.clear_metrics()
+        _write(metrics)
 
 
 @cache
@@ -132,7 +187,9 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
         )
         for region in settings.cells
     ]
-    hands = AwsHands(deployment, cells, s3=clients.get("s3"), events=clients.get("events"), clock=time.time)
+    hands = AwsHands(
+        deployment, cells, s3=clients.get("s3"), events=clients.get("events"), clock=time.time, keep_alive=_life
+    )
     queue = SqsQueue(clients.get("sqs"), os.environ["ARGOSY_QUEUE_URL"], time.sleep)
     numbers = {"linger_s": settings.linger_s, "max_instances": settings.max_instances, **_json("ARGOSY_POLICY")}
     functions = OwnFunctions.load(settings.fitness_functions)

@@ -35,8 +35,11 @@ class Store(Protocol):
     def page(self, partition: str, limit: int, after: str | None = None) -> tuple[list[tuple[str, bytes]], str | None]:
         """At most `limit` items in *descending* sort-key order after `after`, and where the next page starts."""
 
-    def create(self, items: Mapping[Key, bytes]) -> None:
-        """All or nothing, only if none of them exists. Raises AlreadyExists."""
+    def create(self, items: Mapping[Key, bytes], expires_at: Mapping[Key, float] | None = None) -> None:
+        """All or nothing, only if none of them exists. Raises AlreadyExists.
+
+        expires_at: epoch seconds after which the store may forget an item; what is not named is kept.
+        """
 
     def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
         """One transaction on condition that the stored version is `version`; it becomes `version + 1`.
@@ -52,6 +55,10 @@ class Store(Protocol):
 
     def release_lease(self, owner: str) -> None:
         """Give it back; a lease that is not ours is left alone."""
+
+    def beat(self, now: float) -> None:
+        """Say that a tick was carried through at `now` (epoch seconds). Nothing ever takes it back: it is what the
+        watchdog judges the controller by, and a released lease must not look like a death."""
 
     def kill_switch(self) -> str | None:
         """The reason why nothing may be launched any more, or None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from controller.spec_faults import Fault, path_text, shown
 
 DEPTH_LIMIT = 20
-SIZE_LIMIT = 256 * 1024  # characters of compact JSON: an asynchronous Lambda payload, and room in a 400 KB item
+SIZE_LIMIT = 256 * 1024  # bytes of compact UTF-8 JSON, which is how a request is stored: in an item of at most 400 KB
 INTEGER_LIMIT = 2**53 - 1  # beyond it JSON readers no longer agree
 
 
@@ -24,7 +25,7 @@ def faults(data: Any) -> list[Fault]:
             return [Fault("", f"is nested deeper than {DEPTH_LIMIT} levels")]
         size += _own_size(value)
         if size > SIZE_LIMIT:
-            return [Fault("", f"is larger than {SIZE_LIMIT} characters: put long items into an S3 object (itemsFrom)")]
+            return [Fault("", f"is larger than {SIZE_LIMIT} bytes: put long items into an S3 object (itemsFrom)")]
         message = _foreign(value)
         if message:
             found.append(Fault(path_text(path), message))
@@ -43,13 +44,37 @@ def value_faults(data: Any) -> Iterator[Fault]:
         pending.extend((path + (key,), member) for key, member in reversed(list(_members(value))))
 
 
+def largest(document: Mapping[str, Any]) -> tuple[str, int]:
+    """Where most of a bounded JSON form is: the path of the largest field (of `array`, its largest), and its bytes."""
+    sizes = {name: _json_bytes(value) for name, value in document.items() if not isinstance(value, Mapping)}
+    for outer, members in document.items():
+        if isinstance(members, Mapping):
+            sizes |= {f"{outer}.{name}": _json_bytes(value) for name, value in members.items()}
+    return max(sizes.items(), key=lambda each: each[1], default=("", 0))
+
+
 def _own_size(value: Any) -> int:
-    """Characters the value adds to the JSON text at least, without its members."""
+    """Bytes the value adds to the compact JSON text, without its members, but with the comma after it."""
     if isinstance(value, str):
-        return len(value) + 3
+        return _text_size(value) + 1
     if isinstance(value, Mapping):
-        return 2 + sum(len(key) + 3 for key in value if isinstance(key, str))
-    return 2
+        return 3 + sum(_text_size(key) + 1 for key in value if isinstance(key, str))
+    if isinstance(value, int) and not isinstance(value, bool):
+        # Python refuses to write numbers of thousands of digits: those are counted, and refused as values.
+        return len(str(value)) + 1 if abs(value) <= INTEGER_LIMIT else value.bit_length() // 4 + 2
+    if isinstance(value, float) or value is None or isinstance(value, bool):
+        return len(json.dumps(value)) + 1
+    return 3
+
+
+def _text_size(text: str) -> int:
+    if len(text) > SIZE_LIMIT:
+        return len(text)
+    return _json_bytes(text)
+
+
+def _json_bytes(value: Any) -> int:
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def _members(value: Any) -> Iterator[tuple[str | int, Any]]:

@@ -70,13 +70,13 @@ def allow(
 
 def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     """Reads the state, leaves requests in the inbox, wakes the controller; neither ECS nor EC2, nor any other item."""
-    requests: str | list[str] = ["INBOX", "TOKENS", "RUN#*"]
+    requests: str | list[str] = ["INBOX", "TOKENS", "SUBMITTED"]
     return [
-        allow(["dynamodb:GetItem", "dynamodb:Query", "dynamodb:BatchGetItem"], [arns.table]),
-        allow(["dynamodb:PutItem"], [arns.table], **{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": requests}}),
+        allow(["dynamodb:GetItem", "dynamodb:Query"], [arns.table]),
+        allow(["dynamodb:PutItem"], [arns.table], **{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": requests}}),
         allow(["lambda:InvokeFunction"], [arns.function("controller")]),
         allow(["events:EnableRule"], [arns.tick]),
-        allow(["ssm:GetParameter", "ssm:GetParameters"], [arns.images]),
+        allow(["ssm:GetParameter"], [arns.images]),
         *_reads(arns, bucket),
     ]
 
@@ -87,15 +87,15 @@ def controller(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 
 def _state(arns: Arns) -> list[iam.PolicyStatement]:
-    items = ["GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"]
-    messages = ["ReceiveMessage", "DeleteMessage", "GetQueueAttributes"]
+    # A transaction needs the rights of the writes in it.
+    items = ["GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"]
+    messages = ["ReceiveMessage", "DeleteMessage"]
     bus = arns.of("events", "event-bus/default")
     return [
         allow([f"dynamodb:{name}" for name in items], [arns.table]),
         allow([f"sqs:{name}" for name in messages], [arns.queue]),
         allow(["events:EnableRule", "events:DisableRule"], [arns.tick]),
         allow(["events:PutEvents"], [bus], StringEquals={"events:source": "argosy"}),
-        allow(["ssm:GetParameter", "ssm:GetParameters"], [arns.images]),
     ]
 
 
@@ -111,8 +111,8 @@ def _tasks(arns: Arns) -> list[iam.PolicyStatement]:
         allow(["iam:PassRole"], _task_roles(arns), StringEquals={"iam:PassedToService": "ecs-tasks.amazonaws.com"}),
         allow(["ecs:StopTask", "ecs:DescribeTasks"], tasks, ArnEquals=ours),
         allow(["ecs:ListTasks"], ["*"], ArnEquals=ours),  # ECS's own example: the cluster is a condition here
-        allow(["ecs:DescribeContainerInstances", "ecs:UpdateContainerInstancesState"], hosts, ArnEquals=ours),
-        allow(["ecs:DescribeClusters", "ecs:ListContainerInstances", "ecs:DeregisterContainerInstance"], arns.clusters),
+        allow(["ecs:DescribeContainerInstances"], hosts, ArnEquals=ours),
+        allow(["ecs:ListContainerInstances"], arns.clusters),
         allow(["ecs:TagResource"], tasks, StringEquals={"ecs:CreateAction": "RunTask"}),
         allow(
             ["ecs:TagResource"],
@@ -120,10 +120,7 @@ def _tasks(arns: Arns) -> list[iam.PolicyStatement]:
             StringEquals={"ecs:CreateAction": "RegisterTaskDefinition"},
         ),
         # These know no resource; what a definition may run as is decided by PassRole.
-        allow(
-            [f"ecs:{name}" for name in ("RegisterTaskDefinition", "DescribeTaskDefinition", "ListTaskDefinitions")],
-            ["*"],
-        ),
+        allow(["ecs:RegisterTaskDefinition", "ecs:DescribeTaskDefinition"], ["*"]),
     ]
 
 
@@ -132,12 +129,10 @@ def _task_roles(arns: Arns) -> list[str]:
 
 
 def _instances(arns: Arns) -> list[iam.PolicyStatement]:
-    market = ["SpotPriceHistory", "InstanceTypes", "InstanceTypeOfferings", "AvailabilityZones"]
     roles = [arns.role(f"instance-{cell}") for cell in arns.settings.cells]
     return [
-        *freeing(arns),
-        # EC2's list calls know no resource.
-        allow([f"ec2:Describe{name}" for name in ("FleetInstances", "FleetHistory", *market)], ["*"]),
+        *_ending(arns),
+        allow(["ec2:DescribeSpotPriceHistory"], ["*"]),  # EC2's list calls know no resource
         # EC2 asks it of whoever makes a fleet launch instances that carry a role.
         allow(["iam:PassRole"], roles, StringEquals={"iam:PassedToService": "ec2.amazonaws.com"}),
     ]
@@ -152,7 +147,7 @@ def _reads(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     """ListBucket also makes a missing object a 404 and not a 403."""
     names = arns.buckets(bucket)
     return [
-        allow(["s3:GetObject", "s3:GetObjectVersion"], [f"{name}/*" for name in names]),
+        allow(["s3:GetObject"], [f"{name}/*" for name in names]),
         allow(["s3:ListBucket"], names),
     ]
 
@@ -190,10 +185,15 @@ def instance(arns: Arns, region: str) -> list[iam.PolicyStatement]:
 
 
 def freeing(arns: Arns) -> list[iam.PolicyStatement]:
+    """What `controller/aws/freeing.py` does: find all that is ours, lower fleets and end instances."""
+    return [allow(["ec2:DescribeLaunchTemplates"], ["*"]), *_ending(arns)]
+
+
+def _ending(arns: Arns) -> list[iam.PolicyStatement]:
     """Lower fleets and end instances that carry our tag."""
     ours: dict[str, str | list[str]] = {"aws:ResourceTag/argosy:stage": arns.settings.stage}
     return [
-        allow(["ec2:DescribeFleets", "ec2:DescribeInstances", "ec2:DescribeLaunchTemplates"], ["*"]),
+        allow(["ec2:DescribeFleets", "ec2:DescribeInstances"], ["*"]),
         allow(["ec2:ModifyFleet"], arns.everywhere("ec2", "fleet/*"), StringEquals=ours),
         allow(["ec2:TerminateInstances"], arns.everywhere("ec2", "instance/*"), StringEquals=ours),
     ]

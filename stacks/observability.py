@@ -41,6 +41,7 @@ class Observability(Construct):
         age = queue.metric_approximate_age_of_oldest_message(period=FIVE, statistic="Maximum")
         self._alarm("ControllerErrors", controller.metric_errors(period=FIVE), 1, "the controller fails")
         self._alarm("ApiErrors", api.metric_errors(period=FIVE), 1, "the api fails: users get no answer")
+        self._alarm("ApiFaults", self._own("ApiFaults", "Sum"), 1, "AWS fails the api: users get InternalError")
         self._alarm("WatchdogErrors", watchdog.metric_errors(period=FIVE), 1, "the watchdog fails")
         self._alarm(
             "WatchdogActed", freed, 1, "the controller was dead for an hour while instances ran; they were ended"

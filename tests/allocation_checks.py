@@ -29,21 +29,13 @@ def faults_of_plan(
     placed: Counter[str] = Counter()
     usd, instances = 0.0, 0
     for entry in plan["pools"]:
-        name = (entry["region"], entry["availabilityZone"], entry["instanceType"])
-        pool = by_name[name]
-        bought = 0
+        pool = by_name[entry["region"], entry["availabilityZone"], entry["instanceType"]]
         for pattern in entry["patterns"]:
-            held, times = pattern["counts"], pattern["instances"]
-            if times <= 0 or not held or min(held.values()) <= 0:
-                faults.append(f"{name}: an empty pattern or row")
-            for axis, column in enumerate(("cpu", "memory", "gpus")):
-                if sum(count * needs[shape][axis] for shape, count in held.items()) > int(pool[column]):
-                    faults.append(f"{name}: {held} does not fit its {column}")
-            for shape, count in held.items():
-                placed[shape] += count * times
-            bought += times
+            faults += _faults_of_pattern(pattern, pool, needs)
+            placed.update({shape: count * pattern["instances"] for shape, count in pattern["counts"].items()})
+        bought = sum(pattern["instances"] for pattern in entry["patterns"])
         if bought > int(pool["maxInstances"]):
-            faults.append(f"{name}: {bought} instances of {pool['maxInstances']}")
+            faults.append(f"{pool}: {bought} instances")
         usd += bought * float(pool["priceUsdPerHour"])
         instances += bought
     for row in backlog:
@@ -57,6 +49,17 @@ def faults_of_plan(
     return faults
 
 
+def _faults_of_pattern(pattern: Mapping[str, Any], pool: Mapping[str, str], needs: Mapping[str, Size]) -> list[str]:
+    held = pattern["counts"]
+    if pattern["instances"] <= 0 or not held or min(held.values()) <= 0:
+        return [f"{pool}: an empty pattern or row"]
+    columns = enumerate(("cpu", "memory", "gpus"))
+    used = {column: sum(count * needs[shape][axis] for shape, count in held.items()) for axis, column in columns}
+    return [
+        f"{pool}: {held} does not fit its {column}" for column, needed in used.items() if needed > int(pool[column])
+    ]
+
+
 def all_patterns(size: Size, needs: Sequence[Size], counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Every filling of an instance with at most `counts` of each shape."""
     ranges = [range(count + 1) for count in counts]
@@ -68,7 +71,7 @@ def all_patterns(size: Size, needs: Sequence[Size], counts: Sequence[int]) -> It
 def cheapest_usd(
     sizes: Sequence[Size], prices: Sequence[float], depths: Sequence[int], needs: Sequence[Size], counts: Sequence[int]
 ) -> float:
-    """The exact optimum: a whole-number programme over every pattern of every pool. AssertionError when there is no plan."""
+    """The exact optimum: a whole-number programme over every pattern of every pool. AssertionError if there is none."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("mip_rel_gap", 0.0)
@@ -82,11 +85,29 @@ def cheapest_usd(
         for pattern in all_patterns(size, needs, counts):
             rows = [*[s for s, n in enumerate(pattern) if n], len(counts) + pool]
             amounts = [*[float(n) for n in pattern if n], 1.0]
-            solver.addCol(
-                prices[pool], 0.0, float(depths[pool]), len(rows), np.array(rows, dtype=np.int32), np.array(amounts)
-            )
+            at = np.array(rows, dtype=np.int32)
+            solver.addCol(prices[pool], 0.0, float(depths[pool]), len(rows), at, np.array(amounts))
             solver.changeColIntegrality(columns, highspy.HighsVarType.kInteger)
             columns += 1
     solver.run()
     assert solver.modelStatusToString(solver.getModelStatus()) == "Optimal"
     return float(solver.getObjectiveValue())
+
+
+def best_worth(size: Size, needs: Sequence[Size], values: Sequence[float]) -> float:
+    """What the most valuable filling of an instance is worth at least, by branch and bound to a ten-millionth."""
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("mip_rel_gap", 1e-7)
+    none = np.array([], dtype=np.int32)
+    for amount in size:
+        solver.addRow(-highspy.kHighsInf, float(amount), 0, none, none.astype(float))
+    fitting = [s for s, need in enumerate(needs) if all(n <= amount for n, amount in zip(need, size, strict=True))]
+    for column, s in enumerate(fitting):
+        rows = np.flatnonzero(needs[s]).astype(np.int32)
+        solver.addCol(-values[s], 0.0, highspy.kHighsInf, len(rows), rows, np.array(needs[s], dtype=float)[rows])
+        solver.changeColIntegrality(column, highspy.HighsVarType.kInteger)
+    if not fitting:
+        return 0.0
+    solver.run()
+    return -float(solver.getObjectiveValue())

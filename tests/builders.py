@@ -144,6 +144,8 @@ class MemoryStore:
         self.items: dict[Key, bytes] = {}
         self.stored_version = 0
         self.lease: tuple[str, float] | None = None
+        self.heartbeat: float | None = None
+        self.expires_at: dict[Key, float] = {}
         self.killed: str | None = None
         self.commits = 0
 
@@ -158,10 +160,12 @@ class MemoryStore:
         rows = [row for row in rows if after is None or row[0] < after]
         return rows[:limit], rows[limit - 1][0] if len(rows) > limit else None
 
-    def create(self, items: Mapping[Key, bytes]) -> None:
+    def create(self, items: Mapping[Key, bytes], expires_at: Mapping[Key, float] | None = None) -> None:
         if any(key in self.items for key in items):
             raise AlreadyExists(str(list(items)))
+        assert all(len(body) <= 400_000 for body in items.values()), "an item holds 400 KB"
         self.items.update(items)
+        self.expires_at.update(expires_at or {})
 
     def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
         if version != self.stored_version:
@@ -188,6 +192,9 @@ class MemoryStore:
     def release_lease(self, owner: str) -> None:
         if self.lease is not None and self.lease[0] == owner:
             self.lease = None
+
+    def beat(self, now: float) -> None:
+        self.heartbeat = now
 
     def kill_switch(self) -> str | None:
         return self.killed

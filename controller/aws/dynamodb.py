@@ -1,7 +1,8 @@
 """How does the state lie in one DynamoDB table? Items of pk, sk and body; the version on an item of its own.
 
 STATE / VERSION    version (N), digest (S): what hangs on what; digest tells whose commit made this version
-CONTROL / LEASE    owner (S), until (N, epoch seconds)
+CONTROL / LEASE    owner (S), until (N, epoch seconds): deleted when it is given back
+CONTROL / HEARTBEAT  at (N, epoch seconds): when a tick was last carried through; never deleted, the watchdog reads it
 CONTROL / KILL     reason (S)
 """
 
@@ -18,6 +19,7 @@ from controller.ports import AlreadyExists, Key, StaleState
 
 VERSION_KEY: Key = ("STATE", "VERSION")
 LEASE_KEY: Key = ("CONTROL", "LEASE")
+HEARTBEAT_KEY: Key = ("CONTROL", "HEARTBEAT")
 KILL_KEY: Key = ("CONTROL", "KILL")
 CONFLICT_TRIES = 3  # a transaction cancelled by a neighbour's is sent again this often in all
 
@@ -48,9 +50,10 @@ class DynamoStore:
         last = page.get("LastEvaluatedKey")
         return _bodies(page["Items"]), str(last["sk"]["S"]) if last else None
 
-    def create(self, items: Mapping[Key, bytes]) -> None:
+    def create(self, items: Mapping[Key, bytes], expires_at: Mapping[Key, float] | None = None) -> None:
+        ends = expires_at or {}
         puts = [
-            {"Put": {**self._put(key, body), "ConditionExpression": "attribute_not_exists(pk)"}}
+            {"Put": {**self._put(key, body, ends.get(key)), "ConditionExpression": "attribute_not_exists(pk)"}}
             for key, body in items.items()
         ]
         try:
@@ -110,6 +113,10 @@ class DynamoStore:
             if not _condition_failed(error):
                 raise
 
+    def beat(self, now: float) -> None:
+        item = {**_key(HEARTBEAT_KEY), "at": {"N": repr(now)}}
+        self._client.put_item(TableName=self._table, Item=item)
+
     def kill_switch(self) -> str | None:
         item = self._get(KILL_KEY)
         return str(item.get("reason", {}).get("S", "the kill switch is set")) if item else None
@@ -146,8 +153,11 @@ class DynamoStore:
             "ExpressionAttributeValues": values | ({":old": {"N": str(version)}} if version else {}),
         }
 
-    def _put(self, key: Key, body: bytes) -> dict[str, Any]:
-        return {"TableName": self._table, "Item": {**_key(key), "body": {"B": body}}}
+    def _put(self, key: Key, body: bytes, expires_at: float | None = None) -> dict[str, Any]:
+        item: dict[str, Any] = {**_key(key), "body": {"B": body}}
+        if expires_at is not None:
+            item["expires_at"] = {"N": str(int(expires_at))}  # the table's TTL attribute: whole seconds
+        return {"TableName": self._table, "Item": item}
 
     def _get(self, key: Key) -> dict[str, Any]:
         answer = self._client.get_item(TableName=self._table, Key=_key(key), ConsistentRead=True)

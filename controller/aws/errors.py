@@ -91,6 +91,8 @@ _CODES = {
         ServiceUnavailableException Unavailable RequestTimeout RequestTimeoutException RequestExpired ExpiredToken
         ExpiredTokenException TransactionInProgressException""",
 }
+# What DynamoDB gives as the reason of a transaction that it cancelled for want of capacity.
+_THROTTLED_TRANSACTION = {"ThrottlingError", "ProvisionedThroughputExceeded"}
 KIND_OF_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 
 
@@ -101,7 +103,9 @@ def classify(error: BaseException) -> Fault:
     said = error.response.get("Error", {})
     code, message = str(said.get("Code", "")), str(said.get("Message", ""))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
-    return Fault(_kind_of_answer(code, message, status), code, message[:MESSAGE_LIMIT])
+    reasons = {str(reason.get("Code")) for reason in error.response.get("CancellationReasons") or ()}
+    kind = Kind.THROTTLED if reasons & _THROTTLED_TRANSACTION else _kind_of_answer(code, message, status)
+    return Fault(kind, code, message[:MESSAGE_LIMIT])
 
 
 def _kind_of_exception(error: BaseException) -> Kind:

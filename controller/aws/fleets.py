@@ -35,6 +35,7 @@ FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself; nobody can forg
 PRICES_FRESH_S = 300.0
 SPOT_PRODUCT = "Linux/UNIX"
 TIME_WAS_UP = "time was up"
+GoOn = Callable[[], None]
 
 log = logging.getLogger(__name__)
 
@@ -108,18 +109,18 @@ class Fleets:
             for each in answer.get("TerminatingInstances", ())
         ]
 
-    def fleets(self, cell: Cell, now: float) -> Iterator[FleetSeen]:
-        """Our live fleets; DescribeFleets cannot filter by tags. Raises AWS_ERRORS."""
+    def fleets(self, cell: Cell, now: float, go_on: GoOn = lambda: None) -> Iterator[FleetSeen]:
+        """Our live fleets; DescribeFleets cannot filter by tags. Raises AWS_ERRORS, and what `go_on` raises."""
         states = [{"Name": "fleet-state", "Values": [*LIVE_FLEETS, STILL_RUNNING]}]
         tagged = [
             (tags[POOL_TAG], fleet)
-            for page in pages(cell.ec2.describe_fleets, MaxResults=100, Filters=states)
+            for page in pages(_asking(cell.ec2.describe_fleets, go_on), MaxResults=100, Filters=states)
             for fleet in page["Fleets"]
             if (tags := _tags(fleet)).get(STAGE_TAG) == self._stage and "/" in tags.get(POOL_TAG, "")
         ]
         self._ours.setdefault(cell.name, set()).update(fleet["FleetId"] for _, fleet in tagged)
         found = [(pool, fleet) for pool, fleet in tagged if fleet.get("FleetState") != STILL_RUNNING]
-        prices = self._spot_prices(cell, {pool.split("/")[0] for pool, _ in found}, now)
+        prices = self._spot_prices(cell, {pool.split("/")[0] for pool, _ in found}, now, go_on)
         for pool, fleet in found:
             instance_type, zone = pool.split("/", 1)
             target = fleet.get("TargetCapacitySpecification", {})
@@ -133,28 +134,29 @@ class Fleets:
                 spot_usd_per_hour=prices.get((instance_type, zone)),
             )
 
-    def hosts(self, cell: Cell) -> Iterator[HostSeen]:
+    def hosts(self, cell: Cell, go_on: GoOn = lambda: None) -> Iterator[HostSeen]:
         """Every instance with our stage's tag in a fleet of ours, the ended ones as long as EC2 shows them.
 
-        The tag alone proves nothing: whoever may tag could have us end a stranger's instance. Raises AWS_ERRORS.
+        The tag alone proves nothing: whoever may tag could have us end a stranger's instance. Raises AWS_ERRORS, and
+        what `go_on` raises.
         """
         if cell.name not in self._ours:
-            deque(self.fleets(cell, self._clock()), maxlen=0)  # before the first look, no fleet is ours
+            deque(self.fleets(cell, self._clock(), go_on), maxlen=0)  # before the first look, no fleet is ours
         tagged = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}]
-        for page in pages(cell.ec2.describe_instances, Filters=tagged, MaxResults=1000):
+        for page in pages(_asking(cell.ec2.describe_instances, go_on), Filters=tagged, MaxResults=1000):
             for reservation in page["Reservations"]:
                 for instance in reservation["Instances"]:
                     if _tags(instance).get(FLEET_OF_INSTANCE_TAG) in self._ours[cell.name]:
                         yield _host_seen(instance, cell.name)
 
-    def _spot_prices(self, cell: Cell, types: Iterable[str], now: float) -> dict[tuple[str, str], float]:
+    def _spot_prices(self, cell: Cell, types: Iterable[str], now: float, go_on: GoOn) -> dict[tuple[str, str], float]:
         """USD an hour by (type, zone), at most five minutes old; those of before when EC2 does not answer."""
         read_at, prices = self._prices.get(cell.name, (float("-inf"), {}))
         wanted = sorted(types)
         if now - read_at < PRICES_FRESH_S or not wanted:
             return prices
         try:
-            prices = _newest_prices(cell, wanted, now)
+            prices = _newest_prices(cell, wanted, now, go_on)
         except AWS_ERRORS as error:
             # Prices are advice: the catalogue's typical ones stand in.
             log.warning("no spot prices of %s: %s", cell.name, classify(error).text)
@@ -170,11 +172,22 @@ def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bo
     return pool is None or accepted.get(pool.key, pool.confirmed)
 
 
-def _newest_prices(cell: Cell, types: list[str], now: float) -> dict[tuple[str, str], float]:
+def _asking(call: Any, go_on: GoOn) -> Any:
+    """The call, before which `go_on` is asked each time: it raises when there is no time for another page."""
+
+    def asked(**request: Any) -> Any:
+        go_on()
+        return call(**request)
+
+    return asked
+
+
+def _newest_prices(cell: Cell, types: list[str], now: float, go_on: GoOn) -> dict[tuple[str, str], float]:
     newest: dict[tuple[str, str], tuple[float, float]] = {}
     request = {"InstanceTypes": types, "ProductDescriptions": [SPOT_PRODUCT], "MaxResults": 1000}
     # A change log: asked from now on it holds, for each pool, the price in force.
-    for page in pages(cell.ec2.describe_spot_price_history, StartTime=datetime.fromtimestamp(now, UTC), **request):
+    call = _asking(cell.ec2.describe_spot_price_history, go_on)
+    for page in pages(call, StartTime=datetime.fromtimestamp(now, UTC), **request):
         for entry in page["SpotPriceHistory"]:
             key, at = (entry["InstanceType"], entry["AvailabilityZone"]), epoch_s(entry["Timestamp"])
             if at >= newest.get(key, (float("-inf"), 0.0))[0]:

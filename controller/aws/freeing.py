@@ -46,15 +46,14 @@ def free(ec2: Any, stage: str) -> Freed:
     A single fleet or instance that refuses is a problem in the result; a listing that fails raises ClientError.
     """
     result = Freed()
-    fleets = [f for f in _pages(ec2.describe_fleets, "Fleets") if _tags(f).get(STAGE_TAG) == stage]
+    fleets = _fleets(ec2, stage)
     for fleet in fleets:
         if fleet["FleetState"] in _STEERABLE and _target(fleet) > 0:
             _lower(ec2, fleet["FleetId"], result)
-    mine = {fleet["FleetId"] for fleet in fleets} | _templates(ec2, stage)
+    mine = _launchers(ec2, stage, fleets)
     doomed = []
     for instance in _instances(ec2, stage):
-        tags = _tags(instance)
-        if not {tags.get(FLEET_TAG), tags.get(TEMPLATE_TAG)} & mine:
+        if not _is_ours(instance, mine):
             result.foreign.append(instance["InstanceId"])
             continue
         result.alive.append(instance["InstanceId"])
@@ -63,6 +62,28 @@ def free(ec2: Any, stage: str) -> Freed:
     for start in range(0, len(doomed), TERMINATE_AT_ONCE):
         _terminate(ec2, doomed[start : start + TERMINATE_AT_ONCE], result)
     return result
+
+
+def first_launch(ec2: Any, stage: str) -> float | None:
+    """When the oldest of our instances was launched, epoch seconds; None when there is none. Raises ClientError."""
+    mine = _launchers(ec2, stage, _fleets(ec2, stage))
+    ours = (instance for instance in _instances(ec2, stage) if _is_ours(instance, mine))
+    return min((instance["LaunchTime"].timestamp() for instance in ours), default=None)
+
+
+def _fleets(ec2: Any, stage: str) -> list[dict[str, Any]]:
+    """Ours, in whatever state: DescribeFleets cannot filter by tags."""
+    return [fleet for fleet in _pages(ec2.describe_fleets, "Fleets") if _tags(fleet).get(STAGE_TAG) == stage]
+
+
+def _launchers(ec2: Any, stage: str, fleets: list[dict[str, Any]]) -> set[str]:
+    """Ids of the fleets and launch templates whose instances are ours."""
+    return {fleet["FleetId"] for fleet in fleets} | _templates(ec2, stage)
+
+
+def _is_ours(instance: dict[str, Any], launchers: set[str]) -> bool:
+    tags = _tags(instance)
+    return bool({tags.get(FLEET_TAG), tags.get(TEMPLATE_TAG)} & launchers)
 
 
 def _target(fleet: dict[str, Any]) -> int:

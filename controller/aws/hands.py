@@ -36,6 +36,7 @@ from controller.model.state import State
 THREADS = 8  # a RunTask takes some 100 ms: 8 at a time use up the launch rate of 40/s
 STOPS_SHARE = 0.4  # of a tick's time that stops may use up at most
 VERIFY_SHARE = 0.7  # of it that must be over before no further look-up begins
+VERIFICATIONS = 100  # between two signs of life
 
 A = TypeVar("A")
 
@@ -52,16 +53,21 @@ class AwsHands:
         events: Any,
         clock: Callable[[], float],
         threads: int = THREADS,
+        keep_alive: Callable[[], None] = lambda: None,
     ) -> None:
-        """events: EventBridge client. clock: epoch seconds. threads: 1 does everything in the caller's own thread."""
+        """events: EventBridge client. clock: epoch seconds. threads: 1 does everything in the caller's own thread.
+
+        keep_alive: a sign of life, given often during work that may outlast the controller's lease; cheap, raises
+        nothing.
+        """
         by_name = {cell.name: cell for cell in cells}
-        self._clock, self._threads = clock, threads
+        self._clock, self._threads, self._keep_alive = clock, threads, keep_alive
         items = S3ItemsReader(s3)
         self._definitions = Definitions(deployment, by_name, s3, items)
         self._launching = Launching(deployment, by_name, self._definitions, items, clock)
         self._fleets = Fleets(deployment.stage, by_name, clock)
-        self._results = Results(s3, events, clock)
-        self._observer = Observer(by_name, self._fleets, clock)
+        self._results = Results(s3, events, clock, keep_alive)
+        self._observer = Observer(by_name, self._fleets, clock, keep_alive)
 
     def observe(self, now: float) -> Event:
         return self._observer.observe(now)
@@ -112,11 +118,15 @@ class AwsHands:
                 return [NotCarriedOut(TIME_WAS_UP)]
             return [self._results.verify(action, state)]
 
-        return self._in_threads(verify, list(_of(VerifyResult, actions)))
+        actions_of = list(_of(VerifyResult, actions))
+        for start in range(0, len(actions_of), VERIFICATIONS):
+            self._keep_alive()
+            yield from self._in_threads(verify, actions_of[start : start + VERIFICATIONS])
 
     def _close(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
         for action in _of(CloseRun, actions):
             in_time = self._clock() < deadline
+            self._keep_alive()
             yield self._results.close(action, state) if in_time else NotCarriedOut(TIME_WAS_UP)
 
     def _launch(self, launches: Sequence[Launch], state: State, deadline: float) -> Iterator[Event]:

@@ -13,30 +13,45 @@ from typing import Any
 
 from controller.aws.cell import Cell, chunks, pages
 from controller.aws.errors import AWS_ERRORS, Kind, classify
-from controller.aws.fleets import Fleets
+from controller.aws.fleets import Fleets, GoOn
 from controller.ecs_shapes import container_instance_seen, task_seen
 from controller.model.attempts import AttemptStatus
 from controller.model.events import ContainerInstanceSeen, FleetSeen, HostSeen, Observed, TaskSeen
 from controller.model.state import State
 
-SWEEP_LIMIT_S = 25.0  # less than the time an invocation keeps in reserve (loop.RESERVE_S); a longer sweep breaks off
+# No call begins after this. Wait, execution, sweep and the one call that may be in hand then fit into what an
+# invocation keeps in reserve (loop.RESERVE_S).
+SWEEP_LIMIT_S = 25.0
 
 log = logging.getLogger(__name__)
 
 
 class _BrokeOff(Exception):
-    """The read pace leaves no room for the rest of the sweep."""
+    """There is no time for the rest of the sweep, or the read pace leaves no room for it."""
 
 
 class Observer:
     """Sweeps every cell. One that breaks off says so, and then its silence proves nothing."""
 
-    def __init__(self, cells: Mapping[str, Cell], fleets: Fleets, clock: Callable[[], float]) -> None:
-        self._cells, self._fleets, self._clock = cells, fleets, clock
+    def __init__(
+        self,
+        cells: Mapping[str, Cell],
+        fleets: Fleets,
+        clock: Callable[[], float],
+        keep_alive: Callable[[], None] = lambda: None,
+    ) -> None:
+        """keep_alive: called before every request."""
+        self._cells, self._fleets, self._clock, self._keep_alive = cells, fleets, clock, keep_alive
         self.state: State | None = None  # what the controller believes: the sweep accounts for each of its tasks
 
     def observe(self, now: float) -> Observed:
         deadline = self._clock() + SWEEP_LIMIT_S
+
+        def go_on() -> None:
+            self._keep_alive()
+            if self._clock() >= deadline:
+                raise _BrokeOff("it took too long")
+
         tasks: list[TaskSeen] = []
         instances: list[ContainerInstanceSeen] = []
         hosts: list[HostSeen] = []
@@ -44,10 +59,10 @@ class Observer:
         whole = {"tasks": True, "container instances": True, "hosts": True, "fleets": True}
         for cell in self._cells.values():
             listings: tuple[tuple[str, list[Any], Iterable[Any]], ...] = (
-                ("fleets", fleets, self._fleets.fleets(cell, now)),
-                ("hosts", hosts, self._fleets.hosts(cell)),
-                ("container instances", instances, _container_instances(cell, deadline)),
-                ("tasks", tasks, self._tasks(cell, deadline)),
+                ("fleets", fleets, self._fleets.fleets(cell, now, go_on)),
+                ("hosts", hosts, self._fleets.hosts(cell, go_on)),
+                ("container instances", instances, _container_instances(cell, deadline, go_on)),
+                ("tasks", tasks, self._tasks(cell, deadline, go_on)),
             )
             for what, into, listing in listings:
                 whole[what] &= _gather(into, listing, cell, what)
@@ -62,11 +77,11 @@ class Observer:
             hosts_complete=whole["hosts"],
         )
 
-    def _tasks(self, cell: Cell, deadline: float) -> Iterator[TaskSeen]:
+    def _tasks(self, cell: Cell, deadline: float, go_on: GoOn) -> Iterator[TaskSeen]:
         """Raises AWS_ERRORS, _BrokeOff."""
         running, alive = self._believed(cell.name)
         unsure: list[str] = []
-        for arn in _listed(cell, deadline, "list_tasks", "taskArns", desiredStatus="RUNNING"):
+        for arn in _listed(cell, deadline, go_on, "list_tasks", "taskArns", desiredStatus="RUNNING"):
             task_id = arn.rsplit("/", 1)[-1]
             alive.discard(task_id)
             if task_id in running:
@@ -74,7 +89,7 @@ class Observer:
             else:
                 unsure.append(arn)
         for chunk in chunks(unsure + sorted(alive)):
-            _wait(cell, deadline)
+            _wait(cell, deadline, go_on)
             answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
             yield from map(task_seen, answer["tasks"])
 
@@ -95,26 +110,27 @@ class Observer:
         return running, alive
 
 
-def _container_instances(cell: Cell, deadline: float) -> Iterator[ContainerInstanceSeen]:
+def _container_instances(cell: Cell, deadline: float, go_on: GoOn) -> Iterator[ContainerInstanceSeen]:
     """Raises AWS_ERRORS, _BrokeOff."""
-    arns = list(_listed(cell, deadline, "list_container_instances", "containerInstanceArns"))
+    arns = list(_listed(cell, deadline, go_on, "list_container_instances", "containerInstanceArns"))
     for chunk in chunks(arns):
-        _wait(cell, deadline)
+        _wait(cell, deadline, go_on)
         answer = cell.ecs.describe_container_instances(cluster=cell.cluster, containerInstances=chunk)
         for instance in answer["containerInstances"]:
             yield container_instance_seen(instance, cell.name)
 
 
-def _listed(cell: Cell, deadline: float, operation: str, member: str, **filters: str) -> Iterator[str]:
+def _listed(cell: Cell, deadline: float, go_on: GoOn, operation: str, member: str, **filters: str) -> Iterator[str]:
     def call(**request: Any) -> dict[str, Any]:
-        _wait(cell, deadline)
+        _wait(cell, deadline, go_on)
         return dict(getattr(cell.ecs, operation)(**request))
 
     for page in pages(call, cluster=cell.cluster, maxResults=100, **filters):
         yield from page[member]
 
 
-def _wait(cell: Cell, deadline: float) -> None:
+def _wait(cell: Cell, deadline: float, go_on: GoOn) -> None:
+    go_on()
     if not cell.paces.reads.take(deadline):
         raise _BrokeOff("it took too long")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.manifest import StoredObject, manifest_lines, objects_that_count, task_counts
@@ -26,7 +26,11 @@ from controller.model.runs import Run, RunStatus
 from controller.model.state import State
 
 EVENT_SOURCE, EVENT_TYPE = "argosy", "Run State Change"
+PAGE = 1000  # objects in a page of a listing
+LINES = 10_000  # of a manifest: a fraction of a second
 IN_MEMORY_BYTES = 8 * 1024 * 1024  # of a manifest; a larger one goes through a temporary file
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +38,11 @@ log = logging.getLogger(__name__)
 class Results:
     """Looks results up and closes runs, over boto3 clients of S3 and EventBridge."""
 
-    def __init__(self, s3: Any, events: Any, clock: Callable[[], float]) -> None:
-        self._s3, self._events, self._clock = s3, events, clock
+    def __init__(
+        self, s3: Any, events: Any, clock: Callable[[], float], keep_alive: Callable[[], None] = lambda: None
+    ) -> None:
+        """keep_alive: called for every page and every thousands of lines of a close, which may take minutes."""
+        self._s3, self._events, self._clock, self._keep_alive = s3, events, clock, keep_alive
 
     def verify(self, action: VerifyResult, state: State) -> Event:
         """ResultSeen; its attempt is the one that the part names. Safe to call from several threads."""
@@ -48,7 +55,8 @@ class Results:
             fault = classify(error)
             if fault.kind is Kind.NOT_FOUND:  # not even the bucket is there
                 return ResultSeen(run.id, action.index, 0)
-            return NotCarriedOut(f"the result of task {action.index} could not be looked up: {fault.text}", about=f"verify:{run.id}")
+            reason = f"the result of task {action.index} could not be looked up: {fault.text}"
+            return NotCarriedOut(reason, about=f"verify:{run.id}")
 
     def close(self, action: CloseRun, state: State) -> Event:
         """Manifest, then the marker as the last object, then the event. Doing it twice writes the same again."""
@@ -95,16 +103,24 @@ class Results:
 
     def _write_manifest(self, run: Run, state: State) -> None:
         _, folder = split_s3(run.output)
-        stored = (each for name in ("parts/", "attempts/") for each in self._stored(run.output + name))
+        found = (each for name in ("parts/", "attempts/") for each in self._stored(run.output + name))
+        stored = self._with_signs_of_life(found, PAGE)
         counting = objects_that_count(run, folder, stored)
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as manifest:
-            for line in manifest_lines(run, state.instances, counting):
+            for line in self._with_signs_of_life(manifest_lines(run, state.instances, counting), LINES):
                 manifest.write(line.encode())
+            self._keep_alive()
             small = manifest.tell() <= IN_MEMORY_BYTES
             manifest.seek(0)
             bucket, key = split_s3(manifest_uri(run.output))
             body = manifest.read() if small else manifest
             self._s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")
+
+    def _with_signs_of_life(self, things: Iterable[T], every: int) -> Iterator[T]:
+        for number, thing in enumerate(things):
+            if number % every == 0:
+                self._keep_alive()
+            yield thing
 
     def _announce(self, run: Run) -> None:
         """Tell EventBridge. Raises AWS_ERRORS where another try may help; otherwise the run is closed unannounced."""

@@ -1,7 +1,8 @@
 """Is the controller dead while instances of ours still cost money? Then all of them are given back (DESIGN D8).
 
 Runs on a schedule of its own, with rights of its own, and shares no code with the tick. It believes the heartbeat that
-the controller leaves in the table (the lease's `until`) and EC2, nothing else.
+the controller leaves in the table after a tick that it carried through, and EC2, nothing else. The lease says nothing:
+it is taken before any tick, and deleted when the controller goes to rest.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from controller.aws.freeing import Freed, free
+from controller.aws.freeing import Freed, first_launch, free
 
 DEAD_AFTER_S = 3600.0
-HEARTBEAT = {"pk": {"S": "CONTROL"}, "sk": {"S": "LEASE"}}  # number attribute `until`: epoch seconds
+HEARTBEAT = {"pk": {"S": "CONTROL"}, "sk": {"S": "HEARTBEAT"}}  # number attribute `at`: epoch seconds
 
 
 class WatchdogFailed(RuntimeError):
@@ -48,10 +49,15 @@ def look(
     stage: str,
     say: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
-    """One turn over all cells; `ec2` holds a client per Region. Raises WatchdogFailed after having tried everything."""
-    age_s = now - heartbeat(dynamodb, table)
-    if age_s <= DEAD_AFTER_S:
-        return {"acted": False, "heartbeatAgeSeconds": round(age_s)}
+    """One turn over all cells; `ec2` holds a client per Region. Raises WatchdogFailed after having tried everything.
+
+    Without a heartbeat no tick was ever carried through: silence then counts from the launch of the oldest instance.
+    """
+    alive_at = heartbeat(dynamodb, table)
+    if alive_at is None:
+        alive_at = _oldest(ec2, stage, now)
+    if now - alive_at <= DEAD_AFTER_S:
+        return {"acted": False, "silentSeconds": round(now - alive_at)}
     freed, problems = 0, []
     for region, client in ec2.items():
         try:
@@ -68,10 +74,26 @@ def look(
     return {"acted": freed > 0, "freed": freed}
 
 
-def heartbeat(dynamodb: Any, table: str) -> float:
-    """Epoch seconds until which the controller's last lease was good; 0 when there has never been one."""
+def heartbeat(dynamodb: Any, table: str) -> float | None:
+    """Epoch seconds of the last tick that the controller carried through; None when there has never been one."""
     item = dynamodb.get_item(TableName=table, Key=HEARTBEAT, ConsistentRead=True).get("Item", {})
-    return float(item.get("until", {}).get("N", 0))
+    return float(item["at"]["N"]) if "at" in item else None
+
+
+def _oldest(ec2: Mapping[str, Any], stage: str, now: float) -> float:
+    """When the oldest of our instances in any cell was launched; now when there is none.
+
+    Raises WatchdogFailed when all that can be seen is young and a cell cannot be seen.
+    """
+    launches, problems = [now], []
+    for region, client in ec2.items():
+        try:
+            launches.append(first_launch(client, stage) or now)
+        except (ClientError, BotoCoreError) as error:
+            problems.append(f"{region}: {error}")
+    if problems and now - min(launches) <= DEAD_AFTER_S:
+        raise WatchdogFailed("; ".join(problems))
+    return min(launches)
 
 
 def _record(region: str, result: Freed) -> dict[str, Any]:

@@ -18,7 +18,9 @@ class Commands(LateGroup):
     late: ClassVar = {
         "query": Late("controller.cli.query", "Which instances does a placement expression choose?", runs.SEE_PANEL),
         "simulate": Late(
-            "controller.cli.simulate", "Run the controller in a simulated AWS in which things go wrong.", local.TRY_PANEL
+            "controller.cli.simulate",
+            "Run the controller in a simulated AWS in which things go wrong.",
+            local.TRY_PANEL,
         ),
         "bench": Late("controller.cli.bench", "Measure Argosy on this machine.", local.TRY_PANEL),
     }

@@ -1,4 +1,7 @@
-"""How does Argosy fare when things go wrong, or: how long and how much, if they do not? `simulate`: no AWS, virtual time."""
+"""How does Argosy fare when things go wrong, and how long and how much does it take when they do not?
+
+`simulate`: the real controller, no AWS, virtual time.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def register(app: typer.Typer) -> None:
     command(app, "simulate", panel=PANEL, connected=False)(simulate)
 
 
-def simulate(
+def simulate(  # noqa: PLR0913, PLR0917 - one option each
     session: Session,
     trials: Annotated[int, typer.Option(min=1, max=1_000_000, help="Seeds to try, counted from --seed.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The first seed; the same seed is the same trial.")] = 0,

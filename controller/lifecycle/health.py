@@ -1,7 +1,7 @@
 """Is an instance fit for work? What the ends of attempts and the silence of agents say about it.
 
-A black hole fails tasks fast and so attracts every task there is: after a few failures at once, in a row, nothing more is
-placed there. But what fails everywhere is the program's fault and no instance's.
+A black hole fails tasks fast and so attracts every task there is: after a few failures at once, in a row, nothing more
+is placed there. But what fails everywhere is the program's fault and no instance's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from controller.model.state import State
 from controller.model.tasks import TaskStatus
 
 
-def note_end(state: State, run: Run, instance: Instance, account: Account, cause: StopCause, seconds: float, policy: Policy) -> None:
+def note_end(
+    state: State, run: Run, instance: Instance, account: Account, cause: StopCause, seconds: float, policy: Policy
+) -> None:
     """An attempt ended on the instance, `seconds` after it started (0 = it never did)."""
     at_once = cause is StopCause.NONE and account in (Account.USER, Account.START) and seconds < policy.quick_failure_s
     if not (at_once or cause is StopCause.STUCK):

@@ -23,6 +23,7 @@ from controller.placement.fitness import Fitness
 from controller.placement.place import place
 from controller.placement.supply import InstanceRow, Supply
 
+_SETTLING = 4  # times that an order is looked at again with the next tick's eyes
 NO_FITNESS: Mapping[str, Fitness] = MappingProxyType({})
 
 
@@ -49,13 +50,38 @@ def buy(
     what is bought and have no say in what is. `max_share`: largest share of the bought cpu that one instance type may
     have, as far as several batches are bought for together; None = any.
     """
-    alone = _one_by_one(batches, caps, offers, room, fitness, [])
+    alone = _settled(batches, caps, offers, room, fitness, [])
     planned = _planned(batches, caps, offers, room, max_share)
     if not planned:
         return alone
     # The plan is in patterns, but tasks will be placed first in, first out: what counts is what that makes of it.
-    together = _one_by_one(batches, caps, offers, room - len(planned), fitness, planned)
+    together = _settled(batches, caps, offers, room, fitness, planned)
     return together if _is_better(together, alone, offers, max_share) else alone
+
+
+def _settled(
+    batches: Sequence[Batch],
+    caps: Sequence[int],
+    offers: Sequence[Offer],
+    room: int,
+    fitness: Mapping[str, Fitness],
+    planned: Sequence[Offer],
+) -> Order:
+    """An order that the next tick will find sufficient, so that one backlog is not bought for tick after tick.
+
+    There the first batch finds the instances that were bought for the last one, and may fill them differently.
+    """
+    order = _one_by_one(batches, caps, offers, room - len(planned), fitness, planned)
+    free = [cap if cap >= room else 0 for cap in caps]
+    for _ in range(_SETTLING if sum(batch.count > 0 for batch in batches) > 1 else 0):
+        by_name = {(offer.pool, offer.purchase): offer for offer in offers}
+        bought = [by_name[name] for name, count in sorted(order.instances.items()) for _ in range(count)]
+        again = _one_by_one(batches, free, offers, room - len(bought), fitness, bought)
+        again.uncovered = [min(pair) for pair in zip(order.uncovered, again.uncovered, strict=True)]
+        if again.instances == order.instances:
+            break
+        order = again
+    return order
 
 
 def _one_by_one(

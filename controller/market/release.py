@@ -11,7 +11,8 @@ from controller.model.state import State
 
 def releasable(state: State, wanted: Collection[str], now: float, policy: Policy) -> list[Instance]:
     """Idle instances past their linger that got no work in this tick (`wanted`), most expensive first; instances
-    that never registered or whose agents have fallen silent, whatever runs there; and, again, those whose release has not shown its effect."""
+    that never registered or whose agents have fallen silent, whatever runs there; and, again, those whose release has
+    not shown its effect."""
     found = [
         instance
         for instance in state.instances.values()

@@ -1,4 +1,4 @@
-"""In which zones are so many instances of a type bought? In turn where they cost about the same: a shortage is per pool."""
+"""In which zones are instances of a type bought? In turn where they cost about the same: a shortage is per pool."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ class Policy:
     max_dirty_bytes: int = 2_500_000  # the same in bytes: a transaction holds 4 MB
     full_commit_bytes: int = 3_200_000
     max_setbacks: int = 20  # in a row, of closing a run or looking its results up; backed off to a minute each
+    max_type_share: float = 1.0  # of the cpu bought at once for several runs, that of one instance type; 1 = any
     growth_per_tick: int = 50  # instances newly ordered at once
     sweep_s: float = 120.0  # DESIGN D5
     eager_sweep_s: float = 15.0  # while instances are owed or booting
@@ -29,7 +30,6 @@ class Policy:
     stop_again_s: float = 60.0  # a stop that showed no effect is asked for again
     pending_patience_s: float = 600.0  # launched but not running: stuck
     agent_patience_s: float = 600.0  # an instance whose agent stays silent is let go, its tasks are started elsewhere
-    drain_patience_s: float = 3600.0  # on an instance that takes no new work, tasks may run on for so long
     quick_failure_s: float = 60.0  # an attempt that fails sooner speaks against its instance
     max_strikes: int = 3  # so many of them in a row, and the instance gets no more work
     max_losses: int = 20  # attempts of one task lost to infrastructure

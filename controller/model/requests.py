@@ -46,7 +46,8 @@ def inbox_key(requested_at: float, name: str) -> str:
 
 
 def to_bytes(request: Request) -> bytes:
-    return json.dumps(asdict(request), separators=(",", ":")).encode()
+    """Compact UTF-8 JSON."""
+    return json.dumps(asdict(request), separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def from_bytes(body: bytes) -> Request:

@@ -34,7 +34,8 @@ def order_for(
         min(cap, _one_in_all(state, places, run)) if run.group in run.affinity else cap
         for cap, run in zip(caps, places.runs, strict=True)
     ]
-    return buy(places.left_over, caps, offers, room, fitness)
+    share = policy.max_type_share if policy.max_type_share < 1 else None
+    return buy(places.left_over, caps, offers, room, fitness, share)
 
 
 def _one_in_all(state: State, places: Places, run: Run) -> int:

@@ -49,6 +49,7 @@ class Auditor(logging.Handler):
         self.book = Book()
         self.violations: list[Violation] = []
         self.launches = 0
+        self.unsent: set[AttemptKey] = set()
         self.copies: defaultdict[tuple[str, int, int], list[str]] = defaultdict(list)
         self.arns: defaultdict[Index, list[str]] = defaultdict(list)
         self.blamed: Counter[Index] = Counter()
@@ -99,10 +100,15 @@ class Auditor(logging.Handler):
         """What needs no call to go wrong: instances that nobody knows, or too many of them."""
         ours = [each for each in self.world.ec2.ledger.instances.values() if each.alive and is_ours(self.world, each)]
         held = [each for each in ours if each.ends_at is None]
-        if len(held) > 2 * self.policy.max_instances:  # what a fleet launched unseen before it was given up comes on top
+        if (
+            len(held) > 2 * self.policy.max_instances
+        ):  # what a fleet launched unseen before it was given up comes on top
             self.found("I7", f"{len(held)} instances, {self.policy.max_instances} are allowed")
         for instance in ours:
-            if self.world.now - instance.launched_at > KNOWN_AFTER_S and instance.instance_id not in self.book.instances:
+            if (
+                self.world.now - instance.launched_at > KNOWN_AFTER_S
+                and instance.instance_id not in self.book.instances
+            ):
                 self.found("I6", f"nobody knows {instance.instance_id}", instance.instance_id)
 
     def really_runs(self, arn: str) -> bool:
@@ -115,8 +121,15 @@ class Auditor(logging.Handler):
         key = key_of_task(request)
         if key is None:
             return
+        named = {"key": key, "token": request.get("clientToken"), "startedBy": request.get("startedBy")}
+        named["pin"] = request["placementConstraints"]
+        arns = [task["taskArn"] for task in reply["tasks"]]
+        self.story.tell(
+            self.world.now, "run_task starts or names", {**named, "tasks": arns, "failures": reply["failures"]}
+        )
         if key not in self.book.intended:
             self.found("D4", f"{key} was sent before its intent was stored", *self._names(key))
+        self._check_pin(key)
         for task in reply["tasks"]:
             arn = task["taskArn"]
             if arn in self.copies[key[:3]]:
@@ -131,6 +144,15 @@ class Auditor(logging.Handler):
                     self.found("I1", f"task {key[:2]} runs while an earlier attempt still does", arn, earlier)
             self.copies[key[:3]].append(arn)
             self.arns[key[:2]].append(arn)
+
+    def _check_pin(self, key: AttemptKey) -> None:
+        """An intent that was never sent is not sent to an instance that is stored as warned."""
+        for live in self.book.live.values():
+            if live.key == key and live.status == AttemptStatus.INTENT and key in self.unsent:
+                instance = self.book.instances.get(live.instance)
+                if instance is not None and instance["interrupted_at"]:
+                    self.found("R12", f"{key} is sent to {live.instance}, which was warned", live.instance)
+        self.unsent.discard(key)
 
     def _stopped(self, request: JSON, reply: JSON) -> None:
         if not str(reply["task"].get("startedBy", "")).startswith("argosy-"):
@@ -171,6 +193,8 @@ class Auditor(logging.Handler):
         if book.version not in (version, version + 1):
             self.found("I9", f"version {book.version} follows {version}")
         for live in fresh:
+            self.unsent.add(live.key)
+            self.story.tell(self.world.now, "intent stored", live._asdict())
             self._check_intent(live)
         for run_id, table in book.tables.items():
             if table is not before.get(run_id):
@@ -210,14 +234,18 @@ class Auditor(logging.Handler):
         status, user_failures, losses, committed = row
         name, names = f"task {index} of {job.run_id}", self._names(AttemptKey(job.run_id, index, 0, 0))
         if before is not None and before[0] in TERMINAL and row != before:
-            self.found("I3", f"{name} had ended as {TaskStatus(before[0]).name} and is now {TaskStatus(status).name}", *names)
+            self.found(
+                "I3", f"{name} had ended as {TaskStatus(before[0]).name} and is now {TaskStatus(status).name}", *names
+            )
         if before is not None and before[3] not in (0, committed):
             self.found("I2", f"{name}: attempt {before[3]} was committed, now {committed}", *names)
         limit = int(job.spec.get("retryStrategy", {}).get("attempts", 1))
         if user_failures > limit or losses > self.policy.max_losses:
             self.found("I8", f"{name} used {user_failures} user attempts of {limit} and {losses} losses", *names)
         if user_failures > self.blamed[job.run_id, index]:
-            self.found("I8", f"{name}: {user_failures} user attempts booked, {self.blamed[job.run_id, index]} used", *names)
+            self.found(
+                "I8", f"{name}: {user_failures} user attempts booked, {self.blamed[job.run_id, index]} used", *names
+            )
         if status == TaskStatus.SUCCEEDED and (job.run_id, index, committed) not in self.ended_well:
             self.found("I2", f"{name} succeeded by attempt {committed}, which did not end well", *names)
 

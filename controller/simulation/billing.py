@@ -1,4 +1,4 @@
-"""What does the simulated EC2 charge? Each instance by the second, from launch to termination, at the price of its launch."""
+"""What does the simulated EC2 charge? Instances by the second, from launch to end, at the price of their launch."""
 
 from __future__ import annotations
 

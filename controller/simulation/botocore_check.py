@@ -155,7 +155,13 @@ def _is_scalar(value: Any, kind: str) -> bool:
         return isinstance(value, bool) and kind == "boolean"
     if kind == "timestamp":
         return isinstance(value, datetime) and value.tzinfo is not None
-    types: dict[str, Any] = {"string": str, "character": str, "integer": int, "long": int, "blob": (bytes, bytearray, io.IOBase)}
+    types: dict[str, Any] = {
+        "string": str,
+        "character": str,
+        "integer": int,
+        "long": int,
+        "blob": (bytes, bytearray, io.IOBase),
+    }
     return isinstance(value, types.get(kind, (int, float)))
 
 

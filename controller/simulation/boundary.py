@@ -1,7 +1,7 @@
 """Where do the controller's calls meet their faults? Between an adapter and its client: every call passes here.
 
-Time passes with each call, other controllers may work in the middle of it, and before or after the effect it can fail in
-every way that a call over a network can. The auditor looks at each effect.
+Time passes with each call, other controllers may work in the middle of it, and before or after the effect it can fail
+in every way that a call over a network can. The auditor looks at each effect.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from controller.simulation.faults import Faults
+from controller.simulation.throttles import Buckets
 from controller.simulation.world import World
 
 JSON = dict[str, Any]
@@ -39,6 +40,8 @@ class Boundary:
     meanwhile: Callable[[], None] = lambda: None
     script: Mapping[int, str] = field(default_factory=dict)
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    buckets: Buckets | None = None
+    """AWS's own limits on the rate of calls; None = there are none."""
     store_down_until: float = 0.0
     number: int = 0
 
@@ -48,9 +51,11 @@ class Boundary:
     def call(self, service: str, operation: str, effect: Callable[..., JSON], request: JSON) -> JSON:
         self.number += 1
         self.calls[service, operation] += 1
-        fault = self.script.get(self.number) or self._drawn(service, request)
+        fault = self.script.get(self.number) or self._drawn(service, operation, request)
         self.world.run_for(LATENCY_S)
         self.meanwhile()
+        if self.buckets is not None and service in ("ecs", "ec2") and not self.buckets.take(operation):
+            fault = "throttle"
         self._before(service, operation, request, fault)
         if fault == "time-out":
             self.world.run_for(HANG_S)
@@ -62,11 +67,13 @@ class Boundary:
             raise Crash
         if fault in ("reply-lost", "time-out"):
             raise ReadTimeoutError(endpoint_url=service)
+        if fault == "throttle-retried":  # botocore sent it twice: the first try worked, the answer is the second's
+            raise _error("ThrottlingException", 400, operation, retries=1)
         if fault == "server-error":
             raise _error("ServerException" if service == "ecs" else "InternalServerError", 500, operation)
         return self._lagging(operation, reply) if service == "ecs" else reply
 
-    def _drawn(self, service: str, request: JSON) -> str:
+    def _drawn(self, service: str, operation: str, request: JSON) -> str:
         faults = self.faults
         if service == "dynamodb" and self.world.now < self.store_down_until:
             return "unreachable"
@@ -74,8 +81,8 @@ class Boundary:
             return "effect-lost"
         if faults.strikes("crash"):
             return "crash-before" if faults.coin() else "crash-after"
-        if service == "ecs" and faults.strikes("throttle") or faults.strikes("throttle", 0.1):
-            return "throttle"
+        if faults.strikes("throttle", 1.0 if service == "ecs" else 0.1):
+            return "throttle-retried" if operation == "run_task" and faults.coin() else "throttle"
         for kind in ("reply-lost", "effect-lost"):
             if faults.strikes(kind):
                 return kind
@@ -141,7 +148,8 @@ class FaultyClient:
         return self._methods[name]
 
 
-def _error(code: str, status: int, operation: str) -> ClientError:
+def _error(code: str, status: int, operation: str, retries: int = 0) -> ClientError:
     message = "Rate exceeded" if status == 400 else "The server has a fault"
-    response = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    metadata = {"HTTPStatusCode": status, "RetryAttempts": retries}
+    response = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": metadata}
     return ClientError(response, operation)

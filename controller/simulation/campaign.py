@@ -1,4 +1,4 @@
-"""What do many trials say together? Seeds over processes, a summary, and for a violation the fewest faults that make it."""
+"""What do many trials say together? Seeds over processes, a summary, and the fewest faults that make a violation."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ class Summary:
 
     def report(self) -> dict[str, Any]:
         sums, tasks = self.sums, max(1, self.sums["tasks"])
-        described = sum(n for (_, name), n in self.calls.items() if name in ("describe_tasks", "describe_container_instances"))
+        described = sum(
+            n for (_, name), n in self.calls.items() if name in ("describe_tasks", "describe_container_instances")
+        )
         return {
             "trials": self.trials,
             "violations": len(self.bad),

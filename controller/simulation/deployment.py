@@ -74,7 +74,8 @@ class SimulatedDeployment:
         self.world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": STAGE})
         for kind in types:
             for zone in zones:
-                self.world.add_fleet(kind, zone, **{"argosy:stage": STAGE, "argosy:pool": f"{kind}/{zone}"})
+                tags: dict[str, Any] = {"argosy:stage": STAGE, "argosy:pool": f"{kind}/{zone}"}
+                self.world.add_fleet(kind, zone, **tags)
 
     def add_controller(self, skew_s: float = 0.0) -> Process:
         process = Process(f"controller-{len(self.processes)}", None, skew_s)  # type: ignore[arg-type]

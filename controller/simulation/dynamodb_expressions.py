@@ -26,7 +26,9 @@ def holds(request: JSON, item: JSON | None) -> bool:
     condition = request.get("ConditionExpression")
     if condition is None:
         return True
-    return any(all(_term(term, request, item or {}) for term in re.split(r"\s+AND\s+", part)) for part in _or(condition))
+    return any(
+        all(_term(term, request, item or {}) for term in re.split(r"\s+AND\s+", part)) for part in _or(condition)
+    )
 
 
 def assign(request: JSON, item: JSON) -> JSON:

@@ -1,4 +1,4 @@
-"""How do the world's events reach the controller's queue? Late, twice, out of order, beside broken ones, or not at all."""
+"""How do events reach the controller's queue? Late, twice, out of order, beside broken ones, or not at all."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class EventPath:
 
 
 def broken(message: JSON, how: int) -> str:
-    """The message with one of six faults: no JSON, no event, nothing in it, wrong types, another cluster's, extra fields."""
+    """The message with a fault: no JSON, no event, nothing in it, wrong types, another cluster's, or extra fields."""
     if how == 0:
         return json.dumps(message, default=str)[: len(str(message)) // 2]
     if how == 1:

@@ -30,7 +30,7 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "host-loss": (0.1, 1.0),  # an instance, per hour: it dies without a word
     "rebalance": (0.5, 4.0),  # an instance, per hour: EC2 advises to leave it
     "shortage": (0.2, 0.8),  # a pool: it delivers nothing for a while
-    "no-register": (0.05, 0.3),  # an instance never joins the cluster
+    "no-register": (0.05, 0.6),  # an instance never joins the cluster
     "bad-gpu": (0.1, 0.5),  # an instance registers without its GPUs
     "black-hole": (0.05, 0.3),  # an instance on which every task fails at once
     "stuck": (0.01, 0.05),  # a task never leaves PENDING

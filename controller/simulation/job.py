@@ -1,4 +1,4 @@
-"""What work does a trial submit, and how does each of its tasks fare? Programs that end well, fail, hang and write results."""
+"""What work does a trial submit, and how do its tasks fare? Programs end well, fail, hang and write results."""
 
 from __future__ import annotations
 

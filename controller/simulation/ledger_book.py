@@ -1,4 +1,4 @@
-"""What does the store say after each commit? The documents of each transaction, read as the next controller would read them."""
+"""What does the store say after each commit? Each transaction, read as the next controller would read it."""
 
 from __future__ import annotations
 
@@ -51,20 +51,24 @@ class Book:
                 item = action["Put"]["Item"]
                 puts[item["pk"]["S"], item["sk"]["S"]] = item["body"]["B"]
         for (pk, sk), body in puts.items():
-            if pk == documents.RUNS:
-                self._take_record(documents.decode(body))
-            elif (pk, sk) == (documents.STATE, documents.ROOT):
-                self.root = documents.decode(body)
-            elif pk == documents.STATE and sk.startswith("INSTANCES#"):
-                self._take_instances(sk, documents.decode(body))
-        for (pk, sk), body in puts.items():
-            if pk.startswith("RUN#") and sk.startswith("TASKS#"):
-                self._take_tasks(pk.removeprefix("RUN#"), int(sk.split("#")[1]), body)
+            self._take_summary(pk, sk, body)
         fresh: list[Live] = []
         for (pk, sk), body in puts.items():
-            if pk == documents.STATE and sk.startswith("ATTEMPTS#"):
-                fresh += self._take_attempts(int(sk.split("#")[1]), body)
+            kind, _, number = sk.partition("#")
+            if pk.startswith("RUN#") and kind == "TASKS":
+                self._take_tasks(pk.removeprefix("RUN#"), int(number), body)
+            elif pk == documents.STATE and kind == "ATTEMPTS":
+                fresh += self._take_attempts(int(number), body)
         return fresh
+
+    def _take_summary(self, pk: str, sk: str, body: bytes) -> None:
+        """What the columns need to be understood: root, runs, instances."""
+        if pk == documents.RUNS:
+            self._take_record(documents.decode(body))
+        elif (pk, sk) == (documents.STATE, documents.ROOT):
+            self.root = documents.decode(body)
+        elif pk == documents.STATE and sk.startswith("INSTANCES#"):
+            self._take_instances(sk, documents.decode(body))
 
     def _take_record(self, record: JSON) -> None:
         self.records[record["id"]] = record

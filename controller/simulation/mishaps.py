@@ -1,4 +1,4 @@
-"""What happens to the simulated machines? Interruptions, storms, dead hosts, shortages, cut-off and defective instances."""
+"""What happens to the simulated machines? Interruptions, storms, dead hosts, shortages, defects, silence."""
 
 from __future__ import annotations
 
@@ -28,12 +28,9 @@ class Mishaps:
                 self._short(pool, self._faults.between(0, 300))
 
     def end(self) -> None:
-        """Every shortage is over, every agent is back, instances are sound from now on."""
+        """Every shortage is over, instances are sound from now on. Agents that are cut off for good stay so."""
         for pool in self._pools():
             self._world.ec2.set_shortage(pool, None)
-        for agent in self._world.agents.values():
-            if not agent.connected:
-                agent.reconnect()
 
     def habits(self, instance: Ec2Instance) -> Habits:
         """How a new instance will behave."""
@@ -84,7 +81,9 @@ class Mishaps:
             if agent.alive and not agent.connected:
                 agent.reconnect()
 
-        self._world.later(self._faults.between(30, 1200), heal)
+        minutes = self._faults.between(0.5, 40)
+        if minutes < 20:  # the others never come back
+            self._world.later(60 * minutes, heal)
 
     def _storm(self) -> None:
         """Every spot instance of the pool that has most of them."""

@@ -1,4 +1,4 @@
-"""What happened to one task or instance? Everything that the world and the controllers did, kept and searched on demand."""
+"""What happened to one task or instance? All that world and controllers did, kept, and searched on demand."""
 
 from __future__ import annotations
 
@@ -36,6 +36,19 @@ class Story:
 def short(message: JSON) -> JSON:
     """What is worth telling of an event."""
     detail = message["detail"]
-    names = ("instance-id", "state", "taskArn", "lastStatus", "desiredStatus", "stopCode", "stoppedReason", "ec2InstanceId",
-             "status", "agentConnected", "version", "containerInstanceArn", "sub-type")  # fmt: skip
+    names = [
+        "instance-id",
+        "state",
+        "taskArn",
+        "lastStatus",
+        "desiredStatus",
+        "stopCode",
+        "stoppedReason",
+        "ec2InstanceId",
+        "status",
+        "agentConnected",
+        "version",
+        "containerInstanceArn",
+        "sub-type",
+    ]
     return {name: detail[name] for name in names if name in detail}

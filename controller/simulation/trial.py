@@ -1,7 +1,7 @@
-"""Does everything end well, whatever goes wrong on the way? One trial: a seed -> world, work, faults, controllers -> verdict.
+"""Does everything end well, whatever goes wrong on the way? One trial: from a seed to a verdict.
 
-First a phase of safety, in which the faults strike, then one of liveness, in which they have ended and everything has to
-come to its end: every run closed, every instance given back, every count exact.
+First a phase of safety, in which the faults strike, then one of liveness, in which they have ended and everything has
+to come to its end: every run closed, every instance given back, every count exact.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from controller.aws.freeing import free
 from controller.catalogue.types import load_catalogue
 from controller.model.policy import Policy
 from controller.simulation import verdict
-from controller.simulation.agent import Course
+from controller.simulation.agent import Course, Habits
 from controller.simulation.auditor import Auditor
 from controller.simulation.billing import Billing
 from controller.simulation.boundary import Boundary
 from controller.simulation.deployment import SimulatedDeployment
+from controller.simulation.ec2 import Ec2Instance
 from controller.simulation.event_path import EventPath
 from controller.simulation.faults import ALL, Faults
 from controller.simulation.job import CANARY, Job, Programs
 from controller.simulation.mishaps import Mishaps
 from controller.simulation.sqs import SqsModel
+from controller.simulation.throttles import Buckets
 from controller.simulation.world import World
 
 ZONES = ("us-east-1a", "us-east-1b")
@@ -44,6 +46,7 @@ class Plan:
     jobs: tuple[Job, ...] = ()
     script: Mapping[int, str] = field(default_factory=dict)
     strict: bool = False
+    buckets: bool = True  # AWS limits the rate of calls
     every_kind: bool = False
     policy: Policy = TEST_POLICY
     types: tuple[str, ...] = TYPES
@@ -62,7 +65,7 @@ class Trial:
             seed=plan.seed,
             zones=ZONES,
             workload=self._course,
-            habits=lambda instance: self.mishaps.habits(instance),
+            habits=self._habits,
             prices=self._price,
             keep_events=False,
         )
@@ -74,6 +77,7 @@ class Trial:
         self.deployment = SimulatedDeployment(self.world, self.boundary, policy, strict=plan.strict, sqs=queue)
         services = self.deployment.services
         self.auditor = Auditor(self.world, self.jobs, policy, services.s3)
+        self.boundary.buckets = Buckets(self.world.moment) if plan.buckets else None
         self.boundary.watch, self.boundary.remember = self._watch, self.auditor.remember
         self.programs = Programs(self.world, services.s3, self.jobs)
         self.world.sinks += [self.auditor.hear, self.programs, EventPath(self.world, queue, self.faults)]
@@ -214,7 +218,10 @@ class Trial:
         if operation == "run_task" and self.faults.strikes("token-misbehaviour"):
             self.world.ecs.ledger.clusters[self.world.cluster].launches.clear()
 
-    def _course(self, task: dict[str, Any], instance: Any) -> Course:
+    def _habits(self, instance: Ec2Instance) -> Habits:
+        return self.mishaps.habits(instance)
+
+    def _course(self, task: dict[str, Any], instance: Ec2Instance) -> Course:
         return self.mishaps.spoiled(instance) or self.programs.course(task)
 
     def _price(self, instance_type: str, zone: str, at: float) -> float:

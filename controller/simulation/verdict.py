@@ -95,7 +95,9 @@ def _check_closed(trial: Trial, job: Job) -> None:
         audit.found("R4", f"{job.run_id} is closed without manifest or marker", job.run_id)
         return
     said = json.loads(manifest.body)
-    wrong = [e["index"] for e, row in zip(said["entries"], table, strict=True) if e["status"] != TaskStatus(row[0]).name]
+    wrong = [
+        e["index"] for e, row in zip(said["entries"], table, strict=True) if e["status"] != TaskStatus(row[0]).name
+    ]
     if wrong or said["tasks"]["succeeded"] != counts[TaskStatus.SUCCEEDED]:
         audit.found("I4", f"the manifest of {job.run_id} is wrong about tasks {wrong[:5]}", job.run_id)
 

@@ -1,4 +1,4 @@
-"""The store's, queue's and bucket's simulations against the real adapters; the store's cases run against moto as well."""
+"""The simulated table, queue, bucket and bus under the real adapters; the table's cases run against moto as well."""
 
 from __future__ import annotations
 
@@ -97,6 +97,7 @@ def test_transactions_keep_to_the_limits(dynamodb: Any) -> None:
 
 def test_a_simulated_transaction_holds_a_hundred_actions_and_four_megabytes() -> None:
     client = SimulatedClient(DynamoModel(), "dynamodb", strict=False)  # botocore itself refuses more than 100
+
     def puts(count: int, size: int) -> list[dict[str, Any]]:
         keys = [{"pk": {"S": "A"}, "sk": {"S": str(number)}} for number in range(count)]
         return [{"Put": {"TableName": TABLE, "Item": {**key, "body": {"B": b"x" * size}}}} for key in keys]

@@ -18,18 +18,19 @@ from controller.lifecycle import apply as apply_module
 from controller.lifecycle import attempts, capacity, ending
 from controller.market import release
 from controller.model.attempts import AttemptStatus
-from controller.model.events import LaunchAccepted, LaunchDisproved, NotCarriedOut, TargetAccepted
+from controller.model.events import LaunchDisproved, NotCarriedOut, TargetAccepted
 from controller.model.instances import Instance, InstanceStatus
 from controller.scheduler import upkeep
+from controller.simulation.faults import ALL
 
 Patch = pytest.MonkeyPatch
-PLANTED: dict[str, tuple[Callable[[Patch], None], str]] = {}
-"""Name -> (how it is planted, what it breaks)."""
+PLANTED: dict[str, tuple[Callable[[Patch], None], str, frozenset[str]]] = {}
+"""Name -> (how it is planted, what it breaks, the faults under which it shows soonest)."""
 
 
-def planted(what: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+def planted(what: str, *kinds: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     def add(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        PLANTED[plant.__name__] = (plant, what)
+        PLANTED[plant.__name__] = (plant, what, frozenset(kinds) or ALL)
         return plant
 
     return add
@@ -71,7 +72,9 @@ def intents_forgotten_at_start(patch: Patch) -> None:
     registry = apply_module._apply
     real = registry.registry[apply_module.events.ControllerStarted]
     registry.register(apply_module.events.ControllerStarted, forget)
-    patch.setattr(apply_module, "UNDO", lambda: registry.register(apply_module.events.ControllerStarted, real), raising=False)
+    patch.setattr(
+        apply_module, "UNDO", lambda: registry.register(apply_module.events.ControllerStarted, real), raising=False
+    )
 
 
 @planted("effects come before the commit")
@@ -132,7 +135,7 @@ def absence_is_proof_at_once(patch: Patch) -> None:
 
 @planted("a spot loss uses up a user attempt")
 def retry_budget_shared(patch: Patch) -> None:
-    patch.setattr(attempts, "account_for", lambda seen, cause, instance: _user_unless_well(seen, cause, instance))
+    patch.setattr(attempts, "account_for", _user_unless_well)
 
 
 def _user_unless_well(seen: Any, cause: Any, instance: Any) -> Any:
@@ -188,12 +191,7 @@ def silent_instances_are_waited_for(patch: Patch) -> None:
     patch.setattr(places, "_may_still_come", lambda instance, now, policy: instance.status is booting)
 
 
-@planted("the controller rests without having looked for what a fleet launched last")
-def rest_without_a_look(patch: Patch) -> None:
-    patch.setattr(Engine, "_has_looked", lambda self: True)
-
-
-@planted("an instance with a dead agent keeps its tasks for ever")
+@planted("an instance with a dead agent keeps its tasks for ever", "partition")
 def silent_agents_are_waited_for(patch: Patch) -> None:
     real = release._may_go
 
@@ -203,7 +201,7 @@ def silent_agents_are_waited_for(patch: Patch) -> None:
     patch.setattr(release, "_may_go", may_go)
 
 
-@planted("a wish is taken for a fact: targets are never sent again")
+@planted("a target that EC2 refused is taken for set: the sweeps mend it")
 def targets_are_taken_for_done(patch: Patch) -> None:
     real = Fleets.set_target
 
@@ -228,19 +226,6 @@ def broken_listing_is_believed(patch: Patch) -> None:
     patch.setattr(capacity, "miss_hosts", miss)
 
 
-@planted("a launch is taken for accepted whatever came back")
-def replies_are_invented(patch: Patch) -> None:
-    real = launching._outcome
-
-    def outcome(key: Any, answer: Any) -> Any:
-        event = real(key, answer)
-        if isinstance(event, LaunchAccepted):
-            return event
-        return LaunchAccepted(key, f"arn:aws:ecs:us-east-1:123456789012:task/argosy/{hash(key) & 0xFFFFFFFF:032x}")
-
-    patch.setattr(launching, "_outcome", outcome)
-
-
 @planted("results count although nobody looked for them")
 def results_unverified(patch: Patch) -> None:
     from controller.aws.results import Results
@@ -249,17 +234,17 @@ def results_unverified(patch: Patch) -> None:
     patch.setattr(Results, "verify", lambda self, action, state: ResultSeen(action.run_id, action.index, 7, 1))
 
 
-@planted("stops of interrupted attempts are forgotten")
+@planted("work is started while the deployment is torn down", "destroy")
 def the_kill_switch_is_not_read(patch: Patch) -> None:
     patch.setattr(DynamoStore, "kill_switch", lambda self: None)
 
 
-@planted("messages are deleted before what they say is stored")
+@planted("an intent in doubt stays in doubt for ever")
 def launches_never_resolved(patch: Patch) -> None:
     patch.setattr(upkeep, "resolutions", lambda state, now, policy: iter(()))
 
 
-@planted("a run's end is booked without its manifest")
+@planted("a run is closed without its manifest")
 def closed_without_a_manifest(patch: Patch) -> None:
     from controller.aws.results import Results
     from controller.model.events import RunClosed

@@ -1,4 +1,4 @@
-"""Does the simulation find bugs? Each planted one has to be found within some seeds; carrying out twice must do no harm."""
+"""Does the simulation find bugs? Each planted one within some seeds; what the protocol forgives must not show."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tests.mutations.planted import PLANTED
 
 SEEDS = 60
 QUICK = ("token_dropped", "draining_instance_placed", "tag_alone_proves_ownership")
-HARMLESS = ("everything_twice",)  # the protocol is idempotent: nothing may come of it
+HARMLESS = ("everything_twice", "targets_are_taken_for_done")  # effects are idempotent, sweeps see what is wrong
 
 
 def found_by(name: str, monkeypatch: pytest.MonkeyPatch, seeds: int) -> str | None:
-    plant, _ = PLANTED[name]
+    plant, _, kinds = PLANTED[name]
     plant(monkeypatch)
     try:
         for seed in range(seeds):
-            verdict = run_trial(Plan(seed, limit_s=7200.0))
+            verdict = run_trial(Plan(seed, kinds, limit_s=7200.0))
             if not verdict.ok:
                 return verdict.violations[0].invariant
     except Exception as crash:  # noqa: BLE001 - a controller that falls over is found as well
@@ -44,5 +44,5 @@ def test_every_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", HARMLESS)
-def test_carrying_out_twice_does_no_harm(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_protocol_forgives_does_no_harm(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found_by(name, monkeypatch, 30) is None

@@ -1,4 +1,4 @@
-"""Does an allocation keep its promises on small random markets: whole, affordable, above its bound, near the optimum?"""
+"""Does an allocation keep its promises on small random markets: whole, above its bound, near the optimum?"""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The model follows the code: one stored version, intents committed before they are sent, a token that ECS remembers for a
 while, an age gate, adoption from listings, disproof of what stays absent, events tied to attempt and ARN. Controllers
-crash at any moment, replies get lost, listings lag, tokens expire, events come late and again. Sending and looking at the
-age are one step: what Lambda's own time limit and the deadline of each call make of it.
+crash at any moment, replies get lost, listings lag, tokens expire, events come late and again. Sending and looking at
+the age are one step: what Lambda's own time limit and the deadline of each call make of it.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class Violation(NamedTuple):
     steps: tuple[str, ...]
 
 
-def search(protocol: Protocol) -> tuple[int, Violation | None]:
+def search(protocol: Protocol, start: World | None = None) -> tuple[int, Violation | None]:
     """How many states there are, and the shortest way to a violation. The budgets of faults make them finite."""
-    start = World()
+    start = start or World()
     came_from: dict[World, tuple[World, str] | None] = {start: None}
     queue = deque([start])
     while queue:
@@ -172,7 +172,7 @@ def _apply(world: World, row: Row, fact: str, protocol: Protocol) -> tuple[Row, 
         ours = row.copy == number or (row.kind in ("intent", "doubt") and row.key == copy.key)
     else:
         ours = row.kind != "done"
-    if not ours or row.kind in ("pending", "done") and protocol.conditional_events:
+    if not ours or (row.kind in ("pending", "done") and protocol.conditional_events):
         return row, world.ends
     attempt = KEYS[row.key][0] if protocol.conditional_events else KEYS[copy.key][0]
     ends = tuple(count + (position == attempt) for position, count in enumerate(world.ends, start=1))

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import pytest
 
-from tests.protocol.search import Protocol, search, variant
+from tests.protocol.search import Protocol, World, search, variant
 
 
 def test_the_whole_protocol_reaches_no_violation() -> None:
     states, violation = search(Protocol())
     assert violation is None
     assert states > 5_000  # it did look
+
+
+@pytest.mark.deep
+def test_two_crashes_and_two_lost_replies_reach_none_either() -> None:
+    states, violation = search(Protocol(), World(crashes=2, lost_replies=2))
+    assert violation is None
+    assert states > 50_000
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from controller.simulation.boundary import SCRIPTED
 from controller.simulation.campaign import replay_command, run_trial, shrink
 from controller.simulation.faults import ALL, KINDS, kinds_of
 from controller.simulation.job import Job
+from controller.simulation.throttles import Buckets
 from controller.simulation.trial import Plan, Trial
 from controller.simulation.verdict import Verdict
 
-QUICK_SEEDS = 20
+QUICK_SEEDS = 12
 SMALL_JOB = Job(
     "small-270115-080000-aaaa",
     {
@@ -87,7 +88,7 @@ def boundaries() -> int:
 
 @pytest.mark.parametrize("fault", SCRIPTED)
 def test_a_fault_at_some_calls_of_a_small_run_does_no_harm(fault: str) -> None:
-    for number in range(1, boundaries(), 29):
+    for number in range(1, boundaries(), 41):
         verdict = run_trial(replace(SMALL, script={number: fault}))
         assert verdict.ok, f"{fault} at call {number}: {told(verdict)}"
         assert verdict.statuses == Counter({"SUCCEEDED": 1})
@@ -115,7 +116,7 @@ def test_a_token_that_aws_forgets_is_found_told_and_shrunk_to_what_it_takes() ->
     kinds = frozenset({"token-misbehaviour", "reply-lost", "rebalance"})
     plan = next(
         plan
-        for plan in (Plan(seed, kinds, every_kind=True) for seed in range(200))
+        for plan in (Plan(seed, kinds, every_kind=True) for seed in range(12, 200))
         if any(found.invariant == "I1" for found in run_trial(plan).violations)
     )
     small = shrink(plan, "I1")
@@ -123,6 +124,17 @@ def test_a_token_that_aws_forgets_is_found_told_and_shrunk_to_what_it_takes() ->
     verdict = run_trial(small)
     assert any("run_task" in line for line in verdict.story)
     assert f"--seed {plan.seed} " in replay_command(small)
+
+
+def test_more_calls_than_aws_allows_are_refused_until_time_has_passed() -> None:
+    moment = [0.0]
+    buckets = Buckets(lambda: moment[0])
+    assert [buckets.take("run_task") for _ in range(101)] == [True] * 100 + [False]
+    assert buckets.take("describe_tasks")  # a bucket of its own
+    assert buckets.take("put_object")  # without one
+    moment[0] = 0.05
+    assert [buckets.take("stop_task") for _ in range(3)] == [True, True, False]
+    assert buckets.refused == 2
 
 
 def test_faults_are_named_listed_and_refused() -> None:

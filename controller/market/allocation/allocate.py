@@ -15,7 +15,7 @@ from controller.market.allocation.bound import best_bound
 from controller.market.allocation.effort import THOROUGH, Clock, Deadline, Effort
 from controller.market.allocation.generate import Centre
 from controller.market.allocation.kept import Kept
-from controller.market.allocation.master import is_available
+from controller.market.allocation.master import Unsolved, is_available
 from controller.market.allocation.patterns import by_patterns
 from controller.market.allocation.problem import Problem, Wanted
 from controller.market.allocation.rounding import finish
@@ -73,8 +73,11 @@ def allocate(
     greedy.raise_cap(float(problem.wanted.count.astype(float) @ problem.wanted.need[:, 0]))
     finish(greedy, value, problem.offered.price, _GREEDY_SLACK)
     if solver and is_available() and problem.wanted.count.any() and not deadline.passed():
-        best, bound, kept = by_patterns(problem, greedy, value, kept, effort, deadline)
-        return _answer(best, homeless, bound, "greedy" if best is greedy else "patterns", kept)
+        try:
+            best, bound, kept = by_patterns(problem, greedy, value, kept, effort, deadline)
+            return _answer(best, homeless, bound, "greedy" if best is greedy else "patterns", kept)
+        except Unsolved:
+            pass  # the greedy answer is whole, and its bound is its own
     bound = best_bound(problem, Centre(0.0, value, problem.offered.price), greedy, None, 0, 0, deadline)
     return _answer(greedy, homeless, bound, "greedy", kept)
 

@@ -16,7 +16,7 @@ from controller.market.allocation.problem import Problem
 from controller.market.allocation.relaxed import relaxed_worth
 from controller.placement.arrays import FloatArray, IntArray
 
-_ENOUGH = 0.001  # share of the cost: a bound this near needs no sharper look
+_ENOUGH = 0.0015  # share of the cost: a bound this near needs no sharper look
 _FINER = 4  # each look is so much finer than the one before
 _SAFETY = 1e-9  # share given away for the rounding of float sums: rounded in the bound's favour
 

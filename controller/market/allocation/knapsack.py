@@ -75,16 +75,16 @@ def patterns_at(layers: Sequence[Layer], need: IntArray, value: IntArray, sizes:
     pattern = np.zeros((len(sizes), len(need)), dtype=np.int64)
     left = sizes.copy()
     rows = np.arange(len(sizes))
-    worth: IntArray = values_at(layers, left)
+    worth = values_at(layers, left)
     while (worth > 0).any():
         going = np.flatnonzero(worth > 0)
         rows, left, worth = rows[going], left[going], worth[going]
         before = left[:, None, :] - need[None, :, :]
-        fits = (before >= 0).all(axis=2)
+        fits = np.asarray((before >= 0).all(axis=2))
         source = values_at(layers, np.where(fits[:, :, None], before, 0).reshape(-1, 3)).reshape(fits.shape)
         step = np.where(fits, source + value == worth[:, None], False)
         # Where no shape leads here, the value is that of one GPU less.
-        shape, moves = np.argmax(step, axis=1), step.any(axis=1)
+        shape, moves = np.argmax(step, axis=1), np.asarray(step.any(axis=1))
         pattern[rows[moves], shape[moves]] += 1
         left = np.where(moves[:, None], left - need[shape], left - [0, 0, 1])
         worth = np.where(moves, worth - value[shape], worth)

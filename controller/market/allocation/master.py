@@ -39,6 +39,10 @@ class Solution:
     usd_per_hour: float  # the objective, with what is left out
 
 
+class Unsolved(Exception):
+    """HiGHS gave up on the numbers."""
+
+
 def is_available() -> bool:
     """Whether HiGHS is installed: without it there is the greedy answer."""
     from importlib.util import find_spec
@@ -78,11 +82,11 @@ class Master:
         return len(size_of)
 
     def solve(self) -> Solution:
-        """RuntimeError when HiGHS finds no optimum, which no well-formed problem can cause."""
+        """Unsolved when HiGHS finds no optimum: amounts of 2^40 beside 1 are beyond floats."""
         self._lp.run()
         status = self._lp.modelStatusToString(self._lp.getModelStatus())
         if status != "Optimal":
-            raise RuntimeError(f"the LP has no optimum: {status}")
+            raise Unsolved(f"the LP has no optimum: {status}")
         answer = self._lp.getSolution()
         column, dual = np.array(answer.col_value), np.array(answer.row_dual)
         shapes, sizes, pools = self.pattern.shape[1], len(self._problem.sizes), len(self._problem.offered.price)

@@ -46,10 +46,12 @@ def by_patterns(
         if _cost(basket) < _cost(best):
             bound = bound if np.array_equal(best.rest, basket.rest) else 0.0
             best = basket
-        if best.rest.any():
-            centre = search.centre_of_placed(problem, best)
+        enough = best.usd_per_hour() / (1 + effort.good_enough)
         bound = max(bound, best_bound(problem, centre, best, pricer, work, effort.looks, deadline))
-        if best.usd_per_hour() <= bound * (1 + effort.good_enough) or deadline.passed(_ROOM_FOR_MORE):
+        if best.rest.any() and bound < enough:
+            centre = search.centre_of_placed(problem, best)
+            bound = max(bound, best_bound(problem, centre, best, pricer, work, effort.looks, deadline))
+        if bound >= enough or deadline.passed(_ROOM_FOR_MORE):
             break
     return best, bound, keeping
 

@@ -1,0 +1,152 @@
+"""What is bought for several runs at once, and does it stay bought?"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from controller.catalogue.types import load_catalogue
+from controller.market.buy import Order, buy, hypothetical
+from controller.market.offers import offers_of
+from controller.model.actions import SetTarget
+from controller.model.events import TargetAccepted
+from controller.model.instances import Purchase
+from controller.model.pools import Offer, Pool
+from controller.model.resources import Resources
+from controller.placement.demand import Batch
+from controller.placement.place import place
+from controller.placement.supply import Supply
+from controller.scheduler.decide import decide
+from tests.builders import NOW, POLICY, begun, fleet, prepared, state_with, submitted, told
+
+CATALOGUE = load_catalogue()
+TYPES = ("c5.xlarge", "c5.4xlarge", "m5.2xlarge", "m5.8xlarge", "r5.2xlarge", "r5.4xlarge", "g4dn.xlarge")
+# Much cpu and little memory, and the reverse: together they fill an m5, alone each wastes half of what it pays for.
+MIXED = (Batch(3072, 2048, 0, 40, group="a"), Batch(512, 13_000, 0, 40, group="b"))
+
+
+def market(zones: str = "a", types: tuple[str, ...] = TYPES) -> list[Offer]:
+    pools = [Pool("us-east-1", kind, f"us-east-1{zone}", "fleet") for kind in types for zone in zones]
+    return offers_of(pools, CATALOGUE, NOW)
+
+
+def usd_of(order: Order, offers: list[Offer]) -> float:
+    price = {(offer.pool, offer.purchase): offer.price_usd_per_hour for offer in offers}
+    return sum(price[what] * count for what, count in order.instances.items())
+
+
+def test_several_runs_are_bought_for_together_when_that_is_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = market()
+    together = buy(MIXED, [200, 200], offers, 200)
+    monkeypatch.setitem(sys.modules, "highspy", None)  # as where the solver is not installed
+    alone = buy(MIXED, [200, 200], offers, 200)
+    assert together.uncovered == alone.uncovered == [0, 0]
+    assert usd_of(together, offers) < usd_of(alone, offers) * 0.97
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_never_costs_more_or_covers_less_than_buying_run_by_run(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    draw = rng.integers
+    batches = [
+        Batch(int(draw(1, 32)) * 256, int(draw(1, 64)) * 256, int(draw(5) == 0), int(draw(1, 60)), group=str(n))
+        for n in range(5)
+    ]
+    offers, room = market("abc"), int(rng.choice([5, 400]))
+    together = buy(batches, [400] * 5, offers, room)
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    alone = buy(batches, [400] * 5, offers, room)
+    assert sum(together.instances.values()) <= room
+    assert sum(together.uncovered) <= sum(alone.uncovered)
+    assert room == 5 or usd_of(together, offers) <= usd_of(alone, offers) * (1 + 1e-9)
+
+
+def test_a_purchase_for_several_runs_is_spread_over_zones_of_similar_price() -> None:
+    zones = Counter[str]()
+    for (pool, _), count in buy(MIXED, [200, 200], market("abc"), 200).instances.items():
+        zones[pool[-1]] += count
+    assert set(zones) == set("abc")
+    assert max(zones.values()) <= min(zones.values()) + len(TYPES)
+
+
+def test_constraints_hold_for_what_is_bought_together() -> None:
+    only = ("attribute:ecs.availability-zone == us-east-1b", "attribute:argosy.purchase == on-demand")
+    batches = [replace(batch, constraints=only) for batch in MIXED]
+    order = buy(batches, [200, 200], market("ab"), 200)
+    assert order.uncovered == [0, 0]
+    assert {pool[-1] for pool, _ in order.instances} == {"b"}
+    assert {purchase for _, purchase in order.instances} == {Purchase.ON_DEMAND}
+
+
+def test_runs_with_a_cap_or_a_limit_per_instance_are_still_bought_for_one_by_one() -> None:
+    batches = [MIXED[0], replace(MIXED[1], constraints=("distinctInstance",), count=6)]
+    order = buy(batches, [3, 200], market(), 200)
+    assert order.uncovered[1] == 0
+    assert sum(order.instances.values()) >= 6
+
+
+def test_a_maximum_share_diversifies_the_types() -> None:
+    def largest_share(max_share: float | None) -> float:
+        cpu = Counter[str]()
+        for (pool, _), count in buy(MIXED, [400, 400], market(), 400, max_share=max_share).instances.items():
+            kind = pool.split("/")[-2] if "/" in pool else pool
+            cpu[kind] += CATALOGUE[kind].cpu_units * count
+        return max(cpu.values()) / sum(cpu.values())
+
+    assert largest_share(None) > 0.5
+    assert largest_share(0.5) <= 0.55  # what the tasks really need may fall short of the plan by an instance
+
+
+def test_mixed_runs_on_an_empty_cluster_order_their_fleets_once() -> None:
+    state = state_with(
+        *(event for n, overrides in enumerate(SPECS) for event in run_of(n, overrides)),
+        *(fleet(kind, f"us-east-1{zone}") for kind in TYPES for zone in "abc"),
+    )
+    ordered = []
+    for tick in range(50):
+        actions = [a for a in decide(state, CATALOGUE, NOW + tick, POLICY) if isinstance(a, SetTarget)]
+        ordered.append(len(actions))
+        begun(state, actions, now=NOW + tick)
+        told(state, *(TargetAccepted(a.pool, a.spot_target, a.on_demand_target) for a in actions), now=NOW + tick)
+    assert ordered[0] > 0
+    assert sum(ordered[1:]) == 0
+
+
+SPECS: tuple[dict[str, Any], ...] = (
+    {"vcpus": 3, "memory": 2048},
+    {"vcpus": 0.5, "memory": 13_000},
+    {"vcpus": 2, "memory": 4096, "gpus": 1},
+)
+
+
+def run_of(number: int, resources: dict[str, Any]) -> list[Any]:
+    name = f"mixed-{number}"
+    return [submitted(name, tasks=30, resources=resources), prepared(name, resources=resources)]
+
+
+def test_what_is_bought_for_several_runs_is_enough_when_it_is_filled_first_in_first_out() -> None:
+    """The next tick places all runs on all that was ordered: the first may take what was meant for the last."""
+    batches = (
+        Batch(1024, 2048, 0, 50, group="a"),
+        Batch(7168, 30_000, 0, 25, group="b"),
+        Batch(512, 9000, 0, 60, group="c"),
+    )
+    offers = market("abc")
+    by_name = {(offer.pool, offer.purchase): offer for offer in offers}
+    order = buy(batches, [400] * 3, offers, 400)
+    rows = [
+        hypothetical(by_name[name], number)
+        for name, count in sorted(order.instances.items())
+        for number in range(count)
+    ]
+    assert int(place(batches, Supply.of(rows)).unplaced.sum()) == 0
+
+
+def test_an_offer_without_resources_is_never_bought() -> None:
+    nothing = replace(market()[0], resources=Resources())
+    assert buy(MIXED, [200, 200], [nothing], 200).uncovered == [40, 40]
