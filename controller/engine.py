@@ -21,7 +21,15 @@ from controller.loading import load
 from controller.messages import PoisonMessage, to_event
 from controller.model import documents, requests
 from controller.model.actions import Action, HaltRun, Launch, Remark, StopAttempt
-from controller.model.events import ControllerStarted, Event, LaunchInDoubt, NotCarriedOut, Observed, RunCancelled, RunSubmitted
+from controller.model.events import (
+    ControllerStarted,
+    Event,
+    LaunchInDoubt,
+    NotCarriedOut,
+    Observed,
+    RunCancelled,
+    RunSubmitted,
+)
 from controller.model.instances import InstanceStatus
 from controller.model.policy import Policy
 from controller.model.state import State

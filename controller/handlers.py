@@ -45,7 +45,8 @@ def controller(event: Any, context: Any) -> dict[str, Any]:
     """The loop. Whatever invoked it, only the holder of the lease works."""
     from controller.loop import Loop
 
-    seconds = {name: float(value) for name, value in _json("ARGOSY_LOOP").items()}  # local mode is more eager
+    # Local mode is more eager.
+    seconds: dict[str, Any] = {name: float(value) for name, value in _json("ARGOSY_LOOP").items()}
     store, wake, engine = _controller()
     loop = Loop(engine, store, wake, context.aws_request_id, time.time, _TickLog().note, **seconds)
     _life.renew = loop.renew

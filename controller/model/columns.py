@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-
 GROWTH_BYTES = 8_000  # what one tick may add to a chunk: a few hundred rows that compress badly
 
 

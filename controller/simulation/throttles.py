@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+_READS = frozenset({"describe_tasks", "list_tasks", "describe_container_instances", "list_container_instances"})
 FAMILIES: dict[str, tuple[float, float, frozenset[str]]] = {
     # family: burst, refill per second, operations (reliability.md section 1, fact 6; aws.md 3)
     "launches": (100, 40, frozenset({"run_task", "start_task", "stop_task"})),
-    "reads": (100, 20, frozenset(f"{verb}_{what}" for verb in ("describe", "list") for what in ("tasks", "container_instances"))),
+    "reads": (100, 20, _READS),
     "definitions": (20, 1, frozenset({"register_task_definition"})),
     "fleets": (50, 5, frozenset({"modify_fleet", "terminate_instances"})),
 }  # fmt: skip

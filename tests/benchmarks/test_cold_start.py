@@ -1,4 +1,4 @@
-"""How long is it from a fresh interpreter to a controller that can tick? Floor 1.0 s, goal 0.7 s (design, section 6)."""
+"""How long from a fresh interpreter to a function that can work? Floor 1.0 s, goal 0.7 s (design, section 6)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,11 @@ import controller.handlers
 controller.handlers.{root}()
 print(time.perf_counter() - began)
 """
-ENVIRONMENT = {
-    "ARGOSY_SETTINGS": "{}",
-    **{
-        f"ARGOSY_{name}": "x"
-        for name in (
-            "STAGE TABLE CLUSTER BUCKET LOG_GROUP CONTROLLER_FUNCTION TICK_RULE EXECUTION_ROLE_ARN TASK_ROLE_ARN QUEUE_URL"
-        ).split()
-    },
-}
+NAMES = (
+    *("STAGE", "TABLE", "CLUSTER", "BUCKET", "LOG_GROUP", "CONTROLLER_FUNCTION", "TICK_RULE"),
+    *("EXECUTION_ROLE_ARN", "TASK_ROLE_ARN", "QUEUE_URL"),
+)
+ENVIRONMENT = {**{f"ARGOSY_{name}": "x" for name in NAMES}, "ARGOSY_SETTINGS": "{}"}
 
 
 @pytest.mark.benchmark

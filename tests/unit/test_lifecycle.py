@@ -452,7 +452,8 @@ def test_a_million_pending_tasks_are_cancelled_without_touching_a_row() -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["ResourceInitializationError: no log group", "CannotStartContainerError: no such file", "CannotCreate: x"]
+    "reason",
+    ["ResourceInitializationError: no log group", "CannotStartContainerError: no file", "CannotCreate: x"],
 )
 def test_a_container_that_cannot_be_started_is_given_up_after_three_tries(reason: str) -> None:
     state = state_with_instance(tasks=1)

@@ -196,7 +196,12 @@ def test_hosts_are_read_with_how_they_were_bought() -> None:
         "LaunchTime": datetime.fromtimestamp(NOW, UTC),
         "Tags": OF_FLEET_1,
     }
-    bare = {"InstanceId": instance_id(2), "InstanceType": "c5.large", "State": {"Name": "terminated"}, "Tags": OF_FLEET_1}
+    bare = {
+        "InstanceId": instance_id(2),
+        "InstanceType": "c5.large",
+        "State": {"Name": "terminated"},
+        "Tags": OF_FLEET_1,
+    }
     ec2 = ScriptedClient(
         "ec2",
         describe_fleets={"Fleets": [listed_fleet(1, "c5.xlarge/us-east-1a")]},

@@ -1,0 +1,78 @@
+"""How soon does another invocation take over when the controller dies in the middle? The loop, its lease, the schedule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from controller.aws.wake import AwsWake
+from controller.catalogue.types import load_catalogue
+from controller.loop import Loop, LoopReport
+from controller.model.policy import Policy
+from controller.simulation.agent import Course
+from controller.simulation.auditor import Auditor
+from controller.simulation.botocore_check import SimulatedClient
+from controller.simulation.boundary import Boundary, Crash
+from controller.simulation.bus import LambdaModel
+from controller.simulation.deployment import SimulatedDeployment
+from controller.simulation.faults import Faults
+from controller.simulation.world import World
+from tests.simulation.test_trials import SMALL_JOB
+
+JOB = replace(SMALL_JOB, expects_result=False)
+SCHEDULE_S = 60.0
+LIMIT_S = 900.0
+RECOVERY_S = 120.0
+
+
+class Cloud:
+    """A deployment whose controller is invoked every minute, as the schedule does."""
+
+    def __init__(self) -> None:
+        self.world = World(
+            catalogue=load_catalogue(), workload=lambda task, instance: Course(duration_s=60.0), keep_events=False
+        )
+        self.boundary = Boundary(self.world, Faults(0, ()))
+        self.deployment = SimulatedDeployment(self.world, self.boundary, Policy(linger_s=30.0))
+        self.deployment.add_fleets(("c5.xlarge",), ("us-east-1a",))
+        self.auditor = Auditor(self.world, {JOB.run_id: JOB}, Policy(), self.deployment.services.s3)
+        self.boundary.watch = self.auditor.watch
+        self.world.sinks.append(self.auditor.hear)
+        self.invocations = 0
+        bus = SimulatedClient(self.deployment.services.bus, "events")
+        self.wake = AwsWake(SimulatedClient(LambdaModel(), "lambda"), bus, "argosy-controller", "argosy-tick")
+
+    def invoke(self) -> LoopReport:
+        """One invocation; its time passes in its calls and between its ticks."""
+        self.invocations += 1
+        process = self.deployment.add_controller()
+        ends = self.world.now + LIMIT_S
+        store = process.engine.store
+        loop = Loop(process.engine, store, self.wake, f"invocation-{self.invocations}", self.world.moment)
+        loop.on_tick = lambda report: self.world.run_for(1.0)
+        return loop.run(lambda: ends - self.world.now)
+
+    def die_at(self, call: int) -> None:
+        """Nor does a dead process give its lease back."""
+        self.boundary.script = {call: "crash-after", call + 1: "crash-before"}
+
+
+@pytest.mark.parametrize("call", [3, 20, 33, 60, 150, 400])
+def test_a_controller_that_is_killed_anywhere_is_replaced_within_two_minutes(call: int) -> None:
+    cloud = Cloud()
+    cloud.deployment.submit(JOB.request(cloud.world.now))
+    cloud.die_at(call)
+    with pytest.raises(Crash):
+        cloud.invoke()
+    died_at = cloud.world.now
+    report = LoopReport("no lease")
+    while report.reason == "no lease":
+        cloud.world.run_for(SCHEDULE_S)
+        taken_over_at = cloud.world.now
+        report = cloud.invoke()
+    assert taken_over_at - died_at <= RECOVERY_S
+    assert report.reason == "rest"
+    assert not cloud.auditor.violations
+    assert cloud.auditor.launches == 2
+    assert {sum(record["counts"]) for record in cloud.auditor.book.records.values()} == {2}
