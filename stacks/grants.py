@@ -140,7 +140,7 @@ def _instances(arns: Arns) -> list[iam.PolicyStatement]:
 
 def _results(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     keys = [f"{name}/*" for name in arns.buckets(bucket)]
-    return [allow(["s3:PutObject", "s3:AbortMultipartUpload"], keys), *_reads(arns, bucket)]
+    return [allow(["s3:PutObject"], keys), *_reads(arns, bucket)]
 
 
 def _reads(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
@@ -155,7 +155,12 @@ def _reads(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 def task(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     """The users' programs: read the buckets, write attempts and parts, and never a run's spec, manifest or marker."""
     places = [f"{name}/*{part}/*" for name in arns.buckets(bucket) for part in ("/attempts", "/parts")]
-    return [allow(["s3:PutObject", "s3:AbortMultipartUpload"], places), *_reads(arns, bucket)]
+    versions = [f"{name}/*" for name in arns.buckets(bucket)]  # of an input that a program may ask for by its version
+    return [
+        allow(["s3:PutObject", "s3:AbortMultipartUpload"], places),
+        allow(["s3:GetObjectVersion"], versions),
+        *_reads(arns, bucket),
+    ]
 
 
 def execution(arns: Arns) -> list[iam.PolicyStatement]:

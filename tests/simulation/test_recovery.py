@@ -1,4 +1,4 @@
-"""How soon does another invocation take over when the controller dies in the middle? The loop, its lease, the schedule."""
+"""How soon is a controller replaced that dies in the middle? The loop, its lease and the schedule, in virtual time."""
 
 from __future__ import annotations
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from controller.aws.clients import READ_TIMEOUT_S
+from controller.aws.observe import SWEEP_LIMIT_S
 from controller.engine import Engine
-from controller.loop import Loop
+from controller.loop import BEAT_S, LEASE_S, RESERVE_S, WAIT_S, Loop
 from controller.model.actions import Action
 from controller.model.events import Event, Observed
 from controller.model.requests import INBOX
@@ -146,15 +149,97 @@ def test_a_lost_lease_ends_the_loop() -> None:
     assert loop.run(lambda: 600.0).reason == "lease lost"
 
 
+class Failing(IdleHands):
+    def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+        raise OSError("the network is gone")
+
+
+def test_a_tick_that_fails_gives_the_lease_back_and_is_no_heartbeat() -> None:
+    store = MemoryStore()
+    loop = loop_with(store, RecordingWake())
+    loop.engine.hands = Failing()
+    with pytest.raises(OSError, match="network"):
+        loop.run(lambda: 600.0)
+    assert store.lease is None
+    assert store.heartbeat is None
+
+
+def test_what_ended_the_loop_is_told_and_not_that_the_lease_could_not_be_given_back() -> None:
+    class Unreachable(MemoryStore):
+        def release_lease(self, owner: str) -> None:
+            raise ConnectionError("nor is the table there")
+
+    loop = loop_with(Unreachable(), RecordingWake())
+    loop.engine.hands = Failing()
+    with pytest.raises(OSError, match="the network is gone"):
+        loop.run(lambda: 600.0)
+
+
+def test_ticks_that_are_carried_through_beat_now_and_then_and_the_heart_outlives_the_lease() -> None:
+    class Beating(MemoryStore):
+        beats: list[float] = []  # noqa: RUF012 - one store, one test
+
+        def beat(self, now: float) -> None:
+            super().beat(now)
+            self.beats.append(now)
+
+    store = Beating()
+    loop = loop_with(store, RecordingWake())
+    loop.engine.hands = Blind()
+    left = iter([600.0] * 200 + [0.0])
+    report = loop.run(lambda: next(left))
+    assert (report.reason, report.ticks, store.lease) == ("time", 200, None)
+    assert 2 <= len(store.beats) < 20
+    assert all(later - earlier >= BEAT_S for earlier, later in pairwise(store.beats))
+
+
+class Blind(IdleHands):
+    """Never sees all instances, so that nobody goes to rest."""
+
+    def observe(self, now: float) -> Event:
+        return Observed(now, hosts_complete=False)
+
+
+def test_running_out_of_time_leaves_the_schedule_on_and_does_not_call_itself() -> None:
+    wake = RecordingWake()
+    loop = loop_with(MemoryStore(), wake)
+    loop.engine.hands = Blind()
+    left = iter([600.0] * 3 + [0.0])
+    assert loop.run(lambda: next(left)).reason == "time"
+    assert wake.calls == []
+
+
+def test_the_reserve_is_enough_for_everything_that_a_tick_does_in_turn() -> None:
+    longest = WAIT_S + Engine.__dataclass_fields__["execute_s"].default + SWEEP_LIMIT_S + READ_TIMEOUT_S
+    assert longest < RESERVE_S
+
+
+def test_work_that_takes_longer_than_the_lease_keeps_it() -> None:
+    store = MemoryStore()
+    loop = loop_with(store, RecordingWake())
+    clock = loop.now
+    assert isinstance(clock, Clock)
+
+    class Slow(IdleHands):
+        stolen = 0
+
+        def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+            for _ in range(20):  # pages of a close
+                clock.at += LEASE_S / 4
+                self.stolen += store.take_lease("another", clock.at, LEASE_S)
+                loop.renew()
+            return []
+
+    loop.engine.hands = hands = Slow()
+    assert loop.run(lambda: 600.0).reason == "rest"
+    assert hands.stolen == 0
+
+
 def test_after_any_failure_what_was_sent_counts_as_in_doubt() -> None:
     store = MemoryStore()
     loop = loop_with(store, RecordingWake())
 
-    class Broken(IdleHands):
-        def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
-            raise OSError("the network is gone")
-
-    loop.engine.hands = Broken()
+    loop.engine.hands = Failing()
     with pytest.raises(OSError, match="network"):
         loop.run(lambda: 600.0)
     assert loop.engine.state is None

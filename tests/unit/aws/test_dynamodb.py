@@ -171,6 +171,26 @@ def test_the_lease_is_given_to_one_at_a_time(client: Any) -> None:
     assert state.take_lease("a", NOW + 151, 90)
 
 
+def test_the_heartbeat_outlives_the_lease_and_is_no_document(client: Any) -> None:
+    state = store(client)
+    state.take_lease("a", NOW, 90)
+    state.beat(NOW + 0.5)
+    state.beat(NOW + 30.25)
+    state.release_lease("a")
+    key = {"pk": {"S": "CONTROL"}, "sk": {"S": "HEARTBEAT"}}
+    assert client.get_item(TableName="argosy-state", Key=key)["Item"]["at"] == {"N": str(NOW + 30.25)}
+    assert state.read_partition("CONTROL") == {}
+
+
+def test_only_what_is_said_to_expire_expires(client: Any) -> None:
+    state = store(client)
+    token, request = ("TOKENS", "a"), ("INBOX", "r")
+    state.create({token: b"1", request: b"2"}, expires_at={token: NOW + 0.9})
+    items = {item["pk"]["S"]: item for item in client.scan(TableName="argosy-state")["Items"]}
+    assert items["TOKENS"]["expires_at"] == {"N": str(int(NOW))}  # whole seconds, or TTL does not see it
+    assert "expires_at" not in items["INBOX"]
+
+
 class Refusing:
     """A table that nobody may touch."""
 

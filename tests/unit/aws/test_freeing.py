@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
@@ -47,8 +48,13 @@ class FakeEc2:
             "TargetCapacitySpecification": {"TotalTargetCapacity": target},
         }
 
-    def add_instance(self, instance_id: str, state: str = "running", **marks: str) -> None:
-        self.instances[instance_id] = {"InstanceId": instance_id, "State": {"Name": state}, "Tags": tags(**marks)}
+    def add_instance(self, instance_id: str, state: str = "running", age_s: float = 7200.0, **marks: str) -> None:
+        self.instances[instance_id] = {
+            "InstanceId": instance_id,
+            "State": {"Name": state},
+            "Tags": tags(**marks),
+            "LaunchTime": datetime.fromtimestamp(NOW - age_s, UTC),
+        }
 
     def _page(self, key: str, things: list[Any], token: str | None) -> dict[str, Any]:
         at = int(token or 0)
@@ -177,8 +183,13 @@ class FakeTable:
         del self.items[Key["sk"]["S"]]
 
 
-def alive_until(moment: float) -> FakeTable:
-    return FakeTable({"LEASE": {"until": {"N": str(moment)}}})
+def beaten_at(moment: float) -> FakeTable:
+    """The lease tells nothing: somebody takes it and dies with it, again and again."""
+    return FakeTable({"LEASE": {"until": {"N": str(NOW + 60)}}, "HEARTBEAT": {"at": {"N": str(moment)}}})
+
+
+def never_beaten() -> FakeTable:
+    return FakeTable({"LEASE": {"until": {"N": str(NOW + 60)}}})
 
 
 def look(table: FakeTable, **regions: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -189,11 +200,39 @@ def look(table: FakeTable, **regions: Any) -> tuple[dict[str, Any], list[dict[st
 
 def test_a_living_controller_is_left_in_peace() -> None:
     ec2 = busy_ec2()
-    answer, said = look(alive_until(NOW - watchdog.DEAD_AFTER_S), home=ec2)
-    assert (answer["acted"], said, ec2.calls) == (False, [], [])
+    answer, said = look(beaten_at(NOW - watchdog.DEAD_AFTER_S), home=ec2)
+    assert answer == {"acted": False, "silentSeconds": 3600}
+    assert (said, ec2.calls) == ([], [])
 
 
-@pytest.mark.parametrize("table", [alive_until(NOW - watchdog.DEAD_AFTER_S - 1), FakeTable()], ids=["old", "never"])
+def test_a_controller_that_is_between_two_invocations_is_left_in_peace() -> None:
+    table = beaten_at(NOW - 60)
+    del table.items["LEASE"]  # given back at the end of the time of the one before
+    ec2 = busy_ec2()
+    assert not look(table, home=ec2)[0]["acted"]
+    assert ec2.calls == []
+
+
+def test_before_the_first_tick_is_through_silence_counts_from_the_oldest_instance_of_any_cell() -> None:
+    young, away = FakeEc2(templates={"lt-ours": "main"}), FakeEc2(templates={"lt-ours": "main"})
+    ours = {"argosy:stage": "main", TEMPLATE_TAG: "lt-ours"}
+    young.add_instance("i-1", age_s=600.0, **ours)
+    young.add_instance("i-strange", age_s=1e6, **{"argosy:stage": "main"})  # whose age is nobody's business
+    answer, _ = look(never_beaten(), home=young, away=away)
+    assert answer == {"acted": False, "silentSeconds": 600}
+    away.add_instance("i-2", age_s=watchdog.DEAD_AFTER_S + 1, **ours)
+    assert look(never_beaten(), home=young, away=away)[0] == {"acted": True, "freed": 2}
+
+
+def test_a_cell_that_cannot_be_reached_is_told_when_nothing_old_is_seen_elsewhere() -> None:
+    ec2 = FakeEc2()
+    ec2.add_fleet("fleet-1", target=2)
+    with pytest.raises(watchdog.WatchdogFailed, match="away: Could not connect"):
+        look(never_beaten(), home=ec2, away=Unreachable())
+    assert ec2.calls == []
+
+
+@pytest.mark.parametrize("table", [beaten_at(NOW - watchdog.DEAD_AFTER_S - 1), never_beaten()], ids=["old", "never"])
 def test_instances_of_a_dead_controller_are_ended_in_every_cell(table: FakeTable) -> None:
     home, away = busy_ec2(), busy_ec2()
     answer, said = look(table, home=home, away=away)
@@ -204,8 +243,8 @@ def test_instances_of_a_dead_controller_are_ended_in_every_cell(table: FakeTable
 
 
 def test_at_rest_the_watchdog_finds_nothing_to_do_and_says_nothing() -> None:
-    answer, said = look(FakeTable(), home=FakeEc2())
-    assert (answer, said) == ({"acted": False, "freed": 0}, [])
+    assert look(never_beaten(), home=FakeEc2()) == ({"acted": False, "silentSeconds": 0}, [])
+    assert look(beaten_at(NOW - 1e6), home=FakeEc2()) == ({"acted": False, "freed": 0}, [])
 
 
 class Unreachable:
@@ -470,9 +509,13 @@ def test_the_teardown_functions_work_over_boto3(deployed: Any) -> None:
 
 
 def test_the_watchdog_function_reads_the_heartbeat_that_the_controllers_store_writes(deployed: Any) -> None:
-    assert watchdog.handler({}, Context()) == {"acted": False, "freed": 0}
-    DynamoStore(deployed, "argosy-state").take_lease("somebody", NOW, 60)
-    assert watchdog.heartbeat(deployed, "argosy-state") == NOW + 60
+    assert watchdog.handler({}, Context()) == {"acted": False, "silentSeconds": 0}
+    store = DynamoStore(deployed, "argosy-state")
+    store.take_lease("somebody", NOW, 60)
+    assert watchdog.heartbeat(deployed, "argosy-state") is None
+    store.beat(NOW + 0.25)
+    store.release_lease("somebody")
+    assert watchdog.heartbeat(deployed, "argosy-state") == NOW + 0.25
 
 
 def test_what_the_watchdog_says_is_a_metric_too(deployed: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -485,6 +528,7 @@ def test_what_the_watchdog_says_is_a_metric_too(deployed: Any, capsys: pytest.Ca
     marks = [{"ResourceType": "instance", "Tags": tags(**{"argosy:stage": "main"})}]
     template = {"LaunchTemplateName": "argosy"}
     ec2.run_instances(MinCount=1, MaxCount=1, LaunchTemplate=template, TagSpecifications=marks)
+    DynamoStore(deployed, "argosy-state").beat(NOW - 1e9)
     watchdog.handler({}, Context())
     said = json.loads(capsys.readouterr().out)
     (definition,) = said["_aws"]["CloudWatchMetrics"]
