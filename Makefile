@@ -86,19 +86,10 @@ synth: $(DEV) $(NODE) ## Write the CloudFormation templates to cdk.out (needs no
 deploy: $(DEV) $(NODE) ## Deploy to the AWS account of your credentials (STAGE=main)
 	$(CDK) deploy --all --context stage=$(STAGE) $(ARGS)
 
+# With the same ARGS as deploy: they decide which stacks there are.
 destroy: $(DEV) $(NODE) ## Take the deployment down, instances included, and say what stays (STAGE=main)
-	@$(BIN)/python -c "$$SAY_WHAT_STAYS"
+	@$(BIN)/python -m stacks.stays --context stage=$(STAGE) $(ARGS)
 	$(CDK) destroy --all --context stage=$(STAGE) --context bundle=source $(ARGS)
-
-define SAY_WHAT_STAYS
-import json
-results = json.load(open("cdk.json")).get("context", {}).get("argosy", {}).get("results", "retain")
-print({
-    "retain": "The results bucket STAYS with all that is in it (setting results: retain); delete it yourself when done.",
-    "destroy": "The results bucket is DELETED with all that is in it (setting results: destroy).",
-}[results])
-endef
-export SAY_WHAT_STAYS
 
 clean: ## Remove everything that was made here, .venv and out/ included
 	rm -rf .venv node_modules cdk.out build out dist argosy.egg-info .coverage

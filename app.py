@@ -6,20 +6,9 @@ import sys
 
 import aws_cdk as cdk
 
-from controller.settings import Settings, SettingsError, load_settings
+from controller.settings import SettingsError
 from stacks.deployment import build
-
-_SPELLINGS = [field.alias or name for name, field in Settings.model_fields.items()]
-
-
-def settings_of(app: cdk.App) -> Settings:
-    """cdk.json's context "argosy", and over it what was given by itself: `-c stage=dev`. Raises SettingsError."""
-    given = dict(app.node.try_get_context("argosy") or {})
-    for name in _SPELLINGS:
-        value = app.node.try_get_context(name)
-        if value is not None:
-            given[name] = value
-    return load_settings(given)
+from stacks.given import settings_of
 
 
 def main(app: cdk.App) -> int:

@@ -20,7 +20,16 @@ from controller.lifecycle.marks import measure, note_orders
 from controller.loading import load
 from controller.messages import PoisonMessage, to_event
 from controller.model import documents, requests
-from controller.model.actions import Action, HaltRun, Launch, Remark, StopAttempt
+from controller.model.actions import (
+    Action,
+    CloseRun,
+    HaltRun,
+    Launch,
+    PrepareRun,
+    Remark,
+    StopAttempt,
+    VerifyResult,
+)
 from controller.model.events import (
     ControllerStarted,
     Event,
@@ -39,6 +48,7 @@ from controller.ports import EventQueue, Hands, Message, Store
 from controller.scheduler.decide import NO_FUNCTIONS, decide
 
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
+MAX_REQUEST_BYTES_PER_TICK = 800_000  # their specs are stored in the same commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +149,11 @@ class Engine:
         """Take the inbox in: the keys that the commit removes, and those requests that nobody can read."""
         folded: list[str] = []
         refused: dict[str, bytes] = {}
+        size = 0
         for key, body in list(self.store.read_partition(requests.INBOX).items())[:MAX_REQUESTS_PER_TICK]:
+            size += len(body)
+            if folded and (size > MAX_REQUEST_BYTES_PER_TICK or not self._has_room(state, len(folded))):
+                break
             folded.append(key)
             try:
                 request = requests.from_bytes(body)
@@ -152,7 +166,7 @@ class Engine:
 
     def _apply_outcomes(self, state: State) -> None:
         """What became of the last tick's actions: all of it, before anything else is judged. An intent that is left
-        afterwards was never sent. A tick's own actions touch few chunks, so this always fits into one commit."""
+        afterwards was never sent. `_begin` saw to it that one commit can hold this."""
         while self.outcomes:
             apply(state, self.outcomes.popleft(), self.now(), self.policy)
 
@@ -184,14 +198,19 @@ class Engine:
         return few and state.dirty_bytes < self.policy.max_dirty_bytes
 
     def _begin(self, state: State, actions: Sequence[Action], deletions: int) -> list[Action]:
-        """Mark the actions, as far as one commit can hold it; launches and stops that do not fit are decided anew."""
+        """Mark the actions, as far as this commit can hold the marks and the next one the outcomes; what does not fit
+        is decided anew in the next tick."""
         begun: list[Action] = []
+        promised: set[tuple[str, int]] = set()
         for action in actions:
+            touched = _touched(action, state)
             full = state.dirty_documents + deletions >= self.policy.full_commit_documents
             full = full or state.dirty_bytes >= self.policy.full_commit_bytes
-            if not (full and isinstance(action, Launch | StopAttempt)):
-                begin(state, action, self.now(), self.policy)
-                begun.append(action)
+            if touched and (full or len(promised | touched) > self.policy.max_promised_documents):
+                continue
+            begin(state, action, self.now(), self.policy)
+            promised |= touched
+            begun.append(action)
         return begun
 
     def _commit(self, state: State, folded: list[str], refused: Mapping[str, bytes], effects: bool) -> None:
@@ -226,6 +245,21 @@ class Engine:
     def _has_looked(self) -> bool:
         """At every instance, and late enough for what was launched last to show."""
         return self.looked_at >= self.acted_at + self.policy.eager_sweep_s
+
+
+def _touched(action: Action, state: State) -> set[tuple[str, int]]:
+    """The run's record and the chunk of its tasks that the action or its outcome writes; empty for what concerns
+    capacity only, which is never held back."""
+    if isinstance(action, Launch | StopAttempt):
+        run_id, index = action.key.run_id, action.key.index
+    elif isinstance(action, VerifyResult):
+        run_id, index = action.run_id, action.index
+    elif isinstance(action, CloseRun | PrepareRun | Remark | HaltRun):
+        return {(action.run_id, -1)}
+    else:
+        return set()
+    run = state.runs.get(run_id)
+    return {(run_id, -1), (run_id, index // run.tasks.chunk_rows)} if run else set()
 
 
 def _is_progress(outcome: Event) -> bool:

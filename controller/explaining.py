@@ -17,7 +17,7 @@ from controller.model.state import State
 from controller.model.tasks import TaskStatus
 from controller.placement.explain import Explanation, explain
 from controller.placement.supply import Supply
-from controller.scheduler.places import active_rows, batch_of, coming_rows, shunned_by
+from controller.scheduler.places import active_rows, assign, batch_of, coming_rows, shunned_by
 from controller.scheduler.reasons import market_answer, why_nothing_is_bought
 
 
@@ -27,7 +27,7 @@ def explain_run(
     """The reply of ExplainRun. `index`: a task whose own state is told as well.
 
     verdict: "done" (nothing waits), "placed" (it fits now and starts with the next tick), "waiting" (for instances
-    that are full or on their way), "never" (nothing of this deployment could take it, even when empty).
+    that are full or on their way), "capped" (by maxConcurrentTasks), "behind" (earlier runs take the room), "never" (nothing of this deployment could take it, even when empty).
     """
     batch = replace(batch_of(state, run, float("inf"), shunned_by(state)), count=1)
     coming, _ = coming_rows(state, catalogue, now, Policy())
@@ -37,6 +37,8 @@ def explain_run(
     market = market_answer(batch, everything)
     pending = int(run.tasks.counts()[TaskStatus.PENDING])
     verdict = _verdict(pending, bool(here.fits), here.never and soon.never and market.never)
+    if verdict in ("placed", "waiting"):
+        verdict = _held_back(state, run, catalogue, now, verdict)
     buying = why_nothing_is_bought(state, batch, catalogue, now)
     return {
         "runId": run.id,
@@ -75,6 +77,16 @@ def _verdict(pending: int, fits: bool, never: bool) -> str:
     return "never" if never else "waiting"
 
 
+def _held_back(state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, verdict: str) -> str:
+    """ "capped" by the run's own limit; "behind" earlier runs, which take the room that its tasks would fit into."""
+    if run.max_concurrent is not None and len(state.attempts.of_run(run.number)) >= run.max_concurrent:
+        return "capped"
+    if verdict == "placed" and run.ready and next(iter(state.runs)) != run.id:
+        launched = {launch.key.run_id for launch in assign(state, catalogue, now, Policy()).launches}
+        return verdict if run.id in launched or not launched else "behind"
+    return verdict
+
+
 def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: str) -> str:
     if verdict == "done":
         return "no task of this run is waiting for a place"
@@ -84,6 +96,10 @@ def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: st
         return "there is room for its next task: it starts with the next tick, or when its back-off ends"
     if verdict == "never":
         return buying
+    if verdict == "capped":
+        return f"as many of its tasks are alive as placement.maxConcurrentTasks allows: {run.max_concurrent}"
+    if verdict == "behind":
+        return "there is room for its next task, but the tasks of runs that were submitted earlier take it first"
     sentences = [f"{coming} instances that could take it are on their way"] if coming else [buying]
     if here.instances:
         sentences.append(f"on the {here.instances} instances that are here: {here.sentence()}")

@@ -18,7 +18,10 @@ from stacks import bundle, grants, nag
 from stacks.functions import Function, log_group
 
 POLL_S = 20
-LIMIT_S = 7200  # the most that CloudFormation's provider framework allows
+# CloudFormation waits at most an hour (ServiceTimeout) for a custom resource, whatever the provider framework allows:
+# the framework gives up a little earlier, so that its answer arrives. Deleting the stack again goes on from there.
+CLOUDFORMATION_S = 3600
+LIMIT_S = 3300
 
 
 class Teardown(Construct):
@@ -52,6 +55,7 @@ class Teardown(Construct):
             "Resource",
             resource_type="Custom::ArgosyTeardown",
             service_token=provider.service_token,
+            service_timeout=cdk.Duration.seconds(CLOUDFORMATION_S),
         )
         framework = [provider.node.find_child(f"framework-{name}") for name in ("isComplete", "onTimeout")]
         nag.acknowledge_provider(provider, map(_logical_id, [begin, wait, *framework]))

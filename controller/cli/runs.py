@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from controller.cli.figures import TERMINAL
+from controller.cli.figures import TERMINAL, counted
 from controller.cli.session import Session, command
 
 RUN_PANEL = "Runs"
@@ -62,9 +62,18 @@ def next_steps(session: Session, view: Any) -> list[str]:
         steps = [f"watch {run}", f"cancel {run}"]
     elif view["tasks"]["succeeded"]:
         steps = [f"results {run} --download {view['name']}-results"]
-    if view.get("failures"):
-        steps.append(f"logs {run} --task {view['failures'][-1]['index']}")
+    logged = [each for each in view.get("failures", ()) if _has_log(each)]
+    if logged:
+        steps.append(f"logs {run} --task {logged[-1]['index']}")
     return [f"next: {session.again(step)}" for step in steps]
+
+
+# ECS's errors about containers that never ran: such an attempt has written no line.
+_NEVER_STARTED = ("CannotPull", "ResourceInitialization", "CannotCreateContainer", "CannotStartContainer")
+
+
+def _has_log(failure: Any) -> bool:
+    return failure["exitCode"] is not None or not any(name in failure["reason"] for name in _NEVER_STARTED)
 
 
 def runs(
@@ -101,8 +110,17 @@ def cancel(
     if view["status"] in TERMINAL and view["status"] != "CANCELLED":
         console.print(f"{run} had already ended: {view['status']}.")
         return
-    console.print(f"{run} is being cancelled: {left:,} live tasks are told to stop, no further ones start.")
+    if view["status"] == "CANCELLED" and not left:
+        console.print(f"{run} is cancelled; nothing is left to stop.")
+        return
+    console.print(f"{run} is being cancelled: {_told(left)}, no further ones start.")
     console.print(f"next: {session.again(f'status {run}')}", style="dim")
+
+
+def _told(live: int) -> str:
+    if not live:
+        return "no task is live"
+    return f"{counted(live, 'live task')} {'is' if live == 1 else 'are'} told to stop"
 
 
 def cluster(

@@ -6,7 +6,7 @@ Overrides are applied to the data of the file, so that one validation finds all 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from controller.cli.problems import CliError
 
 if TYPE_CHECKING:
     from controller.spec_events import Document
+    from controller.spec_faults import Fault
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,29 @@ class Shorthands:
         return {**changed, "array": array}
 
 
+class Refused(CliError):
+    """A spec with faults, which are placed in its file where there is one.
+
+    wanted, document: the spec and its file as far as they could be read; nothing where they could not.
+    """
+
+    def __init__(
+        self, name: str, faults: Sequence[Fault], wanted: Mapping[str, Any] | None = None, document: Any = None
+    ) -> None:
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        super().__init__(f"{name} has {count}; nothing was submitted.", details=[each.text(name) for each in faults])
+        self.name, self.faults, self.wanted, self.document = name, list(faults), dict(wanted or {}), document
+
+    def with_more(self, faults: Sequence[Fault]) -> Refused:
+        """The same refusal with what somebody else has found; what is known already is not said twice."""
+        known = {(fault.path, fault.message) for fault in self.faults}
+        placed = self.document.placed(faults) if self.document else faults  # those of the file itself among them
+        more = [fault for fault in placed if (fault.path, fault.message) not in known]
+        return Refused(self.name, [*self.faults, *more], self.wanted, self.document)
+
+
 def load(file: Path, shorthands: Shorthands, settings: list[str]) -> tuple[dict[str, Any], Document]:
-    """The spec to submit, and the file with its places. Raises CliError with every fault, located.
+    """The spec to submit, and the file with its places. Raises CliError, Refused with every fault, located.
 
     What is sent is what the user wrote with the changes, not the validated form: defaults are the deployment's.
     """
@@ -67,13 +89,9 @@ def load(file: Path, shorthands: Shorthands, settings: list[str]) -> tuple[dict[
     try:
         _, document = spec_file.check_text(text, is_json=spec_file.is_json_name(file.name), check=check)
     except SpecError as refusal:
-        raise refused(str(file), [fault.text(str(file)) for fault in refusal.faults]) from refusal
+        known = spec_file.read(text, is_json=spec_file.is_json_name(file.name)) if wanted else None
+        raise Refused(str(file), refusal.faults, wanted, known) from refusal
     return wanted, document
-
-
-def refused(name: str, lines: list[str]) -> CliError:
-    count = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
-    return CliError(f"{name} has {count}; nothing was submitted.", details=lines)
 
 
 def read_text(file: Path) -> bytes:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from controller.cli.problems import CliError
+from controller.cli.problems import CliError, is_from_aws
 from controller.cli.runs import RUN_PANEL
 from controller.cli.session import Session, command
 
 SPEC_PANEL = "Run specs"
+NOT_CHECKED = "A deployment's limits (its largest shape, its buckets, its images) are checked by argosy submit."
+# A field that no version knows: a spec that is sent for its faults alone must not start anything.
+FOR_ITS_FAULTS = "sentForItsFaultsAlone"
 SpecFile = Annotated[Path, typer.Argument(metavar="FILE", help="Run spec in YAML or JSON; - reads standard input.")]
 
 
@@ -44,6 +48,7 @@ def validate(session: Session, file: SpecFile) -> None:
         session.print_json({"valid": True, "file": str(file), "faults": []})
         return
     session.console.print(f"{file} is valid: {_summary(spec)}")
+    session.console.print(NOT_CHECKED, style="dim")
 
 
 def _counted(faults: int) -> str:
@@ -100,7 +105,10 @@ def submit(  # noqa: PLR0913 - each is an option of the command
     from controller.cli import spec_source
 
     shorthands = spec_source.Shorthands(batch_size, num_batches, output)
-    spec, document = spec_source.load(file, shorthands, changes or [])
+    try:
+        spec, document = spec_source.load(file, shorthands, changes or [])
+    except spec_source.Refused as refusal:
+        raise refusal.with_more(_faults_of_deployment(session, refusal.wanted)) from refusal
     view = _submitted(session, spec, client_token or session.tools.new_token(), str(file), document)
     if detach:
         if session.wants_json:
@@ -123,12 +131,30 @@ def _accepted(view: Any) -> str:
     return f"{view['runId']} submitted: {tasks}, results in {view['output']}"
 
 
+def _faults_of_deployment(session: Session, spec: Mapping[str, Any]) -> list[Any]:
+    """What only a deployment can say of a spec that is faulty anyway; nothing where none answers."""
+    from controller.cli.client import ApiError
+    from controller.spec_faults import Fault
+
+    if not spec:
+        return []
+    try:
+        session.api.submit({**spec, FOR_ITS_FAULTS: True}, session.tools.new_token())
+    except ApiError as error:
+        return [Fault(path, message) for path, message in error.faults if path != FOR_ITS_FAULTS]
+    except (CliError, TypeError, ValueError):  # no deployment; or YAML's dates and the like, which are no JSON
+        return []
+    except Exception as fault:
+        if not is_from_aws(fault):
+            raise
+    return []
+
+
 def _submitted(session: Session, spec: Any, token: str, name: str, document: Any) -> Any:
     """Faults that only the deployment can find are placed in the file too."""
     from controller.cli import spec_source
     from controller.cli.client import ApiError
     from controller.spec_faults import Fault
-    from controller.spec_file import located
 
     try:
         return session.api.submit(spec, token)
@@ -136,4 +162,4 @@ def _submitted(session: Session, spec: Any, token: str, name: str, document: Any
         if error.code != "ValidationException" or not error.faults:
             raise
         faults = [Fault(path, message) for path, message in error.faults]
-        raise spec_source.refused(name, located(faults, document, name)) from error
+        raise spec_source.Refused(name, document.placed(faults), spec, document) from error

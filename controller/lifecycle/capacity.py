@@ -163,7 +163,8 @@ def _miss(state: State, instance: Instance, at: float, policy: Policy) -> None:
 
 def _forget(state: State, instance: Instance) -> None:
     """Kept while an open run may still name it in its manifest."""
-    if not any(instance.id in run.instances for run in state.runs.values()):
+    named = any(instance.id in run.instances for run in state.runs.values())
+    if not named and not state.attempts.on_instance(instance.id):
         del state.instances[instance.id]
         state.changed_instances.add(instance.id)
 

@@ -51,6 +51,7 @@ class LocalAws:
         self.state_dir = Path()
         self.on_shutdown: Callable[[], None] = lambda: None
         self.functions: dict[str, LambdaFunction] = {}
+        self.function_errors = 0  # invocations that failed by themselves: then the logs outlive the process
         self._port = port
         self._parts = ExitStack()
 
@@ -137,7 +138,8 @@ class LocalAws:
         self._parts.callback(clock.close)
 
     def _start_functions(self, clients: Clients, queue_url: str) -> None:
-        self.functions.update(deploy(specs(self.options, self.names, self.endpoint_url, queue_url), self.state_dir))
+        deployed = specs(self.options, self.names, self.endpoint_url, queue_url)
+        self.functions.update(deploy(deployed, self.state_dir, self._function_failed))
         for function in self.functions.values():
             self._parts.callback(function.close)
         controller = self.functions[self.names.controller_function]
@@ -159,8 +161,17 @@ class LocalAws:
             self.options.state_dir.mkdir(parents=True, exist_ok=True)
             return self.options.state_dir
         folder = Path(tempfile.mkdtemp(prefix="argosy-local-"))
-        self._parts.callback(shutil.rmtree, folder)
+        self._parts.callback(self._forget, folder)
         return folder
+
+    def _forget(self, folder: Path) -> None:
+        """The functions' logs go with the process, unless somebody will want to read them."""
+        if not self.function_errors:
+            shutil.rmtree(folder)
+
+    def _function_failed(self, what: str, log: Path) -> None:
+        self.function_errors += 1
+        _complain(f"{what} (its log: {log})")
 
     def _admin(self) -> dict[str, Callable[[dict[str, Any]], dict[str, Any]]]:
         return {

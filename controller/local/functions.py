@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from controller.local.clients import child_environment, package_root
@@ -37,6 +38,8 @@ def specs(options: LocalOptions, names: Names, endpoint: str, queue_url: str) ->
     ]
 
 
-def deploy(functions: list[FunctionSpec], log_folder: Path) -> dict[str, LambdaFunction]:
-    """Ready to be invoked, by name; each logs into a file of its own."""
-    return {spec.name: LambdaFunction(spec, log_folder / f"{spec.name}.log") for spec in functions}
+def deploy(
+    functions: list[FunctionSpec], log_folder: Path, failed: Callable[[str, Path], None]
+) -> dict[str, LambdaFunction]:
+    """Ready to be invoked, by name; each logs into a file of its own. failed: told of every error and its log."""
+    return {spec.name: LambdaFunction(spec, log_folder / f"{spec.name}.log", failed) for spec in functions}

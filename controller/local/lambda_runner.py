@@ -10,7 +10,7 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,9 +48,12 @@ class _Waiting:
 class LambdaFunction:
     """One function with its processes; thread-safe."""
 
-    def __init__(self, spec: FunctionSpec, log: Path) -> None:
+    def __init__(self, spec: FunctionSpec, log: Path, failed: Callable[[str, Path], None] = lambda *_: None) -> None:
+        """failed: told (what happened, where the log is) of every invocation that was an error, but for those that
+        `kill` or `close` ended."""
         self.spec = spec
-        self._log = log
+        self._log, self._failed = log, failed
+        self._killed: set[int] = set()
         self._slots = threading.BoundedSemaphore(spec.concurrency)
         self._guard = threading.Lock()
         self._idle: list[LambdaProcess] = []
@@ -82,6 +85,7 @@ class LambdaFunction:
         """SIGKILL every process of the function, as a crash would; returns their ids."""
         with self._guard:
             processes = [*self._busy, *self._idle]
+        self._killed.update(process.pid for process in processes)
         for process in processes:
             process.kill()
         return [process.pid for process in processes]
@@ -108,7 +112,10 @@ class LambdaFunction:
                 "memory_limit_in_mb": str(spec.memory_mib),
                 "deadline_s": time.time() + spec.timeout_s,
             }
-            return process.run(json.loads(payload), context)
+            outcome = process.run(json.loads(payload), context)
+            if outcome.error is not None and process.pid not in self._killed and not self._closed.is_set():
+                self._failed(f"{spec.name} failed: {_reason(outcome)}", self._log)
+            return outcome
         finally:
             self._give_back(process)
 
@@ -141,3 +148,10 @@ class LambdaFunction:
             if outcome.error is not None and waiting.tries <= ASYNC_RETRIES:
                 self._closed.wait(self.spec.retry_delay_s)
                 self._queue.put(waiting)
+
+
+def _reason(outcome: Outcome) -> str:
+    """The first line of what Lambda would say."""
+    document = json.loads(outcome.payload)
+    text = f"{document.get('errorType', '')}: {document.get('errorMessage', '')}"
+    return text.strip().split("\n")[0]

@@ -16,7 +16,8 @@ class Policy:
     max_dirty_documents: int = 60  # a transaction holds 100 items: facts wait for the next tick beyond this
     full_commit_documents: int = 85  # and what a tick decides, beyond this
     max_dirty_bytes: int = 2_500_000  # the same in bytes: a transaction holds 4 MB
-    full_commit_bytes: int = 3_200_000
+    full_commit_bytes: int = 2_800_000
+    max_promised_documents: int = 30  # records and chunks of runs that the outcomes of one tick may touch
     max_setbacks: int = 20  # in a row, of closing a run or looking its results up; backed off to a minute each
     max_type_share: float = 1.0  # of the cpu bought at once for several runs, that of one instance type; 1 = any
     growth_per_tick: int = 50  # instances newly ordered at once

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_REGEX_MEMORY_BYTES: Final = 1 << 20  # RE2 refuses a pattern that would need more, so that a hostile one ends early
+_REGEX_MEMORY_BYTES: Final = 1 << 16  # RE2 refuses a pattern that would need more, so that a hostile one ends early
+_PROGRAM_LIMIT: Final = 160  # of RE2's instructions; (g5|g6|p3).* has 18, i-[0-9a-f]{17} has 40
+REGEX_LIMIT: Final = 256  # characters of one pattern: matching takes time in proportion to it, for every value there is
 _ORDERINGS: Final = frozenset({"GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"})
 _NEGATIVES: Final = frozenset({"NOT_EQUAL", "NOT_IN", "NOT_MATCHES", "NOT_EXISTS"})
 _MEMBERS: Final = frozenset({"task:group", "task:startedBy"})
@@ -150,6 +152,9 @@ def _regex(pattern: Token) -> Accepts:
     """
     import re2
 
+    if len(pattern) > REGEX_LIMIT:
+        message = f"a pattern has {len(pattern)} characters, {REGEX_LIMIT} are allowed"
+        raise QuerySyntaxError(message, (pattern.start_pos or 0) + 1, "a shorter pattern")
     options = re2.Options()
     options.max_mem, options.log_errors = _REGEX_MEMORY_BYTES, False
     try:
@@ -159,6 +164,9 @@ def _regex(pattern: Token) -> Accepts:
         raise QuerySyntaxError(
             f"{str(pattern)[:60]!r} is no regular expression: {why[:120]}", (pattern.start_pos or 0) + 1, "RE2's syntax"
         ) from None
+    if compiled.programsize > _PROGRAM_LIMIT:
+        message = f"{str(pattern)[:60]!r} is too complicated to match against every instance"
+        raise QuerySyntaxError(message, (pattern.start_pos or 0) + 1, "a simpler pattern")
     return lambda text: compiled.fullmatch(text) is not None
 
 

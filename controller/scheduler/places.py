@@ -70,8 +70,8 @@ def assign(
         room -= len(indexes)
         launches += [_launch(state, run, index, instance) for index in indexes]
     rest = [
-        replace(batch, count=unplaced + _soon_lost(state, run))
-        for run, batch, unplaced in zip(runs, batches, placed.unplaced.tolist(), strict=True)
+        _still_allowed(replace(batch, count=unplaced + _soon_lost(state, run)), run, len(used))
+        for run, batch, unplaced, used in zip(runs, batches, placed.unplaced.tolist(), per_run, strict=True)
     ]
     coming, owed = coming_rows(state, catalogue, now, policy)
     later = place(rest, Supply.of(coming), fitness=fitness)
@@ -84,7 +84,8 @@ def assign(
         else:
             wanted.add(coming[row].id)
     left_over = tuple(
-        replace(batch, count=count) for batch, count in zip(batches, later.unplaced.tolist(), strict=True)
+        replace(batch, count=count, max_instances=None)  # buying has a cap of its own
+        for batch, count in zip(batches, later.unplaced.tolist(), strict=True)
     )
     return Places(
         runs=runs,
@@ -96,6 +97,14 @@ def assign(
         instances_per_run=tuple(len(ids) for ids in per_run),
         coming_per_run=tuple(before.count - after.count for before, after in zip(rest, left_over, strict=True)),
     )
+
+
+def _still_allowed(batch: Batch, run: Run, used: int) -> Batch:
+    """The batch on instances that are still to come: as many more as the run's own limit leaves."""
+    if run.max_instances is None or batch.max_instances is None:
+        return batch
+    more = run.max_instances - used
+    return replace(batch, max_instances=more) if more > 0 else replace(batch, count=0)
 
 
 def shunned_by(state: State) -> Mapping[str, frozenset[str]]:
@@ -128,6 +137,8 @@ def batch_of(state: State, run: Run, until: float, shunned: Mapping[str, frozens
         strategy=run.strategy,
         host_ports=run.host_ports,
         max_per_instance=run.max_tasks_per_instance,
+        # The kernel counts the instances of the group: a run's own, unless runs share it.
+        max_instances=run.max_instances if run.group == f"run:{run.id}" else None,
         soft=tuple(SoftConstraint(expression, weight) for expression, weight in run.soft_constraints),
         affinity=run.affinity,
         anti_affinity=run.anti_affinity + tuple(sorted(shunned.get(run.group, ()))),

@@ -296,3 +296,14 @@ def test_events_of_a_whole_storm_fit_into_commits() -> None:
     cluster.run_for(400)
     assert succeeded(cluster) > 3000
     assert max(cluster.starts().values()) == 1
+
+
+def test_many_small_runs_fit_into_commits_after_an_outage_and_while_capacity_is_short() -> None:
+    cluster = Controlled(types=("c5.9xlarge",), zones=("us-east-1a",), work_s=30.0)
+    cluster.world.ec2.set_shortage("c5.9xlarge/us-east-1a", 0)
+    ids = [cluster.submit(1, run_id=f"small{n}-261121-062733-aaaa", name=f"small{n}") for n in range(130)]
+    cluster.run_for(400)
+    cluster.world.ec2.set_shortage("c5.9xlarge/us-east-1a", None)
+    cluster.run_to_rest()
+    assert {cluster.record(run_id)["status"] for run_id in ids} == {RunStatus.SUCCEEDED}
+    assert max(cluster.starts().values()) == 130  # each run's task 0, attempt 1

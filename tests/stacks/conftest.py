@@ -48,7 +48,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
         results="destroy",
         alarmEmail="ops@example.com",
         outputBuckets=["others-bucket"],
-        reservedConcurrency=0,
+        reservedConcurrency=3,
         amis={"us-east-1": {"gpu": "ami-0123456789abcdef0"}},
         launchTemplateVersion="3",
         instanceTypes={"cpu": ["c5.large"], "gpu": ["p3.2xlarge", "g5.xlarge"]},

@@ -10,7 +10,7 @@ import pytest
 
 from controller import layout
 from controller.admission import Limits
-from controller.api import Api, envelope_of_error, new_run_id
+from controller.api import REQUEST_LIMIT, Api, envelope_of_error, new_run_id
 from controller.api_requests import page_token
 from controller.lifecycle.apply import apply
 from controller.model import documents, requests
@@ -214,7 +214,7 @@ def test_two_runs_of_one_second_whose_ids_would_meet_get_two_ids(desk: Desk) -> 
     taken = new_run_id("digits", NOW, "made-up")
     assert taken == new_run_id("digits", NOW, "made-up")
     first = desk.submit("t-1")["runId"]
-    desk.store.items = {key: body for key, body in desk.store.items.items() if key[0] == documents.run_partition(first)}
+    desk.store.items = {key: body for key, body in desk.store.items.items() if key == ("SUBMITTED", first)}
     second = desk.submit("t-1")["runId"]  # the same second, name and token: the first id that is tried is taken
     assert second != first
     assert second[:-4] == first[:-4]
@@ -321,7 +321,7 @@ def test_a_run_folded_in_between_two_looks_is_found(desk: Desk) -> None:
 
     def read(key: Key) -> bytes | None:
         looks.append(key[0])
-        if key[0] == documents.run_partition(run_id) and looks.count(key[0]) == 1:
+        if key == ("SUBMITTED", run_id) and looks.count(key[0]) == 1:
             desk.fold_in()  # right after the first look, before the inbox is read
         return real(key)
 
@@ -575,3 +575,48 @@ def test_explaining_an_open_run_gives_a_verdict() -> None:
     desk.fold_in()
     body = desk.ask("ExplainRun", runId=run_id)["body"]
     assert (body["verdict"], body["pending"]) == ("never", 10)
+
+
+def test_what_the_api_writes_is_outside_of_the_versioned_partitions_and_pointers_and_tokens_expire(desk: Desk) -> None:
+    run_id = desk.submit()["runId"]
+    assert {partition for partition, _ in desk.store.items} == {"INBOX", "TOKENS", "SUBMITTED"}
+    expiring = {partition for partition, _ in desk.store.expires_at}
+    assert expiring == {"TOKENS", "SUBMITTED"}
+    assert set(desk.store.expires_at.values()) == {NOW + 30 * 86_400}
+    assert desk.store.read(("SUBMITTED", run_id)) is not None
+
+
+ROOMY = {"command": ["--do", "${item}"], "image": "argosy/digits"}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [[9007199254740991] * 100_000, ["\u0001" * 100] * 1000, ["\u20ac" * 100] * 1000, ["\u00e9" * 100] * 1500],
+    ids=["integers", "escapes", "three bytes each", "two bytes each"],
+)
+def test_a_spec_that_no_item_holds_is_refused_and_nothing_is_stored(desk: Desk, items: list[Any]) -> None:
+    answer = desk.ask("SubmitRun", spec={**SPEC, "container": ROOMY, "array": {"items": items}})
+    assert answer["statusCode"] == 400
+    assert "262144 bytes" in error_of(answer)["fieldList"][0]["message"]
+    assert not desk.store.items
+
+
+def test_a_spec_of_many_non_ascii_letters_takes_no_more_room_than_its_text(desk: Desk) -> None:
+    desk.submit(container=ROOMY, array={"items": ["\u00e9" * 70] * 1500})
+    ((_, body),) = [each for each in desk.store.items.items() if each[0][0] == requests.INBOX]
+    assert len(body) < 1500 * 145 + 2000
+    request = requests.from_bytes(body)
+    assert isinstance(request, requests.SubmitRequest)
+    assert request.spec["array"]["items"][0] == "\u00e9" * 70
+
+
+def test_a_spec_that_only_its_defaults_make_too_large_is_refused_at_its_largest_field(desk: Desk) -> None:
+    spec = {**SPEC, "container": ROOMY, "array": {"items": ["x" * 200]}}
+    spare = REQUEST_LIMIT - 100 - len(json.dumps(spec, separators=(",", ":")))
+    spec["array"] = {"items": ["x" * 200] * (1 + spare // 203)}
+    answer = desk.ask("SubmitRun", spec=spec)
+    assert answer["statusCode"] == 400
+    (fault,) = error_of(answer)["fieldList"]
+    assert fault["path"] == "array.items"
+    assert "itemsFrom" in fault["message"]
+    assert not desk.store.items

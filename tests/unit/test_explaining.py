@@ -85,3 +85,17 @@ def test_a_run_without_waiting_tasks_says_so() -> None:
     state = state_with_instance(tasks=1)
     launched(state)
     assert explained(state)["verdict"] == "done"
+
+
+def test_a_run_at_its_own_cap_is_said_to_be_held_by_it() -> None:
+    state = state_with_instance(tasks=4, placement={"maxConcurrentTasks": 1})
+    launched(state)
+    reply = explained(state)
+    assert (reply["verdict"], "maxConcurrentTasks allows: 1" in reply["sentence"]) == ("capped", True)
+
+
+def test_a_run_behind_another_one_is_said_to_be_behind() -> None:
+    later = "zebra-261121-062734-aaaa"
+    state = state_with_instance(tasks=8)
+    told(state, submitted(later, name="zebra"), prepared(later))
+    assert explain_run(state, state.runs[later], load_catalogue(), NOW)["verdict"] == "behind"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from controller import handlers
+from tests.unit.aws.fakes import refusal, timed_out
 
 GOOD, GONE = "controller.placement.fitness:least_allocated", "no_such_module:f"
 
@@ -51,3 +54,71 @@ def test_listed_functions_are_loaded_and_one_that_cannot_be_is_logged_and_stops_
 
 def test_the_api_admits_what_the_settings_list(engine: Any) -> None:
     assert handlers._api().limits.fitness_functions == {GOOD, GONE}
+
+
+class Refusing:
+    """A table that answers everything with one error."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __getattr__(self, operation: str) -> Any:
+        def call(**_: Any) -> None:
+            raise self.error
+
+        return call
+
+
+def asked(error: Exception) -> Any:
+    handlers._api().store._client = Refusing(error)
+    return handlers.api({"action": "ListRuns"}, SimpleNamespace(aws_request_id="request-1"))
+
+
+def throttled_transaction() -> ClientError:
+    reasons = [{"Code": "None"}, {"Code": "ThrottlingError"}]
+    return refusal("TransactionCanceledException", CancellationReasons=reasons)
+
+
+@pytest.mark.parametrize("error", [refusal("ThrottlingException", "slow"), throttled_transaction()])
+def test_a_user_hears_of_throttling_as_such(engine: Any, error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = asked(error)
+    assert (answer["statusCode"], answer["body"]["error"]["code"]) == (429, "ThrottlingException")
+    assert answer["body"]["error"]["requestId"] == "request-1"
+    assert "ApiFaults" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("error", [refusal("AccessDeniedException", "no such right"), timed_out()])
+def test_whatever_else_aws_does_is_an_answer_and_is_logged_and_counted(
+    engine: Any, error: Exception, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = asked(error)
+    assert (answer["statusCode"], answer["body"]["error"]["code"]) == (500, "InternalError")
+    assert "no such right" not in json.dumps(answer)
+    (record,) = [each for each in caplog.records if each.message == "a request failed at AWS"]
+    assert record.exc_info is not None
+    assert record.exc_info[1] is error
+    metric = next(json.loads(line) for line in capsys.readouterr().out.splitlines() if "ApiFaults" in line)
+    assert (metric["ApiFaults"], metric["Cluster"]) == ([1.0], "argosy")
+
+
+def test_a_fault_of_our_own_is_raised_so_that_the_errors_alarm_sees_it(engine: Any) -> None:
+    with pytest.raises(ZeroDivisionError):
+        asked(ZeroDivisionError())
+
+
+def test_a_lease_that_cannot_be_renewed_in_the_middle_of_work_stops_nothing(
+    engine: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def renew() -> bool:
+        raise refusal("ThrottlingException", "slow")
+
+    life = handlers._SignsOfLife()
+    life.renew = renew
+    life()
+    assert "the lease could not be renewed" in caplog.text
+
+
+def test_the_hands_renew_the_lease_of_the_invocation_that_is_at_work(engine: Any) -> None:
+    assert engine.hands._keep_alive is handlers._life
+    assert engine.hands._results._keep_alive is handlers._life
+    assert engine.hands._observer._keep_alive is handlers._life

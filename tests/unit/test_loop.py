@@ -221,10 +221,11 @@ def test_work_that_takes_longer_than_the_lease_keeps_it() -> None:
     assert isinstance(clock, Clock)
 
     class Slow(IdleHands):
-        stolen = 0
+        stolen, pages = 0, 20  # of one close
 
         def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
-            for _ in range(20):  # pages of a close
+            while self.pages:
+                self.pages -= 1
                 clock.at += LEASE_S / 4
                 self.stolen += store.take_lease("another", clock.at, LEASE_S)
                 loop.renew()
@@ -232,7 +233,7 @@ def test_work_that_takes_longer_than_the_lease_keeps_it() -> None:
 
     loop.engine.hands = hands = Slow()
     assert loop.run(lambda: 600.0).reason == "rest"
-    assert hands.stolen == 0
+    assert (hands.stolen, hands.pages) == (0, 0)
 
 
 def test_after_any_failure_what_was_sent_counts_as_in_doubt() -> None:

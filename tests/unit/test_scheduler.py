@@ -416,3 +416,12 @@ def test_scattered_retries_touch_few_chunks_in_one_tick() -> None:
     told(state, container_instance(1, cpu_units=1 << 20, memory_mib=1 << 20, version=2))
     launches = decided(state, Launch)
     assert 1 <= len({launch.key.index // run.tasks.chunk_rows for launch in launches}) <= 12
+
+
+def test_a_run_keeps_to_its_number_of_instances_on_those_that_others_bought() -> None:
+    state = state_with_instance(tasks=10, capacity={"maxInstances": 1})
+    told(state, host(2), container_instance(2))
+    assert {launch.instance_id for launch in decided(state, Launch)} == {instance_id(1)}
+    for index in range(4):
+        launched(state, index, index + 1)
+    assert not decided(state, Launch)

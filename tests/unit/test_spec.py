@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controller import spec_overrides
+from controller import spec_bounds, spec_overrides
 from controller.spec import SpecError, parse_spec, schema, to_json
 from controller.spec_faults import FAULT_LIMIT, Fault, capped, path_text
 from controller.spec_file import check_text
@@ -448,9 +448,9 @@ def test_faults_of_every_kind_come_together() -> None:
         ({1: 2}, "has the name 1, which is not text: put it in quotes"),
         ({"a": object()}, "a: is no JSON value but a object"),
         ({"a": (1,)}, "a: is no JSON value but a tuple"),
-        ({"a": "x" * 300_000}, "is larger than 262144 characters: put long items into an S3 object (itemsFrom)"),
-        ({"a": [[]] * 200_000}, "is larger than 262144 characters: put long items into an S3 object (itemsFrom)"),
-        ({"a" * 300_000: 1}, "is larger than 262144 characters: put long items into an S3 object (itemsFrom)"),
+        ({"a": "x" * 300_000}, "is larger than 262144 bytes: put long items into an S3 object (itemsFrom)"),
+        ({"a": [[]] * 200_000}, "is larger than 262144 bytes: put long items into an S3 object (itemsFrom)"),
+        ({"a" * 300_000: 1}, "is larger than 262144 bytes: put long items into an S3 object (itemsFrom)"),
     ],
 )
 def test_what_is_no_bounded_json_is_refused_before_anything_else(data: Any, expected: str) -> None:
@@ -549,3 +549,23 @@ def test_what_the_schema_refuses_the_parser_refuses() -> None:
         assert check.is_valid(spec(**fields)), fields
     bad: list[Mapping[str, Any]] = [{"outptu": 1}, {"name": "X"}, {"array": {"size": 0}}, {"resources": {"gpus": "1"}}]
     assert not any(check.is_valid(spec(**fields)) for fields in bad)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [9007199254740991, -7, 1.5e-300, True, None, "\u00e9" * 9, '\u0001\n"', "\U0001f600", {"\u00e9": 1}, [[]]],
+    ids=repr,
+)
+def test_size_is_counted_in_the_bytes_that_are_stored(item: Any) -> None:
+    def stored(count: int) -> int:
+        return len(json.dumps({"a": [item] * count}, separators=(",", ":"), ensure_ascii=False).encode())
+
+    each = stored(2) - stored(1)
+    just = (spec_bounds.SIZE_LIMIT - 20) // (each + str(item).count("[") + str(item).count("{"))
+    assert spec_bounds.faults({"a": [item] * just}) == []
+    assert spec_bounds.faults({"a": [item] * (spec_bounds.SIZE_LIMIT // each + 1)}) != []
+
+
+def test_numbers_of_any_length_are_counted_and_not_written() -> None:
+    assert spec_bounds.faults({"a": 10**5000}) == []  # refused as a value
+    assert spec_bounds.faults({"a": 10**400_000}) != []

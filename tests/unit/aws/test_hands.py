@@ -76,7 +76,7 @@ class Site:
     """Hands whose clients write into one record of calls."""
 
     def __init__(self, threads: int = 1, pace: float = 1000, **scripts: Any) -> None:
-        self.clock = Clock()
+        self.clock, self.signs = Clock(), 0
         services = {"ecs": ECS, "ec2": EC2, "s3": S3, "events": {"put_events": {}}}
         self.clients = {
             name: ScriptedClient(name, **{**script, **{op: scripts[op] for op in scripts if op in script}})
@@ -87,8 +87,17 @@ class Site:
             client.calls = self.calls
         place = cell(self.clock, self.clients["ecs"], self.clients["ec2"], pace=pace)
         self.hands = AwsHands(
-            DEPLOYMENT, [place], s3=self.clients["s3"], events=self.clients["events"], clock=self.clock, threads=threads
+            DEPLOYMENT,
+            [place],
+            s3=self.clients["s3"],
+            events=self.clients["events"],
+            clock=self.clock,
+            threads=threads,
+            keep_alive=self.sign,
         )
+
+    def sign(self) -> None:
+        self.signs += 1
 
     def carry_out(self, *actions: Action, state: State | None = None, deadline: float = SOON) -> list[Event]:
         return self.hands.carry_out(actions, state or state_with_instance(), deadline)
@@ -246,3 +255,10 @@ def test_the_sweep_follows_what_was_last_carried_out() -> None:
     site = Site()
     site.carry_out()
     assert site.hands.observe(NOW) == Observed(at=NOW)
+
+
+def test_every_hundred_looked_up_results_there_is_a_sign_of_life() -> None:
+    site = Site()
+    events = site.carry_out(*[VerifyResult(RUN_ID, index, 1) for index in range(250)], state=state_with_instance(300))
+    assert [event.index for event in events if isinstance(event, ResultSeen)] == list(range(250))
+    assert site.signs == 3

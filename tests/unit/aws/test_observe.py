@@ -132,3 +132,26 @@ def test_throttling_slows_the_reads_down_and_a_sweep_without_end_breaks_off() ->
     observed, client = sweep(endless, pace=4)
     assert not observed.tasks_complete
     assert len(client.requests("list_tasks")) <= 4 + 4 * SWEEP_LIMIT_S
+
+
+@pytest.mark.parametrize(
+    ("operation", "endless"),
+    [
+        ("describe_instances", {"Reservations": [], "NextToken": "more"}),
+        ("describe_fleets", {"Fleets": [], "NextToken": "more"}),
+    ],
+)
+def test_fleets_and_hosts_without_end_break_off_like_the_rest(operation: str, endless: dict[str, Any]) -> None:
+    clock, signs = Clock(), []
+
+    def page(**_: Any) -> dict[str, Any]:
+        clock.at += 1.0
+        return endless
+
+    ecs = ScriptedClient("ecs", list_tasks={"taskArns": []}, list_container_instances=NO_INSTANCES)
+    ec2 = ScriptedClient("ec2", **{**EC2, operation: page})
+    cells = {CELL: cell(clock, ecs, ec2)}
+    observed = Observer(cells, Fleets("main", cells, clock), clock, lambda: signs.append(clock.at)).observe(NOW)
+    assert not observed.hosts_complete
+    assert clock.at - NOW <= SWEEP_LIMIT_S + 1.0
+    assert len(signs) >= SWEEP_LIMIT_S  # before every request

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import boto3
@@ -192,3 +193,23 @@ def test_the_event_gives_no_time_for_a_run_that_never_started() -> None:
     Results(s3, events, Clock(NOW)).close(CloseRun(RUN_ID), state)
     detail = json.loads(events.calls[0][1]["Entries"][0]["Detail"])
     assert (detail["startedAt"], detail["status"]) == (None, "FAILED")
+
+
+def test_a_close_gives_a_sign_of_life_for_every_page_and_every_few_thousand_lines() -> None:
+    """So that one that takes minutes does not lose the controller's lease."""
+    clock, signs = Clock(), []
+
+    def page(**request: Any) -> dict[str, Any]:
+        clock.at += 30.0
+        number = int(request.get("ContinuationToken", "0"))
+        objects = [{"Key": f"{ROOT}parts/part-{number * 1000 + n:07d}.jsonl", "Size": 1} for n in range(1000)]
+        return {"Contents": objects, "IsTruncated": number < 9, "NextContinuationToken": str(number + 1)}
+
+    s3 = ScriptedClient("s3", list_objects_v2=page, put_object={})
+    count = 25_000
+    state = finished([TaskStatus.SUCCEEDED] * count, [1] * count)
+    results = Results(s3, announcing(), clock, lambda: signs.append(clock.at))
+    assert results.close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
+    assert clock.at - NOW >= 600
+    assert max(later - earlier for earlier, later in pairwise(signs)) <= 30.0  # half a lease
+    assert len(signs) >= 20 + 3

@@ -160,6 +160,29 @@ def test_cancel_says_what_stops() -> None:
     assert world.functions.requests[0]["reason"] == "wrong input"
 
 
+@pytest.mark.parametrize(
+    ("view", "said"),
+    [
+        (run_view(tasks=tasks(running=1, pending=3)), "is being cancelled: 1 live task is told to stop, no further"),
+        (run_view(tasks=tasks(pending=3)), "is being cancelled: no task is live, no further ones start."),
+        (run_view(status="CANCELLED", tasks=tasks(cancelled=3)), "is cancelled; nothing is left to stop."),
+    ],
+)
+def test_cancel_counts_what_is_told_to_stop(view: Any, said: str) -> None:
+    stdout = World().answers("CancelRun", view).argosy("cancel", RUN_ID).stdout
+    assert stdout.startswith(f"{RUN_ID} {said}")
+    assert "are told" not in stdout
+
+
+def test_the_logs_of_an_attempt_that_never_started_are_not_offered() -> None:
+    pull = {"index": 4, "attempt": 1, "exitCode": None, "reason": "CannotPullContainerError: denied", "instance": None}
+    ran = {"index": 3, "attempt": 1, "exitCode": 1, "reason": "", "instance": None}
+    world = World().answers("DescribeRun", ended(failures=[pull]))
+    assert "argosy logs" not in world.argosy("status", RUN_ID).stdout
+    world = World().answers("DescribeRun", ended(failures=[ran, pull]))
+    assert f"argosy logs {RUN_ID} --task 3" in world.argosy("status", RUN_ID).stdout
+
+
 def test_cancelling_a_run_that_has_ended_says_so() -> None:
     assert "had already ended: SUCCEEDED" in World().answers("CancelRun", ended()).argosy("cancel", RUN_ID).stdout
 

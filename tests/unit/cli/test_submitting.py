@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.unit.cli.fakes import OUTPUT, RUN_ID, World, api_error, ended, run_view, tasks
+from controller.cli.submit import FOR_ITS_FAULTS
+from tests.unit.cli.fakes import OUTPUT, RUN_ID, World, api_error, ended, refusal, run_view, tasks
 
 SPEC = """\
 version: 1
@@ -43,6 +45,13 @@ def broken(tmp_path: Path) -> str:
     return str(file)
 
 
+class NoStacks:
+    """CloudFormation without a stack."""
+
+    def describe_stacks(self, *, StackName: str) -> None:  # noqa: N803 - boto3's name
+        raise refusal("ValidationError", f"Stack with id {StackName} does not exist")
+
+
 def submitted(world: World) -> dict[str, object]:
     [request] = [each for each in world.functions.requests if each["action"] == "SubmitRun"]
     found: dict[str, object] = request["spec"]
@@ -56,7 +65,10 @@ def accepting() -> World:
 
 def test_a_valid_spec_is_summed_up(spec: str) -> None:
     result = World().argosy("validate", spec)
-    assert (result.exit_code, result.stdout) == (0, f"{spec} is valid: digits, 18 tasks of 1 vCPU, 1,024 MiB\n")
+    summary, unchecked = result.stdout.splitlines()
+    assert (result.exit_code, summary) == (0, f"{spec} is valid: digits, 18 tasks of 1 vCPU, 1,024 MiB")
+    assert "largest shape, its buckets" in unchecked
+    assert "argosy submit" in unchecked
 
 
 def test_every_fault_is_listed_with_its_line(broken: str) -> None:
@@ -92,12 +104,43 @@ def test_the_schema_is_a_json_schema() -> None:
     assert document["$schema"].startswith("https://json-schema.org/")
 
 
-def test_a_faulty_spec_is_not_sent(broken: str) -> None:
-    world = accepting()
+@pytest.mark.parametrize("denied", [False, True], ids=["no deployment", "may not look"])
+def test_without_a_deployment_the_local_faults_are_told(broken: str, denied: bool) -> None:
+    world = World(others={"cloudformation": NoStacks()})
+    world.parameters.values.clear()
+    world.parameters.denied = denied
     result = world.argosy("submit", broken)
     assert result.exit_code == 2
+    assert result.stderr.splitlines()[1:] == World().argosy("validate", broken).stderr.splitlines()[1:]
     assert "nothing was submitted" in result.stderr
     assert not world.functions.requests
+
+
+def test_the_deployments_faults_come_with_the_local_ones(broken: str) -> None:
+    answer = api_error(
+        400,
+        "ValidationException",
+        "3 fields are invalid",
+        (FOR_ITS_FAULTS, "is not a field"),
+        ("resources.vcpus", "must be greater than 0"),
+        ("output", "bucket elsewhere is not one that this deployment may write to: own"),
+    )
+    world = World().answers("SubmitRun", answer)
+    alone = World().argosy("validate", broken).stderr.splitlines()[1:]
+    result = world.argosy("submit", broken)
+    told = result.stderr.splitlines()
+    assert result.exit_code == 2
+    assert [line for line in alone if line not in told] == []
+    assert [line for line in told if "bucket elsewhere" in line]
+    assert FOR_ITS_FAULTS not in result.stderr
+    assert submitted(world)[FOR_ITS_FAULTS] is True  # which no version takes: nothing can start
+
+
+@pytest.mark.parametrize("answer", [api_error(500, "InternalError", "no"), run_view(created=True)])
+def test_whatever_else_a_deployment_says_of_a_faulty_spec_the_local_faults_stand(broken: str, answer: Any) -> None:
+    result = World().answers("SubmitRun", answer).argosy("submit", broken)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[1:] == World().argosy("validate", broken).stderr.splitlines()[1:]
 
 
 def test_detached_submit_prints_the_id_and_how_to_watch(spec: str) -> None:
@@ -176,15 +219,15 @@ def test_a_change_that_cannot_be_read_is_refused(spec: str, change: str) -> None
 
 
 def test_faults_only_the_deployment_can_find_are_placed_in_the_file(spec: str) -> None:
-    refusal = api_error(400, "ValidationException", "1 field is invalid", ("container.image", "is not published"))
-    result = World().answers("SubmitRun", refusal).argosy("submit", spec)
+    answer = api_error(400, "ValidationException", "1 field is invalid", ("container.image", "is not published"))
+    result = World().answers("SubmitRun", answer).argosy("submit", spec)
     assert result.exit_code == 2
     assert f"  {spec}:4:3: container.image: is not published" in result.stderr
 
 
 def test_a_refusal_without_fields_is_shown_as_it_is(spec: str) -> None:
-    refusal = api_error(409, "ConflictException", "the token belongs to another spec")
-    result = World().answers("SubmitRun", refusal).argosy("submit", spec, "--client-token", "c-1")
+    answer = api_error(409, "ConflictException", "the token belongs to another spec")
+    result = World().answers("SubmitRun", answer).argosy("submit", spec, "--client-token", "c-1")
     assert result.exit_code == 2
     assert "the token belongs to another spec" in result.stderr
 

@@ -68,6 +68,30 @@ def test_the_handler_gets_event_context_and_environment_and_its_output_goes_to_t
     assert "hello" in (tmp_path / "function.log").read_text()
 
 
+def test_an_invocation_that_fails_is_told_with_its_log_and_one_that_is_killed_is_not(tmp_path: Path) -> None:
+    told: list[tuple[str, Path]] = []
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(package_root())}
+    handler, log = "tests.unit.local.handlers_for_tests.obey", tmp_path / "function.log"
+    spec = FunctionSpec("argosy-test", handler, "arn", environment, 1, True, 30.0, 0.0)
+    function = LambdaFunction(spec, log, lambda what, where: told.append((what, where)))
+    try:
+        assert _invoke(function, do="fail")[0] == "Unhandled"
+        assert _invoke(function, do="exit")[0] == "Unhandled"
+        assert _invoke(function)[0] is None
+        with ThreadPoolExecutor() as pool:
+            hanging = pool.submit(_invoke, function, do="hang", path=str(tmp_path / "pid"))
+            until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+            function.kill()
+            assert hanging.result()[0] == "Unhandled"
+    finally:
+        function.close()
+    assert [what for what, _ in told] == [
+        "argosy-test failed: ValueError: as asked",
+        "argosy-test failed: Runtime.ExitError: RequestId: request-1 Error: Runtime exited with error: exit status 3",
+    ]
+    assert {where for _, where in told} == {log}
+
+
 def test_a_process_is_used_again_and_ends_with_the_function(deployed: Deploy) -> None:
     with deployed() as function:
         pids = {_invoke(function)[1]["pid"] for _ in range(3)}

@@ -217,3 +217,9 @@ def test_constraints_are_checked_all_at_once() -> None:
     assert [fault.split()[0] for fault in faults] == ["'attribute:a", "'nonsense'"]
     assert "at most 10" in check_constraints(["distinctInstance"] * 11)[0]
     assert check_constraints(["attribute:a == 1"]) == []
+
+
+@pytest.mark.parametrize("pattern", ["(.*)*" * 51, "(a*)*" * 51, "a" * 257, "(a|b)" * 200])
+def test_a_pattern_that_would_take_long_for_every_instance_is_refused(pattern: str) -> None:
+    with pytest.raises(QuerySyntaxError, match="too complicated|are allowed"):
+        parse(f"attribute:x =~ {pattern}")
