@@ -27,8 +27,8 @@ def explain_run(
     """The reply of ExplainRun. `index`: a task whose own state is told as well.
 
     verdict: "done" (nothing waits), "placed" (it fits now and starts with the next tick), "waiting" (for instances
-    that are full or on their way), "capped" (by
-    maxConcurrentTasks), "behind" (earlier runs take the room), "never" (nothing of this deployment could take it, even when empty).
+    that are full or on their way), "capped" (by maxConcurrentTasks), "behind" (earlier runs take the room), "never"
+    (nothing of this deployment could take it, even when empty).
     """
     batch = replace(batch_of(state, run, float("inf"), shunned_by(state)), count=1)
     coming, _ = coming_rows(state, catalogue, now, Policy())
