@@ -7,11 +7,11 @@ local mode create, so that rule and parser cannot drift apart (DESIGN section 3)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from controller.ecs_shapes import container_instance_seen, task_seen
+from controller.ecs_shapes import container_instance_seen, epoch_s, task_seen
 from controller.model.events import (
     ContainerInstanceSeen,
     Event,
@@ -42,12 +42,12 @@ class Kind:
         return pattern
 
 
-def epoch_s(stamp: str) -> float:
-    """An ISO time as epoch seconds; 0 when it is missing or unreadable."""
-    try:
-        return datetime.fromisoformat(stamp).timestamp() if stamp else 0.0
-    except ValueError:
-        return 0.0
+def _sent_at(message: Mapping[str, Any]) -> float:
+    """When the message says it was sent, as epoch seconds; 0 when that is missing or unreadable: a warning counts
+    whatever its date looks like."""
+    with suppress(ValueError, TypeError):
+        return epoch_s(message.get("time"))
+    return 0.0
 
 
 def _task(message: Mapping[str, Any]) -> TaskSeen:
@@ -59,16 +59,16 @@ def _container_instance(message: Mapping[str, Any]) -> ContainerInstanceSeen:
 
 
 def _interruption(message: Mapping[str, Any]) -> InterruptionWarned:
-    return InterruptionWarned(str(message["detail"]["instance-id"]), epoch_s(message.get("time", "")))
+    return InterruptionWarned(str(message["detail"]["instance-id"]), _sent_at(message))
 
 
 def _rebalance(message: Mapping[str, Any]) -> RebalanceAdvised:
-    return RebalanceAdvised(str(message["detail"]["instance-id"]), epoch_s(message.get("time", "")))
+    return RebalanceAdvised(str(message["detail"]["instance-id"]), _sent_at(message))
 
 
 def _host_state(message: Mapping[str, Any]) -> HostStateChanged:
     detail = message["detail"]
-    return HostStateChanged(str(detail["instance-id"]), str(detail["state"]), epoch_s(message.get("time", "")))
+    return HostStateChanged(str(detail["instance-id"]), str(detail["state"]), _sent_at(message))
 
 
 # Sub-types of "EC2 Fleet Error" that mean "this pool cannot deliver now" (aws.md 9.5).

@@ -8,6 +8,7 @@ from typing import Any
 
 from controller.aws.pace import Paces
 
+TIME_WAS_UP = "time was up"  # why an action was not begun
 CHUNK = 100  # most Describe* calls and TerminateInstances take this many ids
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from controller.aws.cell import Cell, chunks, pages
+from controller.aws.cell import TIME_WAS_UP, Cell, chunks, pages
 from controller.aws.errors import AWS_ERRORS, Fault, Kind, classify
 from controller.ecs_shapes import epoch_s
 from controller.model.actions import SetTarget, Terminate
@@ -34,7 +34,6 @@ STILL_RUNNING = "deleted_running"  # a deleted fleet whose instances live on: th
 FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself; nobody can forge it
 PRICES_FRESH_S = 300.0
 SPOT_PRODUCT = "Linux/UNIX"
-TIME_WAS_UP = "time was up"
 GoOn = Callable[[], None]
 
 log = logging.getLogger(__name__)

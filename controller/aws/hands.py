@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from controller.aws.cell import Cell, Deployment
+from controller.aws.cell import TIME_WAS_UP, Cell, Deployment
 from controller.aws.definitions import Definitions
 from controller.aws.fleets import Fleets
 from controller.aws.items import S3ItemsReader
-from controller.aws.launching import TIME_WAS_UP, Launching
+from controller.aws.launching import Launching
 from controller.aws.observe import Observer
 from controller.aws.results import Results
 from controller.model.actions import (

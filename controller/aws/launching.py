@@ -12,7 +12,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from controller.aws.cell import Cell, Deployment, chunks, pages
+from controller.aws.cell import TIME_WAS_UP, Cell, Deployment, chunks, pages
 from controller.aws.definitions import Definitions, NotNow
 from controller.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_task_request
 from controller.aws.errors import AWS_ERRORS, Kind, classify
@@ -35,7 +35,6 @@ from controller.ports import ItemsUnreadable
 # An intent is last sent ten minutes after it was made (Policy.intent_age_s) and its task shows in listings five minutes
 # later at the latest (reliability.md row 5): listings that are complete after that, and do not show it, are proof.
 DISPROVED_AFTER_S = 15 * 60.0
-TIME_WAS_UP = "time was up"
 
 
 class Launching:

@@ -1,0 +1,73 @@
+"""One table: every kind of message is parsed, what nobody uses is passed over, what nobody can read is poison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controller.messages import KINDS, RULE_PATTERNS, PoisonMessage, to_event
+from controller.model.events import HostStateChanged, InterruptionWarned, PoolShort, RebalanceAdvised
+
+
+def message(detail_type: str, detail: Any, source: str = "aws.ec2", **outer: Any) -> dict[str, Any]:
+    return {"source": source, "detail-type": detail_type, "detail": detail, "time": "2027-01-15T08:00:00Z", **outer}
+
+
+@pytest.mark.parametrize(
+    ("given", "fact"),
+    [
+        (
+            message("EC2 Spot Instance Interruption Warning", {"instance-id": "i-1", "instance-action": "terminate"}),
+            InterruptionWarned("i-1", 1_800_000_000.0),
+        ),
+        (
+            message("EC2 Instance Rebalance Recommendation", {"instance-id": "i-1", "new": "field"}),
+            RebalanceAdvised("i-1", 1_800_000_000.0),
+        ),
+        (
+            message("EC2 Instance State-change Notification", {"instance-id": "i-1", "state": "terminated"}),
+            HostStateChanged("i-1", "terminated", 1_800_000_000.0),
+        ),
+        (
+            message(
+                "EC2 Fleet Error",
+                {"sub-type": "allLaunchSpecsTemporarilyBlacklisted"},
+                "aws.ec2fleet",
+                resources=["arn:aws:ec2:us-east-1:1:fleet/fleet-1"],
+            ),
+            PoolShort("fleet-1", "allLaunchSpecsTemporarilyBlacklisted"),
+        ),
+        (message("EC2 Fleet Error", {"sub-type": "iamFleetRoleInvalid"}, "aws.ec2fleet"), None),
+        (message("Something New", {}), None),
+    ],
+)
+def test_a_message_states_its_fact(given: dict[str, Any], fact: object) -> None:
+    assert to_event(given) == fact
+
+
+@pytest.mark.parametrize("time", ["", None, "yesterday", {}])
+def test_a_warning_counts_whatever_its_date_looks_like(time: Any) -> None:
+    warning = message("EC2 Spot Instance Interruption Warning", {"instance-id": "i-1"}, time=time)
+    assert to_event(warning) == InterruptionWarned("i-1", 0.0)
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        None,
+        {},
+        message("EC2 Instance Rebalance Recommendation", "text"),
+        message("EC2 Spot Instance Interruption Warning", {}),
+        message("ECS Task State Change", {"taskArn": 5}, "aws.ecs"),
+        message("ECS Container Instance State Change", {"containerInstanceArn": None}, "aws.ecs"),
+    ],
+)
+def test_what_cannot_be_read_is_poison(poison: dict[str, Any] | None) -> None:
+    with pytest.raises(PoisonMessage):
+        to_event(poison)
+
+
+def test_every_kind_yields_a_rule_of_its_own() -> None:
+    assert len({name for name, _ in RULE_PATTERNS}) == len(KINDS)
+    assert all(set(pattern) == {"source", "detail-type"} for _, pattern in RULE_PATTERNS)
