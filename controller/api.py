@@ -1,4 +1,4 @@
-"""What may users ask for, and what are they answered? SubmitRun, DescribeRun, ListRuns, CancelRun, ExplainRun,
+"""What may users ask for, and what are they answered? SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, ExplainRun,
 DescribeCluster.
 
 The api reads the state and puts requests into the inbox; it never writes the versioned documents (DESIGN D12). Users'
@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import Any
@@ -23,6 +23,7 @@ from controller.admission import Admission, Limits, admit, fingerprint
 from controller.catalogue.types import load_catalogue
 from controller.loading import load
 from controller.model import documents, requests
+from controller.model.policy import Policy
 from controller.model.requests import CancelRequest, SubmitRequest
 from controller.model.runs import TERMINAL_RUN, Run
 from controller.model.state import State
@@ -63,6 +64,8 @@ class Api:
     cluster: str
     cells: Sequence[str]
     now: Callable[[], float]
+    policy: Policy = field(default_factory=Policy)
+    fleets: Sequence[tuple[str, str, str]] = ()  # (cell, instance type, zone) of every fleet that was set up
 
     def handle(self, request: Any, request_id: str) -> dict[str, Any]:
         """An envelope for a request. `request_id` names it in errors, and is the token of a submit without one."""
@@ -137,6 +140,12 @@ class Api:
         return run_id
 
     @_act.register
+    def _(self, request: api_requests.PlanRun, request_id: str) -> dict[str, Any]:
+        from controller.planning.question import answer  # numpy, the query language and the market: only plans need it
+
+        return answer(self, admit(request.spec, self.limits, self.images, self.items))
+
+    @_act.register
     def _(self, request: api_requests.DescribeRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
         view = views.full_run_view(record)
@@ -192,10 +201,14 @@ class Api:
 
     def _open_run(self, run_id: str) -> tuple[State, Run] | None:
         """The whole state and a run in it; None when the run is not folded in yet, or closed."""
+        state = self.whole_state()
+        return (state, state.runs[run_id]) if run_id in state.runs else None
+
+    def whole_state(self) -> State:
+        """As of the last commit. Raises Refusal when the controller commits faster than we can read."""
         for _ in range(ID_TRIES):
             with suppress(StaleState):  # the controller committed while we were reading
-                state = load(self.store)
-                return (state, state.runs[run_id]) if run_id in state.runs else None
+                return load(self.store)
         raise Refusal("ThrottlingException", "the controller is busy: try again")
 
     @_act.register

@@ -29,6 +29,11 @@ class SubmitRun(Strict):
     spec: dict[str, Any]
 
 
+class PlanRun(Strict):
+    action: Literal["PlanRun"]
+    spec: dict[str, Any]
+
+
 class DescribeRun(Strict):
     action: Literal["DescribeRun"]
     run_id: str
@@ -59,9 +64,9 @@ class DescribeCluster(Strict):
     action: Literal["DescribeCluster"]
 
 
-ActionRequest = SubmitRun | DescribeRun | ListRuns | CancelRun | ExplainRun | DescribeCluster
+ActionRequest = SubmitRun | PlanRun | DescribeRun | ListRuns | CancelRun | ExplainRun | DescribeCluster
 ACTIONS: dict[str, type[Strict]] = {
-    model.__name__: model for model in (SubmitRun, DescribeRun, ListRuns, CancelRun, ExplainRun, DescribeCluster)
+    model.__name__: model for model in (SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, ExplainRun, DescribeCluster)
 }
 
 

@@ -22,6 +22,7 @@ from controller.aws.dynamodb import DynamoStore
 from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.wake import AwsWake
 from controller.engine import TickReport
+from controller.model.policy import Policy
 from controller.settings import Settings
 
 logger = Logger(service="argosy")
@@ -154,7 +155,15 @@ def _api() -> Any:
         cluster=os.environ["ARGOSY_CLUSTER"],
         cells=settings.cells,
         now=time.time,
+        policy=_policy(),
+        fleets=[(cell, kind, zone) for cell in settings.cells for kind, zone in settings.pools(cell)],
     )
+
+
+def _policy() -> Policy:
+    """The numbers that steer the controller, and plans: the owner's settings, more eager in local mode."""
+    settings = _settings()
+    return Policy(**{"linger_s": settings.linger_s, "max_instances": settings.max_instances, **_json("ARGOSY_POLICY")})
 
 
 @cache
@@ -165,7 +174,6 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
     from controller.aws.sqs import SqsQueue
     from controller.catalogue.types import load_catalogue
     from controller.engine import Engine
-    from controller.model.policy import Policy
     from controller.placement.custom import OwnFunctions
 
     clients, settings = _clients(), _settings()
@@ -192,11 +200,10 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
         deployment, cells, s3=clients.get("s3"), events=clients.get("events"), clock=time.time, keep_alive=_life
     )
     queue = SqsQueue(clients.get("sqs"), os.environ["ARGOSY_QUEUE_URL"], time.sleep)
-    numbers = {"linger_s": settings.linger_s, "max_instances": settings.max_instances, **_json("ARGOSY_POLICY")}
     functions = OwnFunctions.load(settings.fitness_functions)
     for name, fault in functions.faults.items():
         logger.error("a fitness function cannot be used", extra={"function": name, "fault": fault})
-    engine = Engine(store, queue, hands, load_catalogue(), Policy(**numbers), time.time, functions=functions)
+    engine = Engine(store, queue, hands, load_catalogue(), _policy(), time.time, functions=functions)
     return store, wake, engine
 
 

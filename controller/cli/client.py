@@ -144,6 +144,9 @@ class Api:
         """The same token and spec again answer the same run with created = false."""
         return self._call("SubmitRun", spec=spec, clientToken=client_token)
 
+    def plan(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return self._call("PlanRun", spec=spec)
+
     def describe(self, run_id: str) -> dict[str, Any]:
         return self._call("DescribeRun", runId=run_id)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -151,13 +151,17 @@ def _faults_of_deployment(session: Session, spec: Mapping[str, Any]) -> list[Any
 
 
 def _submitted(session: Session, spec: Any, token: str, name: str, document: Any) -> Any:
-    """Faults that only the deployment can find are placed in the file too."""
+    return sent(lambda form: session.api.submit(form, token), spec, name, document)
+
+
+def sent(call: Callable[[Any], Any], spec: Any, name: str, document: Any) -> Any:
+    """What `call` answers to the spec; faults that only the deployment can find are placed in the file too."""
     from controller.cli import spec_source
     from controller.cli.client import ApiError
     from controller.spec_faults import Fault
 
     try:
-        return session.api.submit(spec, token)
+        return call(spec)
     except ApiError as error:
         if error.code != "ValidationException" or not error.faults:
             raise

@@ -148,6 +148,7 @@ def _judge(at: Hearing, index: int, seen: TaskSeen, cause: StopCause, instance: 
     account = account_for(seen, cause, instance)
     reason = _shown_reason(run, seen, cause)
     if account is Account.SUCCESS:
+        run.note_duration(float(run.tasks["seconds"][index]))
         done = {"status": TaskStatus.SUCCEEDED, "committed": int(run.tasks["attempts"][index])}
         set_task(state, run, index, **({"status": TaskStatus.VERIFYING} if run.expects_result else done))
     elif account is Account.CANCELLED:

@@ -25,6 +25,8 @@ EAGER_POLICY = MappingProxyType(
         "stop_again_s": 15.0,
         "pending_patience_s": 36_000.0,
         "retry_backoff_s": 0.5,
+        "expected_boot_s": 3.0,
+        "expected_start_s": 1.0,
     }
 )
 EAGER_LOOP = MappingProxyType({"lease_s": 10.0, "wait_s": 1.0})

@@ -116,7 +116,7 @@ def _planned(
     free = [batch for batch, cap in zip(batches, caps, strict=True) if cap >= room and batch.count]
     if room <= 0 or len({batch.need for batch in free}) < 2:
         return []
-    fits = np.array([_tasks_per_instance(batch, offers) for batch in free]).reshape(len(free), len(offers))
+    fits = np.array([tasks_per_instance(batch, offers) for batch in free]).reshape(len(free), len(offers))
     planned = planned_together(free, fits, offers, room, max_share)
     return sorted(planned, key=lambda offer: (offer.pool, offer.purchase))
 
@@ -179,7 +179,7 @@ def _best(batch: Batch, limit: int, offers: Sequence[Offer]) -> list[Offer]:
     """The instances of one type that place the batch at the lowest price per task placed; empty when none can."""
     if limit <= 0:
         return []
-    fits = _tasks_per_instance(batch, offers)
+    fits = tasks_per_instance(batch, offers)
     best: tuple[float, int] | None = None
     for number, (offer, tasks) in enumerate(zip(offers, fits.tolist(), strict=True)):
         if tasks:
@@ -195,7 +195,7 @@ def _best(batch: Batch, limit: int, offers: Sequence[Offer]) -> list[Offer]:
     return over_zones(winner, open_to, instances)
 
 
-def _tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """How many tasks of the batch an empty instance of each offer takes; shape (offers,). One probe per offer."""
     fits = np.zeros(len(offers), dtype=np.int64)
     if not offers:

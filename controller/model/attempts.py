@@ -89,7 +89,13 @@ class AttemptTable(ColumnTable):
         return np.flatnonzero(self["status"] != AttemptStatus.FREE)
 
     def with_status(self, *statuses: AttemptStatus) -> NDArray[np.int64]:
-        return np.flatnonzero(np.isin(self["status"], statuses))
+        return np.flatnonzero(self.has_status(*statuses))
+
+    def has_status(self, *statuses: AttemptStatus) -> NDArray[np.bool_]:
+        """Which rows have one of the statuses; shape (rows,)."""
+        wanted = np.zeros(len(AttemptStatus), dtype=np.bool_)
+        wanted[list(statuses)] = True
+        return wanted[self["status"]]
 
     def on_instance(self, instance_id: str) -> list[int]:
         """Live rows on the instance, lowest first."""

@@ -19,7 +19,7 @@ from controller.model.runs import Failure, Run, RunStatus, sort_key
 from controller.model.state import State
 from controller.model.tasks import TaskTable
 
-FORMAT = 1  # state written by a newer format is refused
+FORMAT = 2  # state written by a newer format is refused; 1 stored columns as .npz archives, which are still read
 STATE, RUNS = "STATE", "RUNS"
 ROOT, POOLS = "ROOT", "POOLS"
 INSTANCE_BUCKETS = 16
@@ -60,7 +60,7 @@ def changed(state: State) -> Documents:
     """Every document that differs from what was last committed; always the root, which says what is active."""
     documents: Documents = {(STATE, ROOT): encode(_root(state))}
     if state.changed_pools:
-        documents[STATE, POOLS] = encode([asdict(pool) for pool in state.pools.values()])
+        documents[STATE, POOLS] = encode([_pool_record(pool) for pool in state.pools.values()])
     for bucket in {_bucket(instance_id) for instance_id in state.changed_instances}:
         members = [_instance_record(i) for i in state.instances.values() if _bucket(i.id) == bucket]
         documents[STATE, f"INSTANCES#{bucket:02d}"] = encode(members)
@@ -128,8 +128,16 @@ def _bucket(instance_id: str) -> int:
     return zlib.crc32(instance_id.encode()) % INSTANCE_BUCKETS
 
 
+_INSTANCE_FIELDS = [field.name for field in fields(Instance)]
+_POOL_FIELDS = [field.name for field in fields(Pool)]
+
+
 def _instance_record(instance: Instance) -> dict[str, Any]:
-    return asdict(instance)
+    return {name: getattr(instance, name) for name in _INSTANCE_FIELDS}
+
+
+def _pool_record(pool: Pool) -> dict[str, Any]:
+    return {name: getattr(pool, name) for name in _POOL_FIELDS}
 
 
 def _instance_from(record: Mapping[str, Any]) -> Instance:
@@ -182,6 +190,10 @@ _RUN_FIELDS = [
     "interruptions",
     "cost_usd",
     "on_demand_cost_usd",
+    "ended",
+    "ended_seconds",
+    "shortest_s",
+    "longest_s",
     "reasons",
     "waiting",
 ]
@@ -196,6 +208,7 @@ def run_record(run: Run) -> dict[str, Any]:
         "needs": list(run.needs),
         "host_ports": run.host_ports,
         "halted": run.halted,
+        "shard_size": run.spec.get("array", {}).get("shardSize"),  # what its tasks' seconds are for
         "counts": run.tasks.counts().tolist(),
         "instances": sorted(run.instances),
         "failures": [asdict(failure) for failure in run.failures],

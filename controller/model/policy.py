@@ -36,5 +36,7 @@ class Policy:
     max_losses: int = 20  # attempts of one task lost to infrastructure
     max_start_failures: int = 3  # attempts of one task whose container could not be pulled, created or started
     alike_failures: int = 5  # so many tasks failing alike, and none succeeding, stop the run
+    expected_boot_s: float = 120.0  # from order to registered: what plans assume until instances have been measured
+    expected_start_s: float = 5.0  # from a launch to its program's first line, the image at hand
     retry_backoff_s: float = 1.0  # doubled for each failure of the task, at most 60 s
     forget_instance_s: float = 3600.0  # how long an instance that is gone is remembered

@@ -23,6 +23,12 @@ class Pool:
     spot_usd_per_hour: float = 0.0
     ordered_since: float = 0.0  # since when it has owed us instances; 0 = it owes none
     short_until: float = 0.0  # cool-off after a shortage
+    shortages: float = 0.0  # how many cool-offs lately, as of short_until: each doubles the next, and they fade
+    short_reason: str = ""  # what the cool-off is for, in the words of a message
+    priced_at: float = 0.0  # since when spot_usd_per_hour is known to hold; 0 = never seen
+    interruptions: float = 0.0  # our own, decayed to rate_at (market/risk.py)
+    instance_hours: float = 0.0  # spot, decayed to rate_at
+    rate_at: float = 0.0
 
     @property
     def key(self) -> str:
@@ -49,3 +55,9 @@ class Offer:
     price_usd_per_hour: float
     resources: Resources  # what will really register
     attributes: tuple[tuple[str, str], ...] = ()
+    effective_usd_per_hour: float = 0.0  # price with what risk adds to it; 0 = no more than the price
+
+    @property
+    def effective(self) -> float:
+        """What is optimised; what is paid, reserved and shown is the price."""
+        return self.effective_usd_per_hour or self.price_usd_per_hour

@@ -20,6 +20,9 @@ class Resources(NamedTuple):
     def minus(self, other: Resources, times: int = 1) -> Resources:
         return self.plus(other, -times)
 
+    def fits_in(self, total: Resources) -> bool:
+        return all(mine <= theirs for mine, theirs in zip(self, total, strict=True))
+
     def share_of(self, total: Resources) -> float:
         """The largest fraction of any axis of `total` that this amount takes (dominant share, 0..1)."""
         return max((mine / theirs for mine, theirs in zip(self, total, strict=True) if theirs > 0), default=0.0)

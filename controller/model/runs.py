@@ -75,6 +75,10 @@ class Run:
     interruptions: int = 0
     cost_usd: float = 0.0  # of ended attempts: seconds x price x dominant share of the instance
     on_demand_cost_usd: float = 0.0
+    ended: int = 0  # attempts that succeeded: how long they took is what the rest of the run is expected to take
+    ended_seconds: float = 0.0  # of all of them together
+    shortest_s: float = 0.0  # 0 = none has ended
+    longest_s: float = 0.0
     instances: set[str] = field(default_factory=set)  # EC2 ids that ran an attempt
     reasons: list[str] = field(default_factory=lambda: [""])
     failures: list[Failure] = field(default_factory=list)
@@ -174,6 +178,17 @@ class Run:
         if self.cancelled:
             return RunStatus.CANCELLED
         return RunStatus.PARTIAL if succeeded else RunStatus.FAILED
+
+    def mean_seconds(self, default: float | None = None) -> float | None:
+        """How long a successful attempt took on average; `default` while none has ended."""
+        return self.ended_seconds / self.ended if self.ended else default
+
+    def note_duration(self, seconds: float) -> None:
+        """An attempt succeeded after so long."""
+        self.shortest_s = min(self.shortest_s, seconds) if self.ended else seconds
+        self.longest_s = max(self.longest_s, seconds)
+        self.ended += 1
+        self.ended_seconds += seconds
 
     def reason_row(self, reason: str) -> int:
         """The row of `reasons` that holds the text; the table is bounded, so a flood of texts ends in one."""

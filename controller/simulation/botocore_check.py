@@ -39,7 +39,7 @@ class SimulatedClient:
         self._model = model
         self._service = service_model(service)
         self._strict = strict
-        self.exceptions = ClientExceptionsFactory().create_client_exceptions(self._service)
+        self.exceptions = _exceptions(service)
         self.meta = SimpleNamespace(region_name=region, service_model=self._service)
         self._methods: dict[str, Callable[..., JSON]] = {}
 
@@ -109,6 +109,12 @@ def check_reply(operation: Any, reply: Mapping[str, Any]) -> JSON:
 def service_model(service: str) -> Any:
     """botocore's description of a service; loaded once, for it takes a second for EC2."""
     return ServiceModel(Loader().load_service_model(service, "service-2"), service)
+
+
+@cache
+def _exceptions(service: str) -> Any:
+    """The modelled exceptions, as a client's `exceptions` has them."""
+    return ClientExceptionsFactory().create_client_exceptions(service_model(service))
 
 
 @cache

@@ -1,0 +1,72 @@
+"""How do a few thousand rows of columns become bytes and columns again?
+
+A checksum, a mark, and one compressed piece: a line of JSON that says what follows, then the columns. Each column ends
+with its last row that differs from the default; one that never differs is left out. Most rows of most chunks are such.
+Chunks of state format 1 are .npz archives behind the same checksum: they are still read.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MARK = b"AC2\n"  # columns of state format 2
+LEVEL = 3  # of compression: a third of the time of the usual 6 for 8 % more bytes
+Columns = Mapping[str, NDArray[Any]]
+
+
+class Unreadable(ValueError):
+    """Bytes that are no chunk, or not as they were written."""
+
+
+def pack(columns: Columns, defaults: Mapping[str, Any], rows: int) -> bytes:
+    """`rows` rows of each column; what equals `defaults` at the end of a column is left out."""
+    kept = {name: _used(column, defaults[name]) for name, column in columns.items()}
+    listed = [[name, column.dtype.str, len(column)] for name, column in kept.items() if len(column)]
+    head = json.dumps({"rows": rows, "columns": listed}, separators=(",", ":")).encode()
+    body = MARK + zlib.compress(b"".join([head, b"\n", *(column.tobytes() for column in kept.values())]), LEVEL)
+    return zlib.crc32(body).to_bytes(4, "big") + body
+
+
+def unpack(stored: bytes) -> tuple[int, dict[str, NDArray[Any]]]:
+    """How many rows there are, and the first rows of each column; the rest are defaults. Raises Unreadable."""
+    body = stored[4:]
+    if zlib.crc32(body).to_bytes(4, "big") != stored[:4]:
+        raise Unreadable("wrong checksum")
+    try:
+        return _columns(body) if body.startswith(MARK) else _archive(body)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError, TypeError, zlib.error) as fault:
+        raise Unreadable(str(fault)) from fault
+
+
+def _used(column: NDArray[Any], default: Any) -> NDArray[Any]:
+    """The column up to the last row that differs from the default."""
+    different = column != column.dtype.type(default)
+    last = int(different[::-1].argmax()) if len(different) else 0
+    return column[: len(column) - last] if len(different) and different[len(different) - 1 - last] else column[:0]
+
+
+def _columns(body: bytes) -> tuple[int, dict[str, NDArray[Any]]]:
+    content = zlib.decompress(body[len(MARK) :])
+    start = content.index(b"\n") + 1
+    head = json.loads(content[:start])
+    found = {}
+    for name, dtype, length in head["columns"]:
+        found[name] = np.frombuffer(content, dtype, length, start)
+        start += found[name].nbytes
+    if start != len(content):
+        raise ValueError("there is more than its columns")
+    return int(head["rows"]), found
+
+
+def _archive(body: bytes) -> tuple[int, dict[str, NDArray[Any]]]:
+    with np.load(io.BytesIO(body), allow_pickle=False) as stored:
+        found = {name: stored[name] for name in stored.files}
+    return max((len(values) for values in found.values()), default=0), found

@@ -1,0 +1,53 @@
+"""How long will a task take? Past runs of the same name say it best, then the spec, then nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NOBODY_KNOWS_S = 60.0
+# How far the mean of the next run may lie from what is known. Ours: a run on the same images and data repeats within a
+# half; a person's estimate is off by a factor of two; without any, a tenth to ten times.
+AFTER_PAST, AFTER_ESTIMATE, AFTER_NOTHING = (0.67, 1.5), (0.5, 2.0), (0.1, 10.0)
+_PAST_RUNS = 20  # the newest that count
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Mean seconds of one task with a range, and where they come from."""
+
+    low: float
+    expected: float
+    high: float
+    source: str
+
+
+def seconds_of(form: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> Seconds:
+    """For a spec's JSON form. `records`: `documents.run_record` of earlier runs, newest first; those of other names do
+    not count, and shards of another size count in proportion."""
+    past = [record for record in records if record["name"] == form["name"] and record.get("ended")][:_PAST_RUNS]
+    ended = sum(record["ended"] for record in past)
+    if ended:
+        mean = sum(record["ended_seconds"] * _scale(record, form) for record in past) / ended
+        runs = "an earlier run" if len(past) == 1 else f"{len(past)} earlier runs"
+        return _spread(mean, AFTER_PAST, f"{ended:,} tasks of {runs} took {mean:,.1f} s on average")
+    estimate = form["array"].get("expectedSeconds")
+    if estimate:
+        return _spread(float(estimate), AFTER_ESTIMATE, f"array.expectedSeconds says {float(estimate):,.1f} s")
+    return _spread(
+        NOBODY_KNOWS_S,
+        AFTER_NOTHING,
+        f"nobody knows: {NOBODY_KNOWS_S:.0f} s are assumed; set array.expectedSeconds for a forecast worth its name",
+    )
+
+
+def _scale(record: Mapping[str, Any], form: Mapping[str, Any]) -> float:
+    """How much larger a shard of this run is than one of that."""
+    was, is_now = record.get("shard_size"), form["array"].get("shardSize")
+    return is_now / was if was and is_now else 1.0
+
+
+def _spread(mean: float, around: tuple[float, float], source: str) -> Seconds:
+    mean = max(mean, 0.1)  # a task that takes no time at all would take no instance either
+    return Seconds(mean * around[0], mean, mean * around[1], source)

@@ -1,0 +1,167 @@
+"""What would be bought for a run on the cluster as it is, when would the run end, and at what cost?
+
+The scheduler's own placing and buying on a copy of the state (DESIGN D1), and a closed form for the time from then on.
+Runs that were submitted earlier keep what they have and are bought for first; what they let go of later is not counted on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from controller.catalogue.types import InstanceType
+from controller.market.buy import tasks_per_instance
+from controller.market.offers import offers_of
+from controller.model.instances import Purchase
+from controller.model.policy import Policy
+from controller.model.pools import Offer
+from controller.model.runs import Run
+from controller.model.state import State
+from controller.placement.demand import Batch
+from controller.planning.durations import Seconds
+from controller.planning.schedule import Course, Crew, course
+from controller.scheduler.capacity import order_for
+from controller.scheduler.places import Places, assign
+
+ECS_LAUNCHES_PER_S = 40.0  # of one cell: aws.md, ECS's rate for starting tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """Instances of one pool, and how many of the run's tasks each takes at a time."""
+
+    offer: Offer
+    instances: int
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """`uncovered`: tasks that nothing here could ever run, if there are any, is all of them."""
+
+    tasks: int
+    here: int  # places on instances that are here or on their way
+    bought: tuple[Bought, ...]
+    low: Course
+    expected: Course
+    high: Course
+
+    @property
+    def places(self) -> int:
+        return self.here + sum(each.instances * each.places for each in self.bought)
+
+    @property
+    def possible(self) -> bool:
+        return not self.tasks or self.places > 0
+
+
+def forecast(
+    state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, policy: Policy, seconds: Seconds
+) -> Forecast:
+    """`run` is one of `state`'s, prepared. The state is left as it is."""
+    at_once = replace(policy, growth_per_tick=policy.max_instances)
+    places = assign(state, catalogue, now, at_once)
+    mine = next(number for number, each in enumerate(places.runs) if each.id == run.id)
+    offers = offers_of(state.pools.values(), catalogue, now, at_once)
+    order = order_for(state, _only(places, mine), offers, _after_others(state, places, mine, offers, at_once))
+    bought = _bought(order.instances, places.left_over[mine], offers)
+    here = places.batches[mine].count - places.left_over[mine].count
+    crews = _crews(state, run, bought, here, catalogue)
+    return Forecast(
+        tasks=run.task_count,
+        here=here,
+        bought=bought,
+        low=_course(run, crews, policy, seconds.low, boot=0.5, redo=0.0),
+        expected=_course(run, crews, policy, seconds.expected, boot=1.0, redo=_redo(bought)),
+        high=_high(run, crews, policy, seconds.high, bought),
+    )
+
+
+def _only(places: Places, mine: int) -> Places:
+    """What is left over of one run alone."""
+    return replace(
+        places,
+        runs=(places.runs[mine],),
+        batches=(places.batches[mine],),
+        left_over=(places.left_over[mine],),
+        instances_per_run=(places.instances_per_run[mine],),
+        coming_per_run=(places.coming_per_run[mine],),
+    )
+
+
+def _after_others(state: State, places: Places, mine: int, offers: list[Offer], policy: Policy) -> Policy:
+    """The deployment's limit less what the runs before this one are bought first."""
+    waiting = [batch if number < mine else replace(batch, count=0) for number, batch in enumerate(places.left_over)]
+    if not any(batch.count for batch in waiting):
+        return policy
+    theirs = order_for(state, replace(places, left_over=tuple(waiting)), offers, policy).instances.total()
+    return replace(policy, max_instances=policy.max_instances - theirs)
+
+
+def _bought(instances: Counter[tuple[str, Purchase]], batch: Batch, offers: list[Offer]) -> tuple[Bought, ...]:
+    chosen = [offer for offer in offers if instances[offer.pool, offer.purchase]]
+    fits = tasks_per_instance(batch, chosen).tolist()
+    return tuple(
+        Bought(offer, instances[offer.pool, offer.purchase], places)
+        for offer, places in zip(chosen, fits, strict=True)
+    )
+
+
+def _crews(
+    state: State, run: Run, bought: tuple[Bought, ...], here: int, catalogue: Mapping[str, InstanceType]
+) -> list[Crew]:
+    """`ready_s` of what is bought is filled in by `_course`: 1 stands for one boot."""
+    crews = [
+        Crew(
+            each.instances,
+            each.places,
+            each.offer.price_usd_per_hour,
+            catalogue[each.offer.instance_type].on_demand_usd_per_hour,
+            ready_s=1.0,
+        )
+        for each in bought
+    ]
+    if here:
+        price, on_demand = _price_of_a_place(state, run)
+        crews.append(Crew(here, 1, price, on_demand))
+    return crews
+
+
+def _price_of_a_place(state: State, run: Run) -> tuple[float, float]:
+    """(spot, on-demand) of what one task takes of the instances that are here, on average."""
+    able = [i for i in state.instances.values() if i.placeable and run.needs.fits_in(i.total)]
+    shares = [run.needs.share_of(i.total) for i in able]
+    if not able:
+        return 0.0, 0.0
+    price = sum(share * i.price_usd_per_hour for share, i in zip(shares, able, strict=True)) / len(able)
+    on_demand = sum(share * i.on_demand_usd_per_hour for share, i in zip(shares, able, strict=True)) / len(able)
+    return price, on_demand
+
+
+def _course(run: Run, crews: list[Crew], policy: Policy, task_s: float, boot: float, redo: float) -> Course:
+    booted = [replace(crew, ready_s=crew.ready_s * boot * policy.expected_boot_s) for crew in crews]
+    pace = ECS_LAUNCHES_PER_S
+    each_s = (task_s + policy.expected_start_s) * (1 + redo)
+    return course(run.task_count, each_s, booted, policy.linger_s, pace)
+
+
+def _redo(bought: tuple[Bought, ...]) -> float:
+    """What risk adds to the price, as a share of it, on average over what is bought: work that is done again."""
+    paid = sum(each.instances * each.offer.price_usd_per_hour for each in bought)
+    valued = sum(each.instances * each.offer.effective for each in bought)
+    return max(0.0, valued / paid - 1) if paid else 0.0
+
+
+def _high(run: Run, crews: list[Crew], policy: Policy, task_s: float, bought: tuple[Bought, ...]) -> Course:
+    """Boots take twice as long, twice as much is done again, and on spot the last tasks are interrupted once."""
+    worst = _course(run, crews, policy, task_s, boot=2.0, redo=2 * _redo(bought))
+    if not any(each.offer.purchase is Purchase.SPOT for each in bought):
+        return worst
+    again_s = task_s + policy.expected_start_s + 2 * policy.expected_boot_s
+    dearest = max(bought, key=lambda each: each.offer.price_usd_per_hour)
+    return replace(
+        worst,
+        seconds=worst.seconds + again_s,
+        cost_usd=worst.cost_usd + dearest.offer.price_usd_per_hour * again_s / 3600,
+    )
