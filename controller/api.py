@@ -197,7 +197,10 @@ class Api:
         run = self._open_run(request.run_id)
         if run is None:
             return explaining.not_open(record)
-        return explaining.explain_run(*run, load_catalogue(), self.now(), request.index)
+        switched_off = self.store.kill_switch()
+        return explaining.explain_run(
+            *run, load_catalogue(), self.now(), request.index, self.policy, switched_off
+        )
 
     def _open_run(self, run_id: str) -> tuple[State, Run] | None:
         """The whole state and a run in it; None when the run is not folded in yet, or closed."""

@@ -17,13 +17,14 @@ from controller.catalogue.types import InstanceType
 from controller.lifecycle.apply import apply
 from controller.lifecycle.begin import begin
 from controller.lifecycle.marks import measure, note_orders
-from controller.loading import load
+from controller.loading import load, load_run
 from controller.messages import PoisonMessage, to_event
 from controller.model import documents, requests
 from controller.model.actions import (
     Action,
     CloseRun,
     HaltRun,
+    Inside,
     Launch,
     PrepareRun,
     Remark,
@@ -37,8 +38,10 @@ from controller.model.events import (
     NotCarriedOut,
     Observed,
     RunCancelled,
+    RunRetried,
     RunSubmitted,
 )
+from controller.model.damage import FAULTS
 from controller.model.instances import InstanceStatus
 from controller.model.policy import Policy
 from controller.model.state import State
@@ -64,6 +67,7 @@ class TickReport:
     tasks_pending: int = 0
     tasks_running: int = 0
     instances: int = 0
+    damage: tuple[str, ...] = ()  # stored documents that could not be read, in sentences
 
 
 @dataclass(slots=True)
@@ -115,7 +119,7 @@ class Engine:
         actions = decide(state, self.catalogue, self.now(), self.policy, launching, self.functions)
         actions = self._begin(state, actions, len(folded))
         measure(state)
-        effects = [action for action in actions if not isinstance(action, Remark | HaltRun)]
+        effects = [action for action in actions if not isinstance(action, Inside)]
         self._commit(state, folded, refused, bool(effects))
         self.queue.delete([message.receipt for message in applied])
         if effects:
@@ -134,6 +138,7 @@ class Engine:
             tasks_pending=int(counts[TaskStatus.PENDING]),
             tasks_running=int(counts[TaskStatus.RUNNING]),
             instances=sum(instance.alive for instance in state.instances.values()),
+            damage=self._reported(state),
         )
 
     def _load(self) -> State:
@@ -144,6 +149,12 @@ class Engine:
         apply(state, ControllerStarted(), self.now(), self.policy)
         self.acted_at = 0.0 if self._is_idle(state) else self.now()  # by whoever came before
         return state
+
+    def _reported(self, state: State) -> tuple[str, ...]:
+        """What the load found damaged, told once."""
+        told = tuple(damage.sentence for damage in state.losses.found)
+        state.losses.found.clear()
+        return told
 
     def _fold_requests(self, state: State) -> tuple[list[str], dict[str, bytes]]:
         """Take the inbox in: the keys that the commit removes, and those requests that nobody can read."""
@@ -156,13 +167,22 @@ class Engine:
                 break
             folded.append(key)
             try:
-                request = requests.from_bytes(body)
-            except ValueError:
+                event = self._requested(state, requests.from_bytes(body))
+            except FAULTS:  # nobody can read it, or the run that it is about
                 refused[key] = body  # set aside, so that it blocks nobody
                 continue
-            event = RunSubmitted(request) if isinstance(request, requests.SubmitRequest) else RunCancelled(request)
             apply(state, event, self.now(), self.policy)
         return folded, refused
+
+    def _requested(self, state: State, request: requests.Request) -> Event:
+        """Raises one of FAULTS when the run that is to be retried cannot be read. Whoever commits meanwhile makes our
+        commit fail, so that what is read here belongs to our version."""
+        if isinstance(request, requests.SubmitRequest):
+            return RunSubmitted(request)
+        if isinstance(request, requests.CancelRequest):
+            return RunCancelled(request)
+        closed = request.run_id not in state.runs
+        return RunRetried(request, load_run(self.store, request.run_id) if closed else None)
 
     def _apply_outcomes(self, state: State) -> None:
         """What became of the last tick's actions: all of it, before anything else is judged. An intent that is left

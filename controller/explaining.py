@@ -11,7 +11,9 @@ from typing import Any
 
 from controller.catalogue.types import InstanceType
 from controller.market.offers import offers_of
+from controller.model.instances import Purchase
 from controller.model.policy import Policy
+from controller.model.pools import Offer
 from controller.model.runs import TERMINAL_RUN, Run
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
@@ -22,36 +24,52 @@ from controller.scheduler.reasons import market_answer, why_nothing_is_bought
 
 
 def explain_run(
-    state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, index: int | None = None
+    state: State,
+    run: Run,
+    catalogue: Mapping[str, InstanceType],
+    now: float,
+    index: int | None = None,
+    policy: Policy = Policy(),
+    switched_off: str | None = None,
 ) -> dict[str, Any]:
-    """The reply of ExplainRun. `index`: a task whose own state is told as well.
+    """The reply of ExplainRun. `index`: a task whose own state is told as well; `switched_off`: why nothing may be
+    launched in the whole deployment, if so.
 
-    verdict: "done" (nothing waits), "placed" (it fits now and starts with the next tick), "waiting" (for instances
-    that are full or on their way), "capped" (by maxConcurrentTasks), "behind" (earlier runs take the room), "never"
-    (nothing of this deployment could take it, even when empty).
+    verdict: "done" (nothing waits), "off" (the kill switch), "placed" (it fits now and starts with the next tick),
+    "waiting" (for instances that are full or on their way), "capped" (by maxConcurrentTasks), "behind" (earlier runs
+    take the room), "never" (nothing of this deployment could take it, even when empty).
     """
     batch = replace(batch_of(state, run, float("inf"), shunned_by(state)), count=1)
-    coming, _ = coming_rows(state, catalogue, now, Policy())
-    everything = offers_of(state.pools.values(), catalogue, float("inf"))  # those that are cooling off as well
+    coming, _ = coming_rows(state, catalogue, now, policy)
+    everything = _offers(state, run, catalogue)
     here = explain(batch, Supply.of(active_rows(state)))
     soon = explain(batch, Supply.of(coming))
     market = market_answer(batch, everything)
     pending = int(run.tasks.counts()[TaskStatus.PENDING])
     verdict = _verdict(pending, bool(here.fits), here.never and soon.never and market.never)
     if verdict in ("placed", "waiting"):
-        verdict = _held_back(state, run, catalogue, now, verdict)
+        verdict = _held_back(state, run, catalogue, now, verdict, policy)
+    if pending and switched_off is not None:
+        verdict = "off"
     buying = why_nothing_is_bought(state, batch, catalogue, now)
     return {
         "runId": run.id,
         "status": run.status.value,
         "pending": pending,
         "verdict": verdict,
-        "sentence": _sentence(verdict, run, here, soon.fits, buying),
+        "sentence": _sentence(verdict, run, here, soon.fits, buying, switched_off),
         "cluster": here.to_json(),
         "coming": soon.to_json(),
         "market": market.to_json(),
         "task": None if index is None else _task(run, index, now),
     }
+
+
+def _offers(state: State, run: Run, catalogue: Mapping[str, InstanceType]) -> list[Offer]:
+    """All that the run may buy, those that are cooling off as well."""
+    everything = offers_of(state.pools.values(), catalogue, float("inf"))
+    one_kind = {str(purchase): purchase for purchase in Purchase}.get(run.purchase)
+    return [offer for offer in everything if one_kind in (None, offer.purchase)]
 
 
 def not_open(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,19 +96,25 @@ def _verdict(pending: int, fits: bool, never: bool) -> str:
     return "never" if never else "waiting"
 
 
-def _held_back(state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, verdict: str) -> str:
+def _held_back(
+    state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, verdict: str, policy: Policy
+) -> str:
     """ "capped" by the run's own limit; "behind" earlier runs, which take the room that its tasks would fit into."""
     if run.max_concurrent is not None and len(state.attempts.of_run(run.number)) >= run.max_concurrent:
         return "capped"
     if verdict == "placed" and run.ready and next(iter(state.runs)) != run.id:
-        launched = {launch.key.run_id for launch in assign(state, catalogue, now, Policy()).launches}
+        launched = {launch.key.run_id for launch in assign(state, catalogue, now, policy).launches}
         return verdict if run.id in launched or not launched else "behind"
     return verdict
 
 
-def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: str) -> str:
+def _sentence(
+    verdict: str, run: Run, here: Explanation, coming: int, buying: str, switched_off: str | None
+) -> str:
     if verdict == "done":
         return "no task of this run is waiting for a place"
+    if verdict == "off":
+        return f"launching is switched off for the whole deployment: {switched_off}"
     if not run.task_definition:
         return run.waiting or "the run is being prepared"
     if verdict == "placed":
@@ -101,9 +125,12 @@ def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: st
         return f"as many of its tasks are alive as placement.maxConcurrentTasks allows: {run.max_concurrent}"
     if verdict == "behind":
         return "there is room for its next task, but the tasks of runs that were submitted earlier take it first"
-    sentences = [f"{coming} instances that could take it are on their way"] if coming else [buying]
+    on_its_way = "1 instance that could take it is on its way"
+    many = f"{coming} instances that could take it are on their way"
+    sentences = [on_its_way if coming == 1 else many] if coming else [buying]
     if here.instances:
-        sentences.append(f"on the {here.instances} instances that are here: {here.sentence()}")
+        instances = "instance that is" if here.instances == 1 else f"{here.instances} instances that are"
+        sentences.append(f"the {instances} here: {here.reasons_in_words()}")
     return "; ".join(sentences)
 
 

@@ -6,11 +6,13 @@ _SUCCESS | _FAILED
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 DEFAULT_PART_SUFFIX = ".jsonl"
 INDEX_DIGITS = 7  # holds the largest index of a million tasks with one digit to spare; names sort like indexes
+_PART = re.compile(rf"parts/part-(\d{{{INDEX_DIGITS},}})", re.ASCII)
 ATTEMPT_METADATA = "argosy-attempt"  # S3 user metadata of a part: the number of the attempt that wrote it
 
 
@@ -27,6 +29,12 @@ def attempt_uri(output: str, index: int, attempt: int) -> str:
 def part_uri(output: str, index: int, suffix: str = DEFAULT_PART_SUFFIX) -> str:
     """The final object of a task that writes one object."""
     return f"{output}parts/part-{index:0{INDEX_DIGITS}d}{suffix}"
+
+
+def part_index(name: str) -> int | None:
+    """Whose final object a name below the run's own folder is; None for anything else."""
+    found = _PART.match(name)
+    return int(found[1]) if found else None
 
 
 def part_suffix(spec: Mapping[str, Any]) -> str:

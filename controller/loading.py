@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from controller.model import documents
-from controller.model.runs import sort_key
+from controller.model.runs import Run, sort_key
 from controller.model.state import State
 from controller.ports import StaleState, Store
 
 
 def load(store: Store) -> State:
-    """The state as it was last committed.
+    """The state as it was last committed; what of it cannot be read is named in its `losses`.
 
-    Raises StaleState when somebody commits meanwhile (try again), NewerFormat, CorruptChunk.
+    Raises StaleState when somebody commits meanwhile (try again), NewerFormat, OlderFormat, UnreadableState.
     """
     version = store.version()
     items = store.read_partition(documents.STATE)
@@ -24,3 +24,12 @@ def load(store: Store) -> State:
     if version != store.version():
         raise StaleState("the state changed while it was read")
     return documents.restore(version, items, runs)
+
+
+def load_run(store: Store, run_id: str) -> Run | None:
+    """A run that is not open any more, as it was closed; None when there is none. Raises one of `damage.FAULTS` when
+    it cannot be read."""
+    record = store.read((documents.RUNS, sort_key(run_id)))
+    if record is None:
+        return None
+    return documents.run_from(documents.decode(record), store.read_partition(documents.run_partition(run_id)))

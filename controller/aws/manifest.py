@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from controller.layout import INDEX_DIGITS
+from controller.layout import part_index
 from controller.model.instances import Instance
 from controller.model.runs import Run
 from controller.model.tasks import TaskStatus
 from controller.shards import task_range
 
 StoredObject = tuple[str, int]  # S3 key, bytes
-_PART = re.compile(rf"parts/part-(\d{{{INDEX_DIGITS},}})", re.ASCII)
 _COLUMNS = ("committed", "seconds", "instance", "gpu_mask")
 _ATTEMPT = re.compile(r"attempts/(\d+)/(\d+)/", re.ASCII)
 
@@ -36,8 +35,8 @@ def objects_that_count(run: Run, folder: str, stored: Iterable[StoredObject]) ->
 
 def _whose(name: str) -> tuple[int, int]:
     """(index, attempt) of a name under the run's folder; attempt 0 = a part, index -1 = nobody's."""
-    if found := _PART.match(name):
-        return int(found[1]), 0
+    if (index := part_index(name)) is not None:
+        return index, 0
     if found := _ATTEMPT.match(name):
         return int(found[1]), int(found[2])
     return -1, 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -23,6 +23,8 @@ ECS_RESERVED_MEMORY_MIB = 256  # the agent's ECS_RESERVED_MEMORY; the launch tem
 # (https://docs.aws.amazon.com/batch/latest/userguide/memory-management.html); Karpenter assumes 92.5 % to be safe.
 # 95 % lies between the two; a registered instance replaces the estimate by its own figure.
 MEMORY_SHARE_PERCENT = 95
+
+BANDS = ("<5%", "5-10%", "10-15%", "15-20%", ">20%")  # the Spot Instance Advisor's interruptions in a month
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,42 @@ def load_catalogue(region: str = HOME_REGION) -> Mapping[str, InstanceType]:
 
 
 @cache
+def in_region(kind: InstanceType, region: str) -> InstanceType:
+    """The type at `region`'s prices. us-east-1's are those of the catalogue that was handed out."""
+    here = load_catalogue(region).get(kind.name) if region != HOME_REGION else None
+    if here is None:
+        return kind
+    return replace(
+        kind,
+        on_demand_usd_per_hour=here.on_demand_usd_per_hour,
+        typical_spot_usd_per_hour=here.typical_spot_usd_per_hour,
+    )
+
+
+@cache
 def offered(region: str) -> frozenset[str]:
     """The catalogue's types that EC2 offers in `region` as far as is known; empty for a Region without data."""
     return frozenset(_data("offered.json")["regions"].get(region, ()))
 
 
+def is_offered_in(region: str, zone: str, name: str) -> bool:
+    """Whether a type that `region` offers is there in that zone of its; True where that is not known. Only a refreshed
+    catalogue knows: names of zones differ from account to account."""
+    zones = _data("offered.json").get("zones", {}).get(region, {})
+    return name not in zones.get(zone, ())
+
+
+@cache
+def interruption_band(region: str, name: str) -> int | None:
+    """Index into BANDS: how often AWS took such instances back in a month; None = the Advisor does not list it."""
+    band = _data("interruption_bands.json")["regions"].get(region, {}).get(name)
+    return None if band is None else int(band)
+
+
 def as_of() -> Mapping[str, str]:
     """The date (ISO) of each data file, for messages that quote it."""
-    return {name: _data(f"{name}.json")["date"] for name in ("instance_types", "prices", "offered")}
+    names = ("instance_types", "prices", "offered", "interruption_bands")
+    return {name: _data(f"{name}.json")["date"] for name in names}
 
 
 def _instance_type(name: str, row: Mapping[str, Any], on_demand: float, spot: float) -> InstanceType:

@@ -55,6 +55,7 @@ def demo(
         show.step(f"local AWS at {aws.endpoint_url}: nothing leaves this machine, nothing costs money")
         inside = Session(session.tools, Place(endpoint_url=aws.endpoint_url, region=aws.region))
         first, second = RUN_FILES
+        forecast = _planned(inside, first, show)
         runs = [_submit(inside, first, show)]
         # Bought together, the GPU machines' spare vCPUs would take the first run too, and no c5 would be seen.
         _until_bought(inside)
@@ -67,6 +68,7 @@ def demo(
     took_s = session.tools.now() - begun
     rows = demo_report.rows_of(folders[0])
     found = demo_report.summary(views, manifests, cluster, rows, play.taken) | {"seconds": took_s}
+    found["plan"] = demo_report.plan_held(forecast, views[0])
     (out / "summary.json").write_text(json.dumps(found, indent=2) + "\n")
     _print(session, found, out)
     if found["tasks"]["succeeded"] != found["tasks"]["total"]:
@@ -92,6 +94,20 @@ def _print(session: Session, found: Mapping[str, Any], out: Path) -> None:
     session.console.print(demo_report.closing_table(found, out / "results"))
     session.console.print(f"\nThe same figures, unrounded: {out / 'summary.json'}", style="dim")
     session.console.print("next: argosy local, then argosy submit containers/digits/run.yaml", style="dim")
+
+
+def _planned(inside: Session, file: Path, show: Show) -> Any:
+    """What `argosy plan` says of the run before anything is started."""
+    from controller.cli import spec_source
+    from controller.cli.plan import between
+
+    spec, _ = spec_source.load(file, spec_source.Shorthands(), [])
+    reply = inside.api.plan(slowed(spec))
+    bought = ", ".join(f"{row['count']} x {row['instanceType']} {row['purchase']}" for row in reply["instances"])
+    show.step(f"forecast of {file}: buys {bought}")
+    show.step(f"  costs {between(reply['costUsd'], figures.money)}")
+    show.step(f"  ends after {between(reply['seconds'], figures.duration)}")
+    return reply
 
 
 def _submit(inside: Session, file: Path, show: Show) -> Any:

@@ -54,6 +54,17 @@ def summary(
     }
 
 
+def plan_held(forecast: View, view: View) -> dict[str, Any]:
+    """The forecast of a run beside what it cost in the end, and whether that lies inside its range."""
+    cost = forecast["costUsd"]
+    return {
+        "runId": view["runId"],
+        "costUsd": dict(cost),
+        "actualCostUsd": view["costUsd"],
+        "held": cost["low"] <= view["costUsd"] <= cost["high"],
+    }
+
+
 def gpu_line(tasks: Sequence[View]) -> str:
     """`8 tasks on 2 instances used 8 GPUs, none of them twice`."""
     hosts = {each["instance"] for each in tasks}

@@ -32,7 +32,7 @@ def explain(
 def lines_of(reply: Mapping[str, Any]) -> list[str]:
     """The verdict first, then what each supply says, then the task."""
     words = {"done": "nothing waits", "placed": "starts soon", "waiting": "waits", "never": "can never run here"}
-    words |= {"capped": "is held by its own limit", "behind": "waits behind earlier runs"}
+    words |= {"off": "may not start", "capped": "is held by its own limit", "behind": "waits behind earlier runs"}
     lines = [f"{reply['runId']}: {words[reply['verdict']]}; {reply['sentence']}"]
     if reply["verdict"] in ("waiting", "never"):
         lines += _supply("Instances that are here", reply["cluster"])

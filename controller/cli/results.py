@@ -39,15 +39,30 @@ def results(
     session: Session,
     run: RunId,
     download: Annotated[Path | None, typer.Option("--download", metavar="DIR", help="Copy the results there.")] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Also of a run that has not ended.")] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Also of a run that has not ended, or that lacks results.")
+    ] = False,
+    merge: Annotated[bool, typer.Option("--merge", help="All rows in one file, in the order of the tasks.")] = False,
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="FORMAT", help="Of the merged file: jsonl (default) or csv.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The merged file; - is standard output.")
+    ] = None,
 ) -> None:
-    """Where a run's results are; with --download, copy them here."""
+    """Where a run's results are; with --download, copy them here; with --merge, make one file of them."""
+    _check(session, download, merge, form, output)
     view = session.api.describe(run)
     if view["status"] not in figures.TERMINAL and not partial:
         raise CliError(
             f"{run} is still {view['status']}: its results are not complete.",
             next_step=f"wait for it with `{session.again(f'watch {run}')}`, or take what there is with --partial",
         )
+    if merge:
+        from controller.cli.results_merged import merge as write_merged
+
+        write_merged(session, view, form or "jsonl", output, partial)
+        return
     found, manifest = find(session.client("s3"), view, partial)
     if download is not None:
         fetch(session.client("s3"), found, download)
@@ -57,6 +72,15 @@ def results(
         session.print_json(_document(view, found, manifest, download))
         return
     _print(session, view, found, download)
+
+
+def _check(session: Session, download: Path | None, merge: bool, form: str | None, output: str | None) -> None:
+    if not merge and (form or output):
+        raise CliError("--format and --output are about the merged file.", next_step="add --merge")
+    if merge and download:
+        raise CliError("--merge makes one file, --download copies them all: choose one.")
+    if output == "-" and session.wants_json:
+        raise CliError("--json and --output - would both write to standard output.", next_step="name a file")
 
 
 def _document(view: Any, found: list[Found], manifest: Any, download: Path | None) -> dict[str, Any]:
@@ -84,6 +108,8 @@ def _print(session: Session, view: Any, found: list[Found], download: Path | Non
         session.console.print(f"in {view['output']}")
         again = session.again(f"results {view['runId']} --download {view['name']}-results")
         session.console.print(f"next: {again}", style="dim")
+        merged = session.again(f"results {view['runId']} --merge")
+        session.console.print(f"  or: {merged}    (all rows in one file)", style="dim")
     else:
         session.console.print(f"copied to {download}/")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from controller.lifecycle import attempts, capacity
+from controller.lifecycle import attempts, capacity, ledger, pools, quarantine, retry
 from controller.lifecycle.ending import Hearing, charge_user, give_up, stop_if_all_alike
 from controller.lifecycle.marks import end_attempt, set_back, set_task
 from controller.model import events
@@ -61,12 +61,18 @@ def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> N
     run = state.runs.get(event.request.run_id)
     if run is None or run.complete:
         return
-    run.cancelled = True
+    run.cancelled, run.revives = True, []
     give_up(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled")
     for row in state.attempts.of_run(run.number).tolist():
         if state.attempts["status"][row] == AttemptStatus.INTENT:  # never sent: there is nothing to stop
-            set_task(state, run, int(state.attempts["index"][row]), status=TaskStatus.CANCELLED)
+            index, launch = int(state.attempts["index"][row]), int(state.attempts["launch"][row])
+            set_task(state, run, index, status=TaskStatus.CANCELLED, launch=launch + 1)  # its token is never used
             end_attempt(state, row, now)
+
+
+@_apply.register
+def _(event: events.RunRetried, state: State, now: float, policy: Policy) -> None:
+    retry.reopen(state, event.request, event.stored)
 
 
 @_apply.register
@@ -99,6 +105,7 @@ def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None
     run = state.runs.get(event.run_id)
     if run is None or run.done or not run.complete:
         return
+    ledger.close_run(state, run, now)
     run.status, run.stopped_at, run.waiting = run.final_status, now, ""
     state.changed_runs.add(run.id)
 
@@ -115,6 +122,7 @@ def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> Non
         )
         return
     instance = bytes(run.tasks["instance"][event.index]).decode()
+    ledger.unbook(state, run, event.index)
     missing = "the program ended well but wrote no result"
     seen = events.TaskSeen(arn="", version=0, last_status="STOPPED", exit_code=0, status_reason=missing)
     charge_user(Hearing(state, run, now, policy), event.index, seen, missing, instance)
@@ -126,6 +134,7 @@ def _(event: events.ControllerStarted, state: State, now: float, policy: Policy)
     rows = state.attempts.with_status(AttemptStatus.INTENT)
     state.attempts.set_many(rows, status=AttemptStatus.IN_DOUBT)
     state.observed_at = 0.0  # events may have been missed: look at everything at once
+    quarantine.set_aside(state, now)
 
 
 @_apply.register
@@ -142,6 +151,7 @@ def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> 
     run.waiting = event.reason
     state.changed_runs.add(run.id)
     if count >= policy.max_setbacks and what == "close":
+        ledger.close_run(state, run, now)
         run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
     elif count >= policy.max_setbacks and what == "verify":
         _give_up_results(state, run, event.reason)
@@ -152,6 +162,8 @@ def _give_up_results(state: State, run: Run, reason: str) -> None:
     give_up(state, run, f"results cannot be looked up: {reason}")
     rows = run.tasks.in_few_chunks((run.tasks["status"] == TaskStatus.VERIFYING).nonzero()[0])
     run.tasks.set_many(rows, status=TaskStatus.FAILED, reason=run.reason_row(reason))
+    for index in rows.tolist():
+        ledger.unbook(state, run, index)
 
 
 @_apply.register
@@ -204,7 +216,7 @@ def _(event: events.HostStateChanged, state: State, now: float, policy: Policy) 
 def _(event: events.InterruptionWarned, state: State, now: float, policy: Policy) -> None:
     instance = state.instances.get(event.instance_id)
     if instance is not None:
-        capacity.warn(state, instance, event.at or now, now)
+        capacity.warn(state, instance, event.at or now, now, policy)
 
 
 @_apply.register
@@ -217,7 +229,7 @@ def _(event: events.RebalanceAdvised, state: State, now: float, policy: Policy) 
 
 @_apply.register
 def _(event: events.FleetSeen, state: State, now: float, policy: Policy) -> None:
-    capacity.see_fleet(state, event)
+    pools.see_fleet(state, event, now)
 
 
 @_apply.register
@@ -230,18 +242,21 @@ def _(event: events.TargetAccepted, state: State, now: float, policy: Policy) ->
 
 @_apply.register
 def _(event: events.PoolShort, state: State, now: float, policy: Policy) -> None:
-    capacity.note_shortage(state, event, now, policy)
+    pools.note_shortage(state, event, now, policy)
 
 
 @_apply.register
 def _(event: events.Observed, state: State, now: float, policy: Policy) -> None:
     """A sweep: everything it shows, then what its complete listings do not show any more."""
     for fleet in event.fleets:
-        capacity.see_fleet(state, fleet)
+        pools.see_fleet(state, fleet, event.at)
     for host in event.hosts:
         capacity.see_host(state, host, event.at, policy)
     for container_instance in event.container_instances:
         capacity.see_container_instance(state, container_instance, event.at)
     attempts.see_all(state, event, policy)
     capacity.miss_hosts(state, event, policy)
+    pools.count_hours(state, event.at, policy)
     state.observed_at = event.at
+    if event.hosts_complete:
+        state.losses.blind = False

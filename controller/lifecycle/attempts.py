@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controller.lifecycle import ledger
 from controller.lifecycle.ending import (
     Account,
     Hearing,
@@ -15,6 +16,7 @@ from controller.lifecycle.ending import (
 from controller.lifecycle.health import note_end
 from controller.lifecycle.marks import end_attempt, set_task
 from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
+from controller.model.costs import Work
 from controller.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
 from controller.model.instances import Instance
 from controller.model.policy import Policy
@@ -135,10 +137,12 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
     instance = state.instance_of(row)
     index, cause = int(table["index"][row]), StopCause(int(table["stop_cause"][row]))
     if run is not None:
-        _book(state, run, row, seen, instance, now)
+        _book(state, run, row, seen, now)
         account = _judge(Hearing(state, run, now, policy), index, seen, cause, instance)
         if instance is not None:
-            note_end(state, run, instance, account, cause, float(run.tasks["seconds"][index]), policy)
+            seconds = float(run.tasks["seconds"][index])
+            note_end(state, run, instance, account, cause, seconds, policy)
+            ledger.book(state, run, instance, seconds, _work(account, TaskStatus(int(run.tasks["status"][index]))))
     end_attempt(state, row, now)
 
 
@@ -163,6 +167,14 @@ def _judge(at: Hearing, index: int, seen: TaskSeen, cause: StopCause, instance: 
         run.interruptions += cause is StopCause.INTERRUPTED or host_was_lost(seen, instance)
         charge_infrastructure(at, index, reason, at.policy.max_losses, 0.0)
     return account
+
+
+def _work(account: Account, status: TaskStatus) -> Work:
+    """What the attempt was good for, now that its task has this status. A loss that nobody does again is a failure."""
+    if account is Account.SUCCESS:
+        return Work.USEFUL
+    again = account in (Account.LOST, Account.START) and status is TaskStatus.PENDING
+    return Work.REDONE if again else Work.FAILED
 
 
 def _shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
@@ -204,8 +216,8 @@ def _note_gpus(state: State, row: int, gpu_ids: tuple[str, ...]) -> None:
     state.attempts.set(row, gpu_mask=mask)
 
 
-def _book(state: State, run: Run, row: int, seen: TaskSeen, instance: Instance | None, now: float) -> None:
-    """What the attempt used: seconds, instance, GPUs, and its share of the instance's price."""
+def _book(state: State, run: Run, row: int, seen: TaskSeen, now: float) -> None:
+    """What the attempt used: seconds, instance, GPUs."""
     table = state.attempts
     started_at = seen.started_at or float(table["started_at"][row])
     seconds = max(0.0, (seen.stopped_at or now) - started_at) if started_at else 0.0
@@ -221,7 +233,3 @@ def _book(state: State, run: Run, row: int, seen: TaskSeen, instance: Instance |
     run.started_at = run.started_at or started_at
     if run.status is RunStatus.PROVISIONING and started_at:
         run.status = RunStatus.RUNNING
-    if instance is not None:
-        hours_of_instance = seconds / 3600 * run.needs.share_of(instance.total)
-        run.cost_usd += hours_of_instance * instance.price_usd_per_hour
-        run.on_demand_cost_usd += hours_of_instance * instance.on_demand_usd_per_hour

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from controller.lifecycle import quarantine, retry
 from controller.lifecycle.ending import give_up
 from controller.lifecycle.marks import set_task
-from controller.model.actions import Action, HaltRun, Launch, Remark, SetTarget, StopAttempt, StopOrphan, Terminate
+from controller.lifecycle.pools import run_short
+from controller.model.actions import (
+    Action,
+    HaltRun,
+    Launch,
+    MendState,
+    Remark,
+    ReviveTasks,
+    SetTarget,
+    StopAttempt,
+    StopOrphan,
+    Terminate,
+)
 from controller.model.instances import InstanceStatus
 from controller.model.policy import Policy
 from controller.model.state import State
@@ -50,9 +63,9 @@ def _(action: StopOrphan, state: State, now: float, policy: Policy) -> None:
 @_begin.register
 def _(action: SetTarget, state: State, now: float, policy: Policy) -> None:
     pool = state.pools[action.pool]
-    pool.spot_target, pool.on_demand_target = action.spot_target, action.on_demand_target
     if action.gives_up:
-        pool.short_until = now + policy.cool_off_s
+        run_short(state, pool, "instances that were ordered and did not come", now, policy)
+    pool.spot_target, pool.on_demand_target = action.spot_target, action.on_demand_target
     state.changed_pools = True
 
 
@@ -73,3 +86,13 @@ def _(action: Remark, state: State, now: float, policy: Policy) -> None:
 @_begin.register
 def _(action: HaltRun, state: State, now: float, policy: Policy) -> None:
     give_up(state, state.runs[action.run_id], action.reason)
+
+
+@_begin.register
+def _(action: ReviveTasks, state: State, now: float, policy: Policy) -> None:
+    retry.revive(state, state.runs[action.run_id], policy)
+
+
+@_begin.register
+def _(action: MendState, state: State, now: float, policy: Policy) -> None:
+    quarantine.mend(state, now, policy)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from controller.catalogue.types import load_catalogue
+from controller.lifecycle import ledger, pools
 from controller.lifecycle.attempts import disprove, lose
 from controller.lifecycle.health import note_agent
 from controller.model.attempts import AttemptStatus
-from controller.model.events import ContainerInstanceSeen, FleetSeen, HostSeen, HostStateChanged, Observed, PoolShort
+from controller.model.events import ContainerInstanceSeen, HostSeen, HostStateChanged, Observed
 from controller.model.instances import Instance, InstanceStatus, Purchase
 from controller.model.policy import Policy
-from controller.model.pools import Pool
 from controller.model.resources import Resources
 from controller.model.state import State
 
@@ -31,6 +31,8 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
     instance.arn, instance.version = seen.arn, seen.version
     note_agent(instance, seen.agent_connected, now)
     _take_resources(instance, seen)
+    if seen.memory_mib and instance.owned:
+        pools.note_memory(state, instance)
     if instance.status in (InstanceStatus.BOOTING, InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
         instance.status = InstanceStatus.ACTIVE if seen.status == "ACTIVE" else InstanceStatus.DRAINING
     if not instance.registered_at:
@@ -77,6 +79,7 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
         instance.instance_type, instance.zone, instance.cell = seen.instance_type, seen.zone, seen.cell
         instance.launched_at = seen.launched_at or instance.launched_at or now
         _price(state, instance)
+        pools.note_delivery(state, instance, now)
         state.changed_instances.add(instance.id)
     _follow(state, instance, seen.state, now, policy)
 
@@ -84,7 +87,7 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
 def _price(state: State, instance: Instance) -> None:
     """The price at which it was bought; spot prices hardly move within an instance's life: 58 % of 18,059
     pools did not move once in 3.5 days of late 2022, the 90th percentile of the moves was 4 %."""
-    kind = load_catalogue().get(instance.instance_type)
+    kind = load_catalogue(instance.cell).get(instance.instance_type)
     pool = state.pools.get(instance.pool)
     instance.on_demand_usd_per_hour = kind.on_demand_usd_per_hour if kind else 0.0
     spot = pool.spot_usd_per_hour if pool else 0.0
@@ -107,14 +110,16 @@ def _follow(state: State, instance: Instance, host_state: str, at: float, policy
     if host_state in GONE_STATES:
         lose_instance(state, instance, at, policy)
     elif host_state in LEAVING_STATES and instance.status is not InstanceStatus.RELEASING:
-        warn(state, instance, at, at)
+        warn(state, instance, at, at, policy)
 
 
-def warn(state: State, instance: Instance, at: float, now: float) -> None:
+def warn(state: State, instance: Instance, at: float, now: float, policy: Policy) -> None:
     """The instance is about to go: what was intended for it and never sent is placed anew."""
     if not instance.alive or instance.interrupted_at:
         return
     instance.interrupted_at = at
+    if instance.status is not InstanceStatus.RELEASING:
+        pools.note_interruption(state, instance, at, policy)
     state.changed_instances.add(instance.id)
     for row in state.attempts.on_instance(instance.id):
         if state.attempts["status"][row] == AttemptStatus.INTENT and (key := state.key_of(row)) is not None:
@@ -123,6 +128,9 @@ def warn(state: State, instance: Instance, at: float, now: float) -> None:
 
 def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -> None:
     """EC2 confirms that it is gone: only now are its attempts lost (reliability.md row 20)."""
+    if not instance.interrupted_at and instance.status is not InstanceStatus.RELEASING:
+        pools.note_interruption(state, instance, at, policy)  # the warning was lost, or there was none
+    pools.note_end(state, instance, at, policy)
     instance.status, instance.stopped_at, instance.agent_connected = InstanceStatus.GONE, at, False
     hours = instance.hours(at)
     state.spent_usd += hours * instance.price_usd_per_hour
@@ -133,6 +141,7 @@ def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -
             lose(state, row, f"Host EC2 (instance {instance.id}) terminated.", at, policy)
         elif status == AttemptStatus.INTENT and (key := state.key_of(row)) is not None:
             disprove(state, key, at, f"instance {instance.id} went before the task was sent")
+    ledger.close_instance(state, instance)
     state.changed_instances.add(instance.id)
 
 
@@ -167,24 +176,3 @@ def _forget(state: State, instance: Instance) -> None:
     if not named and not state.attempts.on_instance(instance.id):
         del state.instances[instance.id]
         state.changed_instances.add(instance.id)
-
-
-def see_fleet(state: State, seen: FleetSeen) -> None:
-    """A fleet that we meet for the first time keeps its targets until the next decision."""
-    met = Pool(seen.cell, seen.instance_type, seen.zone, seen.fleet_id, seen.spot_target, seen.on_demand_target)
-    pool = state.pools.setdefault(met.key, met)
-    before = (pool.fleet_id, pool.confirmed_spot, pool.confirmed_on_demand, pool.spot_usd_per_hour)
-    pool.fleet_id = seen.fleet_id
-    pool.confirmed_spot, pool.confirmed_on_demand = seen.spot_target, seen.on_demand_target
-    if seen.spot_usd_per_hour:
-        pool.spot_usd_per_hour = seen.spot_usd_per_hour
-    after = (pool.fleet_id, pool.confirmed_spot, pool.confirmed_on_demand, pool.spot_usd_per_hour)
-    state.changed_pools |= before != after
-
-
-def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) -> None:
-    """`pool` is a pool's key or its fleet's id: EC2's events name the fleet."""
-    for pool in state.pools.values():
-        if event.pool in (pool.key, pool.fleet_id):
-            pool.short_until = now + policy.cool_off_s
-            state.changed_pools = True

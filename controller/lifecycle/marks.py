@@ -7,7 +7,7 @@ from typing import Any
 from controller.model.instances import InstanceStatus, Purchase
 from controller.model.resources import Resources
 from controller.model.runs import Run
-from controller.model.state import Setback, State
+from controller.model.state import MAX_REASON, Setback, State
 
 MAX_PAUSE_S = 60.0
 
@@ -42,7 +42,7 @@ def set_back(state: State, what: str, reason: str, now: float) -> int:
     setback = state.setbacks.setdefault(what, Setback())
     setback.count += 1
     setback.not_before = now + min(MAX_PAUSE_S, float(2 ** min(setback.count, 10)) / 2)
-    setback.reason = reason
+    setback.reason = reason[:MAX_REASON]
     return setback.count
 
 

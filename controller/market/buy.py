@@ -2,7 +2,8 @@
 
 Buying is placing onto instances that do not exist yet (DESIGN D6): for each batch in queue order, first the room left
 on what was already chosen in this tick, then the offer that places the rest at the lowest price per task, spread over
-the zones where that type costs about the same, so that one shortage does not take everything.
+the zones where that type costs about the same, so that one shortage does not take everything. Prices are compared with
+what risk adds to them (`Offer.effective`); limits of money count what is paid.
 """
 
 from __future__ import annotations
@@ -14,140 +15,175 @@ from types import MappingProxyType
 
 import numpy as np
 
-from controller.market.together import planned_together
-from controller.market.zones import over_zones
+from controller.market.cover import cover, hypothetical, tasks_per_instance
+from controller.market.limits import NO_BOUNDS, Bounds, Choice, Headroom, Limits
+from controller.market.together import Plan, planned_together
 from controller.model.instances import Purchase
+from controller.model.orders import Patterns
 from controller.model.pools import Offer
 from controller.placement.demand import Batch
 from controller.placement.fitness import Fitness
 from controller.placement.place import place
 from controller.placement.supply import InstanceRow, Supply
 
+__all__ = ["NO_FITNESS", "Bounds", "Limits", "Order", "buy", "hypothetical", "tasks_per_instance"]
 _SETTLING = 4  # times that an order is looked at again with the next tick's eyes
 NO_FITNESS: Mapping[str, Fitness] = MappingProxyType({})
 
 
 @dataclass(slots=True)
 class Order:
-    """What to add: instances per (pool, purchase); and how many tasks of each batch found no offer."""
+    """What to add: instances per (pool, purchase); per batch, how many tasks found no offer and what held them back."""
 
     instances: Counter[tuple[str, Purchase]] = field(default_factory=Counter)
     uncovered: list[int] = field(default_factory=list)
+    held_back: list[str] = field(default_factory=list)  # "" = nothing; what the tasks wait for is another matter then
+    usd_per_hour: float = 0.0  # of `instances`, with what risk adds
+    lower_bound_usd_per_hour: float | None = None  # what covering the batches costs at least; None = not known
+    method: str = "run by run"  # or "patterns", "greedy"
+    patterns: Patterns = ()  # of the allocator, for the next order
+
+    @property
+    def gap(self) -> float | None:
+        """How much dearer than the bound, as a share of it; None where the bound is not known or speaks of more."""
+        low = self.lower_bound_usd_per_hour
+        if not low or any(self.uncovered):
+            return None
+        return max(0.0, self.usd_per_hour / low - 1)
 
 
 def buy(
     batches: Sequence[Batch],
-    caps: Sequence[int],
+    limits: Sequence[Limits],
     offers: Sequence[Offer],
     room: int,
     fitness: Mapping[str, Fitness] = NO_FITNESS,
-    max_share: float | None = None,
+    bounds: Bounds = NO_BOUNDS,
+    patterns: Patterns = (),
 ) -> Order:
     """Cover `batches` with offers.
 
-    `caps`: per batch, how many more instances may be bought for it; `room`: how many more over all. Offers are sorted
-    by price; a batch that asks for on-demand says so in its constraints. `fitness`: users' own functions, which fill
-    what is bought and have no say in what is. `max_share`: largest share of the bought cpu that one instance type may
-    have, as far as several batches are bought for together; None = any.
+    `limits`: per batch; `room`: how many instances more over all. A batch that asks for on-demand says so in its
+    constraints. `fitness`: users' own functions, which fill what is bought and have no say in what is. `patterns`: of
+    an earlier order, to begin with.
     """
-    alone = _settled(batches, caps, offers, room, fitness, [])
-    planned = _planned(batches, caps, offers, room, max_share)
-    if not planned:
-        return alone
-    # The plan is in patterns, but tasks will be placed first in, first out: what counts is what that makes of it.
-    together = _settled(batches, caps, offers, room, fitness, planned)
-    return together if _is_better(together, alone, offers, max_share) else alone
-
-
-def _settled(
-    batches: Sequence[Batch],
-    caps: Sequence[int],
-    offers: Sequence[Offer],
-    room: int,
-    fitness: Mapping[str, Fitness],
-    planned: Sequence[Offer],
-) -> Order:
-    """An order that the next tick will find sufficient, so that one backlog is not bought for tick after tick.
-
-    There the first batch finds the instances that were bought for the last one, and may fill them differently.
-    """
-    order = _one_by_one(batches, caps, offers, room - len(planned), fitness, planned)
-    free = [cap if cap >= room else 0 for cap in caps]
-    for _ in range(_SETTLING if sum(batch.count > 0 for batch in batches) > 1 else 0):
-        by_name = {(offer.pool, offer.purchase): offer for offer in offers}
-        bought = [by_name[name] for name, count in sorted(order.instances.items()) for _ in range(count)]
-        again = _one_by_one(batches, free, offers, room - len(bought), fitness, bought)
-        again.uncovered = [min(pair) for pair in zip(order.uncovered, again.uncovered, strict=True)]
-        if again.instances == order.instances:
-            break
-        order = again
-    return order
-
-
-def _one_by_one(
-    batches: Sequence[Batch],
-    caps: Sequence[int],
-    offers: Sequence[Offer],
-    room: int,
-    fitness: Mapping[str, Fitness],
-    planned: Sequence[Offer],
-) -> Order:
-    """Each batch in turn onto what is bought already, `planned` to begin with; then the best offer for its rest."""
-    order = Order()
-    bought = list(planned)
-    chosen = [hypothetical(offer, number) for number, offer in enumerate(planned)]
-    for batch, cap in zip(batches, caps, strict=True):
-        rest, chosen = _fill(batch, chosen, fitness)
-        if rest and (picked := _best(replace(batch, count=rest), min(cap, room), offers)):
-            for offer in picked:
-                bought.append(offer)
-                chosen.append(hypothetical(offer, len(chosen)))
-            room -= len(picked)
-            rest, chosen = _fill(replace(batch, count=rest), chosen, fitness)
-        order.uncovered.append(rest)
-    order.instances.update((o.pool, o.purchase) for o, row in zip(bought, chosen, strict=True) if row.running_tasks)
-    return order
-
-
-def _planned(
-    batches: Sequence[Batch], caps: Sequence[int], offers: Sequence[Offer], room: int, max_share: float | None
-) -> list[Offer]:
-    """What the allocator would buy for those batches that no cap holds back, in the order of filling."""
-    free = [batch for batch, cap in zip(batches, caps, strict=True) if cap >= room and batch.count]
-    if room <= 0 or len({batch.need for batch in free}) < 2:
-        return []
-    fits = np.array([tasks_per_instance(batch, offers) for batch in free]).reshape(len(free), len(offers))
-    planned = planned_together(free, fits, offers, room, max_share)
-    return sorted(planned, key=lambda offer: (offer.pool, offer.purchase))
-
-
-def _is_better(order: Order, other: Order, offers: Sequence[Offer], max_share: float | None) -> bool:
-    """Leaves no more tasks without an offer, and is cheaper; with a maximum share, only the former."""
-    return sum(order.uncovered) <= sum(other.uncovered) and (
-        max_share is not None or _price(order, offers) < _price(other, offers) * (1 - 1e-9)
+    ask = _Ask(batches, limits, offers, room, fitness, bounds)
+    alone = ask.settled([])
+    plan = ask.plan(patterns)
+    if plan.bought:
+        # The plan is in patterns, but tasks will be placed first in, first out: what counts is what that makes of it.
+        together = ask.settled(plan.bought)
+        if ask.is_better(together, alone):
+            alone = replace(together, method=plan.method)
+    return replace(
+        alone,
+        usd_per_hour=ask.price(alone),
+        lower_bound_usd_per_hour=ask.lower_bound(plan),
+        patterns=plan.patterns or patterns,
     )
 
 
-def _price(order: Order, offers: Sequence[Offer]) -> float:
-    price = {(offer.pool, offer.purchase): offer.price_usd_per_hour for offer in offers}
-    return sum(price[bought] * count for bought, count in order.instances.items())
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """The question of one order."""
 
+    batches: Sequence[Batch]
+    limits: Sequence[Limits]
+    offers: Sequence[Offer]
+    room: int
+    fitness: Mapping[str, Fitness]
+    bounds: Bounds
 
-def hypothetical(offer: Offer, number: int) -> InstanceRow:
-    """An instance of the offer, as placement sees it: it has no idea whether an instance is real."""
-    cpu_units, memory_mib, gpus = offer.resources
-    return InstanceRow(
-        id=f"{offer.pool}/{offer.purchase}/{number}",
-        cpu_units=cpu_units,
-        memory_mib=memory_mib,
-        gpus=gpus,
-        total_cpu_units=cpu_units,
-        total_memory_mib=memory_mib,
-        total_gpus=gpus,
-        attributes=dict(offer.attributes),
-        lifecycle=offer.purchase.value,
-        price_usd_per_hour=offer.price_usd_per_hour,
-    )
+    def settled(self, planned: Sequence[Offer]) -> Order:
+        """An order that the next tick will find sufficient, so that one backlog is not bought for tick after tick.
+
+        There the first batch finds the instances that were bought for the last one, and may fill them differently.
+        """
+        order = self._one_by_one(planned, self.limits)
+        free = [each if each.free(self.room) else replace(each, instances=0) for each in self.limits]
+        for _ in range(_SETTLING if sum(batch.count > 0 for batch in self.batches) > 1 else 0):
+            by_name = {(offer.pool, offer.purchase): offer for offer in self.offers}
+            bought = [by_name[name] for name, count in sorted(order.instances.items()) for _ in range(count)]
+            again = self._one_by_one(bought, free)
+            again.uncovered = [min(pair) for pair in zip(order.uncovered, again.uncovered, strict=True)]
+            again.held_back = [why if rest else "" for why, rest in zip(order.held_back, again.uncovered, strict=True)]
+            if again.instances == order.instances:
+                break
+            order = again
+        return order
+
+    def plan(self, patterns: Patterns) -> Plan:
+        """What the allocator would buy for those batches that no limit of their own holds back, in order of filling."""
+        free = [
+            batch
+            for batch, limits in zip(self.batches, self.limits, strict=True)
+            if limits.free(self.room) and batch.count
+        ]
+        if self.room <= 0 or len({batch.need for batch in free}) < 2:
+            return Plan()
+        fits = np.array([tasks_per_instance(batch, self.offers) for batch in free])
+        fits = fits.reshape(len(free), len(self.offers))
+        plan = planned_together(free, fits, self.offers, self.room, self.bounds, patterns)
+        bought = sorted(plan.bought, key=lambda offer: (offer.pool, offer.purchase))
+        return replace(plan, bought=tuple(self._within(bought)), all_of_it=len(free) == self._asking)
+
+    def is_better(self, order: Order, other: Order) -> bool:
+        """Leaves no more tasks without an offer, and is cheaper or leaves fewer."""
+        here, there = sum(order.uncovered), sum(other.uncovered)
+        return here < there or (here == there and self.price(order) < self.price(other) * (1 - 1e-9))
+
+    def price(self, order: Order) -> float:
+        """USD an hour, with what risk adds."""
+        price = {(offer.pool, offer.purchase): offer.effective for offer in self.offers}
+        return sum(price[bought] * count for bought, count in order.instances.items())
+
+    def lower_bound(self, plan: Plan) -> float | None:
+        """What covering the batches costs at least: the allocator's bound, or, for one batch, in closed form."""
+        if self._asking == 1:
+            batch = next(batch for batch in self.batches if batch.count)
+            fits = tasks_per_instance(batch, self.offers)
+            prices = [o.effective / tasks for o, tasks in zip(self.offers, fits.tolist(), strict=True) if tasks]
+            whole = [o.effective for o, tasks in zip(self.offers, fits.tolist(), strict=True) if tasks]
+            return max(batch.count * min(prices), min(whole)) if prices else None
+        return plan.lower_bound_usd_per_hour if plan.all_of_it else None
+
+    @property
+    def _asking(self) -> int:
+        return sum(batch.count > 0 for batch in self.batches)
+
+    def _within(self, planned: Sequence[Offer]) -> list[Offer]:
+        """As many of them as the deployment's limits allow."""
+        headroom = Headroom(self.room, self.bounds)
+        choice = Choice.of(self.offers, sum(offer.resources.cpu_units for offer in planned))
+        kept = []
+        for offer in planned:
+            if headroom.most(offer, choice) > 0:
+                headroom.take(offer)
+                kept.append(offer)
+        return kept
+
+    def _one_by_one(self, planned: Sequence[Offer], limits: Sequence[Limits]) -> Order:
+        """Each batch in turn onto what is bought already, `planned` to begin with; then the best offers for the rest."""
+        order = Order()
+        headroom = Headroom(self.room, self.bounds)
+        for offer in planned:
+            headroom.take(offer)
+        bought = list(planned)
+        chosen = [hypothetical(offer, number) for number, offer in enumerate(planned)]
+        for batch, its in zip(self.batches, limits, strict=True):
+            rest, chosen = _fill(batch, chosen, self.fitness)
+            held_back = ""
+            if rest:
+                picked, held_back = cover(replace(batch, count=rest), its, self.offers, headroom)
+                for offer in picked:
+                    bought.append(offer)
+                    chosen.append(hypothetical(offer, len(chosen)))
+                if picked:
+                    rest, chosen = _fill(replace(batch, count=rest), chosen, self.fitness)
+            order.uncovered.append(rest)
+            order.held_back.append(held_back if rest else "")
+        order.instances.update((o.pool, o.purchase) for o, row in zip(bought, chosen, strict=True) if row.running_tasks)
+        return order
 
 
 def _fill(batch: Batch, rows: list[InstanceRow], fitness: Mapping[str, Fitness]) -> tuple[int, list[InstanceRow]]:
@@ -173,38 +209,3 @@ def _less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
             batch.group: row.running_by_group.get(batch.group, 0) + count,
         },
     )
-
-
-def _best(batch: Batch, limit: int, offers: Sequence[Offer]) -> list[Offer]:
-    """The instances of one type that place the batch at the lowest price per task placed; empty when none can."""
-    if limit <= 0:
-        return []
-    fits = tasks_per_instance(batch, offers)
-    best: tuple[float, int] | None = None
-    for number, (offer, tasks) in enumerate(zip(offers, fits.tolist(), strict=True)):
-        if tasks:
-            instances = min(limit, -(-batch.count // tasks))
-            price = instances * offer.price_usd_per_hour / min(batch.count, instances * tasks)
-            if best is None or price < best[0] * (1 - 1e-9):
-                best = (price, number)
-    if best is None:
-        return []
-    winner, tasks = offers[best[1]], int(fits[best[1]])
-    instances = min(limit, -(-batch.count // tasks))
-    open_to = [offer for offer, fit in zip(offers, fits.tolist(), strict=True) if fit]
-    return over_zones(winner, open_to, instances)
-
-
-def tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """How many tasks of the batch an empty instance of each offer takes; shape (offers,). One probe per offer."""
-    fits = np.zeros(len(offers), dtype=np.int64)
-    if not offers:
-        return fits
-    rows = [hypothetical(offer, number) for number, offer in enumerate(offers)]
-    # A spread over instances would share a small batch out: ask for more than all could take. A batch that keeps
-    # together would ask one offer alone.
-    others = tuple(group for group in batch.affinity if group != batch.group)
-    probe = replace(batch, count=10_000_000, strategy=(), max_instances=None, affinity=others)
-    placed = place([probe], Supply.of(rows))
-    np.add.at(fits, placed.row, placed.count)
-    return fits

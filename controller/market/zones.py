@@ -15,6 +15,6 @@ def over_zones(winner: Offer, offers: Sequence[Offer], instances: int) -> list[O
         offer
         for offer in offers
         if (offer.instance_type, offer.purchase) == (winner.instance_type, winner.purchase)
-        and offer.price_usd_per_hour <= winner.price_usd_per_hour * SIMILAR_PRICE
+        and offer.effective <= winner.effective * SIMILAR_PRICE
     ]
     return [zones[i % len(zones)] for i in range(instances)]

@@ -106,6 +106,20 @@ class HaltRun:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class ReviveTasks:
+    """Make the next tasks of a reopened run pending again, as many as a commit can hold. No effect outside."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MendState:
+    """Go on with bringing order into what a lost document left behind. No effect outside."""
+
+
+Inside = Remark | HaltRun | ReviveTasks | MendState  # all that happens is in the state
+
 Action = (
     PrepareRun
     | Launch
@@ -116,6 +130,5 @@ Action = (
     | Terminate
     | VerifyResult
     | CloseRun
-    | Remark
-    | HaltRun
+    | Inside
 )

@@ -9,25 +9,25 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, astuple, fields
 from typing import Any
 
+from controller.model.costs import Costs
+from controller.model.damage import Damage, UnreadableState, tried
+from controller.model.formats import FORMAT as FORMAT
+from controller.model.formats import NewerFormat as NewerFormat
+from controller.model.formats import check as check_format
 from controller.model.instances import Instance, InstanceStatus, Purchase
 from controller.model.pools import Pool
 from controller.model.resources import Resources
 from controller.model.runs import Failure, Run, RunStatus, sort_key
-from controller.model.state import State
+from controller.model.state import Setback, State
 from controller.model.tasks import TaskTable
 
-FORMAT = 2  # state written by a newer format is refused; 1 stored columns as .npz archives, which are still read
 STATE, RUNS = "STATE", "RUNS"
 ROOT, POOLS = "ROOT", "POOLS"
 INSTANCE_BUCKETS = 16
 Documents = dict[tuple[str, str], bytes]
-
-
-class NewerFormat(ValueError):
-    """The state was written by a newer version of Argosy; this one must not touch it."""
 
 
 def encode(record: Any) -> bytes:
@@ -61,13 +61,15 @@ def changed(state: State) -> Documents:
     documents: Documents = {(STATE, ROOT): encode(_root(state))}
     if state.changed_pools:
         documents[STATE, POOLS] = encode([_pool_record(pool) for pool in state.pools.values()])
-    for bucket in {_bucket(instance_id) for instance_id in state.changed_instances}:
+    for bucket in {_bucket(instance_id) for instance_id in state.changed_instances} | state.losses.buckets:
         members = [_instance_record(i) for i in state.instances.values() if _bucket(i.id) == bucket]
         documents[STATE, f"INSTANCES#{bucket:02d}"] = encode(members)
     for chunk in state.attempts.dirty:
         documents[STATE, f"ATTEMPTS#{chunk:04d}"] = state.attempts.pack(chunk)
     for run_id in state.new_runs:
         documents[run_partition(run_id), "SPEC"] = encode(state.runs[run_id].spec)  # written once
+    for run_id, record in state.quarantined.items():
+        documents[RUNS, sort_key(run_id)] = encode(record)
     for run_id, run in state.runs.items():
         if run_id in state.changed_runs or run.tasks.dirty:
             documents[RUNS, sort_key(run_id)] = encode(run_record(run))
@@ -88,6 +90,8 @@ def committed(state: State) -> None:
     state.changed_runs.clear()
     state.changed_instances.clear()
     state.changed_pools = False
+    state.quarantined.clear()
+    state.losses.buckets.clear()
 
 
 def restore(
@@ -95,25 +99,42 @@ def restore(
 ) -> State:
     """The state of a version from the `STATE` partition and, for each active run, its record and partition.
 
-    Raises NewerFormat, CorruptChunk.
+    What cannot be read is left out and named in `losses`. Raises NewerFormat, OlderFormat; UnreadableState when the
+    root itself cannot be read.
     """
     state = State(version=version)
-    root: dict[str, Any] = decode(items[ROOT]) if ROOT in items else {"format": FORMAT, "runs": []}
-    if root["format"] > FORMAT:
-        raise NewerFormat(f"state format {root['format']} is newer than {FORMAT}: deploy the newer version again")
+    root = _read_root(items)
     for name in _ROOT_FIELDS:
         if name in root:
             setattr(state, name, root[name])
+    state.unattributed = Costs(*root.get("unattributed", ()))
+    state.setbacks = {what: Setback(*setback) for what, setback in root.get("setbacks", {}).items()}
     _restore_capacity(state, items)
     for run_id in root["runs"]:
-        record, partition = read_run[run_id]
-        state.runs[run_id] = run_from(decode(record), partition)
+        found = _restored_run(run_id, read_run.get(run_id))
+        if isinstance(found, Damage):
+            state.losses.found.append(found)
+            state.losses.attempts = True
+        else:
+            state.runs[run_id] = found
     _restore_attempts(state, items)
     return state
 
 
 def active_runs(items: Mapping[str, bytes]) -> list[str]:
-    return list(decode(items[ROOT])["runs"]) if ROOT in items else []
+    """Raises UnreadableState, NewerFormat, OlderFormat."""
+    return list(_read_root(items)["runs"])
+
+
+def _read_root(items: Mapping[str, bytes]) -> dict[str, Any]:
+    if ROOT not in items:
+        return {"format": FORMAT, "runs": []}
+    root = tried("root of the state", lambda: {"runs": [], **decode(items[ROOT])})
+    if isinstance(root, Damage) or not isinstance(root.get("format"), int):
+        why = root.sentence if isinstance(root, Damage) else "the root of the state names no format"
+        raise UnreadableState(f"{why}; nothing is touched until it is restored (docs/operations.md)")
+    check_format(root["format"])
+    return root
 
 
 def _root(state: State) -> dict[str, Any]:
@@ -121,7 +142,18 @@ def _root(state: State) -> dict[str, Any]:
         "format": FORMAT,
         "runs": [run.id for run in state.runs.values() if not run.done],
         **{name: getattr(state, name) for name in _ROOT_FIELDS},
+        "unattributed": state.unattributed.to_list(),
+        "setbacks": {what: astuple(setback) for what, setback in state.lasting_setbacks().items()},
     }
+
+
+def _restored_run(run_id: str, stored: tuple[bytes, Mapping[str, bytes]] | None) -> Run | Damage:
+    if stored is None:
+        return Damage(f"record of {run_id}", "it is not there", run_id)
+    record = tried(f"record of {run_id}", lambda: dict(decode(stored[0])), run_id)
+    if isinstance(record, Damage):
+        return record
+    return tried(f"state of {run_id}", lambda: run_from(record, stored[1]), run_id, record)
 
 
 def _bucket(instance_id: str) -> int:
@@ -147,18 +179,40 @@ def _instance_from(record: Mapping[str, Any]) -> Instance:
     values["purchase"] = Purchase(values["purchase"])
     values["total"] = Resources(*values["total"])
     values["gpu_ids"] = tuple(values["gpu_ids"])
+    values["work"] = {int(number): list(seconds) for number, seconds in values.get("work", {}).items()}
     return Instance(**values)
 
 
 def _restore_capacity(state: State, items: Mapping[str, bytes]) -> None:
+    """Instances and fleets that cannot be read are left out: EC2 and ECS show them again in the next sweep."""
+    pools = tried("list of fleets", lambda: _pools_from(items))
+    if isinstance(pools, Damage):
+        state.losses.found.append(pools)
+        state.losses.blind = state.changed_pools = True
+    else:
+        state.pools = pools
+    for key in sorted(items):
+        if key.startswith("INSTANCES#"):
+            _restore_bucket(state, key, items[key])
+
+
+def _pools_from(items: Mapping[str, bytes]) -> dict[str, Pool]:
     known = {field.name for field in fields(Pool)}
+    pools = {}
     for record in decode(items[POOLS]) if POOLS in items else []:
         pool = Pool(**{name: value for name, value in record.items() if name in known})
-        state.pools[pool.key] = pool
-    for key, body in items.items():
-        if key.startswith("INSTANCES#"):
-            for record in decode(body):
-                state.instances[record["id"]] = _instance_from(record)
+        pools[pool.key] = pool
+    return pools
+
+
+def _restore_bucket(state: State, key: str, body: bytes) -> None:
+    instances = tried(key, lambda: [_instance_from(record) for record in decode(body)])
+    if isinstance(instances, Damage):
+        state.losses.found.append(instances)
+        state.losses.buckets.add(int(key.split("#")[1]))
+        state.losses.blind = True
+    else:
+        state.instances |= {instance.id: instance for instance in instances}
 
 
 def _restore_attempts(state: State, items: Mapping[str, bytes]) -> None:
@@ -166,7 +220,11 @@ def _restore_attempts(state: State, items: Mapping[str, bytes]) -> None:
     if chunks:
         state.attempts.grow((max(chunks) + 1) * state.attempts.chunk_rows)
     for chunk, body in chunks.items():
-        state.attempts.unpack(chunk, body)
+        damage = tried(f"ATTEMPTS#{chunk:04d}", lambda chunk=chunk, body=body: state.attempts.unpack(chunk, body))  # type: ignore[misc]
+        if damage is not None:  # its rows read as free; what they said is found missing by `lifecycle.quarantine`
+            state.losses.found.append(damage)
+            state.losses.attempts = True
+            state.attempts.dirty.add(chunk)
     state.attempts.reindex()
 
 
@@ -194,8 +252,12 @@ _RUN_FIELDS = [
     "ended_seconds",
     "shortest_s",
     "longest_s",
+    "capped_at",
     "reasons",
     "waiting",
+    "retries",
+    "revives",
+    "revived_to",
 ]
 
 
@@ -211,6 +273,11 @@ def run_record(run: Run) -> dict[str, Any]:
         "shard_size": run.spec.get("array", {}).get("shardSize"),  # what its tasks' seconds are for
         "counts": run.tasks.counts().tolist(),
         "instances": sorted(run.instances),
+        "costs": {market: costs.to_list() for market, costs in run.costs.items()},
+        "budget_usd": run.budget_usd,
+        "max_hourly_usd": run.max_hourly_usd,
+        "drains_at_cap": run.drains_at_cap,
+        "expected_s": run.expected_seconds,
         "failures": [asdict(failure) for failure in run.failures],
     }
 
@@ -227,6 +294,7 @@ def run_from(record: Mapping[str, Any], partition: Mapping[str, bytes]) -> Run:
         needs=Resources(*record["needs"]),
         host_ports=tuple((number, protocol) for number, protocol in record.get("host_ports", ())),
         instances=set(record["instances"]),
+        costs={market: Costs(*row) for market, row in record.get("costs", {}).items()},
         failures=[Failure(**failure) for failure in record["failures"]],
         **{name: record[name] for name in _RUN_FIELDS if name in record},
     )

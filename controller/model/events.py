@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from controller.model.attempts import AttemptKey
 from controller.model.host_ports import Port
-from controller.model.requests import CancelRequest, SubmitRequest
+from controller.model.requests import CancelRequest, RetryRequest, SubmitRequest
+from controller.model.runs import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,14 @@ class RunSubmitted:
 @dataclass(frozen=True, slots=True)
 class RunCancelled:
     request: CancelRequest
+
+
+@dataclass(frozen=True, slots=True)
+class RunRetried:
+    """stored: the run as it lies in the store, when it is closed and therefore not among the open ones."""
+
+    request: RetryRequest
+    stored: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +159,8 @@ class FleetSeen:
     spot_target: int
     on_demand_target: int
     spot_usd_per_hour: float | None = None
+    priced_at: float = 0.0  # when EC2 said so; 0 = now
+    placement_score: int | None = None  # 1 to 10, 0 = EC2 gives none; None: not asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +226,7 @@ class ControllerStarted:
 Event = (
     RunSubmitted
     | RunCancelled
+    | RunRetried
     | RunPrepared
     | RunNotPrepared
     | TaskSeen

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from controller.model.resources import NOTHING, Resources
 
+LEAST_BILLED_S = 60.0  # EC2 charges by the second, and at least a minute
+
 
 class InstanceStatus(StrEnum):
     BOOTING = "BOOTING"  # EC2 has it, ECS does not know it yet
@@ -51,6 +53,11 @@ class Instance:
     strikes: int = 0  # attempts in a row that failed at once or never started here
     absent_since: float = 0.0  # first complete listing of EC2 that did not show it
     cordon: str = ""  # why no work is placed here, beyond the status
+    bought_for: int = 0  # Run.number of the run that counted on it first: it pays while nobody has worked here
+    # What is not charged yet of the work done here: Run.number -> share-seconds by `ledger.Work`.
+    work: dict[int, list[float]] = field(default_factory=dict)
+    charged_s: float = 0.0  # of its time, to runs or to nobody
+    charged_boot_s: float = 0.0
 
     @property
     def pool(self) -> str:
@@ -75,11 +82,26 @@ class Instance:
         leaving = self.status in (InstanceStatus.GONE, InstanceStatus.RELEASING)
         return self.owned and not (leaving or self.interrupted_at)
 
-    def hours(self, now: float) -> float:
-        """How long it has been paid for."""
+    def billed_s(self, now: float) -> float:
+        """For how many seconds it has been paid for; what is charged already stays charged."""
         if not self.launched_at:
             return 0.0
-        return max(0.0, (self.stopped_at or now) - self.launched_at) / 3600
+        return max(LEAST_BILLED_S, self.charged_s, (self.stopped_at or now) - self.launched_at)
+
+    def boot_s(self, now: float) -> float:
+        """How many of them passed before it registered."""
+        if not self.launched_at:
+            return 0.0
+        return max(0.0, (self.registered_at or self.stopped_at or now) - self.launched_at)
+
+    @property
+    def is_settled(self) -> bool:
+        """All of its time is charged: what becomes known of its attempts from now on changes no ledger."""
+        return not self.alive and self.charged_s >= self.billed_s(self.stopped_at)
+
+    def hours(self, now: float) -> float:
+        """How long it has been paid for."""
+        return self.billed_s(now) / 3600
 
 
 def pool_key(cell: str, instance_type: str, zone: str) -> str:

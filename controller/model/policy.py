@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -25,6 +26,16 @@ class Policy:
     eager_sweep_s: float = 15.0  # while instances are owed or booting
     order_patience_s: float = 180.0  # a fleet that owes us longer than this is short
     cool_off_s: float = 180.0  # how long a short pool is shunned (as Karpenter does)
+    cool_off_max_s: float = 3600.0  # each further shortage doubles the cool-off, up to this
+    cool_off_fade_s: float = 3600.0  # half-life of the number of shortages once a cool-off is over
+    price_limit_s: float = 86_400.0  # a spot price that was seen longer ago is not believed: on-demand's is assumed
+    rate_half_life_s: float = 21_600.0  # of our own interruption counts (decision 8)
+    attempt_s: float = 600.0  # how long an attempt takes, while no run can tell
+    boot_s: float = 180.0  # from the launch of an instance to its first task, paid and useless
+    planned_life_s: float = 3600.0  # how long an instance is used when nothing interrupts it
+    max_usd_per_hour: float = math.inf  # price caps: what costs more an hour is not bought,
+    max_usd_per_vcpu_hour: float = math.inf  # nor what costs more for each vCPU, of types without GPUs,
+    max_usd_per_gpu_hour: float = math.inf  # or for each GPU
     register_patience_s: float = 900.0  # a running instance that never registers is let go
     absence_s: float = 300.0  # absence from listings is proof only after this quiet time
     intent_age_s: float = 600.0  # older intents are never sent again (DESIGN D4)

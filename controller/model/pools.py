@@ -22,13 +22,17 @@ class Pool:
     confirmed_on_demand: int = -1
     spot_usd_per_hour: float = 0.0
     ordered_since: float = 0.0  # since when it has owed us instances; 0 = it owes none
-    short_until: float = 0.0  # cool-off after a shortage
+    short_until: float = 0.0  # cool-off after a shortage of spot capacity
     shortages: float = 0.0  # how many cool-offs lately, as of short_until: each doubles the next, and they fade
     short_reason: str = ""  # what the cool-off is for, in the words of a message
+    on_demand_short_until: float = 0.0  # the same for on-demand capacity
+    unsettled_until: float = 0.0  # after an interruption: bought from only where it is clearly cheaper
     priced_at: float = 0.0  # since when spot_usd_per_hour is known to hold; 0 = never seen
     interruptions: float = 0.0  # our own, decayed to rate_at (market/risk.py)
     instance_hours: float = 0.0  # spot, decayed to rate_at
     rate_at: float = 0.0
+    placement_score: int = 0  # EC2's spot placement score, 1 to 10; 0 = not known
+    registered_memory_mib: int = 0  # what an instance of it last registered; 0 = none has
 
     @property
     def key(self) -> str:

@@ -37,7 +37,23 @@ class CancelRequest:
     kind: str = "cancel"
 
 
-Request = SubmitRequest | CancelRequest
+@dataclass(frozen=True, slots=True)
+class RetryRequest:
+    """Run again what of an ended run did not succeed; what succeeded keeps its results."""
+
+    run_id: str
+    requested_at: float
+    failed: bool = True  # its failed tasks
+    cancelled: bool = False  # its cancelled ones
+    kind: str = "retry"
+
+
+Request = SubmitRequest | CancelRequest | RetryRequest
+KINDS: dict[str, type[SubmitRequest] | type[CancelRequest] | type[RetryRequest]] = {
+    "submit": SubmitRequest,
+    "cancel": CancelRequest,
+    "retry": RetryRequest,
+}
 
 
 def inbox_key(requested_at: float, name: str) -> str:
@@ -53,10 +69,9 @@ def to_bytes(request: Request) -> bytes:
 def from_bytes(body: bytes) -> Request:
     """Raises ValueError for a kind this version does not know or a record that lacks a member."""
     record = json.loads(body)
-    kinds: dict[str, type[SubmitRequest] | type[CancelRequest]] = {"submit": SubmitRequest, "cancel": CancelRequest}
-    request_type = kinds.get(record.get("kind"))
-    if request_type is None:
-        raise ValueError(f"unknown request kind {record.get('kind')!r}")
+    if not isinstance(record, dict) or record.get("kind") not in KINDS:
+        raise ValueError(f"unknown request kind {record.get('kind') if isinstance(record, dict) else record!r}")
+    request_type = KINDS[record["kind"]]
     known = {name: record[name] for name in request_type.__slots__ if name in record}
     try:
         return request_type(**known)

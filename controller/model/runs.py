@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from controller.model.costs import Costs
 from controller.model.host_ports import Port
 from controller.model.resources import CPU_UNITS_PER_VCPU, NOTHING, Resources
 from controller.model.tasks import TERMINAL, TaskStatus, TaskTable
@@ -73,8 +74,10 @@ class Run:
     stopped_at: float = 0.0
     attempts: int = 0
     interruptions: int = 0
-    cost_usd: float = 0.0  # of ended attempts: seconds x price x dominant share of the instance
+    cost_usd: float = 0.0  # what has been charged; of instances that are alive that is done when either ends
     on_demand_cost_usd: float = 0.0
+    costs: dict[str, Costs] = field(default_factory=dict)  # the same by market (`costs.market_of`)
+    capped_at: float = 0.0  # when its budget was found to be used up; 0 = not
     ended: int = 0  # attempts that succeeded: how long they took is what the rest of the run is expected to take
     ended_seconds: float = 0.0  # of all of them together
     shortest_s: float = 0.0  # 0 = none has ended
@@ -83,6 +86,9 @@ class Run:
     reasons: list[str] = field(default_factory=lambda: [""])
     failures: list[Failure] = field(default_factory=list)
     waiting: str = ""
+    retries: int = 0  # how often it was reopened
+    revives: list[int] = field(default_factory=list)  # TaskStatus of the tasks that a retry makes pending again
+    revived_to: int = 0  # the first task that this has not reached yet
 
     @property
     def name(self) -> str:
@@ -110,6 +116,8 @@ class Run:
     @property
     def complete(self) -> bool:
         """No task is pending or live: what is left is to close out the results."""
+        if self.revives:
+            return False
         counts = self.tasks.counts()
         return int(counts[list(TERMINAL)].sum()) == self.task_count
 
@@ -183,6 +191,25 @@ class Run:
         """How long a successful attempt took on average; `default` while none has ended."""
         return self.ended_seconds / self.ended if self.ended else default
 
+    @property
+    def expected_seconds(self) -> float | None:
+        """How long an attempt will take: as long as earlier ones, else as the spec says, else as long as it may."""
+        said = self.spec.get("array", {}).get("expectedSeconds") or self.attempt_timeout_s or None
+        return self.mean_seconds(None if said is None else float(said))
+
+    @property
+    def budget_usd(self) -> float | None:
+        return _optional_float(self.spec.get("capacity", {}).get("budgetUsd"))
+
+    @property
+    def max_hourly_usd(self) -> float | None:
+        return _optional_float(self.spec.get("capacity", {}).get("maxHourlyCost"))
+
+    @property
+    def drains_at_cap(self) -> bool:
+        """Whether what runs is stopped when the budget is used up; otherwise it may end."""
+        return str(self.spec.get("capacity", {}).get("onCap", "drain")) == "drain"
+
     def note_duration(self, seconds: float) -> None:
         """An attempt succeeded after so long."""
         self.shortest_s = min(self.shortest_s, seconds) if self.ended else seconds
@@ -199,6 +226,10 @@ class Run:
             if text not in self.reasons:
                 self.reasons.append(text)
         return self.reasons.index(text)
+
+
+def _optional_float(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _optional_int(value: Any) -> int | None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from controller.model.attempts import AttemptKey, AttemptTable
+from controller.model.costs import Costs
+from controller.model.damage import Losses
 from controller.model.instances import Instance, Purchase
 from controller.model.pools import Pool
 from controller.model.resources import Resources
 from controller.model.runs import Run
+
+MAX_SETBACKS_STORED = 100  # each with a reason of at most MAX_REASON characters: the root stays a small item
+MAX_REASON = 300
 
 
 @dataclass(slots=True)
@@ -37,11 +43,14 @@ class State:
     observed_at: float = 0.0  # the last sweep
     spent_usd: float = 0.0  # of instances that are gone
     spent_on_demand_usd: float = 0.0  # the same hours at on-demand prices
+    unattributed: Costs = field(default_factory=Costs)  # of time that nobody used
     peak_cpu: float = 0.0  # highest allocated share of the active instances, 0..1
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
     unknown_events: int = 0
-    setbacks: dict[str, Setback] = field(default_factory=dict)  # by what failed; not stored: a restart tries anew
+    setbacks: dict[str, Setback] = field(default_factory=dict)  # by what failed
+    losses: Losses = field(default_factory=Losses)  # what could not be read
+    quarantined: dict[str, dict[str, Any]] = field(default_factory=dict)  # records of runs that had to be set aside
 
     # what changed since the last commit; documents reads and clears it
     new_runs: set[str] = field(default_factory=set)  # whose spec is not stored yet
@@ -108,6 +117,17 @@ class State:
                     owed[key] = missing
         return owed
 
+    def lasting_setbacks(self) -> dict[str, Setback]:
+        """Those that end in giving up: they are stored, or a controller that starts anew would try for ever. At most
+        two for each open run; of very many those that have failed most."""
+        about_runs = {
+            what: setback
+            for what, setback in self.setbacks.items()
+            if what.startswith(("close:", "verify:")) and what.partition(":")[2] in self.runs
+        }
+        most = sorted(about_runs, key=lambda what: -about_runs[what].count)[:MAX_SETBACKS_STORED]
+        return {what: about_runs[what] for what in most}
+
     def may_try(self, what: str, now: float) -> bool:
         """Whether an action that failed before may be tried again yet."""
         setback = self.setbacks.get(what)
@@ -127,4 +147,5 @@ class State:
     def dirty_documents(self) -> int:
         """About how many items the next commit writes; ticks stop taking work in before this reaches the limit."""
         chunks = sum(len(run.tasks.dirty) for run in self.runs.values()) + len(self.attempts.dirty)
-        return chunks + len(self.changed_runs) + 2 * len(self.new_runs) + min(len(self.changed_instances), 16) + 2
+        instances = min(len(self.changed_instances) + len(self.losses.buckets), 16)
+        return chunks + len(self.changed_runs) + len(self.quarantined) + 2 * len(self.new_runs) + instances + 2

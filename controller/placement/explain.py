@@ -56,9 +56,11 @@ class Explanation:
         if not self.instances:
             return "there are no instances"
         head = "can never run here" if self.never else "waiting"
-        body = "; ".join(_phrase(reason) for reason in self.reasons)
         tail = f"; it would fit if {self.relaxation}" if self.relaxation else ""
-        return f"{head}: {body}{tail}"
+        return f"{head}: {self.reasons_in_words()}{tail}"
+
+    def reasons_in_words(self) -> str:
+        return "; ".join(_phrase(reason) for reason in self.reasons)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, camelCase keys."""

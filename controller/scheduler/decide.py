@@ -33,9 +33,9 @@ def decide(
 ) -> list[Action]:
     """The actions of one tick. With `launching` False (the kill switch) nothing is started or bought any more.
     `functions`: the fitness functions of users' own that strategies may name."""
-    actions: list[Action] = [*upkeep.stops(state, now, policy), *upkeep.orphans(state)]
+    actions: list[Action] = [*upkeep.repairs(state), *upkeep.stops(state, now, policy), *upkeep.orphans(state)]
     actions += upkeep.resolutions(state, now, policy)
-    if launching:
+    if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
         placed, functions = _without_failures(
             functions, lambda ready: _place_and_buy(state, catalogue, now, policy, ready)

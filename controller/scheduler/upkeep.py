@@ -11,8 +11,10 @@ from controller.model.actions import (
     CloseRun,
     HaltRun,
     Launch,
+    MendState,
     PrepareRun,
     ResolveLaunches,
+    ReviveTasks,
     StopAttempt,
     StopOrphan,
     VerifyResult,
@@ -23,6 +25,17 @@ from controller.model.policy import Policy
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
 from controller.placement.custom import OwnFunctions
+
+
+def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
+    """What is to be done to the state itself, bit by bit: before all else, while the commit has most room. One run at
+    a time."""
+    if state.losses.attempts:
+        yield MendState()
+    for run in state.runs.values():
+        if run.revives:
+            yield ReviveTasks(run.id)
+            return
 
 
 def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[PrepareRun]:

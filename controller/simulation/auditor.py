@@ -59,6 +59,8 @@ class Auditor(logging.Handler):
         """One controller only: then its own calls are in the order of its commits."""
         self.launching = True
         """False once the deployment is torn down: nothing may start any more."""
+        self.deaf_until = 0.0
+        """Until then no controller worked at all."""
         self._checks: dict[tuple[str, str], Callable[[JSON, JSON], None]] = {
             ("ecs", "run_task"): self._launched,
             ("ecs", "stop_task"): self._stopped,
@@ -106,7 +108,7 @@ class Auditor(logging.Handler):
             self.found("I7", f"{len(held)} instances, {self.policy.max_instances} are allowed")
         for instance in ours:
             if (
-                self.world.now - instance.launched_at > KNOWN_AFTER_S
+                self.world.now - max(instance.launched_at, self.deaf_until) > KNOWN_AFTER_S
                 and instance.instance_id not in self.book.instances
             ):
                 self.found("I6", f"nobody knows {instance.instance_id}", instance.instance_id)

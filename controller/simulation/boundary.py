@@ -71,6 +71,8 @@ class Boundary:
             raise _error("ThrottlingException", 400, operation, retries=1)
         if fault == "server-error":
             raise _error("ServerException" if service == "ecs" else "InternalServerError", 500, operation)
+        if fault == "failure-lies":
+            return {**reply, "tasks": [], "failures": [{"reason": "RESOURCE:MEMORY", "detail": "insufficient memory"}]}
         return self._lagging(operation, reply) if service == "ecs" else reply
 
     def _drawn(self, service: str, operation: str, request: JSON) -> str:
@@ -83,6 +85,8 @@ class Boundary:
             return "crash-before" if faults.coin() else "crash-after"
         if faults.strikes("throttle", 1.0 if service == "ecs" else 0.1):
             return "throttle-retried" if operation == "run_task" and faults.coin() else "throttle"
+        if operation == "run_task" and faults.strikes("failure-lies"):
+            return "failure-lies"
         for kind in ("reply-lost", "effect-lost"):
             if faults.strikes(kind):
                 return kind

@@ -15,13 +15,14 @@ from controller.aws.pace import Paces
 from controller.aws.sqs import SqsQueue
 from controller.catalogue.types import load_catalogue
 from controller.engine import Engine
-from controller.model import requests
+from controller.model import documents, requests
 from controller.model.policy import Policy
 from controller.ports import StaleState
 from controller.simulation.botocore_check import SimulatedClient
 from controller.simulation.boundary import Boundary, Crash
 from controller.simulation.bus import BusModel
 from controller.simulation.dynamodb import DynamoModel
+from controller.simulation.former_version import FormerStore
 from controller.simulation.s3 import S3Model
 from controller.simulation.sqs import SqsModel
 from controller.simulation.world import World
@@ -38,9 +39,13 @@ class Process:
     name: str
     engine: Engine
     skew_s: float = 0.0
+    former: bool = False
+    """Of the version before, which writes state format N-1 and refuses N."""
     down_until: float = 0.0
     working: bool = False
     at_rest: bool = False
+    busy: bool = False
+    """Whether the last tick did anything, or failed."""
     ticks: int = 0
     conflicts: int = 0
     failures: int = 0  # ticks that an AWS call ended
@@ -68,6 +73,8 @@ class SimulatedDeployment:
         self.processes: list[Process] = []
         self.down_s: Callable[[], float] = lambda: 60.0
         """How long a crashed controller stays away: lease and schedule."""
+        self.former_noticed: Callable[[], None] = lambda: None
+        """Called when a controller of the version before stores something, or refuses what a newer one has stored."""
         self._inside = self._store(self._client("dynamodb", self.services.dynamodb))
 
     def add_fleets(self, types: Sequence[str], zones: Sequence[str]) -> None:
@@ -77,11 +84,16 @@ class SimulatedDeployment:
                 tags: dict[str, Any] = {"argosy:stage": STAGE, "argosy:pool": f"{kind}/{zone}"}
                 self.world.add_fleet(kind, zone, **tags)
 
-    def add_controller(self, skew_s: float = 0.0) -> Process:
-        process = Process(f"controller-{len(self.processes)}", None, skew_s)  # type: ignore[arg-type]
+    def add_controller(self, skew_s: float = 0.0, *, former: bool = False) -> Process:
+        process = Process(f"controller-{len(self.processes)}", None, skew_s, former)  # type: ignore[arg-type]
         process.engine = self._engine(process)
         self.processes.append(process)
         return process
+
+    def deploy(self, process: Process) -> None:
+        """The controller is replaced by one of this version, with nothing in memory."""
+        process.former = False
+        process.engine = self._engine(process)
 
     def submit(self, request: requests.SubmitRequest) -> None:
         self._put(request, request.run_id)
@@ -103,10 +115,11 @@ class SimulatedDeployment:
         """One tick of one controller, if it is alive. It may crash, come second, or give up on a call."""
         if process.working or process.down_until > self.world.now:
             return
-        process.working = True
+        process.working = process.busy = True
         process.ticks += 1
         try:
-            process.at_rest = process.engine.tick().at_rest
+            report = process.engine.tick()
+            process.at_rest, process.busy = report.at_rest, bool(report.events or report.actions)
         except StaleState:
             process.conflicts += 1
             process.at_rest = False
@@ -115,7 +128,7 @@ class SimulatedDeployment:
             process.down_until = self.world.now + self.down_s()
             process.engine = self._engine(process)
             process.at_rest = False
-        except (ClientError, BotoCoreError):
+        except (ClientError, BotoCoreError, documents.NewerFormat):
             process.failures += 1
             process.at_rest = False
         finally:
@@ -153,4 +166,7 @@ class SimulatedDeployment:
         cell = Cell(self.world.region, self.world.cluster, clients["ecs"], clients["ec2"], paces)
         hands = AwsHands(DEPLOYMENT, [cell], s3=clients["s3"], events=clients["events"], clock=clock, threads=1)
         queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for)
-        return Engine(self._store(clients["dynamodb"]), queue, hands, load_catalogue(), self.policy, clock)
+        store = self._store(clients["dynamodb"])
+        if process.former:
+            store = FormerStore(clients["dynamodb"], TABLE, lambda: self.former_noticed())
+        return Engine(store, queue, hands, load_catalogue(), self.policy, clock)

@@ -14,6 +14,7 @@ from controller.simulation.world import World
 JSON = dict[str, Any]
 
 LATEST_S = 600.0
+OVERTAKEN_S = 30.0
 USUAL_S = 1.0
 _LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in KINDS)
 
@@ -34,8 +35,11 @@ class EventPath:
             self._send(broken(message, int(self._faults.between(0, 6))))
 
     def _send(self, body: str, late: bool = False) -> None:
-        late = late or self._faults.strikes("events-late")
-        delay_s = self._faults.between(0, LATEST_S) if late else USUAL_S
+        delay_s = USUAL_S
+        if late or self._faults.strikes("events-late"):
+            delay_s = self._faults.between(0, LATEST_S)
+        elif self._faults.strikes("events-reordered"):
+            delay_s = self._faults.between(USUAL_S, OVERTAKEN_S)
         self._world.later(delay_s, lambda: self._put(body))
 
     def _put(self, body: str) -> None:

@@ -38,6 +38,13 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "clock-skew": (0.5, 1.0),  # a controller's clock is up to 2 minutes off
     "store-outage": (0.3, 1.0),  # a trial: DynamoDB does not answer for some minutes
     "destroy": (0.1, 0.1),  # a trial: the deployment is torn down in the middle
+    "events-reordered": (0.1, 0.5),  # a message is overtaken by those of the next half minute
+    "failure-lies": (0.01, 0.1),  # a launch: the answer speaks of failures, and yet the task starts
+    "pull-storm": (0.3, 1.0),  # a trial: no image can be pulled on any instance of a pool for some minutes
+    "clock-jump": (1.0, 10.0),  # a controller, per hour: its clock jumps, up to 5 minutes off, forward or back
+    "overlap": (0.3, 1.0),  # a trial: up to 8 controllers at once, rather than one or two
+    "two-versions": (0.3, 1.0),  # a trial: some controllers are of the version before, with its state format
+    "absence": (0.1, 0.5),  # a trial: no controller works for up to 3 hours
     "token-misbehaviour": (0.05, 0.3),  # a launch: ECS forgets the client token at once
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
@@ -80,6 +87,10 @@ class Faults:
             return False
         self.seen[kind] += 1
         return True
+
+    def note(self, kind: str) -> None:
+        """It happened, without being drawn."""
+        self.seen[kind] += 1
 
     def on(self, kind: str) -> bool:
         return self.active and kind in self.rates

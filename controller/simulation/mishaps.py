@@ -9,6 +9,10 @@ from controller.simulation.faults import Faults
 from controller.simulation.world import World
 
 LOOK_EVERY_S = 30.0
+PULL_ERRORS = (  # as the agent words them (aws.md 9.6; reliability.md rows 48 and 49)
+    "CannotPullContainerError: pull image manifest has been retried 5 time(s): toomanyrequests: Rate exceeded",
+    "CannotPullContainerError: failed to register layer: write /usr/lib/x.so: no space left on device",
+)
 
 
 class Mishaps:
@@ -18,11 +22,16 @@ class Mishaps:
         self._world, self._faults = world, faults
         self.black_holes: set[str] = set()
         """Instances on which every task fails at once."""
+        self._dry: dict[str, float] = {}
+        """Pools on whose instances no image can be pulled, and until when."""
 
     def begin(self) -> None:
         self._world.later(LOOK_EVERY_S, self._look)
         if self._faults.strikes("storm"):
-            self._world.later(self._faults.between(100, 600), self._storm)
+            for _ in range(1 + int(self._faults.between(0, 3))):
+                self._world.later(self._faults.between(100, 600), self._storm)
+        if self._faults.strikes("pull-storm"):
+            self._world.later(self._faults.between(40, 400), self._dry_up)
         for pool in self._pools():
             if self._faults.strikes("shortage"):
                 self._short(pool, self._faults.between(0, 300))
@@ -47,6 +56,8 @@ class Mishaps:
         """What becomes of a task because of where it is, whatever its program would do."""
         if instance.instance_id in self.black_holes and self._faults.active:
             return Course(duration_s=1.0, exit_code=1, reason="CUDA_ERROR_UNKNOWN")
+        if self._faults.active and self._world.now < self._dry.get(instance.pool.name, 0.0):
+            return Course(pull_s=5.0, cannot_start=self._pull_error())
         if self._faults.strikes("stuck"):
             return Course(pull_s=float("inf"))
         return None
@@ -87,13 +98,24 @@ class Mishaps:
 
     def _storm(self) -> None:
         """Every spot instance of the pool that has most of them."""
+        pool, instances = self._largest_pool()
+        for instance in instances if self._faults.active else []:
+            self._world.interrupt(instance.instance_id)
+
+    def _dry_up(self) -> None:
+        """The registry refuses everybody in the pool that has most instances."""
+        pool, _ = self._largest_pool()
+        self._dry[pool] = self._world.now + self._faults.between(60, 600)
+
+    def _pull_error(self) -> str:
+        return PULL_ERRORS[int(self._faults.between(0, len(PULL_ERRORS)))]
+
+    def _largest_pool(self) -> tuple[str, list[Ec2Instance]]:
         every = self._world.ec2.ledger.instances.values()
         alive = [each for each in every if each.alive and each.purchase == "spot"]
         pools = [each.pool.name for each in alive]
-        worst = max(sorted(set(pools)), key=pools.count, default="")
-        for instance in alive:
-            if instance.pool.name == worst and self._faults.active:
-                self._world.interrupt(instance.instance_id)
+        largest = max(sorted(set(pools)), key=pools.count, default="")
+        return largest, [each for each in alive if each.pool.name == largest]
 
     def _short(self, pool: str, delay_s: float) -> None:
         def over() -> None:

@@ -23,8 +23,9 @@ from controller.simulation.deployment import SimulatedDeployment
 from controller.simulation.ec2 import Ec2Instance
 from controller.simulation.event_path import EventPath
 from controller.simulation.faults import ALL, Faults
-from controller.simulation.job import CANARY, Job, Programs
+from controller.simulation.job import Job, Programs
 from controller.simulation.mishaps import Mishaps
+from controller.simulation.shape import Shape, drawn_jobs
 from controller.simulation.sqs import SqsModel
 from controller.simulation.throttles import Buckets
 from controller.simulation.world import World
@@ -32,6 +33,10 @@ from controller.simulation.world import World
 ZONES = ("us-east-1a", "us-east-1b")
 TYPES = ("c5.xlarge", "g4dn.xlarge")
 TEST_POLICY = Policy(linger_s=60.0)
+ANOTHER = 0.25  # the chance of each other controller to work in the same step
+INTRUDING = 0.02  # the chance of another controller to work in the middle of a call
+JUMP_S = 300.0
+BUSY_S, IDLE_S = 5.0, 40.0  # between ticks once the faults have ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class Plan:
     every_kind: bool = False
     policy: Policy = TEST_POLICY
     types: tuple[str, ...] = TYPES
-    faulty_s: float = 900.0
+    faulty_s: float = 0.0  # how long faults strike; 0 = as the seed says
     limit_s: float = 4 * 3600.0
 
 
@@ -70,7 +75,9 @@ class Trial:
             keep_events=False,
         )
         self.start = self.world.now
-        self.jobs = {job.run_id: job for job in plan.jobs or self._drawn_jobs()}
+        self.shape = Shape.drawn(self.faults, plan.faulty_s, plan.controllers)
+        jobs = plan.jobs or drawn_jobs(self.faults, plan.seed, plan.tasks)
+        self.jobs = {job.run_id: job for job in jobs}
         self.boundary = Boundary(self.world, self.faults, meanwhile=self._meanwhile, script=plan.script)
         queue = SqsModel(self.world.moment)
         policy = replace(plan.policy, max_instances=plan.instances)
@@ -84,6 +91,8 @@ class Trial:
         self.mishaps = Mishaps(self.world, self.faults)
         self.billing = Billing(self.world)
         self.destroyed = False
+        self.absent = False
+        self.faults_ended = self.start
         self._furnish()
         self.processes = list(self.deployment.processes)
         self.auditor.alone = len(self.processes) == 1
@@ -96,21 +105,23 @@ class Trial:
         log.propagate = False  # thousands of expected warnings
         try:
             self._phase_of_faults()
-            ended = self.world.now
-            self._phase_of_rest(ended)
+            self.faults_ended = self.world.now
+            self._phase_of_rest(self.faults_ended)
         finally:
             log.removeHandler(self.auditor)
             log.propagate = before
-        return verdict.of(self, self.world.now - ended)
+        return verdict.of(self, self.world.now - self.faults_ended)
 
     def _furnish(self) -> None:
         self.deployment.add_fleets(self.plan.types, ZONES)
         if self.plan.kinds:
             self._add_strangers()
         skewed = self.faults.on("clock-skew")
-        for _ in range(self.plan.controllers or 1 + int(self.faults.between(0, 3))):
-            self.deployment.add_controller(self.faults.between(-120, 120) if skewed else 0.0)
+        for number in range(self.shape.controllers):
+            former = number < self.shape.former
+            self.deployment.add_controller(self.faults.between(-120, 120) if skewed else 0.0, former=former)
         self.faults.seen["clock-skew"] += skewed
+        self.deployment.former_noticed = lambda: self.faults.note("two-versions")
         self.deployment.down_s = lambda: self.faults.between(1, 120)
 
     def _add_strangers(self) -> None:
@@ -129,87 +140,66 @@ class Trial:
                 ],
             )
 
-    def _drawn_jobs(self) -> list[Job]:
-        """One or two runs of the shapes that users submit."""
-        draw = self.faults.between
-        return [self._drawn_job(number) for number in range(1 + int(draw(0, 2)))]
-
-    def _drawn_job(self, number: int) -> Job:
-        draw = self.faults.between
-        gpus = 1 if draw(0, 1) < 0.3 else 0
-        tasks = self.plan.tasks or 3 + int(draw(0, 12))
-        spec: dict[str, Any] = {
-            "version": 1,
-            "name": f"trial{number}",
-            "container": {"image": "argosy/digits", "command": ["work"], "environment": {"TOKEN": CANARY}},
-            "resources": {"vcpus": 1 + int(draw(0, 2)), "memory": 1024, "gpus": gpus},
-            "array": {"size": tasks},
-            "retryStrategy": {"attempts": 1 + int(draw(0, 3))},
-        }
-        hanging = draw(0, 0.1)
-        if hanging > 0.05:
-            spec["timeout"] = {"attemptDurationSeconds": 300}
-        return Job(
-            f"trial{number}-270115-08000{number}-{self.plan.seed % 10000:04d}",
-            spec,
-            tasks,
-            expects_result=draw(0, 1) < 0.5,
-            longest_s=draw(40, 240),
-            failing=max(0.0, draw(-0.2, 0.3)),
-            hanging=hanging if hanging > 0.05 else 0.0,
-            deaf=draw(0, 0.2),
-            unpullable=max(0.0, draw(-0.2, 0.1)),
-            silent=max(0.0, draw(-0.1, 0.1)),
-        )
-
     def _phase_of_faults(self) -> None:
-        plan, world = self.plan, self.world
+        world, shape = self.world, self.shape
         self.mishaps.begin()
         for number, job in enumerate(self.jobs.values()):
-            world.later(number * 60.0, lambda job=job: self.deployment.submit(job.request(world.now)))  # type: ignore[misc]
+            world.later(number * min(60.0, shape.faulty_s / 4), lambda job=job: self.deployment.submit(job.request(world.now)))  # type: ignore[misc]
         if self.faults.strikes("store-outage"):
-            world.later(self.faults.between(30, 500), self._lose_the_store)
+            world.later(self.faults.between(0.05, 0.6) * shape.faulty_s, self._lose_the_store)
         if self.faults.strikes("destroy"):
-            world.later(self.faults.between(10, plan.faulty_s), self._destroy)
-        if self.faults.between(0, 1) < 0.1 and plan.kinds:
-            world.later(self.faults.between(10, plan.faulty_s), lambda: self.deployment.cancel(next(iter(self.jobs))))
-        while world.now < self.start + plan.faulty_s and plan.kinds:
-            self._step(self.faults.between(2, 12))
-            if self.auditor.violations:
-                return
+            world.later(self.faults.between(10, shape.faulty_s), self._destroy)
+        if self.faults.between(0, 1) < 0.1 and self.plan.kinds:
+            world.later(self.faults.between(10, shape.faulty_s), lambda: self.deployment.cancel(next(iter(self.jobs))))
+        until = self.start + shape.faulty_s
+        while world.now < until and self.plan.kinds and not self.auditor.violations:
+            if world.now - self.start >= shape.absent_at and not self.absent:
+                self._stay_away()
+                until += shape.absent_s
+            self._jump_clocks()
+            self._step(self.faults.between(0.3, 1.7) * shape.pace_s, everybody=False)
 
     def _phase_of_rest(self, began: float) -> None:
         self.faults.active = False
         self.boundary.store_down_until = 0.0
         self.programs.good = bool(self.plan.kinds)
         self.mishaps.end()
+        del self.deployment.processes[1:]  # the lease leaves one; without it they would only get in each other's way
         for process in self.deployment.processes:
             process.down_until = 0.0
             process.at_rest = False
-        del self.deployment.processes[1:]  # the lease leaves one; without it they would only get in each other's way
+            if process.former:
+                self.deployment.deploy(process)
+        pause_s = BUSY_S
         while not self.auditor.violations:
-            self._step(10.0)
+            self._step(pause_s)
+            busy = any(process.busy for process in self.deployment.processes)
+            pause_s = BUSY_S if busy else min(IDLE_S, 2 * pause_s)
             if self._is_over():
                 self.auditor.violations += verdict.leftovers(self)
                 return
             if self.world.now - began > self.plan.limit_s:
                 self.auditor.found("liveness", verdict.why_not_over(self), *verdict.open_names(self))
 
-    def _step(self, seconds: float) -> None:
-        for process in self.deployment.processes:
-            self.deployment.tick(process)
+    def _step(self, seconds: float, *, everybody: bool = True) -> None:
+        """One controller works, or everybody does, and then time passes."""
+        processes = self.deployment.processes
+        chosen = int(self.faults.between(0, len(processes)))
+        for number, process in enumerate(processes):
+            if everybody or number == chosen or self.faults.between(0, 1) < ANOTHER:
+                self.deployment.tick(process)
         self.world.run_for(seconds)
         self.auditor.look_around()
 
     def _is_over(self) -> bool:
         if self.destroyed:
-            return self.world.now - self.start > self.plan.faulty_s + 1800.0
+            return self.world.now - self.faults_ended > 1800.0
         submitted = len(self.auditor.book.records) == len(self.jobs)
         return submitted and all(process.at_rest for process in self.deployment.processes)
 
     def _meanwhile(self) -> None:
         """Another controller may work in the middle of a call."""
-        if len(self.deployment.processes) > 1 and self.faults.active and self.faults.between(0, 1) < 0.02:
+        if len(self.deployment.processes) > 1 and self.faults.active and self.faults.between(0, 1) < INTRUDING:
             number = int(self.faults.between(0, len(self.deployment.processes)))
             self.deployment.tick(self.deployment.processes[number])
 
@@ -227,6 +217,17 @@ class Trial:
     def _price(self, instance_type: str, zone: str, at: float) -> float:
         typical = load_catalogue()[instance_type].typical_spot_usd_per_hour
         return typical * (0.7 + 0.6 * self.world.share("price", instance_type, zone, int(at // 1800)))
+
+    def _jump_clocks(self) -> None:
+        for process in self.deployment.processes:
+            if self.faults.strikes("clock-jump", self.shape.pace_s / 3600):
+                process.skew_s = self.faults.between(-JUMP_S, JUMP_S)
+
+    def _stay_away(self) -> None:
+        """Nobody works for hours: what happens meanwhile has to be found out afterwards."""
+        self.absent = True
+        self.world.run_for(self.shape.absent_s)
+        self.auditor.deaf_until = self.world.now
 
     def _lose_the_store(self) -> None:
         self.boundary.store_down_until = self.world.now + self.faults.between(30, 600)

@@ -266,7 +266,7 @@ def test_every_fault_of_a_spec_is_answered_and_nothing_is_stored(desk: Desk) -> 
     assert desk.wake.calls == 0
 
 
-ACTIONS = "known: SubmitRun, DescribeRun, ListRuns, CancelRun, ExplainRun, DescribeCluster"
+ACTIONS = "known: SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, ExplainRun, DescribeCluster"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from controller.catalogue.types import load_catalogue
@@ -15,6 +16,7 @@ from tests.builders import (
     RUN_ID,
     begun,
     fleet,
+    host,
     launched,
     prepared,
     state_with,
@@ -57,7 +59,7 @@ def test_ordered_instances_are_said_to_be_on_their_way() -> None:
     begun(state, decide(state, load_catalogue(), NOW, POLICY))
     reply = explained(state)
     assert (reply["verdict"], reply["coming"]["fits"]) == ("waiting", 1)
-    assert "on their way" in reply["sentence"]
+    assert reply["sentence"] == "1 instance that could take it is on its way"
 
 
 def test_a_shortage_leaves_the_reason_visible() -> None:
@@ -99,3 +101,26 @@ def test_a_run_behind_another_one_is_said_to_be_behind() -> None:
     state = state_with_instance(tasks=8)
     told(state, submitted(later, name="zebra"), prepared(later))
     assert explain_run(state, state.runs[later], load_catalogue(), NOW)["verdict"] == "behind"
+
+
+def test_the_kill_switch_is_named_as_the_reason() -> None:
+    state = state_with_instance()
+    reply = explain_run(state, state.runs[RUN_ID], load_catalogue(), NOW, switched_off="being destroyed")
+    assert reply["verdict"] == "off"
+    assert reply["sentence"] == "launching is switched off for the whole deployment: being destroyed"
+
+
+def test_the_market_shows_only_what_the_run_may_buy() -> None:
+    spot = state_with(submitted(), prepared(), fleet())
+    on_demand = state_with(submitted(capacity={"purchase": "on-demand"}), prepared(), fleet())
+    assert [explained(state)["market"]["instances"] for state in (spot, on_demand)] == [1, 1]
+    assert explained(on_demand)["market"]["fits"] == 1
+
+
+def test_the_deployments_own_patience_decides_what_is_still_coming() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet())
+    told(state, host())
+    run = state.runs[RUN_ID]
+    hasty = replace(POLICY, register_patience_s=-1.0)
+    assert explain_run(state, run, load_catalogue(), NOW, policy=POLICY)["coming"]["fits"] == 1
+    assert explain_run(state, run, load_catalogue(), NOW, policy=hasty)["coming"]["fits"] == 0

@@ -9,17 +9,17 @@ import numpy as np
 from controller.market.allocation.generate import pool_prices
 from controller.market.allocation.master import Master, Solution
 from controller.market.allocation.problem import Problem
+from controller.model.orders import Patterns
 from controller.placement.arrays import IntArray
 
 _NEAR = 0.002  # patterns that would be used if a size were cheaper by this share are kept too
-Triple = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
     """patterns: (what the instance offers, ((what a task needs, tasks), ...))."""
 
-    patterns: tuple[tuple[Triple, tuple[tuple[Triple, int], ...]], ...] = ()
+    patterns: Patterns = ()
 
 
 def keep(problem: Problem, master: Master, solution: Solution) -> Kept:

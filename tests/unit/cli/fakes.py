@@ -203,6 +203,7 @@ class Objects:
 
     def __init__(self) -> None:
         self.bodies: dict[tuple[str, str], bytes] = {}
+        self.refuses: dict[str, Exception] = {}  # by key
 
     def put(self, uri: str, body: bytes | str | dict[str, Any]) -> None:
         bucket, _, key = uri.removeprefix("s3://").partition("/")
@@ -210,6 +211,8 @@ class Objects:
         self.bodies[bucket, key] = text.encode() if isinstance(text, str) else text
 
     def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
+        if Key in self.refuses:
+            raise self.refuses[Key]
         if (Bucket, Key) not in self.bodies:
             raise refusal("NoSuchKey", operation="GetObject")
         return {"Body": io.BytesIO(self.bodies[Bucket, Key])}
@@ -219,7 +222,7 @@ class Objects:
         return Pages(self._listed)
 
     def _listed(self, Bucket: str, Prefix: str) -> list[dict[str, Any]]:
-        found = [(k, len(body)) for (b, k), body in self.bodies.items() if b == Bucket and k.startswith(Prefix)]
+        found = [(k, len(body)) for (b, k), body in sorted(self.bodies.items()) if b == Bucket and k.startswith(Prefix)]
         return [{"Contents": [{"Key": key, "Size": size} for key, size in found]}]
 
 

@@ -70,6 +70,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("runs --limit 50 --json", {"limit": 50, "wants_json": True}),
     ("watch RUN --wait-timeout 1.5", {"wait_timeout": 1.5}),
     ("results RUN --download DIR --partial", {"download": Path("DIR"), "partial": True}),
+    (
+        "results RUN --merge --format csv --output table.csv",
+        {"merge": True, "form": "csv", "output": "table.csv", "partial": False},
+    ),
     ("logs RUN --task 3 --follow", {"task": 3, "follow": True}),
     ("cancel RUN --reason wrong", {"reason": "wrong"}),
     ("explain RUN --task 7", {"run": "RUN", "task": 7}),

@@ -50,7 +50,11 @@ def test_a_download_copies_what_the_manifest_names(tmp_path: Path) -> None:
 
 def test_without_download_it_says_where_they_are() -> None:
     lines = finished().argosy("results", RUN_ID).stdout.splitlines()
-    assert lines[1:] == [f"in {OUTPUT}", f"next: argosy results {RUN_ID} --download digits-results"]
+    assert lines[1:] == [
+        f"in {OUTPUT}",
+        f"next: argosy results {RUN_ID} --download digits-results",
+        f"  or: argosy results {RUN_ID} --merge    (all rows in one file)",
+    ]
 
 
 def test_keys_may_be_relative_to_the_run(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""How far has the range come, and what does a stop find? A thread classifies batch by batch; rows are added by batch.
+
+The main thread stays free for SIGTERM: between two batches, or after the one that is being classified, it takes the rows
+that are finished. Waiting for a slow download does not count as a batch being classified.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterable
+
+from inference.arguments import Request
+from inference.model import Classifier
+from inference.pipeline import Batch
+
+LOOK_S = 0.1  # how soon a stop is noticed
+
+
+class Work:
+    """Turns batches into rows. `rows` begins with those of a checkpoint."""
+
+    def __init__(self, request: Request, model: Classifier, batches: Iterable[Batch], rows: Iterable[str]) -> None:
+        self._request, self._model, self._batches = request, model, batches
+        self.rows = list(rows)
+        self.resumed = len(self.rows)
+        self.errors = sum('"error":' in row for row in self.rows)
+        self.seconds = 0.0
+        self._guard = threading.Lock()
+        self._fault: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="inference", daemon=True)
+
+    def finish(self, stopped: threading.Event) -> bool:
+        """True when all is done; False when `stopped` was set first, and then no row is added any more.
+
+        Raises what the classification raised.
+        """
+        self._thread.start()
+        while self._thread.is_alive() and not stopped.is_set():
+            self._thread.join(LOOK_S)
+        if self._thread.is_alive():
+            self._guard.acquire()  # never released: the batch in hand ends, the next does not begin
+            return len(self.rows) == self._request.count
+        if self._fault is not None:
+            raise self._fault
+        return True
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        try:
+            for batch in self._batches:
+                with self._guard:
+                    self._add(batch)
+                    self.seconds = time.monotonic() - began
+        except BaseException as fault:  # noqa: BLE001 - handed to the main thread, which raises it
+            self._fault = fault
+
+    def _add(self, batch: Batch) -> None:
+        labels = self._model.top(batch.images, self._request.top)
+        time.sleep(self._request.seconds_per_image * len(labels))
+        for picture, best, error in zip(batch.pictures, labels, batch.errors, strict=True):
+            row: dict[str, object] = {"index": picture.index, "image": picture.address}
+            row |= {"name": picture.name} if picture.name else {}
+            row |= {"error": error} if error else {"top": best}
+            self.rows.append(json.dumps(row))
+            self.errors += bool(error)
+        done = len(self.rows)
+        print(f"classified {done} of {self._request.count} images", flush=True)

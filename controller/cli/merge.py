@@ -1,0 +1,200 @@
+"""How do a run's parts become one file? In the order of their index, each once, and only if none is missing.
+
+What counts is what the manifest names, so a file of an attempt that lost can never be among the rows. Parts pass
+through temporary files, several of them ahead; the file appears under its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO, Any
+
+from controller.cli.part_rows import NotRows, rows_of
+from controller.cli.problems import RUN_FAILED, CliError, error_code
+
+AHEAD = 16  # parts on their way at a time
+MISSING_KEPT = 1_000  # the rest is counted
+
+
+@dataclass(frozen=True)
+class Part:
+    """A task's objects. size: their bytes together, as the manifest has it; None when nobody has said."""
+
+    index: int
+    bucket: str
+    keys: tuple[str, ...]
+    size: int | None = None
+
+
+@dataclass
+class Merged:
+    """What became of it. missing: (task, why) of the first ones without a result; missing_count: all."""
+
+    rows: int = 0
+    parts: int = 0
+    missing_count: int = 0
+    missing: list[tuple[int, str]] = field(default_factory=list)
+
+    def lacks(self, index: int, why: str) -> None:
+        self.missing_count += 1
+        if len(self.missing) < MISSING_KEPT:
+            self.missing.append((index, why))
+
+
+def planned(entries: Iterable[dict[str, Any]], bucket: str, prefix: str, merged: Merged) -> Iterator[Part]:
+    """The parts that the manifest's entries name; tasks without one are noted in `merged`.
+
+    A task that wrote its part and further files beside it is asked for its part only.
+    """
+    for entry in entries:
+        keys = [key if key.startswith(prefix) else prefix + key for key in entry.get("keys") or ()]
+        final = [key for key in keys if key.startswith(f"{prefix}parts/")]
+        chosen = tuple(final or keys)
+        if entry["status"] != "SUCCEEDED" or not chosen:
+            merged.lacks(entry["index"], entry["status"] if entry["status"] != "SUCCEEDED" else "it left no result")
+            continue
+        yield Part(entry["index"], bucket, chosen, entry.get("bytes") if len(chosen) == len(keys) else None)
+
+
+def write_rows(s3: Any, parts: Iterable[Part], form: str, file: IO[bytes], merged: Merged) -> None:
+    """All rows of `parts` into `file` as `jsonl` or `csv`; counts in `merged`. Raises CliError for what is no row."""
+    if form == "jsonl":
+        for row in _rows(s3, parts, merged):
+            file.write(row + b"\n")
+        return
+    with TemporaryFile() as spool:
+        columns: dict[str, None] = {}  # in the order in which they first appear
+        for row in _rows(s3, parts, merged):
+            columns.update(dict.fromkeys(_fields(row)))
+            spool.write(row + b"\n")
+        spool.seek(0)
+        _write_csv(spool, list(columns), file)
+
+
+def deliver(target: str, write: Callable[[IO[bytes]], None]) -> int:
+    """Call `write` with a file that becomes `target` if nothing is raised ("-": standard output); its bytes."""
+    if target == "-":
+        with TemporaryFile() as file:
+            write(file)
+            size = file.tell()
+            file.seek(0)
+            shutil.copyfileobj(file, sys.stdout.buffer)
+            return size
+    path = Path(target)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        file = unfinished.open("wb")  # noqa: SIM115 - closed below, before it gets its name
+        with _or_gone(unfinished):
+            with file:
+                write(file)
+                size = file.tell()
+            os.replace(unfinished, path)
+    except OSError as fault:
+        raise CliError(f"{target} cannot be written: {fault.strerror or fault}.") from fault
+    return size
+
+
+@contextmanager
+def _or_gone(path: Path) -> Iterator[None]:
+    """Whatever goes wrong, no half of a file is left."""
+    try:
+        yield
+    except BaseException:
+        path.unlink()
+        raise
+
+
+def _rows(s3: Any, parts: Iterable[Part], merged: Merged) -> Iterator[bytes]:
+    with TemporaryDirectory(prefix="argosy-merge-") as folder, ThreadPoolExecutor(AHEAD) as pool:
+        for part, files in _in_order(pool, parts, lambda each: _fetched(s3, each, Path(folder))):
+            if isinstance(files, str):
+                merged.lacks(part.index, files)
+                continue
+            merged.parts += 1
+            for key, path in zip(part.keys, files, strict=True):
+                for row in _read(part, key, path):
+                    merged.rows += 1
+                    yield row
+                path.unlink()
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, parts: Iterable[Part], fetch: Callable[[Part], Any]
+) -> Iterator[tuple[Part, Any]]:
+    """(part, what `fetch` gave) in the order of `parts`, at most AHEAD fetched and not yet taken."""
+    waiting: deque[tuple[Part, Future[Any]]] = deque()
+    for part in parts:
+        waiting.append((part, pool.submit(fetch, part)))
+        if len(waiting) >= AHEAD:
+            first, fetched = waiting.popleft()
+            yield first, fetched.result()
+    for part, fetched in waiting:
+        yield part, fetched.result()
+
+
+def _fetched(s3: Any, part: Part, folder: Path) -> list[Path] | str:
+    """Copies of the part's objects, or why it does not count as there."""
+    files: list[Path] = []
+    size = 0
+    for number, key in enumerate(part.keys):
+        try:
+            body = s3.get_object(Bucket=part.bucket, Key=key)["Body"]
+        except Exception as fault:
+            if error_code(fault) in ("NoSuchKey", "404"):
+                return f"{key} is gone"
+            raise
+        files.append(folder / f"{part.index}-{number}")
+        with files[-1].open("wb") as file:
+            shutil.copyfileobj(body, file)
+            size += file.tell()
+    if part.size is not None and size != part.size:
+        return f"it has {size} bytes now, {part.size} when the run ended"
+    return files
+
+
+def _read(part: Part, key: str, path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from rows_of(key, file)
+    except NotRows as fault:
+        raise CliError(
+            f"The part of task {part.index} cannot be merged: {fault}.",
+            next_step="see which files there are with `argosy results RUN --download DIR`",
+            exit_code=RUN_FAILED,
+            details=[key],
+        ) from fault
+
+
+def _fields(row: bytes) -> dict[str, Any]:
+    """The columns of a row; what is no JSON object becomes the one column `value`."""
+    value = json.loads(row)
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def _write_csv(spool: IO[bytes], columns: list[str], file: IO[bytes]) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    if columns:
+        writer.writeheader()
+    for row in spool:
+        writer.writerow({name: _cell(value) for name, value in _fields(row).items()})
+    text.detach()
+
+
+def _cell(value: Any) -> str:
+    """Text as it is, nothing for null, everything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

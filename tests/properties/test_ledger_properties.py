@@ -1,0 +1,232 @@
+"""Does every second of every instance end up in exactly one ledger, whatever happens in whatever order?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.lifecycle.begin import begin
+from controller.lifecycle.ledger import claim
+from controller.model.actions import Launch, StopAttempt
+from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
+from controller.model.costs import Costs, summed
+from controller.model.events import HostStateChanged, InterruptionWarned, LaunchAccepted, RunCancelled, RunClosed
+from controller.model.instances import Instance
+from controller.model.ledger import not_charged
+from controller.model.requests import CancelRequest
+from controller.model.runs import Run
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+from tests.builders import (
+    CELL,
+    NOW,
+    POLICY,
+    container_instance,
+    fleet,
+    host,
+    instance_id,
+    prepared,
+    submitted,
+    task,
+    task_arn,
+    told,
+)
+
+RUN_IDS = [f"digits-261121-06273{number}-k3f{number}" for number in range(3)]
+PRICES = {"c5.xlarge": 0.06, "c5.2xlarge": 0.11}
+SHAPES = ({"vcpus": 1, "memory": 1024, "gpus": 0}, {"vcpus": 2, "memory": 6000, "gpus": 0})
+STEPS = (
+    "buy", "register", "submit", "launch", "start", "succeed", "fail", "lose", "warn", "go", "go-late", "cancel", "stop",
+    "close", "claim",
+)  # fmt: skip
+
+
+class Books:
+    """A deployment to which anything may happen, and the ledgers of all its runs."""
+
+    def __init__(self) -> None:
+        self.state, self.now = State(epoch="testtest"), NOW
+        self.closed: dict[str, Run] = {}
+        self.tasks = 0
+        for kind, price in PRICES.items():
+            told(self.state, fleet(kind, spot_target=9, spot_usd_per_hour=price))
+
+    def tell(self, *events: Any) -> None:
+        told(self.state, *events, now=self.now)
+
+    def step(self, what: str, pick: int, seconds: float) -> None:
+        self.now += seconds
+        getattr(self, f"do_{what.replace('-', '_')}")(pick)
+
+    def alive(self, pick: int) -> Instance | None:
+        found = [instance for instance in self.state.instances.values() if instance.alive]
+        return found[pick % len(found)] if found else None
+
+    def open_run(self, pick: int) -> Run | None:
+        found = [run for run in self.state.runs.values() if not run.done]
+        return found[pick % len(found)] if found else None
+
+    def row(self, pick: int, *statuses: AttemptStatus) -> int | None:
+        rows = self.state.attempts.with_status(*statuses).tolist()
+        return rows[pick % len(rows)] if rows else None
+
+    def do_buy(self, pick: int) -> None:
+        number = len(self.state.instances) + 1
+        kind = list(PRICES)[pick % len(PRICES)]
+        self.tell(host(number, kind, launched_at=self.now - pick % 7))
+
+    def do_register(self, pick: int) -> None:
+        if (instance := self.alive(pick)) is not None:
+            number = int(instance.id[2:], 16)
+            cpu_units = 4096 if instance.instance_type == "c5.xlarge" else 8192
+            self.tell(container_instance(number, cpu_units, cpu_units * 2 - 700, registered_at=self.now - pick % 3))
+
+    def do_submit(self, pick: int) -> None:
+        left = [run_id for run_id in RUN_IDS if run_id not in self.state.runs and run_id not in self.closed]
+        if left:
+            shape = SHAPES[pick % len(SHAPES)]
+            self.tell(submitted(left[0], tasks=4, resources=shape), prepared(left[0], resources=shape))
+
+    def do_launch(self, pick: int) -> None:
+        run, instance = self.open_run(pick), self.alive(pick // 3)
+        if run is None or instance is None or not instance.arn or run.halted:
+            return
+        startable = run.tasks.startable(self.now + 1e6, 1).tolist()
+        if startable:
+            index = startable[0]
+            key = AttemptKey(run.id, index, int(run.tasks["attempts"][index]) + 1, int(run.tasks["launch"][index]))
+            begin(self.state, Launch(key, 1, "argosy-testtest-1", instance.id, CELL), self.now, POLICY)
+            self.tasks += 1
+            self.tell(LaunchAccepted(key, task_arn(self.tasks)))
+
+    def do_start(self, pick: int) -> None:
+        self.see(self.row(pick, AttemptStatus.LAUNCHED), "RUNNING", started_at=self.now)
+
+    def do_succeed(self, pick: int) -> None:
+        self.see(self.row(pick, AttemptStatus.RUNNING), "STOPPED", exit_code=0, stopped_at=self.now - pick % 5)
+
+    def do_fail(self, pick: int) -> None:
+        self.see(self.row(pick, AttemptStatus.RUNNING), "STOPPED", exit_code=pick % 3 + 1, stopped_at=self.now)
+
+    def do_lose(self, pick: int) -> None:
+        row = self.row(pick, AttemptStatus.RUNNING, AttemptStatus.LAUNCHED)
+        self.see(row, "STOPPED", stop_code="SpotInterruption", stopped_at=self.now)
+
+    def see(self, row: int | None, status: str, **values: Any) -> None:
+        if row is not None:
+            number = int(bytes(self.state.attempts["task_id"][row]), 16)
+            version = int(self.state.attempts["version"][row]) + 1
+            self.tell(task(number, status, version, **{"started_at": 0.0, **values}))
+
+    def do_warn(self, pick: int) -> None:
+        if (instance := self.alive(pick)) is not None:
+            self.tell(InterruptionWarned(instance.id, self.now))
+
+    def do_go(self, pick: int, late_s: float = 0.0) -> None:
+        if (instance := self.alive(pick)) is not None:
+            self.tell(HostStateChanged(instance.id, "terminated", self.now - late_s))
+
+    def do_go_late(self, pick: int) -> None:
+        """Told long after it happened: more may have been charged meanwhile than was billed."""
+        self.do_go(pick, late_s=200.0)
+
+    def do_cancel(self, pick: int) -> None:
+        if (run := self.open_run(pick)) is not None:
+            self.tell(RunCancelled(CancelRequest(run.id, self.now, "")))
+
+    def do_stop(self, pick: int) -> None:
+        """What a cancelled run still has alive is stopped."""
+        for row in self.state.attempts.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
+            key = self.state.key_of(row)
+            if key is not None and self.state.runs[key.run_id].cancelled:
+                begin(self.state, StopAttempt("", CELL, key, StopCause.CANCELLED, ""), self.now, POLICY)
+                self.see(row, "STOPPED", exit_code=143, stopped_at=self.now)
+
+    def do_close(self, pick: int) -> None:
+        for run in list(self.state.runs.values()):
+            if run.complete:
+                self.tell(RunClosed(run.id))
+                self.closed[run.id] = self.state.runs.pop(run.id)
+
+    def do_claim(self, pick: int) -> None:
+        run, instance = self.open_run(pick), self.alive(pick // 2)
+        if run is not None and instance is not None and not instance.bought_for:
+            claim(self.state, instance, run, self.now)
+
+    def check(self) -> None:
+        state = self.state
+        runs = [*state.runs.values(), *self.closed.values()]
+        ledgers = [summed(run.costs.values()) for run in runs]
+        needs = {run.number: run.needs for run in state.runs.values()}
+        pending = [costs for each in not_charged(state, needs, self.now).values() for costs in each.values()]
+        for costs in (*ledgers, *pending, state.unattributed):
+            assert min(costs.to_list()) >= 0
+        for run, ledger in zip(runs, ledgers, strict=True):
+            assert run.cost_usd == pytest.approx(ledger.total)
+            assert run.on_demand_cost_usd == pytest.approx(ledger.on_demand)
+        charged = summed([*ledgers, state.unattributed])
+        of_instances = [(i.charged_s, i.price_usd_per_hour / 3600) for i in state.instances.values()]
+        assert charged.total == pytest.approx(sum(seconds * price for seconds, price in of_instances), abs=1e-9)
+        paid = summed([charged, *pending])
+        billed = [i.billed_s(self.now) for i in state.instances.values()]
+        prices = [i.price_usd_per_hour / 3600 for i in state.instances.values()]
+        assert paid.instance_seconds == pytest.approx(sum(billed), abs=1e-6)
+        assert paid.total == pytest.approx(sum(s * p for s, p in zip(billed, prices, strict=True)), abs=1e-9)
+        gone = [i for i in state.instances.values() if not i.alive]
+        assert state.spent_usd == pytest.approx(sum(i.hours(self.now) * i.price_usd_per_hour for i in gone), abs=1e-9)
+        assert all(i.is_settled for i in gone)
+
+
+moves = st.lists(
+    st.tuples(st.sampled_from(STEPS), st.integers(0, 30), st.floats(0, 120, allow_nan=False)), min_size=5, max_size=80
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(moves)
+def test_all_ledgers_and_what_nobody_used_add_up_to_the_hours_of_all_instances(steps: list[Any]) -> None:
+    books = Books()
+    for step in ("buy", "register", "submit", "launch", "start"):
+        books.step(step, 0, 20.0)
+    for what, pick, seconds in steps:
+        books.step(what, pick, seconds)
+        books.check()
+
+
+def test_the_steps_of_the_property_reach_what_they_are_about() -> None:
+    """A long mixed sequence charges every kind of cost, closes runs and leaves something to nobody."""
+    books = Books()
+    order = [STEPS[(number * 7 + number // 5) % len(STEPS)] for number in range(700)]
+    for number, what in enumerate(order):
+        if what not in ("cancel",) or number > 600:
+            books.step(what, number, 9.0)
+            books.check()
+    total = summed([costs for run in [*books.closed.values(), *books.state.runs.values()] for costs in run.costs.values()])
+    assert all(value > 0 for value in total.to_list()), total
+    assert books.state.unattributed.total > 0
+    assert books.closed
+
+
+def test_dominant_shares_that_add_up_to_more_than_an_instance_are_scaled_to_it() -> None:
+    books = Books()
+    books.do_buy(0)
+    books.now += 10
+    books.do_register(0)
+    told(books.state, submitted(tasks=4, resources=SHAPES[1]), prepared(resources=SHAPES[1]))
+    for _ in range(3):  # each takes four fifths of the memory, as no scheduler would place them
+        books.do_launch(0)
+        books.do_start(0)
+    books.now += 100
+    for _ in range(3):
+        books.do_succeed(0)
+    books.do_go(0)
+    books.check()
+    costs = summed(books.open_run(0).costs.values())  # type: ignore[union-attr]
+    assert costs.useful == pytest.approx(100 * 0.06 / 3600)
+    assert costs.idle == 0
+    assert isinstance(costs, Costs)
+    assert TaskStatus.SUCCEEDED
+    assert instance_id(1) in books.state.instances
