@@ -15,10 +15,11 @@ ARGS ?=
 # The major version that is meant: without it the CDK prints eleven lines about the end of life of Node 20.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup demo test test-deep bench check format lint requirements synth deploy destroy clean
+.PHONY: help setup tensorflow demo demo-tensorflow test test-deep test-containers bench check format lint requirements
+.PHONY: synth deploy destroy clean
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # --- set-up: each stamp is newer than the requirement file that was installed -----------------------------------------
 
@@ -33,6 +34,16 @@ $(LOCAL) $(DEV): .venv/.installed-%: requirements/%.txt requirements/install.sh 
 	@requirements/install.sh $<
 	@touch $@
 
+# CPU TensorFlow is a gigabyte: it has an environment of its own, which only the targets that need it make.
+TENSORFLOW := .venv-tensorflow/.installed
+TENSORFLOW_FILES := requirements/local.txt containers/tensorflow-inference/requirements-cpu.txt requirements/tensorflow.txt
+
+tensorflow: $(TENSORFLOW) ## Make .venv-tensorflow, which runs the TensorFlow images' programs
+
+$(TENSORFLOW): $(TENSORFLOW_FILES) requirements/install.sh | $(LOCAL)
+	@ENVIRONMENT=.venv-tensorflow requirements/install.sh $(TENSORFLOW_FILES)
+	@touch $@
+
 $(NODE): package.json package-lock.json
 	@command -v npm >/dev/null || { echo "The CDK needs Node 20 or newer with npm, and there is no npm on PATH." >&2; exit 1; }
 	@echo "Installing the pinned CDK command into node_modules."
@@ -44,11 +55,17 @@ $(NODE): package.json package-lock.json
 demo: $(LOCAL) ## Run the digits batch on an emulated AWS, with an interruption; results in out/demo
 	@$(BIN)/argosy demo $(ARGS)
 
+demo-tensorflow: $(TENSORFLOW) ## Train, classify with an interruption, and benchmark; results in out/demo-tensorflow
+	@$(BIN)/argosy demo-tensorflow $(ARGS)
+
 test: $(DEV) ## Run the tests (minutes, no network, no AWS)
 	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup $(ARGS)
 
 test-deep: $(DEV) ## Run the long property and simulation tests too
 	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup -m deep --hypothesis-profile deep $(ARGS)
+
+test-containers: $(TENSORFLOW) ## Run the tests of the images' programs that need TensorFlow
+	@.venv-tensorflow/bin/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup -m tf tests/containers $(ARGS)
 
 bench: $(DEV) ## Measure what has a floor, one after the other, and print the figures
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks $(ARGS)
@@ -92,6 +109,6 @@ destroy: $(DEV) $(NODE) ## Take the deployment down, instances included, and say
 	$(CDK) destroy --all --context stage=$(STAGE) --context bundle=source $(ARGS)
 
 clean: ## Remove everything that was made here, .venv and out/ included
-	rm -rf .venv node_modules cdk.out build out dist argosy.egg-info .coverage
+	rm -rf .venv .venv-tensorflow node_modules cdk.out build out dist argosy.egg-info .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

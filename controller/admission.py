@@ -15,6 +15,7 @@ from typing import Any
 from controller import shards, spec_bounds, spec_checks, spec_overrides
 from controller.catalogue.types import load_catalogue
 from controller.layout import split_s3
+from controller.model.deadlines import LONGEST_S, deadline_at
 from controller.model.resources import CPU_UNITS_PER_VCPU, Resources
 from controller.model.runs import needs_of
 from controller.placement.query import check_constraints, check_strategy
@@ -22,7 +23,7 @@ from controller.placement.strategy import is_function_name
 from controller.ports import ImageResolver, ItemsReader, ItemsUnreadable
 from controller.settings import Settings
 from controller.spec import parse_spec, to_json
-from controller.spec_faults import Fault, SpecError
+from controller.spec_faults import Fault, SpecError, shown
 from controller.spec_fields import TASK_LIMIT
 from controller.spec_models import RunSpec
 
@@ -35,6 +36,7 @@ class Limits:
     buckets: frozenset[str]  # where results may go, its own bucket included
     shapes: Mapping[str, Resources]
     fitness_functions: frozenset[str] = frozenset()  # of the owner's own, that a strategy may name
+    cells: tuple[str, ...] = ()  # the deployment's Regions; empty = not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,13 @@ def limits_of(settings: Settings, bucket: str) -> Limits:
         if name in names
     }
     buckets = frozenset({bucket, *settings.output_buckets})
-    return Limits(f"s3://{bucket}/", buckets, shapes, frozenset(settings.fitness_functions))
+    return Limits(f"s3://{bucket}/", buckets, shapes, frozenset(settings.fitness_functions), settings.cells)
 
 
-def admit(data: Any, limits: Limits, images: ImageResolver, items: ItemsReader) -> Admission:
-    """Everything that can be known about a run at submit. Raises SpecError with every fault."""
-    spec, faults = _check(data, limits)
+def admit(data: Any, limits: Limits, images: ImageResolver, items: ItemsReader, now: float = 0.0) -> Admission:
+    """Everything that can be known about a run at submit. `now` 0: deadlines are not held against it. Raises SpecError
+    with every fault."""
+    spec, faults = _check(data, limits, now)
     known = {fault.path for fault in faults}
     image, image_faults = ("", []) if known & {"", "container", "container.image"} else _image(data, images)
     count, item_faults = (None, []) if known & {"", "array", "array.itemsFrom"} else _items(data, items)
@@ -71,9 +74,9 @@ def admit(data: Any, limits: Limits, images: ImageResolver, items: ItemsReader) 
     return Admission(form, image, shards.task_count(form, count))
 
 
-def check_spec(data: Any, limits: Limits | None = None) -> RunSpec:
+def check_spec(data: Any, limits: Limits | None = None, now: float = 0.0) -> RunSpec:
     """The spec, after all checks that need nothing but the limits. Raises SpecError with every fault."""
-    spec, faults = _check(data, limits)
+    spec, faults = _check(data, limits, now)
     if spec is None or faults:
         raise SpecError(faults)
     return spec
@@ -84,7 +87,7 @@ def fingerprint(form: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(form, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _check(data: Any, limits: Limits | None) -> tuple[RunSpec | None, list[Fault]]:
+def _check(data: Any, limits: Limits | None, now: float) -> tuple[RunSpec | None, list[Fault]]:
     """The spec if it is one by itself, and every fault found."""
     spec: RunSpec | None = None
     faults: list[Fault] = []
@@ -95,6 +98,7 @@ def _check(data: Any, limits: Limits | None) -> tuple[RunSpec | None, list[Fault
     known = {fault.path for fault in faults}
     if isinstance(data, Mapping) and "" not in known:
         found = [*_placement_faults(data, limits), *(_limit_faults(data, limits) if limits else ())]
+        found += _deadline_faults(data, now)
         faults += [fault for fault in found if fault.path not in known]
     return spec, faults
 
@@ -109,6 +113,29 @@ def _limit_faults(data: Mapping[str, Any], limits: Limits) -> Iterator[Fault]:
         yield Fault("output", f"bucket {bucket[:63]} is not one that this deployment may write to: {allowed}")
     if limits.shapes and data.get("taskDefinition") is None:
         yield from shape_faults(data.get("resources"), limits.shapes)
+    yield from _cell_faults(data, limits.cells)
+
+
+def _cell_faults(data: Mapping[str, Any], cells: Sequence[str]) -> Iterator[Fault]:
+    capacity = data.get("capacity")
+    given = capacity.get("cells") if isinstance(capacity, Mapping) and cells else None
+    for number, cell in enumerate(given if isinstance(given, list) else ()):
+        if isinstance(cell, str) and cell not in cells:
+            yield Fault(f"capacity.cells[{number}]", f"{shown(cell)} is no cell of this deployment: {', '.join(cells)}")
+
+
+def _deadline_faults(data: Any, now: float) -> Iterator[Fault]:
+    """A deadline that is over, or further away than anybody means. `now` 0 = not known."""
+    capacity = data.get("capacity") if isinstance(data, Mapping) and now else None
+    given = capacity.get("deadline") if isinstance(capacity, Mapping) else None
+    try:
+        at = deadline_at(given, now) if isinstance(given, str) else None
+    except ValueError:
+        return  # a fault of its own
+    if at is not None and at <= now:
+        yield Fault("capacity.deadline", f"{shown(given)} is in the past")
+    elif at is not None and at > now + LONGEST_S:
+        yield Fault("capacity.deadline", f"{shown(given)} is more than 366 days from now")
 
 
 def shape_faults(resources: Any, shapes: Mapping[str, Resources]) -> Iterator[Fault]:

@@ -1,5 +1,5 @@
-"""What may users ask for, and what are they answered? SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, ExplainRun,
-DescribeCluster.
+"""What may users ask for, and what are they answered? SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun,
+ExplainRun, DescribeCluster.
 
 The api reads the state and puts requests into the inbox; it never writes the versioned documents (DESIGN D12). Users'
 errors are replies, never exceptions: what is raised here is a fault of ours or of AWS.
@@ -18,13 +18,13 @@ from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import Any
 
-from controller import api_requests, explaining, layout, shards, spec_bounds, stored, views
+from controller import api_requests, explaining, layout, retrying, shards, spec_bounds, stored, views
 from controller.admission import Admission, Limits, admit, fingerprint
 from controller.catalogue.types import load_catalogue
 from controller.loading import load
 from controller.model import documents, requests
 from controller.model.policy import Policy
-from controller.model.requests import CancelRequest, SubmitRequest
+from controller.model.requests import CancelRequest, RetryRequest, SubmitRequest
 from controller.model.runs import TERMINAL_RUN, Run
 from controller.model.state import State
 from controller.ports import AlreadyExists, ImageResolver, ItemsReader, StaleState, Store, Wake
@@ -92,7 +92,7 @@ class Api:
             if earlier is not None:
                 self.wake.controller()  # the first call may have died between storing and waking
                 return {**self._full_view(earlier), "created": False}
-            admission = admission or admit(request.spec, self.limits, self.images, self.items)
+            admission = admission or admit(request.spec, self.limits, self.images, self.items, self.now())
             try:
                 run_id = self._store_run(admission, token, attempt)
             except AlreadyExists:
@@ -143,7 +143,7 @@ class Api:
     def _(self, request: api_requests.PlanRun, request_id: str) -> dict[str, Any]:
         from controller.planning.question import answer  # numpy, the query language and the market: only plans need it
 
-        return answer(self, admit(request.spec, self.limits, self.images, self.items))
+        return answer(self, admit(request.spec, self.limits, self.images, self.items, self.now()))
 
     @_act.register
     def _(self, request: api_requests.DescribeRun, request_id: str) -> dict[str, Any]:
@@ -170,7 +170,8 @@ class Api:
     def _(self, request: api_requests.ListRuns, request_id: str) -> dict[str, Any]:
         after = None if request.next_token is None else api_requests.page_place(request.next_token)
         page, following = self.store.page(documents.RUNS, request.max_results, after)
-        runs = [views.run_view(documents.decode(body)) for _, body in page]
+        records = stored.with_retries(self.store, [documents.decode(body) for _, body in page])
+        runs = [views.run_view(record) for record in records]
         if after is None:
             shown = {run["runId"] for run in runs}
             waiting = [views.run_view(record) for record in stored.runs_in_inbox(self.store)]
@@ -181,13 +182,27 @@ class Api:
     def _(self, request: api_requests.CancelRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
         if record["status"] not in TERMINAL_RUN:
-            now = max(self.now(), record["submitted_at"])  # never sorted before the submission it is about
+            # Never sorted before the request that it is about.
+            now = max(self.now(), record["submitted_at"], record.get("retry_at", 0.0) + 1e-6)
             cancel = CancelRequest(request.run_id, now, request.reason)
             place = requests.inbox_key(now, f"{request.run_id}#cancel#{request_id}")
             with suppress(AlreadyExists):  # the same request, delivered twice
                 self.store.create({(requests.INBOX, place): requests.to_bytes(cancel)})
             self.wake.controller()
         return views.full_run_view(record)
+
+    @_act.register
+    def _(self, request: api_requests.RetryRun, request_id: str) -> dict[str, Any]:
+        record = self._record(request.run_id)
+        now = max(self.now(), record["submitted_at"])
+        wanted = RetryRequest(request.run_id, now, request.failed, request.cancelled)
+        try:
+            created = retrying.put(self.store, record, wanted, request.client_token or request_id)
+        except retrying.NotRetried as why:
+            raise Refusal("ConflictException", str(why)) from why
+        self.wake.controller()
+        tasks = retrying.task_count(record, wanted) if created else 0
+        return {**self._full_view(request.run_id), "created": created, "tasksToRetry": tasks}
 
     @_act.register
     def _(self, request: api_requests.ExplainRun, request_id: str) -> dict[str, Any]:
@@ -218,7 +233,7 @@ class Api:
     def _(self, request: api_requests.DescribeCluster, request_id: str) -> dict[str, Any]:
         state, run_ids = stored.cluster(self.store)
         needs = stored.needs_by_number(self.store, run_ids)
-        return views.cluster_view(state, needs, self.cluster, self.cells, self.now())
+        return views.cluster_view(state, needs, self.cluster, self.cells, self.now(), self.policy)
 
     def _full_view(self, run_id: str) -> dict[str, Any]:
         return views.full_run_view(self._record(run_id))

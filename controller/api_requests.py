@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from controller.spec_faults import Fault, SpecError, from_pydantic
 from controller.spec_fields import Strict, refused
@@ -54,6 +54,20 @@ class CancelRun(Strict):
     reason: Annotated[str, Field(max_length=255), AfterValidator(_printable)] = ""
 
 
+class RetryRun(Strict):
+    action: Literal["RetryRun"]
+    run_id: str
+    failed: bool = True
+    cancelled: bool = False
+    client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(_printable)] | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> RetryRun:
+        if not (self.failed or self.cancelled):
+            raise refused("failed and cancelled are both false: nothing would run again")
+        return self
+
+
 class ExplainRun(Strict):
     action: Literal["ExplainRun"]
     run_id: str
@@ -64,10 +78,9 @@ class DescribeCluster(Strict):
     action: Literal["DescribeCluster"]
 
 
-ActionRequest = SubmitRun | PlanRun | DescribeRun | ListRuns | CancelRun | ExplainRun | DescribeCluster
-ACTIONS: dict[str, type[Strict]] = {
-    model.__name__: model for model in (SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, ExplainRun, DescribeCluster)
-}
+ActionRequest = SubmitRun | PlanRun | DescribeRun | ListRuns | CancelRun | RetryRun | ExplainRun | DescribeCluster
+_MODELS = (SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster)
+ACTIONS: dict[str, type[Strict]] = {model.__name__: model for model in _MODELS}
 
 
 def parse_request(request: Any) -> Strict:

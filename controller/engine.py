@@ -10,6 +10,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,10 @@ from controller.model.actions import (
     HaltRun,
     Inside,
     Launch,
+    NoteOrder,
     PrepareRun,
     Remark,
+    Steer,
     StopAttempt,
     VerifyResult,
 )
@@ -43,6 +46,7 @@ from controller.model.events import (
 )
 from controller.model.damage import FAULTS
 from controller.model.instances import InstanceStatus
+from controller.model.orders import OrderNote
 from controller.model.policy import Policy
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
@@ -68,6 +72,8 @@ class TickReport:
     tasks_running: int = 0
     instances: int = 0
     damage: tuple[str, ...] = ()  # stored documents that could not be read, in sentences
+    bought: int = 0  # instances ordered
+    order_gap_pct: float | None = None  # what they cost above the least possible; None = nothing bought, or not known
 
 
 @dataclass(slots=True)
@@ -139,6 +145,7 @@ class Engine:
             tasks_running=int(counts[TaskStatus.RUNNING]),
             instances=sum(instance.alive for instance in state.instances.values()),
             damage=self._reported(state),
+            **_bought(actions),
         )
 
     def _load(self) -> State:
@@ -267,6 +274,12 @@ class Engine:
         return self.looked_at >= self.acted_at + self.policy.eager_sweep_s
 
 
+def _bought(actions: Sequence[Action]) -> dict[str, Any]:
+    """A report's figures of what was ordered."""
+    note = next((action.note for action in actions if isinstance(action, NoteOrder)), OrderNote())
+    return {"bought": note.instances, "order_gap_pct": note.to_json()["gapPct"]}
+
+
 def _touched(action: Action, state: State) -> set[tuple[str, int]]:
     """The run's record and the chunk of its tasks that the action or its outcome writes; empty for what concerns
     capacity only, which is never held back."""
@@ -274,7 +287,7 @@ def _touched(action: Action, state: State) -> set[tuple[str, int]]:
         run_id, index = action.key.run_id, action.key.index
     elif isinstance(action, VerifyResult):
         run_id, index = action.run_id, action.index
-    elif isinstance(action, CloseRun | PrepareRun | Remark | HaltRun):
+    elif isinstance(action, CloseRun | PrepareRun | Remark | HaltRun | Steer):
         return {(action.run_id, -1)}
     else:
         return set()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from controller.catalogue.types import InstanceType
-from controller.market.offers import offers_of
+from controller.market.offers import as_registered, offers_of
 from controller.model.instances import Purchase
 from controller.model.policy import Policy
 from controller.model.pools import Offer
@@ -20,7 +20,7 @@ from controller.model.tasks import TaskStatus
 from controller.placement.explain import Explanation, explain
 from controller.placement.supply import Supply
 from controller.scheduler.places import active_rows, assign, batch_of, coming_rows, shunned_by
-from controller.scheduler.reasons import market_answer, why_nothing_is_bought
+from controller.scheduler.reasons import HELD_BY, market_answer, why_nothing_is_bought
 
 
 def explain_run(
@@ -39,10 +39,11 @@ def explain_run(
     "waiting" (for instances that are full or on their way), "capped" (by maxConcurrentTasks), "behind" (earlier runs
     take the room), "never" (nothing of this deployment could take it, even when empty).
     """
+    catalogue = as_registered(catalogue, state.pools.values())
     batch = replace(batch_of(state, run, float("inf"), shunned_by(state)), count=1)
     coming, _ = coming_rows(state, catalogue, now, policy)
     everything = _offers(state, run, catalogue)
-    here = explain(batch, Supply.of(active_rows(state)))
+    here = explain(batch, Supply.of(active_rows(state, now)))
     soon = explain(batch, Supply.of(coming))
     market = market_answer(batch, everything)
     pending = int(run.tasks.counts()[TaskStatus.PENDING])
@@ -51,7 +52,8 @@ def explain_run(
         verdict = _held_back(state, run, catalogue, now, verdict, policy)
     if pending and switched_off is not None:
         verdict = "off"
-    buying = why_nothing_is_bought(state, batch, catalogue, now)
+    limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) else ""  # the scheduler knows which
+    buying = why_nothing_is_bought(state, batch, catalogue, now, policy, limit)
     return {
         "runId": run.id,
         "status": run.status.value,
@@ -61,6 +63,7 @@ def explain_run(
         "cluster": here.to_json(),
         "coming": soon.to_json(),
         "market": market.to_json(),
+        "lastOrder": state.last_order.to_json() if state.last_order.at else None,
         "task": None if index is None else _task(run, index, now),
     }
 
@@ -84,6 +87,7 @@ def not_open(record: Mapping[str, Any]) -> dict[str, Any]:
         "cluster": None,
         "coming": None,
         "market": None,
+        "lastOrder": None,
         "task": None,
     }
 
@@ -108,9 +112,7 @@ def _held_back(
     return verdict
 
 
-def _sentence(
-    verdict: str, run: Run, here: Explanation, coming: int, buying: str, switched_off: str | None
-) -> str:
+def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: str, switched_off: str | None) -> str:
     if verdict == "done":
         return "no task of this run is waiting for a place"
     if verdict == "off":

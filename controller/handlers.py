@@ -24,6 +24,7 @@ from controller.aws.wake import AwsWake
 from controller.engine import TickReport
 from controller.model.policy import Policy
 from controller.settings import Settings
+from controller.settings_limits import policy_numbers
 
 logger = Logger(service="argosy")
 
@@ -106,17 +107,22 @@ class _TickLog:
     """A log line and metrics for every tick that did something."""
 
     def note(self, report: TickReport) -> None:
-        if not (report.events or report.actions or report.poison):
+        for sentence in report.damage:
+            logger.error("a stored document cannot be read", extra={"damage": sentence})
+        if not (report.events or report.actions or report.poison or report.damage):
             return
         logger.info("tick", extra=asdict(report))
         metrics = _metrics()
         metrics.add_metric("Events", MetricUnit.Count, report.events)
         metrics.add_metric("Launches", MetricUnit.Count, report.launches)
         metrics.add_metric("PoisonMessages", MetricUnit.Count, report.poison)
+        metrics.add_metric("CorruptDocuments", MetricUnit.Count, len(report.damage))
         metrics.add_metric("TickSeconds", MetricUnit.Seconds, report.seconds)
         metrics.add_metric("TasksPending", MetricUnit.Count, report.tasks_pending)
         metrics.add_metric("TasksRunning", MetricUnit.Count, report.tasks_running)
         metrics.add_metric("Instances", MetricUnit.Count, report.instances)
+        if report.order_gap_pct is not None:
+            metrics.add_metric("OrderGapPct", MetricUnit.Percent, report.order_gap_pct)
         _write(metrics)
 
 
@@ -162,8 +168,7 @@ def _api() -> Any:
 
 def _policy() -> Policy:
     """The numbers that steer the controller, and plans: the owner's settings, more eager in local mode."""
-    settings = _settings()
-    return Policy(**{"linger_s": settings.linger_s, "max_instances": settings.max_instances, **_json("ARGOSY_POLICY")})
+    return Policy(**{**policy_numbers(_settings()), **_json("ARGOSY_POLICY")})
 
 
 @cache
@@ -185,6 +190,7 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
         execution_role_arn=os.environ["ARGOSY_EXECUTION_ROLE_ARN"],
         task_role_arn=os.environ["ARGOSY_TASK_ROLE_ARN"],
         stop_timeout_s=settings.stop_timeout_s,
+        placement_scores=settings.placement_scores,
     )
     cells = [
         Cell(

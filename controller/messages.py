@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from controller.ecs_shapes import container_instance_seen, epoch_s, task_seen
+from controller.ecs_shapes import UNREADABLE, container_instance_seen, epoch_s, task_seen
 from controller.model.events import (
     ContainerInstanceSeen,
     Event,
@@ -23,6 +23,7 @@ from controller.model.events import (
 )
 
 Detail = Mapping[str, Any]
+MAX_NAME = 128  # characters of a Region or an id
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,16 @@ class Kind:
 def _sent_at(message: Mapping[str, Any]) -> float:
     """When the message says it was sent, as epoch seconds; 0 when that is missing or unreadable: a warning counts
     whatever its date looks like."""
-    with suppress(ValueError, TypeError):
+    with suppress(*UNREADABLE):
         return epoch_s(message.get("time"))
     return 0.0
+
+
+def _name(value: Any) -> str:
+    """A Region or the id of something. Raises ValueError for what cannot be one."""
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME:
+        raise ValueError(f"not a name: {str(value)[:80]!r}")
+    return value
 
 
 def _task(message: Mapping[str, Any]) -> TaskSeen:
@@ -55,20 +63,21 @@ def _task(message: Mapping[str, Any]) -> TaskSeen:
 
 
 def _container_instance(message: Mapping[str, Any]) -> ContainerInstanceSeen:
-    return container_instance_seen(message["detail"], message.get("region", ""))
+    region = message.get("region") or str(message["detail"]["containerInstanceArn"]).split(":")[3]
+    return container_instance_seen(message["detail"], _name(region))
 
 
 def _interruption(message: Mapping[str, Any]) -> InterruptionWarned:
-    return InterruptionWarned(str(message["detail"]["instance-id"]), _sent_at(message))
+    return InterruptionWarned(_name(message["detail"]["instance-id"]), _sent_at(message))
 
 
 def _rebalance(message: Mapping[str, Any]) -> RebalanceAdvised:
-    return RebalanceAdvised(str(message["detail"]["instance-id"]), _sent_at(message))
+    return RebalanceAdvised(_name(message["detail"]["instance-id"]), _sent_at(message))
 
 
 def _host_state(message: Mapping[str, Any]) -> HostStateChanged:
     detail = message["detail"]
-    return HostStateChanged(str(detail["instance-id"]), str(detail["state"]), _sent_at(message))
+    return HostStateChanged(_name(detail["instance-id"]), _name(detail["state"]), _sent_at(message))
 
 
 # Sub-types of "EC2 Fleet Error" that mean "this pool cannot deliver now" (aws.md 9.5).
@@ -107,5 +116,5 @@ def to_event(message: Mapping[str, Any] | None) -> Event | None:
         return None
     try:
         return kind.parse(message)
-    except (KeyError, TypeError, ValueError, AttributeError) as fault:
+    except UNREADABLE as fault:
         raise PoisonMessage(f"{kind.detail_type}: {fault!r}") from fault

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from controller.catalogue.types import load_catalogue, offered
+from controller.catalogue.types import is_offered_in, load_catalogue, offered
+from controller.settings_limits import Seconds, Share, TypeGlob, VcpuQuotas
 
 # Lambda allows 4 KB for all environment variables of a function; the other names and values take about 1.2 KB.
 MAX_JSON_BYTES = 2_500
@@ -124,6 +125,24 @@ class OfferedChange(_Part):
     remove: Listed[TypeName] = ()
 
 
+class PriceCaps(_Part):
+    """USD an hour: what costs more is not bought, on spot or on-demand. Per vCPU concerns types without GPUs, per GPU
+    the others."""
+
+    per_instance_hour: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    per_vcpu_hour: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    per_gpu_hour: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    def to_policy(self) -> dict[str, float]:
+        """Those that are set, under the names that Policy has for them."""
+        caps = {
+            "max_usd_per_hour": self.per_instance_hour,
+            "max_usd_per_vcpu_hour": self.per_vcpu_hour,
+            "max_usd_per_gpu_hour": self.per_gpu_hour,
+        }
+        return {name: cap for name, cap in caps.items() if cap is not None}
+
+
 class Amis(_Part):
     """AMI ids to use in one Region in place of the newest ECS-optimised AL2023 images."""
 
@@ -143,7 +162,16 @@ class Settings(_Part):
     instance_types: InstanceTypes = InstanceTypes()
     offered: Mapping[Region, OfferedChange] = Field(default_factory=dict)
     max_instances: Annotated[int, Field(ge=1, le=10_000)] = 100  # of the whole deployment, at any time
+    min_instances: Annotated[int, Field(ge=0, le=10_000)] = 0  # kept and bought while runs are open, work or no work
+    min_idle: Annotated[int, Field(ge=0, le=10_000)] = 0  # idle instances that are never let go: they cost all day
+    max_type_share: Share = 1.0  # of the cpu of all instances, that of one type, as far as there is a choice
+    max_cell_share: Share = 1.0  # and that of one cell
+    vcpu_quotas: Mapping[Region, VcpuQuotas] = Field(default_factory=dict)  # what is not named is unlimited
     linger_s: Annotated[int, Field(alias="lingerSeconds", ge=0, le=86_400)] = 300  # an idle instance is kept this long
+    linger_by_type: Mapping[TypeGlob, Seconds] = Field(default_factory=dict)  # or this: first glob that matches
+    cool_down_s: Annotated[Seconds, Field(alias="coolDownSeconds")] = 120  # from ordering more of a type until any goes
+    price_caps: PriceCaps = PriceCaps()
+    placement_scores: bool = False  # ask EC2 for its spot placement scores too, once an hour: advice
     stop_timeout_s: Annotated[int, Field(alias="stopTimeoutSeconds", ge=2, le=110)] = 90  # SIGTERM to SIGKILL; a spot
     # warning leaves 120 s
     results: Literal["retain", "destroy"] = "retain"  # what `cdk destroy` does to the results bucket
@@ -178,10 +206,20 @@ class Settings(_Part):
         change = self.offered.get(cell, OfferedChange())
         return (offered(cell) | frozenset(change.add)) - frozenset(change.remove)
 
+    def has_pool(self, cell: str, name: str, zone: str) -> bool:
+        """Whether a type that a cell offers is there in one of its zones. What the owner adds is there in all."""
+        return name in self.offered.get(cell, OfferedChange()).add or is_offered_in(cell, zone, name)
+
     def pools(self, cell: str) -> tuple[tuple[str, str], ...]:
         """(instance type, zone) of every pool that has a fleet in `cell`: named and offered."""
         usable = self.offers(cell)
-        return tuple((name, zone) for name in self.instance_types.all if name in usable for zone in self.zones_of(cell))
+        return tuple(
+            (name, zone)
+            for name in self.instance_types.all
+            if name in usable
+            for zone in self.zones_of(cell)
+            if self.has_pool(cell, name, zone)
+        )
 
     def to_json(self) -> str:
         """Compact JSON without defaults, for ARGOSY_SETTINGS; `from_json` restores an equal value."""
@@ -210,7 +248,7 @@ def _parse(context: Mapping[str, Any]) -> tuple[list[tuple[str, str]], Settings]
         faults = [(_path(e["loc"]), _sentence(e)) for e in error.errors(include_url=False)]
         broken = {str(e["loc"][0]) for e in error.errors()}
         if "cells" in broken:  # nothing keyed by Region can be judged then
-            broken |= {"zones", "offered", "amis"}
+            broken |= {"zones", "offered", "amis", "vcpuQuotas"}
         _, settings = _parse({key: value for key, value in context.items() if key not in broken})
         return faults, settings
 
@@ -231,14 +269,17 @@ def _sentence(error: Any) -> str:
 
 
 def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
-    for name in ("zones", "offered", "amis"):
+    for name in ("zones", "offered", "amis", "vcpu_quotas"):
         for region in getattr(settings, name):
             if region not in settings.cells:
-                yield f"{name}.{region}", f"is not one of the cells ({', '.join(settings.cells)})"
+                yield f"{to_camel(name)}.{region}", f"is not one of the cells ({', '.join(settings.cells)})"
     for region, zones in settings.zones.items():
         for zone in zones:
             if zone[:-1] != region:
                 yield f"zones.{region}", f"{zone} is a zone of another Region"
+    for name in ("min_instances", "min_idle"):
+        if getattr(settings, name) > settings.max_instances:
+            yield to_camel(name), f"is above maxInstances ({settings.max_instances})"
     for cell in settings.cells:
         if not settings.pools(cell):
             yield (

@@ -20,6 +20,7 @@ from controller.spec_models import (
     Capacity,
     Container,
     ExitRule,
+    Fallback,
     Placement,
     RetryStrategy,
     RunSpec,
@@ -33,11 +34,8 @@ __all__ = ["Fault", "RunSpec", "SpecError", "parse_spec", "schema", "to_json"]
 _LATER = "is reserved for a later version and has no effect yet: remove it"
 RESERVED = {
     "capacity.budgetUsd": _LATER,
-    "capacity.deadline": _LATER,
     "capacity.maxHourlyCost": _LATER,
-    "capacity.cells": _LATER,
     "capacity.onCap": _LATER,
-    "array.expectedSeconds": _LATER,
 }
 
 _MODELS: dict[str, type[Strict]] = {
@@ -49,6 +47,7 @@ _MODELS: dict[str, type[Strict]] = {
     "placement": Placement,
     "placement.softConstraints": SoftConstraint,
     "capacity": Capacity,
+    "capacity.fallback": Fallback,
     "retryStrategy": RetryStrategy,
     "retryStrategy.evaluateOnExit": ExitRule,
     "timeout": Timeout,
@@ -84,6 +83,8 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
     form: dict[str, Any] = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     if spec.array.range is not None:
         form["array"].setdefault("shardSize", 1)
+    if spec.capacity.deadline is not None and "purchase" not in spec.capacity.model_fields_set:
+        form["capacity"]["purchase"] = "spot-then-on-demand"  # spot alone could not keep it
     if spec.array.items is not None:
         form["array"]["items"] = spec.array.items  # exclude_none would drop members of an item that are null
     if spec.task_definition is None and spec.resources is None:

@@ -18,7 +18,8 @@ ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 
 def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     """What several fields must agree on. `data` has passed `spec_bounds`."""
-    return [*_container_faults(data), *_group_faults(data), *_array_faults(data), *_template_faults(data)]
+    checks = (_container_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults, _template_faults)
+    return [fault for check in checks for fault in check(data)]
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -46,6 +47,24 @@ def _group_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
             if group in wanted:
                 path = f"placement.antiAffinity[{number}]"
                 yield Fault(path, f"{shown(group)} is in affinity too: no instance could satisfy both")
+
+
+def _capacity_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    capacity = _part(data, "capacity")
+    purchase = capacity.get("purchase")
+    if capacity.get("deadline") is not None and purchase == "spot":
+        yield Fault(
+            "capacity.deadline", "cannot be kept with spot alone: make capacity.purchase spot-then-on-demand or on-demand"
+        )
+    mixed = purchase == "spot-then-on-demand" or (purchase is None and capacity.get("deadline") is not None)
+    if capacity.get("fallback") is not None and not mixed:
+        yield Fault("capacity.fallback", "is only possible with capacity.purchase spot-then-on-demand")
+
+
+def _timeout_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    timeout = data.get("timeout")
+    if isinstance(timeout, Mapping) and not timeout:
+        yield Fault("timeout", "must have attemptDurationSeconds or runDurationSeconds")
 
 
 def _array_faults(data: Mapping[str, Any]) -> Iterator[Fault]:

@@ -14,12 +14,14 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from controller import shards
+from controller.model.deadlines import deadline_at
 from controller.model.host_ports import port_of
 
 TASK_LIMIT = 1_000_000  # tasks of one run: what a tick over one TaskTable is measured at (DESIGN section 6)
 ATTEMPT_LIMIT = 10  # AWS Batch's limit
 RULE_LIMIT = 5  # evaluateOnExit rules: AWS Batch's limit
 TIMEOUT_LIMIT_S = 14 * 86_400  # AWS Batch: a job may run 14 days
+RUN_LIMIT_S = 366 * 86_400  # ours: as a deadline's
 TAG_LIMIT = 45  # AWS allows 50; five are kept for Argosy's own
 MEMORY_LIMIT_MIB = 24 * 1024 * 1024  # the largest EC2 instances have 24 TiB
 GROUP_LIMIT = 10  # groups named by affinity, and by antiAffinity: ours, as RunTask's limit on constraints
@@ -124,6 +126,21 @@ def _no_port_twice(given: list[Any]) -> list[Any]:
     return given
 
 
+def _deadline(text: str) -> str:
+    try:
+        deadline_at(text, 0.0)
+    except ValueError as fault:
+        raise refused(str(fault)) from fault
+    return text
+
+
+def _no_cell_twice(given: list[str]) -> list[str]:
+    twice = next((cell for index, cell in enumerate(given) if cell in given[:index]), None)
+    if twice is not None:
+        raise refused(f"names {twice} twice")
+    return given
+
+
 Version = Annotated[Literal[1], BeforeValidator(_whole)]
 Text = Annotated[str, AfterValidator(_no_nul), Field(max_length=8192)]
 RangeText = Annotated[str, AfterValidator(_range), Field(json_schema_extra={"pattern": r"^[0-9]{1,16}:[0-9]{1,16}$"})]
@@ -147,6 +164,12 @@ HostPort = Annotated[
     ),
 ]
 HostPorts = Annotated[list[HostPort], Field(min_length=1, max_length=HOST_PORT_LIMIT), AfterValidator(_no_port_twice)]
+Deadline = Annotated[str, Field(max_length=64), AfterValidator(_deadline)]
+Cells = Annotated[
+    list[Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]],
+    Field(min_length=1, max_length=8),
+    AfterValidator(_no_cell_twice),
+]
 ExitCodeGlob = Annotated[str, Field(pattern=r"^[0-9*?]{1,512}$")]  # Batch: digits and *
 ReasonGlob = Annotated[str, Field(min_length=1, max_length=512)]
 

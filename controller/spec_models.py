@@ -15,11 +15,14 @@ from controller.spec_fields import (
     GROUP_LIMIT,
     MEMORY_LIMIT_MIB,
     RULE_LIMIT,
+    RUN_LIMIT_S,
     SOFT_LIMIT,
     TAG_LIMIT,
     TASK_LIMIT,
     TIMEOUT_LIMIT_S,
     WEIGHT_LIMIT,
+    Cells,
+    Deadline,
     Environment,
     ExitCodeGlob,
     GroupName,
@@ -83,6 +86,12 @@ class Array(Strict):
     items_from: S3Object | None = Field(
         default=None, description="S3 object with one JSON value on each line, as items."
     )
+    expected_seconds: float | None = Field(
+        default=None,
+        ge=0.001,
+        le=TIMEOUT_LIMIT_S,
+        description="How long one task takes, about: what deadlines and forecasts count with until tasks have ended.",
+    )
     part_suffix: str = Field(
         default=DEFAULT_PART_SUFFIX, pattern=r"^[A-Za-z0-9._-]{0,32}$", description="How the names of part objects end."
     )
@@ -138,10 +147,39 @@ class Placement(Strict):
     )
 
 
+class Fallback(Strict):
+    """When a run of purchase spot-then-on-demand goes to on-demand, besides its deadline."""
+
+    after_wait_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=TIMEOUT_LIMIT_S,
+        description="Tasks have waited so long while spot is short. Default 600; with a deadline, none but the deadline.",
+    )
+    after_interruptions: int | None = Field(
+        default=None, ge=1, le=1000, description="A task that was lost so often goes to on-demand itself. Default 3."
+    )
+
+
 class Capacity(Strict):
     """What may be bought for the run."""
 
-    purchase: Literal["spot", "on-demand"] = Field(default="spot", description="Spot instances or on-demand ones.")
+    purchase: Literal["spot", "spot-then-on-demand", "on-demand"] = Field(
+        default="spot",
+        description="Spot instances, on-demand ones, or spot as long as the deadline and fallback allow. Default spot;"
+        " with a deadline, spot-then-on-demand.",
+    )
+    deadline: Deadline | None = Field(
+        default=None,
+        description="When the run is to be done: a time with its offset (2026-11-21T18:00:00Z), or a duration from its"
+        " submission (90m, 2h, 1h30m, PT2H). Spot is used as long as on-demand could still make up for its loss.",
+    )
+    fallback: Fallback | None = Field(
+        default=None, description="When tasks go to on-demand because spot is short or keeps being interrupted."
+    )
+    cells: Cells | None = Field(
+        default=None, description="The only Regions of the deployment that may be bought in. Default: all of them."
+    )
     max_instances: int | None = Field(
         default=None, ge=1, le=100_000, description="At most so many instances for the run."
     )
@@ -170,9 +208,17 @@ class RetryStrategy(Strict):
 
 
 class Timeout(Strict):
-    """How long one attempt may take."""
+    """How long one attempt may take, and how long the whole run."""
 
-    attempt_duration_seconds: int = Field(ge=1, le=TIMEOUT_LIMIT_S, description="Seconds; the attempt is then stopped.")
+    attempt_duration_seconds: int | None = Field(
+        default=None, ge=1, le=TIMEOUT_LIMIT_S, description="Seconds; the attempt is then stopped."
+    )
+    run_duration_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=RUN_LIMIT_S,
+        description="Seconds from the submission; the run then ends, whatever is left of it.",
+    )
 
 
 class RunSpec(Strict):
@@ -203,7 +249,7 @@ class RunSpec(Strict):
     retry_strategy: RetryStrategy = Field(
         default_factory=RetryStrategy, description="When a failed task is tried again."
     )
-    timeout: Timeout | None = Field(default=None, description="How long one attempt may take. Default: no limit.")
+    timeout: Timeout | None = Field(default=None, description="How long an attempt, and the whole run, may take. Default: no limit.")
     compat: Literal["aws-batch"] | None = Field(
         default=None,
         description="aws-batch also sets AWS Batch's AWS_BATCH_JOB_ARRAY_INDEX, ..._ARRAY_SIZE and ..._ATTEMPT.",

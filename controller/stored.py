@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from controller import views
 from controller.model import documents, requests
-from controller.model.requests import SubmitRequest
+from controller.model.requests import RetryRequest, SubmitRequest
 from controller.model.resources import Resources
-from controller.model.runs import sort_key
+from controller.model.runs import TERMINAL_RUN, RunStatus, sort_key
 from controller.model.state import State
 from controller.model.tasks import TaskTable
 from controller.ports import Key, Store
@@ -36,20 +37,51 @@ def run(store: Store, run_id: str) -> dict[str, Any] | None:
     if not _RUN_ID.fullmatch(run_id):
         return None
     # Folded in between the first two looks, it is found at the third.
-    return _folded(store, run_id) or _in_inbox(store, run_id) or _folded(store, run_id)
+    record = _folded(store, run_id) or _in_inbox(store, run_id) or _folded(store, run_id)
+    if record is None or not _may_be_reopened(record):
+        return record
+    [shown] = with_retries(store, [record])
+    # A retry that was folded in since the first look is not in the inbox any more, and the record has changed.
+    return shown if "retry_at" in shown else _folded(store, run_id)
+
+
+def with_retries(store: Store, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records, of which those that are about to be reopened do not count as ended: `retry_at` says since when."""
+    if not any(map(_may_be_reopened, records)):
+        return list(records)
+    asked = {
+        request.run_id: request.requested_at
+        for request in _requests_in_inbox(store)
+        if isinstance(request, RetryRequest)
+    }
+    return [
+        {**record, **_REOPENED, "retry_at": asked[record["id"]]}
+        if record["id"] in asked and _may_be_reopened(record)
+        else record
+        for record in records
+    ]
+
+
+_REOPENED = {"status": RunStatus.SUBMITTED.value, "status_reason": "", "stopped_at": 0.0}
+
+
+def _may_be_reopened(record: dict[str, Any]) -> bool:
+    return record["status"] in TERMINAL_RUN and record["status"] != RunStatus.SUCCEEDED
 
 
 def runs_in_inbox(store: Store) -> list[dict[str, Any]]:
     """Records of the runs that are not folded in yet, newest first."""
+    waiting = [request for request in _requests_in_inbox(store) if isinstance(request, SubmitRequest)]
+    return [views.submitted_record(request) for request in waiting[::-1]]
+
+
+def _requests_in_inbox(store: Store) -> list[requests.Request]:
+    """In order of arrival, without those that the controller will set aside for a person to look at."""
     found = []
     for body in store.read_partition(requests.INBOX).values():
-        try:
-            request = requests.from_bytes(body)
-        except ValueError:
-            continue  # the controller sets it aside for a person to look at
-        if isinstance(request, SubmitRequest):
-            found.append(views.submitted_record(request))
-    return found[::-1]
+        with suppress(ValueError):
+            found.append(requests.from_bytes(body))
+    return found
 
 
 def task_chunks(store: Store, record: dict[str, Any], start: int, end: int) -> Iterator[tuple[int, TaskTable]]:

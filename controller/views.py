@@ -11,11 +11,13 @@ from typing import Any
 
 from controller.model.attempts import AttemptStatus
 from controller.model.instances import Instance
+from controller.model.policy import Policy
 from controller.model.requests import SubmitRequest
 from controller.model.resources import CPU_UNITS_PER_VCPU, Resources
 from controller.model.runs import RunStatus, needs_of
 from controller.model.state import State
 from controller.model.tasks import NO_EXIT_CODE, TaskStatus, TaskTable
+from controller.pool_views import fleet_view
 
 FAILURES_SHOWN = 10
 
@@ -61,7 +63,7 @@ def full_run_view(record: Mapping[str, Any]) -> dict[str, Any]:
         }
         for failure in record["failures"][-FAILURES_SHOWN:]
     ]
-    return {**run_view(record), "failures": failures, "waiting": record["waiting"] or None}
+    return {**run_view(record), "retries": record.get("retries", 0), "failures": failures, "waiting": record["waiting"] or None}
 
 
 def submitted_record(request: SubmitRequest) -> dict[str, Any]:
@@ -162,7 +164,12 @@ def _task_arn(instance: Instance | None, task_id: str) -> str | None:
 
 
 def cluster_view(
-    state: State, needs: Mapping[int, Resources], cluster: str, cells: Sequence[str], now: float
+    state: State,
+    needs: Mapping[int, Resources],
+    cluster: str,
+    cells: Sequence[str],
+    now: float,
+    policy: Policy = Policy(),  # noqa: B008 - a constant
 ) -> dict[str, Any]:
     """DescribeCluster's body. needs: what a task of each open run takes, by the run's number."""
     used, tasks = _used(state, needs)
@@ -175,16 +182,7 @@ def cluster_view(
             _instance_view(instance, used.get(instance.id, Resources()), tasks.get(instance.id, 0))
             for instance in state.instances.values()
         ],
-        "fleets": [
-            {
-                "instanceType": pool.instance_type,
-                "availabilityZone": pool.zone,
-                "cell": pool.cell,
-                "spotTarget": pool.spot_target,
-                "onDemandTarget": pool.on_demand_target,
-            }
-            for pool in state.pools.values()
-        ],
+        "fleets": [fleet_view(pool, now, policy) for pool in state.pools.values()],
         "usdPerHour": sum(instance.price_usd_per_hour for instance in alive),
         "spentUsd": state.spent_usd + sum(i.hours(now) * i.price_usd_per_hour for i in alive),
         "onDemandUsd": state.spent_on_demand_usd + sum(i.hours(now) * i.on_demand_usd_per_hour for i in alive),

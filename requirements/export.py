@@ -40,11 +40,12 @@ EXPORTS = (
     Export("requirements/controller.txt"),
     Export("requirements/install.txt", group="install", only_group=True),
     Export("containers/digits/requirements.txt", source="containers/digits/requirements.in", python="3.12"),
+    Export("containers/sweep/requirements.txt", source="containers/sweep/requirements.in", python="3.12"),
     # From 3.11 on, because .venv-tensorflow is made from these too.
     Export("requirements/tensorflow.txt", source="requirements/tensorflow.in"),
     *(
         Export(f"containers/{image}/requirements-{flavour}.txt", source=f"containers/{image}/requirements-{flavour}.in")
-        for image in ("tensorflow-inference", "tensorflow-benchmark")
+        for image in ("tensorflow-inference", "tensorflow-benchmark", "recommender")
         for flavour in ("cpu", "gpu")
     ),
 )

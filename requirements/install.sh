@@ -1,14 +1,15 @@
 #!/bin/sh
-# Installs one hashed requirement file and the `argosy` command into .venv, which it makes first if need be.
+# Installs hashed requirement files and the `argosy` command into .venv, which it makes first if need be.
 #
 #   requirements/install.sh requirements/local.txt
+#   ENVIRONMENT=.venv-tensorflow requirements/install.sh requirements/local.txt requirements/tensorflow.txt
 #
 # The installer is uv when there is one, else uv from PyPI inside .venv, else pip; INSTALLER=pip asks for pip. Every
-# package is checked against its hash. Nothing outside .venv is touched.
+# package is checked against its hash. Nothing outside the environment is touched.
 set -eu
 cd "$(dirname "$0")/.."
-requirements=$1
-python=.venv/bin/python
+environment=${ENVIRONMENT:-.venv}
+python=$environment/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_WARN_SCRIPT_LOCATION=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_INPUT=1
 unset VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
@@ -28,7 +29,7 @@ find_python() {
 
 find_uv() {
     [ "${INSTALLER:-uv}" = uv ] || return 0
-    for name in uv .venv/bin/uv; do
+    for name in uv "$environment/bin/uv" .venv/bin/uv; do
         if "$name" --version >/dev/null 2>&1; then
             printf '%s\n' "$name"
             return
@@ -38,29 +39,35 @@ find_uv() {
 
 make_environment() {
     found=$(find_python) || exit 1
-    say "Making .venv with $("$found" --version)."
-    rm -rf .venv
+    say "Making $environment with $("$found" --version)."
+    rm -rf "$environment"
     if [ -n "$uv" ]; then
-        "$uv" venv --quiet --python "$found" .venv
-    elif ! "$found" -m venv .venv >&2; then
+        "$uv" venv --quiet --python "$found" "$environment"
+    elif ! "$found" -m venv "$environment" >&2; then
         say "This Python cannot make an environment (on Debian and Ubuntu: install python3-venv), and there is no uv."
         exit 1
     fi
 }
 
-with_pip() { "$python" -m pip install --quiet --require-hashes --requirement "$1"; }
+with_pip() {
+    for file; do
+        "$python" -m pip install --quiet --require-hashes --requirement "$file" || return
+    done
+}
 
 uv=$(find_uv)
 "$python" -c '' 2>/dev/null || make_environment
 if [ -z "$uv" ] && [ "${INSTALLER:-uv}" = uv ] && with_pip requirements/install.txt 2>/dev/null; then
-    uv=.venv/bin/uv
+    uv=$environment/bin/uv
 fi
 
-say "Installing $requirements and the argosy command into .venv (the first time takes from seconds to two minutes)."
+say "Installing $* and the argosy command into $environment (the first time takes from seconds to two minutes)."
 if [ -n "$uv" ]; then
-    "$uv" pip install --quiet --python "$python" --require-hashes --requirement "$requirements"
+    for file; do
+        "$uv" pip install --quiet --python "$python" --require-hashes --requirement "$file"
+    done
     "$uv" pip install --quiet --python "$python" --no-deps --no-build-isolation --editable .
 else
-    with_pip "$requirements"
+    with_pip "$@"
     "$python" -m pip install --quiet --no-deps --no-build-isolation --editable .
 fi

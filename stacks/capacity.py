@@ -47,6 +47,7 @@ class Fleets(Construct):
             fleets = [
                 self._fleet(name, zone, subnet, template)
                 for zone, subnet in zip(settings.zones_of(region), subnets, strict=True)
+                if settings.has_pool(region, name, zone)
             ]
             for fleet in fleets:
                 fleet.cfn_options.condition = condition
@@ -104,7 +105,8 @@ class Fleets(Construct):
 
     def _list(self, name: str, condition: cdk.CfnCondition, fleets: list[ec2.CfnEC2Fleet]) -> ssm.StringParameter:
         """The ids of a type's fleets, there with or without fleets: DependsOn may not name what a condition decides."""
-        ids = cdk.Fn.condition_if(condition.logical_id, cdk.Fn.join(",", [fleet.ref for fleet in fleets]), "none")
+        refs = cdk.Fn.join(",", [fleet.ref for fleet in fleets]) if fleets else "none"
+        ids = cdk.Fn.condition_if(condition.logical_id, refs, "none")
         return ssm.StringParameter(
             self,
             f"{logical(name)}Ids",

@@ -132,15 +132,23 @@ def _instances(arns: Arns) -> list[iam.PolicyStatement]:
     roles = [arns.role(f"instance-{cell}") for cell in arns.settings.cells]
     return [
         *_ending(arns),
-        allow(["ec2:DescribeSpotPriceHistory"], ["*"]),  # EC2's list calls know no resource
+        allow(_market(arns), ["*"]),  # EC2's list calls know no resource
         # EC2 asks it of whoever makes a fleet launch instances that carry a role.
         allow(["iam:PassRole"], roles, StringEquals={"iam:PassedToService": "ec2.amazonaws.com"}),
     ]
 
 
+def _market(arns: Arns) -> list[str]:
+    """What the controller asks about prices, and about placement scores where the owner wants them."""
+    scores = ["ec2:DescribeAvailabilityZones", "ec2:GetSpotPlacementScores"] if arns.settings.placement_scores else []
+    return ["ec2:DescribeSpotPriceHistory", *scores]
+
+
 def _results(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
+    """A run that is tried again loses the marker of its earlier end; nothing else is ever deleted."""
     keys = [f"{name}/*" for name in arns.buckets(bucket)]
-    return [allow(["s3:PutObject"], keys), *_reads(arns, bucket)]
+    markers = [f"{name}/*/_FAILED" for name in arns.buckets(bucket)]
+    return [allow(["s3:PutObject"], keys), allow(["s3:DeleteObject"], markers), *_reads(arns, bucket)]
 
 
 def _reads(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:

@@ -22,6 +22,7 @@ class Deployment:
     execution_role_arn: str
     task_role_arn: str
     stop_timeout_s: int = 30  # between SIGTERM and SIGKILL; ECS's own default, well inside a spot warning's 120 s
+    placement_scores: bool = False  # whether EC2 is asked for them
 
 
 @dataclass(frozen=True, slots=True)

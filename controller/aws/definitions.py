@@ -18,7 +18,7 @@ from controller.aws.ecs_requests import (
 )
 from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.items import S3ItemsReader, passes
-from controller.layout import items_uri, spec_uri, split_s3
+from controller.layout import items_uri, marker_uri, spec_uri, split_s3
 from controller.model.events import Event, RunNotPrepared, RunPrepared
 from controller.model.host_ports import Port
 from controller.model.resources import Resources
@@ -99,12 +99,25 @@ class Definitions:
         return str(answer["taskDefinition"]["taskDefinitionArn"])
 
     def _fill_folder(self, run: Run) -> None:
-        """spec.json, and the pinned copy of the items. Raises AWS_ERRORS, ItemsUnreadable."""
-        if "itemsFrom" in run.spec["array"]:
+        """spec.json, and the pinned copy of the items; a run that was reopened loses its marker, and keeps the items
+        that it had. Raises AWS_ERRORS, ItemsUnreadable."""
+        if "itemsFrom" in run.spec["array"] and not (run.retries and self._has_pinned(run)):
             self._pin_items(run)
+        if run.retries:
+            remove_marker(self._s3, run, succeeded=False)
         bucket, key = split_s3(spec_uri(run.output))
         body = json.dumps(run.spec, indent=2, ensure_ascii=False).encode()
         self._s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")
+
+    def _has_pinned(self, run: Run) -> bool:
+        """Raises ItemsUnreadable when AWS does not answer."""
+        try:
+            self._items.fetch(items_uri(run.output))
+        except ItemsUnreadable as error:
+            if passes(error):
+                raise
+            return False
+        return True
 
     def _pin_items(self, run: Run) -> None:
         source = run.spec["array"]["itemsFrom"]
@@ -116,6 +129,12 @@ class Definitions:
         bucket, key = split_s3(items_uri(run.output))
         lines = "".join(json.dumps(item, separators=(",", ":"), ensure_ascii=False) + "\n" for item in items)
         self._s3.put_object(Bucket=bucket, Key=key, Body=lines.encode(), ContentType="application/jsonl")
+
+
+def remove_marker(s3: Any, run: Run, succeeded: bool) -> None:
+    """Whoever waits for the end of the run must not see an earlier one. Raises AWS_ERRORS."""
+    bucket, key = split_s3(marker_uri(run.output, succeeded))
+    s3.delete_object(Bucket=bucket, Key=key)
 
 
 def _described(cell: Cell, family: str) -> str | None:

@@ -6,15 +6,15 @@ only terminated once its fleet would not replace it.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from controller.aws.cell import TIME_WAS_UP, Cell, chunks, pages
 from controller.aws.errors import AWS_ERRORS, Fault, Kind, classify
+from controller.aws.placement_scores import NoScores, Scores
+from controller.aws.spot_prices import GoOn, SpotPrices
 from controller.ecs_shapes import epoch_s
 from controller.model.actions import SetTarget, Terminate
 from controller.model.events import (
@@ -32,19 +32,16 @@ STAGE_TAG, POOL_TAG = "argosy:stage", "argosy:pool"
 LIVE_FLEETS = ("submitted", "active", "modifying")
 STILL_RUNNING = "deleted_running"  # a deleted fleet whose instances live on: they are ours to end
 FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself; nobody can forge it
-PRICES_FRESH_S = 300.0
-SPOT_PRODUCT = "Linux/UNIX"
-GoOn = Callable[[], None]
-
-log = logging.getLogger(__name__)
 
 
 class Fleets:
     """SetTarget and Terminate, and the listings of fleets and instances, of every cell."""
 
-    def __init__(self, stage: str, cells: Mapping[str, Cell], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, stage: str, cells: Mapping[str, Cell], clock: Callable[[], float], scores: Scores | None = None
+    ) -> None:
         self._stage, self._cells, self._clock = stage, cells, clock
-        self._prices: dict[str, tuple[float, dict[tuple[str, str], float]]] = {}  # by cell: read at, price by pool
+        self._prices, self._scores = SpotPrices(), scores or NoScores()
         self._ours: dict[str, set[str]] = {}  # by cell: ids of all fleets of ours that were ever listed
 
     def set_target(self, action: SetTarget, state: State, deadline: float) -> Event:
@@ -119,9 +116,11 @@ class Fleets:
         ]
         self._ours.setdefault(cell.name, set()).update(fleet["FleetId"] for _, fleet in tagged)
         found = [(pool, fleet) for pool, fleet in tagged if fleet.get("FleetState") != STILL_RUNNING]
-        prices = self._spot_prices(cell, {pool.split("/")[0] for pool, _ in found}, now, go_on)
+        types = {pool.split("/")[0] for pool, _ in found}
+        prices, scores = self._prices.of(cell, types, now, go_on), self._scores.of(cell, types, now, go_on)
         for pool, fleet in found:
             instance_type, zone = pool.split("/", 1)
+            price, priced_at = prices.get((instance_type, zone), (None, 0.0))
             target = fleet.get("TargetCapacitySpecification", {})
             yield FleetSeen(
                 cell=cell.name,
@@ -130,7 +129,9 @@ class Fleets:
                 fleet_id=fleet["FleetId"],
                 spot_target=int(target.get("SpotTargetCapacity") or 0),
                 on_demand_target=int(target.get("OnDemandTargetCapacity") or 0),
-                spot_usd_per_hour=prices.get((instance_type, zone)),
+                spot_usd_per_hour=price,
+                priced_at=priced_at,
+                placement_score=None if scores is None else scores.get((instance_type, zone), 0),
             )
 
     def hosts(self, cell: Cell, go_on: GoOn = lambda: None) -> Iterator[HostSeen]:
@@ -148,21 +149,6 @@ class Fleets:
                     if _tags(instance).get(FLEET_OF_INSTANCE_TAG) in self._ours[cell.name]:
                         yield _host_seen(instance, cell.name)
 
-    def _spot_prices(self, cell: Cell, types: Iterable[str], now: float, go_on: GoOn) -> dict[tuple[str, str], float]:
-        """USD an hour by (type, zone), at most five minutes old; those of before when EC2 does not answer."""
-        read_at, prices = self._prices.get(cell.name, (float("-inf"), {}))
-        wanted = sorted(types)
-        if now - read_at < PRICES_FRESH_S or not wanted:
-            return prices
-        try:
-            prices = _newest_prices(cell, wanted, now, go_on)
-        except AWS_ERRORS as error:
-            # Prices are advice: the catalogue's typical ones stand in.
-            log.warning("no spot prices of %s: %s", cell.name, classify(error).text)
-            return prices
-        self._prices[cell.name] = (now, prices)
-        return prices
-
 
 def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bool:
     """Whether the instance's fleet has been told that it is not wanted any more, or there is no such fleet."""
@@ -179,19 +165,6 @@ def _asking(call: Any, go_on: GoOn) -> Any:
         return call(**request)
 
     return asked
-
-
-def _newest_prices(cell: Cell, types: list[str], now: float, go_on: GoOn) -> dict[tuple[str, str], float]:
-    newest: dict[tuple[str, str], tuple[float, float]] = {}
-    request = {"InstanceTypes": types, "ProductDescriptions": [SPOT_PRODUCT], "MaxResults": 1000}
-    # A change log: asked from now on it holds, for each pool, the price in force.
-    call = _asking(cell.ec2.describe_spot_price_history, go_on)
-    for page in pages(call, StartTime=datetime.fromtimestamp(now, UTC), **request):
-        for entry in page["SpotPriceHistory"]:
-            key, at = (entry["InstanceType"], entry["AvailabilityZone"]), epoch_s(entry["Timestamp"])
-            if at >= newest.get(key, (float("-inf"), 0.0))[0]:
-                newest[key] = (at, float(entry["SpotPrice"]))
-    return {key: price for key, (_, price) in newest.items()}
 
 
 def _host_seen(instance: Mapping[str, Any], cell: str) -> HostSeen:

@@ -16,6 +16,7 @@ from controller.aws.fleets import Fleets
 from controller.aws.items import S3ItemsReader
 from controller.aws.launching import Launching
 from controller.aws.observe import Observer
+from controller.aws.placement_scores import NoScores, PlacementScores
 from controller.aws.results import Results
 from controller.model.actions import (
     Action,
@@ -65,7 +66,8 @@ class AwsHands:
         items = S3ItemsReader(s3)
         self._definitions = Definitions(deployment, by_name, s3, items)
         self._launching = Launching(deployment, by_name, self._definitions, items, clock)
-        self._fleets = Fleets(deployment.stage, by_name, clock)
+        scores = PlacementScores() if deployment.placement_scores else NoScores()
+        self._fleets = Fleets(deployment.stage, by_name, clock, scores)
         self._results = Results(s3, events, clock, keep_alive)
         self._observer = Observer(by_name, self._fleets, clock, keep_alive)
 

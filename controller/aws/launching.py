@@ -62,7 +62,10 @@ class Launching:
                 return [NotCarriedOut(str(error), launch.key, f"launch:{launch.key.run_id}")]
             return [LaunchRefused(launch.key, "INVALID", str(error), final=True)]
         except AWS_ERRORS as error:
-            return [NotCarriedOut(str(error), launch.key, f"launch:{launch.key.run_id}")]
+            fault = classify(error)
+            if fault.lasting:
+                return [LaunchRefused(launch.key, fault.code, fault.message, final=True)]
+            return [NotCarriedOut(fault.text, launch.key, f"launch:{launch.key.run_id}")]
         except NotNow:
             return [NotCarriedOut(TIME_WAS_UP, launch.key)]
         if request is None:

@@ -43,14 +43,19 @@ def _whose(name: str) -> tuple[int, int]:
 
 
 def manifest_lines(
-    run: Run, instances: Mapping[str, Instance], counting: Mapping[int, list[StoredObject]]
+    run: Run,
+    instances: Mapping[str, Instance],
+    counting: Mapping[int, list[StoredObject]],
+    earlier: Iterable[Mapping[str, Any]] = (),
 ) -> Iterator[str]:
-    """The manifest as JSON, one entry on a line."""
+    """The manifest as JSON, one entry on a line. earlier: the entries of the manifest that this one replaces."""
+    before = iter(earlier)
     head = {"runId": run.id, "output": run.output, "tasks": task_counts(run)}
     yield json.dumps(head)[:-1] + ', "entries": [\n'
     for index, row in enumerate(_rows(run)):
         comma = "," if index + 1 < run.task_count else ""
-        yield json.dumps(_entry(run, index, row, instances, counting.get(index, []))) + comma + "\n"
+        entry = _entry(run, index, row, instances, counting.get(index, []))
+        yield json.dumps(_remembered(entry, next(before, {}))) + comma + "\n"
     yield "]}\n"
 
 
@@ -87,6 +92,14 @@ def _entry(
     }
     span = task_range(run.spec, index)
     return entry | ({"range": f"{span[0]}:{span[1]}"} if span else {})
+
+
+def _remembered(entry: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """With what the earlier manifest knew of an instance that is forgotten by now."""
+    same = ("index", "attempt", "instance")
+    if entry["instanceType"] or not before.get("instanceType") or any(entry[name] != before.get(name) for name in same):
+        return entry
+    return {**entry, "instanceType": before["instanceType"], "gpuIds": before.get("gpuIds", [])}
 
 
 def _gpu_ids(mask: int, instance: Instance | None) -> list[str]:

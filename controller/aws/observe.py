@@ -13,7 +13,8 @@ from typing import Any
 
 from controller.aws.cell import Cell, chunks, pages
 from controller.aws.errors import AWS_ERRORS, Kind, classify
-from controller.aws.fleets import Fleets, GoOn
+from controller.aws.fleets import Fleets
+from controller.aws.spot_prices import GoOn
 from controller.ecs_shapes import container_instance_seen, task_seen
 from controller.model.attempts import AttemptStatus
 from controller.model.events import ContainerInstanceSeen, FleetSeen, HostSeen, Observed, TaskSeen

@@ -51,7 +51,7 @@ class Pace:
         with self._lock:
             now = self._clock()
             self.throttles += 1
-            if now - self._slowed_at < ONE_STORM_S:
+            if 0 <= now - self._slowed_at < ONE_STORM_S:  # not so when the clock was set back
                 return
             self._fill()
             self._slowed_to = max(self._rate_per_s(now) / 2, self.full_rate_per_s * LOWEST_SHARE)
@@ -62,9 +62,8 @@ class Pace:
         return self._rate_per_s(self._clock())
 
     def _rate_per_s(self, now: float) -> float:
-        return min(
-            self.full_rate_per_s, self._slowed_to + (now - self._slowed_at) * GROWTH_PER_S * self.full_rate_per_s
-        )
+        since_s = max(0.0, now - self._slowed_at)  # a clock may be set back
+        return min(self.full_rate_per_s, self._slowed_to + since_s * GROWTH_PER_S * self.full_rate_per_s)
 
     def _fill(self) -> None:
         now = self._clock()

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from controller.aws.definitions import remove_marker
+from controller.aws.earlier import earlier_entries
 from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.manifest import StoredObject, manifest_lines, objects_that_count, task_counts
 from controller.layout import (
@@ -67,6 +69,8 @@ class Results:
             self._write_manifest(run, state)
             bucket, key = split_s3(marker_uri(run.output, run.final_status is RunStatus.SUCCEEDED))
             self._s3.put_object(Bucket=bucket, Key=key, Body=b"")
+            if run.retries and run.final_status is RunStatus.SUCCEEDED:
+                remove_marker(self._s3, run, succeeded=False)  # of a controller that woke up late
             self._announce(run)
         except AWS_ERRORS as error:
             reason = f"run {run.id} could not be closed: {classify(error).text}"
@@ -106,8 +110,9 @@ class Results:
         found = (each for name in ("parts/", "attempts/") for each in self._stored(run.output + name))
         stored = self._with_signs_of_life(found, PAGE)
         counting = objects_that_count(run, folder, stored)
+        lines = manifest_lines(run, state.instances, counting, earlier_entries(self._s3, run))
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as manifest:
-            for line in self._with_signs_of_life(manifest_lines(run, state.instances, counting), LINES):
+            for line in self._with_signs_of_life(lines, LINES):
                 manifest.write(line.encode())
             self._keep_alive()
             small = manifest.tell() <= IN_MEMORY_BYTES

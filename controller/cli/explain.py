@@ -38,6 +38,7 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
         lines += _supply("Instances that are here", reply["cluster"])
         lines += _supply("Instances on their way", reply["coming"])
         lines += _supply("What could be bought, empty", reply["market"])
+        lines += _last_order(reply.get("lastOrder"))
     if (task := reply["task"]) is not None:
         back_off = f", in back-off for {task['backOffSeconds']} s" if task["backOffSeconds"] else ""
         reason = f": {task['reason']}" if task["reason"] else ""
@@ -54,6 +55,14 @@ def _supply(title: str, explanation: Mapping[str, Any] | None) -> list[str]:
     if explanation["relaxation"]:
         lines.append(f"  it would fit if {explanation['relaxation']}")
     return lines
+
+
+def _last_order(order: Mapping[str, Any] | None) -> list[str]:
+    """What the controller bought last, for any run, and how near to the cheapest that was."""
+    if not order:
+        return []
+    above = "" if order["gapPct"] is None else f", at most {order['gapPct']:.1f} % above the least it could cost"
+    return [f"The last purchase: {order['instances']} instances for ${order['usdPerHour']:.4f} an hour{above}"]
 
 
 def _reason(reason: Mapping[str, Any]) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,13 +24,23 @@ def local(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="Where to listen; 0 chooses a free one.")
     ] = 4566,
+    python: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--python",
+            metavar="IMAGES=PATH",
+            help="Which Python runs the programs of some images, such as 'tensorflow-*=.venv-tensorflow/bin/python';"
+            " may be repeated. [default: the one that runs argosy]",
+        ),
+    ] = None,
 ) -> None:
     """Start AWS on this machine and keep it running until Ctrl-C."""
     from controller.local.options import LocalOptions
     from controller.local.run import serve
 
+    options = LocalOptions(pythons=pythons_of(python or ()))
     try:
-        serve(port, LocalOptions(), lambda aws: typer.echo("\n".join(welcome(aws.endpoint_url))))
+        serve(port, options, lambda aws: typer.echo("\n".join(welcome(aws.endpoint_url))))
     except OSError as fault:
         step = f"choose another port: argosy local --port {port + 1}" if port else ""
         raise CliError(f"Cannot listen on 127.0.0.1:{port}: {fault.strerror or fault}.", next_step=step) from fault
@@ -42,3 +55,19 @@ def welcome(endpoint_url: str) -> list[str]:
         "  argosy cluster",
         f"  aws --endpoint-url {endpoint_url} ecs list-container-instances --cluster argosy",
     ]
+
+
+def pythons_of(assignments: Iterable[str]) -> dict[str, str]:
+    """`tensorflow-*=.venv-tensorflow/bin/python` -> {glob: absolute path}. Raises CliError."""
+    found = {}
+    for text in assignments:
+        images, _, path = text.partition("=")
+        if not images or not path:
+            raise CliError(
+                f"--python {text!r} must be IMAGES=PATH, such as 'tensorflow-*=.venv-tensorflow/bin/python'."
+            )
+        if not os.access(path, os.X_OK) or Path(path).is_dir():
+            step = "type `make tensorflow`" if ".venv-tensorflow" in path else ""
+            raise CliError(f"--python {text!r}: {path} is no program that can be run.", next_step=step)
+        found[images] = str(Path(path).absolute())  # not resolved: the link is what makes it that environment's
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -18,13 +18,13 @@ class Embedded(Protocol):
 
 
 @contextmanager
-def started(processes: int) -> Iterator[Embedded]:
+def started(processes: int, pythons: Mapping[str, str] | None = None) -> Iterator[Embedded]:
     """Ready to answer on entry, with the deployment in it; everything it started is gone on exit. Raises OSError.
 
-    processes: how many tasks may really run at once on this machine.
+    processes: how many tasks may really run at once on this machine. pythons: which Python runs which images.
     """
     from controller.local.cloud import LocalAws
     from controller.local.options import LocalOptions
 
-    with LocalAws(0, LocalOptions(processes=processes)) as aws:
+    with LocalAws(0, LocalOptions(processes=processes, pythons=pythons or {})) as aws:
         yield aws

@@ -95,7 +95,7 @@ def deliver(target: str, write: Callable[[IO[bytes]], None]) -> int:
     path = Path(target)
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        file = unfinished.open("wb")  # noqa: SIM115 - closed below, before it gets its name
+        file = unfinished.open("wb")
         with _or_gone(unfinished):
             with file:
                 write(file)

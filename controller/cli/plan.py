@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
     command(app, "plan", panel=RUN_PANEL)(plan)
 
 
-def plan(  # noqa: PLR0913 - each is an option of the command
+def plan(
     session: Session,
     file: SpecFile,
     *,

@@ -62,6 +62,8 @@ def next_steps(session: Session, view: Any) -> list[str]:
         steps = [f"watch {run}", f"cancel {run}"]
     elif view["tasks"]["succeeded"]:
         steps = [f"results {run} --download {view['name']}-results"]
+    if view["status"] in TERMINAL and view["tasks"]["failed"]:
+        steps.append(f"retry {run} --failed")
     logged = [each for each in view.get("failures", ()) if _has_log(each)]
     if logged:
         steps.append(f"logs {run} --task {logged[-1]['index']}")

@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import singledispatch
 
 from controller.lifecycle import attempts, capacity, ledger, pools, quarantine, retry
+from controller.lifecycle.capping import drop_unsent
 from controller.lifecycle.ending import Hearing, charge_user, give_up, stop_if_all_alike
-from controller.lifecycle.marks import end_attempt, set_back, set_task
+from controller.lifecycle.marks import set_back, set_task
 from controller.model import events
 from controller.model.attempts import AttemptStatus
 from controller.model.host_ports import ports_of_spec
@@ -63,11 +64,7 @@ def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> N
         return
     run.cancelled, run.revives = True, []
     give_up(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled")
-    for row in state.attempts.of_run(run.number).tolist():
-        if state.attempts["status"][row] == AttemptStatus.INTENT:  # never sent: there is nothing to stop
-            index, launch = int(state.attempts["index"][row]), int(state.attempts["launch"][row])
-            set_task(state, run, index, status=TaskStatus.CANCELLED, launch=launch + 1)  # its token is never used
-            end_attempt(state, row, now)
+    drop_unsent(state, run, now)
 
 
 @_apply.register
@@ -174,7 +171,7 @@ def _(event: events.LaunchAccepted, state: State, now: float, policy: Policy) ->
 
 @_apply.register
 def _(event: events.LaunchRefused, state: State, now: float, policy: Policy) -> None:
-    attempts.refuse(state, event, now)
+    attempts.refuse(state, event, now, policy)
 
 
 @_apply.register
@@ -199,7 +196,7 @@ def _(event: events.TaskSeen, state: State, now: float, policy: Policy) -> None:
 
 @_apply.register
 def _(event: events.ContainerInstanceSeen, state: State, now: float, policy: Policy) -> None:
-    capacity.see_container_instance(state, event, now)
+    capacity.see_container_instance(state, event, now, policy)
 
 
 @_apply.register
@@ -253,7 +250,7 @@ def _(event: events.Observed, state: State, now: float, policy: Policy) -> None:
     for host in event.hosts:
         capacity.see_host(state, host, event.at, policy)
     for container_instance in event.container_instances:
-        capacity.see_container_instance(state, container_instance, event.at)
+        capacity.see_container_instance(state, container_instance, event.at, policy)
     attempts.see_all(state, event, policy)
     capacity.miss_hosts(state, event, policy)
     pools.count_hours(state, event.at, policy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.lifecycle import ledger
+from controller.lifecycle import ledger, strangers
 from controller.lifecycle.ending import (
     Account,
     Hearing,
@@ -37,6 +37,12 @@ def cell_of(arn: str) -> str:
     return arn.split(":")[3]
 
 
+def cluster_of(arn: str) -> tuple[str, ...]:
+    """Partition, Region, account and name of the cluster in the ARN of a task or a container instance."""
+    head, _, resource = arn.rpartition(":")
+    return head, *resource.split("/")[1:-1]
+
+
 def accept(state: State, event: LaunchAccepted, now: float) -> None:
     row = state.row_of(event.key)
     if row is None:
@@ -44,12 +50,15 @@ def accept(state: State, event: LaunchAccepted, now: float) -> None:
         return
     _adopt(state, row, event.arn, now)
     _note_gpus(state, row, event.gpu_ids)
+    strangers.note_acceptance(state, bytes(state.attempts["instance"][row]).decode())
 
 
-def refuse(state: State, event: LaunchRefused, now: float) -> None:
+def refuse(state: State, event: LaunchRefused, now: float, policy: Policy) -> None:
     """ECS started nothing: place anew, on nobody's account; our picture was wrong, so look again soon."""
     reason = f"{event.reason}: {event.detail}" if event.detail else event.reason
     run = state.runs.get(event.key.run_id)
+    if (row := state.row_of(event.key)) is not None:
+        strangers.note_refusal(state, bytes(state.attempts["instance"][row]).decode(), event.reason, now, policy)
     disprove(state, event.key, now, reason)
     if event.final and run is not None:
         give_up(state, run, f"no task can be started: {reason}")
@@ -81,8 +90,8 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
     row = state.attempts.row_of_task_id.get(task_id_of(seen.arn).encode())
     if row is None and seen.key is not None:
         row = state.row_of(seen.key)
-        if row is not None and state.attempts["task_id"][row]:
-            return False  # another ECS task carries this attempt: a second copy
+        if row is not None and (state.attempts["task_id"][row] or not _is_of_its_cluster(state, row, seen.arn)):
+            return False  # a second copy of this attempt, or a stranger that calls itself so
     if row is None:
         return False
     if not state.attempts["task_id"][row]:
@@ -97,6 +106,12 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
     elif seen.last_status == "STOPPED":
         end(state, row, seen, now, policy)
     return True
+
+
+def _is_of_its_cluster(state: State, row: int, task_arn: str) -> bool:
+    """As far as the instance's own ARN can tell."""
+    instance = state.instance_of(row)
+    return instance is None or not instance.arn or cluster_of(instance.arn) == cluster_of(task_arn)
 
 
 def see_all(state: State, sweep: Observed, policy: Policy) -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from controller.lifecycle import quarantine, retry
+from controller.lifecycle import capping, ledger, pools, quarantine, retry
 from controller.lifecycle.ending import give_up
 from controller.lifecycle.marks import set_task
 from controller.lifecycle.pools import run_short
 from controller.model.actions import (
     Action,
+    CapRun,
+    Claim,
     HaltRun,
     Launch,
     MendState,
+    NoteOrder,
     Remark,
     ReviveTasks,
     SetTarget,
+    Steer,
     StopAttempt,
     StopOrphan,
     Terminate,
@@ -65,6 +69,8 @@ def _(action: SetTarget, state: State, now: float, policy: Policy) -> None:
     pool = state.pools[action.pool]
     if action.gives_up:
         run_short(state, pool, "instances that were ordered and did not come", now, policy)
+    if action.spot_target > pool.spot_target or action.on_demand_target > pool.on_demand_target:
+        pool.grown_at = now
     pool.spot_target, pool.on_demand_target = action.spot_target, action.on_demand_target
     state.changed_pools = True
 
@@ -73,6 +79,9 @@ def _(action: SetTarget, state: State, now: float, policy: Policy) -> None:
 def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
     for instance_id in action.instance_ids:
         instance = state.instances[instance_id]
+        late = now - instance.launched_at >= policy.register_patience_s
+        if instance.status is InstanceStatus.BOOTING and late:  # and not let go because nobody waits for it any more
+            pools.note_unregistered(state, instance, now, policy)
         instance.status, instance.released_at = InstanceStatus.RELEASING, now
         state.changed_instances.add(instance_id)
 
@@ -89,6 +98,12 @@ def _(action: HaltRun, state: State, now: float, policy: Policy) -> None:
 
 
 @_begin.register
+def _(action: Steer, state: State, now: float, policy: Policy) -> None:
+    state.runs[action.run_id].steering = action.steering
+    state.changed_runs.add(action.run_id)
+
+
+@_begin.register
 def _(action: ReviveTasks, state: State, now: float, policy: Policy) -> None:
     retry.revive(state, state.runs[action.run_id], policy)
 
@@ -96,3 +111,19 @@ def _(action: ReviveTasks, state: State, now: float, policy: Policy) -> None:
 @_begin.register
 def _(action: MendState, state: State, now: float, policy: Policy) -> None:
     quarantine.mend(state, now, policy)
+
+
+@_begin.register
+def _(action: CapRun, state: State, now: float, policy: Policy) -> None:
+    capping.cap(state, state.runs[action.run_id], action.reason, now)
+
+
+@_begin.register
+def _(action: Claim, state: State, now: float, policy: Policy) -> None:
+    for instance_id in action.instance_ids:
+        ledger.claim(state, state.instances[instance_id], state.runs[action.run_id], now)
+
+
+@_begin.register
+def _(action: NoteOrder, state: State, now: float, policy: Policy) -> None:
+    state.last_order = action.note

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from controller.catalogue.types import load_catalogue
-from controller.lifecycle import ledger, pools
-from controller.lifecycle.attempts import disprove, lose
+from controller.lifecycle import ledger, pools, strangers
+from controller.lifecycle.attempts import cluster_of, disprove, lose
 from controller.lifecycle.health import note_agent
 from controller.model.attempts import AttemptStatus
 from controller.model.events import ContainerInstanceSeen, HostSeen, HostStateChanged, Observed
@@ -18,7 +18,7 @@ LACKS_GPUS = "registered "
 LEAVING_STATES = frozenset({"shutting-down", "stopping"})
 
 
-def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float) -> None:
+def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float, policy: Policy) -> None:
     if not seen.instance_id:
         return
     instance = state.instances.get(seen.instance_id)
@@ -28,15 +28,21 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
         instance = _meet(state, seen)
     if seen.version < instance.version or not instance.alive:
         return
+    if instance.arn and cluster_of(seen.arn) != cluster_of(instance.arn):
+        return  # nobody moves between clusters
     instance.arn, instance.version = seen.arn, seen.version
     note_agent(instance, seen.agent_connected, now)
     _take_resources(instance, seen)
     if seen.memory_mib and instance.owned:
         pools.note_memory(state, instance)
     if instance.status in (InstanceStatus.BOOTING, InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
-        instance.status = InstanceStatus.ACTIVE if seen.status == "ACTIVE" else InstanceStatus.DRAINING
+        drains = seen.status != "ACTIVE"
+        instance.status = InstanceStatus.DRAINING if drains else InstanceStatus.ACTIVE
+        instance.draining_since = (instance.draining_since or now) if drains else 0.0
     if not instance.registered_at:
+        pools.note_registered(state, instance)
         instance.registered_at = instance.idle_since = seen.registered_at or now
+    strangers.note_remaining(state, instance, seen.remaining, now, policy)
     state.changed_instances.add(instance.id)
 
 

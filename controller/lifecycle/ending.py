@@ -41,7 +41,7 @@ def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> 
     """
     if seen.exit_code == 0:
         return Account.SUCCESS
-    if cause is StopCause.CANCELLED:
+    if cause in (StopCause.CANCELLED, StopCause.CAPPED):
         return Account.CANCELLED
     if cause is StopCause.TIMED_OUT and seen.stop_code not in HOST_CODES:
         return Account.USER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controller.catalogue.quotas import quota_key
 from controller.model.events import FleetSeen, PoolShort
 from controller.model.instances import Instance, Purchase
 from controller.model.policy import Policy
@@ -10,6 +11,13 @@ from controller.model.state import State
 
 _FORGOTTEN = 20  # half-lives after which nothing is left of a count
 _SPOT_ONLY = "spot"  # in the reason of a shortage that concerns no on-demand instance, such as a spot quota
+
+# What fleets and EC2 say when a vCPU quota is full, and for which purchase (aws.md 4.3).
+OVER_QUOTA = {
+    "spotInstanceCountLimitExceeded": Purchase.SPOT,
+    "MaxSpotInstanceCountExceeded": Purchase.SPOT,
+    "VcpuLimitExceeded": Purchase.ON_DEMAND,
+}
 
 
 def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
@@ -33,9 +41,20 @@ def _shown(pool: Pool) -> tuple[object, ...]:
 
 def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) -> None:
     """`pool` is a pool's key or its fleet's id: EC2's events name the fleet."""
-    for pool in state.pools.values():
+    for pool in list(state.pools.values()):
         if event.pool in (pool.key, pool.fleet_id):
             run_short(state, pool, event.reason, now, policy)
+            if event.reason in OVER_QUOTA:
+                _avoid_quota(state, pool, event.reason, now, policy)
+
+
+def _avoid_quota(state: State, full: Pool, reason: str, now: float, policy: Policy) -> None:
+    """A vCPU quota is full: no other pool that draws on it can deliver more either."""
+    purchase = OVER_QUOTA[reason]
+    key = quota_key(full.instance_type, purchase)
+    for pool in state.pools.values():
+        if pool is not full and pool.cell == full.cell and quota_key(pool.instance_type, purchase) == key:
+            cool_off(pool, purchase, reason, now, policy)
 
 
 def run_short(state: State, pool: Pool, reason: str, now: float, policy: Policy) -> None:
@@ -74,7 +93,7 @@ def _next_pause_s(pool: Pool, now: float, policy: Policy) -> float:
     quiet_s = max(0.0, now - max(pool.short_until, pool.on_demand_short_until, pool.unsettled_until))
     pool.shortages = pool.shortages * 0.5 ** (quiet_s / policy.cool_off_fade_s) + 1
     doubled = policy.cool_off_s * 2.0 ** min(pool.shortages - 1, _FORGOTTEN)
-    return max(policy.cool_off_s, min(policy.cool_off_max_s, doubled))
+    return float(max(policy.cool_off_s, min(policy.cool_off_max_s, doubled)))
 
 
 def note_delivery(state: State, instance: Instance, now: float) -> None:
@@ -83,6 +102,27 @@ def note_delivery(state: State, instance: Instance, now: float) -> None:
     if pool is None or not pool.shortages or max(pool.short_until, pool.on_demand_short_until) > now:
         return
     pool.shortages /= 2
+    state.changed_pools = True
+
+
+def note_registered(state: State, instance: Instance) -> None:
+    pool = state.pools.get(instance.pool)
+    if pool is not None and pool.unregistered:
+        pool.unregistered = 0
+        state.changed_pools = True
+
+
+def note_unregistered(state: State, instance: Instance, now: float, policy: Policy) -> None:
+    """One that never joined the cluster is let go of. After some in a row it is the image, the network or the role of
+    all of them, and more would only cost money (reliability.md row 41)."""
+    pool = state.pools.get(instance.pool)
+    if pool is None:
+        return
+    pool.unregistered += 1
+    if pool.unregistered >= policy.max_unregistered:
+        until = now + policy.cool_off_max_s
+        pool.short_until, pool.on_demand_short_until = until, until
+        pool.short_reason = f"{pool.unregistered} instances in a row never joined the cluster"
     state.changed_pools = True
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from controller.model.policy import Policy
 from controller.model.requests import RetryRequest
 from controller.model.runs import Run, RunStatus
+from controller.model.stance import UNSTEERED
 from controller.model.state import State
 from controller.model.tasks import CHUNKS_AT_ONCE, TaskStatus
 
@@ -31,7 +32,8 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     run.tasks.halted = True  # nothing starts before every task has been looked at
     run.retries += 1
     run.status, run.status_reason, run.waiting = RunStatus.SUBMITTED, "", ""
-    run.cancelled, run.stopped_at = False, 0.0
+    run.cancelled, run.stopped_at, run.capped_at = False, 0.0, 0.0
+    run.reopened_at, run.steering = request.requested_at, UNSTEERED
     run.task_definition, run.prepare_after, run.prepare_tries = "", 0.0, 0  # and with it the marker goes
     run.failures.clear()
     for what in ("close", "verify", "launch"):

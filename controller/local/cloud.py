@@ -16,6 +16,7 @@ from controller.catalogue.types import load_catalogue
 from controller.local.agent import AgentOptions, Agents
 from controller.local.clients import Clients, child_environment
 from controller.local.clock import Clock
+from controller.local.definitions import register
 from controller.local.deployment import Names, create
 from controller.local.forwarder import EventForwarder
 from controller.local.functions import deploy, specs
@@ -31,6 +32,7 @@ from controller.local.ticker import Ticker
 from controller.local.wsgi_server import LOOPBACK, WsgiServer
 from controller.simulation.ec2 import Ec2Instance, Ec2Model
 from controller.simulation.ecs import EcsModel
+from controller.simulation.price_walk import walking_prices
 
 ACCOUNT = "123456789012"  # moto's
 _WARNING = "EC2 Spot Instance Interruption Warning"
@@ -85,8 +87,9 @@ class LocalAws:
         self._parts.callback(clients.close)
         self._forward = EventForwarder(clients("events"), _complain)
         self._parts.callback(self._forward.close)
-        images = ImageStore(self.options.images_root)
+        images = ImageStore(self.options.images_root, self.options.pythons)
         deployment = create(clients, self.options.settings, self.names, images.names())
+        register(clients("ecs"), images.root, self.names, self.options.settings.stop_timeout_s)
         self._start_agents(clients, images)
         self._start_functions(clients, deployment["queueUrl"])
 
@@ -101,6 +104,7 @@ class LocalAws:
             new_id=_new_id,
             catalogue=catalogue,
             zones=settings.zones_of(self.region),
+            prices=walking_prices(catalogue),
             boot_s=self.options.boot_s,
         )
         for name in settings.instance_types.all:

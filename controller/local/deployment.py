@@ -14,7 +14,7 @@ Client = Callable[[str], Any]  # a boto3 client by service name
 MAX_RECEIVES = 5  # then a message goes to the dead queue
 LOCAL_TYPES = {
     "cpu": ["c5.large", "c5.xlarge", "c5.2xlarge", "c5.4xlarge"],
-    "gpu": ["p3.2xlarge", "p3.8xlarge"],
+    "gpu": ["p3.2xlarge", "p3.8xlarge", "p3.16xlarge"],
 }
 
 

@@ -1,8 +1,8 @@
 """What does an image name run on a machine without a container engine?
 
 `argosy/NAME` (any tag or digest) is the folder `NAME` of the images root: the exec-form ENTRYPOINT and CMD of its
-Dockerfile's last stage run in the project's environment, in that folder, with that stage's ENV. Nothing else of the
-Dockerfile is looked at, and no other image can be had.
+Dockerfile's last stage run in the project's environment, or that of another Python named for the image, in that folder,
+with that stage's ENV. Nothing else of the Dockerfile is looked at, and no other image can be had.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import json
 import re
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 
 _REFERENCE = re.compile(r"^argosy/([a-z0-9][a-z0-9._-]*)(:[\w.-]{1,128})?(@sha256:[0-9a-f]{64})?$")
 _PYTHONS = frozenset({"python", "python3"})
@@ -30,20 +33,22 @@ class Image:
     command: tuple[str, ...]
     environment: dict[str, str]
     folder: Path
+    python: str = sys.executable  # what `python` means
 
     def arguments(self, entry_point: list[str] | None, command: list[str] | None) -> list[str]:
         """The argument vector, as Docker forms it: another entry point drops the image's own command."""
         program = list(self.entry_point if entry_point is None else entry_point)
         inherited = self.command if entry_point is None else ()
         full = [*program, *(inherited if command is None else command)]
-        return [sys.executable, *full[1:]] if full and full[0] in _PYTHONS else full
+        return [self.python, *full[1:]] if full and full[0] in _PYTHONS else full
 
 
 class ImageStore:
-    """The images of one folder, usually `containers/`."""
+    """The images of one folder, usually `containers/`. pythons: glob over names -> the Python that runs them."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, pythons: Mapping[str, str] = MappingProxyType({})) -> None:
         self.root = root
+        self._pythons = pythons
 
     def names(self) -> list[str]:
         """Names of all images: the folders with a Dockerfile."""
@@ -61,10 +66,13 @@ class ImageStore:
             raise CannotPullError(
                 f"{reference}: not found: no {matched.group(1)}/Dockerfile among the images"
             ) from fault
-        return _read(text, folder, reference)
+        return _read(text, folder, reference, self._python(matched.group(1)))
+
+    def _python(self, name: str) -> str:
+        return next((path for pattern, path in self._pythons.items() if fnmatchcase(name, pattern)), sys.executable)
 
 
-def _read(text: str, folder: Path, reference: str) -> Image:
+def _read(text: str, folder: Path, reference: str, python: str) -> Image:
     entry_point: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     environment: dict[str, str] = {}
@@ -77,7 +85,7 @@ def _read(text: str, folder: Path, reference: str) -> Image:
             command = _exec_form(rest, reference)
         elif instruction == "ENV":
             environment.update(_variables(rest))
-    return Image(entry_point, command, environment, folder)
+    return Image(entry_point, command, environment, folder, python)
 
 
 def _instructions(text: str) -> list[tuple[str, str]]:

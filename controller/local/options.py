@@ -20,13 +20,16 @@ EAGER_POLICY = MappingProxyType(
         "eager_sweep_s": 3.0,
         "order_patience_s": 20.0,
         "cool_off_s": 20.0,
+        "cool_down_s": 5.0,
+        "foreign_patience_s": 3.0,
+        "refusal_pause_s": 3.0,
         "register_patience_s": 60.0,
         "absence_s": 30.0,
         "stop_again_s": 15.0,
         "pending_patience_s": 36_000.0,
         "retry_backoff_s": 0.5,
-        "expected_boot_s": 3.0,
-        "expected_start_s": 1.0,
+        "boot_s": 3.0,
+        "start_s": 1.0,
     }
 )
 EAGER_LOOP = MappingProxyType({"lease_s": 10.0, "wait_s": 1.0})
@@ -38,6 +41,7 @@ class LocalOptions:
 
     settings: Settings = field(default_factory=local_settings)
     images_root: Path = field(default_factory=lambda: package_root() / "containers")
+    pythons: Mapping[str, str] = field(default_factory=dict)  # glob over image names -> the Python that runs them
     state_dir: Path | None = None  # logs of the functions; None: a temporary folder that goes with the process
     boot_s: float = 1.0  # from launch to a running instance
     tick_s: float = 1.0  # stands in for the one-minute schedule

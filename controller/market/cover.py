@@ -17,6 +17,7 @@ from controller.placement.place import place
 from controller.placement.supply import InstanceRow, Supply
 
 _HAIR = 1e-9
+MONEY = "the run's budget"
 RUN_LIMIT = "capacity.maxInstances of the run"
 
 
@@ -94,7 +95,7 @@ def _why(room: int, usd: float, open_to: Sequence[tuple[Offer, int]], headroom: 
     if reason := headroom.why_none(offer, choice):
         return reason
     cheapest = min(each.price_usd_per_hour for each, _ in open_to)
-    return f"the run's budget: {max(0.0, usd):.4f} USD an hour may still be bought, an instance costs {cheapest:.4f}"
+    return f"{MONEY}: {max(0.0, usd):.4f} USD an hour may still be bought, an instance costs {cheapest:.4f}"
 
 
 def hypothetical(offer: Offer, number: int) -> InstanceRow:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 from controller.catalogue.quotas import quota_key
 from controller.model.pools import Offer
@@ -14,8 +13,6 @@ from controller.model.resources import CPU_UNITS_PER_VCPU
 
 QuotaKey = tuple[str, str, str]  # cell, purchase, key of the quota family
 ShareKey = tuple[str, str]  # ("type", c5.xlarge) or ("cell", us-east-1)
-_NO_CPU: Mapping[ShareKey, int] = MappingProxyType({})
-_NO_QUOTAS: Mapping[QuotaKey, int] = MappingProxyType({})
 _HAIR = 1e-9
 
 
@@ -39,8 +36,8 @@ class Bounds:
 
     max_type_share: float = 1.0
     max_cell_share: float = 1.0
-    held_cpu_units: Mapping[ShareKey, int] = _NO_CPU  # alive or ordered
-    vcpus_left: Mapping[QuotaKey, int] = _NO_QUOTAS  # of each quota that is known; the others are unlimited
+    held_cpu_units: Mapping[ShareKey, int] = field(default_factory=dict)  # alive or ordered
+    vcpus_left: Mapping[QuotaKey, int] = field(default_factory=dict)  # of each quota that is known; the others are unlimited
     room_is: str = "maxInstances of the deployment"  # what the number of instances follows from
 
 

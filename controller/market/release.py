@@ -1,4 +1,8 @@
-"""Which instances are let go of?"""
+"""Which instances are let go of, and which stay although they idle?
+
+An instance goes when it has idled for its type's linger and nothing keeps it. It is never let go while a task of ours
+runs there, whatever it costs: what runs would have to be paid for twice.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,49 @@ from controller.model.instances import Instance, InstanceStatus
 from controller.model.policy import Policy
 from controller.model.state import State
 
+KEEP_ATTRIBUTE = "argosy.keep"  # a custom attribute of the container instance: `aws ecs put-attributes`
+_NO = ("false", "no", "0")
 
-def releasable(state: State, wanted: Collection[str], now: float, policy: Policy) -> list[Instance]:
-    """Idle instances past their linger that got no work in this tick (`wanted`), most expensive first; instances
-    that never registered or whose agents have fallen silent, whatever runs there; and, again, those whose release has
-    not shown its effect."""
+
+def releasable(
+    state: State, wanted: Collection[str], now: float, policy: Policy, at_once: Collection[str] = ()
+) -> list[Instance]:
+    """Idle instances past their linger that got no work in this tick (`wanted`), most expensive first, as far as the
+    least sizes allow; instances that never registered or whose agents have fallen silent, whatever runs there; and,
+    again, those whose release has not shown its effect. `at_once`: instances that do not linger."""
     found = [
         instance
         for instance in state.instances.values()
-        if instance.owned and instance.id not in wanted and _may_go(state, instance, now, policy)
+        if instance.owned
+        and instance.id not in wanted
+        and _may_go(state, instance, now, policy, instance.id in at_once)
     ]
-    return sorted(found, key=lambda instance: (-instance.price_usd_per_hour, instance.id))
+    found.sort(key=lambda instance: (-instance.price_usd_per_hour, instance.id))
+    idle = [instance for instance in found if _is_spare(instance)]
+    going = {instance.id for instance in idle[: _how_many(state, wanted, policy)]}
+    return [instance for instance in found if instance.id in going or not _is_spare(instance)]
 
 
-def _may_go(state: State, instance: Instance, now: float, policy: Policy) -> bool:
+def is_kept(instance: Instance) -> bool:
+    """Whether its owner has said that it is to stay (the attribute argosy.keep, to anything but false)."""
+    return instance.attributes.get(KEEP_ATTRIBUTE, "false").lower() not in _NO
+
+
+def _is_spare(instance: Instance) -> bool:
+    """Could still be of use: what the least sizes count, and what alone waits for linger and cool-down."""
+    return instance.placeable
+
+
+def _how_many(state: State, wanted: Collection[str], policy: Policy) -> int:
+    """Idle instances that may go without falling below `min_idle`, or below `min_instances` while runs are open."""
+    idle = sum(_is_spare(i) and bool(i.idle_since) and i.id not in wanted for i in state.instances.values())
+    most = idle - policy.min_idle
+    if any(not run.done for run in state.runs.values()):
+        most = min(most, state.held().total() - policy.min_instances)
+    return max(0, most)
+
+
+def _may_go(state: State, instance: Instance, now: float, policy: Policy, at_once: bool) -> bool:
     if instance.status is InstanceStatus.GONE:
         return False
     silent = bool(instance.disconnected_at) and now - instance.disconnected_at >= policy.agent_patience_s
@@ -32,7 +65,18 @@ def _may_go(state: State, instance: Instance, now: float, policy: Policy) -> boo
     if instance.status is InstanceStatus.RELEASING:
         return now - instance.released_at >= policy.stop_again_s
     if instance.status is InstanceStatus.BOOTING:
-        return now - instance.launched_at >= policy.register_patience_s
-    # Nothing will be placed on it any more: there is no reason to linger.
-    linger_s = policy.linger_s if instance.placeable else 0.0
-    return bool(instance.idle_since) and now - instance.idle_since >= linger_s
+        return at_once or now - instance.launched_at >= policy.register_patience_s
+    if is_kept(instance):
+        return False
+    if at_once or not _is_spare(instance):
+        return bool(instance.idle_since)  # nothing will be placed on it any more: there is no reason to linger
+    idle_long = bool(instance.idle_since) and now - instance.idle_since >= policy.linger_of(instance.instance_type)
+    return idle_long and not _grew_lately(state, instance.instance_type, now, policy)
+
+
+def _grew_lately(state: State, instance_type: str, now: float, policy: Policy) -> bool:
+    """More of the type was ordered a moment ago: releasing some now would only be ordered again."""
+    return any(
+        pool.instance_type == instance_type and pool.grown_at and now - pool.grown_at < policy.cool_down_s
+        for pool in state.pools.values()
+    )

@@ -7,8 +7,8 @@
     rate = (prior hours x band's rate + our interruptions) / (prior hours + our instance-hours)
 
 `redo` is the share of paid time that attempts of equal length lose when interruptions come as a Poisson process and
-nothing is saved before one: an attempt of length m that starts over until it is left alone takes (e^(rate m) - 1) / rate
-on average. For rare interruptions that is rate x half an attempt. `boot` is boot seconds over the expected life of an
+nothing is saved before one: an attempt of length m that starts over until it is left alone takes
+(e^(rate m) - 1) / rate on average. For rare interruptions that is rate x half an attempt. `boot` is boot seconds over the expected life of an
 instance. `rate` is the mean of a Gamma distribution whose prior is the Spot Instance Advisor's band and which has seen
 our own decayed counts. `caution` holds two small factors: an interruption a moment ago, and EC2's placement score.
 
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-# The band says which share of instances was interrupted in a month (730 h): -ln(1 - share) / 730 for the middle of each.
+# The band says which share of instances was interrupted in a month of 730 h: -ln(1 - share) / 730 for each middle.
 # ">20%" is open above: the traces of such pools (decision 8) saw 0.06 to 0.57 an hour in 2023, the band's lower end is
 # 0.0003; 0.01 is the geometric middle.
 RATE_OF_BAND = (0.000035, 0.00011, 0.00018, 0.00026, 0.01)
@@ -55,7 +55,7 @@ def score_factor(score: int) -> float:
     return 1 + SCORE_WEIGHT * (10 - score) / 9 if score else 1.0
 
 
-def effective_price(  # noqa: PLR0913 - the terms of the formula above
+def effective_price(
     price: Any, *, rate: Any, attempt_s: Any, boot_s: float, planned_life_s: float, caution: Any = 1.0
 ) -> Any:
     """USD per useful hour; never below the price."""

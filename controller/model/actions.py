@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.model.attempts import AttemptKey, StopCause
+from controller.model.stance import Steering
+from controller.model.orders import OrderNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,14 @@ class HaltRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Steer:
+    """From now on the run buys spot, or on-demand, for the reason given. No effect outside."""
+
+    run_id: str
+    steering: Steering
+
+
+@dataclass(frozen=True, slots=True)
 class ReviveTasks:
     """Make the next tasks of a reopened run pending again, as many as a commit can hold. No effect outside."""
 
@@ -118,7 +128,32 @@ class MendState:
     """Go on with bringing order into what a lost document left behind. No effect outside."""
 
 
-Inside = Remark | HaltRun | ReviveTasks | MendState  # all that happens is in the state
+@dataclass(frozen=True, slots=True)
+class CapRun:
+    """The run's budget allows it to start nothing any more. What runs is stopped, or may end, by the run's own rule. No
+    effect outside."""
+
+    run_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """No run has counted on these instances yet, and this one does: it pays for them while nobody has worked there. No
+    effect outside."""
+
+    run_id: str
+    instance_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteOrder:
+    """Remember what this tick buys and how near to the cheapest that is. No effect outside."""
+
+    note: OrderNote
+
+
+Inside = Remark | HaltRun | Steer | ReviveTasks | MendState | CapRun | Claim | NoteOrder  # all that happens is in the state
 
 Action = (
     PrepareRun

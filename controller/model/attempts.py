@@ -28,7 +28,8 @@ class StopCause(IntEnum):
     INTERRUPTED = 1  # spot warning or lost instance: infrastructure
     TIMED_OUT = 2  # attemptDurationSeconds: the user's attempt
     CANCELLED = 3
-    STUCK = 4  # never left PENDING: infrastructure
+    STUCK = 4  # never left PENDING, or sat on an instance that drains for ever: infrastructure
+    CAPPED = 5  # the run's budget is used up
 
 
 class AttemptKey(NamedTuple):

@@ -18,9 +18,11 @@ from controller.model.formats import FORMAT as FORMAT
 from controller.model.formats import NewerFormat as NewerFormat
 from controller.model.formats import check as check_format
 from controller.model.instances import Instance, InstanceStatus, Purchase
+from controller.model.orders import OrderNote
 from controller.model.pools import Pool
 from controller.model.resources import Resources
 from controller.model.runs import Failure, Run, RunStatus, sort_key
+from controller.model.stance import Stance, Steering
 from controller.model.state import Setback, State
 from controller.model.tasks import TaskTable
 
@@ -108,6 +110,7 @@ def restore(
         if name in root:
             setattr(state, name, root[name])
     state.unattributed = Costs(*root.get("unattributed", ()))
+    state.last_order = OrderNote.from_json(root.get("last_order", {}))
     state.setbacks = {what: Setback(*setback) for what, setback in root.get("setbacks", {}).items()}
     _restore_capacity(state, items)
     for run_id in root["runs"]:
@@ -143,6 +146,7 @@ def _root(state: State) -> dict[str, Any]:
         "runs": [run.id for run in state.runs.values() if not run.done],
         **{name: getattr(state, name) for name in _ROOT_FIELDS},
         "unattributed": state.unattributed.to_list(),
+        "last_order": state.last_order.to_json(),
         "setbacks": {what: astuple(setback) for what, setback in state.lasting_setbacks().items()},
     }
 
@@ -177,7 +181,8 @@ def _instance_from(record: Mapping[str, Any]) -> Instance:
     values = {name: value for name, value in record.items() if name in known}
     values["status"] = InstanceStatus(values["status"])
     values["purchase"] = Purchase(values["purchase"])
-    values["total"] = Resources(*values["total"])
+    for name in ("total", "foreign", "foreign_seen"):
+        values[name] = Resources(*values.get(name, ()))
     values["gpu_ids"] = tuple(values["gpu_ids"])
     values["work"] = {int(number): list(seconds) for number, seconds in values.get("work", {}).items()}
     return Instance(**values)
@@ -255,6 +260,7 @@ _RUN_FIELDS = [
     "capped_at",
     "reasons",
     "waiting",
+    "reopened_at",
     "retries",
     "revives",
     "revived_to",
@@ -278,6 +284,9 @@ def run_record(run: Run) -> dict[str, Any]:
         "max_hourly_usd": run.max_hourly_usd,
         "drains_at_cap": run.drains_at_cap,
         "expected_s": run.expected_seconds,
+        "purchase": run.purchase,
+        "deadline_at": run.deadline_at,
+        "steering": asdict(run.steering),
         "failures": [asdict(failure) for failure in run.failures],
     }
 
@@ -294,10 +303,17 @@ def run_from(record: Mapping[str, Any], partition: Mapping[str, bytes]) -> Run:
         needs=Resources(*record["needs"]),
         host_ports=tuple((number, protocol) for number, protocol in record.get("host_ports", ())),
         instances=set(record["instances"]),
+        steering=_steering_from(record.get("steering", {})),
         costs={market: Costs(*row) for market, row in record.get("costs", {}).items()},
         failures=[Failure(**failure) for failure in record["failures"]],
         **{name: record[name] for name in _RUN_FIELDS if name in record},
     )
+
+
+def _steering_from(record: Mapping[str, Any]) -> Steering:
+    known = {field.name for field in fields(Steering)}
+    values = {name: value for name, value in record.items() if name in known}
+    return Steering(**{**values, "stance": Stance(values.get("stance", Stance.SPOT))})
 
 
 def task_chunks(partition: Mapping[str, bytes]) -> Iterator[tuple[int, bytes]]:

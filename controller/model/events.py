@@ -114,6 +114,7 @@ class ContainerInstanceSeen:
     gpu_ids: tuple[str, ...] = ()
     attributes: dict[str, str] = field(default_factory=dict)
     registered_at: float = 0.0
+    remaining: tuple[int, int, int] | None = None  # cpu units, MiB and GPUs that ECS has left to give; None = not said
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,12 @@ class Instance:
     strikes: int = 0  # attempts in a row that failed at once or never started here
     absent_since: float = 0.0  # first complete listing of EC2 that did not show it
     cordon: str = ""  # why no work is placed here, beyond the status
+    foreign: Resources = NOTHING  # what tasks that are not ours take
+    foreign_seen: Resources = NOTHING  # the least that was seen to be taken by strangers since `foreign_since`
+    foreign_since: float = 0.0  # since when it has been more than `foreign`; 0 = it is not
+    refusals: int = 0  # launches in a row that ECS refused for want of room here
+    paused_until: float = 0.0  # nothing is launched here before, because of them
+    draining_since: float = 0.0  # 0 = it is not DRAINING
     bought_for: int = 0  # Run.number of the run that counted on it first: it pays while nobody has worked here
     # What is not charged yet of the work done here: Run.number -> share-seconds by `ledger.Work`.
     work: dict[int, list[float]] = field(default_factory=dict)

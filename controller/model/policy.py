@@ -4,6 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+
+class VcpuQuota(NamedTuple):
+    """How many vCPUs of a quota family we may have at once in a cell, by one way of purchase."""
+
+    cell: str
+    purchase: str  # spot | on-demand
+    family: str  # catalogue.quotas: standard, g, p, ...
+    vcpus: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +22,10 @@ class Policy:
     """Bounds and patience of the controller. Settings may change them; local mode shortens them."""
 
     linger_s: float = 300.0  # how long an instance may idle before it is let go
+    linger_by_type: tuple[tuple[str, float], ...] = ()  # (glob, seconds) for some types; the first that matches counts
+    cool_down_s: float = 120.0  # nothing idle of a type is let go for so long after more of it was ordered
+    min_idle: int = 0  # so many idle instances are kept, work or no work
+    min_instances: int = 0  # the cluster is kept at least this large while runs are open
     max_instances: int = 200  # alive or ordered, over all pools
     max_launches_per_tick: int = 100  # one plan: `startedBy` must find it in one page of a listing
     max_verifications_per_tick: int = 400
@@ -20,7 +35,13 @@ class Policy:
     full_commit_bytes: int = 2_800_000
     max_promised_documents: int = 30  # records and chunks of runs that the outcomes of one tick may touch
     max_setbacks: int = 20  # in a row, of closing a run or looking its results up; backed off to a minute each
-    max_type_share: float = 1.0  # of the cpu bought at once for several runs, that of one instance type; 1 = any
+    max_type_share: float = 1.0  # of the cpu of all instances, that of one instance type; 1 = any
+    max_cell_share: float = 1.0  # and that of one cell
+    vcpu_quotas: tuple[VcpuQuota, ...] = ()  # those that are known; the others are unlimited
+    data_cell: str = ""  # where runs' data lie; "" = traffic between Regions is not priced
+    transfer_usd_per_gb: float = 0.02  # between Regions, "from about" (aws.md 11)
+    foreign_patience_s: float = 10.0  # what strangers take of an instance counts once it has been seen for so long
+    refusal_pause_s: float = 15.0  # an instance that had no room for a task is left alone; doubled each time
     growth_per_tick: int = 50  # instances newly ordered at once
     sweep_s: float = 120.0  # DESIGN D5
     eager_sweep_s: float = 15.0  # while instances are owed or booting
@@ -31,11 +52,16 @@ class Policy:
     price_limit_s: float = 86_400.0  # a spot price that was seen longer ago is not believed: on-demand's is assumed
     rate_half_life_s: float = 21_600.0  # of our own interruption counts (decision 8)
     attempt_s: float = 600.0  # how long an attempt takes, while no run can tell
+    wind_down_s: float = 60.0  # from the decision to stop a run to the end of its instances: kept back of its budget
+    finish_s: float = 3600.0  # an attempt may take so long when its run's budget is used up and nobody knows better
     boot_s: float = 180.0  # from the launch of an instance to its first task, paid and useless
     planned_life_s: float = 3600.0  # how long an instance is used when nothing interrupts it
     max_usd_per_hour: float = math.inf  # price caps: what costs more an hour is not bought,
     max_usd_per_vcpu_hour: float = math.inf  # nor what costs more for each vCPU, of types without GPUs,
     max_usd_per_gpu_hour: float = math.inf  # or for each GPU
+    max_unregistered: int = 3  # so many in a row, and their pool is not asked again for `cool_off_max_s`
+    warning_patience_s: float = 600.0  # a warning is for two minutes: one that has not come true by then never will
+    drain_patience_s: float = 3600.0  # what still runs on an instance that has been DRAINING so long is stopped
     register_patience_s: float = 900.0  # a running instance that never registers is let go
     absence_s: float = 300.0  # absence from listings is proof only after this quiet time
     intent_age_s: float = 600.0  # older intents are never sent again (DESIGN D4)
@@ -47,7 +73,11 @@ class Policy:
     max_losses: int = 20  # attempts of one task lost to infrastructure
     max_start_failures: int = 3  # attempts of one task whose container could not be pulled, created or started
     alike_failures: int = 5  # so many tasks failing alike, and none succeeding, stop the run
-    expected_boot_s: float = 120.0  # from order to registered: what plans assume until instances have been measured
-    expected_start_s: float = 5.0  # from a launch to its program's first line, the image at hand
+    start_s: float = 5.0  # from a launch to its program's first line, the image at hand: what plans assume
     retry_backoff_s: float = 1.0  # doubled for each failure of the task, at most 60 s
     forget_instance_s: float = 3600.0  # how long an instance that is gone is remembered
+
+    def linger_of(self, instance_type: str) -> float:
+        """How long an instance of the type may idle: seconds."""
+        named = (seconds for glob, seconds in self.linger_by_type if fnmatchcase(instance_type, glob))
+        return next(named, self.linger_s)

@@ -22,6 +22,7 @@ class Pool:
     confirmed_on_demand: int = -1
     spot_usd_per_hour: float = 0.0
     ordered_since: float = 0.0  # since when it has owed us instances; 0 = it owes none
+    grown_at: float = 0.0  # when its targets were last raised
     short_until: float = 0.0  # cool-off after a shortage of spot capacity
     shortages: float = 0.0  # how many cool-offs lately, as of short_until: each doubles the next, and they fade
     short_reason: str = ""  # what the cool-off is for, in the words of a message
@@ -33,6 +34,8 @@ class Pool:
     rate_at: float = 0.0
     placement_score: int = 0  # EC2's spot placement score, 1 to 10; 0 = not known
     registered_memory_mib: int = 0  # what an instance of it last registered; 0 = none has
+
+    unregistered: int = 0  # instances in a row that never joined the cluster
 
     @property
     def key(self) -> str:

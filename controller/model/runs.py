@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from controller.model.costs import Costs
+from controller.model.deadlines import deadline_at
 from controller.model.host_ports import Port
 from controller.model.resources import CPU_UNITS_PER_VCPU, NOTHING, Resources
+from controller.model.stance import UNSTEERED, Steering
 from controller.model.tasks import TERMINAL, TaskStatus, TaskTable
+
+FALLBACK_WAIT_S = 600.0  # of a run without a deadline
+FALLBACK_LOSSES = 3
 
 
 class RunStatus(StrEnum):
@@ -86,6 +92,8 @@ class Run:
     reasons: list[str] = field(default_factory=lambda: [""])
     failures: list[Failure] = field(default_factory=list)
     waiting: str = ""
+    steering: Steering = UNSTEERED  # between spot and on-demand
+    reopened_at: float = 0.0  # durations of deadline and run count from here; 0 = from its submission
     retries: int = 0  # how often it was reopened
     revives: list[int] = field(default_factory=list)  # TaskStatus of the tasks that a retry makes pending again
     revived_to: int = 0  # the first task that this has not reached yet
@@ -196,6 +204,40 @@ class Run:
         """How long an attempt will take: as long as earlier ones, else as the spec says, else as long as it may."""
         said = self.spec.get("array", {}).get("expectedSeconds") or self.attempt_timeout_s or None
         return self.mean_seconds(None if said is None else float(said))
+
+    @property
+    def deadline_at(self) -> float | None:
+        """Epoch seconds."""
+        given = self.spec.get("capacity", {}).get("deadline")
+        return None if given is None else deadline_at(str(given), self.opened_at)
+
+    @property
+    def opened_at(self) -> float:
+        """When it was submitted, or reopened."""
+        return self.reopened_at or self.submitted_at
+
+    @property
+    def duration_limit_s(self) -> float:
+        """Of the whole run; 0 = none."""
+        return float(self.spec.get("timeout", {}).get("runDurationSeconds", 0))
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The only ones that it may run in; empty = any."""
+        return tuple(self.spec.get("capacity", {}).get("cells", ()))
+
+    @property
+    def fallback_wait_s(self) -> float:
+        """How long its tasks wait for spot that is short; infinite where only the deadline counts."""
+        capacity = self.spec.get("capacity", {})
+        usual_s = math.inf if "deadline" in capacity else FALLBACK_WAIT_S
+        return float(capacity.get("fallback", {}).get("afterWaitSeconds", usual_s))
+
+    @property
+    def fallback_losses(self) -> int:
+        """A task that was lost so often goes to on-demand itself."""
+        fallback = self.spec.get("capacity", {}).get("fallback", {})
+        return int(fallback.get("afterInterruptions", FALLBACK_LOSSES))
 
     @property
     def budget_usd(self) -> float | None:

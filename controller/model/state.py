@@ -10,6 +10,7 @@ from controller.model.attempts import AttemptKey, AttemptTable
 from controller.model.costs import Costs
 from controller.model.damage import Losses
 from controller.model.instances import Instance, Purchase
+from controller.model.orders import OrderNote
 from controller.model.pools import Pool
 from controller.model.resources import Resources
 from controller.model.runs import Run
@@ -50,6 +51,7 @@ class State:
     unknown_events: int = 0
     setbacks: dict[str, Setback] = field(default_factory=dict)  # by what failed
     losses: Losses = field(default_factory=Losses)  # what could not be read
+    last_order: OrderNote = field(default_factory=OrderNote)  # its patterns are not stored
     quarantined: dict[str, dict[str, Any]] = field(default_factory=dict)  # records of runs that had to be set aside
 
     # what changed since the last commit; documents reads and clears it
@@ -91,6 +93,14 @@ class State:
                 taken = taken.plus(needs.get(number, Resources()), count)
             used[name.decode()] = (taken, runs.total())
         return used
+
+    def used_on(self, instance_id: str) -> Resources:
+        """What live attempts take on one instance."""
+        needs = {run.number: run.needs for run in self.runs.values()}
+        taken = Resources()
+        for number, count in self.attempts.runs_on_instance.get(instance_id.encode(), {}).items():
+            taken = taken.plus(needs.get(number, Resources()), count)
+        return taken
 
     def held(self) -> Counter[tuple[str, Purchase]]:
         """Instances that count towards the targets of their (pool, purchase): alive, not warned, not let go."""

@@ -1,7 +1,7 @@
 """What would be bought for a run on the cluster as it is, when would the run end, and at what cost?
 
 The scheduler's own placing and buying on a copy of the state (DESIGN D1), and a closed form for the time from then on.
-Runs that were submitted earlier keep what they have and are bought for first; what they let go of later is not counted on.
+Runs that were submitted earlier keep what they have and are bought for first; what they let go of later is not counted.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from controller.catalogue.types import InstanceType
-from controller.market.buy import tasks_per_instance
-from controller.market.offers import offers_of
+from controller.market.cover import tasks_per_instance
+from controller.market.offers import as_registered, offers_of, rate_of
+from controller.market.risk import redo_share
 from controller.model.instances import Purchase
 from controller.model.policy import Policy
 from controller.model.pools import Offer
@@ -60,21 +61,24 @@ def forecast(
     state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, policy: Policy, seconds: Seconds
 ) -> Forecast:
     """`run` is one of `state`'s, prepared. The state is left as it is."""
-    at_once = replace(policy, growth_per_tick=policy.max_instances)
+    at_once = replace(policy, growth_per_tick=policy.max_instances, min_instances=0)
+    catalogue = as_registered(catalogue, state.pools.values())
     places = assign(state, catalogue, now, at_once)
     mine = next(number for number, each in enumerate(places.runs) if each.id == run.id)
-    offers = offers_of(state.pools.values(), catalogue, now, at_once)
-    order = order_for(state, _only(places, mine), offers, _after_others(state, places, mine, offers, at_once))
+    offers = offers_of(state.pools.values(), catalogue, now, at_once, seconds.expected)
+    left = _after_others(state, places, mine, offers, catalogue, at_once)
+    order = order_for(state, _only(places, mine), offers, catalogue, left)
     bought = _bought(order.instances, places.left_over[mine], offers)
     here = places.batches[mine].count - places.left_over[mine].count
     crews = _crews(state, run, bought, here, catalogue)
+    redo = _redo(state, bought, now, policy, seconds.expected)
     return Forecast(
         tasks=run.task_count,
         here=here,
         bought=bought,
         low=_course(run, crews, policy, seconds.low, boot=0.5, redo=0.0),
-        expected=_course(run, crews, policy, seconds.expected, boot=1.0, redo=_redo(bought)),
-        high=_high(run, crews, policy, seconds.high, bought),
+        expected=_course(run, crews, policy, seconds.expected, boot=1.0, redo=redo),
+        high=_high(run, crews, policy, seconds.high, 2 * redo, bought),
     )
 
 
@@ -90,12 +94,20 @@ def _only(places: Places, mine: int) -> Places:
     )
 
 
-def _after_others(state: State, places: Places, mine: int, offers: list[Offer], policy: Policy) -> Policy:
+def _after_others(
+    state: State,
+    places: Places,
+    mine: int,
+    offers: list[Offer],
+    catalogue: Mapping[str, InstanceType],
+    policy: Policy,
+) -> Policy:
     """The deployment's limit less what the runs before this one are bought first."""
     waiting = [batch if number < mine else replace(batch, count=0) for number, batch in enumerate(places.left_over)]
     if not any(batch.count for batch in waiting):
         return policy
-    theirs = order_for(state, replace(places, left_over=tuple(waiting)), offers, policy).instances.total()
+    first = replace(places, left_over=tuple(waiting))
+    theirs = order_for(state, first, offers, catalogue, policy).instances.total()
     return replace(policy, max_instances=policy.max_instances - theirs)
 
 
@@ -103,8 +115,7 @@ def _bought(instances: Counter[tuple[str, Purchase]], batch: Batch, offers: list
     chosen = [offer for offer in offers if instances[offer.pool, offer.purchase]]
     fits = tasks_per_instance(batch, chosen).tolist()
     return tuple(
-        Bought(offer, instances[offer.pool, offer.purchase], places)
-        for offer, places in zip(chosen, fits, strict=True)
+        Bought(offer, instances[offer.pool, offer.purchase], places) for offer, places in zip(chosen, fits, strict=True)
     )
 
 
@@ -140,25 +151,28 @@ def _price_of_a_place(state: State, run: Run) -> tuple[float, float]:
 
 
 def _course(run: Run, crews: list[Crew], policy: Policy, task_s: float, boot: float, redo: float) -> Course:
-    booted = [replace(crew, ready_s=crew.ready_s * boot * policy.expected_boot_s) for crew in crews]
+    booted = [replace(crew, ready_s=crew.ready_s * boot * policy.boot_s) for crew in crews]
     pace = ECS_LAUNCHES_PER_S
-    each_s = (task_s + policy.expected_start_s) * (1 + redo)
+    each_s = (task_s + policy.start_s) * (1 + redo)
     return course(run.task_count, each_s, booted, policy.linger_s, pace)
 
 
-def _redo(bought: tuple[Bought, ...]) -> float:
-    """What risk adds to the price, as a share of it, on average over what is bought: work that is done again."""
-    paid = sum(each.instances * each.offer.price_usd_per_hour for each in bought)
-    valued = sum(each.instances * each.offer.effective for each in bought)
-    return max(0.0, valued / paid - 1) if paid else 0.0
+def _redo(state: State, bought: tuple[Bought, ...], now: float, policy: Policy, task_s: float) -> float:
+    """The share of the work that interruptions are expected to have done again, on average over what is bought."""
+    spot = [each for each in bought if each.offer.purchase is Purchase.SPOT]
+    rates = [rate_of(state.pools[each.offer.pool], now, policy) for each in spot]
+    shares = [each.instances * float(redo_share(rate, task_s)) for each, rate in zip(spot, rates, strict=True)]
+    return sum(shares) / max(1, sum(each.instances for each in bought))
 
 
-def _high(run: Run, crews: list[Crew], policy: Policy, task_s: float, bought: tuple[Bought, ...]) -> Course:
-    """Boots take twice as long, twice as much is done again, and on spot the last tasks are interrupted once."""
-    worst = _course(run, crews, policy, task_s, boot=2.0, redo=2 * _redo(bought))
+def _high(
+    run: Run, crews: list[Crew], policy: Policy, task_s: float, redo: float, bought: tuple[Bought, ...]
+) -> Course:
+    """Boots take twice as long, and on spot the last tasks are interrupted once."""
+    worst = _course(run, crews, policy, task_s, boot=2.0, redo=redo)
     if not any(each.offer.purchase is Purchase.SPOT for each in bought):
         return worst
-    again_s = task_s + policy.expected_start_s + 2 * policy.expected_boot_s
+    again_s = task_s + policy.start_s + 2 * policy.boot_s
     dearest = max(bought, key=lambda each: each.offer.price_usd_per_hour)
     return replace(
         worst,

@@ -12,8 +12,8 @@ from controller.catalogue.types import InstanceType
 from controller.lifecycle.apply import apply
 from controller.model import events
 from controller.model.instances import Purchase
-from controller.model.pools import Pool
 from controller.model.policy import Policy
+from controller.model.pools import Pool
 from controller.model.requests import SubmitRequest
 from controller.model.resources import Resources
 from controller.model.runs import Run
@@ -120,7 +120,7 @@ def _copy(state: State, market: Market) -> State:
 def _measured(policy: Policy, state: State) -> Policy:
     """Boot seconds as the instances that are known took them."""
     known = [i.registered_at - i.launched_at for i in state.instances.values() if i.registered_at > i.launched_at > 0]
-    return replace(policy, expected_boot_s=sum(known) / len(known)) if known else policy
+    return replace(policy, boot_s=sum(known) / len(known)) if known else policy
 
 
 def _range(found: Forecast, name: str) -> dict[str, float | None]:
@@ -149,7 +149,7 @@ def _on_demand(question: Planned, state: State, form: Mapping[str, Any]) -> dict
 def _assumptions(question: Planned, found: Forecast, state: State) -> list[str]:
     spot = {each.offer.pool for each in found.bought if each.offer.purchase is Purchase.SPOT}
     unseen = sum(pool not in state.pools or not state.pools[pool].spot_usd_per_hour for pool in spot)
-    boot_s, start_s = question.policy.expected_boot_s, question.policy.expected_start_s
+    boot_s, start_s = question.policy.boot_s, question.policy.start_s
     said = [
         f"seconds of a task: {question.seconds.source}",
         f"an instance takes {boot_s:,.0f} s to join and a task {start_s:,.0f} s to start",

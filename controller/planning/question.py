@@ -23,12 +23,16 @@ PAST_RUNS_READ = 200  # the newest; a page of the store
 class Asked(Protocol):
     """What a plan needs of a deployment: the api has it."""
 
-    store: Store
-    now: Callable[[], float]
-    policy: Policy
-    fleets: Sequence[tuple[str, str, str]]
-    cells: Sequence[str]
-
+    @property
+    def store(self) -> Store: ...
+    @property
+    def now(self) -> Callable[[], float]: ...
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def fleets(self) -> Sequence[tuple[str, str, str]]: ...
+    @property
+    def cells(self) -> Sequence[str]: ...
     def whole_state(self) -> State: ...
 
 

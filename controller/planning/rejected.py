@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from controller.market.offers import offers_of, rejected
+from controller.model.instances import Purchase
 from controller.model.pools import Offer
 from controller.model.state import State
 from controller.scheduler.places import batch_of, shunned_by
@@ -21,11 +22,13 @@ def rejected_pools(question: Planned, state: State) -> list[dict[str, Any]]:
     copy, run = question.on(state, question.admission.form)
     batch = batch_of(copy, run, float("inf"), shunned_by(copy))
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for pool, reason in rejected(copy.pools.values(), question.catalogue, question.now, question.policy):
+    kind = Purchase.ON_DEMAND if run.purchase == Purchase.ON_DEMAND else Purchase.SPOT
+    for pool, reason in rejected(copy.pools.values(), question.catalogue, question.now, question.policy, kind):
         found[reason].add(pool)
     of_type: dict[tuple[object, ...], list[Offer]] = defaultdict(list)
     for offer in offers_of(copy.pools.values(), question.catalogue, question.now, question.policy):
-        of_type[offer.attributes].append(offer)
+        if run.purchase in (offer.purchase, "spot-then-on-demand"):
+            of_type[offer.attributes].append(offer)
     taken: set[str] = set()
     refused: dict[str, str] = {}
     for alike in of_type.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 
@@ -12,7 +13,6 @@ from controller.model.instances import Purchase
 from controller.model.policy import Policy
 from controller.model.runs import Run
 from controller.model.state import State
-from controller.scheduler.budget import hourly_room
 from controller.scheduler.places import Places, group_is_running
 
 AT_ONCE = "growth: no more instances are ordered at once, the next tick goes on"
@@ -34,11 +34,12 @@ def room_and_bounds(state: State, catalogue: Mapping[str, InstanceType], policy:
     )
 
 
-def limits_of(state: State, places: Places, now: float, policy: Policy) -> list[Limits]:
+def limits_of(state: State, places: Places, policy: Policy) -> list[Limits]:
     """For each run's batch."""
+    rooms = places.usd_rooms or (math.inf,) * len(places.runs)
     return [
-        _limits(state, places, run, has, now, policy)
-        for run, has in zip(places.runs, places.instances_per_run, strict=True)
+        _limits(state, places, run, has, usd, policy)
+        for run, has, usd in zip(places.runs, places.instances_per_run, rooms, strict=True)
     ]
 
 
@@ -58,13 +59,13 @@ def promised_by_fleets(state: State) -> Counter[tuple[str, Purchase]]:
     )
 
 
-def _limits(state: State, places: Places, run: Run, has: int, now: float, policy: Policy) -> Limits:
+def _limits(state: State, places: Places, run: Run, has: int, usd: float, policy: Policy) -> Limits:
     instances = policy.max_instances if run.max_instances is None else run.max_instances - has
     if run.group in run.affinity:
         instances = min(instances, _one_in_all(state, places, run))
     return Limits(
         instances=instances,
-        usd_per_hour=hourly_room(state, run, now, policy),
+        usd_per_hour=usd,
         data_cell=policy.data_cell,
         away_usd_per_task_hour=away_usd_per_task_hour(run, policy),
     )
@@ -131,5 +132,3 @@ def _vcpus_left(
         (quota.cell, quota.purchase, quota.family): quota.vcpus - used[quota.cell, quota.purchase, quota.family]
         for quota in policy.vcpu_quotas
     }
-
-

@@ -3,59 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from controller.catalogue.types import InstanceType
 from controller.market.buy import NO_FITNESS, Order, buy
+from controller.market.cover import tasks_per_instance
+from controller.market.limits import Choice, Headroom
 from controller.market.release import releasable
+from controller.market.zones import over_zones
 from controller.model.actions import SetTarget, Terminate
 from controller.model.instances import Instance, Purchase
 from controller.model.policy import Policy
 from controller.model.pools import Offer, Pool
-from controller.model.runs import Run
 from controller.model.state import State
 from controller.placement.fitness import Fitness
-from controller.scheduler.places import Places, group_is_running
+from controller.scheduler.bounds import limits_of, room_and_bounds
+from controller.scheduler.places import Places
 
 
 def order_for(
     state: State,
     places: Places,
     offers: Sequence[Offer],
+    catalogue: Mapping[str, InstanceType],
     policy: Policy,
     fitness: Mapping[str, Fitness] = NO_FITNESS,
 ) -> Order:
-    """What to buy for the demand that is left over."""
-    alive = sum(instance.alive for instance in state.instances.values())
-    room = min(policy.growth_per_tick, policy.max_instances - alive - _promised(state))
-    caps = [
-        run.max_instances - has if run.max_instances is not None else policy.max_instances
-        for run, has in zip(places.runs, places.instances_per_run, strict=True)
-    ]
-    caps = [
-        min(cap, _one_in_all(state, places, run)) if run.group in run.affinity else cap
-        for cap, run in zip(caps, places.runs, strict=True)
-    ]
-    share = policy.max_type_share if policy.max_type_share < 1 else None
-    return buy(places.left_over, caps, offers, room, fitness, share)
+    """What to buy for the demand that is left over, and to bring the cluster to its least size."""
+    room, bounds = room_and_bounds(state, catalogue, policy)
+    limits = limits_of(state, places, policy)
+    order = buy(places.left_over, limits, offers, room, fitness, bounds, state.last_order.patterns)
+    if places.runs:
+        _bring_to_size(state, order, places, offers, Headroom(room - order.instances.total(), bounds), policy)
+    return order
 
 
-def _one_in_all(state: State, places: Places, run: Run) -> int:
-    """How many instances may be bought for a group that keeps together: one, unless it has or is promised some."""
-    promised = zip(places.runs, places.instances_per_run, strict=True)
-    has = any(count for other, count in promised if other.group == run.group)
-    return 0 if has or group_is_running(state, run.group) else 1
-
-
-def _promised(state: State) -> int:
-    """Instances that fleets may still launch, wanted or not: what we give up counts until EC2 has acknowledged it."""
-    held, warned = state.held(), state.warned()
-    return sum(
-        max(0, max(wanted, confirmed) - held[pool.key, purchase] - warned[pool.key, purchase])
-        for pool in state.pools.values()
-        for purchase, wanted, confirmed in (
-            (Purchase.SPOT, pool.spot_target, pool.confirmed_spot),
-            (Purchase.ON_DEMAND, pool.on_demand_target, pool.confirmed_on_demand),
-        )
-    )
+def _bring_to_size(
+    state: State, order: Order, places: Places, offers: Sequence[Offer], headroom: Headroom, policy: Policy
+) -> None:
+    """To `min_instances`: what fleets owe us beyond the demand first, then the cheapest instances that could take a
+    task of the first run that any could."""
+    missing = policy.min_instances - state.held().total() - sum(places.owed_used.values()) - order.instances.total()
+    for key, owed in sorted(state.owed().items()) if missing > 0 else ():
+        spare = max(0, min(missing, owed - places.owed_used.get(key, 0) - order.instances[key]))
+        order.instances[key] += spare
+        missing -= spare
+    if missing <= 0:
+        return
+    for batch in places.batches:
+        fits = tasks_per_instance(replace(batch, count=1), offers).tolist()
+        open_to = [offer for offer, tasks in zip(offers, fits, strict=True) if tasks]
+        choice = Choice.of(open_to, missing * min((offer.resources.cpu_units for offer in open_to), default=0))
+        able = sorted((offer for offer in open_to if headroom.most(offer, choice)), key=lambda offer: offer.effective)
+        if able:
+            most = min(missing, headroom.room)
+            order.instances.update((zone.pool, zone.purchase) for zone in over_zones(able[0], able, most))
+            return
 
 
 def targets(
@@ -98,7 +101,7 @@ def terminations(leaving: Sequence[Instance]) -> list[Terminate]:
 
 
 def leaving_instances(state: State, places: Places, now: float, policy: Policy) -> list[Instance]:
-    return releasable(state, places.wanted, now, policy)
+    return releasable(state, places.wanted, now, policy, places.at_once)
 
 
 def _differs(pool: Pool, spot: int, on_demand: int) -> bool:

@@ -5,18 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from controller.catalogue.types import InstanceType
 from controller.market.buy import Order
-from controller.market.offers import offers_of
-from controller.model.actions import Action, Remark
+from controller.market.offers import as_registered, offers_of
+from controller.model.actions import Action, CapRun, NoteOrder, Remark
 from controller.model.attempts import AttemptStatus
+from controller.model.orders import OrderNote
 from controller.model.policy import Policy
 from controller.model.state import State
 from controller.placement.custom import FitnessFailed, OwnFunctions
 from controller.placement.fitness import Fitness
-from controller.scheduler import capacity, upkeep
+from controller.scheduler import budget, capacity, upkeep
+from controller.scheduler.attempt_seconds import attempt_seconds
+from controller.scheduler.bounds import AT_ONCE
+from controller.scheduler.budget_places import Till, claims
 from controller.scheduler.places import Places, assign
 from controller.scheduler.reasons import why_nothing_is_bought
 
@@ -33,12 +37,14 @@ def decide(
 ) -> list[Action]:
     """The actions of one tick. With `launching` False (the kill switch) nothing is started or bought any more.
     `functions`: the fitness functions of users' own that strategies may name."""
-    actions: list[Action] = [*upkeep.repairs(state), *upkeep.stops(state, now, policy), *upkeep.orphans(state)]
-    actions += upkeep.resolutions(state, now, policy)
+    capped = list(budget.used_up(budget.purses(state, now, policy)))
+    actions: list[Action] = [*upkeep.repairs(state), *capped, *upkeep.stops(state, now, policy)]
+    actions += [*upkeep.orphans(state), *upkeep.resolutions(state, now, policy)]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
+        ended = {each.run_id for each in capped}
         placed, functions = _without_failures(
-            functions, lambda ready: _place_and_buy(state, catalogue, now, policy, ready)
+            functions, lambda ready: _place_and_buy(state, catalogue, now, policy, ready, ended)
         )
         actions += placed
     actions += upkeep.halts(state, functions)
@@ -64,34 +70,56 @@ def _place_and_buy(
     now: float,
     policy: Policy,
     fitness: Mapping[str, Fitness],
+    ended: Collection[str],
 ) -> list[Action]:
-    offers = offers_of(state.pools.values(), catalogue, now)
-    unsent = list(upkeep.unsent(state, now, policy))
+    """`ended`: ids of runs that are stopped in this very tick."""
+    catalogue = as_registered(catalogue, state.pools.values())
+    offers = offers_of(state.pools.values(), catalogue, now, policy, attempt_seconds(state))
+    till = Till(state, catalogue, now, policy, budget.purses(state, now, policy))
+    unsent = [launch for launch in upkeep.unsent(state, now, policy) if launch.key.run_id not in ended]
     intended = len(state.attempts.with_status(AttemptStatus.INTENT))  # whether or not they may be sent now
-    places = assign(state, catalogue, now, policy, fitness)
-    order = capacity.order_for(state, places, offers, policy, fitness)
+    places = till.allowed(assign(state, catalogue, now, policy, fitness, ended))
+    order = capacity.order_for(state, places, offers, catalogue, policy, fitness)
     leaving = capacity.leaving_instances(state, places, now, policy)
+    verdicts = list(till.verdicts(places, order))
     return [
         *capacity.targets(state, places, order, leaving, now, policy),
         *capacity.terminations(leaving),
         *unsent,
         *places.launches[: max(0, policy.max_launches_per_tick - intended)],
-        *_remarks(state, places, order, catalogue, now),
+        *claims(state, places),
+        *(CapRun(run_id, sentence) for run_id, sentence, is_the_end in verdicts if is_the_end),
+        *_remarks(state, places, order, catalogue, now, policy, {run_id: said for run_id, said, _ in verdicts}),
+        *_notes(order, now),
     ]
 
 
+def _notes(order: Order, now: float) -> list[NoteOrder]:
+    """What is bought, where anything is."""
+    if not order.instances.total():
+        return []
+    usd, low = order.usd_per_hour, order.lower_bound_usd_per_hour
+    return [NoteOrder(OrderNote(now, order.instances.total(), usd, low, order.gap, order.method, order.patterns))]
+
+
 def _remarks(
-    state: State, places: Places, order: Order, catalogue: Mapping[str, InstanceType], now: float
+    state: State,
+    places: Places,
+    order: Order,
+    catalogue: Mapping[str, InstanceType],
+    now: float,
+    policy: Policy,
+    short_of_money: Mapping[str, str],
 ) -> list[Remark]:
-    """Why a run's tasks wait, when that has changed."""
+    """Why a run's tasks wait, when that has changed. `short_of_money`: run id -> sentence."""
     remarks = []
-    for run, left_over, uncovered, coming in zip(
-        places.runs, places.left_over, order.uncovered, places.coming_per_run, strict=True
+    for run, left_over, uncovered, coming, limit in zip(
+        places.runs, places.left_over, order.uncovered, places.coming_per_run, order.held_back, strict=True
     ):
-        sentence = ""
-        if uncovered:
-            sentence = why_nothing_is_bought(state, left_over, catalogue, now)
-        elif left_over.count or coming:
+        sentence = short_of_money.get(run.id, "")
+        if not sentence and uncovered and limit != AT_ONCE:
+            sentence = why_nothing_is_bought(state, left_over, catalogue, now, policy, limit)
+        elif not sentence and (left_over.count or coming):
             sentence = "waiting for ordered instances to join the cluster"
         if sentence != run.waiting:
             remarks.append(Remark(run.id, sentence))

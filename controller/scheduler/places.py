@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from controller.catalogue.types import InstanceType
@@ -26,6 +26,7 @@ from controller.scheduler.upkeep import next_key
 
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
+COUNTED_ON = 3  # refusals in a row, for want of room, after which tasks do not wait for an instance any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,10 @@ class Places:
     left_over: tuple[Batch, ...]  # per run, what found no place: the demand to buy for
     instances_per_run: tuple[int, ...]  # how many instances each run has or is promised
     coming_per_run: tuple[int, ...]  # how many of its tasks wait for instances on their way
+    counted_on: tuple[frozenset[str], ...] = ()  # per run, the ids of the instances that it has or is promised
+    owed: Mapping[str, tuple[str, Purchase]] = field(default_factory=dict)  # by id, of those that are only ordered
+    usd_rooms: tuple[float, ...] = ()  # per run, how many USD an hour more may be bought; empty = no caps
+    at_once: frozenset[str] = frozenset()  # instances that do not linger when they idle
 
 
 def assign(
@@ -48,15 +53,18 @@ def assign(
     now: float,
     policy: Policy,
     fitness: Mapping[str, Fitness] = NO_FITNESS,
+    without: Collection[str] = (),
 ) -> Places:
-    """Place the pending tasks of all ready runs, first come first served. `fitness`: users' own functions; a run that
-    names another one is left out."""
+    """Place the pending tasks of all ready runs but those in `without`, first come first served. `fitness`: users' own
+    functions; a run that names another one is left out."""
     runs = tuple(
-        run for run in state.runs.values() if run.ready and all(name in fitness for name in own_functions(run.strategy))
+        run
+        for run in state.runs.values()
+        if run.ready and run.id not in without and all(name in fitness for name in own_functions(run.strategy))
     )
     shunned = shunned_by(state)
     batches = tuple(batch_of(state, run, now + policy.linger_s, shunned) for run in runs)
-    rows = active_rows(state)
+    rows = active_rows(state, now)
     placed = place(batches, Supply.of(rows), fitness=fitness)
     launches, wanted, per_run = [], set(), [_instances_in_use(state, run) for run in runs]
     room = policy.max_launches_per_tick
@@ -96,6 +104,8 @@ def assign(
         left_over=left_over,
         instances_per_run=tuple(len(ids) for ids in per_run),
         coming_per_run=tuple(before.count - after.count for before, after in zip(rest, left_over, strict=True)),
+        counted_on=tuple(frozenset(ids) for ids in per_run),
+        owed=owed,
     )
 
 
@@ -151,8 +161,13 @@ def group_is_running(state: State, group: str) -> bool:
     return any(runs[number] for runs in state.attempts.runs_on_instance.values() for number in numbers)
 
 
-def active_rows(state: State) -> list[InstanceRow]:
-    """The instances that may be given work, with what is free on them, in a stable order."""
+def active_rows(state: State, now: float = float("inf")) -> list[InstanceRow]:
+    """The instances that may be given work, with what is free on them, in a stable order; less those that refused
+    some a moment before `now`."""
+    return _rows_of(state, [i for i in state.instances.values() if i.placeable and i.paused_until <= now])
+
+
+def _rows_of(state: State, instances: Iterable[Instance]) -> list[InstanceRow]:
     used = state.used_by_instance()
     groups, ports = _running_by_group(state), _ports_in_use(state)
     return [
@@ -161,16 +176,16 @@ def active_rows(state: State) -> list[InstanceRow]:
             running_by_group=groups.get(instance.id, {}),
             used_host_ports=ports.get(instance.id, frozenset()),
         )
-        for instance in sorted(state.instances.values(), key=lambda i: (i.registered_at, i.id))
-        if instance.placeable
+        for instance in sorted(instances, key=lambda i: (i.registered_at, i.id))
     ]
 
 
 def coming_rows(
     state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy
 ) -> tuple[list[InstanceRow], dict[str, tuple[str, Purchase]]]:
-    """Instances that boot, then those that fleets owe us; and which (pool, purchase) each of the latter is owed by."""
-    rows, owed = [], {}
+    """Instances that refused a task a moment ago, those that boot, then those that fleets owe us; and which
+    (pool, purchase) each of the latter is owed by."""
+    rows, owed = _rows_of(state, [i for i in state.instances.values() if _pauses(i, now)]), {}
     for instance in sorted(state.instances.values(), key=lambda i: i.id):
         kind = catalogue.get(instance.instance_type)
         if kind and _may_still_come(instance, now, policy):
@@ -182,6 +197,11 @@ def coming_rows(
             owed[row_id] = (pool_key, purchase)
             rows.append(_expected(row_id, catalogue[pool.instance_type], pool.zone, purchase))
     return rows, owed
+
+
+def _pauses(instance: Instance, now: float) -> bool:
+    """Whether it will probably take tasks again soon; one that refuses them again and again is not counted on."""
+    return instance.placeable and instance.paused_until > now and instance.refusals < COUNTED_ON
 
 
 def _may_still_come(instance: Instance, now: float, policy: Policy) -> bool:
@@ -231,7 +251,7 @@ def _ports_in_use(state: State) -> dict[str, frozenset[Port]]:
 
 
 def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
-    free = instance.total.minus(used)
+    free = instance.total.minus(used).minus(instance.foreign)
     return InstanceRow(
         id=instance.id,
         cpu_units=max(0, free.cpu_units),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from controller.catalogue.types import InstanceType
 from controller.market.buy import hypothetical
-from controller.market.offers import offers_of
+from controller.market.cover import tasks_per_instance
+from controller.market.offers import clock, offers_of, rejected
+from controller.model.instances import Purchase
+from controller.model.policy import Policy
 from controller.model.pools import Offer
 from controller.model.state import State
 from controller.placement.demand import Batch
@@ -16,7 +18,9 @@ from controller.placement.explain import Explanation, explain
 from controller.placement.supply import Supply
 from controller.scheduler.places import group_is_running
 
-HELD_BACK = "held back by a limit on instances: maxInstances of the run, or that of the deployment"
+USUAL = Policy()
+HELD_BY = "held back by "
+HELD_BACK = f"{HELD_BY}a limit on instances: maxInstances of the run, or that of the deployment"
 
 
 def market_answer(batch: Batch, offers: Sequence[Offer]) -> Explanation:
@@ -25,8 +29,16 @@ def market_answer(batch: Batch, offers: Sequence[Offer]) -> Explanation:
     return explain(replace(batch, count=1), Supply.of(rows))
 
 
-def why_nothing_is_bought(state: State, batch: Batch, catalogue: Mapping[str, InstanceType], now: float) -> str:
-    """Nothing that could ever hold it, every pool that could is short, or a limit: in that order."""
+def why_nothing_is_bought(
+    state: State,
+    batch: Batch,
+    catalogue: Mapping[str, InstanceType],
+    now: float,
+    policy: Policy = USUAL,
+    limit: str = "",
+) -> str:
+    """Nothing that could ever hold it, a limit, or every pool that could is short or too dear: in that order. `limit`:
+    the one that held the order back, if that is known."""
     everything = offers_of(state.pools.values(), catalogue, float("inf"))
     if not everything:
         return "this deployment has no fleets yet"
@@ -34,11 +46,33 @@ def why_nothing_is_bought(state: State, batch: Batch, catalogue: Mapping[str, In
         return sentence
     if not market_answer(batch, everything).fits:
         return market_answer(batch, everything).sentence()
-    if market_answer(batch, offers_of(state.pools.values(), catalogue, now)).fits:
-        return HELD_BACK
-    again = min(pool.short_until for pool in state.pools.values() if pool.short_until > now)
-    when = datetime.fromtimestamp(again, UTC)
-    return f"the pools that could hold it are short of capacity; tried again at {when:%H:%M:%S} UTC"
+    if market_answer(batch, offers_of(state.pools.values(), catalogue, now, policy)).fits:
+        return f"{HELD_BY}{limit}" if limit else HELD_BACK
+    fits = tasks_per_instance(replace(batch, count=1), everything).tolist()
+    return _out_of_reach(state, [o for o, tasks in zip(everything, fits, strict=True) if tasks], catalogue, now, policy)
+
+
+def _out_of_reach(
+    state: State, able: Sequence[Offer], catalogue: Mapping[str, InstanceType], now: float, policy: Policy
+) -> str:
+    """What keeps those offers from being made now: cool-offs, which end by themselves, and price caps, which do not."""
+    short: list[tuple[float, str]] = []
+    dear: list[str] = []
+    for purchase in Purchase:
+        pools = [state.pools[offer.pool] for offer in able if offer.purchase is purchase]
+        refused = dict(rejected(pools, catalogue, now, policy, purchase))
+        for pool in pools:
+            until = pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until
+            if until > now:
+                short.append((until, f"{pool.instance_type} in {pool.zone}: {pool.short_reason}"))
+            elif pool.key in refused:
+                dear.append(f"{pool.instance_type} in {pool.zone} ({purchase}): {refused[pool.key]}")
+    above = f"the price caps of this deployment leave nothing that could hold it, e.g. {dear[0]}" if dear else ""
+    if not short:
+        return above
+    until, last = min(short)
+    also = f"; {len(dear)} offers are above the price caps" if dear else ""
+    return f"the pools that could hold it are short of capacity; tried again at {clock(until)} ({last}){also}"
 
 
 def _company(state: State, batch: Batch, everything: Sequence[Offer]) -> str:

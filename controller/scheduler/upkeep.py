@@ -20,8 +20,9 @@ from controller.model.actions import (
     VerifyResult,
 )
 from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
-from controller.model.instances import InstanceStatus
+from controller.model.instances import Instance, InstanceStatus
 from controller.model.policy import Policy
+from controller.model.runs import Run
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
 from controller.placement.custom import OwnFunctions
@@ -85,7 +86,7 @@ def stops(state: State, now: float, policy: Policy) -> Iterator[StopAttempt]:
         key = state.key_of(row)
         if run is None or key is None:
             continue
-        cause, reason = _why_stop(state, row, run.cancelled, run.attempt_timeout_s, now, policy)
+        cause, reason = _why_stop(state, row, run, now, policy)
         if cause is not StopCause.NONE:
             arn = _arn(state, row)
             if arn is None:
@@ -100,36 +101,49 @@ def _stop_candidates(state: State, now: float, policy: Policy) -> NDArray[np.int
     look = table["stop_cause"] != StopCause.NONE
     look |= (table["started_at"] == 0) & (now - table["launched_at"] >= policy.pending_patience_s)
     for run in state.runs.values():
-        if run.cancelled:
+        if run.cancelled or run.capped_at:
             look |= table["run"] == run.number
         elif run.attempt_timeout_s:
             late = (table["started_at"] > 0) & (now - table["started_at"] >= run.attempt_timeout_s)
             look |= (table["run"] == run.number) & late
     for instance in state.instances.values():
-        if instance.interrupted_at and instance.alive:
+        if instance.alive and (instance.interrupted_at or _drained_too_long(instance, now, policy)):
             look[table.on_instance(instance.id)] = True
     lately_asked = (table["stop_at"] > 0) & (now - table["stop_at"] < policy.stop_again_s)
     return np.flatnonzero(known & look & ~lately_asked)
 
 
-def _why_stop(
-    state: State, row: int, cancelled: bool, timeout_s: float, now: float, policy: Policy
-) -> tuple[StopCause, str]:
-    table = state.attempts
+def _why_stop(state: State, row: int, run: Run, now: float, policy: Policy) -> tuple[StopCause, str]:
+    table, timeout_s = state.attempts, run.attempt_timeout_s
     already = StopCause(int(table["stop_cause"][row]))
     if already is not StopCause.NONE:
         return already, "argosy: asked again"
     instance = state.instance_of(row)
     started_at = float(table["started_at"][row])
-    if cancelled:
+    if run.cancelled:
         return StopCause.CANCELLED, "argosy: the run was cancelled"
+    if run.capped_at and (run.drains_at_cap or (started_at and now - started_at >= finish_seconds(run, policy))):
+        return StopCause.CAPPED, "argosy: the run's budget is used up"
     if instance is not None and instance.interrupted_at:
         return StopCause.INTERRUPTED, "argosy: the instance is about to be interrupted"
+    if instance is not None and _drained_too_long(instance, now, policy):
+        return StopCause.STUCK, "argosy: the instance has been draining for too long"
     if started_at and timeout_s and now - started_at >= timeout_s:
         return StopCause.TIMED_OUT, f"argosy: the attempt took longer than {timeout_s:.0f} s"
     if not started_at and now - float(table["launched_at"][row]) >= policy.pending_patience_s:
         return StopCause.STUCK, "argosy: the task never left PENDING"
     return StopCause.NONE, ""
+
+
+def finish_seconds(run: Run, policy: Policy) -> float:
+    """How long an attempt may take that is to finish after the budget is used up: as long as its time-out says; without
+    one twice as long as the spec or earlier attempts lead to expect, and where nobody knows, the policy's limit."""
+    known_s = max(run.longest_s, float(run.spec.get("array", {}).get("expectedSeconds", 0.0)))
+    return run.attempt_timeout_s or 2 * known_s or policy.finish_s
+
+
+def _drained_too_long(instance: Instance, now: float, policy: Policy) -> bool:
+    return bool(instance.draining_since) and now - instance.draining_since >= policy.drain_patience_s
 
 
 def _arn(state: State, row: int) -> str | None:

@@ -43,6 +43,8 @@ class Boundary:
     buckets: Buckets | None = None
     """AWS's own limits on the rate of calls; None = there are none."""
     store_down_until: float = 0.0
+    lied_about: set[str] = field(default_factory=set)
+    """Client tokens of launches that seemed to fail and did not."""
     number: int = 0
 
     def client(self, service: str, client: Any) -> Any:
@@ -85,7 +87,7 @@ class Boundary:
             return "crash-before" if faults.coin() else "crash-after"
         if faults.strikes("throttle", 1.0 if service == "ecs" else 0.1):
             return "throttle-retried" if operation == "run_task" and faults.coin() else "throttle"
-        if operation == "run_task" and faults.strikes("failure-lies"):
+        if operation == "run_task" and self._lies(request["clientToken"]):
             return "failure-lies"
         for kind in ("reply-lost", "effect-lost"):
             if faults.strikes(kind):
@@ -94,6 +96,14 @@ class Boundary:
             if faults.strikes(kind):
                 return kind if faults.coin() else "effect-lost"
         return ""
+
+    def _lies(self, token: str) -> bool:
+        """Whether ECS speaks of failures although the task starts. The same token sent again is answered with the
+        truth: that is what settles the doubt (reliability.md section 1, fact 4)."""
+        if token in self.lied_about or not self.faults.strikes("failure-lies"):
+            return False
+        self.lied_about.add(token)
+        return True
 
     def _before(self, service: str, operation: str, request: JSON, fault: str) -> None:
         """Faults that come before the effect, and instead of it."""

@@ -82,6 +82,33 @@ class Market(Ec2Operations):
         return paged(request, "InstanceTypeOfferings", passing(rows, request.get("Filters"), read), smallest=5)
 
     @operation
+    def get_spot_placement_scores(self, request: JSON) -> JSON:
+        """Of the zones, or the region as a whole: 10 where every type can be had, 1 where none can; always low for
+        fewer than three types, as AWS says."""
+        types = request.get("InstanceTypes") or []
+        regions = request.get("RegionNames") or [self.ledger.region]
+        unknown = [name for name in types if name not in self.ledger.catalogue]
+        if unknown or not types:
+            raise Refused("InvalidParameterValue", f"Invalid instance types: [{', '.join(unknown)}]")
+        scores = {zone: self._score(types, zone) for zone in self.ledger.zones}
+        rows: list[JSON] = []
+        if self.ledger.region in regions:
+            rows = [
+                {"Region": self.ledger.region, "AvailabilityZoneId": self._zone_row(zone)["ZoneId"], "Score": score}
+                for zone, score in scores.items()
+            ]
+            if not request.get("SingleAvailabilityZone"):
+                rows = [{"Region": self.ledger.region, "Score": max(scores.values())}]
+        rows.sort(key=lambda row: -row["Score"])
+        return paged(request, "SpotPlacementScores", rows[:10], smallest=10)
+
+    def _score(self, types: list[str], zone: str) -> int:
+        if len(types) < 3:
+            return 1
+        there = sum(self.ledger.available.get(f"{name}/{zone}", 1) > 0 for name in types)
+        return 1 + 9 * there // len(types)
+
+    @operation
     def describe_availability_zones(self, request: JSON) -> JSON:
         """All of the region's, or those named."""
         wanted = request.get("ZoneNames") or self.ledger.zones

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-
-import numpy as np
+from random import Random
 
 KINDS: Mapping[str, tuple[float, float]] = {
     # kind: least and greatest chance, for each call, message, instance or trial as said
@@ -70,13 +69,13 @@ class Faults:
 
     def __init__(self, seed: int, kinds: Collection[str], *, every: bool = False) -> None:
         """every: all `kinds` are on, rather than a random part of them."""
-        self.rng = np.random.default_rng(seed)
-        self._rngs = {kind: np.random.default_rng((seed, number)) for number, kind in enumerate(KINDS)}
+        self.rng = Random(seed)
+        self._rngs = {kind: Random(f"{seed}/{kind}") for kind in KINDS}
         self.seen: Counter[str] = Counter()
         self.active = True
         self.rates: dict[str, float] = {}
         for kind, (least, greatest) in KINDS.items():
-            on, strength = self._rngs[kind].random(2).tolist()
+            on, strength = self._rngs[kind].random(), self._rngs[kind].random()
             if kind in kinds and (every or len(kinds) == 1 or on < SHARE_OF_TRIALS):
                 self.rates[kind] = least + (greatest - least) * strength
 
@@ -96,7 +95,7 @@ class Faults:
         return self.active and kind in self.rates
 
     def between(self, least: float, greatest: float) -> float:
-        return float(self.rng.uniform(least, greatest))
+        return self.rng.uniform(least, greatest)
 
     def coin(self) -> bool:
-        return bool(self.rng.random() < 0.5)
+        return self.rng.random() < 0.5

@@ -44,6 +44,12 @@ class S3Model:
         return {"ETag": f'"{len(content):032x}"'}
 
     @operation
+    def delete_object(self, request: JSON) -> JSON:
+        """Nothing is said of an object that was not there."""
+        self.objects.pop((request["Bucket"], request["Key"]), None)
+        return {}
+
+    @operation
     def get_object(self, request: JSON) -> JSON:
         found = self._found(request, "NoSuchKey")
         return {"Body": io.BytesIO(found.body), "ContentLength": len(found.body), "Metadata": dict(found.metadata)}

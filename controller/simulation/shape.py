@@ -14,7 +14,7 @@ from controller.simulation.faults import Faults
 from controller.simulation.job import CANARY, Job
 
 SHORTEST_S, LONGEST_S = 120.0, 1_500.0  # of the phase of faults
-FEWEST_STEPS, MOST_STEPS = 12, 40  # in it
+FEWEST_STEPS, MOST_STEPS = 8, 26  # in it
 MOST_CONTROLLERS = 8
 ABSENT_S = 3 * 3600.0  # longer than ECS remembers stopped tasks
 
@@ -50,7 +50,7 @@ def drawn_jobs(faults: Faults, seed: int, tasks: int) -> list[Job]:
 def _drawn_job(faults: Faults, seed: int, number: int, given: int) -> Job:
     draw = faults.between
     gpus = 1 if draw(0, 1) < 0.3 else 0
-    tasks = given or 3 + int(draw(0, 10))
+    tasks = given or 2 + int(draw(0, 8))
     spec: dict[str, Any] = {
         "version": 1,
         "name": f"trial{number}",

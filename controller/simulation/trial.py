@@ -36,7 +36,7 @@ TEST_POLICY = Policy(linger_s=60.0)
 ANOTHER = 0.25  # the chance of each other controller to work in the same step
 INTRUDING = 0.02  # the chance of another controller to work in the middle of a call
 JUMP_S = 300.0
-BUSY_S, IDLE_S = 5.0, 40.0  # between ticks once the faults have ended
+BUSY_S, IDLE_S = 15.0, 120.0  # between ticks once the faults have ended
 
 
 @dataclass(frozen=True, slots=True)

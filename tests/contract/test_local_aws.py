@@ -88,7 +88,7 @@ def test_the_cli_runs_and_stops_a_task(aws: Aws, sky: Cloud, gpu_instance: str) 
 def test_the_cli_sees_fleets_instances_and_prices(aws: Aws, sky: Cloud, gpu_instance: str) -> None:
     fleets = aws("ec2", "describe-fleets")["Fleets"]
     pools = {tag["Value"] for fleet in fleets for tag in fleet["Tags"] if tag["Key"] == "argosy:pool"}
-    assert len(pools) == len(fleets) == 18
+    assert len(pools) == len(fleets) == 21
     assert {"c5.large/us-east-1a", "p3.2xlarge/us-east-1c"} <= pools
     found = aws("ec2", "describe-instances", "--filters", "Name=tag:argosy:stage,Values=main")
     instance = found["Reservations"][0]["Instances"][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,13 +17,13 @@ from controller.catalogue.types import load_catalogue
 from controller.engine import Engine
 from controller.model import requests
 from controller.model.policy import Policy
-from controller.model.requests import CancelRequest, SubmitRequest
+from controller.model.requests import CancelRequest, RetryRequest, SubmitRequest
 from controller.model.runs import Run
 from controller.ports import Message, StaleState
 from controller.simulation.agent import Course
 from controller.simulation.world import World
 from tests.builders import CELL, RUN_ID, MemoryStore, spec
-from tests.unit.aws.fakes import DEPLOYMENT, ScriptedClient
+from tests.unit.aws.fakes import DEPLOYMENT, ScriptedClient, refusal
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 TICK_S = 2.0
@@ -36,6 +37,15 @@ class MemoryS3:
 
     def put_object(self, *, Key: str, Body: Any = b"", **rest: Any) -> dict[str, Any]:  # noqa: N803 - boto3's names
         self.objects[Key] = Body if isinstance(Body, bytes) else Body.read()
+        return {}
+
+    def get_object(self, *, Key: str, **rest: Any) -> dict[str, Any]:  # noqa: N803
+        if Key not in self.objects:
+            raise refusal("NoSuchKey", "The specified key does not exist.")
+        return {"Body": io.BytesIO(self.objects[Key]), "ContentLength": len(self.objects[Key])}
+
+    def delete_object(self, *, Key: str, **rest: Any) -> dict[str, Any]:  # noqa: N803
+        self.objects.pop(Key, None)
         return {}
 
     def upload_fileobj(self, stream: io.BytesIO, bucket: str, key: str, **rest: Any) -> None:
@@ -126,6 +136,13 @@ class Controlled:
 
     def cancel(self, run_id: str = RUN_ID) -> None:
         self.put(CancelRequest(run_id, self.world.now, "enough"), f"{run_id}#cancel")
+
+    def retry(self, run_id: str = RUN_ID, **which: bool) -> None:
+        self.put(RetryRequest(run_id, self.world.now, **which), f"{run_id}#retry")
+
+    def manifest(self, run_id: str = RUN_ID) -> list[dict[str, Any]]:
+        """The entries that readers of the results follow."""
+        return list(json.loads(self.s3.objects[f"{run_id}/manifest.json"])["entries"])
 
     def put(self, request: requests.Request, name: str) -> None:
         self.store.create({(requests.INBOX, requests.inbox_key(self.world.now, name)): requests.to_bytes(request)})

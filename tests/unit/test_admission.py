@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -236,3 +237,36 @@ def test_a_fingerprint_does_not_depend_on_order_and_does_on_content() -> None:
     one, other = to_json(parse_spec(spec())), to_json(parse_spec(dict(reversed(list(spec().items())))))
     assert fingerprint(one) == fingerprint(other)
     assert fingerprint(one) != fingerprint({**one, "name": "m"})
+
+
+def test_cells_that_the_deployment_does_not_have_are_all_named() -> None:
+    limits = replace(LIMITS, cells=("us-east-1", "eu-west-1"))
+    with pytest.raises(SpecError) as refusal:
+        check_spec(spec(capacity={"cells": ["eu-west-1", "us-west-2", "ap-south-1"]}), limits)
+    assert [fault.text() for fault in refusal.value.faults] == [
+        "capacity.cells[1]: us-west-2 is no cell of this deployment: us-east-1, eu-west-1",
+        "capacity.cells[2]: ap-south-1 is no cell of this deployment: us-east-1, eu-west-1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("deadline", "fault"),
+    [
+        ("2026-11-21T18:00:00Z", "2026-11-21T18:00:00Z is in the past"),
+        ("2029-01-01T00:00:00+01:00", "2029-01-01T00:00:00+01:00 is more than 366 days from now"),
+    ],
+)
+def test_a_deadline_that_is_over_or_years_away_is_refused(deadline: str, fault: str) -> None:
+    now = 1_800_000_000.0  # January 2027
+    with pytest.raises(SpecError) as refusal:
+        check_spec(spec(capacity={"deadline": deadline}), LIMITS, now)
+    assert [each.text() for each in refusal.value.faults] == [f"capacity.deadline: {fault}"]
+    assert check_spec(spec(capacity={"deadline": deadline}), LIMITS).capacity.deadline == deadline
+    assert check_spec(spec(capacity={"deadline": "2027-01-15T12:00:00Z"}), LIMITS, now)
+
+
+def test_a_deadline_without_a_purchase_means_spot_then_on_demand() -> None:
+    given = {"deadline": "2h"}
+    assert to_json(check_spec(spec(capacity=given)))["capacity"]["purchase"] == "spot-then-on-demand"
+    given = {"deadline": "2h", "purchase": "on-demand"}
+    assert to_json(check_spec(spec(capacity=given)))["capacity"]["purchase"] == "on-demand"

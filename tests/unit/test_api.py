@@ -524,12 +524,11 @@ def test_the_cluster_is_shown_with_use_and_money(desk: Desk) -> None:
     assert gone["status"] == "GONE"
     assert view["cluster"] == "argosy"
     assert view["cells"] == ["us-east-1"]
-    assert view["fleets"] == [
-        {
-            "instanceType": "p3.8xlarge", "availabilityZone": "us-east-1a", "cell": "us-east-1",
-            "spotTarget": 1, "onDemandTarget": 0,
-        }
-    ]  # fmt: skip
+    (fleet,) = view["fleets"]
+    assert fleet.items() >= {
+        "instanceType": "p3.8xlarge", "availabilityZone": "us-east-1a", "cell": "us-east-1",
+        "spotTarget": 1, "onDemandTarget": 0, "coolingOffUntil": None, "interruptionBand": ">20%",
+    }.items()  # fmt: skip
     assert view["usdPerHour"] == 3.0
     assert view["spentUsd"] == pytest.approx(1.0 + 0.5 * 3.0)
     assert view["onDemandUsd"] == pytest.approx(4.0 + 0.5 * 12.0)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from controller.catalogue.types import load_catalogue
-from controller.market.buy import Order, buy, hypothetical
+from controller.market.buy import Bounds, Limits, Order, buy, hypothetical
 from controller.market.offers import offers_of
 from controller.model.actions import SetTarget
 from controller.model.events import TargetAccepted
@@ -35,6 +35,10 @@ def market(zones: str = "a", types: tuple[str, ...] = TYPES) -> list[Offer]:
     return offers_of(pools, CATALOGUE, NOW)
 
 
+def limits(*instances: int) -> list[Limits]:
+    return [Limits(each) for each in instances]
+
+
 def usd_of(order: Order, offers: list[Offer]) -> float:
     price = {(offer.pool, offer.purchase): offer.price_usd_per_hour for offer in offers}
     return sum(price[what] * count for what, count in order.instances.items())
@@ -42,9 +46,9 @@ def usd_of(order: Order, offers: list[Offer]) -> float:
 
 def test_several_runs_are_bought_for_together_when_that_is_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
     offers = market()
-    together = buy(MIXED, [200, 200], offers, 200)
+    together = buy(MIXED, limits(200, 200), offers, 200)
     monkeypatch.setitem(sys.modules, "highspy", None)  # as where the solver is not installed
-    alone = buy(MIXED, [200, 200], offers, 200)
+    alone = buy(MIXED, limits(200, 200), offers, 200)
     assert together.uncovered == alone.uncovered == [0, 0]
     assert usd_of(together, offers) < usd_of(alone, offers) * 0.97
 
@@ -58,9 +62,9 @@ def test_it_never_costs_more_or_covers_less_than_buying_run_by_run(seed: int, mo
         for n in range(5)
     ]
     offers, room = market("abc"), int(rng.choice([5, 400]))
-    together = buy(batches, [400] * 5, offers, room)
+    together = buy(batches, limits(*[400] * 5), offers, room)
     monkeypatch.setitem(sys.modules, "highspy", None)
-    alone = buy(batches, [400] * 5, offers, room)
+    alone = buy(batches, limits(*[400] * 5), offers, room)
     assert sum(together.instances.values()) <= room
     assert sum(together.uncovered) <= sum(alone.uncovered)
     assert room == 5 or usd_of(together, offers) <= usd_of(alone, offers) * (1 + 1e-9)
@@ -68,7 +72,7 @@ def test_it_never_costs_more_or_covers_less_than_buying_run_by_run(seed: int, mo
 
 def test_a_purchase_for_several_runs_is_spread_over_zones_of_similar_price() -> None:
     zones = Counter[str]()
-    for (pool, _), count in buy(MIXED, [200, 200], market("abc"), 200).instances.items():
+    for (pool, _), count in buy(MIXED, limits(200, 200), market("abc"), 200).instances.items():
         zones[pool[-1]] += count
     assert set(zones) == set("abc")
     assert max(zones.values()) <= min(zones.values()) + len(TYPES)
@@ -77,7 +81,7 @@ def test_a_purchase_for_several_runs_is_spread_over_zones_of_similar_price() -> 
 def test_constraints_hold_for_what_is_bought_together() -> None:
     only = ("attribute:ecs.availability-zone == us-east-1b", "attribute:argosy.purchase == on-demand")
     batches = [replace(batch, constraints=only) for batch in MIXED]
-    order = buy(batches, [200, 200], market("ab"), 200)
+    order = buy(batches, limits(200, 200), market("ab"), 200)
     assert order.uncovered == [0, 0]
     assert {pool[-1] for pool, _ in order.instances} == {"b"}
     assert {purchase for _, purchase in order.instances} == {Purchase.ON_DEMAND}
@@ -85,20 +89,21 @@ def test_constraints_hold_for_what_is_bought_together() -> None:
 
 def test_runs_with_a_cap_or_a_limit_per_instance_are_still_bought_for_one_by_one() -> None:
     batches = [MIXED[0], replace(MIXED[1], constraints=("distinctInstance",), count=6)]
-    order = buy(batches, [3, 200], market(), 200)
+    order = buy(batches, limits(3, 200), market(), 200)
     assert order.uncovered[1] == 0
     assert sum(order.instances.values()) >= 6
 
 
 def test_a_maximum_share_diversifies_the_types() -> None:
-    def largest_share(max_share: float | None) -> float:
+    def largest_share(max_share: float) -> float:
+        bounds = Bounds(max_type_share=max_share)
         cpu = Counter[str]()
-        for (pool, _), count in buy(MIXED, [400, 400], market(), 400, max_share=max_share).instances.items():
+        for (pool, _), count in buy(MIXED, limits(400, 400), market(), 400, bounds=bounds).instances.items():
             kind = pool.split("/")[-2] if "/" in pool else pool
             cpu[kind] += CATALOGUE[kind].cpu_units * count
         return max(cpu.values()) / sum(cpu.values())
 
-    assert largest_share(None) > 0.5
+    assert largest_share(1.0) > 0.5
     assert largest_share(0.5) <= 0.55  # what the tasks really need may fall short of the plan by an instance
 
 
@@ -138,7 +143,7 @@ def test_what_is_bought_for_several_runs_is_enough_when_it_is_filled_first_in_fi
     )
     offers = market("abc")
     by_name = {(offer.pool, offer.purchase): offer for offer in offers}
-    order = buy(batches, [400] * 3, offers, 400)
+    order = buy(batches, limits(*[400] * 3), offers, 400)
     rows = [
         hypothetical(by_name[name], number)
         for name, count in sorted(order.instances.items())
@@ -149,4 +154,4 @@ def test_what_is_bought_for_several_runs_is_enough_when_it_is_filled_first_in_fi
 
 def test_an_offer_without_resources_is_never_bought() -> None:
     nothing = replace(market()[0], resources=Resources())
-    assert buy(MIXED, [200, 200], [nothing], 200).uncovered == [40, 40]
+    assert buy(MIXED, limits(200, 200), [nothing], 200).uncovered == [40, 40]

@@ -144,7 +144,6 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"timeout": {"attemptDurationSecond": 5}},
         [
-            "timeout.attemptDurationSeconds: is required",
             "timeout.attemptDurationSecond: unknown field; did you mean attemptDurationSeconds?",
         ],
     ),
@@ -339,8 +338,8 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         ["array.itemsFrom: must match ^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+[^/]$"],
     ),
     (
-        {"array": {"size": 1, "expectedSeconds": 5}},
-        ["array.expectedSeconds: is reserved for a later version and has no effect yet: remove it"],
+        {"array": {"size": 1, "expectedSeconds": 0}},
+        ["array.expectedSeconds: must be at least 0.001"],
     ),
     ({"array": {"size": 1, "partSuffix": "/../x"}}, ["array.partSuffix: must match ^[A-Za-z0-9._-]{0,32}$"]),
     (
@@ -376,14 +375,49 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"output": "s3://bucket/x/./"}, ["output: must not have . or .. as a part"]),
     ({"placement": {"maxConcurrentTasks": 0}}, ["placement.maxConcurrentTasks: must be at least 1"]),
     ({"placement": {"constraints": ["x"] * 11}}, ["placement.constraints: must have at most 10 entries, not 11"]),
-    ({"capacity": {"purchase": "free"}}, ["capacity.purchase: must be 'spot' or 'on-demand', not the text \"free\""]),
+    ({"capacity": {"purchase": "free"}}, ["capacity.purchase: must be 'spot', 'spot-then-on-demand' or 'on-demand', not the text \"free\""]),
     (
-        {"capacity": dict.fromkeys(("budgetUsd", "deadline", "maxHourlyCost", "cells", "onCap"), 1)},
+        {"capacity": dict.fromkeys(("budgetUsd", "maxHourlyCost", "onCap"), 1)},
         [
             f"capacity.{name}: is reserved for a later version and has no effect yet: remove it"
-            for name in ("budgetUsd", "deadline", "maxHourlyCost", "cells", "onCap")
+            for name in ("budgetUsd", "maxHourlyCost", "onCap")
         ],
     ),
+    (
+        {"capacity": {"purchase": "spot", "deadline": "2h", "fallback": {"afterInterruptions": 0}}},
+        [
+            "capacity.fallback.afterInterruptions: must be at least 1",
+            "capacity.deadline: cannot be kept with spot alone: make capacity.purchase spot-then-on-demand or on-demand",
+            "capacity.fallback: is only possible with capacity.purchase spot-then-on-demand",
+        ],
+    ),
+    (
+        {"capacity": {"purchase": "on-demand", "deadline": "soon", "fallback": {}, "cells": []}},
+        [
+            "capacity.deadline: is neither a time nor a duration: give a time such as 2026-11-21T18:00:00Z or a duration"
+            " such as 90m, 2h, 1h30m or PT2H",
+            "capacity.cells: must not be empty",
+            "capacity.fallback: is only possible with capacity.purchase spot-then-on-demand",
+        ],
+    ),
+    (
+        {"capacity": {"deadline": "2026-11-21T18:00:00", "cells": ["us-east-1", "us-east-1"]}},
+        [
+            "capacity.deadline: is a time without its offset from UTC: end it with Z, or with +02:00",
+            "capacity.cells: names us-east-1 twice",
+        ],
+    ),
+    (
+        {"capacity": {"deadline": "0h", "cells": ["mars", 7]}},
+        [
+            "capacity.deadline: must be longer than nothing and at most 366 days",
+            "capacity.cells[0]: must match ^[a-z]{2}(-[a-z]+)+-[0-9]$",
+            "capacity.cells[1]: must be text (in quotes), not the number 7",
+        ],
+    ),
+    ({"capacity": {"deadline": "9999-12-31T00:00:00Z"}}, ["capacity.deadline: must lie between the years 2000 and 2100"]),
+    ({"timeout": {}}, ["timeout: must have attemptDurationSeconds or runDurationSeconds"]),
+    ({"timeout": {"runDurationSeconds": 0}}, ["timeout.runDurationSeconds: must be at least 1"]),
     ({"retryStrategy": {"attempts": 11}}, ["retryStrategy.attempts: must be at most 10"]),
     (
         {"retryStrategy": {"evaluateOnExit": [{"action": "EXIT"}] * 6}},

@@ -1,4 +1,4 @@
-"""What can be classified without a download? Scikit-learn's digits as PNG files, and a small CNN trained on half of them.
+"""What can be classified without a download? Scikit-learn's digits as PNG files, and a small CNN trained on half.
 
     python examples/digits.py out/           needs TensorFlow and scikit-learn; writes out/images/ and out/model/
 

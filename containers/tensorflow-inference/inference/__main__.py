@@ -75,7 +75,9 @@ def _classify(request: Request) -> int:
     WORKING.set()
     if not work.finish(STOPPED):
         _leave(request, work.rows)
-    written = storage.write_once(request.output, "".join(f"{row}\n" for row in work.rows).encode(), _facts(request, work))
+    written = storage.write_once(
+        request.output, "".join(f"{row}\n" for row in work.rows).encode(), _facts(request, work)
+    )
     _report(request, work, used, written=written)
     return 0
 

@@ -23,7 +23,9 @@ def fetch(picture: Picture) -> bytes:
         return _download(picture.address)
     try:
         return storage.read(picture.address)
-    except storage.Missing as fault:
+    except storage.Refused as fault:
+        if storage.is_s3(picture.address) and not isinstance(fault, storage.Missing):
+            raise  # no right to read one object is no right to read the others
         raise Dead(str(fault)) from fault
 
 

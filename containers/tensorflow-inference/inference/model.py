@@ -64,7 +64,7 @@ class Classifier:
             raise UnusableModel(f"there is no model at {self.address}: it has no saved_model.pb")
         try:
             model = self._tf.saved_model.load(os.fspath(folder))
-        except Exception as fault:  # noqa: BLE001 - a damaged file may raise anything in there, and all mean the same
+        except Exception as fault:  # a damaged file may raise anything in there, and all mean the same
             reason = str(fault).strip().splitlines() or [type(fault).__name__]
             raise UnusableModel(f"the model {self.address} cannot be read: {reason[0]}") from fault
         if SIGNATURE not in getattr(model, "signatures", {}):

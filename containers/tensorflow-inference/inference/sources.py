@@ -1,4 +1,4 @@
-"""Which images has the range? The files of a folder or S3 prefix in the order of their names, or a list of addresses."""
+"""Which images has the range? The files of a folder or S3 prefix in the order of their names, or those of a list."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How far has the range come, and what does a stop find? A thread classifies batch by batch; rows are added by batch.
 
-The main thread stays free for SIGTERM: between two batches, or after the one that is being classified, it takes the rows
-that are finished. Waiting for a slow download does not count as a batch being classified.
+The main thread stays free for SIGTERM: between two batches, or after the one that is being classified, it takes the
+rows that are finished. Waiting for a slow download does not count as a batch being classified.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from inference.model import Classifier
 from inference.pipeline import Batch
 
 LOOK_S = 0.1  # how soon a stop is noticed
+SAY_S = 1.0  # between two lines about progress
 
 
 class Work:
@@ -27,6 +28,7 @@ class Work:
         self.resumed = len(self.rows)
         self.errors = sum('"error":' in row for row in self.rows)
         self.seconds = 0.0
+        self._said = 0.0  # when progress was last told
         self._guard = threading.Lock()
         self._fault: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="inference", daemon=True)
@@ -53,6 +55,7 @@ class Work:
                 with self._guard:
                     self._add(batch)
                     self.seconds = time.monotonic() - began
+                self._say()
         except BaseException as fault:  # noqa: BLE001 - handed to the main thread, which raises it
             self._fault = fault
 
@@ -65,5 +68,8 @@ class Work:
             row |= {"error": error} if error else {"top": best}
             self.rows.append(json.dumps(row))
             self.errors += bool(error)
-        done = len(self.rows)
-        print(f"classified {done} of {self._request.count} images", flush=True)
+
+    def _say(self) -> None:
+        if self.seconds - self._said >= SAY_S:
+            self._said = self.seconds
+            print(f"classified {len(self.rows)} of {self._request.count} images", flush=True)

@@ -12,7 +12,7 @@ from botocore.exceptions import NoCredentialsError
 from controller.cli import checks
 from controller.cli.checks import ACCOUNT_CHECKS, AMI_PARAMETERS, BOOTSTRAP_PARAMETER, SERVICE_ROLES
 from controller.cli.findings import Finding, looked_at
-from controller.cli.quotas import CLASSES, quota_class
+from controller.catalogue.quotas import FAMILIES, quota_family
 from controller.cli.session import Place, Session, Tools
 from controller.settings import Settings
 from tests.unit.cli.fakes import Functions, Pages, World, golden, refusal
@@ -52,7 +52,7 @@ class Quotas:
     def get_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Any:
         if self._denied:
             raise refusal("AccessDeniedException", operation="GetServiceQuota")
-        kind = next(each.name for each in CLASSES if each.code == QuotaCode)
+        kind = next(each.name for each in FAMILIES if each.spot_code == QuotaCode)
         key = kind.replace(",", " ").split()[0]
         if key not in self._vcpus:
             raise refusal("NoSuchResourceException", operation="GetServiceQuota")
@@ -289,4 +289,4 @@ def test_the_deployment_s_own_settings_decide_which_types_are_checked() -> None:
     ],
 )
 def test_each_type_draws_on_its_class(name: str, expected: str) -> None:
-    assert quota_class(name).name == expected
+    assert quota_family(name).name == expected

@@ -1,0 +1,26 @@
+"""What happens to a run whose budget is used up, and to the launches that a stopped run never sent?"""
+
+from __future__ import annotations
+
+from controller.lifecycle.ending import give_up
+from controller.lifecycle.marks import end_attempt, set_task
+from controller.model.attempts import AttemptStatus
+from controller.model.runs import Run
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+
+
+def cap(state: State, run: Run, reason: str, now: float) -> None:
+    """Nothing of it is started any more; what runs is stopped or may end, as `upkeep.stops` decides."""
+    run.capped_at = now
+    give_up(state, run, reason)
+    drop_unsent(state, run, now)
+
+
+def drop_unsent(state: State, run: Run, now: float) -> None:
+    """Intents that were never sent: there is nothing to stop."""
+    for row in state.attempts.of_run(run.number).tolist():
+        if state.attempts["status"][row] == AttemptStatus.INTENT:
+            index, launch = int(state.attempts["index"][row]), int(state.attempts["launch"][row])
+            set_task(state, run, index, status=TaskStatus.CANCELLED, launch=launch + 1)  # its token is never used
+            end_attempt(state, row, now)

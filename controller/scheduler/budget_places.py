@@ -1,0 +1,162 @@
+"""Which of the places that were found can runs with caps afford, how much more may be bought, what are users told?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from controller.catalogue.types import InstanceType
+from controller.market.buy import Order
+from controller.market.cover import MONEY, tasks_per_instance
+from controller.market.offers import offers_of, price_of
+from controller.model.actions import Claim, Launch
+from controller.model.instances import Instance, InstanceStatus
+from controller.model.policy import Policy
+from controller.model.reserve import holding_of
+from controller.model.state import State
+from controller.scheduler.budget import Purse, dollars, idle_at_cost
+from controller.scheduler.places import Places
+
+SHORT_OF_BUDGET = "held back by its budget of {cap}: what is left is reserved for what runs or boots already"
+AT_HOURLY_CAP = "held back by capacity.maxHourlyCost of {cap}: as much as that allows runs already or is on its way"
+BELOW_HOURLY_CAP = (
+    "capacity.maxHourlyCost of {cap} allows no instance that could take its tasks: the cheapest costs {least} an hour"
+)
+TOO_LITTLE_LEFT = (
+    "what is left of its budget of {cap} ({left}) does not pay for another attempt: starting the cheapest instance and"
+    " working there for {seconds:.0f} s, as is expected of an attempt, costs {least}"
+)
+_HAIR = 1e-9
+
+
+@dataclass(slots=True)
+class Till:
+    """One tick's spending on behalf of runs with caps."""
+
+    state: State
+    catalogue: Mapping[str, InstanceType]
+    now: float
+    policy: Policy
+    purses: Mapping[str, Purse]  # by run id
+    refused: set[str] = field(default_factory=set)  # ids of runs that could not afford a launch
+
+    def allowed(self, places: Places) -> Places:
+        """Without the launches that a run cannot afford, and without the instances that were wanted for those alone."""
+        kept, dropped = self._afforded(places.launches) if self.purses else (places.launches, ())
+        wanted = places.wanted - self._for_nothing(places, kept, dropped)
+        return replace(
+            places,
+            launches=tuple(kept),
+            wanted=wanted,
+            usd_rooms=tuple(map(self._room, *self._per_run(places))) if self.purses else (),
+            at_once=frozenset(idle_at_cost(self.state, wanted)),
+        )
+
+    def verdicts(self, places: Places, order: Order) -> Iterator[tuple[str, str, bool]]:
+        """(run id, sentence, whether that is its end) of the runs whose tasks wait for want of money."""
+        for number, run in enumerate(places.runs):
+            purse = self.purses.get(run.id)
+            if purse is None or not (run.id in self.refused or order.uncovered[number]):
+                continue
+            least = self._least_price(places, number)
+            if run.id in self.refused or order.held_back[number].startswith(MONEY):
+                yield run.id, *self._sentence(purse, least, self._is_busy(places, order, number))
+
+    def _sentence(self, purse: Purse, least: float, busy: bool) -> tuple[str, bool]:
+        budget, hourly = purse.run.budget_usd, purse.run.max_hourly_usd
+        attempt_usd = least * self._seconds(purse) / 3600
+        if not busy and budget is not None and purse.left_usd < attempt_usd < math.inf:
+            said = {"cap": dollars(budget), "left": dollars(max(0.0, purse.left_usd)), "least": dollars(attempt_usd)}
+            return TOO_LITTLE_LEFT.format(**said, seconds=purse.expected_s), True
+        if hourly is not None and hourly < least < math.inf:
+            return BELOW_HOURLY_CAP.format(cap=dollars(hourly), least=dollars(least)), False
+        if hourly is not None and purse.left_per_hour < min(least, purse.left_usd * 3600 / self._seconds(purse)):
+            return AT_HOURLY_CAP.format(cap=dollars(hourly)), False
+        return SHORT_OF_BUDGET.format(cap=dollars(budget)), False
+
+    def _afforded(self, launches: Sequence[Launch]) -> tuple[list[Launch], list[Launch]]:
+        kept: list[Launch] = []
+        dropped: list[Launch] = []
+        for launch in launches:
+            purse = self.purses.get(launch.key.run_id)
+            fine = purse is None or self._pay(purse, self.state.instances[launch.instance_id])
+            (kept if fine else dropped).append(launch)
+        self.refused |= {launch.key.run_id for launch in dropped}
+        return kept, dropped
+
+    def _pay(self, purse: Purse, instance: Instance) -> bool:
+        """Commit the money for one more attempt there, if there is enough."""
+        is_new = instance.id not in purse.paid
+        needs = {run.number: run.needs for run in self.state.runs.values()}
+        holding = purse.held.get(instance.id) or holding_of(self.state, needs, instance, purse.run.number)
+        before = replace(holding)
+        more = holding.more(purse.run.needs.share_of(instance.total), purse.expected_s)
+        stopping = holding.usd_per_hour * self.policy.wind_down_s / 3600 if is_new else 0.0
+        price = instance.price_usd_per_hour if is_new else 0.0
+        if more + stopping > purse.left_usd or price > purse.left_per_hour + _HAIR:
+            if instance.id in purse.held:
+                purse.held[instance.id] = before
+            return False
+        purse.held[instance.id] = holding
+        purse.paid.add(instance.id)
+        purse.reserved_usd += more
+        purse.wind_down_usd += stopping
+        purse.usd_per_hour += price
+        return True
+
+    def _for_nothing(self, places: Places, kept: Sequence[Launch], dropped: Sequence[Launch]) -> frozenset[str]:
+        """Instances that were wanted only by launches that are not made."""
+        others = [ids for run, ids in zip(places.runs, places.counted_on, strict=True) if run.id not in self.refused]
+        return frozenset(each.instance_id for each in dropped).difference((each.instance_id for each in kept), *others)
+
+    def _per_run(self, places: Places) -> tuple[list[Purse | None], list[float]]:
+        """The purse of each run, and the price of what is ordered for it."""
+        purses = [self.purses.get(run.id) for run in places.runs]
+        ordered = [
+            sum(self._ordered_price(places, name) for name in ids & places.owed.keys()) if purse else 0.0
+            for purse, ids in zip(purses, places.counted_on, strict=True)
+        ]
+        return purses, ordered
+
+    def _room(self, purse: Purse | None, ordered_usd_per_hour: float) -> float:
+        """How many USD an hour more may be bought: under the hourly cap, and so that each new instance can boot, work
+        for one attempt and be stopped on what is left of the budget. What is ordered counts as bought."""
+        if purse is None:
+            return math.inf
+        by_budget = purse.left_usd * 3600 / self._seconds(purse)
+        return max(0.0, min(purse.left_per_hour, by_budget) - ordered_usd_per_hour)
+
+    def _seconds(self, purse: Purse) -> float:
+        """How long an instance is paid for that is bought for one attempt."""
+        return self.policy.boot_s + purse.expected_s + self.policy.wind_down_s
+
+    def _ordered_price(self, places: Places, name: str) -> float:
+        key, purchase = places.owed[name]
+        pool = self.state.pools[key]
+        return price_of(pool, self.catalogue[pool.instance_type], purchase, self.now, self.policy)
+
+    def _least_price(self, places: Places, number: int) -> float:
+        """Of what could ever take a task of the run, cooling off or not; infinite when nothing could."""
+        everything = offers_of(self.state.pools.values(), self.catalogue, math.inf, self.policy)
+        fits = tasks_per_instance(replace(places.batches[number], count=1), everything).tolist()
+        prices = [offer.price_usd_per_hour for offer, tasks in zip(everything, fits, strict=True) if tasks]
+        return min(prices, default=math.inf)
+
+    def _is_busy(self, places: Places, order: Order, number: int) -> bool:
+        """Whether something is going on that may yet let the run's tasks start."""
+        purse, ids = self.purses[places.runs[number].id], places.counted_on[number]
+        coming = any(
+            name in places.owed or self.state.instances[name].status is InstanceStatus.BOOTING for name in ids
+        )
+        bought = order.uncovered[number] < places.left_over[number].count
+        return bool(purse.held) or coming or bought
+
+
+def claims(state: State, places: Places) -> Iterator[Claim]:
+    """Instances that nobody has been counting on, each for the first run that does now."""
+    free = {each.id for each in state.instances.values() if each.alive and each.owned and not each.bought_for}
+    for run, ids in zip(places.runs, places.counted_on, strict=True):
+        if found := free & ids:
+            yield Claim(run.id, tuple(sorted(found)))
+            free -= found

@@ -1,0 +1,146 @@
+"""A stored document is corrupt: its run is set aside with a reason, everybody else carries on, nothing is left behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.model import documents
+from controller.model.damage import UnreadableState
+from controller.model.runs import RunStatus, sort_key
+from controller.model.tasks import TaskStatus
+from controller.simulation.agent import Course
+from tests.builders import RUN_ID
+from tests.scenarios.controlled import Controlled
+
+OTHER = "other-261121-062733-aaaa"
+
+
+def two_runs(work_s: float = 300.0) -> Controlled:
+    cluster = Controlled(zones=("us-east-1a",), work_s=work_s)
+    cluster.submit(6)
+    cluster.submit(6, run_id=OTHER, name="other")
+    cluster.run_for(150.0)
+    assert cluster.record()["counts"][TaskStatus.RUNNING] == 6
+    return cluster
+
+
+def rot(cluster: Controlled, partition: str, name: str) -> None:
+    body = bytearray(cluster.store.items[partition, name])
+    body[len(body) // 2] ^= 0xFF
+    cluster.store.items[partition, name] = bytes(body)
+
+
+def restarted(cluster: Controlled) -> tuple[str, ...]:
+    """A new invocation loads what is stored; what it reports as damaged."""
+    cluster.controllers = [cluster.controller()]
+    report = cluster.controllers[0].tick()
+    return report.damage
+
+
+@pytest.mark.parametrize(
+    ("partition", "name"),
+    [
+        (documents.run_partition(RUN_ID), "TASKS#00000"),
+        (documents.run_partition(RUN_ID), "SPEC"),
+        (documents.RUNS, sort_key(RUN_ID)),
+    ],
+)
+def test_a_run_that_cannot_be_read_is_set_aside_and_the_others_go_on(partition: str, name: str) -> None:
+    cluster = two_runs()
+    rot(cluster, partition, name)
+    (damage,) = restarted(cluster)
+    assert RUN_ID in damage
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert record["status"] == RunStatus.FAILED
+    assert record["status_reason"].startswith("set aside: the stored ")
+    assert "corrupt" in record["status_reason"]
+    assert cluster.record(OTHER)["status"] == RunStatus.SUCCEEDED
+    assert cluster.record(OTHER)["attempts"] == 6
+    assert not cluster.live_instances()  # its tasks were stopped, its instances are gone
+    running = cluster.ecs.list_tasks(cluster="argosy")["taskArns"]
+    assert not running
+
+
+def test_a_record_that_is_gone_is_set_aside_too() -> None:
+    cluster = two_runs()
+    del cluster.store.items[documents.RUNS, sort_key(RUN_ID)]
+    assert restarted(cluster) == (f"the stored record of {RUN_ID} is corrupt: it is not there",)
+    cluster.run_to_rest()
+    assert cluster.record()["name"] == "digits"
+    assert cluster.record(OTHER)["status"] == RunStatus.SUCCEEDED
+
+
+def test_a_run_that_was_set_aside_goes_on_where_it_stopped_once_its_document_is_restored() -> None:
+    cluster = two_runs()
+    key = documents.run_partition(RUN_ID), "TASKS#00000"
+    good = cluster.store.items[key]
+    rot(cluster, *key)
+    restarted(cluster)
+    cluster.run_to_rest()
+    cluster.store.items[key] = good
+    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.retry()
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert max(cluster.starts().values()) == 1  # attempt numbers are not used again
+
+
+def test_a_lost_chunk_of_attempts_costs_each_of_them_a_loss_and_no_task() -> None:
+    cluster = two_runs()
+    rot(cluster, documents.STATE, "ATTEMPTS#0000")
+    (damage,) = restarted(cluster)
+    assert "ATTEMPTS#0000" in damage
+    cluster.run_to_rest()
+    for run_id in (RUN_ID, OTHER):
+        assert cluster.record(run_id)["counts"][TaskStatus.SUCCEEDED] == 6
+    assert max(cluster.starts().values()) == 1
+    assert restarted(cluster) == ()  # it has been written anew
+
+
+@pytest.mark.parametrize("name", [documents.POOLS, "INSTANCES"])
+def test_lost_capacity_is_seen_again_by_a_sweep_and_nothing_is_bought_before(name: str) -> None:
+    cluster = two_runs()
+    targets = cluster.fleet_targets()
+    for pk, sk in [key for key in cluster.store.items if key[0] == documents.STATE and key[1].startswith(name)]:
+        rot(cluster, pk, sk)
+    assert restarted(cluster)
+    for _ in range(20):
+        cluster.tick()
+        assert cluster.fleet_targets() == targets
+    cluster.run_to_rest()
+    for run_id in (RUN_ID, OTHER):
+        assert (cluster.record(run_id)["status"], cluster.record(run_id)["attempts"]) == (RunStatus.SUCCEEDED, 6)
+    assert restarted(cluster) == ()
+
+
+@pytest.mark.parametrize("body", [b"rot", documents.encode([]), documents.encode({"runs": []})])
+def test_without_its_root_nothing_is_touched(body: bytes) -> None:
+    cluster = two_runs()
+    cluster.store.items[documents.STATE, documents.ROOT] = body
+    cluster.controllers = [cluster.controller()]
+    commits = cluster.store.commits
+    with pytest.raises(UnreadableState, match="nothing is touched"):
+        cluster.tick()
+    assert cluster.store.commits == commits
+
+
+def test_a_run_that_can_never_be_closed_is_given_up_even_if_every_invocation_is_short() -> None:
+    """Each controller lives for a minute only: what counts has to outlive it."""
+    from tests.unit.aws.fakes import refusal
+
+    cluster = Controlled(zones=("us-east-1a",), work_s=10.0)
+    cluster.submit(2)
+
+    def gone(**request: object) -> object:
+        raise refusal("NoSuchBucket", "The specified bucket does not exist")
+
+    cluster.run_for(60.0)
+    cluster.s3.put_object = gone  # type: ignore[assignment, method-assign]
+    began = cluster.world.now
+    while cluster.record()["status"] not in (RunStatus.FAILED, RunStatus.SUCCEEDED):
+        cluster.controllers = [cluster.controller()]
+        cluster.run_for(60.0)
+        assert cluster.world.now - began < 3 * 3600.0, "it is tried for ever"
+    assert cluster.record()["status_reason"].startswith("not closed: ")
+    cluster.run_to_rest()

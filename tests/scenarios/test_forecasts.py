@@ -1,0 +1,66 @@
+"""What a plan forecasts is what the run then costs in the simulated AWS, through the api and the real engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controller.admission import Limits
+from controller.api import Api
+from tests.builders import spec
+from tests.scenarios.controlled import RUN_ID, ZONES, Controlled
+from tests.unit.test_api import Images, Items, Wake
+
+TYPES = ("c5.xlarge", "c5.4xlarge")
+
+
+def forecast(cluster: Controlled, **overrides: Any) -> Any:
+    fleets = [("us-east-1", kind, zone) for kind in TYPES for zone in ZONES]
+    limits = Limits("s3://results/", frozenset({"results"}), {})
+    now, policy = cluster.world.moment, cluster.policy
+    api = Api(cluster.store, Wake(), Images(), Items(), limits, "argosy", ["us-east-1"], now, policy, fleets)
+    form = spec(container={"image": "argosy/digits", "command": ["work"]}, **overrides)
+    reply = api.handle({"action": "PlanRun", "spec": form}, "r")
+    assert reply["statusCode"] == 200, reply
+    return reply["body"]
+
+
+@pytest.mark.parametrize(("tasks", "work_s"), [(8, 60.0), (100, 300.0), (300, 30.0)])
+def test_the_actual_cost_and_time_lie_inside_the_forecast(tasks: int, work_s: float) -> None:
+    cluster = Controlled(types=TYPES, work_s=work_s, boot_s=60.0)
+    array = {"size": tasks, "expectedSeconds": int(work_s)}
+    reply = forecast(cluster, array=array)
+    cluster.submit(tasks, array=array)
+    cluster.run_to_rest()
+    record = cluster.record()
+    took_s = record["stopped_at"] - record["submitted_at"]
+    assert reply["costUsd"]["low"] <= record["cost_usd"] <= reply["costUsd"]["high"]
+    assert reply["seconds"]["low"] <= took_s <= reply["seconds"]["high"]
+
+
+def test_the_types_that_a_plan_names_are_those_that_are_bought() -> None:
+    cluster = Controlled(types=TYPES)
+    reply = forecast(cluster, array={"size": 40})
+    cluster.submit(40)
+    cluster.run_to_rest()
+    state = cluster.controllers[0].state
+    assert state is not None
+    kinds = {state.instances[name].instance_type for name in cluster.record()["instances"]}
+    assert {row["instanceType"] for row in reply["instances"]} == kinds
+
+
+def test_a_plan_starts_nothing_and_writes_nothing() -> None:
+    cluster = Controlled(types=TYPES)
+    items, events = dict(cluster.store.items), list(cluster.world.events)
+    forecast(cluster)
+    assert (cluster.store.items, cluster.world.events) == (items, events)
+
+
+def test_a_second_plan_learns_from_the_first_run() -> None:
+    cluster = Controlled(types=TYPES, work_s=90.0)
+    assert "nobody knows" in forecast(cluster, array={"size": 8})["assumptions"][0]
+    cluster.submit(8, RUN_ID)
+    cluster.run_to_rest()
+    reply = forecast(cluster, array={"size": 8})
+    assert "took 90" in reply["assumptions"][0]

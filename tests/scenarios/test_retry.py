@@ -1,0 +1,226 @@
+"""A run that has ended is tried again: what succeeded stays, what failed runs under new numbers, the results are whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controller.model.runs import RunStatus
+from controller.model.tasks import TaskStatus, TaskTable
+from controller.simulation.agent import Course
+from tests.builders import RUN_ID
+from tests.scenarios.controlled import Controlled
+
+
+def index_of(task: dict[str, Any]) -> int:
+    values = task["overrides"]["containerOverrides"][0]["environment"]
+    return int(next(each["value"] for each in values if each["name"] == "ARGOSY_TASK_INDEX"))
+
+
+def failing(cluster: Controlled, *indexes: int) -> None:
+    """From now on these tasks fail, the others succeed."""
+    cluster.world.workload = lambda task, instance: Course(5.0, exit_code=int(index_of(task) in indexes))
+
+
+def ended(*failed: int, tasks: int = 8) -> Controlled:
+    cluster = Controlled(zones=("us-east-1a",))
+    failing(cluster, *failed)
+    cluster.submit(tasks, retryStrategy={"attempts": 2})
+    cluster.run_to_rest()
+    return cluster
+
+
+def test_failed_tasks_run_again_with_a_fresh_budget_and_the_results_are_complete_afterwards() -> None:
+    cluster = ended(3, 5)
+    before = cluster.manifest()
+    assert (cluster.record()["status"], cluster.record()["attempts"]) == (RunStatus.PARTIAL, 10)
+    assert f"{RUN_ID}/_FAILED" in cluster.s3.objects
+    failing(cluster)
+    cluster.retry()
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["status_reason"], record["retries"]) == (RunStatus.SUCCEEDED, "", 1)
+    assert record["counts"][TaskStatus.SUCCEEDED] == 8
+    assert record["attempts"] == 12  # only the two that had failed ran again
+    after = cluster.manifest()
+    assert [entry["attempt"] for entry in after] == [1, 1, 1, 3, 1, 3, 1, 1]
+    assert [before[i] for i in (0, 1, 2, 4, 6, 7)] == [after[i] for i in (0, 1, 2, 4, 6, 7)]
+    assert f"{RUN_ID}/_SUCCESS" in cluster.s3.objects
+    assert f"{RUN_ID}/_FAILED" not in cluster.s3.objects
+    assert max(cluster.starts().values()) == 1  # no (task, attempt) ran twice
+    assert not cluster.live_instances()
+
+
+def test_what_succeeded_keeps_its_instance_type_after_the_instances_are_forgotten() -> None:
+    cluster = ended(3)
+    cluster.world.run_for(3 * 3600.0)
+    failing(cluster)
+    cluster.submit(1, run_id="other-261121-062733-aaaa", name="other")  # sweeps forget what ended long ago
+    cluster.run_to_rest()
+    cluster.retry()
+    cluster.run_to_rest()
+    assert {entry["instanceType"] for entry in cluster.manifest()} == {"c5.xlarge"}
+
+
+def test_tasks_that_fail_again_use_up_their_fresh_budget_and_the_run_ends_as_before() -> None:
+    cluster = ended(3)
+    cluster.retry()
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["attempts"]) == (RunStatus.PARTIAL, 8 + 1 + 2)
+    assert cluster.starts()["3", "4"] == 1
+    assert f"{RUN_ID}/_FAILED" in cluster.s3.objects
+
+
+def test_while_it_is_tried_again_no_marker_says_that_the_run_has_ended() -> None:
+    cluster = ended(3)
+    cluster.world.workload = lambda task, instance: Course(600.0)
+    cluster.retry()
+    cluster.run_for(200.0)
+    assert cluster.record()["status"] in (RunStatus.PROVISIONING, RunStatus.RUNNING)
+    assert f"{RUN_ID}/_FAILED" not in cluster.s3.objects
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize(("which", "succeeded"), [({"failed": True}, 0), ({"cancelled": True}, 8)])
+def test_cancelled_tasks_run_again_only_when_they_are_asked_for(which: dict[str, bool], succeeded: int) -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=3000.0)
+    cluster.submit(8)
+    cluster.run_for(100.0)
+    cluster.cancel()
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.CANCELLED
+    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.retry(**which)
+    cluster.run_to_rest()
+    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == succeeded
+
+
+def test_the_rest_of_a_run_that_was_stopped_early_stays_cancelled_unless_it_is_asked_for() -> None:
+    cluster = Controlled(zones=("us-east-1a",))
+    failing(cluster, *range(100))
+    cluster.submit(100, retryStrategy={"attempts": 1}, capacity={"maxInstances": 2})
+    cluster.run_to_rest()
+    counts = cluster.record()["counts"]
+    assert counts[TaskStatus.CANCELLED] > 50
+    failing(cluster)
+    cluster.retry(failed=True)
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.PARTIAL
+    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == counts[TaskStatus.FAILED]
+    cluster.retry(failed=True, cancelled=True)
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+
+
+def test_a_retry_that_is_asked_for_twice_is_done_once() -> None:
+    cluster = ended(3)
+    failing(cluster)
+    cluster.retry()
+    cluster.world.run_for(1.0)
+    cluster.retry()
+    cluster.run_to_rest()
+    assert (cluster.record()["retries"], cluster.record()["attempts"]) == (1, 10)
+
+
+def test_a_controller_that_is_replaced_every_tick_finishes_a_retry_and_starts_nothing_twice() -> None:
+    cluster = ended(3, 5)
+    failing(cluster)
+    cluster.retry()
+    for tick in range(2000):
+        if tick % 2 == 0:
+            cluster.controllers = [cluster.controller()]
+        if cluster.tick() and cluster.record()["status"] == RunStatus.SUCCEEDED:
+            break
+    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 8
+    assert max(cluster.starts().values()) == 1
+
+
+def test_two_controllers_reopen_a_run_once() -> None:
+    cluster = ended(3)
+    failing(cluster)
+    cluster.controllers = [cluster.controller(), cluster.controller()]
+    cluster.retry()
+    for _ in range(500):
+        cluster.tick()
+    assert (cluster.record()["status"], cluster.record()["retries"]) == (RunStatus.SUCCEEDED, 1)
+    assert max(cluster.starts().values()) == 1
+
+
+def test_a_cancel_during_a_retry_stops_it_and_keeps_what_had_succeeded() -> None:
+    cluster = ended(3)
+    cluster.world.workload = lambda task, instance: Course(3000.0)
+    cluster.retry()
+    cluster.run_for(100.0)
+    cluster.cancel()
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["counts"][TaskStatus.SUCCEEDED]) == (RunStatus.CANCELLED, 7)
+
+
+def test_a_million_failed_tasks_come_back_a_few_chunks_a_tick() -> None:
+    """The bounds of a commit are asserted by the store."""
+    cluster = Controlled(zones=("us-east-1a",))
+    cluster.submit(1_000_000)
+    cluster.run_for(60.0)
+    cluster.cancel()
+    cluster.run_to_rest()
+    cluster.retry(failed=False, cancelled=True)
+    ticks = 0
+    while cluster.record()["status"] != RunStatus.PROVISIONING:
+        cluster.tick()
+        ticks += 1
+        assert ticks < 40
+    assert cluster.run.tasks.counts()[TaskStatus.PENDING] > 999_000
+    cluster.cancel()
+    cluster.run_to_rest()
+    cluster.retry(failed=True)  # none failed: what was never started becomes CANCELLED, chunk by chunk
+    cluster.run_to_rest()
+    assert cluster.record()["status"] in (RunStatus.CANCELLED, RunStatus.FAILED)
+    assert 1_000_000 // TaskTable.chunk_rows > 99  # more chunks than a transaction holds
+
+
+def test_a_run_whose_stored_tasks_cannot_be_read_is_not_reopened_and_blocks_nobody() -> None:
+    cluster = ended(3)
+    key = next(key for key in cluster.store.items if key[1].startswith("TASKS#"))
+    cluster.store.items[key] = b"rot" + cluster.store.items[key]
+    cluster.retry()
+    other = cluster.submit(2, run_id="other-261121-062733-aaaa", name="other")
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.PARTIAL
+    assert len(cluster.store.read_partition("INBOX-REFUSED")) == 1
+    assert cluster.record(other)["status"] == RunStatus.SUCCEEDED
+
+
+def test_a_run_that_succeeded_or_does_not_exist_is_left_alone() -> None:
+    cluster = ended()
+    cluster.retry()
+    cluster.retry("nobody-261121-062733-aaaa")
+    cluster.run_to_rest()
+    assert (cluster.record()["status"], cluster.record()["retries"]) == (RunStatus.SUCCEEDED, 0)
+
+
+def test_a_run_that_could_not_be_closed_is_closed_by_a_retry() -> None:
+    cluster = Controlled(zones=("us-east-1a",))
+    cluster.submit(2)
+    cluster.run_for(60.0)
+    honest = cluster.s3.put_object
+
+    def denied(**request: Any) -> dict[str, Any]:
+        raise OSError("unused")  # replaced below
+
+    from tests.unit.aws.fakes import refusal
+
+    def gone(**request: Any) -> dict[str, Any]:
+        raise refusal("NoSuchBucket", "The specified bucket does not exist")
+
+    cluster.s3.put_object = gone  # type: ignore[method-assign]
+    cluster.run_to_rest()
+    assert cluster.record()["status_reason"].startswith("not closed")
+    cluster.s3.put_object = honest  # type: ignore[method-assign]
+    cluster.retry()
+    cluster.run_to_rest()
+    assert (cluster.record()["status"], cluster.record()["attempts"]) == (RunStatus.SUCCEEDED, 2)
+    assert f"{RUN_ID}/_SUCCESS" in cluster.s3.objects

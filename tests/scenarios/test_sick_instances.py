@@ -1,0 +1,252 @@
+"""Instances that are warned, drain, fall silent, never register, lack their GPUs or fail everything: what becomes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controller.model.instances import InstanceStatus
+from controller.model.runs import RunStatus
+from controller.model.tasks import TaskStatus
+from controller.simulation.agent import Course, Habits
+from tests.scenarios.controlled import Controlled
+
+ZONE = ("us-east-1a",)
+
+
+def one_busy_instance(work_s: float = 20_000.0, tasks: int = 4, **policy: float) -> tuple[Controlled, str]:
+    cluster = Controlled(zones=ZONE, work_s=work_s, **policy)
+    cluster.submit(tasks)
+    cluster.run_for(120.0)
+    (instance,) = cluster.live_instances()
+    assert cluster.run.tasks.counts()[TaskStatus.RUNNING] == tasks
+    return cluster, str(instance["InstanceId"])
+
+
+def arn_of(cluster: Controlled, instance_id: str) -> str:
+    return cluster.world.agents[instance_id].arn
+
+
+def until(cluster: Controlled, condition: Any, limit_s: float) -> float:
+    """How long it took until `condition` held."""
+    began = cluster.world.now
+    while not condition():
+        cluster.tick()
+        assert cluster.world.now - began < limit_s, "it took too long"
+    return cluster.world.now - began
+
+
+def is_alive(cluster: Controlled, instance_id: str) -> bool:
+    return any(each["InstanceId"] == instance_id for each in cluster.live_instances())
+
+
+def calls(cluster: Controlled) -> list[str]:
+    """What the controller does at AWS from now on, in order."""
+    made: list[str] = []
+
+    class Recording:
+        def __init__(self, client: Any) -> None:
+            self._client = client
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("run_task", "stop_task", "modify_fleet", "terminate_instances"):
+                made.append(name)
+            return getattr(self._client, name)
+
+    cluster.ecs, cluster.ec2 = Recording(cluster.ecs), Recording(cluster.ec2)
+    return made
+
+
+def test_a_warning_stops_tasks_requeues_them_and_buys_the_shortfall_in_one_tick() -> None:
+    cluster, victim = one_busy_instance()
+    made = calls(cluster)
+    engine = cluster.controllers[0] = cluster.controller()
+    engine.tick()  # it loads, and settles what it finds
+    made.clear()
+    cluster.world.interrupt(victim)
+    report = engine.tick()
+    assert report.events >= 1
+    assert made.count("stop_task") == 4
+    assert made.count("modify_fleet") == 1
+    assert made.count("run_task") == 0
+    assert sum(cluster.fleet_targets().values()) == 2  # the warned one, which EC2 still counts, and its replacement
+    assert engine.state is not None
+    assert not engine.state.instances[victim].placeable
+    cluster.run_for(40.0)  # SIGTERM and its grace period
+    assert cluster.run.tasks.counts()[TaskStatus.PENDING] + cluster.run.tasks.counts()[TaskStatus.STARTING] == 4
+    assert cluster.run.tasks["user_failures"].sum() == 0
+    assert cluster.run.interruptions == 4
+
+
+def test_a_warning_that_never_comes_true_holds_nothing_for_longer_than_ten_minutes() -> None:
+    """The agent is deaf to stops, and EC2 leaves the instance alone after all."""
+    cluster, victim = one_busy_instance()
+    cluster.world.agents[victim].executions.clear()  # it will stop nothing
+    cluster.world.interrupt(victim, notice_s=1e9)
+    took = until(cluster, lambda: not is_alive(cluster, victim), 1200.0)
+    assert 600.0 <= took <= 700.0
+    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert max(cluster.starts().values()) == 1
+
+
+def test_tasks_on_a_draining_instance_may_end_by_themselves_and_nothing_new_is_placed_there() -> None:
+    cluster, drained = one_busy_instance(work_s=1000.0)
+    cluster.ecs.update_container_instances_state(
+        cluster="argosy", containerInstances=[arn_of(cluster, drained)], status="DRAINING"
+    )
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["attempts"]) == (RunStatus.SUCCEEDED, 4)
+
+
+def test_an_instance_that_drains_for_an_hour_is_emptied_and_let_go() -> None:
+    cluster, drained = one_busy_instance()
+    cluster.ecs.update_container_instances_state(
+        cluster="argosy", containerInstances=[arn_of(cluster, drained)], status="DRAINING"
+    )
+    took = until(cluster, lambda: not is_alive(cluster, drained), 2 * 3600.0)
+    assert 3600.0 <= took <= 3800.0
+    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["interruptions"]) == (RunStatus.SUCCEEDED, 0)
+    assert record["attempts"] == 8
+
+
+def test_a_draining_instance_that_stops_nothing_is_ended_ten_minutes_later() -> None:
+    cluster, drained = one_busy_instance()
+    cluster.world.agents[drained].executions.clear()
+    cluster.ecs.update_container_instances_state(
+        cluster="argosy", containerInstances=[arn_of(cluster, drained)], status="DRAINING"
+    )
+    took = until(cluster, lambda: not is_alive(cluster, drained), 3 * 3600.0)
+    assert 4200.0 <= took <= 4400.0
+
+
+def test_an_instance_that_is_active_again_has_its_full_hour_next_time() -> None:
+    cluster, drained = one_busy_instance()
+    for status in ("DRAINING", "ACTIVE"):
+        cluster.ecs.update_container_instances_state(
+            cluster="argosy", containerInstances=[arn_of(cluster, drained)], status=status
+        )
+        cluster.run_for(3000.0 if status == "DRAINING" else 10.0)
+    cluster.ecs.update_container_instances_state(
+        cluster="argosy", containerInstances=[arn_of(cluster, drained)], status="DRAINING"
+    )
+    cluster.run_for(3000.0)
+    assert cluster.run.tasks.counts()[TaskStatus.RUNNING] == 4
+
+
+def test_a_task_that_never_leaves_pending_is_stopped_and_its_instance_gets_no_more_work_after_three() -> None:
+    cluster = Controlled(zones=ZONE, work_s=5.0)
+    stuck: set[str] = set()
+
+    def course(task: dict[str, Any], instance: Any) -> Course:
+        stuck.add(stuck.pop() if stuck else instance.instance_id)  # the first instance pulls for ever
+        return Course(pull_s=float("inf")) if instance.instance_id in stuck else Course(5.0)
+
+    cluster.world.workload = course
+    cluster.submit(8)
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["interruptions"]) == (RunStatus.SUCCEEDED, 0)
+    assert record["attempts"] - 8 <= 4  # what lay on the stuck instance at once
+    assert not cluster.live_instances()
+
+
+def test_instances_that_never_register_are_let_go_after_fifteen_minutes_and_their_pool_is_given_up_after_three() -> None:
+    cluster = Controlled(zones=ZONE)
+    cluster.world.habits = lambda instance: Habits(registers=False)
+    cluster.submit(12)
+    launched: set[str] = set()
+    for _ in range(1800):
+        cluster.tick()
+        launched |= {each["InstanceId"] for each in cluster.live_instances()}
+    assert len(launched) == 3  # an hour later: the three of the order, and none after them
+    assert not cluster.live_instances()
+    pool = cluster.controllers[0].state.pools["us-east-1/c5.xlarge/us-east-1a"]  # type: ignore[union-attr]
+    assert "never joined" in pool.short_reason
+    cluster.world.habits = cluster.world._usual_habits
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert pool.unregistered in (0, 3)
+
+
+def test_an_instance_that_registers_without_its_gpus_gets_no_work_and_is_replaced() -> None:
+    cluster = Controlled(types=("g4dn.xlarge",), zones=ZONE, work_s=60.0)
+    bad: list[str] = []
+
+    def habits(instance: Any) -> Habits:
+        if not bad:
+            bad.append(instance.instance_id)
+        return Habits(gpus=0 if instance.instance_id in bad else None)
+
+    cluster.world.habits = habits
+    cluster.submit(1, resources={"vcpus": 1, "memory": 1024, "gpus": 1})
+    until(cluster, lambda: bad and not is_alive(cluster, bad[0]), 1200.0)
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["attempts"]) == (RunStatus.SUCCEEDED, 1)
+
+
+def test_a_black_hole_burns_at_most_three_attempts_of_others_than_lay_there_at_once() -> None:
+    """One task at a time on each instance, so that every attempt it takes is one that the strikes could have saved."""
+    cluster = Controlled(zones=ZONE, types=("c5.large",))
+    hole: list[str] = []
+
+    def course(task: dict[str, Any], instance: Any) -> Course:
+        if not hole:
+            hole.append(instance.instance_id)
+        if instance.instance_id in hole:
+            return Course(1.0, exit_code=1, reason="CUDA_ERROR_UNKNOWN")
+        return Course(60.0)
+
+    cluster.world.workload = course
+    cluster.submit(
+        20, resources={"vcpus": 2, "memory": 1024}, capacity={"maxInstances": 4}, retryStrategy={"attempts": 5}
+    )
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert record["status"] == RunStatus.SUCCEEDED
+    assert record["attempts"] - 20 <= 3
+
+
+def test_an_instance_whose_agent_is_silent_is_ended_before_its_tasks_are_started_elsewhere() -> None:
+    cluster, silent = one_busy_instance()
+    cluster.world.agents[silent].disconnect()
+    took = until(cluster, lambda: not is_alive(cluster, silent), 1800.0)
+    assert took >= 600.0
+    assert max(cluster.starts().values()) == 1
+    assert all(attempt == "1" for _, attempt in cluster.starts())  # nothing was started anew while it lived
+    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize("jump_s", [3600.0, -3600.0, 120.0, -120.0])
+def test_a_clock_that_jumps_loses_nothing_and_starts_nothing_twice(jump_s: float) -> None:
+    cluster = Controlled(zones=ZONE, work_s=100.0)
+    cluster.submit(12)
+    cluster.run_for(90.0)  # in the middle of launching
+    engine, world = cluster.controllers[0], cluster.world
+    engine.now = lambda: world.now + jump_s
+    cluster.run_for(300.0)
+    engine.now = world.moment
+    cluster.run_to_rest()
+    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 12
+    assert max(cluster.starts().values()) == 1
+
+
+def test_rebalance_advice_stops_placing_and_lets_the_tasks_end() -> None:
+    cluster, advised = one_busy_instance(work_s=600.0)
+    cluster.world.ec2.recommend_rebalance(advised)
+    cluster.tick()
+    state = cluster.controllers[0].state
+    assert state is not None
+    assert not state.instances[advised].placeable
+    assert state.instances[advised].status is InstanceStatus.ACTIVE
+    cluster.run_to_rest()
+    assert (cluster.record()["status"], cluster.record()["attempts"]) == (RunStatus.SUCCEEDED, 4)

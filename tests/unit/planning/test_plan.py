@@ -1,0 +1,135 @@
+"""A plan names what would be bought, what it would cost, what was left out and why, and what would be cheaper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller.admission import Admission
+from controller.catalogue.types import load_catalogue
+from controller.model.events import PoolShort
+from controller.model.runs import needs_of
+from controller.model.state import State
+from controller.planning.durations import AFTER_ESTIMATE, AFTER_NOTHING, NOBODY_KNOWS_S, Seconds, seconds_of
+from controller.planning.plan import Market, Planned, plan_run
+from tests.builders import NOW, POLICY, container_instance, fleet, host, prepared, spec, state_with, submitted, told
+
+CPU = (fleet("c5.xlarge"), fleet("c5.4xlarge"))
+
+
+def planned(state: State, tasks: int = 40, fleets: tuple[tuple[str, str, str], ...] = (), **overrides: Any) -> Any:
+    form = spec(**overrides)
+    question = Planned(
+        admission=Admission(form, "argosy/digits", tasks),
+        needs=needs_of(form),
+        seconds=Seconds(50.0, 100.0, 200.0, "a test says so"),
+        catalogue=load_catalogue(),
+        policy=replace(POLICY, boot_s=100.0, start_s=0.0),
+        now=NOW,
+        market=Market(fleets, "us-east-1"),
+    )
+    return plan_run(question, state)
+
+
+def test_it_buys_what_the_controller_would_and_leaves_the_state_alone() -> None:
+    state = state_with(*CPU)
+    version, pools = state.version, dict(state.pools)
+    reply = planned(state)
+    assert sum(row["count"] * row["tasksAtATime"] for row in reply["instances"]) >= 40
+    assert reply["seconds"]["expected"] >= 200
+    assert (state.version, state.pools, state.runs, state.changed_runs) == (version, pools, {}, set())
+
+
+def test_the_range_holds_the_expected_value() -> None:
+    reply = planned(state_with(*CPU))
+    for name in ("costUsd", "seconds"):
+        assert 0 < reply[name]["low"] < reply[name]["expected"] < reply[name]["high"]
+
+
+def test_twice_the_work_on_as_many_instances_takes_about_twice_as_long() -> None:
+    capped = {"capacity": {"maxInstances": 2}}
+    once, twice = (planned(state_with(*CPU), tasks, **capped) for tasks in (320, 640))
+    assert twice["seconds"]["expected"] - 100 == pytest.approx(2 * (once["seconds"]["expected"] - 100), rel=0.05)
+
+
+def test_room_that_is_there_is_used_first() -> None:
+    reply = planned(state_with(fleet(), host(), container_instance()), tasks=2)
+    assert (reply["placesHere"], reply["instances"]) == (2, [])
+    assert reply["seconds"]["expected"] == pytest.approx(100, rel=0.01)
+    assert 0 < reply["costUsd"]["expected"] < 0.02
+
+
+def test_fleets_that_no_sweep_has_shown_yet_count_at_typical_prices() -> None:
+    reply = planned(State(), fleets=(("us-east-1", "c5.xlarge", "us-east-1a"),))
+    assert reply["instances"][0]["instanceType"] == "c5.xlarge"
+    assert any("typical" in sentence for sentence in reply["assumptions"])
+
+
+def test_runs_that_came_earlier_are_bought_for_first() -> None:
+    waiting = state_with(submitted(tasks=4000), prepared(), *CPU)
+    crowded, alone = planned(waiting), planned(state_with(*CPU))
+    assert crowded["places"] < alone["places"]
+
+
+def test_on_demand_in_the_home_region_is_the_measure() -> None:
+    reply = planned(state_with(*CPU))
+    assert reply["onDemand"]["region"] == "us-east-1"
+    assert reply["onDemand"]["costUsd"] > reply["costUsd"]["expected"]
+
+
+def test_every_pool_that_is_left_out_has_a_reason() -> None:
+    state = state_with(*CPU, fleet("g5.xlarge"))
+    told(state, PoolShort("us-east-1/c5.4xlarge/us-east-1a", "UnfulfillableCapacity"))
+    reply = planned(state, resources={"vcpus": 8, "memory": 1024, "gpus": 0})
+    small, short = sorted(reply["rejected"], key=lambda row: -row["pools"])
+    assert (small["pools"], small["instanceTypes"]) == (2, ["c5.xlarge", "g5.xlarge"])
+    assert "8192 cpu units" in small["reason"]
+    assert (short["instanceTypes"], reply["possible"]) == (["c5.4xlarge"], False)
+    assert "short" in short["reason"] or "cool" in short["reason"]
+
+
+def test_what_nothing_can_run_has_no_forecast_but_says_why() -> None:
+    reply = planned(state_with(*CPU), resources={"vcpus": 1, "memory": 1024, "gpus": 2})
+    assert (reply["possible"], reply["instances"], reply["onDemand"]) == (False, [], None)
+    assert reply["costUsd"] == {"low": None, "expected": None, "high": None}
+    assert "nothing of this deployment could run" in reply["warnings"][0]
+
+
+def test_a_little_less_memory_that_fits_one_more_is_named_with_what_it_saves() -> None:
+    kind = load_catalogue()["c5.xlarge"]
+    too_much = kind.registered_memory_mib // 4 + 100  # three fit, by memory; four would by vCPUs
+    reply = planned(state_with(fleet("c5.xlarge")), 120, resources={"vcpus": 1, "memory": too_much, "gpus": 0})
+    (found,) = reply["relaxations"]
+    assert found["sentence"].startswith(f"{kind.registered_memory_mib // 4:,} MiB instead of {too_much:,} MiB")
+    assert found["saves"] == pytest.approx(0.25, abs=0.05)
+
+
+def test_a_constraint_that_costs_money_is_named() -> None:
+    only = "attribute:ecs.instance-type == g5.xlarge"
+    state = state_with(*CPU, fleet("g5.xlarge"))
+    reply = planned(state, placement={"constraints": [only]})
+    assert f"without the constraint {only}" in {row["sentence"] for row in reply["relaxations"]}
+
+
+def test_a_budget_that_will_not_do_is_said() -> None:
+    reply = planned(state_with(*CPU), 4000, capacity={"budgetUsd": 0.01})
+    assert reply["warnings"] == ["the run will reach its budget of $0.01 before its end"]
+
+
+PAST = {"name": "digits", "ended": 10, "ended_seconds": 50.0, "shard_size": 10}
+
+
+def test_past_runs_say_best_how_long_a_task_takes() -> None:
+    form = spec(array={"range": "0:100", "shardSize": 20, "expectedSeconds": 77})
+    found = seconds_of(form, [{**PAST, "name": "other"}, PAST, {**PAST, "ended": 0}])
+    assert (found.expected, found.source) == (10.0, "10 tasks of an earlier run took 10.0 s on average")
+
+
+def test_without_past_runs_the_spec_says_and_without_both_the_range_is_wide() -> None:
+    said = seconds_of(spec(array={"range": "0:9", "shardSize": 3, "expectedSeconds": 60}), [])
+    assert (said.low, said.high) == (60 * AFTER_ESTIMATE[0], 60 * AFTER_ESTIMATE[1])
+    unknown = seconds_of(spec(), [])
+    assert (unknown.low, unknown.high) == (NOBODY_KNOWS_S * AFTER_NOTHING[0], NOBODY_KNOWS_S * AFTER_NOTHING[1])
+    assert "nobody knows" in unknown.source
