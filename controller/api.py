@@ -18,7 +18,18 @@ from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import Any
 
-from controller import api_requests, explaining, layout, retrying, shards, spec_bounds, stored, views
+from controller import (
+    api_requests,
+    cost_views,
+    explaining,
+    layout,
+    retrying,
+    shards,
+    spec_bounds,
+    spending,
+    stored,
+    views,
+)
 from controller.admission import Admission, Limits, admit, fingerprint
 from controller.catalogue.types import load_catalogue
 from controller.loading import load
@@ -147,8 +158,10 @@ class Api:
 
     @_act.register
     def _(self, request: api_requests.DescribeRun, request_id: str) -> dict[str, Any]:
-        record = self._record(request.run_id)
+        record = spending.of_run(self.store, self._record(request.run_id), self.now(), self.policy)
         view = views.full_run_view(record)
+        if "cost" in request.include:
+            view["cost"] = cost_views.cost_view(record)
         if "tasks" in request.include:
             view |= self._task_page(record, request)
         elif request.next_token is not None:
@@ -171,7 +184,7 @@ class Api:
         after = None if request.next_token is None else api_requests.page_place(request.next_token)
         page, following = self.store.page(documents.RUNS, request.max_results, after)
         records = stored.with_retries(self.store, [documents.decode(body) for _, body in page])
-        runs = [views.run_view(record) for record in records]
+        runs = [views.run_view(each) for each in spending.up_to_now(self.store, records, self.now(), self.policy)]
         if after is None:
             shown = {run["runId"] for run in runs}
             waiting = [views.run_view(record) for record in stored.runs_in_inbox(self.store)]

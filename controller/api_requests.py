@@ -37,7 +37,7 @@ class PlanRun(Strict):
 class DescribeRun(Strict):
     action: Literal["DescribeRun"]
     run_id: str
-    include: list[Literal["tasks"]] = Field(default_factory=list)
+    include: list[Literal["tasks", "cost"]] = Field(default_factory=list)
     max_results: int = Field(default=100, ge=1, le=TASK_PAGE_LIMIT)
     next_token: str | None = None
 
@@ -95,7 +95,7 @@ def parse_request(request: Any) -> Strict:
         return model.model_validate(dict(request))
     except ValidationError as refusal:
         fields = [field.alias or name for name, field in model.model_fields.items()]
-        raise SpecError(from_pydantic(refusal.errors(include_url=False), {}, lambda path: fields)) from refusal
+        raise SpecError(from_pydantic(refusal.errors(include_url=False), lambda path: fields)) from refusal
 
 
 def page_token(place: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,34 +17,14 @@ import numpy as np
 from controller.catalogue.types import InstanceType
 from controller.lifecycle.apply import apply
 from controller.lifecycle.begin import begin
-from controller.lifecycle.marks import measure, note_orders
+from controller.lifecycle.marks import measure
+from controller.lifecycle.passing import pass_time
 from controller.loading import load, load_run
 from controller.messages import PoisonMessage, to_event
 from controller.model import documents, requests
-from controller.model.actions import (
-    Action,
-    CloseRun,
-    HaltRun,
-    Inside,
-    Launch,
-    NoteOrder,
-    PrepareRun,
-    Remark,
-    Steer,
-    StopAttempt,
-    VerifyResult,
-)
-from controller.model.events import (
-    ControllerStarted,
-    Event,
-    LaunchInDoubt,
-    NotCarriedOut,
-    Observed,
-    RunCancelled,
-    RunRetried,
-    RunSubmitted,
-)
+from controller.model.actions import Action, Inside, Launch, NoteOrder
 from controller.model.damage import FAULTS
+from controller.model.events import ControllerStarted, Event, Observed, RunCancelled, RunRetried, RunSubmitted
 from controller.model.instances import InstanceStatus
 from controller.model.orders import OrderNote
 from controller.model.policy import Policy
@@ -53,6 +33,7 @@ from controller.model.tasks import TaskStatus
 from controller.placement.custom import OwnFunctions
 from controller.ports import EventQueue, Hands, Message, Store
 from controller.scheduler.decide import NO_FUNCTIONS, decide
+from controller.tick_bounds import is_progress, one_by_one, touched
 
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
 MAX_REQUEST_BYTES_PER_TICK = 800_000  # their specs are stored in the same commit
@@ -113,14 +94,14 @@ class Engine:
 
     def _tick(self, wait_s: float) -> TickReport:
         state = self.state = self.state or self._load()
-        busy = any(map(_is_progress, self.outcomes))
+        busy = any(map(is_progress, self.outcomes))
         self._apply_outcomes(state)
         folded, refused = self._fold_requests(state)
         busy = busy or bool(folded or self.sightings or self.backlog)
         self.backlog.extend(self.queue.receive(0.0 if busy else wait_s))
         began = self.now()
         applied, poison = self._apply_facts(state, len(folded))
-        note_orders(state, self.now())
+        pass_time(state, self.now(), self.policy)
         launching = self.store.kill_switch() is None
         actions = decide(state, self.catalogue, self.now(), self.policy, launching, self.functions)
         actions = self._begin(state, actions, len(folded))
@@ -132,7 +113,7 @@ class Engine:
             self.acted_at = self.now()
         self.outcomes.extend(self.hands.carry_out(effects, state, self.now() + self.execute_s))
         if not self.sightings and self._sweep_is_due(state):
-            self.sightings.extend(_one_by_one(self.hands.observe(self.now())))
+            self.sightings.extend(one_by_one(self.hands.observe(self.now())))
         counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
         return TickReport(
             events=len(applied),
@@ -230,13 +211,13 @@ class Engine:
         begun: list[Action] = []
         promised: set[tuple[str, int]] = set()
         for action in actions:
-            touched = _touched(action, state)
+            touches = touched(action, state)
             full = state.dirty_documents + deletions >= self.policy.full_commit_documents
             full = full or state.dirty_bytes >= self.policy.full_commit_bytes
-            if touched and (full or len(promised | touched) > self.policy.max_promised_documents):
+            if touches and (full or len(promised | touches) > self.policy.max_promised_documents):
                 continue
             begin(state, action, self.now(), self.policy)
-            promised |= touched
+            promised |= touches
             begun.append(action)
         return begun
 
@@ -278,34 +259,3 @@ def _bought(actions: Sequence[Action]) -> dict[str, Any]:
     """A report's figures of what was ordered."""
     note = next((action.note for action in actions if isinstance(action, NoteOrder)), OrderNote())
     return {"bought": note.instances, "order_gap_pct": note.to_json()["gapPct"]}
-
-
-def _touched(action: Action, state: State) -> set[tuple[str, int]]:
-    """The run's record and the chunk of its tasks that the action or its outcome writes; empty for what concerns
-    capacity only, which is never held back."""
-    if isinstance(action, Launch | StopAttempt):
-        run_id, index = action.key.run_id, action.key.index
-    elif isinstance(action, VerifyResult):
-        run_id, index = action.run_id, action.index
-    elif isinstance(action, CloseRun | PrepareRun | Remark | HaltRun | Steer):
-        return {(action.run_id, -1)}
-    else:
-        return set()
-    run = state.runs.get(run_id)
-    return {(run_id, -1), (run_id, index // run.tasks.chunk_rows)} if run else set()
-
-
-def _is_progress(outcome: Event) -> bool:
-    """Whether the outcome is a reason to go on at once: what was set back waits for its pause."""
-    return not (isinstance(outcome, LaunchInDoubt) or (isinstance(outcome, NotCarriedOut) and outcome.about))
-
-
-def _one_by_one(sweep: Event) -> Iterator[Event]:
-    """A sweep's sightings each by itself, so that a tick can stop between two of them, then the sweep: what it shows
-    is known by then, and what is left is what it does not show."""
-    if isinstance(sweep, Observed):
-        yield from sweep.fleets
-        yield from sweep.hosts
-        yield from sweep.container_instances
-        yield from (task for task in sweep.tasks if task.version)
-    yield sweep

@@ -19,7 +19,8 @@ from controller.model.state import State
 from controller.model.tasks import TaskStatus
 from controller.placement.explain import Explanation, explain
 from controller.placement.supply import Supply
-from controller.scheduler.places import active_rows, assign, batch_of, coming_rows, shunned_by
+from controller.scheduler.asks import batch_of, shunned_by
+from controller.scheduler.places import active_rows, assign, coming_rows
 from controller.scheduler.reasons import HELD_BY, market_answer, why_nothing_is_bought
 
 

@@ -31,13 +31,6 @@ from controller.spec_models import (
 
 __all__ = ["Fault", "RunSpec", "SpecError", "parse_spec", "schema", "to_json"]
 
-_LATER = "is reserved for a later version and has no effect yet: remove it"
-RESERVED = {
-    "capacity.budgetUsd": _LATER,
-    "capacity.maxHourlyCost": _LATER,
-    "capacity.onCap": _LATER,
-}
-
 _MODELS: dict[str, type[Strict]] = {
     "": RunSpec,
     "container": Container,
@@ -67,7 +60,7 @@ def parse_spec(data: Any) -> RunSpec:
     try:
         parsed = RunSpec.model_validate(data)
     except ValidationError as refusal:
-        faults = from_pydantic(refusal.errors(include_url=False), RESERVED, _fields_at)
+        faults = from_pydantic(refusal.errors(include_url=False), _fields_at)
     if isinstance(data, Mapping):
         seen = {fault.path for fault in faults}
         beyond = [*spec_bounds.value_faults(data), *spec_checks.cross_faults(data)]

@@ -59,6 +59,8 @@ def _capacity_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     mixed = purchase == "spot-then-on-demand" or (purchase is None and capacity.get("deadline") is not None)
     if capacity.get("fallback") is not None and not mixed:
         yield Fault("capacity.fallback", "is only possible with capacity.purchase spot-then-on-demand")
+    if capacity.get("onCap") is not None and capacity.get("budgetUsd") is None:
+        yield Fault("capacity.onCap", "is only possible with capacity.budgetUsd")
 
 
 def _timeout_faults(data: Mapping[str, Any]) -> Iterator[Fault]:

@@ -71,19 +71,14 @@ def shown(value: Any) -> str:
     return clean if len(text) <= 80 else clean[:80] + "..."
 
 
-def from_pydantic(
-    errors: Iterable[Mapping[str, Any]], reserved: Mapping[str, str], fields_at: Callable[[str], Sequence[str]]
-) -> list[Fault]:
-    """One fault for each of pydantic's findings.
-
-    reserved: the sentence for each path that is kept for a later version.
-    fields_at: the fields that the model at a path has, for "did you mean".
-    """
+def from_pydantic(errors: Iterable[Mapping[str, Any]], fields_at: Callable[[str], Sequence[str]]) -> list[Fault]:
+    """One fault for each of pydantic's findings. fields_at: the fields that the model at a path has, for "did you
+    mean"."""
     faults = []
     for error in errors:
         path = path_text(_plain_location(error["loc"]))
         if error["type"] == "extra_forbidden":
-            message = reserved.get(path) or _unknown_field(error["loc"], fields_at)
+            message = _unknown_field(error["loc"], fields_at)
         else:
             message = _message(error)
         faults.append(Fault(path, message))

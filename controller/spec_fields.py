@@ -22,6 +22,7 @@ ATTEMPT_LIMIT = 10  # AWS Batch's limit
 RULE_LIMIT = 5  # evaluateOnExit rules: AWS Batch's limit
 TIMEOUT_LIMIT_S = 14 * 86_400  # AWS Batch: a job may run 14 days
 RUN_LIMIT_S = 366 * 86_400  # ours: as a deadline's
+USD_LIMIT = 1_000_000_000.0  # ours: beyond every bill
 TAG_LIMIT = 45  # AWS allows 50; five are kept for Argosy's own
 MEMORY_LIMIT_MIB = 24 * 1024 * 1024  # the largest EC2 instances have 24 TiB
 GROUP_LIMIT = 10  # groups named by affinity, and by antiAffinity: ours, as RunTask's limit on constraints

@@ -20,6 +20,7 @@ from controller.spec_fields import (
     TAG_LIMIT,
     TASK_LIMIT,
     TIMEOUT_LIMIT_S,
+    USD_LIMIT,
     WEIGHT_LIMIT,
     Cells,
     Deadline,
@@ -182,6 +183,22 @@ class Capacity(Strict):
     )
     max_instances: int | None = Field(
         default=None, ge=1, le=100_000, description="At most so many instances for the run."
+    )
+    max_hourly_cost: float | None = Field(
+        default=None,
+        gt=0,
+        le=USD_LIMIT,
+        description="USD an hour: the instances that the run uses never cost more together.",
+    )
+    budget_usd: float | None = Field(
+        default=None,
+        gt=0,
+        le=USD_LIMIT,
+        description="USD: what the run may cost. No task is started whose cost would not fit into what is left.",
+    )
+    on_cap: Literal["drain", "finish"] | None = Field(
+        default=None,
+        description="When budgetUsd is used up: drain stops the tasks that run, finish lets them end. Default drain.",
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from controller.cost_views import budget_view
 from controller.model.attempts import AttemptStatus
 from controller.model.instances import Instance
 from controller.model.policy import Policy
@@ -46,6 +47,7 @@ def run_view(record: Mapping[str, Any]) -> dict[str, Any]:
         "interruptions": record["interruptions"],
         "costUsd": record["cost_usd"],
         "onDemandCostUsd": record["on_demand_cost_usd"],
+        "usefulUsd": sum((row[0] for row in record.get("costs", {}).values()), 0.0),
         "instances": len(record["instances"]),
     }
 
@@ -63,7 +65,13 @@ def full_run_view(record: Mapping[str, Any]) -> dict[str, Any]:
         }
         for failure in record["failures"][-FAILURES_SHOWN:]
     ]
-    return {**run_view(record), "retries": record.get("retries", 0), "failures": failures, "waiting": record["waiting"] or None}
+    return {
+        **run_view(record),
+        "retries": record.get("retries", 0),
+        "failures": failures,
+        "waiting": record["waiting"] or None,
+        "budget": budget_view(record),
+    }
 
 
 def submitted_record(request: SubmitRequest) -> dict[str, Any]:
@@ -85,6 +93,9 @@ def submitted_record(request: SubmitRequest) -> dict[str, Any]:
         "interruptions": 0,
         "cost_usd": 0.0,
         "on_demand_cost_usd": 0.0,
+        "budget_usd": request.spec.get("capacity", {}).get("budgetUsd"),
+        "max_hourly_usd": request.spec.get("capacity", {}).get("maxHourlyCost"),
+        "drains_at_cap": request.spec.get("capacity", {}).get("onCap") != "finish",
         "instances": [],
         "failures": [],
         "halted": False,

@@ -175,6 +175,7 @@ NAMED: dict[str, Key] = {
     "cheapest": lambda h, b: round(h.row.price_usd_per_hour * 1e6),
     "least-interrupted": lambda h, b: round(h.row.interruption_rate * 1e6),
     "finish-together": finish,
+    "busy-first": lambda h, b: int(not h.running),
     "keep-gpus-free": lambda h, b: int(b.gpus == 0 and h.total[2] > 0),
 }
 

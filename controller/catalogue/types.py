@@ -1,18 +1,18 @@
 """Which instance types are there, how large are they, what do they cost, and where are they offered?
 
-Data only, shipped as JSON beside this module; each file names its date and source. The live market (spot prices,
+Data only (`data`), shipped as JSON; each file names its date and source. The live market (spot prices,
 interruptions) and what a container instance really registers come from AWS and override these figures.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
+
+from controller.catalogue.data import FILES, document
 
 HOME_REGION = "us-east-1"
 CPU_UNITS_PER_VCPU = 1024  # the ECS agent registers vCPUs x 1024
@@ -62,15 +62,18 @@ def registered_memory_mib(nominal_mib: int) -> int:
 def load_catalogue(region: str = HOME_REGION) -> Mapping[str, InstanceType]:
     """Every known type by name, whole families in ascending size, at `region`'s prices.
 
-    A type whose price in `region` is unknown carries the one of us-east-1, so every type has a price. Includes types
-    that are offered nowhere any more (p3.2xlarge): whether a Region offers a type is `offered`'s answer.
+    A type whose price in `region` is unknown carries the one of us-east-1, or of any other Region, so every type has a
+    price; a typical spot price of 0 is not known. Includes types that are offered nowhere any more (p3.2xlarge):
+    whether a Region offers a type is `offered`'s answer.
     """
-    prices = _data("prices.json")["regions"]
-    home, here = prices[HOME_REGION], prices.get(region, {})
-    types = _data("instance_types.json")["types"]
-    return MappingProxyType(
-        {name: _instance_type(name, row, *here.get(name, home[name])) for name, row in types.items()}
-    )
+    prices = document("prices.json")["regions"]
+    nearest = [prices.get(region, {}), prices[HOME_REGION], *prices.values()]
+    found = {}
+    for name, row in document("instance_types.json")["types"].items():
+        known = next((rows[name] for rows in nearest if name in rows), None)
+        if known is not None:
+            found[name] = _instance_type(name, row, known[0], known[1] or 0.0)
+    return MappingProxyType(found)
 
 
 @cache
@@ -89,27 +92,27 @@ def in_region(kind: InstanceType, region: str) -> InstanceType:
 @cache
 def offered(region: str) -> frozenset[str]:
     """The catalogue's types that EC2 offers in `region` as far as is known; empty for a Region without data."""
-    return frozenset(_data("offered.json")["regions"].get(region, ()))
+    return frozenset(document("offered.json")["regions"].get(region, ()))
 
 
 def is_offered_in(region: str, zone: str, name: str) -> bool:
     """Whether a type that `region` offers is there in that zone of its; True where that is not known. Only a refreshed
     catalogue knows: names of zones differ from account to account."""
-    zones = _data("offered.json").get("zones", {}).get(region, {})
+    zones = document("offered.json").get("zones", {}).get(region, {})
     return name not in zones.get(zone, ())
 
 
 @cache
 def interruption_band(region: str, name: str) -> int | None:
     """Index into BANDS: how often AWS took such instances back in a month; None = the Advisor does not list it."""
-    band = _data("interruption_bands.json")["regions"].get(region, {}).get(name)
+    band = document("interruption_bands.json")["regions"].get(region, {}).get(name)
     return None if band is None else int(band)
 
 
-def as_of() -> Mapping[str, str]:
-    """The date (ISO) of each data file, for messages that quote it."""
-    names = ("instance_types", "prices", "offered", "interruption_bands")
-    return {name: _data(f"{name}.json")["date"] for name in names}
+def as_of(region: str = HOME_REGION) -> Mapping[str, str]:
+    """The date (ISO) of each data file, for messages that quote it: of `region`'s own figures where they are newer."""
+    dates = {name.removesuffix(".json"): document(name) for name in FILES}
+    return {name: each.get("refreshed", {}).get(region, each["date"]) for name, each in dates.items()}
 
 
 def _instance_type(name: str, row: Mapping[str, Any], on_demand: float, spot: float) -> InstanceType:
@@ -118,7 +121,7 @@ def _instance_type(name: str, row: Mapping[str, Any], on_demand: float, spot: fl
         vcpus=row["vcpus"],
         cpu_units=row["vcpus"] * CPU_UNITS_PER_VCPU,
         memory_mib=row["memoryMib"],
-        registered_memory_mib=registered_memory_mib(row["memoryMib"]),
+        registered_memory_mib=row.get("registeredMemoryMib") or registered_memory_mib(row["memoryMib"]),
         gpus=row["gpus"],
         gpu_model=row["gpuModel"],
         gpu_memory_mib=row["gpuMemoryMib"],
@@ -126,8 +129,3 @@ def _instance_type(name: str, row: Mapping[str, Any], on_demand: float, spot: fl
         on_demand_usd_per_hour=on_demand,
         typical_spot_usd_per_hour=spot,
     )
-
-
-@cache
-def _data(name: str) -> Any:
-    return json.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))

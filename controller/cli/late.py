@@ -17,7 +17,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-NAME_WIDTH = 12  # columns for a command's name in the list
+NAME_WIDTH = 20  # columns for a command's name in the list, at most
+MARGIN = 4  # columns before and after it
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,15 @@ class LateGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """One section per panel, in the order in which they first appear."""
-        panels: dict[str, list[tuple[str, str]]] = {}
+        panels: dict[str, list[tuple[str, Any]]] = {}
         for name in self.list_commands(ctx):
             found = self.get_command(ctx, name)
             panel = getattr(found, "rich_help_panel", None)
-            line = found.get_short_help_str(limit=formatter.width - NAME_WIDTH)
-            panels.setdefault(panel if isinstance(panel, str) else "Commands", []).append((name, line))
-        for panel, rows in panels.items():
+            panels.setdefault(panel if isinstance(panel, str) else "Commands", []).append((name, found))
+        for panel, commands in panels.items():
+            left = formatter.width - max(len(name) for name, _ in commands) - MARGIN
             with formatter.section(panel):
+                rows = [(name, found.get_short_help_str(limit=left)) for name, found in commands]
                 formatter.write_dl(rows, col_max=NAME_WIDTH)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

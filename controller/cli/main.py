@@ -17,6 +17,12 @@ class Commands(LateGroup):
 
     late: ClassVar = {
         "query": Late("controller.cli.query", "Which instances does a placement expression choose?", runs.SEE_PANEL),
+        "report": Late("controller.cli.report", "Benchmark runs side by side.", runs.RUN_PANEL),
+        "demo-tensorflow": Late(
+            "controller.cli.demo_tensorflow",
+            "TensorFlow on this machine: train, classify, benchmark.",
+            local.TRY_PANEL,
+        ),
         "simulate": Late(
             "controller.cli.simulate",
             "Run the controller in a simulated AWS in which things go wrong.",

@@ -186,7 +186,7 @@ def _(event: events.LaunchInDoubt, state: State, now: float, policy: Policy) -> 
 
 @_apply.register
 def _(event: events.LaunchDisproved, state: State, now: float, policy: Policy) -> None:
-    attempts.disprove(state, event.key, now, "the launch never happened")
+    attempts.miss_launch(state, event.key, now, policy)
 
 
 @_apply.register

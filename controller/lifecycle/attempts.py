@@ -85,6 +85,19 @@ def disprove(state: State, key: AttemptKey, now: float, reason: str) -> None:
     end_attempt(state, row, now)
 
 
+def miss_launch(state: State, key: AttemptKey, now: float, policy: Policy) -> None:
+    """A launch in doubt that ECS does not show: it never happened, as long as ECS would still show it if it had been.
+    Later it may have happened and ended, unseen by anybody: then it was an attempt, and is lost."""
+    row = state.row_of(key)
+    if row is None or now - float(state.attempts["intended_at"][row]) < policy.ecs_memory_s:
+        disprove(state, key, now, "the launch never happened")
+    elif state.attempts["status"][row] in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
+        run = state.runs[key.run_id]
+        run.attempts += 1
+        set_task(state, run, key.index, attempts=key.attempt, launch=0)
+        lose(state, row, "ECS has forgotten whether it was launched", now, policy)
+
+
 def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
     """One ECS task as an event or a listing showed it. False when it belongs to no live attempt."""
     row = state.attempts.row_of_task_id.get(task_id_of(seen.arn).encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from controller.lifecycle import capping, ledger, pools, quarantine, retry
+from controller.lifecycle import capping, ledger, quarantine, retry
 from controller.lifecycle.ending import give_up
 from controller.lifecycle.marks import set_task
 from controller.lifecycle.pools import run_short
@@ -79,9 +79,6 @@ def _(action: SetTarget, state: State, now: float, policy: Policy) -> None:
 def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
     for instance_id in action.instance_ids:
         instance = state.instances[instance_id]
-        late = now - instance.launched_at >= policy.register_patience_s
-        if instance.status is InstanceStatus.BOOTING and late:  # and not let go because nobody waits for it any more
-            pools.note_unregistered(state, instance, now, policy)
         instance.status, instance.released_at = InstanceStatus.RELEASING, now
         state.changed_instances.add(instance_id)
 

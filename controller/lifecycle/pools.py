@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from controller.catalogue.quotas import quota_key
 from controller.model.events import FleetSeen, PoolShort
-from controller.model.instances import Instance, Purchase
+from controller.model.instances import Instance, InstanceStatus, Purchase
 from controller.model.policy import Policy
 from controller.model.pools import Pool
 from controller.model.state import State
 
+NEVER_JOINED = "it never joined the cluster"
 _FORGOTTEN = 20  # half-lives after which nothing is left of a count
 _SPOT_ONLY = "spot"  # in the reason of a shortage that concerns no on-demand instance, such as a spot quota
 
@@ -106,22 +107,33 @@ def note_delivery(state: State, instance: Instance, now: float) -> None:
 
 
 def note_registered(state: State, instance: Instance) -> None:
+    """It has joined the cluster, late or not."""
+    if instance.cordon == NEVER_JOINED:
+        instance.cordon = ""
     pool = state.pools.get(instance.pool)
     if pool is not None and pool.unregistered:
         pool.unregistered = 0
         state.changed_pools = True
 
 
-def note_unregistered(state: State, instance: Instance, now: float, policy: Policy) -> None:
-    """One that never joined the cluster is let go of. After some in a row it is the image, the network or the role of
-    all of them, and more would only cost money (reliability.md row 41)."""
+def note_unregistered(state: State, now: float, policy: Policy) -> None:
+    """Those that have not joined the cluster in time are given up, each counted once. After some in a row it is the
+    image, the network or the role of all of them, and more would only cost money (reliability.md row 41)."""
+    for instance in state.instances.values():
+        late = instance.status is InstanceStatus.BOOTING and now - instance.launched_at >= policy.register_patience_s
+        if late and instance.owned and not instance.cordon:
+            instance.cordon = NEVER_JOINED
+            state.changed_instances.add(instance.id)
+            _count_unregistered(state, instance, now, policy)
+
+
+def _count_unregistered(state: State, instance: Instance, now: float, policy: Policy) -> None:
     pool = state.pools.get(instance.pool)
     if pool is None:
         return
     pool.unregistered += 1
     if pool.unregistered >= policy.max_unregistered:
-        until = now + policy.cool_off_max_s
-        pool.short_until, pool.on_demand_short_until = until, until
+        pool.short_until = pool.on_demand_short_until = now + policy.cool_off_max_s
         pool.short_reason = f"{pool.unregistered} instances in a row never joined the cluster"
     state.changed_pools = True
 

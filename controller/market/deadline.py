@@ -1,9 +1,9 @@
 """Spot, or on-demand, for a job with a deadline: what does its slack allow?
 
-Slack is the time that is left beyond what the rest of the work takes on on-demand. It is worth money: it pays for waiting
-while spot is short, and for the change-overs of going back to spot after a loss. Spent at once, as a greedy policy does,
-it is gone when spot comes back. So on-demand steps in while some slack is left: the *uniform progress* line ("Can't Be
-Late", NSDI'24) is the most that is kept back, and a small share of the work left is enough (decision 10).
+Slack is the time that is left beyond what the rest of the work takes on on-demand. It is worth money: it pays for
+waiting while spot is short, and for the change-overs of going back to spot after a loss. Spent at once, as a greedy
+policy does, it is gone when spot comes back. So on-demand steps in while some slack is left: the *uniform progress* line
+("Can't Be Late", NSDI'24) is the most that is kept back; a small share of the work left is enough (decision 10).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from controller.model.stance import Stance
 
 # Chosen on recorded availability traces, on which they are flat: half or twice of each costs a few per cent more.
 RESERVE_SHARE = 0.1  # of the time that the rest of the work takes: the slack that is kept back
-BACK_CHANGES = 6  # change-overs that slack has to be over the reserve before on-demand is left without any spot in sight
+BACK_CHANGES = 6  # change-overs that slack has to be over the reserve before on-demand is left with no spot in sight
 SETTLED_CHANGES = 2  # change-overs for which spot has to have been back before on-demand is left for it
 
 
@@ -51,8 +51,9 @@ class Job:
 def stance_of(job: Job, before: Stance, spot_for_s: float) -> Stance:
     """Safety first; then spot wherever there is some; then on-demand where the slack is to be kept.
 
-    `spot_for_s`: how long spot has been to be had by now, 0 = it is not. Each stance has to be left by a margin before it
-    ends: slack only grows when work turns out to be less than was thought, or while on-demand lifts it over the reserve.
+    `spot_for_s`: how long spot has been to be had by now, 0 = it is not. Each stance has to be left by a margin before
+    it ends: slack only grows when work turns out to be less than was thought, or while on-demand lifts it over the
+    reserve.
     """
     firm_below_s = job.margin_s * (2 if before is Stance.FIRM else 1)
     if job.slack_s < firm_below_s:

@@ -17,6 +17,7 @@ from controller.model.pools import Offer, Pool
 from controller.model.resources import Resources
 
 PURCHASE_ATTRIBUTE = "argosy.purchase"
+CELL_ATTRIBUTE = "argosy.cell"
 _USUAL = Policy()
 
 
@@ -148,7 +149,7 @@ def _offer(pool: Pool, kind: InstanceType, purchase: Purchase, price: float, eff
         purchase=purchase,
         price_usd_per_hour=price,
         resources=resources_of(kind),
-        attributes=tuple(expected_attributes(kind, pool.zone, purchase).items()),
+        attributes=tuple(expected_attributes(kind, pool.zone, purchase, pool.cell).items()),
         effective_usd_per_hour=effective,
     )
 
@@ -158,7 +159,7 @@ def resources_of(kind: InstanceType) -> Resources:
     return Resources(kind.cpu_units, kind.registered_memory_mib, kind.gpus)
 
 
-def expected_attributes(kind: InstanceType, zone: str, purchase: Purchase) -> dict[str, str]:
+def expected_attributes(kind: InstanceType, zone: str, purchase: Purchase, cell: str) -> dict[str, str]:
     """The attributes an instance will have once its agent has registered, as far as constraints can know them."""
     return {
         "ecs.instance-type": kind.name,
@@ -167,4 +168,5 @@ def expected_attributes(kind: InstanceType, zone: str, purchase: Purchase) -> di
         "ecs.os-type": "linux",
         "ecs.os-family": "LINUX",
         PURCHASE_ATTRIBUTE: purchase.value,
+        CELL_ATTRIBUTE: cell,
     }

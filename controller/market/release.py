@@ -20,8 +20,8 @@ def releasable(
     state: State, wanted: Collection[str], now: float, policy: Policy, at_once: Collection[str] = ()
 ) -> list[Instance]:
     """Idle instances past their linger that got no work in this tick (`wanted`), most expensive first, as far as the
-    least sizes allow; instances that never registered or whose agents have fallen silent, whatever runs there; and,
-    again, those whose release has not shown its effect. `at_once`: instances that do not linger."""
+    least sizes allow; instances that never registered, have fallen silent, or should have gone by themselves or on
+    being told to drain, whatever runs there; and, again, those whose release has not shown its effect. `at_once`: instances that do not linger."""
     found = [
         instance
         for instance in state.instances.values()
@@ -57,10 +57,10 @@ def _how_many(state: State, wanted: Collection[str], policy: Policy) -> int:
 def _may_go(state: State, instance: Instance, now: float, policy: Policy, at_once: bool) -> bool:
     if instance.status is InstanceStatus.GONE:
         return False
-    silent = bool(instance.disconnected_at) and now - instance.disconnected_at >= policy.agent_patience_s
-    if silent and instance.status in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
+    past_hope = _is_past_hope(instance, now, policy)
+    if past_hope and instance.status in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
         return True  # its tasks count as lost only once EC2 confirms that it is gone (reliability.md row 45)
-    if state.attempts.on_instance(instance.id) and not (silent and instance.status is InstanceStatus.RELEASING):
+    if state.attempts.on_instance(instance.id) and not (past_hope and instance.status is InstanceStatus.RELEASING):
         return False
     if instance.status is InstanceStatus.RELEASING:
         return now - instance.released_at >= policy.stop_again_s
@@ -72,6 +72,17 @@ def _may_go(state: State, instance: Instance, now: float, policy: Policy, at_onc
         return bool(instance.idle_since)  # nothing will be placed on it any more: there is no reason to linger
     idle_long = bool(instance.idle_since) and now - instance.idle_since >= policy.linger_of(instance.instance_type)
     return idle_long and not _grew_lately(state, instance.instance_type, now, policy)
+
+
+def _is_past_hope(instance: Instance, now: float, policy: Policy) -> bool:
+    """It goes, whatever runs there: its agent is silent, it was warned and never taken back, or it was told to drain
+    and neither the time its tasks were given nor their stops have emptied it (reliability.md rows 45 and 47)."""
+    waited = (
+        (instance.disconnected_at, policy.agent_patience_s),
+        (instance.interrupted_at, policy.warning_patience_s),
+        (instance.draining_since, policy.drain_patience_s + policy.agent_patience_s),
+    )
+    return any(since and now - since >= patience_s for since, patience_s in waited)
 
 
 def _grew_lately(state: State, instance_type: str, now: float, policy: Policy) -> bool:

@@ -2,8 +2,8 @@
 
 One worker with one checkpointed job, as in "Can't Be Late": time in steps, a change-over before every new instance, and
 the policy asked at each step. `stance_of` is the very function that the controller decides with; beside it what it is
-measured against: greedy (spot, or waiting for it, until only on-demand can still meet the deadline), on-demand alone, and
-the least cost in hindsight.
+measured against: greedy (spot, or waiting for it, until only on-demand can still meet the deadline), on-demand alone,
+and the least cost in hindsight.
 """
 
 from __future__ import annotations

@@ -17,4 +17,5 @@ def over_zones(winner: Offer, offers: Sequence[Offer], instances: int) -> list[O
         if (offer.instance_type, offer.purchase) == (winner.instance_type, winner.purchase)
         and offer.effective <= winner.effective * SIMILAR_PRICE
     ]
+    zones.sort(key=lambda offer: offer.effective)  # one instance goes where it is cheapest, risk and all
     return [zones[i % len(zones)] for i in range(instances)]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.model.attempts import AttemptKey, StopCause
-from controller.model.stance import Steering
 from controller.model.orders import OrderNote
+from controller.model.stance import Steering
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,8 @@ class NoteOrder:
     note: OrderNote
 
 
-Inside = Remark | HaltRun | Steer | ReviveTasks | MendState | CapRun | Claim | NoteOrder  # all that happens is in the state
+# All that happens is in the state.
+Inside = Remark | HaltRun | Steer | ReviveTasks | MendState | CapRun | Claim | NoteOrder
 
 Action = (
     PrepareRun

@@ -62,9 +62,11 @@ class Policy:
     max_unregistered: int = 3  # so many in a row, and their pool is not asked again for `cool_off_max_s`
     warning_patience_s: float = 600.0  # a warning is for two minutes: one that has not come true by then never will
     drain_patience_s: float = 3600.0  # what still runs on an instance that has been DRAINING so long is stopped
+    try_spot_s: float = 900.0  # until a run that went to on-demand tries spot again; doubled each time, up to 4 x
     register_patience_s: float = 900.0  # a running instance that never registers is let go
     absence_s: float = 300.0  # absence from listings is proof only after this quiet time
     intent_age_s: float = 600.0  # older intents are never sent again (DESIGN D4)
+    ecs_memory_s: float = 3000.0  # ECS shows stopped tasks for an hour; from then on absence says nothing of a launch
     stop_again_s: float = 60.0  # a stop that showed no effect is asked for again
     pending_patience_s: float = 600.0  # launched but not running: stuck
     agent_patience_s: float = 600.0  # an instance whose agent stays silent is let go, its tasks are started elsewhere

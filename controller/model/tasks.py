@@ -63,10 +63,12 @@ class TaskTable(ColumnTable):
             counts[TaskStatus.PENDING] = 0
         return counts
 
-    def startable(self, now: float, limit: int) -> NDArray[np.int64]:
+    def startable(self, now: float, limit: int, among: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """The first rows that are pending and past their back-off, in index order: at most `limit`, and no more
-        than lie in a few chunks, so that one commit can hold them."""
+        than lie in a few chunks, so that one commit can hold them. `among`: which rows count; None = all."""
         ready = (self["status"] == TaskStatus.PENDING) & (self["not_before"] <= now)
+        if among is not None:
+            ready &= among
         return self.in_few_chunks(np.flatnonzero(ready)[:limit])
 
     def in_few_chunks(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -74,5 +76,6 @@ class TaskTable(ColumnTable):
         chunks = rows // self.chunk_rows
         return rows[np.isin(chunks, np.unique(chunks)[:CHUNKS_AT_ONCE])]
 
-    def startable_count(self, now: float) -> int:
-        return int(np.count_nonzero((self["status"] == TaskStatus.PENDING) & (self["not_before"] <= now)))
+    def startable_count(self, now: float, among: NDArray[np.bool_] | None = None) -> int:
+        ready = (self["status"] == TaskStatus.PENDING) & (self["not_before"] <= now)
+        return int(np.count_nonzero(ready if among is None else ready & among))

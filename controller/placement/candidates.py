@@ -43,6 +43,12 @@ class RowCandidates:
         return np.array([self.batch.need[axis]], dtype=np.int64)
 
     @property
+    def running_tasks(self) -> IntArray:
+        """(n,) int64."""
+        running: IntArray = self.state.running_tasks[self.rows]
+        return running if self.already is None else running + self.already
+
+    @property
     def price_usd_per_hour(self) -> FloatArray:
         """(n,)."""
         return self.state.supply.price_usd_per_hour[self.rows]
@@ -84,6 +90,12 @@ class KindCandidates:
     def need(self, axis: int) -> IntArray:
         """(k,) int64."""
         return self.needs[axis]  # type: ignore[no-any-return]
+
+    @property
+    def running_tasks(self) -> IntArray:
+        """(1,) int64."""
+        running: IntArray = self.state.running_tasks[self.row : self.row + 1]
+        return running
 
     @property
     def price_usd_per_hour(self) -> FloatArray:

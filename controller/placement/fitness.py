@@ -38,6 +38,10 @@ class Candidates(Protocol):
         """Of one task; (n,) or (1,)."""
 
     @property
+    def running_tasks(self) -> IntArray:
+        """Live tasks on the instance, of every group."""
+
+    @property
     def price_usd_per_hour(self) -> FloatArray: ...
     @property
     def interruption_rate(self) -> FloatArray: ...
@@ -165,6 +169,12 @@ def finish_together(c: Candidates) -> IntArray:
 _DAY: Final = 1 << 20  # differences are cut to 2^20 s, twelve days: more makes no difference
 
 
+def busy_first(c: Candidates) -> IntArray:
+    """0 where something runs already, else 1: an idle instance is left to be let go."""
+    idle: IntArray = (c.running_tasks == 0).astype(np.int64)
+    return idle
+
+
 def gpus_last(c: Candidates) -> IntArray:
     """1 where a task that needs no GPU would sit on an instance that has some, else 0."""
     misused: IntArray = ((c.need(GPU) == 0) & (c.total(GPU) > 0)).astype(np.int64)
@@ -240,4 +250,5 @@ BUILT_IN: Final[Mapping[str, tuple[Key, ...]]] = {
     "least-interrupted": (Key("least-interrupted", least_interrupted, Course.STILL, lambda _: 1 << 20),),
     "finish-together": (Key("finish-together", finish_together, Course.STILL, lambda _: 1 << 41),),
     "keep-gpus-free": (GPUS_LAST,),
+    "busy-first": (Key("busy-first", busy_first, Course.FALLS, lambda _: 1),),
 }

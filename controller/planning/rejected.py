@@ -9,7 +9,7 @@ from controller.market.offers import offers_of, rejected
 from controller.model.instances import Purchase
 from controller.model.pools import Offer
 from controller.model.state import State
-from controller.scheduler.places import batch_of, shunned_by
+from controller.scheduler.asks import batch_of, shunned_by
 from controller.scheduler.reasons import market_answer
 
 if TYPE_CHECKING:

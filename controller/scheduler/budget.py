@@ -118,7 +118,7 @@ def idle_at_cost(state: State, wanted: Iterable[str]) -> Iterator[str]:
 
 
 def dollars(usd: float | None) -> str:
-    """`$5.00`, `$0.0123`."""
-    if usd is None or usd >= 1:
+    """`$5.00`, `$0.50`, `$0.0123`: no more digits than say something."""
+    if not usd or usd >= 1 or round(usd, 2) == usd:
         return f"${usd or 0.0:,.2f}"
-    return f"${usd:.4f}".rstrip("0") if usd >= 0.0001 else f"${usd:.2g}"
+    return f"${usd:.4f}" if usd >= 0.001 else f"${usd:.2g}"

@@ -23,6 +23,7 @@ from controller.scheduler.bounds import AT_ONCE
 from controller.scheduler.budget_places import Till, claims
 from controller.scheduler.places import Places, assign
 from controller.scheduler.reasons import why_nothing_is_bought
+from controller.scheduler.steering import steers
 
 NO_FUNCTIONS = OwnFunctions()
 
@@ -89,7 +90,8 @@ def _place_and_buy(
         *places.launches[: max(0, policy.max_launches_per_tick - intended)],
         *claims(state, places),
         *(CapRun(run_id, sentence) for run_id, sentence, is_the_end in verdicts if is_the_end),
-        *_remarks(state, places, order, catalogue, now, policy, {run_id: said for run_id, said, _ in verdicts}),
+        *_remarks(state, places, order, catalogue, now, policy, {run_id: said for run_id, said, ends in verdicts if not ends}),
+        *steers(state, places, order, catalogue, now, policy),
         *_notes(order, now),
     ]
 

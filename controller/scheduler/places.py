@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from controller.catalogue.types import InstanceType
 from controller.market.buy import NO_FITNESS
-from controller.market.offers import PURCHASE_ATTRIBUTE, expected_attributes, resources_of
+from controller.market.offers import CELL_ATTRIBUTE, PURCHASE_ATTRIBUTE, expected_attributes, resources_of
 from controller.model.actions import Launch
 from controller.model.host_ports import Port
 from controller.model.instances import Instance, InstanceStatus, Purchase
 from controller.model.policy import Policy
+from controller.model.pools import Pool
 from controller.model.resources import Resources
 from controller.model.runs import Run
 from controller.model.state import State
-from controller.placement.demand import Batch, SoftConstraint
+from controller.placement.demand import Batch
 from controller.placement.fitness import Fitness
 from controller.placement.place import place
-from controller.placement.strategy import own_functions
+from controller.placement.strategy import DEFAULT_STRATEGY, own_functions
 from controller.placement.supply import InstanceRow, Supply
+from controller.scheduler.asks import Ask, asks_of
 from controller.scheduler.upkeep import next_key
 
-ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
-SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
+EMPTYING = ("busy-first", *DEFAULT_STRATEGY)
 COUNTED_ON = 3  # refusals in a row, for want of room, after which tasks do not wait for an instance any more
 
 
@@ -62,51 +63,70 @@ def assign(
         for run in state.runs.values()
         if run.ready and run.id not in without and all(name in fitness for name in own_functions(run.strategy))
     )
-    shunned = shunned_by(state)
-    batches = tuple(batch_of(state, run, now + policy.linger_s, shunned) for run in runs)
+    asks = asks_of(state, runs, now, policy)
     rows = active_rows(state, now)
-    placed = place(batches, Supply.of(rows), fitness=fitness)
+    placed = place([_emptying(ask.batch) for ask in asks], Supply.of(rows), fitness=fitness)
     launches, wanted, per_run = [], set(), [_instances_in_use(state, run) for run in runs]
     room = policy.max_launches_per_tick
-    next_index = {run.id: iter(run.tasks.startable(now, room).tolist()) for run in runs}
-    for batch, row, count in zip(placed.batch.tolist(), placed.row.tolist(), placed.count.tolist(), strict=True):
+    next_index = [iter(runs[ask.run].tasks.startable(now, room, ask.among).tolist()) for ask in asks]
+    for number, row, count in zip(placed.batch.tolist(), placed.row.tolist(), placed.count.tolist(), strict=True):
         instance = state.instances[rows[row].id]
         wanted.add(instance.id)
-        per_run[batch].add(instance.id)
-        run = runs[batch]
-        indexes = list(islice(next_index[run.id], min(room, count)))
+        per_run[asks[number].run].add(instance.id)
+        run = runs[asks[number].run]
+        indexes = list(islice(next_index[number], min(room, count)))
         room -= len(indexes)
         launches += [_launch(state, run, index, instance) for index in indexes]
+    last = {ask.run: number for number, ask in enumerate(asks)}  # the ask for its ordinary tasks
     rest = [
-        _still_allowed(replace(batch, count=unplaced + _soon_lost(state, run)), run, len(used))
-        for run, batch, unplaced, used in zip(runs, batches, placed.unplaced.tolist(), per_run, strict=True)
+        replace(ask.batch, count=unplaced + (_soon_lost(state, runs[ask.run]) if last[ask.run] == number else 0))
+        for number, (ask, unplaced) in enumerate(zip(asks, placed.unplaced.tolist(), strict=True))
+    ]
+    rest = [
+        _still_allowed(batch, runs[ask.run], len(per_run[ask.run])) for ask, batch in zip(asks, rest, strict=True)
     ]
     coming, owed = coming_rows(state, catalogue, now, policy)
     later = place(rest, Supply.of(coming), fitness=fitness)
     owed_used: Counter[tuple[str, Purchase]] = Counter()
-    for batch, row in sorted(set(zip(later.batch.tolist(), later.row.tolist(), strict=True))):
-        per_run[batch].add(coming[row].id)
+    for number, row in sorted(set(zip(later.batch.tolist(), later.row.tolist(), strict=True))):
+        per_run[asks[number].run].add(coming[row].id)
     for row in set(later.row.tolist()):
         if (order := owed.get(coming[row].id)) is not None:
             owed_used[order] += 1
         else:
             wanted.add(coming[row].id)
-    left_over = tuple(
-        replace(batch, count=count, max_instances=None)  # buying has a cap of its own
-        for batch, count in zip(batches, later.unplaced.tolist(), strict=True)
-    )
+    left_over = _left_over(asks, later.unplaced.tolist())
+    coming_per_run = [0] * len(runs)
+    for ask, batch, unplaced in zip(asks, rest, later.unplaced.tolist(), strict=True):
+        coming_per_run[ask.run] += batch.count - unplaced
     return Places(
         runs=runs,
-        batches=batches,
+        batches=tuple(asks[number].batch for number in last.values()),
         launches=tuple(launches),
         wanted=frozenset(wanted),
         owed_used=owed_used,
         left_over=left_over,
         instances_per_run=tuple(len(ids) for ids in per_run),
-        coming_per_run=tuple(before.count - after.count for before, after in zip(rest, left_over, strict=True)),
+        coming_per_run=tuple(coming_per_run),
         counted_on=tuple(frozenset(ids) for ids in per_run),
         owed=owed,
     )
+
+
+def _left_over(asks: Sequence[Ask], unplaced: Sequence[int]) -> tuple[Batch, ...]:
+    """Per run, what is bought for now: one batch, so that caps hold. What has to go to on-demand goes first; the rest
+    has its turn in the next tick, when that is ordered."""
+    per_run: dict[int, Batch] = {}
+    for ask, count in zip(asks, unplaced, strict=True):
+        if ask.run not in per_run or not per_run[ask.run].count:
+            per_run[ask.run] = replace(ask.batch, count=count, max_instances=None)  # buying has a cap of its own
+    return tuple(per_run.values())
+
+
+def _emptying(batch: Batch) -> Batch:
+    """The batch as it is placed on instances that are here: unless its run says otherwise, idle ones come last, so
+    that they can be let go."""
+    return batch if batch.strategy else replace(batch, strategy=EMPTYING)
 
 
 def _still_allowed(batch: Batch, run: Run, used: int) -> Batch:
@@ -115,44 +135,6 @@ def _still_allowed(batch: Batch, run: Run, used: int) -> Batch:
         return batch
     more = run.max_instances - used
     return replace(batch, max_instances=more) if more > 0 else replace(batch, count=0)
-
-
-def shunned_by(state: State) -> Mapping[str, frozenset[str]]:
-    """Group -> the other groups that want none of its tasks on their instances: keeping apart works both ways."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for run in state.runs.values():
-        for group in run.anti_affinity:
-            if group != run.group:
-                found[group].add(run.group)
-    return {group: frozenset(others) for group, others in found.items()}
-
-
-def batch_of(state: State, run: Run, until: float, shunned: Mapping[str, frozenset[str]]) -> Batch:
-    """What a run asks for: its tasks that may start before `until`, within its cap on concurrent ones. `shunned` as of
-    `shunned_by`.
-
-    Tasks in back-off get a place in mind, so that nobody lets their instances go meanwhile, but are not launched.
-    """
-    count = run.tasks.startable_count(until)
-    if run.max_concurrent is not None:
-        count = max(0, min(count, run.max_concurrent - len(state.attempts.of_run(run.number))))
-    purchase = {"spot": (SPOT_ONLY,), "on-demand": (ON_DEMAND_ONLY,)}.get(run.purchase, ())
-    return Batch(
-        cpu_units=run.needs.cpu_units,
-        memory_mib=run.needs.memory_mib,
-        gpus=run.needs.gpus,
-        count=count,
-        group=run.group,
-        constraints=run.constraints + purchase,
-        strategy=run.strategy,
-        host_ports=run.host_ports,
-        max_per_instance=run.max_tasks_per_instance,
-        # The kernel counts the instances of the group: a run's own, unless runs share it.
-        max_instances=run.max_instances if run.group == f"run:{run.id}" else None,
-        soft=tuple(SoftConstraint(expression, weight) for expression, weight in run.soft_constraints),
-        affinity=run.affinity,
-        anti_affinity=run.anti_affinity + tuple(sorted(shunned.get(run.group, ()))),
-    )
 
 
 def group_is_running(state: State, group: str) -> bool:
@@ -189,13 +171,13 @@ def coming_rows(
     for instance in sorted(state.instances.values(), key=lambda i: i.id):
         kind = catalogue.get(instance.instance_type)
         if kind and _may_still_come(instance, now, policy):
-            rows.append(_expected(instance.id, kind, instance.zone, instance.purchase))
+            rows.append(_expected(instance.id, kind, instance, instance.purchase))
     for (pool_key, purchase), count in sorted(state.owed().items()):
         pool = state.pools[pool_key]
         for number in range(count if pool.instance_type in catalogue else 0):
             row_id = f"owed/{pool_key}/{purchase}/{number}"
             owed[row_id] = (pool_key, purchase)
-            rows.append(_expected(row_id, catalogue[pool.instance_type], pool.zone, purchase))
+            rows.append(_expected(row_id, catalogue[pool.instance_type], pool, purchase))
     return rows, owed
 
 
@@ -260,7 +242,11 @@ def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
         total_cpu_units=instance.total.cpu_units,
         total_memory_mib=instance.total.memory_mib,
         total_gpus=instance.total.gpus,
-        attributes={**instance.attributes, PURCHASE_ATTRIBUTE: instance.purchase.value},
+        attributes={
+            **instance.attributes,
+            PURCHASE_ATTRIBUTE: instance.purchase.value,
+            CELL_ATTRIBUTE: instance.cell,
+        },
         registered_at=instance.registered_at,
         running_tasks=tasks,
         lifecycle=instance.purchase.value,
@@ -268,7 +254,7 @@ def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
     )
 
 
-def _expected(row_id: str, kind: InstanceType, zone: str, purchase: Purchase) -> InstanceRow:
+def _expected(row_id: str, kind: InstanceType, at: Instance | Pool, purchase: Purchase) -> InstanceRow:
     cpu_units, memory_mib, gpus = resources_of(kind)
     return InstanceRow(
         id=row_id,
@@ -278,6 +264,6 @@ def _expected(row_id: str, kind: InstanceType, zone: str, purchase: Purchase) ->
         total_cpu_units=cpu_units,
         total_memory_mib=memory_mib,
         total_gpus=gpus,
-        attributes=expected_attributes(kind, zone, purchase),
+        attributes=expected_attributes(kind, at.zone, purchase, at.cell),
         lifecycle=purchase.value,
     )

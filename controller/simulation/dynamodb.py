@@ -117,20 +117,20 @@ class DynamoModel:
             table.pop(_key(body["Key"]), None)
             self.write_units += times
             return
-        if size_of(item) > MAX_ITEM_BYTES:
+        size = size_of(item)
+        if size > MAX_ITEM_BYTES:
             raise Refused("ValidationException", "Item size has exceeded the maximum allowed size")
         table[_key(item)] = item
-        self.write_units += times * -(-size_of(item) // 1024)
+        self.write_units += times * -(-size // 1024)
 
 
 def size_of(item: Item) -> int:
     """Bytes that count towards the limits: names and values."""
-    return sum(len(name) + _value_bytes(value) for name, value in item.items())
-
-
-def _value_bytes(value: JSON) -> int:
-    (kind, content), *_ = value.items()
-    return len(content) if kind in ("B", "S") else 21
+    size = 0
+    for name, value in item.items():
+        for kind, content in value.items():
+            size += len(name) + (len(content) if kind in ("B", "S") else 21)
+    return size
 
 
 def _page(rows: list[tuple[str, Item]], limit: int | None) -> Iterator[tuple[str, Item]]:
@@ -150,10 +150,10 @@ def _check_limits(actions: list[JSON], addresses: list[Address]) -> None:
     size = 0
     for action in actions:
         (_, body), *_ = action.items()
-        item = body.get("Item") or body["Key"]
-        if size_of(item) > MAX_ITEM_BYTES:
+        item_size = size_of(body.get("Item") or body["Key"])
+        if item_size > MAX_ITEM_BYTES:
             raise Refused("ValidationException", "Item size has exceeded the maximum allowed size")
-        size += size_of(item)
+        size += item_size
     if size > MAX_TRANSACTION_BYTES:
         raise Refused("ValidationException", "Collection size of all items exceeded the limit of 4 MB")
 

@@ -11,6 +11,7 @@ from controller.model.tasks import TaskStatus, TaskTable
 from controller.simulation.agent import Course
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
+from tests.unit.aws.fakes import refusal
 
 
 def index_of(task: dict[str, Any]) -> int:
@@ -178,7 +179,7 @@ def test_a_million_failed_tasks_come_back_a_few_chunks_a_tick() -> None:
     cluster.run_to_rest()
     cluster.retry(failed=True)  # none failed: what was never started becomes CANCELLED, chunk by chunk
     cluster.run_to_rest()
-    assert cluster.record()["status"] in (RunStatus.CANCELLED, RunStatus.FAILED)
+    assert cluster.record()["status"] == RunStatus.PARTIAL  # some had succeeded before
     assert 1_000_000 // TaskTable.chunk_rows > 99  # more chunks than a transaction holds
 
 
@@ -207,11 +208,6 @@ def test_a_run_that_could_not_be_closed_is_closed_by_a_retry() -> None:
     cluster.submit(2)
     cluster.run_for(60.0)
     honest = cluster.s3.put_object
-
-    def denied(**request: Any) -> dict[str, Any]:
-        raise OSError("unused")  # replaced below
-
-    from tests.unit.aws.fakes import refusal
 
     def gone(**request: Any) -> dict[str, Any]:
         raise refusal("NoSuchBucket", "The specified bucket does not exist")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +27,12 @@ def one_busy_instance(work_s: float = 20_000.0, tasks: int = 4, **policy: float)
 
 def arn_of(cluster: Controlled, instance_id: str) -> str:
     return cluster.world.agents[instance_id].arn
+
+
+def make_deaf(cluster: Controlled, instance_id: str) -> None:
+    """The agent stays connected and takes no work any more, nor stops (aws/amazon-ecs-agent#731)."""
+    agent = cluster.world.agents[instance_id]
+    agent.habits = replace(agent.habits, poll_s=1e9)
 
 
 def until(cluster: Controlled, condition: Any, limit_s: float) -> float:
@@ -82,7 +89,7 @@ def test_a_warning_stops_tasks_requeues_them_and_buys_the_shortfall_in_one_tick(
 def test_a_warning_that_never_comes_true_holds_nothing_for_longer_than_ten_minutes() -> None:
     """The agent is deaf to stops, and EC2 leaves the instance alone after all."""
     cluster, victim = one_busy_instance()
-    cluster.world.agents[victim].executions.clear()  # it will stop nothing
+    make_deaf(cluster, victim)
     cluster.world.interrupt(victim, notice_s=1e9)
     took = until(cluster, lambda: not is_alive(cluster, victim), 1200.0)
     assert 600.0 <= took <= 700.0
@@ -118,7 +125,7 @@ def test_an_instance_that_drains_for_an_hour_is_emptied_and_let_go() -> None:
 
 def test_a_draining_instance_that_stops_nothing_is_ended_ten_minutes_later() -> None:
     cluster, drained = one_busy_instance()
-    cluster.world.agents[drained].executions.clear()
+    make_deaf(cluster, drained)
     cluster.ecs.update_container_instances_state(
         cluster="argosy", containerInstances=[arn_of(cluster, drained)], status="DRAINING"
     )

@@ -149,9 +149,12 @@ def test_the_reply_shows_the_run_before_the_controller_knows_it(desk: Desk) -> N
         "interruptions": 0,
         "costUsd": 0.0,
         "onDemandCostUsd": 0.0,
+        "usefulUsd": 0.0,
         "instances": 0,
+        "retries": 0,
         "failures": [],
         "waiting": None,
+        "budget": None,
         "created": True,
     }  # fmt: skip
 
@@ -266,7 +269,7 @@ def test_every_fault_of_a_spec_is_answered_and_nothing_is_stored(desk: Desk) -> 
     assert desk.wake.calls == 0
 
 
-ACTIONS = "known: SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, ExplainRun, DescribeCluster"
+ACTIONS = "known: SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster"
 
 
 @pytest.mark.parametrize(
@@ -327,7 +330,7 @@ def test_a_run_folded_in_between_two_looks_is_found(desk: Desk) -> None:
 
     desk.store.read = read  # type: ignore[method-assign]
     assert desk.body("DescribeRun", runId=run_id)["runId"] == run_id
-    assert looks.count(documents.RUNS) == 2
+    assert looks[:4] == [documents.RUNS, "SUBMITTED", "INBOX", documents.RUNS]
 
 
 def test_runs_are_listed_newest_first_by_pages(desk: Desk) -> None:
@@ -443,8 +446,35 @@ def test_a_run_shows_its_counts_failures_and_why_it_waits(desk: Desk) -> None:
     }  # fmt: skip
     assert view["waiting"] == "waits for p3.8xlarge"
     assert view["instances"] == 1
-    assert view["costUsd"] == 0.25
+    assert view["costUsd"] == pytest.approx(0.25 + 0.5 * 3.0)  # what was charged, and half an hour of the instance
     assert "taskList" not in view
+    assert "cost" not in view
+
+
+def test_a_run_shows_its_ledger_when_asked(desk: Desk) -> None:
+    view = desk.body("DescribeRun", runId=running(desk), include=["cost"])
+    [pool] = view["cost"]["byPool"]
+    assert (pool["instanceType"], pool["availabilityZone"], pool["cell"]) == ("p3.8xlarge", "us-east-1a", "us-east-1")
+    assert (pool["purchase"], pool["instanceHours"]) == ("spot", pytest.approx(0.5))
+    assert sum(view["cost"]["byWaste"].values()) == pytest.approx(1.5)
+    assert view["cost"]["byWaste"]["usefulUsd"] == pytest.approx(view["usefulUsd"])
+    assert view["usefulUsd"] == pytest.approx(30 * 3.0 / 3600 / 2)  # half of the instance for half a minute
+
+
+def test_what_a_run_without_any_instance_shows_costs_nothing(desk: Desk) -> None:
+    run_id = desk.submit(capacity={"budgetUsd": 5, "onCap": "finish"})["runId"]
+    view = desk.body("DescribeRun", runId=run_id, include=["cost"])
+    assert view["cost"] == {
+        "byWaste": {"usefulUsd": 0, "bootUsd": 0, "idleUsd": 0, "redoneUsd": 0, "failedUsd": 0},
+        "byPool": [],
+        "instanceHours": 0,
+    }
+    assert view["budget"] == {
+        "budgetUsd": 5.0, "spentUsd": 0.0, "reservedUsd": 0.0, "maxHourlyCost": None, "usdPerHour": 0.0,
+        "onCap": "finish", "usedUp": False,
+    }  # fmt: skip
+    desk.fold_in()
+    assert desk.body("DescribeRun", runId=run_id, include=["cost"]) == view
 
 
 def test_tasks_show_their_last_attempt_or_the_one_that_is_alive(desk: Desk) -> None:

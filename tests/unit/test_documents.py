@@ -8,11 +8,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from controller.lifecycle.marks import set_back
 from controller.model import documents
 from controller.model.columns import CorruptChunk
 from controller.model.events import InterruptionWarned, RunClosed
-from controller.model.state import State
+from controller.model.formats import OLDEST, OlderFormat
+from controller.model.state import MAX_SETBACKS_STORED, State
 from controller.model.tasks import TaskStatus, TaskTable
+from controller.simulation import former_version
 from tests.builders import (
     NOW,
     RUN_ID,
@@ -105,7 +108,13 @@ def test_a_newer_format_is_refused() -> None:
         documents.restore(1, {"ROOT": root}, {})
 
 
-def test_a_corrupt_chunk_is_refused_loudly() -> None:
+def test_a_format_from_before_the_last_one_is_refused() -> None:
+    root = documents.encode({"format": OLDEST - 1, "runs": []})
+    with pytest.raises(OlderFormat, match="deploy a version in between"):
+        documents.restore(1, {"ROOT": root}, {})
+
+
+def test_a_corrupt_chunk_is_named_and_its_run_left_out() -> None:
     state = state_with_instance()
     launched(state)
     items = documents.changed(state)
@@ -113,8 +122,52 @@ def test_a_corrupt_chunk_is_refused_loudly() -> None:
     body = bytearray(items[key])
     body[len(body) // 2] ^= 0xFF
     items[key] = bytes(body)
-    with pytest.raises(CorruptChunk):
-        read_back(1, items)
+    again = read_back(1, items)
+    assert not again.runs
+    (damage,) = again.losses.runs
+    assert damage.run_id == RUN_ID
+    assert "wrong checksum" in damage.sentence
+    assert damage.record is not None
+    assert damage.record["name"] == "digits"
+
+
+def test_a_state_of_the_format_before_is_read_and_written_anew() -> None:
+    """Bytes as that version wrote them: columns as .npz archives, no set-backs, no fields that came later."""
+    state = state_with_instance()
+    key = launched(state, 3)
+    items = documents.changed(state)
+    former = {each: body for each, body in ((k, former_version.former(k, b)) for k, b in items.items()) if body}
+    root = documents.decode(former[documents.STATE, documents.ROOT])
+    assert root["format"] == OLDEST == documents.FORMAT - 1
+    assert "setbacks" not in root
+    record = next(documents.decode(body) for (pk, _), body in former.items() if pk == documents.RUNS)
+    assert not {"retries", "revives", "revived_to"} & record.keys()
+    again = read_back(1, former)
+    assert not again.losses.found
+    assert again.row_of(key) == state.row_of(key)
+    assert documents.run_record(again.runs[RUN_ID]) == documents.run_record(state.runs[RUN_ID])
+    assert documents.decode(documents.changed(again)[documents.STATE, documents.ROOT])["format"] == documents.FORMAT
+
+
+def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their_number_is_bounded() -> None:
+    state = state_with_instance()
+    for _ in range(7):
+        set_back(state, f"close:{RUN_ID}", "no bucket " * 100, NOW)
+    for what in ("target:us-east-1/c5.xlarge/us-east-1a", "resolve:3", f"launch:{RUN_ID}", "close:nobody-1-1-1"):
+        set_back(state, what, "no", NOW)
+    again = stored(state, {})
+    assert set(again.setbacks) == {f"close:{RUN_ID}"}
+    assert again.setbacks[f"close:{RUN_ID}"] == state.setbacks[f"close:{RUN_ID}"]
+    many = State(epoch="e")
+    for number in range(MAX_SETBACKS_STORED + 50):
+        run_id = f"run{number}-261121-062733-aaaa"
+        told(many, submitted(run_id))
+        for _ in range(1 + number % 7):
+            set_back(many, f"verify:{run_id}", "no bucket " * 100, NOW)
+    kept = stored(many, {}).setbacks
+    assert len(kept) == MAX_SETBACKS_STORED
+    assert min(setback.count for setback in kept.values()) >= 2
+    assert len(documents.changed(many)[documents.STATE, documents.ROOT]) < 100_000
 
 
 def test_a_column_that_an_older_version_did_not_write_reads_as_its_default() -> None:

@@ -377,11 +377,26 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"placement": {"constraints": ["x"] * 11}}, ["placement.constraints: must have at most 10 entries, not 11"]),
     ({"capacity": {"purchase": "free"}}, ["capacity.purchase: must be 'spot', 'spot-then-on-demand' or 'on-demand', not the text \"free\""]),
     (
-        {"capacity": dict.fromkeys(("budgetUsd", "maxHourlyCost", "onCap"), 1)},
+        {"capacity": {"budgetUsd": 0, "maxHourlyCost": -0.5, "onCap": "stop"}},
         [
-            f"capacity.{name}: is reserved for a later version and has no effect yet: remove it"
-            for name in ("budgetUsd", "maxHourlyCost", "onCap")
+            "capacity.maxHourlyCost: must be greater than 0.0",
+            "capacity.budgetUsd: must be greater than 0.0",
+            "capacity.onCap: must be 'drain' or 'finish', not the text \"stop\"",
         ],
+    ),
+    (
+        {"capacity": {"budgetUsd": float("inf"), "maxHourlyCost": "5", "onCap": "finish"}},
+        ["capacity.maxHourlyCost: must be a number, not the text \"5\"", "capacity.budgetUsd: must be a finite number"],
+    ),
+    (
+        {"capacity": {"budgetUsd": True, "maxHourlyCost": float("nan")}},
+        ["capacity.maxHourlyCost: must be a finite number", "capacity.budgetUsd: must be a number, not true"],
+    ),
+    ({"capacity": {"onCap": "drain"}}, ["capacity.onCap: is only possible with capacity.budgetUsd"]),
+    ({"capacity": {"budgetUsd": 1e12}}, ["capacity.budgetUsd: must be at most 1000000000.0"]),
+    (
+        {"capacity": {"maxHourlyCost": 1, "onCap": "drain"}},
+        ["capacity.onCap: is only possible with capacity.budgetUsd"],
     ),
     (
         {"capacity": {"purchase": "spot", "deadline": "2h", "fallback": {"afterInterruptions": 0}}},

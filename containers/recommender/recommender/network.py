@@ -10,7 +10,7 @@ import io
 import math
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,7 +145,7 @@ def train(tf: Any, text: str, inputs: DataSet, outputs: DataSet, learning: Learn
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     told = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: _tell(epoch, logs["loss"]))
-    trained.model.fit(data.with_options(options), epochs=learning.epochs, verbose=0, callbacks=[told])
+    trained.model.fit(data.with_options(options), epochs=learning.epochs, verbose=0, shuffle=False, callbacks=[told])
     seconds = time.monotonic() - began
     print(
         f"Total Training Time {seconds:.1f} s on {', '.join(devices)}:"
@@ -181,18 +181,26 @@ def from_bytes(data: bytes, source: str) -> Trained:
     return trained
 
 
-def scores(tf: Any, trained: Trained, layer: str, rows: Any) -> Floats:
-    """What the units of a layer say to a batch of dense inputs; of the output layer, chances from 0 to 1."""
+def scorer(tf: Any, trained: Trained, layer: str) -> Callable[[Any], Floats]:
+    """What the units of a layer say to a batch of dense inputs; of the output layer, chances from 0 to 1.
+
+    Raises BadInput for a layer that there is not.
+    """
     import keras
 
-    names = [each.name.lower() for each in trained.network.layers]
-    if layer.lower() not in names:
-        found = ", ".join(each.name for each in trained.network.layers)
-        raise BadInput(f"-l: the network has no layer {layer!r} to ask; it has {found}")
-    place = names.index(layer.lower())
+    place = layer_place(trained.network, layer)
     dense = [each for each in trained.model.layers if isinstance(each, keras.layers.Dense)]
     asked = keras.Model(trained.model.input, dense[place].output)
-    found = asked(rows, training=False)
-    is_output = place == len(names) - 1
-    result: Floats = (tf.sigmoid(found) if is_output else found).numpy()
-    return result
+    shape: Callable[[Any], Any] = tf.sigmoid if place == len(dense) - 1 else tf.identity
+    return lambda rows: shape(asked(rows, training=False)).numpy()
+
+
+def layer_place(network: Network, layer: str) -> int:
+    """Which of the layers after the input has this name; "Output" is the last whatever its name. Raises BadInput."""
+    names = [each.name.lower() for each in network.layers]
+    if layer.lower() == "output":
+        return len(names) - 1
+    if layer.lower() not in names:
+        found = ", ".join(each.name for each in network.layers)
+        raise BadInput(f"-l: the network has no layer {layer!r} to ask; it has {found}")
+    return names.index(layer.lower())

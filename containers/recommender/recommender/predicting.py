@@ -55,25 +55,28 @@ def recommend(
             f"the network is from {trained.inputs} to {trained.outputs} features,"
             f" but the indexes given with -i and -o have {data.width} and {len(features)}"
         )
+    is_output = networks.layer_place(trained.network, question.layer) == len(trained.network.layers) - 1
+    ask = networks.scorer(tf, trained, question.layer)
     names, labels = labels_of(samples), labels_of(features)
     position = 0
     for rows, _ in networks.batches(tf, data, data, question.batch, shuffle=False):
-        found = networks.scores(tf, trained, question.layer, rows)
-        for row in found:
-            yield names[position], _pairs(row, labels, removed.get(position, ()), question)
+        for row in ask(rows):
+            if is_output:
+                yield names[position], _best(row, labels, removed.get(position, ()), question)
+            else:
+                yield names[position], [(str(unit), _told(value, question)) for unit, value in enumerate(row)]
             position += 1
 
 
-def _pairs(row: networks.Floats, labels: Sequence[str], removed: Sequence[int], question: Question) -> list[Any]:
-    if question.layer.lower() != "output":
-        return [(str(unit), _told(value, question)) for unit, value in enumerate(row)]
+def _best(
+    row: networks.Floats, labels: Sequence[str], removed: Sequence[int], question: Question
+) -> list[tuple[str, str]]:
     allowed = np.ones(len(row), bool)
     allowed[list(removed)] = False
     k = min(question.k, int(allowed.sum()))
-    chosen = np.where(allowed, row, -np.inf)
     # A stable order: of equal scores the feature that was seen first.
-    best = np.argsort(-chosen, kind="stable")[:k]
-    return [(labels[feature], _told(row[feature], question)) for feature in best]
+    chosen = np.argsort(-np.where(allowed, row, -np.inf), kind="stable")[:k]
+    return [(labels[feature], _told(row[feature], question)) for feature in chosen]
 
 
 def _told(value: float, question: Question) -> str:

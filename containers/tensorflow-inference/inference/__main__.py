@@ -62,13 +62,14 @@ def _classify(request: Request) -> int:
     """Cheap checks come before TensorFlow."""
     kept = checkpoints.find(request)
     pictures = sources.pictures(request, request.start + len(kept.rows))
+    folder = model.fetched(request.model)
     import tensorflow as tf
 
     from inference.pipeline import Pipeline
     from inference.work import Work
 
     used = devices.use(tf, request.gpus, request.device)
-    classifier = model.Classifier(tf, request.model, request.image_size)
+    classifier = model.Classifier(tf, folder, request.model, request.image_size)
     if kept.rows:
         print(f"goes on after {len(kept.rows)} of {request.count} images, from {kept.address}", flush=True)
     work = Work(request, classifier, Pipeline(tf, pictures, classifier, request.batch_size), kept.rows)

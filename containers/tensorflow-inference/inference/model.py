@@ -23,8 +23,13 @@ class UnusableModel(Exception):
 
 def fetched(address: str) -> Path:
     """The model's folder on this machine. Raises storage.Temporary, storage.Refused, UnusableModel."""
-    if not storage.is_s3(address):
-        return Path(address)
+    folder = _downloaded(address) if storage.is_s3(address) else Path(address)
+    if not (folder / "saved_model.pb").is_file():
+        raise UnusableModel(f"there is no model at {address}: it has no saved_model.pb")
+    return folder
+
+
+def _downloaded(address: str) -> Path:
     prefix = address.rstrip("/") + "/"
     target = Path(tempfile.mkdtemp(prefix="model-"))
     names = [name for name in storage.names_below(prefix) if not name.endswith("/")]
@@ -38,10 +43,9 @@ def fetched(address: str) -> Path:
 class Classifier:
     """A loaded model. height, width, channels: of the images it takes."""
 
-    def __init__(self, tf: Any, address: str, image_size: int) -> None:
-        """Raises storage.Temporary, storage.Refused, UnusableModel."""
+    def __init__(self, tf: Any, folder: Path, address: str, image_size: int) -> None:
+        """folder: what `fetched` gave for `address`. Raises UnusableModel."""
         self._tf, self.address = tf, address
-        folder = fetched(address)
         self._model = self._loaded(folder)  # its variables live as long as this reference
         self._function = self._model.signatures[SIGNATURE]
         name, (_, height, width, self.channels) = self._input()
@@ -60,8 +64,6 @@ class Classifier:
         ]
 
     def _loaded(self, folder: Path) -> Any:
-        if not (folder / "saved_model.pb").is_file():
-            raise UnusableModel(f"there is no model at {self.address}: it has no saved_model.pb")
         try:
             model = self._tf.saved_model.load(os.fspath(folder))
         except Exception as fault:  # a damaged file may raise anything in there, and all mean the same

@@ -11,7 +11,7 @@ GOOD = [
     "random", "random:42", "spread:instanceId", "spread:host", "spread:attribute:ecs.availability-zone",
     "binpack:cpu", "binpack:memory",
     "binpack:gpu", "mix:cpu=2+memory=1", "best-fit", "cpu-memory", "cpu-memory-gpu", "least-allocated", "dot-product",
-    "fragmentation",     "cheapest", "least-interrupted", "finish-together", "keep-gpus-free",
+    "fragmentation",     "cheapest", "least-interrupted", "finish-together", "keep-gpus-free", "busy-first",
 ]  # fmt: skip
 BAD = [
     "", "Random", "random:-1", "random:x", "spread", "spread:zone", "spread:attribute:", "binpack", "binpack:disk",

@@ -1,0 +1,148 @@
+"""What did a benchmark measure? From the JSON record of our own program, or from the log that another one left.
+
+A log is understood if it ends as tf_cnn_benchmarks does, `total images/sec: N`. What its lines do not say may stand in
+comments: `# instance: p3.16xlarge`, `# gpus: 4`, `# batch: 128 per GPU`, `# images: 51200`, `# seconds: 88.90`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+RECORD = "argosy-benchmark/1"  # what our program calls its records
+_CLOSING = re.compile(r"^total images/sec:\s*([0-9.]+)\s*$", re.MULTILINE)
+_COMMENT = re.compile(r"^#\s*(instance|gpus|batch|images|seconds|model):\s*(\S+)", re.MULTILINE | re.IGNORECASE)
+_PER_DEVICE = re.compile(r"^\s*([0-9]+) per device", re.MULTILINE)
+_GLOBAL = re.compile(r"^Batch size:\s*([0-9]+) global", re.MULTILINE)
+_BATCHES = re.compile(r"^Num batches:\s*([0-9]+)", re.MULTILINE)
+_MODEL = re.compile(r"^Model:\s*(\S+)", re.MULTILINE)
+_DEVICE = re.compile(r"/gpu:[0-9]+", re.IGNORECASE)
+_ELAPSED = re.compile(r"(?:^real\s+(\d+)m([0-9.]+)s|(\d+):([0-9.]+)elapsed)", re.MULTILINE)  # bash's time, GNU's
+
+
+class NoRecord(ValueError):
+    """There is no measurement in it; the message is a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One benchmark. Times in seconds; `gpus` is how many devices were trained on.
+
+    share_usd_per_hour: of the part of the instance that the task held. usd: what the task cost from start to end. None
+    means "not known" everywhere. setting: what must be alike for a comparison, beside the batch per GPU.
+    """
+
+    source: str
+    gpus: int
+    batch_per_gpu: int
+    images_per_second: float
+    setting: tuple[tuple[str, str], ...]
+    images: int | None = None
+    total_s: float | None = None
+    start_up_s: float | None = None
+    deviation: float | None = None
+    efficiency: float | None = None
+    instance_type: str | None = None
+    devices: str = ""
+    pinned: tuple[str, ...] = ()
+    share_usd_per_hour: float | None = None
+    usd: float | None = None
+
+
+def read(text: str, source: str) -> Measurement:
+    """From a log or a part. Raises NoRecord."""
+    for line in reversed(text.splitlines()):
+        if line.startswith("{") and (record := _record(line)) is not None:
+            return from_record(record, source, dict(_comments(text)).get("instance"))
+    return _from_log(text, source)
+
+
+def _record(line: str) -> Mapping[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and found.get("record") == RECORD else None
+
+
+def from_record(record: Mapping[str, Any], source: str, instance_type: str | None = None) -> Measurement:
+    """Raises NoRecord for one that lacks something."""
+    try:
+        names = sorted(set(record["gpuNames"]))
+        emulated = ("emulated", "yes") if record["emulated"] else ("emulated", "no")
+        return Measurement(
+            source=source,
+            gpus=int(record["gpus"]),
+            batch_per_gpu=int(record["batchPerGpu"]),
+            images_per_second=float(record["imagesPerSecond"]),
+            setting=(
+                ("model", str(record["model"])),
+                ("image size", str(record["imageSize"])),
+                ("precision", str(record["precision"])),
+                ("XLA", "on" if record["xla"] else "off"),
+                emulated,
+            ),
+            images=int(record["images"]),
+            total_s=float(record["totalSeconds"]),
+            start_up_s=float(record["startUpSeconds"]),
+            deviation=float(record["deviation"]),
+            efficiency=record["scalingEfficiency"],
+            instance_type=instance_type,
+            devices=", ".join(names),
+            pinned=tuple(record["pinnedGpus"]),
+        )
+    except (KeyError, TypeError, ValueError) as fault:
+        raise NoRecord(f"its record is damaged: {type(fault).__name__}: {fault}") from fault
+
+
+def _comments(text: str) -> list[tuple[str, str]]:
+    return [(name.lower(), value) for name, value in _COMMENT.findall(text)]
+
+
+def _from_log(text: str, source: str) -> Measurement:
+    closing = _CLOSING.search(text)
+    if closing is None:
+        raise NoRecord("it has no line `total images/sec: N`")
+    said = dict(_comments(text))
+    gpus = _number(said.get("gpus")) or len(set(_DEVICE.findall(text)))
+    batch = _number(said.get("batch")) or _first(_PER_DEVICE, text) or (_first(_GLOBAL, text) or 0) // max(gpus, 1)
+    missing = [what for what, value in (("how many GPUs", gpus), ("the batch per GPU", batch)) if not value]
+    if missing:
+        raise NoRecord(f"it does not say {' nor '.join(missing)}: add `# gpus: N` or `# batch: N`")
+    batches = _first(_BATCHES, text)
+    model = said.get("model") or (found[1] if (found := _MODEL.search(text)) else "?")
+    return Measurement(
+        source=source,
+        gpus=gpus,
+        batch_per_gpu=batch,
+        images_per_second=float(closing[1]),
+        setting=(("model", model),),
+        images=_number(said.get("images")) or (batches * batch * gpus if batches else None),
+        total_s=_seconds(said.get("seconds"), text),
+        instance_type=said.get("instance"),
+    )
+
+
+def _first(pattern: re.Pattern[str], text: str) -> int | None:
+    found = pattern.search(text)
+    return int(found[1]) if found else None
+
+
+def _number(text: str | None) -> int | None:
+    digits = (text or "").replace(",", "")
+    return int(digits) if digits.isdecimal() else None
+
+
+def _seconds(comment: str | None, text: str) -> float | None:
+    if comment:
+        try:
+            return float(comment)
+        except ValueError:
+            return None
+    if (found := _ELAPSED.search(text)) is None:
+        return None
+    minutes, seconds = (found[1], found[2]) if found[1] else (found[3], found[4])
+    return int(minutes) * 60 + float(seconds)

@@ -1,0 +1,64 @@
+"""Which runs change from spot to on-demand or back in this tick, and which are late?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from controller.catalogue.types import InstanceType
+from controller.market.buy import Order
+from controller.market.fallback import steered
+from controller.model.actions import Steer
+from controller.model.instances import Purchase
+from controller.model.policy import Policy
+from controller.model.pools import Pool
+from controller.model.runs import Run
+from controller.model.state import State
+from controller.scheduler.places import Places
+
+OVERDUE_S = 60.0  # EC2 launches within seconds what it has
+
+
+def steers(
+    state: State, places: Places, order: Order, catalogue: Mapping[str, InstanceType], now: float, policy: Policy
+) -> Iterator[Steer]:
+    """Only those that differ from what is known: most ticks have none."""
+    rows = {run.id: row for row, run in enumerate(places.runs)}
+    for run in state.runs.values():
+        if run.done or not _is_steered(run):
+            continue
+        row = rows.get(run.id)
+        short = row is not None and _waits(places, order, row) and _is_short(state, run, catalogue, now, policy)
+        steering = steered(run, state, now, policy, short)
+        if steering != run.steering:
+            yield Steer(run.id, steering)
+
+
+def _is_steered(run: Run) -> bool:
+    return run.purchase == "spot-then-on-demand" or run.deadline_at is not None
+
+
+def _waits(places: Places, order: Order, row: int) -> bool:
+    """Its tasks count on spot instances that nobody has seen yet, or found no offer at all; what a limit holds back
+    does not wait for the market."""
+    ordered = [places.owed[name] for name in places.counted_on[row] & places.owed.keys()]
+    on_spot = any(purchase is Purchase.SPOT for _, purchase in ordered)
+    return on_spot or bool(order.uncovered[row] and not order.held_back[row])
+
+
+def _is_short(state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, policy: Policy) -> bool:
+    """Whether spot was short lately where the run may buy: a pool cools off, or owes instances for longer than EC2
+    takes."""
+    return any(
+        pool.short_until > now
+        or (pool.ordered_since and now - pool.ordered_since >= min(OVERDUE_S, policy.order_patience_s))
+        for pool in state.pools.values()
+        if _could_hold(pool, run, catalogue)
+    )
+
+
+def _could_hold(pool: Pool, run: Run, catalogue: Mapping[str, InstanceType]) -> bool:
+    kind = catalogue.get(pool.instance_type)
+    if kind is None or (run.cells and pool.cell not in run.cells):
+        return False
+    room = (kind.cpu_units, kind.registered_memory_mib, kind.gpus)
+    return all(need <= have for need, have in zip(run.needs, room, strict=True))

@@ -1,0 +1,50 @@
+"""How much can one tick take on? What its actions touch, which outcomes are progress, a sweep in single sightings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controller.model.actions import (
+    Action,
+    CloseRun,
+    HaltRun,
+    Launch,
+    PrepareRun,
+    Remark,
+    Steer,
+    StopAttempt,
+    VerifyResult,
+)
+from controller.model.events import Event, LaunchInDoubt, NotCarriedOut, Observed
+from controller.model.state import State
+
+
+def touched(action: Action, state: State) -> set[tuple[str, int]]:
+    """The run's record and the chunk of its tasks that the action or its outcome writes; empty for what concerns
+    capacity only, which is never held back, and for what sees to its own bounds."""
+    if isinstance(action, Launch | StopAttempt):
+        run_id, index = action.key.run_id, action.key.index
+    elif isinstance(action, VerifyResult):
+        run_id, index = action.run_id, action.index
+    elif isinstance(action, CloseRun | PrepareRun | Remark | HaltRun | Steer):
+        return {(action.run_id, -1)}
+    else:
+        return set()
+    run = state.runs.get(run_id)
+    return {(run_id, -1), (run_id, index // run.tasks.chunk_rows)} if run else set()
+
+
+def is_progress(outcome: Event) -> bool:
+    """Whether the outcome is a reason to go on at once: what was set back waits for its pause."""
+    return not (isinstance(outcome, LaunchInDoubt) or (isinstance(outcome, NotCarriedOut) and outcome.about))
+
+
+def one_by_one(sweep: Event) -> Iterator[Event]:
+    """A sweep's sightings each by itself, so that a tick can stop between two of them, then the sweep: what it shows
+    is known by then, and what is left is what it does not show."""
+    if isinstance(sweep, Observed):
+        yield from sweep.fleets
+        yield from sweep.hosts
+        yield from sweep.container_instances
+        yield from (task for task in sweep.tasks if task.version)
+    yield sweep

@@ -1,0 +1,173 @@
+"""Deadlines and on-demand fallback under the real engine: spot dries up, comes back, is never there, is not allowed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from controller.model.runs import RunStatus
+from controller.model.stance import Stance
+from controller.model.tasks import TaskStatus
+from tests.scenarios.controlled import Controlled, ZONES
+
+SPOT_THEN = {"purchase": "spot-then-on-demand"}
+
+
+def dry_up(cluster: Controlled, dry: bool = True) -> None:
+    """Spot of c5.xlarge is not to be had any more, and what there is is taken; or it is back."""
+    for zone in ZONES:
+        cluster.world.ec2.set_shortage(f"c5.xlarge/{zone}", 0 if dry else None)
+    for instance in cluster.live_instances() if dry else ():
+        if instance.get("InstanceLifecycle") == "spot":
+            cluster.world.interrupt(instance["InstanceId"], notice_s=1.0)
+
+
+def bought(cluster: Controlled) -> Counter[str]:
+    """How many instances there ever were, by purchase."""
+    return Counter(each.purchase for each in cluster.world.ec2.ledger.instances.values())
+
+
+def ended_at(cluster: Controlled) -> float:
+    return float(cluster.record()["stopped_at"])
+
+
+def submit(cluster: Controlled, tasks: int, **capacity: Any) -> str:
+    return cluster.submit(
+        tasks,
+        array={"size": tasks, "expectedSeconds": 60},
+        capacity={**SPOT_THEN, **capacity},
+        placement={"maxConcurrentTasks": 8},
+    )
+
+
+def test_a_deadline_run_falls_back_when_spot_dries_up_and_is_done_in_time() -> None:
+    cluster = Controlled()
+    submit(cluster, 160, deadline="1h")  # 160 minutes of work on 8 places: 20 minutes, and 40 of slack
+    cluster.run_for(400)
+    assert bought(cluster) == {"spot": 2}
+    dry_up(cluster)
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["steering"]["late"]) == (RunStatus.SUCCEEDED, False)
+    assert ended_at(cluster) <= record["deadline_at"]
+    assert bought(cluster)["on-demand"] == 2
+
+
+def test_as_long_as_there_is_slack_it_waits_for_spot() -> None:
+    cluster = Controlled()
+    submit(cluster, 160, deadline="3h")
+    cluster.run_for(400)
+    dry_up(cluster)
+    cluster.run_for(1800)
+    assert bought(cluster)["on-demand"] == 0
+    dry_up(cluster, False)
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert bought(cluster)["on-demand"] == 0
+
+
+def test_it_says_since_when_and_why_it_buys_on_demand() -> None:
+    cluster = Controlled()
+    dry_up(cluster)
+    submit(cluster, 160, deadline="40m")
+    cluster.run_for(1200)
+    steering = cluster.run.steering
+    assert steering.stance is not Stance.SPOT
+    assert steering.reason.startswith("on-demand since 08:")
+    assert "of slack left" in steering.reason
+
+
+def test_a_run_without_a_deadline_falls_back_after_the_wait_and_comes_back_to_spot() -> None:
+    cluster = Controlled()
+    dry_up(cluster)
+    submit(cluster, 800)
+    cluster.run_for(580)
+    assert bought(cluster) == {}
+    cluster.run_for(200)
+    assert bought(cluster) == {"on-demand": 2}
+    assert "tasks had waited 10 min for spot" in cluster.run.steering.reason
+    dry_up(cluster, False)
+    cluster.run_for(1500)
+    assert cluster.run.steering.stance is Stance.SPOT
+    live = Counter(each.get("InstanceLifecycle", "on-demand") for each in cluster.live_instances())
+    assert live == {"spot": 2}, "what was bought on demand has been let go of"
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+
+
+def test_the_users_own_patience_counts_instead() -> None:
+    cluster = Controlled()
+    dry_up(cluster)
+    submit(cluster, 8, fallback={"afterWaitSeconds": 60})
+    cluster.run_for(200)
+    assert bought(cluster) == {"on-demand": 2}
+
+
+def test_spot_alone_never_buys_on_demand() -> None:
+    cluster = Controlled()
+    dry_up(cluster)
+    cluster.submit(8, capacity={"purchase": "spot"})
+    cluster.run_for(4 * 3600)
+    assert bought(cluster) == {}
+    dry_up(cluster, False)
+    cluster.run_to_rest()
+    assert set(bought(cluster)) == {"spot"}
+
+
+def test_a_task_that_was_lost_too_often_goes_to_on_demand_and_only_that_one() -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=600.0)
+    cluster.submit(8, capacity={**SPOT_THEN, "fallback": {"afterInterruptions": 1}})
+    cluster.run_for(200)
+    assert bought(cluster) == {"spot": 2}
+    cluster.world.interrupt(cluster.live_instances()[0]["InstanceId"])
+    cluster.run_to_rest()
+    assert (cluster.record()["status"], cluster.record()["interruptions"]) == (RunStatus.SUCCEEDED, 4)
+    assert bought(cluster)["on-demand"] == 1
+
+
+def test_a_run_that_cannot_make_it_any_more_is_late_and_goes_on() -> None:
+    cluster = Controlled()
+    submit(cluster, 160, deadline="10m")
+    cluster.run_for(60)
+    assert "the deadline is missed by about" in cluster.run.steering.reason
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["steering"]["late"]) == (RunStatus.SUCCEEDED, True)
+    assert bought(cluster) == {"on-demand": 2}
+
+
+@pytest.mark.parametrize("every", [3, 11])
+def test_controllers_that_are_replaced_remember_where_a_run_stands(every: int) -> None:
+    cluster = Controlled()
+    submit(cluster, 160, deadline="1h")
+    cluster.run_for(400)
+    dry_up(cluster)
+    for tick in range(3000):
+        if tick % every == 0:
+            cluster.controllers = [cluster.controller()]
+        if cluster.tick() and cluster.record()["status"] == RunStatus.SUCCEEDED:
+            break
+    assert ended_at(cluster) <= cluster.record()["deadline_at"]
+
+
+def test_a_run_over_its_duration_ends_with_what_it_has() -> None:
+    cluster = Controlled(work_s=120.0)
+    cluster.submit(40, timeout={"runDurationSeconds": 500}, placement={"maxConcurrentTasks": 8})
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert record["status"] == RunStatus.PARTIAL
+    assert record["status_reason"] == "the run took longer than timeout.runDurationSeconds allows: 500 s"
+    assert 500 <= ended_at(cluster) - record["submitted_at"] < 600
+    assert record["counts"][TaskStatus.SUCCEEDED] + record["counts"][TaskStatus.CANCELLED] == 40
+    assert f"{record['id']}/_FAILED" in cluster.s3.objects
+
+
+def test_a_run_whose_time_is_over_before_anything_has_run_has_failed() -> None:
+    cluster = Controlled()
+    dry_up(cluster)
+    cluster.submit(4, timeout={"runDurationSeconds": 300})
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.FAILED
+    assert bought(cluster) == {}
