@@ -98,8 +98,13 @@ def offered(region: str) -> frozenset[str]:
 def is_offered_in(region: str, zone: str, name: str) -> bool:
     """Whether a type that `region` offers is there in that zone of its; True where that is not known. Only a refreshed
     catalogue knows: names of zones differ from account to account."""
+    return zone not in lacking_zones(region, name)
+
+
+def lacking_zones(region: str, name: str) -> tuple[str, ...]:
+    """The zones of `region` that are known not to offer the type."""
     zones = document("offered.json").get("zones", {}).get(region, {})
-    return name not in zones.get(zone, ())
+    return tuple(zone for zone, lacks in zones.items() if name in lacks)
 
 
 @cache

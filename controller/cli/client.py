@@ -42,13 +42,11 @@ class ApiError(CliError):
             str(error.get("message", "no message")),
             exit_code=_EXIT_CODES.get(status, AWS_FAULT),
             details=[": ".join(part for part in each if part) for each in self.faults],
-            next_step=_next_step(self.code, str(error.get("message")), str(error.get("requestId") or "")),
+            next_step=_next_step(self.code, str(error.get("requestId") or "")),
         )
 
 
-def _next_step(code: str, message: str, request_id: str) -> str:
-    if code == "ConflictException" and "clientToken" not in message:
-        return ""  # it says itself what is in the way
+def _next_step(code: str, request_id: str) -> str:
     steps = {
         "ResourceNotFoundException": "type `argosy runs` to see the runs there are",
         "ConflictException": "use another --client-token, or leave it out",
@@ -178,7 +176,12 @@ class Api:
     def retry(self, run_id: str, failed: bool, cancelled: bool, client_token: str) -> dict[str, Any]:
         """The same token again answers created = false."""
         wanted = {"failed": failed, "cancelled": cancelled, "clientToken": client_token}
-        return self._call("RetryRun", runId=run_id, **wanted)
+        try:
+            return self._call("RetryRun", runId=run_id, **wanted)
+        except ApiError as refusal:
+            if refusal.code == "ConflictException" and "clientToken" not in str(refusal):
+                refusal.next_step = ""  # it says itself what is in the way
+            raise
 
     def explain(self, run_id: str, index: int | None) -> dict[str, Any]:
         return self._call("ExplainRun", runId=run_id, **({} if index is None else {"index": index}))

@@ -1,19 +1,24 @@
-"""What does spot capacity cost now, beside on-demand? `prices`."""
+"""What does spot capacity cost now and in the last week, and what does the deployment make of it? `prices`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from controller.cli.problems import CliError
+from controller.cli.problems import CliError, is_from_aws
 from controller.cli.runs import SEE_PANEL
 from controller.cli.session import DEFAULT_REGION, Session, command
 
-TYPES_PER_CALL = 100  # keeps one request's URL short; the API itself sets no bound
+if TYPE_CHECKING:
+    from controller.catalogue.types import InstanceType
+    from controller.cli.price_history import Pool, Series
+
+Row = dict[str, Any]
+_RATE_SHOWN = 0.02  # interruptions an hour: below, the band says enough
 
 
 def register(app: typer.Typer) -> None:
@@ -27,17 +32,24 @@ def prices(
     ] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many rows.")] = 40,
 ) -> None:
-    """Spot prices now beside on-demand, cheapest vCPU or GPU first."""
+    """Spot prices now beside on-demand, cheapest vCPU or GPU first, and how they moved in seven days."""
+    from controller.cli.price_history import history
+
     region = session.client("ec2").meta.region_name or DEFAULT_REGION
-    rows = _rows(session, pattern, region)
+    kinds, now = _kinds(pattern, region), session.tools.now()
+    series, unusable = history(session.client("ec2"), list(kinds), now)
+    fleets, unknown = _fleets(session, region)
+    rows = [_row(kinds[pool[0]], region, pool, each, fleets.get(pool, {}), now) for pool, each in series.items()]
+    rows.sort(key=lambda row: (row["gpus"] > 0, row["spotUsdPerUnitHour"], row["availabilityZone"]))
+    notes = list(_notes(kinds, region, unusable, [fleets[pool] for pool in fleets if pool[0] in kinds], unknown))
     if session.wants_json:
-        session.print_json({"region": region, "prices": rows})
-        return
-    _print(session, rows, region, limit)
+        session.print_json({"region": region, "prices": rows, "notes": notes})
+    else:
+        _print(session, rows, region, limit, notes)
 
 
-def _rows(session: Session, pattern: str, region: str) -> list[dict[str, Any]]:
-    """One row per type and zone, the cheapest unit first. Raises CliError when no type matches."""
+def _kinds(pattern: str, region: str) -> dict[str, InstanceType]:
+    """Those that match, or those that deployments have by default. Raises CliError when no type matches."""
     from controller.catalogue.types import load_catalogue
     from controller.settings import Settings
 
@@ -47,55 +59,90 @@ def _rows(session: Session, pattern: str, region: str) -> list[dict[str, Any]]:
     if not names:
         step = "families there are: " + ", ".join(sorted({kind.family for kind in catalogue.values()}))
         raise CliError(f"No instance type of the catalogue matches {pattern!r}.", next_step=step)
-    spot = _spot_prices(session.client("ec2"), names, session.tools.now())
-    rows = [_row(catalogue[name], zone, price) for (name, zone), price in spot.items()]
-    return sorted(rows, key=lambda row: (row["gpus"] > 0, row["spotUsdPerUnitHour"], row["availabilityZone"]))
+    return {name: catalogue[name] for name in names}
 
 
-def _row(kind: Any, zone: str, price: float) -> dict[str, Any]:
+def _fleets(session: Session, region: str) -> tuple[dict[Pool, Mapping[str, Any]], str]:
+    """What the deployment remembers of each of its pools here; or why that is not known."""
+    try:
+        fleets = session.api.cluster()["fleets"]
+    except CliError as error:
+        return {}, error.message
+    except Exception as fault:
+        if not is_from_aws(fault):
+            raise
+        return {}, str(fault)
+    return {(each["instanceType"], each["availabilityZone"]): each for each in fleets if each["cell"] == region}, ""
+
+
+def _row(kind: InstanceType, region: str, pool: Pool, series: Series, fleet: Mapping[str, Any], now: float) -> Row:
+    from controller.catalogue.types import BANDS, interruption_band
+    from controller.cli.price_history import as_json, sparkline
+
+    band = interruption_band(region, kind.name)
     return {
         "instanceType": kind.name,
-        "availabilityZone": zone,
+        "availabilityZone": pool[1],
         "vcpus": kind.vcpus,
         "memoryMib": kind.memory_mib,
         "gpus": kind.gpus,
         "gpuModel": kind.gpu_model,
-        "spotUsdPerHour": price,
+        "spotUsdPerHour": series.now,
         "onDemandUsdPerHour": kind.on_demand_usd_per_hour,
-        "spotUsdPerUnitHour": price / (kind.gpus or kind.vcpus),
+        "saving": 1 - series.now / kind.on_demand_usd_per_hour,
+        "spotUsdPerVcpuHour": series.now / kind.vcpus,
+        "spotUsdPerGpuHour": series.now / kind.gpus if kind.gpus else None,
+        "spotUsdPerUnitHour": series.now / (kind.gpus or kind.vcpus),
+        "unchangedForSeconds": max(0.0, now - series.since),
+        "interruptionBand": None if band is None else BANDS[band],
+        "interruptionsPerHour": fleet.get("interruptionsPerHour"),
+        "coolingOffUntil": fleet.get("coolingOffUntil"),
+        "coolingOffAfter": fleet.get("coolingOffAfter"),
+        "unsettledUntil": fleet.get("unsettledUntil"),
+        "noOfferBecause": fleet.get("noOfferBecause"),
+        "controllerPricedAt": fleet.get("pricedAt"),
+        "sparkline": sparkline(series, now),
+        "history": as_json(series),
     }
 
 
-def _spot_prices(ec2: Any, names: list[str], now: float) -> dict[tuple[str, str], float]:
-    """(type, zone) -> USD per hour now. A start time of now asks for the price in force, not the history."""
-    latest: dict[tuple[str, str], tuple[datetime, float]] = {}
-    for first in range(0, len(names), TYPES_PER_CALL):
-        pages = ec2.get_paginator("describe_spot_price_history").paginate(
-            InstanceTypes=names[first : first + TYPES_PER_CALL],
-            ProductDescriptions=["Linux/UNIX"],
-            StartTime=datetime.fromtimestamp(now, UTC),
-        )
-        for page in pages:
-            for each in page["SpotPriceHistory"]:
-                pool = (each["InstanceType"], each["AvailabilityZone"])
-                seen = (each["Timestamp"], float(each["SpotPrice"]))
-                latest[pool] = max(latest.get(pool, seen), seen)
-    return {pool: price for pool, (_, price) in latest.items()}
-
-
-def _print(session: Session, rows: list[dict[str, Any]], region: str, limit: int) -> None:
+def _notes(
+    kinds: Mapping[str, InstanceType], region: str, unusable: int, fleets: list[Mapping[str, Any]], unknown: str
+) -> Iterator[str]:
     from controller.catalogue.types import as_of
 
+    dates = as_of(region)
+    yield (
+        f"on-demand prices of {dates['prices']}; interrupted a month as AWS's Spot Instance Advisor said on "
+        f"{dates['interruption_bands']}"
+    )
+    if unusable:
+        yield f"{unusable} entries of EC2's price history are no prices and were left out"
+    if unknown:
+        yield f"no cool-offs are shown, because no deployment answers: {unknown}"
+    stale = [fleet for fleet in fleets if fleet.get("priceIsStale")]
+    if stale:
+        oldest = min(fleet["pricedAt"] for fleet in stale)
+        yield (
+            f"the controller has not heard the prices of {len(stale)} of its {len(fleets)} pools for too long "
+            f"(since {oldest}): it assumes their on-demand prices"
+        )
+
+
+def _print(session: Session, rows: list[Row], region: str, limit: int, notes: list[str]) -> None:
+    console = session.console
     if not rows:
-        session.console.print(f"AWS quotes no spot price for these types in {region}: they are not offered there.")
+        console.print(f"AWS quotes no spot price for these types in {region}: they are not offered there.")
         return
-    session.console.print(_headline(rows, region))
-    session.console.print(_table(rows[:limit]))
-    left = f"; {len(rows) - limit:,} more rows with --limit {len(rows)}" if len(rows) > limit else ""
-    session.console.print(f"on-demand prices of {as_of()['prices']}{left}", style="dim")
+    console.print(_headline(rows, region))
+    console.print(_table(rows[:limit]))
+    if len(rows) > limit:
+        console.print(f"{len(rows) - limit:,} more rows with --limit {len(rows)}", style="dim")
+    for note in notes:
+        console.print(note, style="dim")
 
 
-def _headline(rows: list[dict[str, Any]], region: str) -> str:
+def _headline(rows: list[Row], region: str) -> str:
     best = []
     for unit, is_gpu in (("vCPU", False), ("GPU", True)):
         row = next((each for each in rows if bool(each["gpus"]) == is_gpu), None)
@@ -105,12 +152,12 @@ def _headline(rows: list[dict[str, Any]], region: str) -> str:
     return f"{region}: {'; '.join(best)}"
 
 
-def _table(rows: list[dict[str, Any]]) -> Any:
+def _table(rows: list[Row]) -> Any:
+    from controller.cli import figures
     from controller.cli.run_views import plain_table
 
-    table = plain_table(
-        "TYPE", "ZONE", ">VCPU", ">GIB", "GPU", ">SPOT $/H", ">ON-DEMAND $/H", ">SAVES", ">SPOT $/UNIT-H"
-    )
+    names = ("TYPE", "ZONE", ">VCPU", ">GIB", "GPU", ">SPOT $/H", ">ON-DEMAND", ">SAVES", ">$/VCPU-H", ">$/GPU-H")
+    table = plain_table(*names, ">SINCE", "7 DAYS", "INTERRUPTED", "COOL-OFF")
     for row in rows:
         table.add_row(
             row["instanceType"],
@@ -120,12 +167,30 @@ def _table(rows: list[dict[str, Any]]) -> Any:
             f"{row['gpus']} {row['gpuModel']}" if row["gpus"] else "-",
             f"{row['spotUsdPerHour']:.4f}",
             f"{row['onDemandUsdPerHour']:.4f}",
-            _saving(row),
-            f"{row['spotUsdPerUnitHour']:.4f}",
+            f"{100 * row['saving']:.0f} %",  # negative when spot costs more, which does happen
+            f"{row['spotUsdPerVcpuHour']:.4f}",
+            f"{row['spotUsdPerGpuHour']:.4f}" if row["gpus"] else "-",
+            figures.duration(row["unchangedForSeconds"]),
+            row["sparkline"],
+            _interrupted(row),
+            _cool_off(row),
         )
     return table
 
 
-def _saving(row: Mapping[str, Any]) -> str:
-    """Negative when spot costs more than on-demand, which does happen."""
-    return f"{100 * (1 - row['spotUsdPerHour'] / row['onDemandUsdPerHour']):.0f} %"
+def _interrupted(row: Row) -> str:
+    """The band, and our own rate where it is worth a word."""
+    band, rate = row["interruptionBand"] or "-", row["interruptionsPerHour"] or 0.0
+    return f"{band}, here {rate:.2f}/h" if rate >= _RATE_SHOWN else band
+
+
+def _cool_off(row: Row) -> str:
+    if row["coolingOffUntil"]:
+        return f"until {_clock(row['coolingOffUntil'])} ({row['coolingOffAfter']})"
+    if row["unsettledUntil"]:
+        return f"until {_clock(row['unsettledUntil'])} (interruption)"
+    return row["noOfferBecause"] or "-"
+
+
+def _clock(iso: str) -> str:
+    return f"{datetime.fromisoformat(iso).astimezone(UTC):%H:%M:%S}"

@@ -29,6 +29,7 @@ def cluster(view: View, now: float, show_gone: bool) -> Iterator[RenderableType]
     ordered = orders(view)
     if ordered:
         yield ordered
+    yield from troubles(view)
 
 
 def headline(view: View) -> Text:
@@ -87,3 +88,25 @@ def orders(view: View) -> str:
         if each["spotTarget"] or each["onDemandTarget"]
     ]
     return f"fleet targets: {'; '.join(wanted)}" if wanted else ""
+
+
+def troubles(view: View) -> Iterator[str]:
+    """Pools that are not bought from for a while, and spot prices that are too old to be believed."""
+    cooling = sorted((each for each in view["fleets"] if each.get("coolingOffUntil")), key=_cooling_off_until)
+    if cooling:
+        first = cooling[0]
+        yield (
+            f"{figures.counted(len(cooling), 'pool')} cooling off: {first['instanceType']} in "
+            f"{first['availabilityZone']} until {figures.clock(first['coolingOffUntil'])} after "
+            f"{first['coolingOffAfter']}{', ...' if len(cooling) > 1 else ''} (argosy prices shows all)"
+        )
+    stale = [each["pricedAt"] for each in view["fleets"] if each.get("priceIsStale")]
+    if stale:
+        yield (
+            f"spot prices of {figures.counted(len(stale), 'pool')} were last heard at {figures.clock(min(stale))}: "
+            "too long ago, their on-demand prices are assumed"
+        )
+
+
+def _cooling_off_until(fleet: View) -> str:
+    return str(fleet["coolingOffUntil"])

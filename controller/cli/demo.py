@@ -42,7 +42,7 @@ def demo(
         "out/demo"
     ),
 ) -> None:
-    """A real batch on this machine, with GPUs and a spot interruption."""
+    """A real batch here, with GPUs and a spot interruption."""
     from controller.cli import demo_report
     from controller.cli.local_aws import started
 
@@ -63,7 +63,7 @@ def demo(
         play = Play(inside, aws, show)
         views = play.until_ended([run["runId"] for run in runs])
         folders = [out / "results", out / "gpu-results"]
-        manifests = [_download(inside, view, folder) for view, folder in zip(views, folders, strict=True)]
+        manifests = [download(inside, view, folder) for view, folder in zip(views, folders, strict=True)]
         cluster = inside.api.cluster()
     took_s = session.tools.now() - begun
     rows = demo_report.rows_of(folders[0])
@@ -127,7 +127,7 @@ def slowed(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {**spec, "container": {**container, "command": command}}
 
 
-def _download(inside: Session, view: Mapping[str, Any], folder: Path) -> Any:
+def download(inside: Session, view: Mapping[str, Any], folder: Path) -> Any:
     """Into an empty folder: parts of an earlier demo must not be counted. Returns the manifest."""
     import shutil
 
@@ -152,10 +152,14 @@ class Show:
 
 
 class Play:
-    """Watches the runs, and takes away an instance that is busy with the first one."""
+    """Watches the runs, and takes away an instance that is busy with the first one. Times in seconds."""
+
+    interrupts = True
+    notice_s = NOTICE_S
+    time_limit_s = TIME_LIMIT_S
 
     def __init__(self, session: Session, aws: Embedded, show: Show) -> None:
-        self._session = session
+        self.session = session
         self._aws = aws
         self._show = show
         self._last_line = ""
@@ -164,18 +168,22 @@ class Play:
 
     def until_ended(self, run_ids: Sequence[str]) -> list[Any]:
         """The final views in the order given. Raises CliError when they take too long."""
-        tools = self._session.tools
-        deadline = tools.now() + TIME_LIMIT_S
+        tools = self.session.tools
+        deadline = tools.now() + self.time_limit_s
         while True:
-            views = [self._session.api.describe(run_id) for run_id in run_ids]
+            views = [self.session.api.describe(run_id) for run_id in run_ids]
             self._tell(views)
             if all(view["status"] in figures.TERMINAL for view in views):
                 return views
-            if views[0]["status"] not in figures.TERMINAL and not views[0]["interruptions"]:
+            if self.interrupts and views[0]["status"] not in figures.TERMINAL and not views[0]["interruptions"]:
                 self._interrupt(run_ids[0])
             if tools.now() > deadline:
-                raise CliError(f"The runs had not ended after {TIME_LIMIT_S:.0f} s.", exit_code=WAIT_TIMED_OUT)
+                raise CliError(f"The runs had not ended after {self.time_limit_s:.0f} s.", exit_code=WAIT_TIMED_OUT)
             tools.sleep(LOOK_INTERVAL_S)
+
+    def busiest(self, view: Mapping[str, Any]) -> str | None:
+        """The instance to take away, if it is time: `view` has the run's tasks."""
+        return busiest_instance(view["taskList"])
 
     def _tell(self, views: Sequence[Mapping[str, Any]]) -> None:
         """One line for all runs, when tasks have ended or a status is new."""
@@ -190,19 +198,19 @@ class Play:
 
     def _interrupt(self, run_id: str) -> None:
         """As AWS does it: a warning, then the end of the instance."""
-        now = self._session.tools.now()
+        now = self.session.tools.now()
         if self._interrupted_at is not None and now < self._interrupted_at + AGAIN_AFTER_S:
             return
-        busiest = busiest_instance(self._session.api.describe_with_tasks(run_id)["taskList"])
+        busiest = self.busiest(self.session.api.describe_with_tasks(run_id))
         if busiest is None:
             return
         try:
-            self._aws.interrupt(busiest, NOTICE_S)
+            self._aws.interrupt(busiest, self.notice_s)
         except (KeyError, ValueError):
             return  # it has just gone by itself; the next look finds another
         self._interrupted_at = now
         self.taken.append(busiest)
-        self._show.step(f"spot interruption: {busiest} will be taken away in {NOTICE_S:.0f} s (AWS gives 120 s)")
+        self._show.step(f"spot interruption: {busiest} will be taken away in {self.notice_s:.0f} s (AWS gives 120 s)")
 
 
 def busiest_instance(tasks: Sequence[Mapping[str, Any]]) -> str | None:

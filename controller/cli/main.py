@@ -20,13 +20,16 @@ class Commands(LateGroup):
         "report": Late("controller.cli.report", "Benchmark runs side by side.", runs.RUN_PANEL),
         "demo-tensorflow": Late(
             "controller.cli.demo_tensorflow",
-            "TensorFlow on this machine: train, classify, benchmark.",
+            "TensorFlow here: train, classify, benchmark.",
             local.TRY_PANEL,
         ),
         "simulate": Late(
             "controller.cli.simulate",
-            "Run the controller in a simulated AWS in which things go wrong.",
+            "Run the controller in a simulated AWS with faults.",
             local.TRY_PANEL,
+        ),
+        "catalogue": Late(
+            "controller.cli.catalogue", "Instance types: what they hold and cost.", runs.SEE_PANEL
         ),
         "bench": Late("controller.cli.bench", "Measure Argosy on this machine.", local.TRY_PANEL),
     }

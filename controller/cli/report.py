@@ -52,7 +52,7 @@ def benchmark(
             next_step="`argosy runs` lists the runs; containers/tensorflow-benchmark has specs for 1, 4 and 8 GPUs",
         )
     kept = _kept(files or ())
-    found = [each for run in runs or () for each in _of_run(session, run)] + kept
+    found = [each for run in runs or () for each in of_run(session, run)] + kept
     catalogue = load_catalogue(session.deployment.region) if runs else load_catalogue()
     measured = [benchmark_table.priced(each, catalogue) for each in found]
     rows, notes = benchmark_table.comparison(measured), benchmark_table.notes(measured)
@@ -87,7 +87,7 @@ def _kept(files: Sequence[Path]) -> list[Measurement]:
     return found
 
 
-def _of_run(session: Session, run: str) -> Iterator[Measurement]:
+def of_run(session: Session, run: str) -> Iterator[Measurement]:
     """One for each task with a result. Raises CliError when there is none."""
     from controller.cli.manifest_entries import entries, open_manifest
 

@@ -19,6 +19,7 @@ LARGEST_CUT = 0.25  # of a task's memory or cpu: more is another program, not a 
 LEAST_SAVING = 0.03
 _TRIED_TYPES = 12  # cheapest for the work
 _SHOWN = 5
+_STEPS = {"memory_mib": 4, "cpu_units": CPU_UNITS_PER_VCPU // 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def _changes(question: Planned, state: State) -> Iterator[_Change]:
     form = question.admission.form
     kinds = _kinds(question, state)
     yield from _cuts(question, kinds, "memory_mib", lambda amount: f"{amount:,} MiB")
-    yield from _cuts(question, kinds, "cpu_units", lambda amount: f"{amount / CPU_UNITS_PER_VCPU:g} vCPUs")
+    yield from _cuts(question, kinds, "cpu_units", _vcpus)
     placement = form.get("placement", {})
     for number, constraint in enumerate(placement.get("constraints", ())):
         rest = [each for place, each in enumerate(placement["constraints"]) if place != number]
@@ -87,4 +88,11 @@ def _cuts(
 def _next_size(kind: InstanceType, axis: str, asked: int) -> int:
     """At which one more task fits when only this axis is short."""
     total = int(getattr(resources_of(kind), axis))
-    return total // (total // asked + 1)
+    size = total // (total // asked + 1)
+    step = _STEPS[axis]  # nobody writes 0.888672 vCPUs
+    return size // step * step if size >= step else size
+
+
+def _vcpus(cpu_units: int) -> str:
+    vcpus = cpu_units / CPU_UNITS_PER_VCPU
+    return f"{vcpus:g} vCPU" if vcpus == 1 else f"{vcpus:g} vCPUs"

@@ -116,7 +116,11 @@ class Market(Ec2Operations):
             if zone not in self.ledger.zones:
                 raise Refused("InvalidParameterValue", f"Invalid availability zone: [{zone}]")
         rows = [self._zone_row(zone) for zone in self.ledger.zones if zone in wanted]
-        read = {"zone-name": lambda row: [row["ZoneName"]], "state": lambda row: [row["State"]]}
+        read = {
+            "zone-name": lambda row: [row["ZoneName"]],
+            "zone-type": lambda row: [row["ZoneType"]],
+            "state": lambda row: [row["State"]],
+        }
         return {"AvailabilityZones": passing(rows, request.get("Filters"), read)}
 
     def _changes(self, name: str, zone: str, start: float, end: float) -> Iterator[tuple[float, float]]:

@@ -177,7 +177,9 @@ def from_bytes(data: bytes, source: str) -> Trained:
         trained = build(text, *sizes)
         trained.model.set_weights(weights)
     except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise BadInput(f"{source} is no network of this program's train (DSSTNE's own cannot be read): {error}") from error
+        raise BadInput(
+            f"{source} is no network of this program's train (DSSTNE's own cannot be read): {error}"
+        ) from error
     return trained
 
 

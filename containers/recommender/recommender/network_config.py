@@ -1,4 +1,4 @@
-"""Which network does a DSSTNE config describe? The keys of its MovieLens sample, its 3 x 1024 benchmark, its user guide.
+"""Which network does a DSSTNE config describe? The keys of its MovieLens sample, its 3 x 1024 benchmark, its guide.
 
 As in DSSTNE, keys and names are read without regard to case. Everything else is refused by name, all faults at once:
 a key that is silently ignored is a network that is silently another.
@@ -173,8 +173,12 @@ def _layers(read: _Reader, given: Any) -> tuple[int, tuple[Layer, ...]]:
         inside = read.node(each, path, LAYER_KEYS[wanted])
         kind = read.choice(inside, path, "Kind", KINDS, wanted)
         if kind != wanted:
-            read.fault(_join(path, "Kind"), f"{kind} stands where an {wanted} layer is due" if wanted != "Hidden" else
-                       f"{kind} stands where a Hidden layer is due")
+            read.fault(
+                _join(path, "Kind"),
+                f"{kind} stands where an {wanted} layer is due"
+                if wanted != "Hidden"
+                else f"{kind} stands where a Hidden layer is due",
+            )
         if place and made:
             _check_source(read, inside, path, made[-1].name)
         made.append(_layer(read, inside, path, wanted))
@@ -215,7 +219,7 @@ def _size(read: _Reader, given: Mapping[str, Any], path: str, kind: str) -> int:
     if kind != "Hidden" and size == "auto":
         return 0
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= 10_000_000:
-        read.fault(_join(path, "N"), 'must be a whole number from 1 on' + (' or "auto"' if kind != "Hidden" else ""))
+        read.fault(_join(path, "N"), "must be a whole number from 1 on" + (' or "auto"' if kind != "Hidden" else ""))
         return 0
     return size
 

@@ -1,6 +1,6 @@
 """What does a task do that is given no verb? The ECS template's chain, from the same environment variables.
 
-    data <- DATAURL | GENERATEINPUTCMD, GENERATEOUTPUTCMD | config <- TRAININGCONFIGURL | TRAINCMD | PREDICTCMD | results -> S3
+    DATAURL -> data | TRAININGCONFIGURL -> config | the four commands, in order | results -> S3
 
 The template ran each variable unquoted through a shell, as root. Here each must be one of the program's own verbs, and
 the step that fails is named.
@@ -22,7 +22,8 @@ COMMANDS = {
     "GENERATEINPUTCMD": "generateNetCDF -d gl_input -i data -o gl_input.nc -f features_input -s samples_input -c",
     "GENERATEOUTPUTCMD": "generateNetCDF -d gl_output -i data -o gl_output.nc -f features_output -s samples_input -c",
     "TRAINCMD": "train -c config -i gl_input.nc -o gl_output.nc -n gl.nc -b 256 -e 10",
-    "PREDICTCMD": "predict -b 1024 -d gl -i features_input -o features_output -k 10 -n gl.nc -f data -s results -r data",
+    "PREDICTCMD": "predict -b 1024 -d gl -i features_input -o features_output -k 10 -n gl.nc -f data -s results"
+    " -r data",
 }
 ADDRESSES = {"data": "DATAURL", "config": "TRAININGCONFIGURL"}
 
@@ -35,10 +36,9 @@ def run_chain(environment: Mapping[str, str]) -> None:
         raise BadInput(f"neither a verb nor {' and '.join(missing)} was given")
     commands = {name: _words(name, environment.get(name) or default) for name, default in COMMANDS.items()}
     addresses = {name: _absolute(environment[variable]) for name, variable in ADDRESSES.items()}
-    scratch = environment.get("SCRATCH") or None
-    with tempfile.TemporaryDirectory(prefix="recommender-", dir=scratch) as folder, chdir(folder):
+    with _scratch(environment.get("SCRATCH") or None) as folder, chdir(folder):
         for name, variable in ADDRESSES.items():
-            Path(name).write_bytes(_fetched(variable, addresses[name]))
+            storage.write(name, _fetched(variable, addresses[name]))
         for name, words in commands.items():
             print(f"running {shlex.join(words)}", flush=True)
             _step(name, words, environment)
@@ -46,6 +46,13 @@ def run_chain(environment: Mapping[str, str]) -> None:
     attempt = {"argosy-attempt": environment.get("ARGOSY_TASK_ATTEMPT", "1")}
     written = storage.write_once(target, data, attempt)
     print(f"results {'written to' if written else 'were already at'} {target}", flush=True)
+
+
+def _scratch(parent: str | None) -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="recommender-", dir=parent)
+    except OSError as error:
+        raise BadInput(f"SCRATCH: no folder can be made in {parent or 'the usual places'}: {error.strerror}") from error
 
 
 def _target(environment: Mapping[str, str]) -> str:

@@ -107,9 +107,13 @@ def from_bytes(data: bytes, source: str) -> DataSet:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             found = DataSet(str(arrays["name"]), arrays["starts"], arrays["features"], int(arrays["width"]))
-        fits = found.starts[-1] == len(found.features) and (not len(found.features) or found.features.max() < found.width)
+        fits = found.starts[-1] == len(found.features) and (
+            not len(found.features) or found.features.max() < found.width
+        )
     except (ValueError, KeyError, TypeError, IndexError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise BadInput(f"{source} is no data set of generateNetCDF (this program's own, not NetCDF): {error}") from error
+        raise BadInput(
+            f"{source} is no data set of generateNetCDF (this program's own, not NetCDF): {error}"
+        ) from error
     if not fits:
         raise BadInput(f"{source} is no data set of generateNetCDF: its features do not fit its samples")
     return found

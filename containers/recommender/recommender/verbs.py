@@ -124,11 +124,14 @@ def _generate_ratings(given: argparse.Namespace, environment: Mapping[str, str])
     kept, held = ratings.generate(given.s, given.f, given.c)
     storage.write(given.o, kept.encode())
     storage.write(given.t, held.encode())
-    print(f"{given.s} samples over {given.f} features in {given.c} clusters: {given.o}; held out: {given.t}", flush=True)
+    print(
+        f"{given.s} samples over {given.f} features in {given.c} clusters: {given.o}; held out: {given.t}", flush=True
+    )
 
 
 def _recall(given: argparse.Namespace, environment: Mapping[str, str]) -> None:
-    found, popular = ratings.recall(*(fetching.text(each) for each in (given.s, given.r, given.t)), given.k)
+    recommended, data, held_out = (fetching.text(each) for each in (given.s, given.r, given.t))
+    found, popular = ratings.recall(recommended, data, held_out, given.k)
     print(f"recall@{given.k} {found:.3f}, of popularity {popular:.3f}", flush=True)
 
 

@@ -1,8 +1,8 @@
 """Fit one point of an elastic-net grid: `python -m sweep --alpha 0.5 --lambda 0.01 --output s3://bucket/part.jsonl`.
 
 Writes one row by one conditional PUT. `python -m sweep best TABLE` says which row of a merged table is best. Exit
-codes: 0 done (also when the row was there already), 64 bad arguments or table, 75 S3 is in trouble for the moment, 143
-stopped by SIGTERM, 1 otherwise.
+codes: 0 done (also when the row was there already), 64 bad input, 75 S3 is in trouble for the moment or the disk is
+full, 143 stopped by SIGTERM, 1 otherwise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ signal.signal(signal.SIGTERM, _stop)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a task has one vCPU; more threads only get in each other's way
 
 from sweep import best, storage  # noqa: E402
-from sweep.arguments import EXIT_BAD_ARGUMENTS, Point, read_point  # noqa: E402
+from sweep.arguments import EXIT_BAD_INPUT, Point, read_point  # noqa: E402
 
 
 def main() -> int:
@@ -40,10 +40,8 @@ def main() -> int:
         return _fit(read_point(arguments, os.environ))
     except storage.Temporary as error:
         return _fail(EXIT_TEMPORARY, error)
-    except best.UnusableTable as error:
-        return _fail(EXIT_BAD_ARGUMENTS, error)
-    except storage.Refused as error:
-        return _fail(1, error)
+    except (best.UnusableTable, storage.Refused) as error:
+        return _fail(EXIT_BAD_INPUT, error)
 
 
 def _fail(code: int, error: Exception) -> int:
@@ -54,7 +52,7 @@ def _fail(code: int, error: Exception) -> int:
 def _best(tables: list[str]) -> int:
     if len(tables) != 1:
         print("sweep: best takes one table: FILE or s3://BUCKET/KEY", file=sys.stderr)
-        return EXIT_BAD_ARGUMENTS
+        return EXIT_BAD_INPUT
     for line in best.summary(best.rows_of(storage.read(tables[0]), tables[0])):
         print(line)
     return 0

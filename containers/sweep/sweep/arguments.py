@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-EXIT_BAD_ARGUMENTS = 64  # sysexits.h EX_USAGE; the run spec beside this program never retries it
+EXIT_BAD_INPUT = 64  # sysexits.h EX_USAGE; the run spec beside this program never retries it
 FAMILIES = ("binomial", "gaussian")
 
 
@@ -33,11 +33,11 @@ class Point:
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        self.exit(EXIT_BAD_ARGUMENTS, f"sweep: {message}\n")
+        self.exit(EXIT_BAD_INPUT, f"sweep: {message}\n")
 
 
 def read_point(arguments: Sequence[str], environment: Mapping[str, str]) -> Point:
-    """Raises SystemExit with EXIT_BAD_ARGUMENTS after one sentence on stderr that names every fault."""
+    """Raises SystemExit with EXIT_BAD_INPUT after one sentence on stderr that names every fault."""
     parser = _parser(environment)
     given = parser.parse_args(arguments)
     faults = [*_faults(given), *_environment_faults(environment)]

@@ -28,6 +28,7 @@ class Work:
         self.resumed = len(self.rows)
         self.errors = sum('"error":' in row for row in self.rows)
         self.seconds = 0.0
+        self._paused = 0.0  # pretended work, which is no part of the speed
         self._said = 0.0  # when progress was last told
         self._guard = threading.Lock()
         self._fault: BaseException | None = None
@@ -54,14 +55,16 @@ class Work:
             for batch in self._batches:
                 with self._guard:
                     self._add(batch)
-                    self.seconds = time.monotonic() - began
+                    self.seconds = time.monotonic() - began - self._paused
                 self._say()
         except BaseException as fault:  # noqa: BLE001 - handed to the main thread, which raises it
             self._fault = fault
 
     def _add(self, batch: Batch) -> None:
         labels = self._model.top(batch.images, self._request.top)
-        time.sleep(self._request.seconds_per_image * len(labels))
+        pause = self._request.seconds_per_image * len(labels)
+        time.sleep(pause)
+        self._paused += pause
         for picture, best, error in zip(batch.pictures, labels, batch.errors, strict=True):
             row: dict[str, object] = {"index": picture.index, "image": picture.address}
             row |= {"name": picture.name} if picture.name else {}
@@ -70,6 +73,7 @@ class Work:
             self.errors += bool(error)
 
     def _say(self) -> None:
-        if self.seconds - self._said >= SAY_S:
-            self._said = self.seconds
+        now = self.seconds + self._paused
+        if now - self._said >= SAY_S:
+            self._said = now
             print(f"classified {len(self.rows)} of {self._request.count} images", flush=True)

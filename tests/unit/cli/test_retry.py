@@ -7,7 +7,7 @@ from tests.unit.cli.fakes import RUN_ID, World, api_error, run_view, tasks
 
 def reopened(created: bool = True, **changes: object) -> dict[str, object]:
     counts = tasks(succeeded=14, failed=3, cancelled=1)
-    return run_view(status="SUBMITTED", tasks=counts, created=created, **{"tasksToRetry": 3, **changes})
+    return run_view(**{"status": "SUBMITTED", "tasks": counts, "created": created, "tasksToRetry": 3, **changes})
 
 
 def test_retry_says_how_many_tasks_run_again_and_what_to_type_next() -> None:

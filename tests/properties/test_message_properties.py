@@ -1,0 +1,208 @@
+"""Whatever lies in the queue: it is a fact, nothing, or poison; and no fact can make the state too large to be stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.aws.sqs import parse
+from controller.lifecycle.apply import apply
+from controller.messages import KINDS, PoisonMessage, to_event
+from controller.model import documents
+from controller.model.events import TaskSeen
+from controller.model.state import State
+from tests.builders import NOW, POLICY, RUN_ID, launched, state_with_instance, task_arn
+
+ACCOUNT = "123456789012"
+TASK: dict[str, Any] = {
+    "taskArn": task_arn(1),
+    "clusterArn": f"arn:aws:ecs:us-east-1:{ACCOUNT}:cluster/argosy",
+    "containerInstanceArn": f"arn:aws:ecs:us-east-1:{ACCOUNT}:container-instance/argosy/{1:032x}",
+    "version": 7,
+    "lastStatus": "STOPPED",
+    "desiredStatus": "STOPPED",
+    "stopCode": "EssentialContainerExited",
+    "stoppedReason": "Essential container in task exited",
+    "startedBy": "argosy-testtest-1",
+    "startedAt": "2027-01-15T08:00:00Z",
+    "stoppedAt": "2027-01-15T08:01:00Z",
+    "containers": [{"name": "main", "exitCode": 1, "reason": "no", "gpuIds": ["GPU-1-0"]}],
+    "overrides": {
+        "containerOverrides": [
+            {
+                "name": "main",
+                "environment": [
+                    {"name": "ARGOSY_RUN_ID", "value": RUN_ID},
+                    {"name": "ARGOSY_TASK_INDEX", "value": "0"},
+                    {"name": "ARGOSY_TASK_ATTEMPT", "value": "1"},
+                    {"name": "ARGOSY_LAUNCH", "value": "0"},
+                ],
+            }
+        ]
+    },
+}
+INSTANCE: dict[str, Any] = {
+    "containerInstanceArn": f"arn:aws:ecs:us-east-1:{ACCOUNT}:container-instance/argosy/{1:032x}",
+    "ec2InstanceId": f"i-{1:017x}",
+    "version": 9,
+    "status": "ACTIVE",
+    "agentConnected": True,
+    "registeredAt": "2027-01-15T08:00:00Z",
+    "registeredResources": [
+        {"name": "CPU", "type": "INTEGER", "integerValue": 4096},
+        {"name": "MEMORY", "type": "INTEGER", "integerValue": 7000},
+        {"name": "GPU", "type": "STRINGSET", "stringSetValue": ["GPU-1-0"]},
+    ],
+    "remainingResources": [
+        {"name": "CPU", "type": "INTEGER", "integerValue": 4096},
+        {"name": "MEMORY", "type": "INTEGER", "integerValue": 7000},
+    ],
+    "attributes": [{"name": "ecs.instance-type", "value": "c5.xlarge"}],
+}
+HOST = {"instance-id": f"i-{1:017x}", "state": "running", "instance-action": "terminate"}
+DETAILS = {"task-state": TASK, "container-instance-state": INSTANCE, "fleet-error": {"sub-type": "x"}}
+MESSAGES = [
+    {
+        "source": kind.source,
+        "detail-type": kind.detail_type,
+        "region": "us-east-1",
+        "time": "2027-01-15T08:00:00Z",
+        "resources": ["arn:aws:ec2:us-east-1:123456789012:fleet/fleet-1"],
+        "detail": DETAILS.get(kind.rule, HOST),
+    }
+    for kind in KINDS
+]
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=30),
+    st.sampled_from(["x" * 300_000, "9" * 40, "Infinity", "-1", [], {}, [[]], [None], [{}], {"name": None}, "i-1"]),
+    st.lists(st.integers(), max_size=3),
+    st.dictionaries(st.text(max_size=5), st.none(), max_size=2),
+)
+
+
+def places(thing: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    entries = thing.items() if isinstance(thing, Mapping) else enumerate(thing) if isinstance(thing, list) else ()
+    for key, value in entries:
+        found += places(value, (*path, key))
+    return found
+
+
+@st.composite
+def broken(draw: st.DrawFn) -> dict[str, Any]:
+    """A real message with one to three of its fields missing, of another type or value, or doubled with junk beside."""
+    message: dict[str, Any] = deepcopy(draw(st.sampled_from(MESSAGES)))
+    for _ in range(draw(st.integers(1, 3))):
+        *way, last = draw(st.sampled_from(places(message)))
+        spot: Any = message
+        try:
+            for key in way:
+                spot = spot[key]
+            if draw(st.booleans()) and isinstance(spot, dict):
+                spot.pop(last, None)
+                spot[draw(st.text(max_size=8))] = draw(ODD)
+            else:
+                spot[last] = draw(ODD)
+        except (LookupError, TypeError):  # an earlier change has taken that place away
+            continue
+    return message
+
+
+def busy() -> State:
+    state = state_with_instance(tasks=3)
+    launched(state)
+    documents.committed(state)
+    return state
+
+
+@given(broken())
+def test_a_broken_message_is_a_fact_nothing_or_poison_and_leaves_a_state_that_can_be_stored(
+    message: dict[str, Any],
+) -> None:
+    state = busy()
+    try:
+        event = to_event(message)
+    except PoisonMessage:
+        return
+    if event is None:
+        return
+    for _ in range(2):
+        apply(state, event, NOW + 5, POLICY)
+    for body in documents.changed(state).values():
+        assert len(body) < 100_000
+    text = json.dumps([documents.run_record(run) for run in state.runs.values()], allow_nan=False)
+    assert len(text) < 50_000
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=[kind.rule for kind in KINDS])
+def test_fields_that_nobody_knows_are_tolerated(message: dict[str, Any]) -> None:
+    extra = {**message, "new": 1, "detail": {**message["detail"], "new": {"deep": [1]}}}
+    assert to_event(extra) == to_event(message)
+
+
+def test_a_message_of_a_megabyte_is_cut_to_what_an_item_can_hold() -> None:
+    state = busy()
+    huge = {**MESSAGES[0], "detail": {**TASK, "stoppedReason": "x" * 1_000_000, "containers": []}}
+    body = json.dumps(huge)
+    assert len(body) > 1_000_000
+    event = to_event(parse(body))
+    assert event is not None
+    apply(state, event, NOW + 5, POLICY)
+    assert max(map(len, documents.changed(state).values())) < 10_000
+    assert len(documents.run_record(state.runs[RUN_ID])["reasons"][-1]) <= 300
+
+
+@pytest.mark.parametrize("cluster", ["other", "argosy-dev"])
+@pytest.mark.parametrize("where", ["us-east-1:123456789012", "eu-west-1:123456789012", "us-east-1:999999999999"])
+def test_a_task_of_another_cluster_changes_nothing_even_if_it_calls_itself_ours(cluster: str, where: str) -> None:
+    state = state_with_instance(tasks=3)
+    from controller.lifecycle.begin import begin
+    from controller.model.actions import Launch
+    from controller.model.attempts import AttemptKey
+    from tests.builders import CELL, instance_id
+
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begin(state, Launch(key, 1, state.started_by(1), instance_id(1), CELL), NOW, POLICY)
+    before = documents.changed(state)
+    foreign = f"arn:aws:ecs:{where}:task/{cluster}/{'0' * 32}"
+    apply(state, TaskSeen(foreign, 9, "STOPPED", key=key, exit_code=1), NOW, POLICY)
+    assert documents.changed(state) == before
+
+
+def test_a_container_instance_of_another_cluster_does_not_take_an_instances_place() -> None:
+    state = busy()
+    foreign = {**INSTANCE, "containerInstanceArn": f"arn:aws:ecs:us-east-1:{ACCOUNT}:container-instance/other/{2:032x}"}
+    event = to_event({**MESSAGES[1], "detail": {**foreign, "status": "DRAINING"}})
+    before = deepcopy(state.instances)
+    assert event is not None
+    apply(state, event, NOW, POLICY)
+    assert state.instances == before
+
+
+def test_versions_that_go_backwards_change_nothing() -> None:
+    state = busy()
+    newer = to_event({**MESSAGES[1], "detail": {**INSTANCE, "version": 20, "status": "DRAINING"}})
+    older = to_event({**MESSAGES[1], "detail": {**INSTANCE, "version": 19}})
+    assert newer is not None
+    assert older is not None
+    apply(state, newer, NOW, POLICY)
+    before = deepcopy(state.instances)
+    apply(state, older, NOW, POLICY)
+    assert state.instances == before
+    running = to_event({**MESSAGES[0], "detail": {**TASK, "version": 5, "lastStatus": "RUNNING", "containers": []}})
+    stale = to_event({**MESSAGES[0], "detail": {**TASK, "version": 4}})
+    assert running is not None
+    assert stale is not None
+    apply(state, running, NOW, POLICY)
+    apply(state, stale, NOW, POLICY)
+    assert state.runs[RUN_ID].tasks["user_failures"][0] == 0
