@@ -2,15 +2,17 @@
 
 They ship with a date and a source, `argosy catalogue refresh` writes them anew from AWS, and `overrides.json`, which is
 not shipped and which no refresh touches, has the last word: {"types": {NAME: {"registeredMemoryMib": 3500}},
-"prices": {REGION: {NAME: [ON_DEMAND, TYPICAL_SPOT]}}}. A deployment carries the files of the checkout it was made from.
+"prices": {REGION: {NAME: [ON_DEMAND, TYPICAL_SPOT]}}}. A deployment carries the files of the checkout it was made from;
+the variable ARGOSY_CATALOGUE names a folder whose files are looked at instead, to try them out here first.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 FILES = ("instance_types.json", "prices.json", "offered.json", "interruption_bands.json")
@@ -22,9 +24,19 @@ _OPTIONAL_FIELDS = frozenset({"registeredMemoryMib"})
 @cache
 def document(name: str) -> Any:
     """A file with what the owner overrides. Raises ValueError for overrides that cannot be used."""
-    shipped = json.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
-    own = files(__package__).joinpath(OVERRIDES)
-    return overridden(name, shipped, json.loads(own.read_text(encoding="utf-8"))) if own.is_file() else shipped
+    content = json.loads(_path(name).read_text(encoding="utf-8"))
+    own = _path(OVERRIDES)
+    return overridden(name, content, json.loads(own.read_text(encoding="utf-8"))) if own.is_file() else content
+
+
+def shipped_folder() -> Path:
+    """Of this checkout; the functions' zip is made from it."""
+    return Path(__file__).parent
+
+
+def _path(name: str) -> Path:
+    other = Path(os.environ.get("ARGOSY_CATALOGUE") or shipped_folder()) / name
+    return other if other.is_file() else shipped_folder() / name
 
 
 def overridden(name: str, shipped: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -130,7 +130,8 @@ def refresh(
 
     --region takes several Regions, separated by commas. The next `make deploy` carries the files.
     """
-    from controller.cli.catalogue_changes import catalogue_folder, refreshed, write
+    from controller.catalogue.data import shipped_folder
+    from controller.cli.catalogue_changes import refreshed, write
     from controller.cli.catalogue_sources import read_region
 
     loopback = session.place.is_loopback
@@ -139,7 +140,7 @@ def refresh(
             "This is an AWS on this machine: its figures are made up, and do not belong into the catalogue.",
             next_step="leave --endpoint-url out, or write elsewhere with --output FOLDER",
         )
-    folder = output or catalogue_folder()
+    folder = output or shipped_folder()
     regions = [region.strip() for region in (session.place.region or DEFAULT_REGION).split(",") if region.strip()]
     found = {region: read_region(session, region, pattern or []) for region in regions}
     files, changes = refreshed(found, session.tools.now())

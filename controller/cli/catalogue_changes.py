@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from controller.catalogue.data import FILES, text_of
+from controller.catalogue.data import FILES, shipped_folder, text_of
 from controller.cli.catalogue_sources import Found
 from controller.cli.problems import CliError
 
@@ -35,16 +35,9 @@ class Change:
         }
 
 
-def catalogue_folder() -> Path:
-    """Of this checkout; the functions' zip is made from it."""
-    import controller.catalogue.data
-
-    return Path(controller.catalogue.data.__file__).parent
-
-
 def refreshed(found: Mapping[str, Found], now: float) -> tuple[Files, list[Change]]:
     """The files with what was found in each Region, and what that changes. Other Regions stay as they are."""
-    files: Files = {name: json.loads((catalogue_folder() / name).read_text("utf-8")) for name in REFRESHED}
+    files: Files = {name: json.loads((shipped_folder() / name).read_text("utf-8")) for name in REFRESHED}
     date, changes = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}", []
     types, prices, offers = (files[name] for name in REFRESHED)
     for region, each in found.items():

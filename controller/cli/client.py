@@ -150,6 +150,10 @@ class Api:
     def describe(self, run_id: str) -> dict[str, Any]:
         return self._call("DescribeRun", runId=run_id)
 
+    def describe_with_cost(self, run_id: str) -> dict[str, Any]:
+        """The run view with its ledger, `cost`."""
+        return self._call("DescribeRun", runId=run_id, include=["cost"])
+
     def describe_with_tasks(self, run_id: str) -> dict[str, Any]:
         """The run view with all pages of `taskList` in one."""
         view = self._call("DescribeRun", runId=run_id, include=["tasks"], maxResults=PAGE_SIZE)

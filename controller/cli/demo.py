@@ -103,11 +103,19 @@ def _planned(inside: Session, file: Path, show: Show) -> Any:
 
     spec, _ = spec_source.load(file, spec_source.Shorthands(), [])
     reply = inside.api.plan(slowed(spec))
-    bought = ", ".join(f"{row['count']} x {row['instanceType']} {row['purchase']}" for row in reply["instances"])
-    show.step(f"forecast of {file}: buys {bought}")
+    show.step(f"forecast of {file}: buys {bought_in_words(reply['instances'])}")
     show.step(f"  costs {between(reply['costUsd'], figures.money)}")
     show.step(f"  ends after {between(reply['seconds'], figures.duration)}")
     return reply
+
+
+def bought_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
+    """`9 x c5.large spot` of a plan's instances, the zones of a type added up."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        name = f"{row['instanceType']} {row['purchase']}"
+        counts[name] = counts.get(name, 0) + row["count"]
+    return ", ".join(f"{count} x {name}" for name, count in counts.items()) or "nothing"
 
 
 def _submit(inside: Session, file: Path, show: Show) -> Any:

@@ -90,11 +90,20 @@ def closing_table(found: View, results: Path) -> Table:
         ("peak use", _peak(found["peakUtilisation"]) or "not measured"),
         ("cost", f"{figures.cost(found)} for the time of the tasks, at emulated spot prices"),
         ("bill", f"{_bill(found)} for the instances, idle time included"),
+        *([("forecast", _forecast(found["plan"]))] if "plan" in found else []),
         ("took", figures.duration(found["seconds"])),
         ("results", f"{results}/"),
     ):
         grid.add_row(name, value)
     return grid
+
+
+def _forecast(plan: View) -> str:
+    """`$0.00107 (0.00058 to 0.00226) for the first run, which cost $0.00113: held`."""
+    cost = plan["costUsd"]
+    said = f"{figures.money(cost['expected'])}, between {figures.money(cost['low'])} and {figures.money(cost['high'])}"
+    verdict = "held" if plan["held"] else "missed"
+    return f"{said} for the first run, which cost {figures.money(plan['actualCostUsd'])}: {verdict}"
 
 
 def _instances(found: View) -> str:

@@ -1,4 +1,4 @@
-"""What did the TensorFlow demo measure? Every figure is read from runs, manifests, parts and records; none is assumed."""
+"""What did the TensorFlow demo measure? Every figure is read from runs, parts and records; none is assumed."""
 
 from __future__ import annotations
 

@@ -82,6 +82,38 @@ def cost(view: Mapping[str, Any]) -> str:
     return f"{money(spot)} (on-demand {money(on_demand)}{', ' + less if less else ''})"
 
 
+def useful(view: Mapping[str, Any]) -> str:
+    """`, 71 % useful`: how much of the cost went into what succeeded; empty while nothing can be said."""
+    spent, good = float(view["costUsd"]), view.get("usefulUsd")
+    return f", {share(good, spent)} useful" if spent and good is not None else ""
+
+
+def share(part: float, whole: float) -> str:
+    """`71 %`; `-` of nothing."""
+    return f"{100 * part / whole:.0f} %" if whole else "-"
+
+
+def hours(count: float) -> str:
+    """`0.013 instance-hours`, `12.5 instance-hours`, `1,200 instance-hours`."""
+    shown = f"{count:,.0f}" if count >= 100 else f"{count:.1f}" if count >= 10 else f"{count:.3f}"
+    return f"{shown} instance-hours"
+
+
+def budget(view: Mapping[str, Any]) -> str:
+    """`$4.12 of $5.00 spent, $0.350 reserved; $0.850 of $2.00 an hour in use`; empty for a run without caps."""
+    caps = view.get("budget")
+    if not caps:
+        return ""
+    parts = []
+    if caps["budgetUsd"] is not None:
+        reserved = f", {money(caps['reservedUsd'])} reserved" if caps["reservedUsd"] else ""
+        end = ", used up" if caps["usedUp"] else ""
+        parts.append(f"{money(caps['spentUsd'])} of {money(caps['budgetUsd'])} spent{reserved}{end}")
+    if caps["maxHourlyCost"] is not None:
+        parts.append(f"{money(caps['usdPerHour'])} of {money(caps['maxHourlyCost'])} an hour in use")
+    return "; ".join(parts)
+
+
 def bar(share: float, width: int = 10) -> str:
     """`█████░░░░░`; any use at all shows at least one block."""
     filled = min(width, max(1 if share > 0 else 0, round(share * width)))

@@ -59,7 +59,10 @@ def frame(view: Mapping[str, Any], pace: str, now: float) -> RenderableType:
     grid.add_column()
     grid.add_row("tasks", run_views.task_counts(view["tasks"]) + (f"  ({pace})" if pace else ""))
     grid.add_row("attempts", run_views.attempts(view))
-    grid.add_row("cost so far", f"{figures.cost(view)}, {figures.counted(view['instances'], 'instance')}")
+    spent = f"{figures.cost(view)}{figures.useful(view)}, {figures.counted(view['instances'], 'instance')}"
+    grid.add_row("cost so far", spent)
+    if budget := figures.budget(view):
+        grid.add_row("budget", budget)
     for key, name in (("waiting", "waiting"), ("statusReason", "reason")):
         if view.get(key):
             grid.add_row(name, Text(view[key]))

@@ -33,12 +33,15 @@ def local(
             " may be repeated. [default: the one that runs argosy]",
         ),
     ] = None,
+    runtime: Annotated[
+        str, typer.Option("--runtime", metavar="NAME", help="What runs tasks: process, podman or docker.")
+    ] = "process",
 ) -> None:
     """Start AWS on this machine and keep it running until Ctrl-C."""
     from controller.local.options import LocalOptions
     from controller.local.run import serve
 
-    options = LocalOptions(pythons=pythons_of(python or ()))
+    options = LocalOptions(pythons=pythons_of(python or ()), engine=engine_of(runtime))
     try:
         serve(port, options, lambda aws: typer.echo("\n".join(welcome(aws.endpoint_url))))
     except OSError as fault:
@@ -55,6 +58,22 @@ def welcome(endpoint_url: str) -> list[str]:
         "  argosy cluster",
         f"  aws --endpoint-url {endpoint_url} ecs list-container-instances --cluster argosy",
     ]
+
+
+def engine_of(runtime: str) -> str | None:
+    """None for processes. Raises CliError for an engine that is not there or does not work."""
+    from controller.local.engine import ENGINES, NoEngineError, check
+
+    if runtime == "process":
+        return None
+    if runtime not in ENGINES:
+        raise CliError(f"--runtime is process, {' or '.join(ENGINES)}, not {runtime}.")
+    try:
+        check(runtime)
+    except NoEngineError as fault:
+        step = "without --runtime tasks run as processes of this machine, which needs no engine"
+        raise CliError(f"--runtime {runtime}: {fault}.", next_step=step) from fault
+    return runtime
 
 
 def pythons_of(assignments: Iterable[str]) -> dict[str, str]:

@@ -7,7 +7,21 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from controller.cli import cluster_prices, demo, doctor, explain, local, logs, plan, results, retry, runs, submit, watch
+from controller.cli import (
+    cluster_prices,
+    cost,
+    demo,
+    doctor,
+    explain,
+    local,
+    logs,
+    plan,
+    results,
+    retry,
+    runs,
+    submit,
+    watch,
+)
 from controller.cli.late import Late, LateGroup
 from controller.cli.problems import AWS_FAULT, print_traceback
 
@@ -44,7 +58,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (submit, plan, watch, runs, retry, explain, results, logs, cluster_prices, doctor, local, demo):
+for part in (submit, plan, watch, runs, retry, explain, cost, results, logs, cluster_prices, doctor, local, demo):
     part.register(app)
 
 

@@ -86,11 +86,11 @@ def write_rows(s3: Any, parts: Iterable[Part], form: str, file: IO[bytes], merge
 def deliver(target: str, write: Callable[[IO[bytes]], None]) -> int:
     """Call `write` with a file that becomes `target` if nothing is raised ("-": standard output); its bytes."""
     if target == "-":
-        with TemporaryFile() as file:
-            write(file)
-            size = file.tell()
-            file.seek(0)
-            shutil.copyfileobj(file, sys.stdout.buffer)
+        with TemporaryFile() as spool:
+            write(spool)
+            size = spool.tell()
+            spool.seek(0)
+            shutil.copyfileobj(spool, sys.stdout.buffer)
             return size
     path = Path(target)
     unfinished = path.with_name(f".{path.name}.unfinished")

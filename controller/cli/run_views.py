@@ -52,7 +52,9 @@ def facts(view: View) -> Table:
     grid.add_row("tasks", task_counts(view["tasks"]))
     grid.add_row("attempts", attempts(view))
     grid.add_row("instances", f"{view['instances']:,} used{_gpus(view)}")
-    grid.add_row("cost", figures.cost(view))
+    grid.add_row("cost", figures.cost(view) + figures.useful(view))
+    if budget := figures.budget(view):
+        grid.add_row("budget", budget)
     grid.add_row("submitted", figures.clock(view["submittedAt"]))
     grid.add_row("output", view["output"])
     return grid

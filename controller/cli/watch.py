@@ -197,7 +197,9 @@ def line(view: View, pace: Pace, now: float) -> str:
     ]
     if view["interruptions"]:
         parts.append(f"{view['interruptions']:,} interrupted")
-    parts.append(figures.cost(view))
+    parts.append(figures.cost(view) + figures.useful(view))
+    if budget := figures.budget(view):
+        parts.append(f"budget {budget}")
     if pace.text():
         parts.append(pace.text())
     parts += [str(view[key]) for key in ("waiting", "statusReason") if view.get(key)]

@@ -91,7 +91,9 @@ def _(action: Remark, state: State, now: float, policy: Policy) -> None:
 
 @_begin.register
 def _(action: HaltRun, state: State, now: float, policy: Policy) -> None:
-    give_up(state, state.runs[action.run_id], action.reason)
+    run = state.runs[action.run_id]
+    give_up(state, run, action.reason)
+    drop_unsent(state, run, now)
 
 
 @_begin.register

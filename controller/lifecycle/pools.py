@@ -144,7 +144,8 @@ def note_interruption(state: State, instance: Instance, at: float, policy: Polic
     pool = state.pools.get(instance.pool)
     if pool is None or instance.purchase is not Purchase.SPOT or not instance.owned:
         return
-    pool.interruptions += _weight(pool, at, policy)
+    weight = _weight(pool, at, policy)
+    pool.interruptions += weight
     if at >= pool.unsettled_until:
         pool.unsettled_until = at + _next_pause_s(pool, at, policy)
     state.changed_pools = True

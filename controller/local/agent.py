@@ -17,8 +17,9 @@ from typing import Any
 from controller.local.container import Surroundings
 from controller.local.execution import Execution, Report
 from controller.local.host import Host
-from controller.local.images import ImageStore
+from controller.local.images import CannotPullError
 from controller.local.log_shipper import LogShipper
+from controller.local.runtime import Runtime
 
 JOIN_S = 5.0  # for processes that were killed to be gone
 
@@ -45,14 +46,15 @@ class _Instance:
 class Agents:
     """All agents. `ecs` is an EcsModel; messages may be posted from any thread."""
 
-    def __init__(self, ecs: Any, images: ImageStore, shipper: LogShipper, options: AgentOptions) -> None:
+    def __init__(self, ecs: Any, runtime: Runtime, shipper: LogShipper, options: AgentOptions) -> None:
         self._ecs = ecs
-        self._images = images
+        self._runtime = runtime
         self._shipper = shipper
         self._options = options
         self._instances: dict[str, _Instance] = {}  # by EC2 instance id
         self._waiting: deque[tuple[_Instance, Execution]] = deque()
         self._running: set[str] = set()  # task ARNs
+        self._pulling: set[str] = set()  # those of them whose images are being had
         self._messages: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="argosy-agents")
         ecs.on_work.append(self.post_work)
@@ -109,6 +111,7 @@ class Agents:
         for execution in instance.executions.values():
             execution.kill()
             self._running.discard(execution.task_arn)
+            self._pulling.discard(execution.task_arn)
         self._waiting = deque(each for each in self._waiting if each[0] is not instance)
         self._ecs.lose_instance(instance.arn)
         self._start_waiting()
@@ -141,9 +144,10 @@ class Agents:
         execution = instance.executions.get(task_arn)
         if execution is None:
             return  # ended meanwhile
-        if task_arn in self._running:
+        if task_arn in self._running - self._pulling:
             execution.stop()
             return
+        self._pulling.discard(task_arn)
         self._waiting = deque(each for each in self._waiting if each[1] is not execution)
         execution.refuse(None)
 
@@ -151,9 +155,30 @@ class Agents:
         while self._waiting and len(self._running) < self._options.processes:
             instance, execution = self._waiting.popleft()
             self._running.add(execution.task_arn)
-            options = self._options
-            around = Surroundings(options.environment, instance.host.gpu_ids, options.stop_timeout_s)
-            execution.start(self._images, self._shipper, around)
+            if self._runtime.slow:
+                self._pulling.add(execution.task_arn)
+                threading.Thread(target=self._pull, args=(instance, execution), name="argosy-pull", daemon=True).start()
+            else:
+                self._begin(instance, execution)
+
+    def _pull(self, instance: _Instance, execution: Execution) -> None:
+        """In a thread of its own: a build takes minutes, and one agent's must not hold up the others."""
+        for reference in execution.images:
+            try:
+                self._runtime.pull(reference)
+            except CannotPullError:
+                break  # `start` is told the same and reports it
+        self._messages.put(lambda: self._pulled(instance, execution))
+
+    def _pulled(self, instance: _Instance, execution: Execution) -> None:
+        if execution.task_arn in self._pulling:  # else it was stopped meanwhile, or its host is gone
+            self._pulling.discard(execution.task_arn)
+            self._begin(instance, execution)
+
+    def _begin(self, instance: _Instance, execution: Execution) -> None:
+        options = self._options
+        around = Surroundings(options.environment, instance.host.gpu_ids, options.stop_timeout_s)
+        execution.start(self._runtime, self._shipper, around)
 
     def _reporter(self, instance: _Instance) -> Callable[[Report], None]:
         def report(said: Report) -> None:

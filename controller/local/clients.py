@@ -59,6 +59,11 @@ def child_environment(endpoint: str, region: str) -> dict[str, str]:
     }
 
 
+def container_environment(endpoint: str, region: str) -> dict[str, str]:
+    """The same for what runs in a container: without what only means something on this machine."""
+    return {name: value for name, value in child_environment(endpoint, region).items() if name not in _KEPT}
+
+
 def package_root() -> Path:
     """Where `controller` is imported from, which is also where `containers` lies in a checkout."""
     return Path(__file__).resolve().parents[2]

@@ -14,10 +14,11 @@ from typing import Any, Self
 
 from controller.catalogue.types import load_catalogue
 from controller.local.agent import AgentOptions, Agents
-from controller.local.clients import Clients, child_environment
+from controller.local.clients import Clients, child_environment, container_environment
 from controller.local.clock import Clock
 from controller.local.definitions import register
 from controller.local.deployment import Names, create
+from controller.local.engine import EngineRuntime, real_gpus
 from controller.local.forwarder import EventForwarder
 from controller.local.functions import deploy, specs
 from controller.local.host import Host
@@ -27,6 +28,7 @@ from controller.local.lambda_runner import LambdaFunction
 from controller.local.log_shipper import LogShipper
 from controller.local.moto_app import MotoApp
 from controller.local.options import LocalOptions
+from controller.local.runtime import Runtime
 from controller.local.server import Front, UnknownThingError
 from controller.local.ticker import Ticker
 from controller.local.wsgi_server import LOOPBACK, WsgiServer
@@ -87,7 +89,7 @@ class LocalAws:
         self._parts.callback(clients.close)
         self._forward = EventForwarder(clients("events"), _complain)
         self._parts.callback(self._forward.close)
-        images = ImageStore(self.options.images_root, self.options.pythons)
+        images = self._runtime()
         deployment = create(clients, self.options.settings, self.names, images.names())
         register(clients("ecs"), images.root, self.names, self.options.settings.stop_timeout_s)
         self._start_agents(clients, images)
@@ -122,10 +124,17 @@ class LocalAws:
         self._parts.callback(moto.stop_waiting)
         self.endpoint_url = f"http://{LOOPBACK}:{server.port}"
 
-    def _start_agents(self, clients: Clients, images: ImageStore) -> None:
+    def _runtime(self) -> Runtime:
+        options = self.options
+        if options.engine is None:
+            return ImageStore(options.images_root, options.pythons)
+        return EngineRuntime(options.engine, options.images_root, real_gpus())
+
+    def _start_agents(self, clients: Clients, images: Runtime) -> None:
         shipper = LogShipper(clients("logs"), _complain)
         self._parts.callback(shipper.close)
-        environment = child_environment(self.endpoint_url, self.region)
+        told = child_environment if self.options.engine is None else container_environment
+        environment = told(self.endpoint_url, self.region)
         options = AgentOptions(self.names.prefix, environment, self.options.processes, self.options.stop_timeout_s)
         self._agents = Agents(self.ecs, images, shipper, options)
         self._agents.start()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controller.local.images import Image
-from controller.local.process import Program
+from controller.local.process import Isolation, Program
 
 DEFAULT_STOP_TIMEOUT_S = 30.0
 
@@ -53,8 +53,32 @@ def plan(definition: Mapping[str, Any], task: Mapping[str, Any], image: Image, a
         folder=image.folder,
         memory_mib=_memory_mib(definition, override, task),
         stop_timeout_s=stop_timeout_s,
+        isolation=_isolation(image.reference, definition, override, gpu_ids, around) if image.reference else None,
     )
     return Plan(name, bool(definition.get("essential", True)), program, _log_of(definition, name, task["taskArn"]))
+
+
+def _isolation(
+    reference: str,
+    definition: Mapping[str, Any],
+    override: Mapping[str, Any],
+    gpu_ids: Sequence[str],
+    around: Surroundings,
+) -> Isolation:
+    mounts = (definition.get("linuxParameters") or {}).get("tmpfs") or ()
+    return Isolation(
+        image=reference,
+        entry_point=next(iter(definition.get("entryPoint") or ()), None),
+        cpu_units=int(override.get("cpu") or definition.get("cpu") or 0) or None,
+        user=definition.get("user"),
+        read_only=bool(definition.get("readonlyRootFilesystem")),
+        tmpfs=tuple((mount["containerPath"], int(mount["size"])) for mount in mounts),
+        gpu_ordinals=tuple(_ordinals(gpu_ids, around.gpu_ids)),
+    )
+
+
+def _ordinals(gpu_ids: Sequence[str], host_gpu_ids: Sequence[str]) -> list[int]:
+    return [list(host_gpu_ids).index(gpu_id) for gpu_id in gpu_ids]
 
 
 def _named(items: Any, name: str) -> Mapping[str, Any]:
@@ -69,7 +93,7 @@ def _gpu_environment(gpu_ids: Sequence[str], host_gpu_ids: Sequence[str]) -> dic
     """The agent names the pinned GPUs; their ordinals stand in for what the NVIDIA runtime would show inside."""
     if not gpu_ids:
         return {"CUDA_VISIBLE_DEVICES": ""}
-    ordinals = [str(list(host_gpu_ids).index(gpu_id)) for gpu_id in gpu_ids]
+    ordinals = map(str, _ordinals(gpu_ids, host_gpu_ids))
     return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpu_ids), "CUDA_VISIBLE_DEVICES": ",".join(ordinals)}
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from controller.local.container import Plan, Surroundings, plan
-from controller.local.images import CannotPullError, ImageStore
+from controller.local.images import CannotPullError
 from controller.local.log_shipper import LogShipper
-from controller.local.process import ContainerProcess, Ended
+from controller.local.process import Ended
+from controller.local.runtime import Running, Runtime
 
 FLUSH_S = 5.0  # how long a task's end may wait for its last log lines
 NOT_FOUND = 127
@@ -40,17 +41,22 @@ class Execution:
         self._report = report
         self._guard = threading.Lock()
         self._plans: list[Plan] = []
-        self._processes: dict[str, ContainerProcess] = {}
+        self._processes: dict[str, Running] = {}
         self._ended: dict[str, Ended] = {}
         self._silent = False
         self._told = False  # STOPPED is told once
         self._started = threading.Event()  # RUNNING must be told before STOPPED
 
-    def start(self, images: ImageStore, shipper: LogShipper, around: Surroundings) -> None:
+    @property
+    def images(self) -> list[str]:
+        """What its containers are made from."""
+        return [each["image"] for each in self._definition["containerDefinitions"]]
+
+    def start(self, runtime: Runtime, shipper: LogShipper, around: Surroundings) -> None:
         """Pull, then start every container; whatever is wrong becomes the task's last report."""
         try:
             definitions = self._definition["containerDefinitions"]
-            self._plans = [plan(each, self._task, images.pull(each["image"]), around) for each in definitions]
+            self._plans = [plan(each, self._task, runtime.pull(each["image"]), around) for each in definitions]
             for each in self._plans:
                 if each.log is not None:
                     shipper.open(*each.log)
@@ -59,7 +65,7 @@ class Execution:
         except ClientError as fault:
             return self.refuse(f"ResourceInitializationError: failed to validate logger args: {fault}")
         for each in self._plans:
-            self._launch(each, shipper)
+            self._launch(each, runtime, shipper)
         if any(name not in self._ended for name in self._processes):
             self._tell(Report(self.task_arn, "RUNNING", self._containers("RUNNING")))
         self._started.set()
@@ -92,11 +98,11 @@ class Execution:
         for process in list(self._processes.values()):
             process.join(timeout_s)
 
-    def _alive(self) -> Sequence[ContainerProcess]:
+    def _alive(self) -> Sequence[Running]:
         with self._guard:
             return [process for name, process in self._processes.items() if name not in self._ended]
 
-    def _launch(self, each: Plan, shipper: LogShipper) -> None:
+    def _launch(self, each: Plan, runtime: Runtime, shipper: LogShipper) -> None:
         def on_line(text: str) -> None:
             if each.log is not None:
                 shipper.put(*each.log, text)
@@ -107,7 +113,7 @@ class Execution:
             self._end_if_over(shipper)
 
         try:
-            self._processes[each.name] = ContainerProcess(each.program, on_line, on_end)
+            self._processes[each.name] = runtime.start(each.program, on_line, on_end)
         except (OSError, IndexError) as fault:
             program = next(iter(each.program.arguments), "(none)")
             reason = f'CannotStartContainerError: exec: "{program}": {getattr(fault, "strerror", None) or fault}'

@@ -11,11 +11,13 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
+
+from controller.local.process import ContainerProcess, Ended, Program
 
 _REFERENCE = re.compile(r"^argosy/([a-z0-9][a-z0-9._-]*)(:[\w.-]{1,128})?(@sha256:[0-9a-f]{64})?$")
 _PYTHONS = frozenset({"python", "python3"})
@@ -34,6 +36,7 @@ class Image:
     environment: dict[str, str]
     folder: Path
     python: str = sys.executable  # what `python` means
+    reference: str | None = None  # what a container engine calls it; None: its programs run as processes
 
     def arguments(self, entry_point: list[str] | None, command: list[str] | None) -> list[str]:
         """The argument vector, as Docker forms it: another entry point drops the image's own command."""
@@ -43,8 +46,19 @@ class Image:
         return [self.python, *full[1:]] if full and full[0] in _PYTHONS else full
 
 
+def folder_of(root: Path, reference: str) -> Path | None:
+    """The folder that `argosy/NAME` is made from; None for what is no image of ours."""
+    matched = _REFERENCE.match(reference)
+    if matched is None:
+        return None
+    folder = root / matched.group(1)
+    return folder if (folder / "Dockerfile").is_file() else None
+
+
 class ImageStore:
     """The images of one folder, usually `containers/`. pythons: glob over names -> the Python that runs them."""
+
+    slow = False
 
     def __init__(self, root: Path, pythons: Mapping[str, str] = MappingProxyType({})) -> None:
         self.root = root
@@ -67,6 +81,12 @@ class ImageStore:
                 f"{reference}: not found: no {matched.group(1)}/Dockerfile among the images"
             ) from fault
         return _read(text, folder, reference, self._python(matched.group(1)))
+
+    def start(
+        self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
+    ) -> ContainerProcess:
+        """As a process of this machine. Raises OSError if it cannot start."""
+        return ContainerProcess(program, on_line, on_end)
 
     def _python(self, name: str) -> str:
         return next((path for pattern, path in self._pythons.items() if fnmatchcase(name, pattern)), sys.executable)

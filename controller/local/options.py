@@ -42,6 +42,7 @@ class LocalOptions:
     settings: Settings = field(default_factory=local_settings)
     images_root: Path = field(default_factory=lambda: package_root() / "containers")
     pythons: Mapping[str, str] = field(default_factory=dict)  # glob over image names -> the Python that runs them
+    engine: str | None = None  # podman or docker, which then run the tasks; None: as processes of this machine
     state_dir: Path | None = None  # logs of the functions; None: a temporary folder that goes with the process
     boot_s: float = 1.0  # from launch to a running instance
     tick_s: float = 1.0  # stands in for the one-minute schedule

@@ -32,14 +32,28 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Isolation:
+    """What a container engine needs to know beyond the program. tmpfs: (path, MiB). Ordinals: of the pinned GPUs."""
+
+    image: str
+    entry_point: str | None = None
+    cpu_units: int | None = None
+    user: str | None = None
+    read_only: bool = False
+    tmpfs: tuple[tuple[str, int], ...] = ()
+    gpu_ordinals: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """What to run and within which bounds."""
+    """What to run and within which bounds. isolation: None for a process of this machine."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
     memory_mib: int | None  # of the whole process tree; None = no limit
     stop_timeout_s: float = 30.0  # from SIGTERM to SIGKILL
+    isolation: Isolation | None = None
 
 
 class ContainerProcess:

@@ -15,12 +15,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from controller.market.cover import cover, hypothetical, tasks_per_instance
+from controller.market.cover import alike, cover, hypothetical, less, tasks_per_instance
 from controller.market.limits import NO_BOUNDS, Bounds, Choice, Headroom, Limits
 from controller.market.together import Plan, planned_together
 from controller.model.instances import Purchase
 from controller.model.orders import Patterns
 from controller.model.pools import Offer
+from controller.placement.arrays import IntArray
 from controller.placement.demand import Batch
 from controller.placement.fitness import Fitness
 from controller.placement.place import place
@@ -93,6 +94,14 @@ class _Ask:
     room: int
     fitness: Mapping[str, Fitness]
     bounds: Bounds
+    known: dict[Batch, IntArray] = field(default_factory=dict)
+
+    def fits(self, batch: Batch) -> IntArray:
+        """(offers,) tasks of the batch that an empty instance of each takes; asked once for equal batches."""
+        key = alike(batch)
+        if key not in self.known:
+            self.known[key] = tasks_per_instance(batch, self.offers)
+        return self.known[key]
 
     def settled(self, planned: Sequence[Offer]) -> Order:
         """An order that the next tick will find sufficient, so that one backlog is not bought for tick after tick.
@@ -121,7 +130,7 @@ class _Ask:
         ]
         if self.room <= 0 or len({batch.need for batch in free}) < 2:
             return Plan()
-        fits = np.array([tasks_per_instance(batch, self.offers) for batch in free])
+        fits = np.array([self.fits(batch) for batch in free])
         fits = fits.reshape(len(free), len(self.offers))
         plan = planned_together(free, fits, self.offers, self.room, self.bounds, patterns)
         bought = sorted(plan.bought, key=lambda offer: (offer.pool, offer.purchase))
@@ -141,7 +150,7 @@ class _Ask:
         """What covering the batches costs at least: the allocator's bound, or, for one batch, in closed form."""
         if self._asking == 1:
             batch = next(batch for batch in self.batches if batch.count)
-            fits = tasks_per_instance(batch, self.offers)
+            fits = self.fits(batch)
             prices = [o.effective / tasks for o, tasks in zip(self.offers, fits.tolist(), strict=True) if tasks]
             whole = [o.effective for o, tasks in zip(self.offers, fits.tolist(), strict=True) if tasks]
             return max(batch.count * min(prices), min(whole)) if prices else None
@@ -163,7 +172,7 @@ class _Ask:
         return kept
 
     def _one_by_one(self, planned: Sequence[Offer], limits: Sequence[Limits]) -> Order:
-        """Each batch in turn onto what is bought already, `planned` to begin with; then the best offers for the rest."""
+        """Each batch in turn onto what is bought already, `planned` to begin with; the best offers for the rest."""
         order = Order()
         headroom = Headroom(self.room, self.bounds)
         for offer in planned:
@@ -174,7 +183,7 @@ class _Ask:
             rest, chosen = _fill(batch, chosen, self.fitness)
             held_back = ""
             if rest:
-                picked, held_back = cover(replace(batch, count=rest), its, self.offers, headroom)
+                picked, held_back = cover(replace(batch, count=rest), its, self.offers, self.fits(batch), headroom)
                 for offer in picked:
                     bought.append(offer)
                     chosen.append(hypothetical(offer, len(chosen)))
@@ -192,20 +201,5 @@ def _fill(batch: Batch, rows: list[InstanceRow], fitness: Mapping[str, Fitness])
         return batch.count, rows
     placed = place([batch], Supply.of(rows), fitness=fitness)
     for row, count in zip(placed.row.tolist(), placed.count.tolist(), strict=True):
-        rows[row] = _less(rows[row], batch, count)
+        rows[row] = less(rows[row], batch, count)
     return int(placed.unplaced[0]), rows
-
-
-def _less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
-    return replace(
-        row,
-        cpu_units=row.cpu_units - count * batch.cpu_units,
-        memory_mib=row.memory_mib - count * batch.memory_mib,
-        gpus=row.gpus - count * batch.gpus,
-        used_host_ports=row.used_host_ports.union(batch.host_ports),
-        running_tasks=row.running_tasks + count,
-        running_by_group={
-            **row.running_by_group,
-            batch.group: row.running_by_group.get(batch.group, 0) + count,
-        },
-    )

@@ -21,13 +21,14 @@ MONEY = "the run's budget"
 RUN_LIMIT = "capacity.maxInstances of the run"
 
 
-def cover(batch: Batch, limits: Limits, offers: Sequence[Offer], headroom: Headroom) -> tuple[list[Offer], str]:
+def cover(
+    batch: Batch, limits: Limits, offers: Sequence[Offer], fits: IntArray, headroom: Headroom
+) -> tuple[list[Offer], str]:
     """One offer per instance, taken out of `headroom`, and what holds back tasks that could be placed; "" = nothing.
 
     The offer that places the rest at the lowest price per task, spread over zones of similar price; where a share or a
-    quota ends before the work does, the next best.
+    quota ends before the work does, the next best. `fits`: as of `tasks_per_instance`.
     """
-    fits = tasks_per_instance(batch, offers)
     open_to = [(offer, tasks) for offer, tasks in zip(offers, fits.tolist(), strict=True) if tasks]
     picked: list[Offer] = []
     rest, usd = batch.count, limits.usd_per_hour
@@ -113,6 +114,28 @@ def hypothetical(offer: Offer, number: int) -> InstanceRow:
         lifecycle=offer.purchase.value,
         price_usd_per_hour=offer.price_usd_per_hour,
     )
+
+
+def less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
+    """The instance with so many tasks of the batch on it."""
+    return replace(
+        row,
+        cpu_units=row.cpu_units - count * batch.cpu_units,
+        memory_mib=row.memory_mib - count * batch.memory_mib,
+        gpus=row.gpus - count * batch.gpus,
+        used_host_ports=row.used_host_ports.union(batch.host_ports),
+        running_tasks=row.running_tasks + count,
+        running_by_group={
+            **row.running_by_group,
+            batch.group: row.running_by_group.get(batch.group, 0) + count,
+        },
+    )
+
+
+def alike(batch: Batch) -> Batch:
+    """Equal for batches that an empty instance tells the same: what it takes of them, and why not."""
+    by_group = batch.affinity or batch.anti_affinity or any("task:group" in each for each in batch.constraints)
+    return replace(batch, count=1, group=batch.group if by_group else "", soft=(), strategy=())
 
 
 def tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> IntArray:

@@ -34,7 +34,7 @@ def purchases(run: Run, state: State, now: float, policy: Policy) -> frozenset[P
 
 def steered(run: Run, state: State, now: float, policy: Policy, is_short: bool | None = None) -> Steering:
     """What the run is to hold to from now on. `is_short`: whether its tasks wait while spot is short; None = as
-    before."""
+    before, also where they have just been given another chance."""
     before = _noted(run, now, is_short)
     if run.purchase != "spot-then-on-demand" or not run.tasks.counts()[TaskStatus.PENDING]:
         return before

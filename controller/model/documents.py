@@ -19,6 +19,7 @@ from controller.model.formats import NewerFormat as NewerFormat
 from controller.model.formats import check as check_format
 from controller.model.instances import Instance, InstanceStatus, Purchase
 from controller.model.orders import OrderNote
+from controller.model.policy import Policy
 from controller.model.pools import Pool
 from controller.model.resources import Resources
 from controller.model.runs import Failure, Run, RunStatus, sort_key
@@ -283,7 +284,7 @@ def run_record(run: Run) -> dict[str, Any]:
         "budget_usd": run.budget_usd,
         "max_hourly_usd": run.max_hourly_usd,
         "drains_at_cap": run.drains_at_cap,
-        "expected_s": run.expected_seconds,
+        "expected_s": run.expected_seconds(Policy().attempt_s),
         "purchase": run.purchase,
         "deadline_at": run.deadline_at,
         "steering": asdict(run.steering),

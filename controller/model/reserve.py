@@ -47,7 +47,7 @@ class Holding:
 
 def holding_of(state: State, needs: Mapping[int, Resources], instance: Instance, number: int) -> Holding:
     """As many attempts as the run has there, none of which is expected to take any time yet."""
-    here = state.attempts.runs_on_instance.get(instance.id.encode()) or {}
+    here: Mapping[int, int] = state.attempts.runs_on_instance.get(instance.id.encode()) or {}
     shares = {each: count * needs[each].share_of(instance.total) for each, count in here.items() if each in needs}
     return Holding(instance, shares.get(number, 0.0), sum(shares.values()), 0.0)
 
@@ -72,6 +72,14 @@ def holdings(
             found[instance.id] = holding_of(state, needs, instance, number)
             found[instance.id].longest_s = seconds
     return found
+
+
+def longest_so_far(state: State, number: int, now: float) -> float:
+    """Since when, in seconds, the run's oldest live attempt has been running; 0 without any."""
+    table = state.attempts
+    started_at = table["started_at"][table.of_run(number)]
+    started_at = started_at[started_at > 0]
+    return float(now - started_at.min()) if started_at.size else 0.0
 
 
 def kept_idle(state: State, number: int) -> Iterator[Instance]:

@@ -199,11 +199,14 @@ class Run:
         """How long a successful attempt took on average; `default` while none has ended."""
         return self.ended_seconds / self.ended if self.ended else default
 
-    @property
-    def expected_seconds(self) -> float | None:
-        """How long an attempt will take: as long as earlier ones, else as the spec says, else as long as it may."""
-        said = self.spec.get("array", {}).get("expectedSeconds") or self.attempt_timeout_s or None
-        return self.mean_seconds(None if said is None else float(said))
+    def expected_seconds(self, guess_s: float) -> float:
+        """How long an attempt will take: as long as earlier ones, else as the spec says. Where neither is known, as long
+        as it may if it is to finish whatever it costs, and `guess_s` if it can be stopped. Never longer than it may."""
+        longest_s = self.attempt_timeout_s or math.inf
+        said = self.mean_seconds(self.spec.get("array", {}).get("expectedSeconds"))
+        if said is None:
+            said = guess_s if self.drains_at_cap or math.isinf(longest_s) else longest_s
+        return min(float(said), longest_s)
 
     @property
     def deadline_at(self) -> float | None:
@@ -220,6 +223,10 @@ class Run:
     def duration_limit_s(self) -> float:
         """Of the whole run; 0 = none."""
         return float(self.spec.get("timeout", {}).get("runDurationSeconds", 0))
+
+    def is_over_time(self, now: float) -> bool:
+        """Whether it has taken longer than it may."""
+        return bool(self.duration_limit_s) and now - self.opened_at >= self.duration_limit_s
 
     @property
     def cells(self) -> tuple[str, ...]:

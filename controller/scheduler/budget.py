@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.model.actions import CapRun
 from controller.model.costs import NOBODY
 from controller.model.ledger import not_charged
 from controller.model.policy import Policy
-from controller.model.reserve import Holding, holdings, kept_idle, to_come_usd
+from controller.model.reserve import Holding, holdings, kept_idle, longest_so_far, to_come_usd
 from controller.model.runs import Run
 from controller.model.state import State
 
@@ -43,6 +43,10 @@ class Purse:
         cap = self.run.max_hourly_usd
         return math.inf if cap is None else cap - self.usd_per_hour
 
+    def afresh(self) -> Purse:
+        """A copy, of which money can be taken."""
+        return replace(self, held={name: replace(each) for name, each in self.held.items()}, paid={*self.paid})
+
     @property
     def is_used_up(self) -> bool:
         """No more can be spent than what stopping costs."""
@@ -56,7 +60,7 @@ def has_caps(run: Run) -> bool:
 
 def expected_seconds(run: Run, policy: Policy) -> float:
     """How long an attempt of the run is expected to take; where nobody knows, the policy's guess."""
-    return run.expected_seconds or policy.attempt_s
+    return run.expected_seconds(policy.attempt_s)
 
 
 def purses(state: State, now: float, policy: Policy) -> dict[str, Purse]:
@@ -69,15 +73,17 @@ def purses(state: State, now: float, policy: Policy) -> dict[str, Purse]:
     found = {}
     for run in capped:
         not_yet = sum(costs.total for costs in pending.get(run.number, {}).values())
-        held = holdings(state, needs, run.number, expected_seconds(run, policy), now)
-        found[run.id] = _purse(state, run, run.cost_usd + not_yet, held, now, policy)
+        expected_s = expected_seconds(run, policy)
+        if not run.ended:  # whoever expected less is wrong
+            expected_s = max(expected_s, longest_so_far(state, run.number, now))
+        held = holdings(state, needs, run.number, expected_s, now)
+        found[run.id] = _purse(state, run, run.cost_usd + not_yet, held, expected_s, now, policy)
     return found
 
 
 def _purse(
-    state: State, run: Run, spent_usd: float, held: dict[str, Holding], now: float, policy: Policy
+    state: State, run: Run, spent_usd: float, held: dict[str, Holding], expected_s: float, now: float, policy: Policy
 ) -> Purse:
-    expected_s = expected_seconds(run, policy)
     idle = list(kept_idle(state, run.number))
     idle_per_hour = sum(instance.price_usd_per_hour for instance in idle)
     to_come = sum(to_come_usd(instance, policy.boot_s, expected_s, now) for instance in idle)

@@ -71,7 +71,7 @@ class Till:
             return TOO_LITTLE_LEFT.format(**said, seconds=purse.expected_s), True
         if hourly is not None and hourly < least < math.inf:
             return BELOW_HOURLY_CAP.format(cap=dollars(hourly), least=dollars(least)), False
-        if hourly is not None and purse.left_per_hour < min(least, purse.left_usd * 3600 / self._seconds(purse)):
+        if hourly is not None and purse.left_per_hour < purse.left_usd * 3600 / self._seconds(purse):
             return AT_HOURLY_CAP.format(cap=dollars(hourly)), False
         return SHORT_OF_BUDGET.format(cap=dollars(budget)), False
 
@@ -146,9 +146,7 @@ class Till:
     def _is_busy(self, places: Places, order: Order, number: int) -> bool:
         """Whether something is going on that may yet let the run's tasks start."""
         purse, ids = self.purses[places.runs[number].id], places.counted_on[number]
-        coming = any(
-            name in places.owed or self.state.instances[name].status is InstanceStatus.BOOTING for name in ids
-        )
+        coming = any(name in places.owed or self.state.instances[name].status is InstanceStatus.BOOTING for name in ids)
         bought = order.uncovered[number] < places.left_over[number].count
         return bool(purse.held) or coming or bought
 

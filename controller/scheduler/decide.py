@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from controller.catalogue.types import InstanceType
 from controller.market.buy import Order
+from controller.market.cover import alike
 from controller.market.offers import as_registered, offers_of
 from controller.model.actions import Action, CapRun, NoteOrder, Remark
 from controller.model.attempts import AttemptStatus
@@ -16,10 +17,12 @@ from controller.model.orders import OrderNote
 from controller.model.policy import Policy
 from controller.model.state import State
 from controller.placement.custom import FitnessFailed, OwnFunctions
+from controller.placement.demand import Batch
 from controller.placement.fitness import Fitness
 from controller.scheduler import budget, capacity, upkeep
 from controller.scheduler.attempt_seconds import attempt_seconds
 from controller.scheduler.bounds import AT_ONCE
+from controller.scheduler.budget import Purse
 from controller.scheduler.budget_places import Till, claims
 from controller.scheduler.places import Places, assign
 from controller.scheduler.reasons import why_nothing_is_bought
@@ -38,14 +41,15 @@ def decide(
 ) -> list[Action]:
     """The actions of one tick. With `launching` False (the kill switch) nothing is started or bought any more.
     `functions`: the fitness functions of users' own that strategies may name."""
-    capped = list(budget.used_up(budget.purses(state, now, policy)))
+    purses = budget.purses(state, now, policy)
+    capped = list(budget.used_up(purses))
     actions: list[Action] = [*upkeep.repairs(state), *capped, *upkeep.stops(state, now, policy)]
     actions += [*upkeep.orphans(state), *upkeep.resolutions(state, now, policy)]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
         ended = {each.run_id for each in capped}
         placed, functions = _without_failures(
-            functions, lambda ready: _place_and_buy(state, catalogue, now, policy, ready, ended)
+            functions, lambda ready: _place_and_buy(state, catalogue, now, policy, ready, purses, ended)
         )
         actions += placed
     actions += upkeep.halts(state, functions)
@@ -71,12 +75,13 @@ def _place_and_buy(
     now: float,
     policy: Policy,
     fitness: Mapping[str, Fitness],
+    purses: Mapping[str, Purse],
     ended: Collection[str],
 ) -> list[Action]:
     """`ended`: ids of runs that are stopped in this very tick."""
     catalogue = as_registered(catalogue, state.pools.values())
     offers = offers_of(state.pools.values(), catalogue, now, policy, attempt_seconds(state))
-    till = Till(state, catalogue, now, policy, budget.purses(state, now, policy))
+    till = Till(state, catalogue, now, policy, {run_id: purse.afresh() for run_id, purse in purses.items()})
     unsent = [launch for launch in upkeep.unsent(state, now, policy) if launch.key.run_id not in ended]
     intended = len(state.attempts.with_status(AttemptStatus.INTENT))  # whether or not they may be sent now
     places = till.allowed(assign(state, catalogue, now, policy, fitness, ended))
@@ -115,12 +120,16 @@ def _remarks(
 ) -> list[Remark]:
     """Why a run's tasks wait, when that has changed. `short_of_money`: run id -> sentence."""
     remarks = []
+    known: dict[tuple[Batch, str], str] = {}  # many small runs may be alike
     for run, left_over, uncovered, coming, limit in zip(
         places.runs, places.left_over, order.uncovered, places.coming_per_run, order.held_back, strict=True
     ):
         sentence = short_of_money.get(run.id, "")
         if not sentence and uncovered and limit != AT_ONCE:
-            sentence = why_nothing_is_bought(state, left_over, catalogue, now, policy, limit)
+            key = alike(left_over), limit
+            if key not in known:
+                known[key] = why_nothing_is_bought(state, left_over, catalogue, now, policy, limit)
+            sentence = known[key]
         elif not sentence and (left_over.count or coming):
             sentence = "waiting for ordered instances to join the cluster"
         if sentence != run.waiting:

@@ -21,12 +21,12 @@ from controller.model.state import State
 from controller.placement.demand import Batch
 from controller.placement.fitness import Fitness
 from controller.placement.place import place
-from controller.placement.strategy import DEFAULT_STRATEGY, own_functions
+from controller.placement.strategy import own_functions
 from controller.placement.supply import InstanceRow, Supply
 from controller.scheduler.asks import Ask, asks_of
+from controller.scheduler.here import place_now
 from controller.scheduler.upkeep import next_key
 
-EMPTYING = ("busy-first", *DEFAULT_STRATEGY)
 COUNTED_ON = 3  # refusals in a row, for want of room, after which tasks do not wait for an instance any more
 
 
@@ -65,11 +65,12 @@ def assign(
     )
     asks = asks_of(state, runs, now, policy)
     rows = active_rows(state, now)
-    placed = place([_emptying(ask.batch) for ask in asks], Supply.of(rows), fitness=fitness)
+    coming, owed = coming_rows(state, catalogue, now, policy)
+    placed, not_here = place_now([ask.batch for ask in asks], rows, coming, fitness)
     launches, wanted, per_run = [], set(), [_instances_in_use(state, run) for run in runs]
     room = policy.max_launches_per_tick
     next_index = [iter(runs[ask.run].tasks.startable(now, room, ask.among).tolist()) for ask in asks]
-    for number, row, count in zip(placed.batch.tolist(), placed.row.tolist(), placed.count.tolist(), strict=True):
+    for (number, row), count in sorted(placed.items()):
         instance = state.instances[rows[row].id]
         wanted.add(instance.id)
         per_run[asks[number].run].add(instance.id)
@@ -80,12 +81,11 @@ def assign(
     last = {ask.run: number for number, ask in enumerate(asks)}  # the ask for its ordinary tasks
     rest = [
         replace(ask.batch, count=unplaced + (_soon_lost(state, runs[ask.run]) if last[ask.run] == number else 0))
-        for number, (ask, unplaced) in enumerate(zip(asks, placed.unplaced.tolist(), strict=True))
+        for number, (ask, unplaced) in enumerate(zip(asks, not_here, strict=True))
     ]
     rest = [
         _still_allowed(batch, runs[ask.run], len(per_run[ask.run])) for ask, batch in zip(asks, rest, strict=True)
     ]
-    coming, owed = coming_rows(state, catalogue, now, policy)
     later = place(rest, Supply.of(coming), fitness=fitness)
     owed_used: Counter[tuple[str, Purchase]] = Counter()
     for number, row in sorted(set(zip(later.batch.tolist(), later.row.tolist(), strict=True))):
@@ -121,12 +121,6 @@ def _left_over(asks: Sequence[Ask], unplaced: Sequence[int]) -> tuple[Batch, ...
         if ask.run not in per_run or not per_run[ask.run].count:
             per_run[ask.run] = replace(ask.batch, count=count, max_instances=None)  # buying has a cap of its own
     return tuple(per_run.values())
-
-
-def _emptying(batch: Batch) -> Batch:
-    """The batch as it is placed on instances that are here: unless its run says otherwise, idle ones come last, so
-    that they can be let go."""
-    return batch if batch.strategy else replace(batch, strategy=EMPTYING)
 
 
 def _still_allowed(batch: Batch, run: Run, used: int) -> Batch:

@@ -26,9 +26,12 @@ def steers(
     for run in state.runs.values():
         if run.done or not _is_steered(run):
             continue
-        row = rows.get(run.id)
-        short = row is not None and _waits(places, order, row) and _is_short(state, run, catalogue, now, policy)
-        steering = steered(run, state, now, policy, short)
+        steering = steered(run, state, now, policy)  # what this very tick has placed and bought by
+        if steering.stance is run.steering.stance:
+            short: bool | None = False
+            if (row := rows.get(run.id)) is not None and _waits(places, order, row):
+                short = _is_short(state, run, catalogue, now, policy) or None
+            steering = steered(run, state, now, policy, short)
         if steering != run.steering:
             yield Steer(run.id, steering)
 
@@ -38,11 +41,11 @@ def _is_steered(run: Run) -> bool:
 
 
 def _waits(places: Places, order: Order, row: int) -> bool:
-    """Its tasks count on spot instances that nobody has seen yet, or found no offer at all; what a limit holds back
-    does not wait for the market."""
+    """Its tasks count on spot instances that nobody has seen yet, are bought for now, or found no offer at all; what a
+    limit holds back does not wait for the market."""
     ordered = [places.owed[name] for name in places.counted_on[row] & places.owed.keys()]
-    on_spot = any(purchase is Purchase.SPOT for _, purchase in ordered)
-    return on_spot or bool(order.uncovered[row] and not order.held_back[row])
+    held_back = order.uncovered[row] if order.held_back[row] else 0
+    return any(purchase is Purchase.SPOT for _, purchase in ordered) or places.left_over[row].count > held_back
 
 
 def _is_short(state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, policy: Policy) -> bool:

@@ -54,6 +54,14 @@ def halts(state: State, functions: OwnFunctions) -> Iterator[HaltRun]:
             yield HaltRun(run.id, sentence)
 
 
+def run_timeouts(state: State, now: float) -> Iterator[HaltRun]:
+    """Runs that have taken longer than they may."""
+    for run in state.runs.values():
+        if run.is_over_time(now) and not (run.halted or run.done):
+            limit = f"timeout.runDurationSeconds allows: {run.duration_limit_s:.0f} s"
+            yield HaltRun(run.id, f"the run took longer than {limit}")
+
+
 def closings(state: State, now: float) -> Iterator[CloseRun]:
     for run in state.runs.values():
         if run.complete and not run.done and state.may_try(f"close:{run.id}", now):
@@ -101,7 +109,7 @@ def _stop_candidates(state: State, now: float, policy: Policy) -> NDArray[np.int
     look = table["stop_cause"] != StopCause.NONE
     look |= (table["started_at"] == 0) & (now - table["launched_at"] >= policy.pending_patience_s)
     for run in state.runs.values():
-        if run.cancelled or run.capped_at:
+        if run.cancelled or run.capped_at or run.is_over_time(now):
             look |= table["run"] == run.number
         elif run.attempt_timeout_s:
             late = (table["started_at"] > 0) & (now - table["started_at"] >= run.attempt_timeout_s)
@@ -122,6 +130,8 @@ def _why_stop(state: State, row: int, run: Run, now: float, policy: Policy) -> t
     started_at = float(table["started_at"][row])
     if run.cancelled:
         return StopCause.CANCELLED, "argosy: the run was cancelled"
+    if run.is_over_time(now):
+        return StopCause.CANCELLED, f"argosy: the run took longer than {run.duration_limit_s:.0f} s"
     if run.capped_at and (run.drains_at_cap or (started_at and now - started_at >= finish_seconds(run, policy))):
         return StopCause.CAPPED, "argosy: the run's budget is used up"
     if instance is not None and instance.interrupted_at:

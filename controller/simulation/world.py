@@ -5,7 +5,6 @@ Deterministic: the same seed, workload and calls give the same events, ids and t
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from zlib import crc32
@@ -15,6 +14,7 @@ from controller.simulation.botocore_check import SimulatedClient
 from controller.simulation.ec2 import Ec2Instance, Ec2Model, MachineType, PriceFunction
 from controller.simulation.ecs import EcsModel
 from controller.simulation.identity import counted_ids
+from controller.simulation.timeline import Timeline
 
 JSON = dict[str, Any]
 Sink = Callable[[JSON], None]
@@ -46,8 +46,12 @@ class World:
         sinks: Sequence[Sink] = (),
         start: float = START,
         keep_events: bool = True,
+        timeline: Timeline | None = None,
     ) -> None:
-        self.now = start
+        """timeline: the clock that worlds of several Regions share."""
+        self.timeline = timeline or Timeline(start)
+        self.moment, self.later = self.timeline.moment, self.timeline.later
+        self.run_until, self.run_for = self.timeline.run_until, self.timeline.run_for
         self.seed = seed
         self.cluster = cluster
         self.catalogue = catalogue
@@ -58,8 +62,6 @@ class World:
         self.habits = habits or self._usual_habits
         self.agents: dict[str, VirtualAgent] = {}
         """By EC2 instance id, from running to terminated."""
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self._count = 0
         clouds: Any = {"now": self.moment, "region": region, "account": account, "emit": self._emit}
         self.ecs = EcsModel(**clouds, new_id=counted_ids(f"{seed}/ecs/{region}"))
         self.ec2 = Ec2Model(
@@ -73,29 +75,13 @@ class World:
         self.ecs.on_work.append(self._call_agent)
         self.ec2.on_running.append(self._boot)
         self.ec2.on_terminated.append(self._bury)
+        self.timeline.sources.append(self.ec2)
         self.ecs.create_cluster(clusterName=cluster)
 
-    def moment(self) -> float:
-        """Epoch seconds now."""
-        return self.now
-
-    def later(self, delay_s: float, do: Callable[[], None]) -> None:
-        """`do` after that time; in order of asking where times are equal."""
-        self._count += 1
-        heapq.heappush(self._due, (self.now + delay_s, self._count, do))
-
-    def run_until(self, end: float) -> None:
-        """Let everything happen that is due until then, each thing at its own time; the clock then shows `end`."""
-        while (due := self._next_due()) is not None and due <= end:
-            self.now = max(self.now, due)
-            self.ec2.advance()
-            while self._due and self._due[0][0] <= self.now:
-                heapq.heappop(self._due)[2]()
-        self.now = max(self.now, end)
-
-    def run_for(self, seconds: float) -> None:
-        """The same, counted from now."""
-        self.run_until(self.now + seconds)
+    @property
+    def now(self) -> float:
+        """Epoch seconds."""
+        return self.timeline.now
 
     def ecs_client(self, *, strict: bool = True) -> Any:
         """A stand-in for boto3.client("ecs")."""
@@ -132,11 +118,6 @@ class World:
     def share(self, *names: object) -> float:
         """A number in 0..1 that depends on the seed and the names alone: chance without an order of draws."""
         return crc32("/".join(map(str, (self.seed, *names))).encode()) / 2**32
-
-    def _next_due(self) -> float | None:
-        moments = [self._due[0][0]] if self._due else []
-        ec2_due = self.ec2.next_due()
-        return min([*moments, ec2_due] if ec2_due is not None else moments, default=None)
 
     def _emit(self, message: JSON) -> None:
         for sink in self.sinks:

@@ -178,7 +178,7 @@ def test_a_training_that_diverges_is_told_and_leaves_no_network(program: Any, ho
     document["Layers"][1]["Activation"] = "Linear"
     del document["SparsenessPenalty"]
     (home / "linear.json").write_text(json.dumps(document))
-    with pytest.raises(program.faults.BadInput, match="the training diverged: the error is (nan|inf) after epoch"):
+    with pytest.raises(program.faults.BadInput, match=r"the training diverged: the error is (nan|inf) after epoch"):
         train(program, home, "diverged.nc", "-b", "64", "-e", "9", "-alpha", "1e38", config=home / "linear.json")
     assert not (home / "diverged.nc").exists()
 
@@ -203,7 +203,7 @@ def test_input_and_output_must_have_the_same_samples(program: Any, home: Path) -
         verb(program, home, f"train -c {MOVIELENS} -i gl_input.nc -o one.nc -n never.nc")
 
 
-# --- as processes: several devices, the chain, signals -----------------------------------------------------------------
+# --- as processes: several devices, the chain, signals ----------------------------------------------------------------
 
 
 def start(home: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:

@@ -110,9 +110,9 @@ def broken(draw: st.DrawFn) -> dict[str, Any]:
                 spot = spot[key]
             if draw(st.booleans()) and isinstance(spot, dict):
                 spot.pop(last, None)
-                spot[draw(st.text(max_size=8))] = draw(ODD)
+                spot[draw(st.text(max_size=8))] = deepcopy(draw(ODD))
             else:
-                spot[last] = draw(ODD)
+                spot[last] = deepcopy(draw(ODD))
         except (LookupError, TypeError):  # an earlier change has taken that place away
             continue
     return message

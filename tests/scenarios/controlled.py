@@ -87,9 +87,10 @@ class Controlled:
         work_s: float = 60.0,
         lose: Callable[[dict[str, Any]], bool] = lambda message: False,
         prices: Callable[..., float] | None = None,
+        tick_s: float = TICK_S,
         **policy: float,
     ) -> None:
-        self.events = Events(lose)
+        self.events, self.tick_s = Events(lose), tick_s
         self.world = World(
             catalogue=load_catalogue(),
             workload=lambda task, instance: Course(duration_s=work_s),
@@ -156,7 +157,7 @@ class Controlled:
             except StaleState:
                 self.conflicts += 1
                 at_rest = False
-        self.world.run_for(TICK_S)
+        self.world.run_for(self.tick_s)
         return at_rest
 
     def run_to_rest(self, limit_s: float = 4 * 3600.0) -> float:

@@ -15,6 +15,11 @@ from tests.scenarios.controlled import Controlled, ZONES
 SPOT_THEN = {"purchase": "spot-then-on-demand"}
 
 
+def hours(**options: Any) -> Controlled:
+    """A cluster whose controller looks every ten seconds: these stories take hours."""
+    return Controlled(tick_s=10.0, **options)
+
+
 def dry_up(cluster: Controlled, dry: bool = True) -> None:
     """Spot of c5.xlarge is not to be had any more, and what there is is taken; or it is back."""
     for zone in ZONES:
@@ -43,7 +48,7 @@ def submit(cluster: Controlled, tasks: int, **capacity: Any) -> str:
 
 
 def test_a_deadline_run_falls_back_when_spot_dries_up_and_is_done_in_time() -> None:
-    cluster = Controlled()
+    cluster = hours()
     submit(cluster, 160, deadline="1h")  # 160 minutes of work on 8 places: 20 minutes, and 40 of slack
     cluster.run_for(400)
     assert bought(cluster) == {"spot": 2}
@@ -56,7 +61,7 @@ def test_a_deadline_run_falls_back_when_spot_dries_up_and_is_done_in_time() -> N
 
 
 def test_as_long_as_there_is_slack_it_waits_for_spot() -> None:
-    cluster = Controlled()
+    cluster = hours()
     submit(cluster, 160, deadline="3h")
     cluster.run_for(400)
     dry_up(cluster)
@@ -69,7 +74,7 @@ def test_as_long_as_there_is_slack_it_waits_for_spot() -> None:
 
 
 def test_it_says_since_when_and_why_it_buys_on_demand() -> None:
-    cluster = Controlled()
+    cluster = hours()
     dry_up(cluster)
     submit(cluster, 160, deadline="40m")
     cluster.run_for(1200)
@@ -80,7 +85,7 @@ def test_it_says_since_when_and_why_it_buys_on_demand() -> None:
 
 
 def test_a_run_without_a_deadline_falls_back_after_the_wait_and_comes_back_to_spot() -> None:
-    cluster = Controlled()
+    cluster = hours()
     dry_up(cluster)
     submit(cluster, 800)
     cluster.run_for(580)
@@ -98,7 +103,7 @@ def test_a_run_without_a_deadline_falls_back_after_the_wait_and_comes_back_to_sp
 
 
 def test_the_users_own_patience_counts_instead() -> None:
-    cluster = Controlled()
+    cluster = hours()
     dry_up(cluster)
     submit(cluster, 8, fallback={"afterWaitSeconds": 60})
     cluster.run_for(200)
@@ -106,7 +111,7 @@ def test_the_users_own_patience_counts_instead() -> None:
 
 
 def test_spot_alone_never_buys_on_demand() -> None:
-    cluster = Controlled()
+    cluster = hours()
     dry_up(cluster)
     cluster.submit(8, capacity={"purchase": "spot"})
     cluster.run_for(4 * 3600)
@@ -117,7 +122,7 @@ def test_spot_alone_never_buys_on_demand() -> None:
 
 
 def test_a_task_that_was_lost_too_often_goes_to_on_demand_and_only_that_one() -> None:
-    cluster = Controlled(zones=("us-east-1a",), work_s=600.0)
+    cluster = hours(zones=("us-east-1a",), work_s=600.0)
     cluster.submit(8, capacity={**SPOT_THEN, "fallback": {"afterInterruptions": 1}})
     cluster.run_for(200)
     assert bought(cluster) == {"spot": 2}
@@ -128,7 +133,7 @@ def test_a_task_that_was_lost_too_often_goes_to_on_demand_and_only_that_one() ->
 
 
 def test_a_run_that_cannot_make_it_any_more_is_late_and_goes_on() -> None:
-    cluster = Controlled()
+    cluster = hours()
     submit(cluster, 160, deadline="10m")
     cluster.run_for(60)
     assert "the deadline is missed by about" in cluster.run.steering.reason
@@ -140,7 +145,7 @@ def test_a_run_that_cannot_make_it_any_more_is_late_and_goes_on() -> None:
 
 @pytest.mark.parametrize("every", [3, 11])
 def test_controllers_that_are_replaced_remember_where_a_run_stands(every: int) -> None:
-    cluster = Controlled()
+    cluster = hours()
     submit(cluster, 160, deadline="1h")
     cluster.run_for(400)
     dry_up(cluster)
@@ -153,7 +158,7 @@ def test_controllers_that_are_replaced_remember_where_a_run_stands(every: int) -
 
 
 def test_a_run_over_its_duration_ends_with_what_it_has() -> None:
-    cluster = Controlled(work_s=120.0)
+    cluster = hours(work_s=120.0)
     cluster.submit(40, timeout={"runDurationSeconds": 500}, placement={"maxConcurrentTasks": 8})
     cluster.run_to_rest()
     record = cluster.record()
@@ -165,7 +170,7 @@ def test_a_run_over_its_duration_ends_with_what_it_has() -> None:
 
 
 def test_a_run_whose_time_is_over_before_anything_has_run_has_failed() -> None:
-    cluster = Controlled()
+    cluster = hours()
     dry_up(cluster)
     cluster.submit(4, timeout={"runDurationSeconds": 300})
     cluster.run_to_rest()

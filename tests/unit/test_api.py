@@ -290,7 +290,7 @@ ACTIONS = "known: SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun
         ({"action": "DescribeRun"}, [("runId", "is required")]),
         ({"action": "DescribeRun", "runId": 5, "include": ["logs"], "maxResults": 0}, [
             ("runId", "must be text (in quotes), not the number 5"),
-            ("include[0]", "must be 'tasks', not the text \"logs\""),
+            ("include[0]", "must be 'tasks' or 'cost', not the text \"logs\""),
             ("maxResults", "must be at least 1"),
         ]),
         ({"action": "ListRuns", "maxResults": 101}, [("maxResults", "must be at most 100")]),
@@ -402,7 +402,7 @@ def running(desk: Desk) -> str:
         gpu_ids=("g0", "g1", "g2", "g3"),
         price_usd_per_hour=3.0,
         on_demand_usd_per_hour=12.0,
-        launched_at=NOW - 1800,
+        launched_at=NOW - 1800, registered_at=NOW - 1740,
     )  # fmt: skip
     gone = Instance(
         "i-0000000000000000b", "us-east-1", "c5.large", "us-east-1b",
@@ -456,9 +456,9 @@ def test_a_run_shows_its_ledger_when_asked(desk: Desk) -> None:
     [pool] = view["cost"]["byPool"]
     assert (pool["instanceType"], pool["availabilityZone"], pool["cell"]) == ("p3.8xlarge", "us-east-1a", "us-east-1")
     assert (pool["purchase"], pool["instanceHours"]) == ("spot", pytest.approx(0.5))
-    assert sum(view["cost"]["byWaste"].values()) == pytest.approx(1.5)
+    assert sum(view["cost"]["byWaste"].values()) + 0.25 == pytest.approx(view["costUsd"])
     assert view["cost"]["byWaste"]["usefulUsd"] == pytest.approx(view["usefulUsd"])
-    assert view["usefulUsd"] == pytest.approx(30 * 3.0 / 3600 / 2)  # half of the instance for half a minute
+    assert view["usefulUsd"] == pytest.approx(30 * 3.0 / 3600 / 2)  # two of its four GPUs for half a minute
 
 
 def test_what_a_run_without_any_instance_shows_costs_nothing(desk: Desk) -> None:

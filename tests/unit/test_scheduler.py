@@ -367,7 +367,7 @@ def test_a_run_whose_pools_are_all_short_says_when_they_are_tried_again() -> Non
 def test_a_run_at_its_limit_of_instances_says_so() -> None:
     state = state_with(submitted(tasks=40, capacity={"maxInstances": 1}), prepared(), fleet())
     (remark,) = decided(state, Remark)
-    assert "limit on instances" in remark.sentence
+    assert remark.sentence == "held back by capacity.maxInstances of the run"
 
 
 def test_an_instance_that_registers_before_ec2_shows_it_is_not_bought_twice() -> None:

@@ -132,3 +132,25 @@ def test_settings_survive_the_environment(
         {"stage": stage, "lingerSeconds": linger_s, "cells": cells, "results": results, "alarmEmail": email}
     )
     assert Settings.from_json(settings.to_json()) == settings
+
+
+def test_price_caps_become_the_policys_and_only_those_that_are_set() -> None:
+    settings = load_settings({"priceCaps": {"perVcpuHour": 0.02, "perGpuHour": 1}})
+    assert settings.price_caps.to_policy() == {"max_usd_per_vcpu_hour": 0.02, "max_usd_per_gpu_hour": 1.0}
+    assert Settings.from_json(settings.to_json()) == settings
+    assert Settings().price_caps.to_policy() == {}
+
+
+def test_price_caps_that_allow_nothing_are_refused_each_with_its_path() -> None:
+    caps = {"perInstanceHour": 0, "perVcpuHour": -1, "perGpuHour": "cheap", "perHour": 1}
+    assert set(faults_of({"priceCaps": caps})) == {
+        "priceCaps.perInstanceHour",
+        "priceCaps.perVcpuHour",
+        "priceCaps.perGpuHour",
+        "priceCaps.perHour",
+    }
+
+
+def test_placement_scores_are_asked_for_only_where_the_owner_says_so() -> None:
+    assert not Settings().placement_scores
+    assert load_settings({"placementScores": True}).placement_scores

@@ -129,8 +129,8 @@ def _unknown_settings(parser: argparse.ArgumentParser, environment: Mapping[str,
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1)
-    return f" (do you mean {close[0]}?)" if close else f" (known: {', '.join(known)})"
+    close = difflib.get_close_matches(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in known], 1)
+    return f" (do you mean {PREFIX}{close[0]}?)" if close else f" (known: {', '.join(known)})"
 
 
 def _range(text: str | None, faults: list[str]) -> tuple[int, int]:

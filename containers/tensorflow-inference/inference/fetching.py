@@ -36,6 +36,7 @@ def _download(address: str) -> bytes:
         with urllib.request.urlopen(address, timeout=TIMEOUT_S) as answer:
             data: bytes = answer.read(LIMIT_BYTES + 1)
     except urllib.error.HTTPError as fault:
+        fault.close()  # it holds the connection
         raise Dead(f"HTTP {fault.code} {fault.reason}") from fault
     except urllib.error.URLError as fault:
         raise Dead(f"no answer: {fault.reason}") from fault

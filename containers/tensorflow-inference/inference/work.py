@@ -32,6 +32,7 @@ class Work:
         self._said = 0.0  # when progress was last told
         self._guard = threading.Lock()
         self._fault: BaseException | None = None
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="inference", daemon=True)
 
     def finish(self, stopped: threading.Event) -> bool:
@@ -39,21 +40,22 @@ class Work:
 
         Raises what the classification raised.
         """
+        self._stopped = stopped
         self._thread.start()
         while self._thread.is_alive() and not stopped.is_set():
             self._thread.join(LOOK_S)
-        if self._thread.is_alive():
-            self._guard.acquire()  # never released: the batch in hand ends, the next does not begin
+        with self._guard:  # the batch in hand ends; after it the thread sees the stop
+            if self._fault is not None:
+                raise self._fault
             return len(self.rows) == self._request.count
-        if self._fault is not None:
-            raise self._fault
-        return True
 
     def _run(self) -> None:
         began = time.monotonic()
         try:
             for batch in self._batches:
                 with self._guard:
+                    if self._stopped.is_set():
+                        return
                     self._add(batch)
                     self.seconds = time.monotonic() - began - self._paused
                 self._say()

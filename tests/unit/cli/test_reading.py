@@ -238,3 +238,13 @@ def test_what_aws_refuses_exits_3_with_a_next_step(fault: Exception, says: str) 
     assert result.exit_code == 3
     assert says in result.stderr
     assert "next: " in result.stderr
+
+
+def test_the_cluster_says_which_pools_cool_off_and_whose_prices_are_too_old() -> None:
+    cooling = {"coolingOffUntil": "2026-11-21T06:30:33Z", "coolingOffAfter": "no capacity"}
+    stale = {"pricedAt": "2026-11-18T06:00:00Z", "priceIsStale": True}
+    first, second = CLUSTER["fleets"]
+    view = {**CLUSTER, "fleets": [first | cooling, second | cooling | stale]}
+    said = World().answers("DescribeCluster", view).argosy("cluster").stdout
+    assert "2 pools cooling off: c5.xlarge in us-east-1a until 2026-11-21 06:30:33 UTC after no capacity, ..." in said
+    assert "spot prices of 1 pool were last heard at 2026-11-18 06:00:00 UTC: too long ago" in said

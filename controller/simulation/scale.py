@@ -1,0 +1,173 @@
+"""How does the controller fare at full size? One huge run over several cells and thousands of instances, exactly counted.
+
+Controller, adapters and the models of ECS, EC2, DynamoDB and S3 are those of every trial. Left out, because a million
+tasks would not end today: faults at each call, the check of every call, and JSON between EventBridge and the queue
+(`lean`). In their place a census counts what really runs, and at the end the manifest is read entry by entry.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from controller.aws.cell import Cell
+from controller.aws.dynamodb import DynamoStore
+from controller.aws.hands import AwsHands
+from controller.aws.pace import Paces
+from controller.catalogue.types import load_catalogue
+from controller.engine import Engine
+from controller.model import requests
+from controller.model.policy import Policy
+from controller.simulation.billing import Billing
+from controller.simulation.bus import BusModel
+from controller.simulation.census import Census
+from controller.simulation.deployment import DEPLOYMENT, STAGE, TABLE
+from controller.simulation.dynamodb import DynamoModel
+from controller.simulation.job import Job
+from controller.simulation.lean import DirectQueue, Outside
+from controller.simulation.s3 import S3Model
+from controller.simulation.timeline import Timeline
+from controller.simulation.world import START, World
+
+JSON = dict[str, Any]
+
+REGIONS = ("us-east-1", "us-west-2", "eu-west-1", "eu-central-1", "us-east-2", "ap-northeast-1", "eu-north-1", "sa-east-1")  # fmt: skip
+INSTANCE_TYPE = "c5.xlarge"  # four tasks of one vCPU
+SHORTEST_S, LONGEST_S = 60.0, 140.0  # of a task
+INTERRUPTED_PER_HOUR = 0.2  # of the instances
+LOOK_EVERY_S = 30.0
+DECIDING_S = 0.8  # of virtual time a tick, for what loading, deciding and committing may really take
+LIMIT_S = 7 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much of everything. interrupted_per_hour: of the instances."""
+
+    tasks: int = 1_000_000
+    instances: int = 5_000
+    cells: int = 4
+    seed: int = 0
+    interrupted_per_hour: float = INTERRUPTED_PER_HOUR
+
+
+class ScaleRun:
+    """One run at size; `run` plays it to its end."""
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+        self.timeline = Timeline(START)
+        self.outside = Outside(self.timeline)
+        self.queue = DirectQueue()
+        self.census = Census(size.tasks, SHORTEST_S, LONGEST_S)
+        self.worlds = [self._world(region) for region in REGIONS[: size.cells]]
+        self.bills = [Billing(world) for world in self.worlds]
+        self.dynamodb, self.s3 = DynamoModel(), S3Model()
+        self.job = _job(size)
+        self.engine = self._engine()
+        self.tick_s: list[float] = []
+        """Real time of each tick, without what the simulated AWS took."""
+        self.busy_s = 0.0
+        """Virtual time in which there were both tasks to start and room for them, from tick to tick."""
+        self.busy_launches = 0
+        self.warned = 0
+
+    def run(self) -> None:
+        """Until rest. Raises TimeoutError when that takes a week of virtual time."""
+        request = self.job.request(self.timeline.now)
+        key = (requests.INBOX, requests.inbox_key(self.timeline.now, self.job.run_id))
+        DynamoStore(self.dynamodb, TABLE).create({key: requests.to_bytes(request)})
+        self.timeline.later(LOOK_EVERY_S, self._interrupt)
+        at_rest, submitted = False, False
+        while not at_rest or not submitted:
+            at_rest = self._tick()
+            submitted = submitted or bool(self.engine.state and self.engine.state.next_run > 1)
+            if self.timeline.now - START > LIMIT_S:
+                raise TimeoutError(f"not over after {LIMIT_S / 86_400:.0f} days")
+
+    def _tick(self) -> bool:
+        at, launches, could_launch = self.timeline.now, self.census.launches, self._could_launch()
+        began, outside_s = time.perf_counter(), self.outside.seconds
+        report = self.engine.tick()
+        self.tick_s.append(time.perf_counter() - began - (self.outside.seconds - outside_s))
+        idle = not (report.events or report.actions)
+        self.timeline.run_for(5.0 if idle else DECIDING_S)
+        if could_launch and self._could_launch():
+            self.busy_s += self.timeline.now - at
+            self.busy_launches += self.census.launches - launches
+        return report.at_rest
+
+    def _could_launch(self) -> bool:
+        """Whether in every cell some instance has room for more than a tick can start, and tasks wait for it."""
+        state = self.engine.state
+        run = state.runs.get(self.job.run_id) if state else None
+        if run is None or state is None:
+            return False
+        waiting = int(run.tasks.startable_count(self.timeline.now))
+        return waiting > 1_000 and all(_room(world) > 200 for world in self.worlds)
+
+    def _world(self, region: str) -> World:
+        size = self.size
+        zones = [f"{region}{letter}" for letter in "abc"]
+        world = World(
+            catalogue=load_catalogue(),
+            seed=size.seed,
+            region=region,
+            zones=zones,
+            keep_events=False,
+            timeline=self.timeline,
+        )
+        world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": STAGE})
+        for zone in zones:
+            world.add_fleet(INSTANCE_TYPE, zone, **{"argosy:stage": STAGE, "argosy:pool": f"{INSTANCE_TYPE}/{zone}"})
+        world.sinks.append(self.queue)
+        self.census.attend(world)
+        return world
+
+    def _engine(self) -> Engine:
+        clock, outside = self.timeline.moment, self.outside
+        cells = [
+            Cell(
+                world.region,
+                world.cluster,
+                outside.client("ecs", world.ecs),
+                outside.client("ec2", world.ec2),
+                Paces.of_aws(clock, outside.pass_time),
+            )
+            for world in self.worlds
+        ]
+        s3, events = outside.client("s3", self.s3), outside.client("events", BusModel())
+        hands = AwsHands(DEPLOYMENT, cells, s3=s3, events=events, clock=clock, threads=1)
+        policy = replace(Policy(), max_instances=self.size.instances, linger_s=60.0, growth_per_tick=50)
+        store = DynamoStore(outside.client("dynamodb", self.dynamodb), TABLE)
+        return Engine(store, self.queue, hands, load_catalogue(), policy, clock)
+
+    def _interrupt(self) -> None:
+        """Each instance may be taken back."""
+        chance = self.size.interrupted_per_hour * LOOK_EVERY_S / 3600
+        for world in self.worlds:
+            for instance in list(world.ec2.ledger.instances.values()):
+                name = instance.instance_id
+                if instance.state == "running" and world.share("warn", name, self.timeline.now) < chance:
+                    world.interrupt(name)
+                    self.warned += 1
+        self.timeline.later(LOOK_EVERY_S, self._interrupt)
+
+
+def _room(world: World) -> int:
+    """How many more tasks the registered instances of the cell could take."""
+    cluster = world.ecs.ledger.clusters[world.cluster]
+    return sum(each.free_cpu_units // 1024 for each in cluster.instances.values() if each.status == "ACTIVE")
+
+
+def _job(size: Size) -> Job:
+    spec: JSON = {
+        "version": 1,
+        "name": "scale",
+        "container": {"image": "argosy/digits", "command": ["work"]},
+        "resources": {"vcpus": 1, "memory": 1024, "gpus": 0},
+        "array": {"size": size.tasks},
+        "retryStrategy": {"attempts": 3},
+    }
+    return Job(f"scale-270115-080000-{size.seed % 10_000:04d}", spec, size.tasks)

@@ -1,0 +1,358 @@
+"""What local mode relies on in podman and Docker, held against a stand-in always and against real ones where they work."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.local.engine import EngineRuntime, NoEngineError, check, real_gpus
+from controller.local.images import CannotPullError
+from controller.local.process import OUT_OF_MEMORY, Ended, Isolation, Program
+
+FAKE = Path(__file__).resolve().parents[1] / "fake_engine.py"
+DOCKERFILE = """FROM scratch
+COPY busybox /bin/busybox
+ENTRYPOINT ["/bin/busybox", "sh", "-c"]
+"""
+# Where a container may not raise its limits, as in many containers, podman runs with these.
+LIMITED = """[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+"""
+
+
+def static_busybox() -> Path | None:
+    """A busybox that runs without libraries, and so in an image without any."""
+    found = shutil.which("busybox")
+    if found is None or b"ld-linux" in Path(found).read_bytes():
+        return None
+    return Path(found)
+
+
+@functools.cache
+def configuration(engine: str) -> dict[str, str] | str:
+    """The environment in which a real engine runs containers here, or why it does not."""
+    busybox = static_busybox()
+    try:
+        check(engine)
+    except NoEngineError as fault:
+        return str(fault)
+    if busybox is None:
+        return "there is no static busybox to build an image from (Debian: busybox-static)"
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(prefix="argosy-engine-"))
+    try:
+        shutil.copy(busybox, folder / "busybox")
+        (folder / "Dockerfile").write_text(DOCKERFILE)
+        (folder / "containers.conf").write_text(LIMITED)
+        limited = {"CONTAINERS_CONF": str(folder / "containers.conf")}
+        said = ""
+        for environment in ({}, limited) if engine == "podman" else ({},):
+            probe = [engine, "run", "--rm", "--network", "host", "argosy/probe", "exit 7"]
+            build = [engine, "build", "--tag", "argosy/probe", str(folder)]
+            told = {**os.environ, **environment}
+            for command, code in ((build, 0), (probe, 7)):
+                done = subprocess.run(command, env=told, capture_output=True, text=True, check=False, timeout=120)
+                said = done.stderr.strip()
+                if done.returncode != code:
+                    break
+            else:
+                subprocess.run([engine, "rmi", "--force", "argosy/probe"], env=told, capture_output=True, check=False)
+                return {"limited": LIMITED} if environment else {}
+        return f"{engine} cannot run a container here: {said[-200:]}"
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(params=["fake", "podman", "docker"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an engine on PATH that works."""
+    name = str(request.param)
+    if name == "fake":
+        install_fake(tmp_path, monkeypatch)
+        return "podman"
+    found = configuration(name)
+    if isinstance(found, str):
+        pytest.skip(found)
+    if "limited" in found:
+        (tmp_path / "containers.conf").write_text(found["limited"])
+        monkeypatch.setenv("CONTAINERS_CONF", str(tmp_path / "containers.conf"))
+    return name
+
+
+def install_fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A `podman` before all others on PATH; the folder in which it keeps its state."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "podman").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" "$@"\n')
+    (folder / "podman").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_ENGINE", str(tmp_path / "engine"))
+    return tmp_path / "engine"
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    folder = tmp_path / "containers" / "engine-test"
+    folder.mkdir(parents=True)
+    (folder / "Dockerfile").write_text(DOCKERFILE)
+    busybox = static_busybox()
+    if busybox is not None:
+        shutil.copy(busybox, folder / "busybox")
+    return folder.parent
+
+
+class Started:
+    """A container that runs a shell script, its lines and its end."""
+
+    def __init__(self, runtime: EngineRuntime, script: str, environment: dict[str, str], **changes: Any) -> None:
+        self.lines: queue.Queue[str] = queue.Queue()
+        self.ends: queue.Queue[Ended] = queue.Queue()
+        image = runtime.pull("argosy/engine-test")
+        box = Isolation(image.reference or "", **changes.pop("isolation", {}))
+        program = Program(image.arguments(None, [script]), environment, image.folder, 256, isolation=box, **changes)
+        self.container = runtime.start(program, self.lines.put, self.ends.put)
+
+    def line(self) -> str:
+        return self.lines.get(timeout=60)
+
+    def end(self) -> Ended:
+        ended = self.ends.get(timeout=60)
+        self.container.join(60)
+        return ended
+
+
+@pytest.fixture
+def runtime(engine: str, images: Path) -> Iterator[EngineRuntime]:
+    yield EngineRuntime(engine, images)
+    if "FAKE_ENGINE" not in os.environ:
+        subprocess.run([engine, "rmi", "--force", "argosy/engine-test"], capture_output=True, check=False)
+
+
+def start(runtime: EngineRuntime, script: str, environment: dict[str, str] | None = None, **changes: Any) -> Started:
+    return Started(runtime, script, environment or {}, **changes)
+
+
+def containers(engine: str) -> list[str]:
+    """Those that are left."""
+    if "FAKE_ENGINE" in os.environ:
+        return [path.name for path in Path(os.environ["FAKE_ENGINE"], "containers").iterdir()]
+    listed = subprocess.run(
+        [engine, "ps", "--all", "--format", "{{.Names}}"], capture_output=True, text=True, check=True
+    )
+    return [name for name in listed.stdout.split() if name.startswith("argosy-")]
+
+
+def test_lines_exit_code_and_environment_are_the_programs(engine: str, runtime: EngineRuntime) -> None:
+    before = set(threading.enumerate())
+    started = start(runtime, 'echo "one $A"; echo two >&2; exit 7', {"A": "x y=z"})
+    assert started.end() == Ended(7)
+    assert sorted(started.line() for _ in range(2)) == ["one x y=z", "two"]
+    assert containers(engine) == []
+    assert set(threading.enumerate()) == before
+
+
+def test_a_program_sees_nothing_of_this_machines_environment(runtime: EngineRuntime) -> None:
+    started = start(runtime, 'echo "[$AWS_SECRET_ACCESS_KEY$VIRTUAL_ENV]"')
+    assert started.end() == Ended(0)
+    assert started.line() == "[]"
+
+
+def test_stop_asks_first(engine: str, runtime: EngineRuntime) -> None:
+    started = start(runtime, "trap 'exit 143' TERM; echo ready; while :; do :; done")
+    assert started.line() == "ready"
+    started.container.stop()
+    assert started.end() == Ended(143)
+    assert containers(engine) == []
+
+
+def test_stop_kills_what_does_not_listen(runtime: EngineRuntime) -> None:
+    started = start(runtime, "trap '' TERM; echo ready; while :; do :; done", stop_timeout_s=1.0)
+    assert started.line() == "ready"
+    started.container.stop()
+    assert started.end() == Ended(137)
+
+
+def test_kill_does_not_ask(engine: str, runtime: EngineRuntime) -> None:
+    started = start(runtime, "trap '' TERM; echo ready; while :; do :; done")
+    assert started.line() == "ready"
+    started.container.kill()
+    assert started.end() == Ended(137)
+    assert containers(engine) == []
+
+
+def test_stopping_and_killing_what_has_ended_is_harmless(runtime: EngineRuntime) -> None:
+    started = start(runtime, "exit 0")
+    started.end()
+    started.container.stop()
+    started.container.kill()
+    started.container.join(30)
+    assert started.ends.empty()
+
+
+def test_a_program_that_does_not_exist_could_not_be_started(engine: str, runtime: EngineRuntime) -> None:
+    started = start(runtime, "", isolation={"entry_point": "/no/such/program"})
+    ended = started.end()
+    assert ended.exit_code == 127
+    assert ended.reason is not None
+    assert ended.reason.startswith("CannotStartContainerError: ")
+    assert "/no/such/program" in ended.reason
+    assert containers(engine) == []
+
+
+class Hello(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silent."""
+
+
+def test_a_container_reaches_this_machines_loopback(runtime: EngineRuntime) -> None:
+    if static_busybox() is None:
+        pytest.skip("there is no static busybox, whose nc is the client here")
+    with HTTPServer(("127.0.0.1", 0), Hello) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        request = r"printf 'GET / HTTP/1.0\r\n\r\n' | busybox nc 127.0.0.1 "
+        script = request.replace("busybox", "/bin/busybox") + f"{server.server_port}"
+        started = start(runtime, script)
+        assert started.line().startswith("HTTP/1.0 204")
+        assert started.end() == Ended(0)
+        thread.join(30)
+
+
+def test_an_image_that_cannot_be_had_says_why_and_is_not_asked_for_again_at_once(
+    runtime: EngineRuntime, images: Path
+) -> None:
+    (images / "broken").mkdir()
+    (images / "broken" / "Dockerfile").write_text("FROM scratch\nCOPY missing /\n")
+    for reference in ("argosy/broken", "argosy/none"):
+        with pytest.raises(CannotPullError, match=reference) as first:
+            runtime.pull(reference)
+        with pytest.raises(CannotPullError) as second:
+            runtime.pull(reference)
+        assert str(first.value) == str(second.value)
+
+
+# --- what only the stand-in can show ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return install_fake(tmp_path, monkeypatch)
+
+
+def calls(fake: Path, command: str) -> list[list[str]]:
+    made = [json.loads(line) for line in (fake / "calls").read_text().splitlines()]
+    return [words[1:] for words in made if words[0] == command]
+
+
+def test_limits_user_and_file_system_are_the_definitions(fake: Path, images: Path) -> None:
+    box = {
+        "cpu_units": 2048,
+        "user": "10001",
+        "read_only": True,
+        "tmpfs": (("/tmp", 64),),
+        "entry_point": "sh",
+        "gpu_ordinals": (1,),
+    }
+    started = start(EngineRuntime("podman", images), "exit 0", {"A": "1"}, isolation=box)
+    started.end()
+    (words,) = calls(fake, "run")
+    assert words[words.index("--memory") + 1] == "256m"
+    assert words[words.index("--cpu-shares") + 1] == "2048"
+    assert words[words.index("--user") + 1] == "10001"
+    assert words[words.index("--tmpfs") + 1] == "/tmp:size=64m"
+    assert words[words.index("--network") + 1] == "host"
+    assert "--read-only" in words
+    assert "--device" not in words  # there is no real GPU
+    assert words[-4:] == ["--entrypoint", "sh", "argosy/engine-test", "exit 0"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags"),
+    [
+        ("podman", ["--device", "nvidia.com/gpu=0", "--device", "nvidia.com/gpu=2"]),
+        ("docker", ["--gpus", '"device=0,2"']),
+    ],
+)
+def test_real_gpus_are_given_by_their_ordinals(tmp_path: Path, engine: str, flags: list[str]) -> None:
+    from controller.local.engine_container import run_arguments
+
+    told = {"NVIDIA_VISIBLE_DEVICES": "GPU-a,GPU-c", "CUDA_VISIBLE_DEVICES": "0,2"}
+    program = Program([], told, tmp_path, None, isolation=Isolation("i", gpu_ordinals=(0, 2)))
+    words = run_arguments(engine, "n", program, gpus=3)
+    start = words.index(flags[0])
+    assert words[start : start + len(flags)] == flags
+    assert "NVIDIA_VISIBLE_DEVICES=0,2" in words
+    assert not any(word.startswith("CUDA_VISIBLE_DEVICES") for word in words)
+    fewer = run_arguments(engine, "n", program, gpus=2)
+    assert "NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-c" in fewer
+    assert flags[0] not in fewer
+
+
+def test_a_program_without_an_image_is_refused(tmp_path: Path) -> None:
+    from controller.local.engine_container import run_arguments
+
+    with pytest.raises(ValueError, match="no image"):
+        run_arguments("podman", "n", Program([], {}, tmp_path, None), 0)
+
+
+def test_a_container_killed_for_its_memory_says_so(fake: Path, images: Path) -> None:
+    started = start(EngineRuntime("podman", images), "kill -9 $$", {"FAKE_OOM": "1"})
+    assert started.end() == Ended(137, OUT_OF_MEMORY)
+
+
+def test_an_image_is_built_once_and_others_are_pulled(fake: Path, images: Path) -> None:
+    runtime = EngineRuntime("podman", images)
+    assert runtime.names() == ["engine-test"]
+    for reference in ("argosy/engine-test", "argosy/engine-test:latest", "argosy/engine-test"):
+        assert runtime.pull(reference).reference == "argosy/engine-test"
+    assert len(calls(fake, "build")) == 2  # one for each name it was asked by
+    with pytest.raises(CannotPullError, match="registry/x: podman pull: Error: registry/x: access"):
+        runtime.pull("registry/x")
+    (fake / "images" / "registry_y").write_text('["sh"]')
+    assert runtime.pull("registry/y").reference == "registry/y"
+
+
+def test_an_engine_is_asked_whether_it_works(fake: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    check("podman")
+    (fake / "broken").touch()
+    with pytest.raises(NoEngineError, match="podman does not work: Cannot connect to the daemon"):
+        check("podman")
+    (tmp_path / "bin" / "podman").write_text("no program")
+    with pytest.raises(NoEngineError, match="podman does not answer"):
+        check("podman")
+    with pytest.raises(CannotPullError, match="podman: "):
+        EngineRuntime("podman", tmp_path).pull("registry/z")
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    with pytest.raises(NoEngineError, match="no podman on PATH"):
+        check("podman")
+
+
+def test_gpus_are_counted_by_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert real_gpus() == 0
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 'GPU 0: A (UUID: GPU-1)'\necho 'GPU 1: A (UUID: GPU-2)'\n")
+    tool.chmod(0o755)
+    assert real_gpus() == 2
+    tool.write_text("no program")
+    assert real_gpus() == 0

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""A stand-in for podman and Docker: keeps their contract as far as local mode relies on it, and writes down its calls.
+
+State lies in the folder FAKE_ENGINE: `calls` (one JSON list a line), images/ and containers/. An image is what its
+Dockerfile's ENTRYPOINT says; a container is a process of this machine with nothing but the environment it was given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HOME = Path(os.environ["FAKE_ENGINE"])
+WITH_VALUE = {
+    "--name", "--network", "--pull", "--memory", "--cpu-shares", "--user", "--tmpfs", "--device", "--gpus", "--env",
+    "--entrypoint",
+}  # fmt: skip
+
+
+def main(words: list[str]) -> int:
+    HOME.mkdir(exist_ok=True)
+    for folder in ("images", "containers"):
+        (HOME / folder).mkdir(exist_ok=True)
+    with (HOME / "calls").open("a") as calls:
+        calls.write(json.dumps(words) + "\n")
+    return COMMANDS[words[0]](words[1:])
+
+
+def info(words: list[str]) -> int:
+    if (HOME / "broken").exists():
+        print("Cannot connect to the daemon", file=sys.stderr)
+        return 1
+    return 0
+
+
+def build(words: list[str]) -> int:
+    tag, folder = words[1], Path(words[2])
+    lines = (folder / "Dockerfile").read_text().splitlines()
+    entry = [line.removeprefix("ENTRYPOINT ") for line in lines if line.startswith("ENTRYPOINT")]
+    if not entry:
+        print("STEP 1/2: FROM scratch\nError: no such file or directory", file=sys.stderr)
+        return 125
+    (HOME / "images" / tag.replace("/", "_")).write_text(entry[0])
+    return 0
+
+
+def pull(words: list[str]) -> int:
+    print(f"Error: {words[0]}: access to the resource is denied", file=sys.stderr)
+    return 125
+
+
+def image(words: list[str]) -> int:
+    return 0 if (HOME / "images" / words[1].replace("/", "_")).exists() else 1
+
+
+def run(words: list[str]) -> int:
+    given: dict[str, list[str]] = {}
+    while words[0].startswith("--"):
+        flag = words.pop(0)
+        given.setdefault(flag, []).append(words.pop(0) if flag in WITH_VALUE else "")
+    entry = json.loads((HOME / "images" / words[0].replace("/", "_")).read_text())
+    program = [*given.get("--entrypoint", entry), *words[1:]]
+    program = program[1:] if program[0] == "/bin/busybox" else program  # the shell of this machine stands in
+    state = HOME / "containers" / given["--name"][0]
+    try:
+        process = subprocess.Popen(
+            program,
+            env={"PATH": os.environ["PATH"], **dict(each.split("=", 1) for each in given.get("--env", ()))},
+            start_new_session=True,
+        )
+    except OSError as fault:
+        state.write_text("created 0 false")
+        print(f"Error: exec: {program[0]}: {fault.strerror}", file=sys.stderr)
+        return 127
+    state.write_text(f"running {process.pid} false")
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    code = process.wait()
+    out_of_memory = "true" if "FAKE_OOM=1" in given.get("--env", ()) else "false"
+    state.write_text(f"exited {process.pid} {out_of_memory}")
+    return 128 - code if code < 0 else code
+
+
+def stop(words: list[str]) -> int:
+    return _ended(words[2], float(words[1])) if _signalled(words[2], signal.SIGTERM) else 125
+
+
+def kill(words: list[str]) -> int:
+    return 0 if _signalled(words[2], signal.SIGKILL) else 125
+
+
+def _signalled(name: str, number: int) -> bool:
+    state = HOME / "containers" / name
+    if not state.exists() or not state.read_text().startswith("running"):
+        return False
+    os.kill(int(state.read_text().split()[1]), number)
+    return True
+
+
+def _ended(name: str, patience_s: float) -> int:
+    deadline = time.monotonic() + patience_s
+    while (HOME / "containers" / name).read_text().startswith("running"):
+        if time.monotonic() > deadline:
+            _signalled(name, signal.SIGKILL)
+            break
+        time.sleep(0.02)
+    return 0
+
+
+def inspect(words: list[str]) -> int:
+    state = HOME / "containers" / words[2]
+    if not state.exists():
+        return 125
+    status, _, out_of_memory = state.read_text().split()
+    print(status, out_of_memory)
+    return 0
+
+
+def remove(words: list[str]) -> int:
+    (HOME / "containers" / words[1]).unlink(missing_ok=True)
+    return 0
+
+
+COMMANDS = {
+    "info": info, "build": build, "pull": pull, "image": image, "run": run, "stop": stop, "kill": kill,
+    "inspect": inspect, "rm": remove,
+}  # fmt: skip
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

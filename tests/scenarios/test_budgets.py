@@ -1,0 +1,280 @@
+"""Does a run keep to its caps, on the bill of the simulated EC2, whatever happens to it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controller import stored
+from controller.simulation.agent import Course
+from controller.simulation.billing import Billing
+from controller.simulation.ec2 import Ec2Instance
+from tests.builders import RUN_ID
+from tests.scenarios.controlled import Controlled
+
+TICK_S = 5.0
+PRICE = 2.0  # USD an hour for every instance: 5 USD are 9,000 instance-seconds
+OTHER_ID = "other-261121-062733-k3f9"
+FIRST = "us-east-1a"
+
+
+def cluster(work_s: float = 120.0, **policy: Any) -> Controlled:
+    return Controlled(work_s=work_s, prices=lambda kind, zone, at: PRICE, **policy)
+
+
+class Watch:
+    """Ticks a cluster and remembers what it cost at most."""
+
+    def __init__(self, controlled: Controlled) -> None:
+        self.controlled, self.world = controlled, controlled.world
+        self.bill = Billing(self.world)
+        self.most_per_hour = 0.0
+        self.sentences: list[str] = []
+
+    def tick(self) -> bool:
+        at_rest = self.controlled.controllers[0].tick().at_rest
+        self.world.run_for(TICK_S)
+        self.most_per_hour = max(self.most_per_hour, self.per_hour())
+        record = self.record()
+        sentence = record["waiting"] if record else ""
+        if sentence and sentence not in self.sentences:
+            self.sentences.append(sentence)
+        return at_rest
+
+    def per_hour(self) -> float:
+        return PRICE * len(self.alive())
+
+    def alive(self) -> list[Ec2Instance]:
+        return [each for each in self.world.ec2.ledger.instances.values() if each.state in ("pending", "running")]
+
+    def record(self) -> dict[str, Any] | None:
+        return stored.run(self.controlled.store, RUN_ID)
+
+    def to_rest(self, limit_s: float = 6 * 3600.0) -> None:
+        end = self.world.now + limit_s
+        while not self.tick():
+            assert self.world.now < end, "it does not come to rest"
+
+    def until(self, condition: Callable[[], bool], limit_s: float = 3600.0) -> None:
+        end = self.world.now + limit_s
+        while not condition():
+            assert self.world.now < end, "it never comes true"
+            self.tick()
+
+    def ids(self) -> list[str]:
+        """Of those that run and are not about to go."""
+        return sorted(each.instance_id for each in self.alive() if each.state == "running" and each.ends_at is None)
+
+
+def succeeded(watch: Watch) -> int:
+    record = watch.controlled.record()
+    return int(record["counts"][4])
+
+
+@pytest.mark.parametrize("on_cap", ["drain", "finish"])
+@pytest.mark.parametrize("expected_s", [None, 120, 10])
+def test_a_run_never_costs_more_than_its_budget(on_cap: str, expected_s: int | None) -> None:
+    """Whether nobody knows how long a task takes, the spec says so, or the spec is far too low."""
+    watch = Watch(cluster())
+    array: dict[str, Any] = {"size": 400} | ({"expectedSeconds": expected_s} if expected_s else {})
+    watch.controlled.submit(400, array=array, capacity={"budgetUsd": 5, "onCap": on_cap})
+    watch.to_rest()
+    record = watch.controlled.record()
+    assert watch.bill.usd() <= 5 + watch.most_per_hour * TICK_S / 3600 + (on_cap == "finish") * 4 * PRICE * 120 / 3600
+    assert watch.bill.usd() > (3.0 if expected_s == 10 else 4.5)  # and makes use of it
+    assert record["status"] == "PARTIAL"
+    assert "its budget of $5.00" in record["status_reason"]
+    assert succeeded(watch) > (40 if expected_s == 10 else 150)
+    assert record["cost_usd"] == pytest.approx(watch.bill.usd(), rel=0.01)
+
+
+def test_tasks_that_never_end_are_stopped_when_the_budget_is_used_up() -> None:
+    watch = Watch(cluster(work_s=float("inf")))
+    watch.controlled.submit(50, capacity={"budgetUsd": 5})
+    watch.to_rest()
+    record = watch.controlled.record()
+    assert watch.bill.usd() <= 5
+    assert (record["status"], record["status_reason"]) == ("FAILED", "its budget of $5.00 is used up")
+    assert sum(row[4] for row in record["costs"].values()) > 4  # all of it failed
+    assert record["counts"][6] == 50
+
+
+def test_tasks_that_may_finish_do_so_and_cost_at_most_their_time_out_more() -> None:
+    watch = Watch(cluster(work_s=1000.0))
+    watch.controlled.submit(
+        400,
+        array={"size": 400, "expectedSeconds": 100},  # ten times too low
+        timeout={"attemptDurationSeconds": 1200},
+        capacity={"budgetUsd": 5, "onCap": "finish"},
+    )
+    watch.until(lambda: bool(watch.record() and watch.controlled.record()["capped_at"]))
+    running = watch.controlled.record()["counts"][2]
+    fleet = watch.per_hour()
+    watch.to_rest()
+    record = watch.controlled.record()
+    assert running > 0
+    assert succeeded(watch) == running  # nothing was stopped, nothing more was started
+    assert record["status"] == "PARTIAL"
+    assert 5 < watch.bill.usd() <= 5 + fleet * (1200 + TICK_S) / 3600
+
+
+def test_tasks_that_may_finish_and_never_do_are_stopped_all_the_same() -> None:
+    """Without a time-out an attempt may take twice as long as could be expected."""
+    watch = Watch(cluster(work_s=float("inf")))
+    array = {"size": 40, "expectedSeconds": 300}
+    watch.controlled.submit(40, array=array, capacity={"budgetUsd": 5, "onCap": "finish"})
+    watch.to_rest()
+    assert watch.controlled.record()["status"] == "FAILED"
+    assert watch.bill.usd() <= 5 + watch.most_per_hour * (2 * 300 + 60) / 3600
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_interruptions_are_paid_out_of_the_budget(seed: int) -> None:
+    """An instance is taken away every minute or so, some while they boot, some without a warning."""
+    watch = Watch(cluster())
+    watch.controlled.submit(400, array={"size": 400, "expectedSeconds": 120}, capacity={"budgetUsd": 5})
+    number = 0
+    while not watch.tick():
+        number += 1
+        if number % (20 + 7 * seed) == 0:
+            for instance_id in watch.ids()[seed % 3 : seed % 3 + 1]:
+                watch.world.interrupt(instance_id, notice_s=0.0 if number % 2 else 120.0)
+    record = watch.controlled.record()
+    assert watch.bill.usd() <= 5 + watch.most_per_hour * TICK_S / 3600
+    assert record["interruptions"] > 0
+    assert sum(row[3] for row in record["costs"].values()) > 0  # redone
+    state = watch.controlled.controllers[0].state
+    assert state is not None
+    assert record["cost_usd"] + state.unattributed.total == pytest.approx(state.spent_usd)
+    assert record["cost_usd"] + state.unattributed.total == pytest.approx(watch.bill.usd(), rel=0.01)
+
+
+def test_a_controller_that_is_away_overshoots_by_what_the_fleet_costs_meanwhile() -> None:
+    watch = Watch(cluster(work_s=float("inf")))
+    watch.controlled.submit(50, array={"size": 50, "expectedSeconds": 10}, capacity={"budgetUsd": 5})
+    watch.until(lambda: watch.bill.usd() > 4.5)
+    fleet = watch.per_hour()
+    watch.world.run_for(400.0)
+    watch.to_rest()
+    assert 5 < watch.bill.usd() <= 5 + fleet * (400 + TICK_S) / 3600
+
+
+def test_instances_of_a_run_with_a_budget_do_not_linger() -> None:
+    watch = Watch(cluster())
+    watch.controlled.submit(40, array={"size": 40, "expectedSeconds": 120}, capacity={"budgetUsd": 5})
+    watch.until(lambda: bool(watch.record() and watch.controlled.record()["status"] == "SUCCEEDED"))
+    ended = watch.world.now
+    watch.until(lambda: not watch.alive())
+    assert watch.world.now - ended <= 5 * TICK_S
+    record = watch.controlled.record()
+    assert sum(row[2] for row in record["costs"].values()) < 0.05 * record["cost_usd"]  # idle
+
+
+def test_a_budget_below_the_price_of_an_instance_hour_buys_what_fits() -> None:
+    watch = Watch(cluster(work_s=60.0))
+    watch.controlled.submit(400, array={"size": 400, "expectedSeconds": 60}, capacity={"budgetUsd": 0.5})
+    watch.to_rest()
+    record = watch.controlled.record()
+    assert watch.bill.usd() <= 0.5
+    assert record["status"] == "PARTIAL"
+    assert succeeded(watch) >= 8
+    assert "does not pay for another attempt" in record["status_reason"]
+
+
+def test_a_budget_that_pays_for_no_attempt_starts_nothing_and_says_what_one_costs() -> None:
+    watch = Watch(cluster())
+    watch.controlled.submit(40, array={"size": 40, "expectedSeconds": 600}, capacity={"budgetUsd": 0.02})
+    watch.to_rest()
+    record = watch.controlled.record()
+    assert watch.bill.usd() == 0
+    assert record["status"] == "FAILED"
+    assert record["status_reason"] == (
+        "what is left of its budget of $0.02 ($0.02) does not pay for another attempt: starting the cheapest instance"
+        " and working there for 600 s, as is expected of an attempt, costs $0.4667"
+    )
+
+
+@pytest.mark.parametrize("interrupting", [False, True])
+def test_the_hourly_cost_stays_under_its_cap_at_every_tick(interrupting: bool) -> None:
+    watch = Watch(cluster(work_s=60.0))
+    watch.controlled.submit(100, capacity={"maxHourlyCost": 3 * PRICE + 0.5})
+    number = 0
+    while not watch.tick():
+        number += 1
+        assert watch.per_hour() <= 3 * PRICE + 0.5
+        if interrupting and number % 40 == 0:
+            for instance_id in watch.ids()[:1]:
+                watch.world.interrupt(instance_id)
+    assert watch.most_per_hour == 3 * PRICE
+    assert watch.controlled.record()["status"] == "SUCCEEDED"
+    cap = "held back by capacity.maxHourlyCost of $6.50: as much as that allows runs already or is on its way"
+    assert cap in watch.sentences
+
+
+def test_an_hourly_cap_that_no_instance_is_below_is_said() -> None:
+    watch = Watch(cluster())
+    watch.controlled.submit(10, capacity={"maxHourlyCost": 0.5})
+    for _ in range(100):
+        watch.tick()
+    assert not watch.alive()
+    assert watch.controlled.run.waiting == (
+        "capacity.maxHourlyCost of $0.50 allows no instance that could take its tasks: the cheapest costs $2.00 an hour"
+    )
+
+
+def test_idle_instances_of_others_are_used_within_the_hourly_cap_only() -> None:
+    """Twelve instances linger that somebody else has paid for; the run may keep two of them busy."""
+    watch = Watch(cluster(work_s=60.0, linger_s=3000.0, cool_down_s=0.0))
+    watch.controlled.submit(48, run_id=OTHER_ID)
+    watch.until(
+        lambda: watch.controlled.record(OTHER_ID)["status"] == "SUCCEEDED" if watch.world.now > 1_800_000_010 else False
+    )
+    assert len(watch.alive()) == 12
+    watch.controlled.submit(40, capacity={"maxHourlyCost": 2 * PRICE})
+    busiest = 0
+    while watch.controlled.record()["status"] != "SUCCEEDED" if watch.record() else True:
+        watch.tick()
+        state = watch.controlled.controllers[0].state
+        assert state is not None
+        busiest = max(busiest, len(state.attempts.runs_on_instance))
+    assert busiest == 2
+
+
+def test_a_run_with_a_budget_ends_alone_and_others_go_on() -> None:
+    watch = Watch(cluster(linger_s=60.0))
+    watch.controlled.submit(400, capacity={"budgetUsd": 1})
+    watch.controlled.submit(120, run_id=OTHER_ID)
+    watch.to_rest()
+    mine, other = watch.controlled.record(), watch.controlled.record(OTHER_ID)
+    assert mine["status"] == "PARTIAL"
+    assert mine["cost_usd"] <= 1
+    assert other["status"] == "SUCCEEDED"
+    state = watch.controlled.controllers[0].state
+    assert state is not None
+    paid = mine["cost_usd"] + other["cost_usd"] + state.unattributed.total
+    assert paid == pytest.approx(state.spent_usd)
+    assert paid == pytest.approx(watch.bill.usd(), rel=0.01)
+
+
+def test_a_capped_run_that_is_cancelled_ends_as_cancelled() -> None:
+    watch = Watch(cluster())
+    watch.controlled.submit(400, capacity={"budgetUsd": 5})
+    watch.until(lambda: bool(watch.record() and watch.controlled.record()["status"] == "RUNNING"))
+    watch.controlled.cancel()
+    watch.to_rest()
+    assert watch.controlled.record()["status"] == "CANCELLED"
+
+
+def test_failing_tasks_use_the_budget_up_too() -> None:
+    watch = Watch(cluster())
+    watch.world.workload = lambda task, instance: Course(duration_s=100.0, exit_code=1)
+    watch.controlled.submit(
+        300, array={"size": 300, "expectedSeconds": 100}, retryStrategy={"attempts": 10}, capacity={"budgetUsd": 2}
+    )
+    watch.to_rest()
+    record = watch.controlled.record()
+    assert watch.bill.usd() <= 2
+    assert record["status"] == "FAILED"
+    assert sum(row[4] for row in record["costs"].values()) > 0.5 * record["cost_usd"]

@@ -1,0 +1,167 @@
+"""What pools remember: shortages that double and fade, interruptions and instance-hours that decay, prices' times."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.model.actions import SetTarget
+from controller.model.events import HostStateChanged, InterruptionWarned, Observed, PoolShort
+from controller.model.pools import Pool
+from controller.model.state import State
+from tests.builders import NOW, POLICY, begun, container_instance, fleet, host, instance_id, state_with, told
+
+COOL = POLICY.cool_off_s
+HOUR = 3600.0
+
+
+def the_pool(state: State) -> Pool:
+    (pool,) = state.pools.values()
+    return pool
+
+
+def short(state: State, now: float, reason: str = "none left") -> Pool:
+    told(state, PoolShort("fleet-c5.xlarge-us-east-1a", reason), now=now)
+    return the_pool(state)
+
+
+def test_each_shortage_doubles_the_cool_off_up_to_the_longest() -> None:
+    state, now, pauses = state_with(fleet()), NOW, []
+    for _ in range(7):
+        pauses.append(short(state, now).short_until - now)
+        now = the_pool(state).short_until
+    assert pauses[:4] == [COOL, 2 * COOL, 4 * COOL, 8 * COOL]
+    assert pauses[-1] == POLICY.cool_off_max_s
+
+
+def test_a_shortage_that_is_heard_of_again_while_it_cools_off_is_the_same_one() -> None:
+    state = state_with(fleet())
+    until = short(state, NOW).short_until
+    assert short(state, NOW + 60).short_until == until
+    assert the_pool(state).shortages == 1
+
+
+def test_quiet_time_makes_shortages_forgotten() -> None:
+    state = state_with(fleet())
+    until = short(state, NOW).short_until
+    later = until + 20 * POLICY.cool_off_fade_s
+    assert short(state, later).short_until - later == pytest.approx(COOL, rel=1e-3)
+
+
+def test_a_delivery_after_the_cool_off_halves_the_count_and_one_before_does_not() -> None:
+    state = state_with(fleet())
+    short(state, NOW)
+    told(state, host(1), now=NOW + 10)
+    assert the_pool(state).shortages == 1
+    told(state, host(2), now=NOW + COOL + 1)
+    assert the_pool(state).shortages == 0.5
+
+
+def test_what_a_short_pool_owes_is_not_waited_for() -> None:
+    state = state_with(fleet(spot_target=0))
+    begun(state, [SetTarget(the_pool(state).key, 5, 2)])
+    told(state, host(1))
+    pool = short(state, NOW + 1, "spotInstanceCountLimitExceeded")
+    assert (pool.spot_target, pool.on_demand_target) == (1, 2)  # a spot quota says nothing about on-demand
+    assert pool.short_until > NOW + 1 >= pool.on_demand_short_until
+    assert pool.short_reason == "spotInstanceCountLimitExceeded"
+
+
+def test_only_on_demand_is_short_when_only_that_was_owed() -> None:
+    state = state_with(fleet())
+    begun(state, [SetTarget(the_pool(state).key, 0, 2)])
+    pool = short(state, NOW + 1)
+    assert (pool.on_demand_target, pool.short_until) == (0, 0.0)
+    assert pool.on_demand_short_until == NOW + 1 + COOL
+
+
+def test_giving_up_an_order_is_a_shortage() -> None:
+    state = state_with(fleet())
+    key = the_pool(state).key
+    begun(state, [SetTarget(key, 3, 0)])
+    begun(state, [SetTarget(key, 0, 0, gives_up=True)], now=NOW + 200)
+    assert the_pool(state).short_until == NOW + 200 + COOL
+    assert the_pool(state).short_reason == "instances that were ordered and did not come"
+    assert the_pool(state).spot_target == 0
+
+
+def living(count: int = 2) -> State:
+    state = state_with(fleet(spot_target=count), *(host(n) for n in range(1, count + 1)))
+    the_pool(state).rate_at = NOW
+    return state
+
+
+def test_sweeps_count_the_hours_of_living_spot_instances_once() -> None:
+    state = living()
+    hosts = host(1), host(2)
+    told(state, Observed(NOW + HOUR, hosts=hosts), now=NOW + HOUR)
+    assert the_pool(state).instance_hours == pytest.approx(2.0)
+    told(state, Observed(NOW + HOUR + 1, hosts=hosts), now=NOW + HOUR + 1)  # too soon after
+    assert (the_pool(state).instance_hours, the_pool(state).rate_at) == (pytest.approx(2.0), NOW + HOUR)
+    told(state, HostStateChanged(instance_id(1), "terminated", NOW + 1.5 * HOUR))
+    weight = 2 ** (0.5 * HOUR / POLICY.rate_half_life_s)
+    assert the_pool(state).instance_hours == pytest.approx(2.0 + 0.5 * weight)
+
+
+def test_on_demand_hours_and_ends_do_not_count() -> None:
+    state = state_with(fleet(on_demand_target=1), host(1, purchase="on-demand"))
+    told(state, Observed(NOW + HOUR, hosts=(host(1, purchase="on-demand"),)), now=NOW + HOUR)
+    told(state, HostStateChanged(instance_id(1), "terminated", NOW + HOUR))
+    assert (the_pool(state).instance_hours, the_pool(state).interruptions) == (0.0, 0.0)
+
+
+def test_an_interruption_is_counted_once_however_often_it_is_told() -> None:
+    state = living(1)
+    told(state, InterruptionWarned(instance_id(1), NOW), InterruptionWarned(instance_id(1), NOW + 5))
+    told(state, HostStateChanged(instance_id(1), "shutting-down", NOW + 120))
+    told(state, HostStateChanged(instance_id(1), "terminated", NOW + 130))
+    assert the_pool(state).interruptions == pytest.approx(1.0)
+    assert the_pool(state).unsettled_until == NOW + COOL
+
+
+def test_an_instance_that_goes_without_a_warning_was_interrupted_and_one_that_we_end_was_not() -> None:
+    state = living(2)
+    state.instances[instance_id(2)].status = type(state.instances[instance_id(2)].status).RELEASING
+    told(
+        state, HostStateChanged(instance_id(1), "terminated", NOW), HostStateChanged(instance_id(2), "terminated", NOW)
+    )
+    assert the_pool(state).interruptions == pytest.approx(1.0)
+
+
+def test_many_interruptions_at_once_unsettle_a_pool_once_and_never_keep_it_from_being_offered() -> None:
+    state = living(3)
+    told(state, *(InterruptionWarned(instance_id(number), NOW) for number in (1, 2, 3)))
+    pool = the_pool(state)
+    assert (pool.shortages, pool.unsettled_until, pool.short_until) == (1, NOW + COOL, 0.0)
+    assert pool.interruptions == pytest.approx(3.0)
+
+
+def test_counts_that_are_older_than_twenty_half_lives_start_over() -> None:
+    state = living(1)
+    pool = the_pool(state)
+    pool.interruptions = pool.instance_hours = 100.0
+    later = NOW + 21 * POLICY.rate_half_life_s
+    told(state, InterruptionWarned(instance_id(1), later))
+    assert (pool.interruptions, pool.instance_hours, pool.rate_at) == (1.0, 0.0, later)
+
+
+def test_prices_carry_the_time_at_which_they_were_asked_for() -> None:
+    state = state_with(fleet(spot_usd_per_hour=0.05, priced_at=NOW - 100.0, placement_score=7))
+    pool = the_pool(state)
+    assert (pool.spot_usd_per_hour, pool.priced_at, pool.placement_score) == (0.05, NOW - 100.0, 7)
+    told(state, fleet(spot_usd_per_hour=None), now=NOW + 500)
+    assert (pool.spot_usd_per_hour, pool.priced_at, pool.placement_score) == (0.05, NOW - 100.0, 7)
+    told(state, fleet(spot_usd_per_hour=0.06), now=NOW + 600)
+    assert (pool.spot_usd_per_hour, pool.priced_at) == (0.06, NOW + 600)
+
+
+def test_a_pool_knows_what_its_instances_registered() -> None:
+    state = state_with(fleet(), host(1), container_instance(1, memory_mib=7321))
+    assert the_pool(state).registered_memory_mib == 7321
+
+
+def test_facts_about_pools_that_are_not_known_change_nothing() -> None:
+    state = state_with(host(1), container_instance(1))
+    told(state, InterruptionWarned(instance_id(1), NOW), HostStateChanged(instance_id(1), "terminated", NOW))
+    told(state, Observed(NOW + HOUR, hosts=()), PoolShort("fleet-nobodys", "none"), now=NOW + HOUR)
+    assert not state.pools
+    assert not state.changed_pools
