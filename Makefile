@@ -65,7 +65,7 @@ test-deep: $(DEV) ## Run the long property and simulation tests too
 	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup -m deep --hypothesis-profile deep $(ARGS)
 
 test-containers: $(TENSORFLOW) ## Run the tests of the images' programs that need TensorFlow
-	@.venv-tensorflow/bin/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup -m tf tests/containers $(ARGS)
+	@.venv-tensorflow/bin/python -m pytest -q -o faulthandler_timeout=900 --numprocesses $(WORKERS) --dist loadgroup -m tf tests/containers $(ARGS)
 
 bench: $(DEV) ## Measure what has a floor, one after the other, and print the figures
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks $(ARGS)
@@ -75,7 +75,7 @@ bench: $(DEV) ## Measure what has a floor, one after the other, and print the fi
 # cdk-nag runs inside synth. W3005 is the CDK's own redundant DependsOn. The functions' packages do not change a template.
 check: lint $(NODE) ## Check format, lint, types, imports, Dockerfiles, requirement files, templates
 	@rm -rf $(CHECKED)
-	$(CDK) synth --quiet --context bundle=source --context nag=true --output $(CHECKED)
+	$(CDK) synth --quiet --context bundle=source --context nag=true --context examples=true --output $(CHECKED)
 	$(BIN)/cfn-lint --ignore-checks W3005 -- $(CHECKED)/*.template.json
 	@echo "All checks passed."
 

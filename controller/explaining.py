@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from controller.catalogue.types import InstanceType
+from controller.market.fallback import purchases
 from controller.market.offers import as_registered, offers_of
+from controller.market.progress import job_of
 from controller.model.instances import Purchase
 from controller.model.policy import Policy
 from controller.model.pools import Offer
@@ -64,8 +66,23 @@ def explain_run(
         "cluster": here.to_json(),
         "coming": soon.to_json(),
         "market": market.to_json(),
+        "purchase": purchase_now(run, state, now, policy),
         "lastOrder": state.last_order.to_json() if state.last_order.at else None,
         "task": None if index is None else _task(run, index, now),
+    }
+
+
+def purchase_now(run: Run, state: State, now: float, policy: Policy) -> dict[str, Any] | None:
+    """What is bought for a run that may change between spot and on-demand, why, and what slack its deadline leaves."""
+    if run.purchase != "spot-then-on-demand" and run.deadline_at is None:
+        return None
+    job = job_of(run, state, now, policy)
+    return {
+        "now": " or ".join(sorted(purchases(run, state, now, policy))),
+        "reason": run.steering.reason or None,
+        "slackSeconds": None if job is None else round(job.slack_s),
+        "leftSeconds": None if job is None else round(job.left_s),
+        "late": run.steering.late,
     }
 
 
@@ -88,6 +105,7 @@ def not_open(record: Mapping[str, Any]) -> dict[str, Any]:
         "cluster": None,
         "coming": None,
         "market": None,
+        "purchase": None,
         "lastOrder": None,
         "task": None,
     }

@@ -183,6 +183,7 @@ class Settings(_Part):
     amis: Mapping[Region, Amis] = Field(default_factory=dict)
     launch_template_version: Annotated[str, Field(pattern=r"^[1-9]\d{0,4}$")] = "1"  # a literal, never $Latest (D8)
     images: bool = False  # also publish the images of containers/ (deploying that stack needs Docker)
+    examples: bool = False  # also make the example images' task definitions (deploying those stacks needs Docker)
     reserved_concurrency: Annotated[int, Field(ge=0, le=100)] = 0  # of the controller; 0 = none: a new account's limit
     # of 10 concurrent executions leaves nothing to reserve. It only saves invocations that leave at once.
     alarm_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = None

@@ -16,6 +16,7 @@ from controller.model.policy import Policy
 from controller.model.requests import SubmitRequest
 from controller.model.resources import CPU_UNITS_PER_VCPU, Resources
 from controller.model.runs import RunStatus, needs_of
+from controller.model.stance import Stance
 from controller.model.state import State
 from controller.model.tasks import NO_EXIT_CODE, TaskStatus, TaskTable
 from controller.pool_views import fleet_view
@@ -70,8 +71,30 @@ def full_run_view(record: Mapping[str, Any]) -> dict[str, Any]:
         "retries": record.get("retries", 0),
         "failures": failures,
         "waiting": record["waiting"] or None,
+        "purchase": purchase_view(record),
+        "deadline": iso(record.get("deadline_at") or 0.0),
+        "late": _is_late(record),
         "budget": budget_view(record),
     }
+
+
+def purchase_view(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What its spec asks for, what is bought for it now, and since when and why that differs."""
+    wanted, steering = record.get("purchase", "spot"), record.get("steering", {})
+    mixed = wanted == "spot-then-on-demand"
+    on_spot = steering.get("stance", Stance.SPOT) == Stance.SPOT
+    return {
+        "wanted": wanted,
+        "now": ("spot" if on_spot else "on-demand") if mixed else wanted,
+        "since": iso(steering.get("since", 0.0)),
+        "reason": steering.get("reason") or None,
+    }
+
+
+def _is_late(record: Mapping[str, Any]) -> bool:
+    deadline_at = record.get("deadline_at")
+    missed = bool(deadline_at) and record["stopped_at"] > deadline_at
+    return missed or bool(record.get("steering", {}).get("late"))
 
 
 def submitted_record(request: SubmitRequest) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which stacks does a deployment have? The home stack, one more for each further cell, and the images if asked for."""
+"""Which stacks does a deployment have? The home stack, one more for each further cell; images, examples if asked for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import aws_cdk as cdk
 
 from controller.settings import Settings
 from stacks.cell import CellStack
+from stacks.examples import ExamplesStack
 from stacks.home import HomeStack
 from stacks.images import ImagesStack
 
@@ -19,20 +20,27 @@ class Deployment:
     home: HomeStack
     cells: list[CellStack]
     images: ImagesStack | None
+    examples: list[ExamplesStack]
 
 
 def stack_names(settings: Settings) -> list[str]:
-    """Home, further cells, images: the stacks that `build` makes of these settings."""
-    names = [settings.prefix, *(_cell_name(settings, cell) for cell in settings.cells[1:])]
-    return [*names, _images_name(settings)] if settings.images else names
+    """Home, further cells, images, examples: the stacks that `build` makes of these settings."""
+    names = [_cell_name(settings, cell) for cell in settings.cells]
+    names += [_images_name(settings)] if settings.images else []
+    return names + ([_examples_name(settings, cell) for cell in settings.cells] if settings.examples else [])
 
 
 def _cell_name(settings: Settings, cell: str) -> str:
-    return f"{settings.prefix}-{cell}"
+    return settings.prefix if cell == settings.region else f"{settings.prefix}-{cell}"
 
 
 def _images_name(settings: Settings) -> str:
     return f"{settings.prefix}-images"
+
+
+def _examples_name(settings: Settings, cell: str) -> str:
+    """A further cell's carries its name; task definitions are a Region's, so every cell has its own."""
+    return f"{_cell_name(settings, cell)}-examples"
 
 
 def build(app: cdk.App, settings: Settings) -> Deployment:
@@ -43,5 +51,17 @@ def build(app: cdk.App, settings: Settings) -> Deployment:
     images = ImagesStack(app, _images_name(settings), settings=settings) if settings.images else None
     for stack in cells:
         stack.add_stack_dependency(home, "its rules forward to home's event bus, and home's roles are named in it")
+    examples = _examples(app, settings, [home, *cells]) if settings.examples else []
     cdk.Tags.of(app).add("argosy:stage", settings.stage)
-    return Deployment(home, cells, images)
+    return Deployment(home, cells, images, examples)
+
+
+def _examples(app: cdk.App, settings: Settings, cells: list[HomeStack | CellStack]) -> list[ExamplesStack]:
+    made = []
+    for cell, stack in zip(settings.cells, cells, strict=True):
+        examples = ExamplesStack(app, _examples_name(settings, cell), settings=settings, region=cell)
+        examples.add_stack_dependency(stack, "the log group of its tasks is made there")
+        if stack is not cells[0]:
+            examples.add_stack_dependency(cells[0], "the roles of its tasks are made there")
+        made.append(examples)
+    return made

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from controller.cli.bench_allocate import allocate
+from controller.cli.bench_deadline import deadline
 from controller.cli.problems import CliError
 from controller.cli.session import Session, command
 
@@ -28,6 +29,7 @@ def register(app: typer.Typer) -> None:
     bench = typer.Typer(help="Measure Argosy on this machine.", no_args_is_help=True)
     command(bench, "place", panel=PANEL, connected=False)(place)
     command(bench, "allocate", panel=PANEL, connected=False)(allocate)
+    command(bench, "deadline", panel=PANEL, connected=False)(deadline)
     bench.callback()(_bench)
     app.add_typer(bench, name="bench", rich_help_panel=PANEL)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from controller.cli.figures import duration
 from controller.cli.runs import RUN_PANEL, RunId
 from controller.cli.session import Session, command
 
@@ -34,6 +35,8 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
     words = {"done": "nothing waits", "placed": "starts soon", "waiting": "waits", "never": "can never run here"}
     words |= {"off": "may not start", "capped": "is held by its own limit", "behind": "waits behind earlier runs"}
     lines = [f"{reply['runId']}: {words[reply['verdict']]}; {reply['sentence']}"]
+    if (purchase := reply.get("purchase")) is not None and reply["verdict"] != "done":
+        lines.append(_purchase(purchase))
     if reply["verdict"] in ("waiting", "never"):
         lines += _supply("Instances that are here", reply["cluster"])
         lines += _supply("Instances on their way", reply["coming"])
@@ -44,6 +47,18 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
         reason = f": {task['reason']}" if task["reason"] else ""
         lines.append(f"task {task['index']}: {task['status']}, {task['attempts']} attempts{back_off}{reason}")
     return lines
+
+
+def _purchase(purchase: Mapping[str, Any]) -> str:
+    """What is bought now, and what the deadline leaves."""
+    why = f" ({purchase['reason']})" if purchase["reason"] else ""
+    line = f"what is bought for it now is {purchase['now']}{why}"
+    if purchase["slackSeconds"] is None:
+        return line
+    slack, left = purchase["slackSeconds"], duration(purchase["leftSeconds"])
+    if slack < 0:
+        return f"{line}; on on-demand the rest takes about {left}: the deadline is missed by about {duration(-slack)}"
+    return f"{line}; on on-demand the rest takes about {left}: {duration(slack)} of slack"
 
 
 def _supply(title: str, explanation: Mapping[str, Any] | None) -> list[str]:

@@ -51,6 +51,23 @@ def clock(iso: str | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "-"
 
 
+def deadline(view: Mapping[str, Any], now: float | None = None) -> str:
+    """`2026-11-21 18:00:00 UTC, in 1h 12m`, or `..., missed: the run goes on`; empty without one."""
+    if not view.get("deadline"):
+        return ""
+    at, ended = instant(view["deadline"]), view["status"] in TERMINAL
+    text = clock(view["deadline"])
+    if view.get("late"):
+        return f"{text}, missed" + ("" if ended else ": the run goes on")
+    left = 0.0 if at is None or now is None else at.timestamp() - now
+    return f"{text}, met" if ended else text + (f", in {duration(left)}" if left > 0 else "")
+
+
+def purchase(view: Mapping[str, Any]) -> str:
+    """`on-demand since 12:03 UTC: 14 min of slack left`; empty while there is nothing to tell."""
+    return (view.get("purchase") or {}).get("reason") or ""
+
+
 def instant(iso: str | None) -> datetime | None:
     return datetime.fromisoformat(iso).astimezone(UTC) if iso else None
 

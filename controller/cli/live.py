@@ -63,6 +63,9 @@ def frame(view: Mapping[str, Any], pace: str, now: float) -> RenderableType:
     grid.add_row("cost so far", spent)
     if budget := figures.budget(view):
         grid.add_row("budget", budget)
+    for name, text in (("deadline", figures.deadline(view, now)), ("purchase", figures.purchase(view))):
+        if text:
+            grid.add_row(name, Text(text))
     for key, name in (("waiting", "waiting"), ("statusReason", "reason")):
         if view.get(key):
             grid.add_row(name, Text(view[key]))

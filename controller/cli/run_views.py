@@ -55,6 +55,9 @@ def facts(view: View) -> Table:
     grid.add_row("cost", figures.cost(view) + figures.useful(view))
     if budget := figures.budget(view):
         grid.add_row("budget", budget)
+    for name, text in (("deadline", figures.deadline(view)), ("purchase", figures.purchase(view))):
+        if text:
+            grid.add_row(name, escape(text))
     grid.add_row("submitted", figures.clock(view["submittedAt"]))
     grid.add_row("output", view["output"])
     return grid

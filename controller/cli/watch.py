@@ -167,6 +167,7 @@ def _each_change(show: Show) -> Show:
 
     def changed(view: View, pace: Pace) -> None:
         now = [view["status"], dict(view["tasks"]), view["attempts"], view["interruptions"], view.get("waiting")]
+        now += [figures.purchase(view), view.get("late")]
         if seen != now:
             seen[:] = now
             show(view, pace)
@@ -202,5 +203,9 @@ def line(view: View, pace: Pace, now: float) -> str:
         parts.append(f"budget {budget}")
     if pace.text():
         parts.append(pace.text())
+    if figures.purchase(view) and view["status"] not in figures.TERMINAL:
+        parts.append(figures.purchase(view))
+    if view.get("late"):
+        parts.append("the deadline is missed")
     parts += [str(view[key]) for key in ("waiting", "statusReason") if view.get(key)]
     return f"{datetime.fromtimestamp(now, UTC):%H:%M:%S}  {view['status']:<12}  {', '.join(parts)}"

@@ -93,7 +93,7 @@ def _(action: Remark, state: State, now: float, policy: Policy) -> None:
 def _(action: HaltRun, state: State, now: float, policy: Policy) -> None:
     run = state.runs[action.run_id]
     give_up(state, run, action.reason)
-    drop_unsent(state, run, now)
+    capping.drop_unsent(state, run, now)
 
 
 @_begin.register

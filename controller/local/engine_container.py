@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from controller.local.process import OUT_OF_MEMORY, ContainerProcess, Ended, Program
+from controller.local.process import OUT_OF_MEMORY, ContainerProcess, Ended, Isolation, Program
 
 NOT_STARTED = 127
 INITS = ("catatonit", "/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit")  # where podman looks for one
@@ -94,24 +94,15 @@ class EngineContainer:
 
 
 def run_arguments(engine: str, name: str, program: Program, gpus: int) -> list[str]:
-    """The `run` command line. cpu units are shares, as on ECS: a container alone may use every core."""
+    """The `run` command line. Raises ValueError for a program without an image."""
     box = program.isolation
     if box is None:
         raise ValueError("the program has no image to run in")
     words = [engine, "run", "--name", name, "--network", "host", "--pull", "never"]
     if engine == "docker" or any(map(shutil.which, INITS)):
         words += ["--init"]  # reaps children and passes SIGTERM on; Docker brings its own
+    words += _bounds(program.memory_mib, box)
     environment = dict(program.environment)
-    if program.memory_mib is not None:
-        words += ["--memory", f"{program.memory_mib}m"]
-    if box.cpu_units:
-        words += ["--cpu-shares", str(box.cpu_units)]
-    if box.user:
-        words += ["--user", box.user]
-    if box.read_only:
-        words += ["--read-only"]
-    for path, size_mib in box.tmpfs:
-        words += ["--tmpfs", f"{path}:size={size_mib}m"]
     if box.gpu_ordinals and max(box.gpu_ordinals) < gpus:
         words += _gpu_flags(engine, box.gpu_ordinals)
         environment["NVIDIA_VISIBLE_DEVICES"] = ",".join(map(str, box.gpu_ordinals))
@@ -121,6 +112,17 @@ def run_arguments(engine: str, name: str, program: Program, gpus: int) -> list[s
     if box.entry_point:
         words += ["--entrypoint", box.entry_point]
     return [*words, box.image, *program.arguments]
+
+
+def _bounds(memory_mib: int | None, box: Isolation) -> list[str]:
+    """cpu units are shares, as on ECS: a container alone may use every core."""
+    words = ["--memory", f"{memory_mib}m"] if memory_mib is not None else []
+    words += ["--cpu-shares", str(box.cpu_units)] if box.cpu_units else []
+    words += ["--user", box.user] if box.user else []
+    words += ["--read-only"] if box.read_only else []
+    for path, size_mib in box.tmpfs:
+        words += ["--tmpfs", f"{path}:size={size_mib}m"]
+    return words
 
 
 def _gpu_flags(engine: str, ordinals: Sequence[int]) -> list[str]:

@@ -79,7 +79,8 @@ def _best(rest: int, options: Sequence[tuple[Offer, int, int, float]]) -> tuple[
         instances = min(most, -(-rest // tasks))
         price = instances * offer.effective / min(rest, instances * tasks) + away
         if price < lowest * (1 - _HAIR):
-            best, lowest = (offer, tasks, instances), price
+            # What would not fill an instance is looked at by itself: a smaller one may do.
+            best, lowest = (offer, tasks, max(1, min(most, rest // tasks))), price
     return best
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from controller.market.deadline import Job, stance_of
-from controller.market.progress import job_of
+from controller.market.progress import job_of, tasks_in
 from controller.model.instances import Purchase
 from controller.model.policy import Policy
 from controller.model.runs import Run
@@ -39,7 +39,7 @@ def steered(run: Run, state: State, now: float, policy: Policy, is_short: bool |
     if run.purchase != "spot-then-on-demand" or not run.tasks.counts()[TaskStatus.PENDING]:
         return before
     job = job_of(run, state, now, policy)
-    stance = _stance(run, job, before, now, policy)
+    stance = _stance(run, state, job, before, now, policy)
     if stance is before.stance:
         return before
     if stance is Stance.SPOT:
@@ -68,17 +68,22 @@ def _noted(run: Run, now: float, is_short: bool | None) -> Steering:
     return replace(before, late=before.late or late, short_since=short_since)
 
 
-def _stance(run: Run, job: Job | None, before: Steering, now: float, policy: Policy) -> Stance:
+def _stance(run: Run, state: State, job: Job | None, before: Steering, now: float, policy: Policy) -> Stance:
     if before.stance is Stance.SPOT:
         spot_for_s = 0.0 if before.short_since else math.inf
     else:
-        spot_for_s = math.inf if now >= before.try_spot_at else 0.0
+        spot_for_s = math.inf if now >= before.try_spot_at and _is_worth_a_try(run, state, now) else 0.0
     by_deadline = stance_of(job, before.stance, spot_for_s) if job else Stance.SPOT
     if by_deadline is not Stance.SPOT:
         return by_deadline
     if before.stance is Stance.SPOT:
         return Stance.ON_DEMAND if _has_waited(run, before, now, policy) else Stance.SPOT
     return Stance.SPOT if job or spot_for_s else Stance.ON_DEMAND
+
+
+def _is_worth_a_try(run: Run, state: State, now: float) -> bool:
+    """Some pool that could hold the run does not cool off from a shortage."""
+    return any(pool.short_until <= now and tasks_in(pool, run) for pool in state.pools.values())
 
 
 def _has_waited(run: Run, before: Steering, now: float, policy: Policy) -> bool:

@@ -7,6 +7,7 @@ from controller.market.deadline import Job
 from controller.model.attempts import AttemptStatus
 from controller.model.instances import Purchase
 from controller.model.policy import Policy
+from controller.model.pools import Pool
 from controller.model.runs import Run
 from controller.model.state import State
 from controller.model.tasks import TERMINAL, TaskStatus
@@ -23,7 +24,7 @@ def job_of(run: Run, state: State, now: float, policy: Policy) -> Job | None:
     deadline = run.deadline_at
     if deadline is None:
         return None
-    seconds = max(run.expected_seconds or policy.attempt_s, 0.0 if run.ended else _oldest_s(run, state, now))
+    seconds = max(run.expected_seconds(policy.attempt_s), 0.0 if run.ended else _oldest_s(run, state, now))
     longest_s = max(seconds, run.longest_s)
     at_once = _at_once(run, state, policy)
     return Job(
@@ -84,11 +85,14 @@ def _at_once(run: Run, state: State, policy: Policy) -> int:
 
 def _fewest(run: Run, state: State) -> int:
     """Tasks on an instance of the smallest type that takes any."""
-    catalogue, fewest = load_catalogue(), run.max_tasks_per_instance or 1_000_000
-    kinds = {pool.instance_type for pool in state.pools.values() if not run.cells or pool.cell in run.cells}
-    for name in kinds & catalogue.keys():
-        kind = catalogue[name]
-        room = (kind.cpu_units, kind.registered_memory_mib, kind.gpus)
-        fits = min((have // need for have, need in zip(room, run.needs, strict=True) if need), default=1)
-        fewest = min(fewest, fits) if fits else fewest
-    return fewest if kinds else 1
+    fits = [room for pool in state.pools.values() if (room := tasks_in(pool, run))]
+    return min(min(fits, default=1), run.max_tasks_per_instance or 1_000_000)
+
+
+def tasks_in(pool: Pool, run: Run) -> int:
+    """How many of a run's tasks an empty instance of the pool takes, by their resources."""
+    kind = load_catalogue().get(pool.instance_type)
+    if kind is None or (run.cells and pool.cell not in run.cells):
+        return 0
+    room = (kind.cpu_units, kind.registered_memory_mib, kind.gpus)
+    return min((have // need for have, need in zip(room, run.needs, strict=True) if need), default=1)

@@ -21,7 +21,8 @@ def releasable(
 ) -> list[Instance]:
     """Idle instances past their linger that got no work in this tick (`wanted`), most expensive first, as far as the
     least sizes allow; instances that never registered, have fallen silent, or should have gone by themselves or on
-    being told to drain, whatever runs there; and, again, those whose release has not shown its effect. `at_once`: instances that do not linger."""
+    being told to drain, whatever runs there; and, again, those whose release has not shown its effect. `at_once`:
+    instances that do not linger."""
     found = [
         instance
         for instance in state.instances.values()
@@ -30,8 +31,9 @@ def releasable(
         and _may_go(state, instance, now, policy, instance.id in at_once)
     ]
     found.sort(key=lambda instance: (-instance.price_usd_per_hour, instance.id))
-    idle = [instance for instance in found if _is_spare(instance)]
-    going = {instance.id for instance in idle[: _how_many(state, wanted, policy)]}
+    staying = _least_idle(state, wanted, policy)
+    spare = [instance for instance in found if _is_spare(instance) and instance.id not in staying]
+    going = {instance.id for instance in spare[: _most_to_go(state, policy)]}
     return [instance for instance in found if instance.id in going or not _is_spare(instance)]
 
 
@@ -45,13 +47,19 @@ def _is_spare(instance: Instance) -> bool:
     return instance.placeable
 
 
-def _how_many(state: State, wanted: Collection[str], policy: Policy) -> int:
-    """Idle instances that may go without falling below `min_idle`, or below `min_instances` while runs are open."""
-    idle = sum(_is_spare(i) and bool(i.idle_since) and i.id not in wanted for i in state.instances.values())
-    most = idle - policy.min_idle
-    if any(not run.done for run in state.runs.values()):
-        most = min(most, state.held().total() - policy.min_instances)
-    return max(0, most)
+def _least_idle(state: State, wanted: Collection[str], policy: Policy) -> set[str]:
+    """Ids of the `min_idle` cheapest idle instances."""
+    if not policy.min_idle:
+        return set()
+    idle = [i for i in state.instances.values() if _is_spare(i) and i.owned and i.idle_since and i.id not in wanted]
+    idle.sort(key=lambda instance: (instance.price_usd_per_hour, instance.id))
+    return {instance.id for instance in idle[: policy.min_idle]}
+
+
+def _most_to_go(state: State, policy: Policy) -> int:
+    """How many may go, so that the cluster keeps its least size while runs are open."""
+    size = state.held().total()
+    return max(0, size - policy.min_instances) if any(not run.done for run in state.runs.values()) else size
 
 
 def _may_go(state: State, instance: Instance, now: float, policy: Policy, at_once: bool) -> bool:

@@ -269,11 +269,10 @@ class Run:
     def reason_row(self, reason: str) -> int:
         """The row of `reasons` that holds the text; the table is bounded, so a flood of texts ends in one."""
         text = reason[:300]
+        if text not in self.reasons and len(self.reasons) >= 200:
+            text = "(other reasons)"
         if text not in self.reasons:
-            if len(self.reasons) >= 200:
-                text = "(other reasons)"
-            if text not in self.reasons:
-                self.reasons.append(text)
+            self.reasons.append(text)
         return self.reasons.index(text)
 
 

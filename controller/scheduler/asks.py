@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from controller.placement.demand import Batch, SoftConstraint
 
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
+NO_BOUND: Mapping[str, int] = MappingProxyType({})
 _ONLY = {Purchase.SPOT: SPOT_ONLY, Purchase.ON_DEMAND: ON_DEMAND_ONLY}
 
 
@@ -33,13 +35,16 @@ class Ask:
     among: NDArray[np.bool_] | None = None  # by task; None = all that are pending
 
 
-def asks_of(state: State, runs: Sequence[Run], now: float, policy: Policy) -> list[Ask]:
-    """In queue order. A run's last ask is for its ordinary tasks; one before it is for those that go to on-demand
+def asks_of(
+    state: State, runs: Sequence[Run], now: float, policy: Policy, at_most: Mapping[str, int] = NO_BOUND
+) -> list[Ask]:
+    """In queue order. `at_most`: by run id, for how many tasks it may ask. A run's last ask is for its ordinary tasks; one before it is for those that go to on-demand
     because they were lost too often on spot."""
     shunned = shunned_by(state)
     asks: list[Ask] = []
     for number, run in enumerate(runs):
         batch = batch_of(state, run, now + policy.linger_s, shunned, purchases(run, state, now, policy))
+        batch = replace(batch, count=min(batch.count, at_most.get(run.id, batch.count)))
         asks += _split(run, number, batch, now + policy.linger_s)
     return asks
 

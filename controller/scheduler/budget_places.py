@@ -9,13 +9,16 @@ from dataclasses import dataclass, field, replace
 from controller.catalogue.types import InstanceType
 from controller.market.buy import Order
 from controller.market.cover import MONEY, tasks_per_instance
+from controller.market.fallback import purchases
 from controller.market.offers import offers_of, price_of
 from controller.model.actions import Claim, Launch
 from controller.model.instances import Instance, InstanceStatus
 from controller.model.policy import Policy
-from controller.model.reserve import holding_of
+from controller.model.pools import Offer
+from controller.model.reserve import holding_of, to_come_usd
 from controller.model.state import State
 from controller.scheduler.budget import Purse, dollars, idle_at_cost
+from controller.scheduler.budget_demand import most_tasks
 from controller.scheduler.places import Places
 
 SHORT_OF_BUDGET = "held back by its budget of {cap}: what is left is reserved for what runs or boots already"
@@ -39,7 +42,15 @@ class Till:
     now: float
     policy: Policy
     purses: Mapping[str, Purse]  # by run id
+    most: dict[str, int] = field(default_factory=dict)  # by run id, for how many more tasks it can pay
     refused: set[str] = field(default_factory=set)  # ids of runs that could not afford a launch
+
+    def at_most(self, offers: Sequence[Offer]) -> dict[str, int]:
+        """By run id, for how many more tasks it can pay."""
+        for run_id, purse in self.purses.items():
+            buys = purchases(purse.run, self.state, self.now, self.policy)
+            self.most[run_id] = most_tasks(self.state, purse, offers, self.catalogue, buys)
+        return dict(self.most)
 
     def allowed(self, places: Places) -> Places:
         """Without the launches that a run cannot afford, and without the instances that were wanted for those alone."""
@@ -57,11 +68,15 @@ class Till:
         """(run id, sentence, whether that is its end) of the runs whose tasks wait for want of money."""
         for number, run in enumerate(places.runs):
             purse = self.purses.get(run.id)
-            if purse is None or not (run.id in self.refused or order.uncovered[number]):
-                continue
-            least = self._least_price(places, number)
-            if run.id in self.refused or order.held_back[number].startswith(MONEY):
+            if purse is not None and self._is_short(purse, order.held_back[number]):
+                least = self._least_price(places, number)
                 yield run.id, *self._sentence(purse, least, self._is_busy(places, order, number))
+
+    def _is_short(self, purse: Purse, held_back: str) -> bool:
+        """Whether money keeps tasks of the run from starting that could start now."""
+        waiting = purse.run.tasks.startable_count(self.now)
+        few = waiting > self.most.get(purse.run.id, waiting)
+        return few or purse.run.id in self.refused or held_back.startswith(MONEY)
 
     def _sentence(self, purse: Purse, least: float, busy: bool) -> tuple[str, bool]:
         budget, hourly = purse.run.budget_usd, purse.run.max_hourly_usd
@@ -111,30 +126,36 @@ class Till:
         return frozenset(each.instance_id for each in dropped).difference((each.instance_id for each in kept), *others)
 
     def _per_run(self, places: Places) -> tuple[list[Purse | None], list[float]]:
-        """The purse of each run, and the price of what is ordered for it."""
+        """The purse of each run, and the price of what is on its way and not in the purse yet."""
         purses = [self.purses.get(run.id) for run in places.runs]
-        ordered = [
-            sum(self._ordered_price(places, name) for name in ids & places.owed.keys()) if purse else 0.0
+        coming = [
+            sum(self._coming_price(places, name) for name in ids - purse.paid) if purse else 0.0
             for purse, ids in zip(purses, places.counted_on, strict=True)
         ]
-        return purses, ordered
+        return purses, coming
 
-    def _room(self, purse: Purse | None, ordered_usd_per_hour: float) -> float:
+    def _room(self, purse: Purse | None, coming_usd_per_hour: float) -> float:
         """How many USD an hour more may be bought: under the hourly cap, and so that each new instance can boot, work
-        for one attempt and be stopped on what is left of the budget. What is ordered counts as bought."""
+        for one attempt and be stopped on what is left of the budget. What is on its way counts as bought."""
         if purse is None:
             return math.inf
         by_budget = purse.left_usd * 3600 / self._seconds(purse)
-        return max(0.0, min(purse.left_per_hour, by_budget) - ordered_usd_per_hour)
+        return max(0.0, min(purse.left_per_hour, by_budget) - coming_usd_per_hour)
 
     def _seconds(self, purse: Purse) -> float:
         """How long an instance is paid for that is bought for one attempt."""
         return self.policy.boot_s + purse.expected_s + self.policy.wind_down_s
 
-    def _ordered_price(self, places: Places, name: str) -> float:
+    def _coming_price(self, places: Places, name: str) -> float:
+        """USD an hour; 0 for what is here already."""
+        if name not in places.owed:
+            return self.state.instances[name].price_usd_per_hour if self._boots(name) else 0.0
         key, purchase = places.owed[name]
         pool = self.state.pools[key]
         return price_of(pool, self.catalogue[pool.instance_type], purchase, self.now, self.policy)
+
+    def _boots(self, name: str) -> bool:
+        return self.state.instances[name].status is InstanceStatus.BOOTING
 
     def _least_price(self, places: Places, number: int) -> float:
         """Of what could ever take a task of the run, cooling off or not; infinite when nothing could."""
@@ -146,15 +167,29 @@ class Till:
     def _is_busy(self, places: Places, order: Order, number: int) -> bool:
         """Whether something is going on that may yet let the run's tasks start."""
         purse, ids = self.purses[places.runs[number].id], places.counted_on[number]
-        coming = any(name in places.owed or self.state.instances[name].status is InstanceStatus.BOOTING for name in ids)
+        coming = any(name in places.owed or self._boots(name) for name in ids | purse.paid)
         bought = order.uncovered[number] < places.left_over[number].count
         return bool(purse.held) or coming or bought
 
+    def claims(self, places: Places) -> Iterator[Claim]:
+        """Instances that nobody has been counting on, each for the first run that does now and can pay for it. What was
+        bought for the only run there is, is that run's in any case."""
+        free = {each.id for each in self.state.instances.values() if each.alive and each.owned and not each.bought_for}
+        for run, ids in zip(places.runs, places.counted_on, strict=True):
+            purse = self.purses.get(run.id) if len(places.runs) > 1 else None
+            if found := sorted(name for name in free & ids if purse is None or self._can_keep(purse, name)):
+                yield Claim(run.id, tuple(found))
+                free -= {*found}
 
-def claims(state: State, places: Places) -> Iterator[Claim]:
-    """Instances that nobody has been counting on, each for the first run that does now."""
-    free = {each.id for each in state.instances.values() if each.alive and each.owned and not each.bought_for}
-    for run, ids in zip(places.runs, places.counted_on, strict=True):
-        if found := free & ids:
-            yield Claim(run.id, tuple(sorted(found)))
-            free -= found
+    def _can_keep(self, purse: Purse, name: str) -> bool:
+        """Take the start of the instance out of the purse, if there is enough in it."""
+        instance = self.state.instances[name]
+        if name in purse.paid:
+            return True
+        usd = to_come_usd(instance, self.policy.boot_s, purse.expected_s, self.now)
+        if usd > purse.left_usd or instance.price_usd_per_hour > purse.left_per_hour + _HAIR:
+            return False
+        purse.paid.add(name)
+        purse.reserved_usd += usd
+        purse.usd_per_hour += instance.price_usd_per_hour
+        return True

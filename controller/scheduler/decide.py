@@ -11,7 +11,7 @@ from controller.catalogue.types import InstanceType
 from controller.market.buy import Order
 from controller.market.cover import alike
 from controller.market.offers import as_registered, offers_of
-from controller.model.actions import Action, CapRun, NoteOrder, Remark
+from controller.model.actions import Action, CapRun, HaltRun, NoteOrder, Remark
 from controller.model.attempts import AttemptStatus
 from controller.model.orders import OrderNote
 from controller.model.policy import Policy
@@ -23,7 +23,7 @@ from controller.scheduler import budget, capacity, upkeep
 from controller.scheduler.attempt_seconds import attempt_seconds
 from controller.scheduler.bounds import AT_ONCE
 from controller.scheduler.budget import Purse
-from controller.scheduler.budget_places import Till, claims
+from controller.scheduler.budget_places import Till
 from controller.scheduler.places import Places, assign
 from controller.scheduler.reasons import why_nothing_is_bought
 from controller.scheduler.steering import steers
@@ -42,12 +42,12 @@ def decide(
     """The actions of one tick. With `launching` False (the kill switch) nothing is started or bought any more.
     `functions`: the fitness functions of users' own that strategies may name."""
     purses = budget.purses(state, now, policy)
-    capped = list(budget.used_up(purses))
-    actions: list[Action] = [*upkeep.repairs(state), *capped, *upkeep.stops(state, now, policy)]
+    ends: list[CapRun | HaltRun] = [*budget.used_up(purses), *upkeep.run_timeouts(state, now)]
+    actions: list[Action] = [*upkeep.repairs(state), *ends, *upkeep.stops(state, now, policy)]
     actions += [*upkeep.orphans(state), *upkeep.resolutions(state, now, policy)]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
-        ended = {each.run_id for each in capped}
+        ended = {each.run_id for each in ends}
         placed, functions = _without_failures(
             functions, lambda ready: _place_and_buy(state, catalogue, now, policy, ready, purses, ended)
         )
@@ -84,7 +84,8 @@ def _place_and_buy(
     till = Till(state, catalogue, now, policy, {run_id: purse.afresh() for run_id, purse in purses.items()})
     unsent = [launch for launch in upkeep.unsent(state, now, policy) if launch.key.run_id not in ended]
     intended = len(state.attempts.with_status(AttemptStatus.INTENT))  # whether or not they may be sent now
-    places = till.allowed(assign(state, catalogue, now, policy, fitness, ended))
+    at_most = till.at_most(offers) | dict.fromkeys(ended, 0)
+    places = till.allowed(assign(state, catalogue, now, policy, fitness, at_most))
     order = capacity.order_for(state, places, offers, catalogue, policy, fitness)
     leaving = capacity.leaving_instances(state, places, now, policy)
     verdicts = list(till.verdicts(places, order))
@@ -93,10 +94,10 @@ def _place_and_buy(
         *capacity.terminations(leaving),
         *unsent,
         *places.launches[: max(0, policy.max_launches_per_tick - intended)],
-        *claims(state, places),
+        *till.claims(places),
         *(CapRun(run_id, sentence) for run_id, sentence, is_the_end in verdicts if is_the_end),
-        *_remarks(state, places, order, catalogue, now, policy, {run_id: said for run_id, said, ends in verdicts if not ends}),
-        *steers(state, places, order, catalogue, now, policy),
+        *_remarks(state, places, order, catalogue, now, policy, dict(each[:2] for each in verdicts if not each[2])),
+        *steers(state, places, order, now, policy),
         *_notes(order, now),
     ]
 

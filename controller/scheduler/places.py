@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -23,7 +23,7 @@ from controller.placement.fitness import Fitness
 from controller.placement.place import place
 from controller.placement.strategy import own_functions
 from controller.placement.supply import InstanceRow, Supply
-from controller.scheduler.asks import Ask, asks_of
+from controller.scheduler.asks import NO_BOUND, Ask, asks_of
 from controller.scheduler.here import place_now
 from controller.scheduler.upkeep import next_key
 
@@ -54,16 +54,16 @@ def assign(
     now: float,
     policy: Policy,
     fitness: Mapping[str, Fitness] = NO_FITNESS,
-    without: Collection[str] = (),
+    at_most: Mapping[str, int] = NO_BOUND,
 ) -> Places:
-    """Place the pending tasks of all ready runs but those in `without`, first come first served. `fitness`: users' own
-    functions; a run that names another one is left out."""
+    """Place the pending tasks of all ready runs, first come first served. `fitness`: users' own functions; a run that
+    names another one is left out. `at_most`: by run id, for how many tasks it may ask."""
     runs = tuple(
         run
         for run in state.runs.values()
-        if run.ready and run.id not in without and all(name in fitness for name in own_functions(run.strategy))
+        if run.ready and all(name in fitness for name in own_functions(run.strategy))
     )
-    asks = asks_of(state, runs, now, policy)
+    asks = asks_of(state, runs, now, policy, at_most)
     rows = active_rows(state, now)
     coming, owed = coming_rows(state, catalogue, now, policy)
     placed, not_here = place_now([ask.batch for ask in asks], rows, coming, fitness)

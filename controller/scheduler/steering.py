@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from controller.catalogue.types import InstanceType
 from controller.market.buy import Order
 from controller.market.fallback import steered
+from controller.market.progress import tasks_in
 from controller.model.actions import Steer
 from controller.model.instances import Purchase
 from controller.model.policy import Policy
-from controller.model.pools import Pool
 from controller.model.runs import Run
 from controller.model.state import State
 from controller.scheduler.places import Places
@@ -18,9 +17,7 @@ from controller.scheduler.places import Places
 OVERDUE_S = 60.0  # EC2 launches within seconds what it has
 
 
-def steers(
-    state: State, places: Places, order: Order, catalogue: Mapping[str, InstanceType], now: float, policy: Policy
-) -> Iterator[Steer]:
+def steers(state: State, places: Places, order: Order, now: float, policy: Policy) -> Iterator[Steer]:
     """Only those that differ from what is known: most ticks have none."""
     rows = {run.id: row for row, run in enumerate(places.runs)}
     for run in state.runs.values():
@@ -30,7 +27,7 @@ def steers(
         if steering.stance is run.steering.stance:
             short: bool | None = False
             if (row := rows.get(run.id)) is not None and _waits(places, order, row):
-                short = _is_short(state, run, catalogue, now, policy) or None
+                short = _is_short(state, run, now, policy) or None
             steering = steered(run, state, now, policy, short)
         if steering != run.steering:
             yield Steer(run.id, steering)
@@ -48,20 +45,12 @@ def _waits(places: Places, order: Order, row: int) -> bool:
     return any(purchase is Purchase.SPOT for _, purchase in ordered) or places.left_over[row].count > held_back
 
 
-def _is_short(state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, policy: Policy) -> bool:
+def _is_short(state: State, run: Run, now: float, policy: Policy) -> bool:
     """Whether spot was short lately where the run may buy: a pool cools off, or owes instances for longer than EC2
     takes."""
     return any(
         pool.short_until > now
         or (pool.ordered_since and now - pool.ordered_since >= min(OVERDUE_S, policy.order_patience_s))
         for pool in state.pools.values()
-        if _could_hold(pool, run, catalogue)
+        if tasks_in(pool, run)
     )
-
-
-def _could_hold(pool: Pool, run: Run, catalogue: Mapping[str, InstanceType]) -> bool:
-    kind = catalogue.get(pool.instance_type)
-    if kind is None or (run.cells and pool.cell not in run.cells):
-        return False
-    room = (kind.cpu_units, kind.registered_memory_mib, kind.gpus)
-    return all(need <= have for need, have in zip(run.needs, room, strict=True))

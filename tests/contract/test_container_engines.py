@@ -1,14 +1,12 @@
-"""What local mode relies on in podman and Docker, held against a stand-in always and against real ones where they work."""
+"""What local mode relies on in podman and Docker: held against a stand-in always, against real ones where they work."""
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import queue
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -20,90 +18,12 @@ import pytest
 from controller.local.engine import EngineRuntime, NoEngineError, check, real_gpus
 from controller.local.images import CannotPullError
 from controller.local.process import OUT_OF_MEMORY, Ended, Isolation, Program
-
-FAKE = Path(__file__).resolve().parents[1] / "fake_engine.py"
-DOCKERFILE = """FROM scratch
-COPY busybox /bin/busybox
-ENTRYPOINT ["/bin/busybox", "sh", "-c"]
-"""
-# Where a container may not raise its limits, as in many containers, podman runs with these.
-LIMITED = """[containers]
-default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
-[engine]
-runtime = "runc"
-cgroup_manager = "cgroupfs"
-"""
-
-
-def static_busybox() -> Path | None:
-    """A busybox that runs without libraries, and so in an image without any."""
-    found = shutil.which("busybox")
-    if found is None or b"ld-linux" in Path(found).read_bytes():
-        return None
-    return Path(found)
-
-
-@functools.cache
-def configuration(engine: str) -> dict[str, str] | str:
-    """The environment in which a real engine runs containers here, or why it does not."""
-    busybox = static_busybox()
-    try:
-        check(engine)
-    except NoEngineError as fault:
-        return str(fault)
-    if busybox is None:
-        return "there is no static busybox to build an image from (Debian: busybox-static)"
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp(prefix="argosy-engine-"))
-    try:
-        shutil.copy(busybox, folder / "busybox")
-        (folder / "Dockerfile").write_text(DOCKERFILE)
-        (folder / "containers.conf").write_text(LIMITED)
-        limited = {"CONTAINERS_CONF": str(folder / "containers.conf")}
-        said = ""
-        for environment in ({}, limited) if engine == "podman" else ({},):
-            probe = [engine, "run", "--rm", "--network", "host", "argosy/probe", "exit 7"]
-            build = [engine, "build", "--tag", "argosy/probe", str(folder)]
-            told = {**os.environ, **environment}
-            for command, code in ((build, 0), (probe, 7)):
-                done = subprocess.run(command, env=told, capture_output=True, text=True, check=False, timeout=120)
-                said = done.stderr.strip()
-                if done.returncode != code:
-                    break
-            else:
-                subprocess.run([engine, "rmi", "--force", "argosy/probe"], env=told, capture_output=True, check=False)
-                return {"limited": LIMITED} if environment else {}
-        return f"{engine} cannot run a container here: {said[-200:]}"
-    finally:
-        shutil.rmtree(folder)
+from tests.container_engines import DOCKERFILE, install_fake, static_busybox, use
 
 
 @pytest.fixture(params=["fake", "podman", "docker"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of an engine on PATH that works."""
-    name = str(request.param)
-    if name == "fake":
-        install_fake(tmp_path, monkeypatch)
-        return "podman"
-    found = configuration(name)
-    if isinstance(found, str):
-        pytest.skip(found)
-    if "limited" in found:
-        (tmp_path / "containers.conf").write_text(found["limited"])
-        monkeypatch.setenv("CONTAINERS_CONF", str(tmp_path / "containers.conf"))
-    return name
-
-
-def install_fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A `podman` before all others on PATH; the folder in which it keeps its state."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "podman").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" "$@"\n')
-    (folder / "podman").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setenv("FAKE_ENGINE", str(tmp_path / "engine"))
-    return tmp_path / "engine"
+    return use(str(request.param), tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -338,6 +258,7 @@ def test_an_engine_is_asked_whether_it_works(fake: Path, monkeypatch: pytest.Mon
     with pytest.raises(NoEngineError, match="podman does not work: Cannot connect to the daemon"):
         check("podman")
     (tmp_path / "bin" / "podman").write_text("no program")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(NoEngineError, match="podman does not answer"):
         check("podman")
     with pytest.raises(CannotPullError, match="podman: "):

@@ -51,5 +51,6 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
         reservedConcurrency=3,
         amis={"us-east-1": {"gpu": "ami-0123456789abcdef0"}},
         launchTemplateVersion="3",
+        placementScores=True,
         instanceTypes={"cpu": ["c5.large"], "gpu": ["p3.2xlarge", "g5.xlarge"]},
     )

@@ -102,11 +102,15 @@ def used_of(ports: str, *modules: str) -> set[str]:
     return {word for name in modules for word in words(ast.parse((AWS.parent / name).read_text())) if word in offered}
 
 
-def test_the_controller_has_the_rights_for_its_calls_and_no_others() -> None:
-    trees = {path.stem: parsed(path.stem) for path in AWS.glob("*.py") if path.stem not in CONTROLLER_ONLY_LEAVES_OUT}
+@pytest.mark.parametrize("placement_scores", [False, True])
+def test_the_controller_has_the_rights_for_its_calls_and_no_others(placement_scores: bool) -> None:
+    """Placement scores are asked for only where the owner says so, and the right is given only there."""
+    left_out = CONTROLLER_ONLY_LEAVES_OUT | (set() if placement_scores else {"placement_scores"})
+    trees = {path.stem: parsed(path.stem) for path in AWS.glob("*.py") if path.stem not in left_out}
     wake = list(methods(trees.pop("wake"), used_of("Wake", "loop.py")))
     calls = needed([*trees.values(), *wake], ["dynamodb", "sqs", "events", "ecs", "ec2", "s3", "lambda"])
-    assert_exact(grants.controller(ARNS, BUCKET), calls)
+    arns = grants.Arns(Settings(placement_scores=placement_scores), "aws", "123456789012")
+    assert_exact(grants.controller(arns, BUCKET), calls)
 
 
 def test_the_api_has_the_rights_for_its_calls_and_no_others() -> None:

@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from controller import handlers
+from controller.aws.placement_scores import PlacementScores
 from tests.unit.aws.fakes import refusal, timed_out
 
 GOOD, GONE = "controller.placement.fitness:least_allocated", "no_such_module:f"
@@ -29,7 +30,9 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         "ARGOSY_TICK_RULE": "argosy-tick",
         "ARGOSY_EXECUTION_ROLE_ARN": "arn:aws:iam::123456789012:role/execution",
         "ARGOSY_TASK_ROLE_ARN": "arn:aws:iam::123456789012:role/task",
-        "ARGOSY_SETTINGS": json.dumps({"fitnessFunctions": [GOOD, GONE]}),
+        "ARGOSY_SETTINGS": json.dumps(
+            {"fitnessFunctions": [GOOD, GONE], "priceCaps": {"perGpuHour": 1.5}, "placementScores": True}
+        ),
         "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
     }
     for name, value in names.items():
@@ -54,6 +57,11 @@ def test_listed_functions_are_loaded_and_one_that_cannot_be_is_logged_and_stops_
 
 def test_the_api_admits_what_the_settings_list(engine: Any) -> None:
     assert handlers._api().limits.fitness_functions == {GOOD, GONE}
+
+
+def test_the_owners_price_caps_and_wish_for_placement_scores_reach_the_controller_and_the_api(engine: Any) -> None:
+    assert engine.policy.max_usd_per_gpu_hour == handlers._api().policy.max_usd_per_gpu_hour == 1.5
+    assert isinstance(engine.hands._fleets._scores, PlacementScores)
 
 
 class Refusing:

@@ -32,7 +32,7 @@ REGISTRIES = ("py" + "pi.org", "python" + "hosted.org", "npm" + "js.org", "npm" 
 MACHINE_PATHS = tuple(f"/{folder}/" for folder in ("work/" + "main", "work/" + "shared", "root/" + ".pyenv")) + (
     "/tmp/" + "argosy",
 )
-REQUIREMENTS = sorted([*ROOT.glob("requirements/*.txt"), *ROOT.glob("containers/*/requirements.txt")])
+REQUIREMENTS = sorted([*ROOT.glob("requirements/*.txt"), *ROOT.glob("containers/*/requirements*.txt")])
 
 
 def files() -> Iterator[Path]:
@@ -288,7 +288,7 @@ def test_every_argosy_command_in_the_documents_exists() -> None:
         check=False,
         env={"PATH": "/usr/bin:/bin", "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
     )
-    offered = set(re.findall(r"^\W*([a-z]+)\b", process.stdout, re.MULTILINE))
+    offered = set(re.findall(r"^\W*([a-z]+(?:-[a-z]+)*)\b", process.stdout, re.MULTILINE))
     named = {(name(path), word) for path in documents() for word in commands_in(path.read_text(), "argosy")}
     assert {(path, word) for path, word in named if word not in offered} == set()
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from controller.cli.local import welcome
+import sys
+from pathlib import Path
+
+import pytest
+
+from controller.cli.local import pythons_of, welcome
+from controller.cli.problems import CliError
 
 
 def test_the_welcome_names_the_next_commands() -> None:
@@ -10,3 +16,31 @@ def test_the_welcome_names_the_next_commands() -> None:
     assert lines[0].startswith("Local AWS is ready at http://127.0.0.1:4566")
     assert any("argosy submit containers/digits/run.yaml" in line for line in lines)
     assert any(line.strip().startswith("aws --endpoint-url http://127.0.0.1:4566 ecs ") for line in lines)
+
+
+def test_a_python_for_some_images_is_taken_as_it_stands() -> None:
+    """Not resolved: the link in an environment's bin/ is what makes it that environment's."""
+    here = Path(sys.executable)
+    assert pythons_of([f"tensorflow-*={here}", f"sweep={here}"]) == {"tensorflow-*": str(here), "sweep": str(here)}
+    assert pythons_of([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("python", "must be IMAGES=PATH"),
+        ("=python", "must be IMAGES=PATH"),
+        ("x=", "must be IMAGES=PATH"),
+        ("x=/nowhere/python", "/nowhere/python is no program that can be run"),
+        ("x=/tmp", "/tmp is no program that can be run"),
+    ],
+)
+def test_a_python_that_cannot_be_run_is_refused(text: str, said: str) -> None:
+    with pytest.raises(CliError, match=said):
+        pythons_of([text])
+
+
+def test_a_missing_tensorflow_environment_comes_with_what_makes_it() -> None:
+    with pytest.raises(CliError) as refused:
+        pythons_of(["tensorflow-*=nowhere/.venv-tensorflow/bin/python"])
+    assert refused.value.next_step == "type `make tensorflow`"

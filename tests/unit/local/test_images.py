@@ -62,3 +62,12 @@ def test_any_other_image_cannot_be_pulled(tmp_path: Path, reference: str) -> Non
 def test_a_shell_form_entry_point_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CannotPullError, match="exec-form"):
         _store(tmp_path, "FROM x\nENTRYPOINT python -m tool").pull("argosy/tool")
+
+
+def test_images_may_have_a_python_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "tensorflow-x").mkdir()
+    (tmp_path / "tensorflow-x" / "Dockerfile").write_text('FROM x\nENTRYPOINT ["python", "-m", "x"]\n')
+    store = ImageStore(tmp_path, {"tensorflow-*": "/env/bin/python", "*": "/other/python"})
+    assert store.pull("argosy/tensorflow-x:1").arguments(None, None) == ["/env/bin/python", "-m", "x"]
+    (tmp_path / "tensorflow-x").rename(tmp_path / "digits")
+    assert store.pull("argosy/digits").arguments(["python3"], ["a"]) == ["/other/python", "a"]

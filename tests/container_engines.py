@@ -1,0 +1,102 @@
+"""Which container engines can tests use here? A stand-in always, podman and Docker where they really run containers."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from controller.local.engine import NoEngineError, check
+
+FAKE = Path(__file__).resolve().parent / "fake_engine.py"
+DOCKERFILE = """FROM scratch
+COPY busybox /bin/busybox
+ENTRYPOINT ["/bin/busybox", "sh", "-c"]
+"""
+# Where a container may not raise its limits, as in many containers, podman runs with these.
+LIMITED = """[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+"""
+
+
+def static_busybox() -> Path | None:
+    """A busybox that runs without libraries, and so in an image without any."""
+    found = shutil.which("busybox")
+    return Path(found) if found and not needs_a_loader(Path(found).read_bytes()) else None
+
+
+def needs_a_loader(program: bytes) -> bool:
+    """Whether an ELF program has a PT_INTERP header, or is none."""
+    if program[:5] != b"\x7fELF\x02":
+        return True
+    first, (size, count) = struct.unpack_from("<Q", program, 32)[0], struct.unpack_from("<HH", program, 54)
+    return any(struct.unpack_from("<I", program, first + number * size)[0] == 3 for number in range(count))
+
+
+@functools.cache
+def configuration(engine: str) -> dict[str, str] | str:
+    """The environment in which a real engine runs containers here, or why it does not."""
+    busybox = static_busybox()
+    try:
+        check(engine)
+    except NoEngineError as fault:
+        return str(fault)
+    if busybox is None:
+        return "there is no static busybox to build an image from (Debian: busybox-static)"
+    folder = Path(tempfile.mkdtemp(prefix="argosy-engine-"))
+    try:
+        shutil.copy(busybox, folder / "busybox")
+        (folder / "Dockerfile").write_text(DOCKERFILE)
+        (folder / "containers.conf").write_text(LIMITED)
+        limited = {"CONTAINERS_CONF": str(folder / "containers.conf")}
+        said = ""
+        for environment in ({}, limited) if engine == "podman" else ({},):
+            probe = [engine, "run", "--rm", "--network", "host", "argosy/probe", "exit 7"]
+            build = [engine, "build", "--tag", "argosy/probe", str(folder)]
+            told = {**os.environ, **environment}
+            for command, code in ((build, 0), (probe, 7)):
+                done = subprocess.run(command, env=told, capture_output=True, text=True, check=False, timeout=120)
+                said = done.stderr.strip()
+                if done.returncode != code:
+                    break
+            else:
+                subprocess.run([engine, "rmi", "--force", "argosy/probe"], env=told, capture_output=True, check=False)
+                return {"limited": LIMITED} if environment else {}
+        return f"{engine} cannot run a container here: {said[-200:]}"
+    finally:
+        shutil.rmtree(folder)
+
+
+def use(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Of "fake", "podman" and "docker": the name of an engine on PATH that works. Skips the test if it does not."""
+    if name == "fake":
+        install_fake(tmp_path, monkeypatch)
+        return "podman"
+    found = configuration(name)
+    if isinstance(found, str):
+        pytest.skip(found)
+    if "limited" in found:
+        (tmp_path / "containers.conf").write_text(found["limited"])
+        monkeypatch.setenv("CONTAINERS_CONF", str(tmp_path / "containers.conf"))
+    return name
+
+
+def install_fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A `podman` before all others on PATH; the folder in which it keeps its state."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "podman").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" "$@"\n')
+    (folder / "podman").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_ENGINE", str(tmp_path / "engine"))
+    return tmp_path / "engine"

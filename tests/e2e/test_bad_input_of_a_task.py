@@ -1,0 +1,52 @@
+"""What a task refuses reaches the user: one sentence in the log, the exit code in `argosy status`, and no part."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.local.clients import Clients
+from controller.local.cloud import LocalAws
+from controller.local.options import LocalOptions
+
+ROOT = Path(__file__).parents[2]
+ARGOSY = [sys.executable, "-c", "from controller.cli.main import main; main()"]
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LocalAws]:
+    with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as running:
+        yield running
+
+
+def argosy(aws: LocalAws, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = dict(os.environ) | {"ARGOSY_ENDPOINT_URL": aws.endpoint_url}
+    return subprocess.run(
+        [*ARGOSY, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_missing_model_is_told_once_and_never_tried_again(aws: LocalAws, tmp_path: Path) -> None:
+    """The inference image, whose program looks for its model before it loads TensorFlow, which is not needed here."""
+    for number in range(4):
+        (tmp_path / f"{number}.png").touch()
+    command = ["submit", "containers/tensorflow-inference/run.yaml", "--set", "array.range=0:4"]
+    command += ["--set", "array.shardSize=4", "--set", f"container.environment.INFERENCE_IMAGES={tmp_path}"]
+    command += ["--set", "container.environment.INFERENCE_MODEL=s3://argosy-results/models/none/"]
+    submitted = argosy(aws, *command)
+    assert submitted.returncode == 1, submitted.stderr  # the run has failures
+    run = argosy(aws, "runs").stdout.splitlines()[1].split()[0]
+    status = argosy(aws, "status", run).stdout
+    assert "attempts     1, 0 interrupted" in status
+    assert "task 0, attempt 1: exit 64" in status
+    log = argosy(aws, "logs", run).stdout
+    assert "inference: there is no model at s3://argosy-results/models/none/: nothing lies below it" in log
+    found = Clients(aws.endpoint_url, aws.region)("s3").list_objects_v2(Bucket="argosy-results", Prefix=f"{run}/parts/")
+    assert found["KeyCount"] == 0

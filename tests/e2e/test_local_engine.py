@@ -1,0 +1,155 @@
+"""Local mode with a container engine: tasks are containers, and everything else is as it is with processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from controller.local.clients import Clients
+from controller.local.cloud import LocalAws
+from controller.local.options import LocalOptions
+from tests.container_engines import install_fake, static_busybox, use
+from tests.e2e.cluster import WORKER, Cluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local")]
+# `sh worker.sh MODE PART`: what cluster.py's worker does, with nothing but a shell and nc.
+SHELL_WORKER = r"""
+echo "task $ARGOSY_TASK_INDEX sees $NVIDIA_VISIBLE_DEVICES"
+if [ "$1" = wait ]; then trap 'echo told to stop; exit 143' TERM; while :; do :; done; fi
+case "$1" in exit*) exit "${1#exit}";; esac
+host=${AWS_ENDPOINT_URL#http://}
+body="$ARGOSY_TASK_INDEX $NVIDIA_VISIBLE_DEVICES"
+printf 'PUT /%s HTTP/1.1\r\nHost: %s\r\nContent-Type: text/plain\r\nContent-Length: %s\r\n' \
+    "${2#s3://}" "$host" "${#body}" > /tmp/request
+printf 'x-amz-meta-argosy-attempt: %s\r\nIf-None-Match: *\r\nConnection: close\r\n\r\n%s' \
+    "$ARGOSY_TASK_ATTEMPT" "$body" >> /tmp/request
+/bin/busybox nc "${host%:*}" "${host#*:}" < /tmp/request | /bin/busybox head -n 1
+"""
+
+
+def fake_image(folder: Path) -> None:
+    """For the stand-in, whose containers are processes of this machine."""
+    (folder / "worker.py").write_text(
+        WORKER.replace('if mode == "hog"', 'if mode == "wait":\n    time.sleep(600)\nif mode == "hog"')
+    )
+    entry = json.dumps([sys.executable, str(folder / "worker.py")])
+    (folder / "Dockerfile").write_text(f"FROM scratch\nENTRYPOINT {entry}\n")
+
+
+def real_image(folder: Path) -> None:
+    """Built without pulling anything: a static busybox and a script."""
+    busybox = static_busybox()
+    assert busybox is not None
+    shutil.copy(busybox, folder / "busybox")
+    (folder / "worker.sh").write_text(SHELL_WORKER)
+    lines = ["FROM scratch", "COPY busybox /bin/busybox", "COPY worker.sh /worker.sh", "COPY Dockerfile /tmp/"]
+    entry = json.dumps(["/bin/busybox", "sh", "/worker.sh"])
+    (folder / "Dockerfile").write_text("\n".join([*lines, "STOPSIGNAL SIGTERM", f"ENTRYPOINT {entry}", ""]))
+
+
+@pytest.fixture(scope="module", params=["fake", "podman", "docker"])
+def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    home = tmp_path_factory.mktemp("engine")
+    folder = home / "containers" / "worker"
+    folder.mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as shell:
+        engine = use(request.param, home, shell)
+        (fake_image if request.param == "fake" else real_image)(folder)
+        with embedded(LocalOptions(images_root=folder.parent, state_dir=home / "state", engine=engine)) as running:
+            yield running
+        assert left(engine) == []
+        if request.param != "fake":
+            subprocess.run([engine, "rmi", "--force", "argosy/worker"], capture_output=True, check=False)
+
+
+@contextmanager
+def embedded(options: LocalOptions) -> Iterator[Cluster]:
+    with LocalAws(options=replace(options, boot_s=0.2, tick_s=0.3, stop_timeout_s=2.0)) as aws:
+        clients = Clients(aws.endpoint_url, "us-east-1")
+        try:
+            yield Cluster(aws, clients)
+        finally:
+            clients.close()
+
+
+def left(engine: str) -> list[str]:
+    if "FAKE_ENGINE" in os.environ:
+        return [path.name for path in Path(os.environ["FAKE_ENGINE"], "containers").iterdir()]
+    listed = subprocess.run(
+        [engine, "ps", "--all", "--format", "{{.Names}}"], capture_output=True, text=True, check=True
+    )
+    return [name for name in listed.stdout.split() if name.startswith("argosy-")]
+
+
+def test_a_run_in_containers_has_its_parts_its_log_and_its_gpus(local: Cluster) -> None:
+    run_id = local.submit(["write", "${part}"], 3, resources={"vcpus": 1, "memory": 64, "gpus": 1})
+    view = local.finished(run_id)
+    assert (view["status"], view["attempts"]) == ("SUCCEEDED", 3), view
+    pinned = {task["index"]: task["gpuIds"] for task in view["taskList"]}
+    for index, (gpu,) in pinned.items():
+        assert local.read(f"{run_id}/parts/part-{index:07d}.jsonl").decode().split() == [str(index), gpu]
+
+
+def test_a_failed_container_is_reported_and_an_image_that_cannot_be_built_too(local: Cluster) -> None:
+    view = local.finished(local.submit(["exit64", "-"], 1))
+    assert (view["status"], view["taskList"][0]["exitCode"]) == ("FAILED", 64)
+    other = local.aws.options.images_root / "other"
+    other.mkdir()
+    (other / "Dockerfile").write_text("FROM scratch\nCOPY missing /\n")
+    spec = {"container": {"image": "argosy/other", "command": ["-"]}}
+    local.clients("ssm").put_parameter(Name="/argosy/images/other", Value="argosy/other", Type="String")
+    run_id = local.submit(["-"], 1, **spec)
+    reason = local.until(lambda: next((t["reason"] for t in local.run(run_id)["taskList"] if t["reason"]), None))
+    assert "CannotPullContainerError" in reason
+    local.ask("CancelRun", runId=run_id)
+    local.finished(run_id)
+
+
+def test_a_cancelled_run_stops_its_containers_and_leaves_none(local: Cluster) -> None:
+    run_id = local.submit(["wait", "${part}"], 2)
+    local.until(lambda: local.ask("DescribeRun", runId=run_id)["tasks"]["running"] == 2)
+    local.ask("CancelRun", runId=run_id)
+    assert local.finished(run_id)["status"] == "CANCELLED"
+    assert {task["lastStatus"] for task in local.ecs_tasks(run_id)} == {"STOPPED"}
+
+
+def test_an_instance_that_is_lost_takes_its_containers_with_it(local: Cluster) -> None:
+    run_id = local.submit(["wait", "${part}"], 1)
+    instance = local.until(
+        lambda: next((t["instance"] for t in local.run(run_id)["taskList"] if t["status"] == "RUNNING"), None)
+    )
+    local.aws.interrupt(instance, notice_s=0.1)
+    local.until(lambda: local.ask("DescribeRun", runId=run_id)["interruptions"] == 1)
+    local.ask("CancelRun", runId=run_id)
+    local.finished(run_id)
+
+
+def argosy(*words: str) -> tuple[int, str]:
+    from controller.cli.main import app
+
+    result = CliRunner().invoke(app, list(words))
+    return result.exit_code, result.stderr
+
+
+def test_an_engine_that_is_not_there_or_does_not_work_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, said = argosy("local", "--runtime", "rkt")
+    assert (code, "--runtime is process, podman or docker, not rkt" in said) == (2, True)
+    engine = install_fake(tmp_path, monkeypatch)
+    engine.mkdir()
+    (engine / "broken").touch()
+    code, said = argosy("local", "--runtime", "podman")
+    assert code == 2
+    assert "--runtime podman: podman does not work: Cannot connect to the daemon." in said
+    assert "without --runtime" in said

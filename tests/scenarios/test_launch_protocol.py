@@ -1,0 +1,211 @@
+"""The launch protocol and its guards, step by step, in the simulated AWS."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from controller.model.runs import RunStatus
+from controller.model.tasks import TaskStatus
+from tests.scenarios.controlled import Controlled
+from tests.unit.aws.fakes import refusal
+
+ZONE = ("us-east-1a",)
+
+
+class Unreliable:
+    """ECS behind a bad line, as `run_task` and `listings` say."""
+
+    def __init__(self, cluster: Controlled) -> None:
+        self.cluster, self.real = cluster, cluster.ecs
+        self.replies_lost = self.listings_fail = False
+        self.sent: defaultdict[str, list[float]] = defaultdict(list)  # when each token was sent
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def run_task(self, **request: Any) -> Any:
+        self.sent[request["clientToken"]].append(self.cluster.world.now)
+        reply = self.real.run_task(**request)
+        if self.replies_lost:
+            raise ReadTimeoutError(endpoint_url="ecs")
+        return reply
+
+    def list_tasks(self, **request: Any) -> Any:
+        if self.listings_fail:
+            raise refusal("ServerException", "try again")
+        return self.real.list_tasks(**request)
+
+
+def behind_a_bad_line(**options: Any) -> tuple[Controlled, Unreliable]:
+    cluster = Controlled(zones=ZONE, **options)
+    line = Unreliable(cluster)
+    cluster.controllers = [cluster.controller(line)]
+    return cluster, line
+
+
+def test_an_intent_whose_reply_was_lost_is_never_sent_again_after_ten_minutes() -> None:
+    """No event arrives and no listing works for half an hour: until then nobody knows what became of the launches."""
+    cluster, line = behind_a_bad_line(work_s=4000.0, lose=lambda message: True)
+    line.replies_lost = True
+    cluster.submit(8)
+    cluster.run_for(60.0)
+    line.listings_fail = True
+    cluster.run_for(1800.0)
+    spans = [moments[-1] - moments[0] for moments in line.sent.values()]
+    assert len(spans) == 8
+    assert max(map(len, line.sent.values())) > 2  # while it is young the identical request is sent again
+    assert max(spans) <= 600.0
+    line.replies_lost = line.listings_fail = False
+    cluster.run_to_rest()
+    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 8
+    assert cluster.starts() == {(str(index), "1"): 1 for index in range(8)}
+
+
+def test_a_launch_without_effect_and_without_reply_is_given_a_new_number_only_after_complete_listings() -> None:
+    cluster, line = behind_a_bad_line(work_s=60.0)
+    lost = {"left": 4}
+
+    def vanish(**request: Any) -> Any:
+        line.sent[request["clientToken"]].append(cluster.world.now)
+        if lost["left"]:
+            raise ReadTimeoutError(endpoint_url="ecs")
+        return line.real.run_task(**request)
+
+    line.run_task = vanish  # type: ignore[method-assign]
+    cluster.submit(4)
+    cluster.run_for(120.0)
+    line.listings_fail = True
+    cluster.run_for(1500.0)
+    assert len(line.sent) == 4  # nothing was given up while no listing was complete
+    lost["left"], line.listings_fail = 0, False
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert len(line.sent) == 8  # the old tokens, and one new one for each
+    assert max(cluster.starts().values()) == 1
+
+
+def test_a_store_that_does_not_answer_ends_nothing() -> None:
+    cluster = Controlled(zones=ZONE, work_s=3000.0)
+    cluster.submit(8)
+    cluster.run_for(200.0)
+    instances, targets = cluster.live_instances(), cluster.fleet_targets()
+    read = cluster.store.read_partition
+
+    def gone(partition: str) -> dict[str, bytes]:
+        raise refusal("InternalServerError", "no answer")
+
+    cluster.store.read_partition = gone  # type: ignore[method-assign]
+    for _ in range(900):
+        with pytest.raises(Exception, match="no answer"):
+            cluster.controllers[0].tick()
+        cluster.controllers = [cluster.controller()]
+        cluster.world.run_for(2.0)
+    assert {each["InstanceId"] for each in cluster.live_instances()} == {each["InstanceId"] for each in instances}
+    assert cluster.fleet_targets() == targets
+    cluster.store.read_partition = read  # type: ignore[method-assign]
+    cluster.run_to_rest()
+    assert (cluster.record()["status"], cluster.record()["attempts"]) == (RunStatus.SUCCEEDED, 8)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("ThrottlingException", "Rate exceeded"),
+        ("InvalidParameterException", "Error retrieving ...: Rate exceeded"),  # reliability.md row 6
+        ("ClientException", "Too many concurrent attempts to create a new revision: Too Many Requests"),
+    ],
+)
+def test_throttling_in_any_coat_slows_down_and_loses_nothing(code: str, message: str) -> None:
+    cluster, line = behind_a_bad_line(work_s=30.0)
+    left = {"throttles": 20}
+
+    def throttled(**request: Any) -> Any:
+        if left["throttles"]:
+            left["throttles"] -= 1
+            raise refusal(code, message)
+        return line.real.run_task(**request)
+
+    line.run_task = throttled  # type: ignore[method-assign]
+    cluster.submit(8)
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["attempts"]) == (RunStatus.SUCCEEDED, 8)
+    assert max(cluster.starts().values()) == 1
+
+
+@pytest.mark.parametrize("reason", ["RESOURCE:MEMORY", "RESOURCE:GPU", "RESOURCE:ENI", "AGENT", "ATTRIBUTE", "MISSING", "INACTIVE"])
+def test_a_refused_start_spends_no_attempt_and_is_placed_again(reason: str) -> None:
+    cluster, line = behind_a_bad_line(work_s=30.0)
+    left = {"refusals": 6}
+
+    def refuse(**request: Any) -> Any:
+        if left["refusals"]:
+            left["refusals"] -= 1
+            arn = "arn:aws:ecs:us-east-1:123456789012:container-instance/argosy/1"
+            return {"tasks": [], "failures": [{"arn": arn, "reason": reason}]}
+        return line.real.run_task(**request)
+
+    line.run_task = refuse  # type: ignore[method-assign]
+    cluster.submit(4, retryStrategy={"attempts": 1})
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["attempts"]) == (RunStatus.SUCCEEDED, 4)
+
+
+def test_a_task_that_starts_although_its_launch_was_refused_is_found_by_its_token() -> None:
+    """reliability.md row 2: `failures` are no proof."""
+    cluster, line = behind_a_bad_line(work_s=600.0)
+    left = {"lies": 4}
+
+    def lie(**request: Any) -> Any:
+        reply = line.real.run_task(**request)
+        if left["lies"]:
+            left["lies"] -= 1
+            return {"tasks": [], "failures": [{"arn": "arn:x", "reason": "RESOURCE:CPU"}]}
+        return reply
+
+    line.run_task = lie  # type: ignore[method-assign]
+    cluster.submit(8)
+    cluster.run_to_rest()
+    assert cluster.record()["attempts"] == 8
+    assert max(cluster.starts().values()) == 1
+
+
+def test_an_existing_task_that_a_conflict_names_is_adopted() -> None:
+    cluster, line = behind_a_bad_line(work_s=600.0)
+    left = {"conflicts": 4}
+
+    def conflict(**request: Any) -> Any:
+        reply = line.real.run_task(**request)
+        if left["conflicts"]:
+            left["conflicts"] -= 1
+            error = refusal("ConflictException", "made before with other parameters")
+            error.response["resourceIds"] = [reply["tasks"][0]["taskArn"]]
+            raise error
+        return reply
+
+    line.run_task = conflict  # type: ignore[method-assign]
+    cluster.submit(4)
+    cluster.run_to_rest()
+    assert cluster.record()["attempts"] == 4
+    assert cluster.starts() == {(str(index), "1"): 1 for index in range(4)}
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ClientException"])
+def test_what_can_never_start_stops_the_run_after_at_most_three_calls(code: str) -> None:
+    cluster, line = behind_a_bad_line()
+
+    def denied(**request: Any) -> Any:
+        line.sent[request["clientToken"]].append(cluster.world.now)
+        raise refusal(code, "User is not authorized to perform: iam:PassRole on resource")
+
+    line.run_task = denied  # type: ignore[method-assign]
+    cluster.submit(48)
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.FAILED
+    assert "iam:PassRole" in cluster.record()["status_reason"]
+    assert sum(map(len, line.sent.values())) <= 3

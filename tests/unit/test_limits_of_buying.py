@@ -1,0 +1,242 @@
+"""What the settings, the account and the budgets allow to be bought, and what users are told about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller.catalogue.quotas import quota_family, quota_key
+from controller.catalogue.types import load_catalogue
+from controller.market.buy import Bounds, Limits, buy
+from controller.market.offers import offers_of
+from controller.model.actions import NoteOrder, Remark, SetTarget
+from controller.model.events import PoolShort, TargetAccepted
+from controller.model.instances import Purchase
+from controller.model.policy import Policy, VcpuQuota
+from controller.model.pools import Offer, Pool
+from controller.placement.demand import Batch
+from controller.scheduler.bounds import away_usd_per_task_hour
+from controller.scheduler.decide import decide
+from controller.settings import SettingsError, load_settings
+from controller.settings_limits import policy_numbers
+from tests.builders import CELL, NOW, POLICY, begun, fleet, host, prepared, state_with, submitted, told
+
+CATALOGUE = load_catalogue()
+BATCH = Batch(1024, 1024, 0, 40, group="a")
+
+
+def market(*cells: str, types: tuple[str, ...] = ("c5.xlarge", "m5.xlarge")) -> list[Offer]:
+    pools = [Pool(cell, kind, f"{cell}a", "fleet") for cell in cells or ("us-east-1",) for kind in types]
+    return offers_of(pools, CATALOGUE, NOW)
+
+
+@pytest.mark.parametrize(
+    ("name", "purchase", "key"),
+    [
+        ("c5.xlarge", "spot", "standard"), ("g4dn.xlarge", "spot", "g"), ("p3.2xlarge", "on-demand", "p"),
+        ("p5.4xlarge", "spot", "p5"), ("p5.4xlarge", "on-demand", "p"), ("inf2.xlarge", "spot", "inf"),
+        ("x2idn.16xlarge", "spot", "x"), ("vt1.3xlarge", "spot", "g"), ("dl1.24xlarge", "spot", "dl"),
+    ],
+)  # fmt: skip
+def test_a_type_draws_on_the_quota_of_its_family(name: str, purchase: str, key: str) -> None:
+    assert quota_key(name, purchase) == key
+    assert quota_family(name).spot_code.startswith("L-")
+
+
+def test_the_price_is_what_a_budget_counts_and_what_risk_adds_is_what_decides() -> None:
+    cheap, dear = market(types=("c5.xlarge", "m5.xlarge"))[:2]
+    risky = replace(cheap, effective_usd_per_hour=dear.price_usd_per_hour * 2)
+    order = buy([BATCH], [Limits(100)], [risky, dear], 100)
+    assert set(order.instances) == {(dear.pool, dear.purchase)}
+    order = buy([BATCH], [Limits(100, usd_per_hour=3.5 * dear.price_usd_per_hour)], [risky, dear], 100)
+    assert order.instances[dear.pool, dear.purchase] == 3
+    assert order.held_back[0].startswith("the run's budget: 0.0")
+
+
+def test_a_budget_smaller_than_any_instance_buys_nothing_and_says_so() -> None:
+    order = buy([BATCH], [Limits(100, usd_per_hour=0.001)], market(), 100)
+    assert not order.instances
+    assert order.held_back == ["the run's budget: 0.0010 USD an hour may still be bought, an instance costs 0.0932"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "room", "bounds", "reason"),
+    [
+        (Limits(2), 100, Bounds(), "capacity.maxInstances of the run"),
+        (Limits(100), 2, Bounds(), "maxInstances of the deployment"),
+        (
+            Limits(100),
+            100,
+            Bounds(vcpus_left={(CELL, how, "standard"): 8 for how in ("spot", "on-demand")}),
+            "the vCPU quota of us-east-1 for spot standard instances (vcpuQuotas)",
+        ),
+        (Limits(100), 100, Bounds(vcpus_left={(CELL, "spot", "g"): 0}), ""),
+    ],
+)
+def test_what_holds_an_order_back_is_named(limits: Limits, room: int, bounds: Bounds, reason: str) -> None:
+    order = buy([BATCH], [limits], market(), room, bounds=bounds)
+    assert order.held_back == [reason]
+    assert bool(order.uncovered[0]) == bool(reason)
+
+
+def test_an_exhausted_spot_quota_turns_to_on_demand_where_the_run_allows_it() -> None:
+    order = buy([BATCH], [Limits(100)], market(), 100, bounds=Bounds(vcpus_left={(CELL, "spot", "standard"): 8}))
+    bought = Counter[Purchase]()
+    for (_, purchase), count in order.instances.items():
+        bought[purchase] += count
+    assert bought == {Purchase.SPOT: 2, Purchase.ON_DEMAND: 8}
+
+
+def test_a_cell_has_no_more_than_its_share() -> None:
+    offers = market("us-east-1", "eu-west-1")
+    bounds = Bounds(max_cell_share=0.6, held_cpu_units={("cell", "us-east-1"): 40 * 1024})
+    order = buy([replace(BATCH, count=60)], [Limits(100)], offers, 100, bounds=bounds)
+    cells = Counter[str]()
+    for (pool, _), count in order.instances.items():
+        cells[pool.split("/")[0]] += 4 * count
+    assert order.uncovered == [0]
+    assert cells["us-east-1"] + 40 <= 0.6 * 100 + 4
+    assert cells["eu-west-1"] >= 36
+
+
+def test_tasks_with_much_traffic_stay_where_their_data_lie() -> None:
+    here, there = market("us-east-1", types=("c5.xlarge",))[0], market("eu-west-1", types=("c5.xlarge",))[0]
+    cheaper = replace(there, price_usd_per_hour=here.price_usd_per_hour * 0.9, effective_usd_per_hour=0.0)
+    here = replace(here, effective_usd_per_hour=0.0)
+
+    def cell(usd: float) -> set[str]:
+        order = buy([BATCH], [Limits(100, data_cell="us-east-1", away_usd_per_task_hour=usd)], [cheaper, here], 100)
+        return {pool.split("/")[0] for pool, _ in order.instances}
+
+    assert cell(0.0) == {"eu-west-1"}
+    assert cell(0.01) == {"us-east-1"}
+
+
+def test_traffic_is_priced_by_the_gigabytes_of_a_task_spread_over_its_time() -> None:
+    state = state_with(submitted(capacity={"transferGbPerTask": 5}, array={"size": 10, "expectedSeconds": 1800}))
+    (run,) = state.runs.values()
+    policy = Policy(data_cell=CELL)
+    assert away_usd_per_task_hour(run, policy) == pytest.approx(5 * 0.02 * 2)
+    run.note_duration(3600.0)  # what tasks really took counts from then on
+    assert away_usd_per_task_hour(run, policy) == pytest.approx(5 * 0.02)
+    assert away_usd_per_task_hour(run, Policy()) == 0.0
+
+
+def decided(state: Any, *kinds: type, **policy: Any) -> list[Any]:
+    return [a for a in decide(state, CATALOGUE, NOW, replace(POLICY, **policy)) if isinstance(a, kinds)]
+
+
+def test_a_quota_counts_what_lives_and_what_is_ordered() -> None:
+    state = state_with(submitted(tasks=40), prepared(), fleet(spot_target=2), host(1))
+    quota = (VcpuQuota(CELL, "spot", "standard", 16),)
+    (target,) = decided(state, SetTarget, vcpu_quotas=quota)
+    assert target.spot_target == 4
+    begun(state, [target])
+    told(state, TargetAccepted(target.pool, 4, 0))
+    assert not decided(state, SetTarget, vcpu_quotas=quota)
+    (remark,) = decided(state, Remark, vcpu_quotas=quota)
+    assert remark.sentence == "held back by the vCPU quota of us-east-1 for spot standard instances (vcpuQuotas)"
+
+
+@pytest.mark.parametrize(
+    ("reason", "purchase"),
+    [
+        ("spotInstanceCountLimitExceeded", Purchase.SPOT),
+        ("MaxSpotInstanceCountExceeded", Purchase.SPOT),
+        ("VcpuLimitExceeded", Purchase.ON_DEMAND),
+    ],
+)
+def test_a_full_quota_of_the_account_is_a_shortage_of_all_that_draw_on_it(reason: str, purchase: Purchase) -> None:
+    types = ("c5.xlarge", "m5.xlarge", "g4dn.xlarge")
+    state = state_with(*(fleet(kind) for kind in types))
+    state.pools[f"{CELL}/c5.xlarge/us-east-1a"].on_demand_target = 1  # owed: what ran short is what was asked for
+    told(state, PoolShort(f"{CELL}/c5.xlarge/us-east-1a", reason))
+    offered = {(o.instance_type, o.purchase) for o in offers_of(state.pools.values(), CATALOGUE, NOW + 1)}
+    missing = {(kind, how) for kind in types for how in Purchase} - offered
+    assert missing == {("c5.xlarge", purchase), ("m5.xlarge", purchase)}
+
+
+def test_growth_that_goes_on_with_the_next_tick_is_no_reason_to_tell_anybody() -> None:
+    state = state_with(submitted(tasks=400), prepared(), fleet())
+    assert [r.sentence for r in decided(state, Remark)] == ["waiting for ordered instances to join the cluster"]
+
+
+def test_what_is_bought_is_noted_with_its_gap_to_the_bound() -> None:
+    state = state_with(submitted(tasks=10), prepared(), fleet())
+    (action,) = decided(state, NoteOrder)
+    assert (action.note.instances, action.note.method) == (3, "run by run")
+    assert action.note.gap == pytest.approx(0.2)  # 10 tasks on 12 places
+    begun(state, [action])
+    assert state.last_order.to_json()["gapPct"] == pytest.approx(20.0)
+    idle = state_with(fleet())
+    assert not decided(idle, NoteOrder)
+
+
+def test_a_gap_is_only_told_of_an_order_for_all_the_work() -> None:
+    (action,) = decided(state_with(submitted(tasks=40), prepared(), fleet()), NoteOrder, max_instances=2)
+    assert action.note.gap is None
+    assert action.note.lower_bound_usd_per_hour is not None
+
+
+def test_patterns_of_one_order_begin_the_next() -> None:
+    def resources(vcpus: float, memory: int) -> dict[str, Any]:
+        return {"vcpus": vcpus, "memory": memory}
+
+    events: list[Any] = []
+    for name, its in {"wide": resources(3, 2048), "deep": resources(0.5, 13_000)}.items():
+        run_id = f"{name}-261121-062733-aaaa"
+        events += [submitted(run_id, tasks=40, name=name, resources=its), prepared(run_id, resources=its)]
+    state = state_with(*events, *(fleet(kind) for kind in ("c5.xlarge", "c5.4xlarge", "m5.2xlarge", "r5.2xlarge")))
+    (first,) = decided(state, NoteOrder)
+    assert first.note.patterns
+    begun(state, [first])
+    (second,) = decided(state, NoteOrder)
+    assert second.note.usd_per_hour <= first.note.usd_per_hour * (1 + 1e-9)
+
+
+def test_settings_reach_the_policy() -> None:
+    settings = load_settings(
+        {
+            "cells": "us-east-1,eu-west-1", "minIdle": 1, "minInstances": 2, "maxTypeShare": 0.5, "maxCellShare": 0.6,
+            "lingerByType": {"p*": 60, "g4dn.*": 120}, "coolDownSeconds": 30,
+            "vcpuQuotas": {"us-east-1": {"spot": {"standard": 64, "p5": 8}, "onDemand": {"p": 0}}},
+        }
+    )  # fmt: skip
+    policy = Policy(**policy_numbers(settings))
+    assert (policy.min_idle, policy.min_instances, policy.max_type_share, policy.max_cell_share) == (1, 2, 0.5, 0.6)
+    assert [policy.linger_of(name) for name in ("p3.2xlarge", "g4dn.xlarge", "c5.large")] == [60, 120, 300]
+    assert policy.cool_down_s == 30
+    assert policy.vcpu_quotas == (
+        VcpuQuota("us-east-1", "spot", "standard", 64),
+        VcpuQuota("us-east-1", "spot", "p5", 8),
+        VcpuQuota("us-east-1", "on-demand", "p", 0),
+    )
+    assert policy.data_cell == "us-east-1"
+
+
+def test_every_fault_of_the_limits_is_told_at_once_with_its_path() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(
+            {
+                "maxTypeShare": 0, "maxCellShare": 1.5, "minIdle": -1, "lingerByType": {"p*": -1, "Ä": 3},
+                "vcpuQuotas": {"us-east-1": {"spot": {"standard": -4, "q": 1}, "onDemand": {"p5": 8}}},
+            }
+        )  # fmt: skip
+    paths = [path for path, _ in caught.value.faults]
+    assert {path.split(".")[0] for path in paths} == {
+        "maxTypeShare", "maxCellShare", "minIdle", "lingerByType", "vcpuQuotas",
+    }  # fmt: skip
+    said = str(caught.value)
+    assert "'q' is no quota family; there are g, p5, p, inf, trn, dl, f, x, standard" in said
+    assert "on demand, P5 draws on the quota of p" in said
+
+
+def test_limits_that_contradict_others_are_faults_too() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(
+            {"maxInstances": 3, "minInstances": 4, "minIdle": 9, "vcpuQuotas": {"eu-west-1": {"spot": {"g": 1}}}}
+        )
+    assert sorted(path for path, _ in caught.value.faults) == ["minIdle", "minInstances", "vcpuQuotas.eu-west-1"]
