@@ -113,7 +113,8 @@ class Engine:
             self.acted_at = self.now()
         self.outcomes.extend(self.hands.carry_out(effects, state, self.now() + self.execute_s))
         if not self.sightings and self._sweep_is_due(state):
-            self.sightings.extend(one_by_one(self.hands.observe(self.now())))
+            sweep = self.hands.observe(self.now())
+            self.sightings.extend(one_by_one(sweep) if sweep else ())
         counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
         return TickReport(
             events=len(applied),

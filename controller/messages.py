@@ -63,8 +63,9 @@ def _task(message: Mapping[str, Any]) -> TaskSeen:
 
 
 def _container_instance(message: Mapping[str, Any]) -> ContainerInstanceSeen:
-    region = message.get("region") or str(message["detail"]["containerInstanceArn"]).split(":")[3]
-    return container_instance_seen(message["detail"], _name(region))
+    """Its cell is the Region in its ARN: the message may name that of the bus that it came by."""
+    arn = str(message["detail"]["containerInstanceArn"]).split(":")
+    return container_instance_seen(message["detail"], _name(arn[3] if len(arn) > 3 else message.get("region")))
 
 
 def _interruption(message: Mapping[str, Any]) -> InterruptionWarned:

@@ -89,8 +89,9 @@ class Hands(Protocol):
         """Do what fits before `deadline` (epoch seconds), in an order that is safe (targets before terminations,
         stops before launches). What was not begun yields a NotCarriedOut event, never silence."""
 
-    def observe(self, now: float) -> Event:
-        """The full sweep of ECS and EC2 as one Observed event; a listing that broke off is marked incomplete."""
+    def observe(self, now: float) -> Event | None:
+        """The full sweep of ECS and EC2 as one Observed event; a listing that broke off is marked incomplete. None: it
+        takes longer, ask again in the next tick."""
 
 
 class Wake(Protocol):

@@ -61,7 +61,7 @@ def task_count(record: Mapping[str, Any], request: RetryRequest) -> int:
     counts = record["counts"]
     wanted = {TaskStatus.FAILED: request.failed, TaskStatus.CANCELLED: request.cancelled}
     live = sum(counts[status] for status in (TaskStatus.STARTING, TaskStatus.RUNNING, TaskStatus.VERIFYING))
-    return live + sum(counts[status] for status, asked in wanted.items() if asked)
+    return int(live + sum(counts[status] for status, asked in wanted.items() if asked))
 
 
 def was_never_closed(record: Mapping[str, Any]) -> bool:

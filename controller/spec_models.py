@@ -184,6 +184,13 @@ class Capacity(Strict):
     max_instances: int | None = Field(
         default=None, ge=1, le=100_000, description="At most so many instances for the run."
     )
+    transfer_gb_per_task: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="Gigabytes that a task reads from and writes to the deployment's home Region: what they cost between"
+        " Regions counts when instances in another one are compared. Default 0.",
+    )
     max_hourly_cost: float | None = Field(
         default=None,
         gt=0,

@@ -1,4 +1,4 @@
-"""Which stacks does a deployment have? The home stack, one more for each further cell; images, examples if asked for."""
+"""Which stacks does a deployment have? Home, one for each further cell; the images and the examples if asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does an image with the original DSSTNE run behind the recommender's task definition? By a parameter that names it.
+"""How does an original DSSTNE image run behind the recommender's task definition? By a parameter that names it.
 
 The project builds no DSSTNE: its sources ask for CUDA 7.5, drivers and hosts that are gone. Who has an image (`train`,
 `predict` and `generateNetCDF` on PATH, a shell, curl, the AWS command) gives its address, and the definition runs the
@@ -34,7 +34,7 @@ def let_an_original_image_run(stack: cdk.Stack, definition: ecs.Ec2TaskDefinitio
         type="String",
         default="",
         allowed_pattern=r"^$|^[A-Za-z0-9][A-Za-z0-9._/:@-]*$",
-        description="Image with the original DSSTNE to run as recommender; empty: the TensorFlow program of this project",
+        description="Image with the original DSSTNE to run as recommender; empty: this project's TensorFlow program",
     )
     original = cdk.CfnCondition(
         stack,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 from controller.aws.cell import TIME_WAS_UP, Cell, Deployment
@@ -34,7 +35,7 @@ from controller.model.actions import (
 from controller.model.events import Event, LaunchRefused, NotCarriedOut, TargetAccepted
 from controller.model.state import State
 
-THREADS = 8  # a RunTask takes some 100 ms: 8 at a time use up the launch rate of 40/s
+THREADS = 8  # of a cell: a RunTask takes some 100 ms, so 8 at a time use up the launch rate of 40/s
 STOPS_SHARE = 0.4  # of a tick's time that stops may use up at most
 VERIFY_SHARE = 0.7  # of it that must be over before no further look-up begins
 VERIFICATIONS = 100  # between two signs of life
@@ -63,6 +64,7 @@ class AwsHands:
         """
         by_name = {cell.name: cell for cell in cells}
         self._clock, self._threads, self._keep_alive = clock, threads, keep_alive
+        self._cell_count = max(1, len(by_name))
         items = S3ItemsReader(s3)
         self._definitions = Definitions(deployment, by_name, s3, items)
         self._launching = Launching(deployment, by_name, self._definitions, items, clock)
@@ -71,7 +73,7 @@ class AwsHands:
         self._results = Results(s3, events, clock, keep_alive)
         self._observer = Observer(by_name, self._fleets, clock, keep_alive)
 
-    def observe(self, now: float) -> Event:
+    def observe(self, now: float) -> Event | None:
         return self._observer.observe(now)
 
     def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
@@ -149,15 +151,17 @@ class AwsHands:
         ahead = _first_of_each_new_run(launches, state)
         for action in ahead:
             yield from launch(action)
-        yield from self._in_threads(launch, [action for action in launches if action not in ahead])
+        first = frozenset(action.key for action in ahead)
+        rest = [action for action in launches if action.key not in first]
+        yield from self._in_threads(launch, _by_turns(rest), self._cell_count)
 
-    def _in_threads(self, do: Callable[[A], Iterable[Event]], work: Sequence[A]) -> Iterator[Event]:
-        """All of it, in order; every thread has ended before the last event is out."""
+    def _in_threads(self, do: Callable[[A], Iterable[Event]], work: Sequence[A], cells: int = 1) -> Iterator[Event]:
+        """All of it, in order; every thread has ended before the last event is out. cells: among which it is spread."""
         if self._threads == 1 or len(work) < 2:
             for each in work:
                 yield from do(each)
             return
-        with ThreadPoolExecutor(min(self._threads, len(work))) as pool:
+        with ThreadPoolExecutor(min(self._threads * cells, len(work))) as pool:
             for events in pool.map(do, work):
                 yield from events
 
@@ -173,6 +177,15 @@ _KINDS = (
 
 def _known(action: object) -> bool:
     return isinstance(action, _KINDS)
+
+
+def _by_turns(launches: Sequence[Launch]) -> list[Launch]:
+    """One of each cell after the other, each cell's in order: every cell has a launch rate of its own to use up."""
+    by_cell: dict[str, list[Launch]] = {}
+    for action in launches:
+        by_cell.setdefault(action.cell, []).append(action)
+    turns = zip_longest(*by_cell.values())
+    return [action for turn in turns for action in turn if action is not None]
 
 
 def _first_of_each_new_run(launches: Iterable[Launch], state: State) -> list[Launch]:

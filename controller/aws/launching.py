@@ -55,19 +55,8 @@ class Launching:
         """One event. Safe to call from several threads."""
         try:
             request = self._request(launch, state, deadline)
-        except KeyError as fault:
-            return [LaunchRefused(launch.key, "INVALID", f"the task's item has no {fault}", final=True)]
-        except (UnusableDefinition, ItemsUnreadable) as error:
-            if isinstance(error, ItemsUnreadable) and passes(error):
-                return [NotCarriedOut(str(error), launch.key, f"launch:{launch.key.run_id}")]
-            return [LaunchRefused(launch.key, "INVALID", str(error), final=True)]
-        except AWS_ERRORS as error:
-            fault = classify(error)
-            if fault.lasting:
-                return [LaunchRefused(launch.key, fault.code, fault.message, final=True)]
-            return [NotCarriedOut(fault.text, launch.key, f"launch:{launch.key.run_id}")]
-        except NotNow:
-            return [NotCarriedOut(TIME_WAS_UP, launch.key)]
+        except (KeyError, UnusableDefinition, ItemsUnreadable, NotNow, *AWS_ERRORS) as fault:
+            return [_no_request(launch.key, fault)]
         if request is None:
             return [NotCarriedOut("its run or cell is not there any more", launch.key)]
         outcome = self._send(launch, request, deadline)
@@ -193,6 +182,23 @@ def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[Task
             raise NotNow
         seen += [task_seen(task) for task in cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)["tasks"]]
     return seen
+
+
+def _later(key: AttemptKey, reason: str) -> Event:
+    return NotCarriedOut(reason, key, f"launch:{key.run_id}")
+
+
+def _no_request(key: AttemptKey, fault: Exception) -> Event:
+    """The request could not even be made: for good, or only for now."""
+    if isinstance(fault, NotNow):
+        return NotCarriedOut(TIME_WAS_UP, key)
+    if isinstance(fault, AWS_ERRORS):
+        why = classify(fault)
+        return LaunchRefused(key, why.code, why.message, final=True) if why.lasting else _later(key, why.text)
+    if isinstance(fault, ItemsUnreadable) and passes(fault):
+        return _later(key, str(fault))
+    reason = f"the task's item has no {fault}" if isinstance(fault, KeyError) else str(fault)
+    return LaunchRefused(key, "INVALID", reason, final=True)
 
 
 def _outcome(key: AttemptKey, answer: Mapping[str, Any]) -> Event:

@@ -8,8 +8,8 @@ listing does not show (stopped tasks among them, which DescribeTasks knows for a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any, cast
 
 from controller.aws.cell import Cell, chunks, pages
 from controller.aws.errors import AWS_ERRORS, Kind, classify
@@ -23,8 +23,12 @@ from controller.model.state import State
 # No call begins after this. Wait, execution, sweep and the one call that may be in hand then fit into what an
 # invocation keeps in reserve (loop.RESERVE_S).
 SWEEP_LIMIT_S = 25.0
+# A sweep of thousands of instances goes on in the next tick after this: launches wait meanwhile, and two seconds are what
+# the bucket of AWS holds for them (100 calls at 40/s).
+SLICE_S = 1.5
 
 log = logging.getLogger(__name__)
+Until = Callable[[], float]
 
 
 class _BrokeOff(Exception):
@@ -43,16 +47,31 @@ class Observer:
     ) -> None:
         """keep_alive: called before every request."""
         self._cells, self._fleets, self._clock, self._keep_alive = cells, fleets, clock, keep_alive
+        self._sweep: Generator[None, None, Observed] | None = None  # the one under way
+        self._deadline = 0.0  # of its present piece
         self.state: State | None = None  # what the controller believes: the sweep accounts for each of its tasks
 
-    def observe(self, now: float) -> Observed:
-        deadline = self._clock() + SWEEP_LIMIT_S
+    def observe(self, now: float) -> Observed | None:
+        """The next piece of a sweep; what it saw once it is complete, as of the moment when it was begun."""
+        began = self._clock()
+        self._deadline = began + SWEEP_LIMIT_S
+        self._sweep = self._sweep or self._swept(now)
+        try:
+            while self._clock() - began < SLICE_S:
+                next(self._sweep)
+        except StopIteration as end:
+            self._sweep = None
+            return cast(Observed, end.value)
+        return None
 
-        def go_on() -> None:
-            self._keep_alive()
-            if self._clock() >= deadline:
-                raise _BrokeOff("it took too long")
+    def _go_on(self) -> None:
+        self._keep_alive()
+        if self._clock() >= self._deadline:
+            raise _BrokeOff("it took too long")
 
+    def _swept(self, now: float) -> Generator[None, None, Observed]:
+        """A pause wherever one is possible."""
+        go_on = self._go_on
         tasks: list[TaskSeen] = []
         instances: list[ContainerInstanceSeen] = []
         hosts: list[HostSeen] = []
@@ -62,11 +81,11 @@ class Observer:
             listings: tuple[tuple[str, list[Any], Iterable[Any]], ...] = (
                 ("fleets", fleets, self._fleets.fleets(cell, now, go_on)),
                 ("hosts", hosts, self._fleets.hosts(cell, go_on)),
-                ("container instances", instances, _container_instances(cell, deadline, go_on)),
-                ("tasks", tasks, self._tasks(cell, deadline, go_on)),
+                ("container instances", instances, _container_instances(cell, self._until, go_on)),
+                ("tasks", tasks, self._tasks(cell, go_on)),
             )
             for what, into, listing in listings:
-                whole[what] &= _gather(into, listing, cell, what)
+                whole[what] &= yield from _gather(into, listing, cell, what)
         return Observed(
             at=now,
             tasks=tuple(tasks),
@@ -78,11 +97,14 @@ class Observer:
             hosts_complete=whole["hosts"],
         )
 
-    def _tasks(self, cell: Cell, deadline: float, go_on: GoOn) -> Iterator[TaskSeen]:
+    def _until(self) -> float:
+        return self._deadline
+
+    def _tasks(self, cell: Cell, go_on: GoOn) -> Iterator[TaskSeen]:
         """Raises AWS_ERRORS, _BrokeOff."""
         running, alive = self._believed(cell.name)
         unsure: list[str] = []
-        for arn in _listed(cell, deadline, go_on, "list_tasks", "taskArns", desiredStatus="RUNNING"):
+        for arn in _listed(cell, self._until, go_on, "list_tasks", "taskArns", desiredStatus="RUNNING"):
             task_id = arn.rsplit("/", 1)[-1]
             alive.discard(task_id)
             if task_id in running:
@@ -90,7 +112,7 @@ class Observer:
             else:
                 unsure.append(arn)
         for chunk in chunks(unsure + sorted(alive)):
-            _wait(cell, deadline, go_on)
+            _wait(cell, self._until, go_on)
             answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
             yield from map(task_seen, answer["tasks"])
 
@@ -111,35 +133,37 @@ class Observer:
         return running, alive
 
 
-def _container_instances(cell: Cell, deadline: float, go_on: GoOn) -> Iterator[ContainerInstanceSeen]:
+def _container_instances(cell: Cell, until: Until, go_on: GoOn) -> Iterator[ContainerInstanceSeen]:
     """Raises AWS_ERRORS, _BrokeOff."""
-    arns = list(_listed(cell, deadline, go_on, "list_container_instances", "containerInstanceArns"))
+    arns = list(_listed(cell, until, go_on, "list_container_instances", "containerInstanceArns"))
     for chunk in chunks(arns):
-        _wait(cell, deadline, go_on)
+        _wait(cell, until, go_on)
         answer = cell.ecs.describe_container_instances(cluster=cell.cluster, containerInstances=chunk)
         for instance in answer["containerInstances"]:
             yield container_instance_seen(instance, cell.name)
 
 
-def _listed(cell: Cell, deadline: float, go_on: GoOn, operation: str, member: str, **filters: str) -> Iterator[str]:
+def _listed(cell: Cell, until: Until, go_on: GoOn, operation: str, member: str, **filters: str) -> Iterator[str]:
     def call(**request: Any) -> dict[str, Any]:
-        _wait(cell, deadline, go_on)
+        _wait(cell, until, go_on)
         return dict(getattr(cell.ecs, operation)(**request))
 
     for page in pages(call, cluster=cell.cluster, maxResults=100, **filters):
         yield from page[member]
 
 
-def _wait(cell: Cell, deadline: float, go_on: GoOn) -> None:
+def _wait(cell: Cell, until: Until, go_on: GoOn) -> None:
     go_on()
-    if not cell.paces.reads.take(deadline):
+    if not cell.paces.reads.take(until()):
         raise _BrokeOff("it took too long")
 
 
-def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> bool:
-    """Take in what the listing shows; False when it broke off."""
+def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> Generator[None, None, bool]:
+    """Take in what the listing shows, with a pause after each; False when it broke off."""
     try:
-        into.extend(listing)
+        for each in listing:
+            into.append(each)
+            yield
     except _BrokeOff as broke_off:
         log.warning("the listing of %s in %s broke off: %s", what, cell.name, broke_off)
         return False

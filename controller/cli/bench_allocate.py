@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from controller.cli.session import Session
 if TYPE_CHECKING:
     from controller.cli.market_files import PoolName
     from controller.market.allocation.allocate import Allocation
+    from controller.market.allocation.problem import Problem
 
 
 def allocate(
@@ -39,20 +41,26 @@ def allocate(
     plan: Annotated[
         Path | None, typer.Option(metavar="OUT.json", help="Write which tasks go on how many instances of each pool.")
     ] = None,
+    warm: Annotated[
+        bool,
+        typer.Option("--warm", help="Plan again as the next tick would, patterns kept, demand +-10 %, prices +-3 %."),
+    ] = False,
 ) -> None:
     """Buy the cheapest instances for a backlog from the pools of a file, and measure it."""
     from controller.cli.market_files import read_backlog, read_pools
     from controller.market.allocation.allocate import allocate as allocated
-    from controller.market.allocation.problem import Problem
+    from controller.market.allocation.problem import Problem as Asked
 
     if max_share is not None and not 0 < max_share <= 1:
         raise CliError(f"--max-share {max_share:g} is no share above 0, to 1.", next_step="e.g. --max-share 0.25")
     names, offered = read_pools(pools)
     shapes, wanted = read_backlog(backlog)
-    problem = Problem(offered, wanted, max_share)
+    problem = Asked(offered, wanted, max_share)
     started = time.perf_counter()
     found = allocated(problem, clock=time.perf_counter, seconds=seconds)
     report = _report(found, shapes, time.perf_counter() - started)
+    if warm:
+        report |= _again(problem, found, seconds)
     if plan is not None:
         _write(plan, {"pools": _pools(found, names, shapes)})
     for line in _remarks(problem, found, shapes):
@@ -61,6 +69,27 @@ def allocate(
         session.print_json(report)
     else:
         typer.echo("\n".join(f"{name:22} {value}" for name, value in report.items()))
+
+
+def _again(problem: Problem, found: Allocation, seconds: float) -> dict[str, Any]:
+    """The figures of a second plan, begun with the patterns of the first. The changes are the same every time."""
+    import numpy as np
+
+    from controller.market.allocation.allocate import allocate as allocated
+    from controller.market.allocation.problem import Problem as Changed
+    from controller.market.allocation.problem import Wanted
+
+    rng = np.random.default_rng(0)
+    offered = replace(
+        problem.offered, price=problem.offered.price * rng.uniform(0.97, 1.03, len(problem.offered.price))
+    )
+    count = (problem.wanted.count * rng.uniform(0.9, 1.1, len(problem.wanted.count))).astype(np.int64)
+    changed = Changed(offered, Wanted(problem.wanted.need, count), problem.max_share)
+    started = time.perf_counter()
+    next_one = allocated(changed, clock=time.perf_counter, seconds=seconds, kept=found.kept)
+    took = time.perf_counter() - started
+    gap = round(100 * next_one.gap, 4) if next_one.gap < float("inf") else None
+    return {"warmSeconds": round(took, 4), "warmGapPct": gap, "patternsKept": len(found.kept.patterns)}
 
 
 def _report(found: Allocation, shapes: Sequence[str], seconds: float) -> dict[str, Any]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from controller.cli.problems import CliError
 from controller.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from controller.settings import Settings
 
 TRY_PANEL = "Try it and measure it"
 
@@ -33,6 +36,9 @@ def local(
             " may be repeated. [default: the one that runs argosy]",
         ),
     ] = None,
+    cells: Annotated[
+        str, typer.Option("--cells", metavar="REGIONS", help="Regions to run in, apart by commas; the first is home.")
+    ] = "us-east-1",
     runtime: Annotated[
         str, typer.Option("--runtime", metavar="NAME", help="What runs tasks: process, podman or docker.")
     ] = "process",
@@ -41,7 +47,9 @@ def local(
     from controller.local.options import LocalOptions
     from controller.local.run import serve
 
-    options = LocalOptions(pythons=pythons_of(python or ()), engine=engine_of(runtime))
+    options = LocalOptions(
+        settings=settings_of(cells), pythons=pythons_of(python or ()), engine=engine_of(runtime)
+    )
     try:
         serve(port, options, lambda aws: typer.echo("\n".join(welcome(aws.endpoint_url))))
     except OSError as fault:
@@ -58,6 +66,22 @@ def welcome(endpoint_url: str) -> list[str]:
         "  argosy cluster",
         f"  aws --endpoint-url {endpoint_url} ecs list-container-instances --cluster argosy",
     ]
+
+
+def settings_of(cells: str) -> Settings:
+    """Raises CliError for what is no list of Regions."""
+    from pydantic import ValidationError
+
+    from controller.local.deployment import local_settings
+
+    names = [name.strip() for name in cells.split(",")]
+    try:
+        return local_settings(cells=names)
+    except ValidationError as fault:
+        told = sorted({f"{error['loc'][0]}: {error['msg']}" for error in fault.errors()})
+        raise CliError(
+            f"--cells {cells} is no list of Regions.", details=told, next_step="e.g. --cells us-east-1,eu-west-1"
+        ) from fault
 
 
 def engine_of(runtime: str) -> str | None:

@@ -23,11 +23,12 @@ OWN_CONTAINER = "main"  # of task definitions that Argosy registers
 
 @dataclass
 class Stream:
-    """One attempt's log. token: where reading goes on."""
+    """One attempt's log. token: where reading goes on; region: that of its task."""
 
     index: int
     group: str
     name: str
+    region: str
     token: str | None = None
 
 
@@ -49,13 +50,20 @@ def find_streams(session: Session, view: Mapping[str, Any], tasks: Sequence[Mapp
 
 def _described(session: Session, arns: list[str]) -> Iterator[Mapping[str, Any]]:
     """Nothing when the user may not ask ECS: the deployment's own group and prefix then have to do."""
-    ecs, cluster = session.client("ecs"), session.deployment.cluster
+    cluster = session.deployment.cluster
     try:
-        for first in range(0, len(arns), DESCRIBE_LIMIT):
-            yield from ecs.describe_tasks(cluster=cluster, tasks=arns[first : first + DESCRIBE_LIMIT])["tasks"]
+        for region in sorted({_region(arn) for arn in arns}):
+            ecs, here = session.client("ecs", region), [arn for arn in arns if _region(arn) == region]
+            for first in range(0, len(here), DESCRIBE_LIMIT):
+                yield from ecs.describe_tasks(cluster=cluster, tasks=here[first : first + DESCRIBE_LIMIT])["tasks"]
     except Exception as fault:
         if not is_denied(fault):
             raise
+
+
+def _region(arn: str) -> str:
+    """Of the ARN: a task's log lies where the task ran."""
+    return arn.split(":")[3]
 
 
 def _stopped(session: Session, run_id: str) -> dict[int, Mapping[str, Any]]:
@@ -72,9 +80,11 @@ def _stopped(session: Session, run_id: str) -> dict[int, Mapping[str, Any]]:
 
 def _listed(session: Session) -> list[str]:
     """ARNs of all tasks that stopped lately; the logs of those that are alive are shown even if this is denied."""
-    pages = session.client("ecs").get_paginator("list_tasks")
+    deployment, listed = session.deployment, []
     try:
-        listed = list(pages.paginate(cluster=session.deployment.cluster, desiredStatus="STOPPED"))
+        for region in deployment.cells or (deployment.region,):
+            pages = session.client("ecs", region).get_paginator("list_tasks")
+            listed += list(pages.paginate(cluster=deployment.cluster, desiredStatus="STOPPED"))
     except Exception as fault:
         if not is_denied(fault):
             raise
@@ -95,12 +105,12 @@ def _stream(
         options = _log_options(session, task["taskDefinitionArn"], container, definitions)
         group = options.get("awslogs-group", group)
         prefix = options.get("awslogs-stream-prefix", prefix)
-    return Stream(index, group, f"{prefix}/{container}/{task_id}")
+    return Stream(index, group, f"{prefix}/{container}/{task_id}", _region(arn))
 
 
 def _log_options(session: Session, arn: str, container: str, definitions: dict[str, Any]) -> Mapping[str, str]:
     if arn not in definitions:
-        definitions[arn] = session.client("ecs").describe_task_definition(taskDefinition=arn)["taskDefinition"]
+        definitions[arn] = session.client("ecs", _region(arn)).describe_task_definition(taskDefinition=arn)["taskDefinition"]
     for each in definitions[arn]["containerDefinitions"]:
         if each["name"] == container:
             options: Mapping[str, str] = each.get("logConfiguration", {}).get("options", {})

@@ -96,7 +96,7 @@ class _Printer:
 
     def _events(self, stream: Stream) -> Iterator[Any]:
         """A stream that does not exist yet has no lines; the same token twice means the end."""
-        client = self._session.client("logs")
+        client = self._session.client("logs", stream.region)
         while True:
             token = {"nextToken": stream.token} if stream.token else {}
             try:

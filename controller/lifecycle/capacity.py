@@ -124,8 +124,7 @@ def warn(state: State, instance: Instance, at: float, now: float, policy: Policy
     if not instance.alive or instance.interrupted_at:
         return
     instance.interrupted_at = at
-    if instance.status is not InstanceStatus.RELEASING:
-        pools.note_interruption(state, instance, at, policy)
+    pools.note_interruption(state, instance, at, policy)
     state.changed_instances.add(instance.id)
     for row in state.attempts.on_instance(instance.id):
         if state.attempts["status"][row] == AttemptStatus.INTENT and (key := state.key_of(row)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controller.lifecycle.capping import drop_unsent
 from controller.lifecycle.marks import note_orders
 from controller.lifecycle.pools import note_unregistered
 from controller.model.policy import Policy
@@ -9,6 +10,10 @@ from controller.model.state import State
 
 
 def pass_time(state: State, now: float, policy: Policy) -> None:
-    """Orders grow late, and instances that have not joined the cluster by now are given up."""
+    """Orders grow late, instances that have not joined the cluster are given up, and what was intended for a run that
+    is to start nothing any more is taken back: intents that are left once all outcomes are known were never sent."""
     note_orders(state, now)
     note_unregistered(state, now, policy)
+    for run in state.runs.values():
+        if run.halted:
+            drop_unsent(state, run, now)

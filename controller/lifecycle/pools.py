@@ -50,11 +50,11 @@ def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) ->
 
 
 def _avoid_quota(state: State, full: Pool, reason: str, now: float, policy: Policy) -> None:
-    """A vCPU quota is full: no other pool that draws on it can deliver more either."""
+    """A vCPU quota is full: no pool that draws on it can deliver more."""
     purchase = OVER_QUOTA[reason]
     key = quota_key(full.instance_type, purchase)
     for pool in state.pools.values():
-        if pool is not full and pool.cell == full.cell and quota_key(pool.instance_type, purchase) == key:
+        if pool.cell == full.cell and quota_key(pool.instance_type, purchase) == key:
             cool_off(pool, purchase, reason, now, policy)
 
 

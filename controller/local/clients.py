@@ -22,16 +22,18 @@ class Clients:
         self._config = Config(proxies={}, retries={"mode": "standard", "max_attempts": 3}, max_pool_connections=32)
         self._session = boto3.Session(aws_access_key_id=KEY, aws_secret_access_key=KEY, region_name=region)
         self.endpoint = endpoint
-        self._clients: dict[str, Any] = {}
+        self._clients: dict[tuple[str, str | None], Any] = {}
         self._guard = Lock()
 
-    def __call__(self, service: str) -> Any:
-        """The client of a service, e.g. "s3"."""
+    def __call__(self, service: str, region: str | None = None) -> Any:
+        """The client of a service, e.g. "s3". region: another one than home."""
         with self._guard:
-            if service not in self._clients:
-                made = self._session.client(service, endpoint_url=self.endpoint, config=self._config)
-                self._clients[service] = made
-            return self._clients[service]
+            if (service, region) not in self._clients:
+                made = self._session.client(
+                    service, region_name=region, endpoint_url=self.endpoint, config=self._config
+                )
+                self._clients[service, region] = made
+            return self._clients[service, region]
 
     def close(self) -> None:
         """Close every connection."""

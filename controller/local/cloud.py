@@ -5,40 +5,31 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-import time
-import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from controller.catalogue.types import load_catalogue
-from controller.local.agent import AgentOptions, Agents
+from controller.local.agent import AgentOptions
+from controller.local.cell import LocalCell
 from controller.local.clients import Clients, child_environment, container_environment
-from controller.local.clock import Clock
 from controller.local.definitions import register
 from controller.local.deployment import Names, create
 from controller.local.engine import EngineRuntime, real_gpus
 from controller.local.forwarder import EventForwarder
 from controller.local.functions import deploy, specs
-from controller.local.host import Host
 from controller.local.images import ImageStore
 from controller.local.lambda_api import LambdaApi
 from controller.local.lambda_runner import LambdaFunction
-from controller.local.log_shipper import LogShipper
 from controller.local.moto_app import MotoApp
 from controller.local.options import LocalOptions
 from controller.local.runtime import Runtime
 from controller.local.server import Front, UnknownThingError
 from controller.local.ticker import Ticker
 from controller.local.wsgi_server import LOOPBACK, WsgiServer
-from controller.simulation.ec2 import Ec2Instance, Ec2Model
-from controller.simulation.ecs import EcsModel
-from controller.simulation.price_walk import walking_prices
 
 ACCOUNT = "123456789012"  # moto's
-_WARNING = "EC2 Spot Instance Interruption Warning"
-_IMAGES = {False: "ami-0c0ffee0000000001", True: "ami-0c0ffee0000000002"}  # without and with GPU
 
 
 class LocalAws:
@@ -54,6 +45,7 @@ class LocalAws:
         self.endpoint_url = ""
         self.state_dir = Path()
         self.on_shutdown: Callable[[], None] = lambda: None
+        self.cells: dict[str, LocalCell] = {}  # by Region; the first is home
         self.functions: dict[str, LambdaFunction] = {}
         self.function_errors = 0  # invocations that failed by themselves: then the logs outlive the process
         self._port = port
@@ -79,7 +71,7 @@ class LocalAws:
 
     def interrupt(self, instance_id: str, notice_s: float = 120.0) -> None:
         """A spot interruption warning now, the end of the instance `notice_s` later. Raises KeyError, ValueError."""
-        self.ec2.interrupt(instance_id, notice_s)
+        self._cell_of(instance_id).ec2.interrupt(instance_id, notice_s)
 
     def _start(self) -> None:
         self.state_dir = self._folder()
@@ -91,33 +83,22 @@ class LocalAws:
         self._parts.callback(self._forward.close)
         images = self._runtime()
         deployment = create(clients, self.options.settings, self.names, images.names())
-        register(clients("ecs"), images.root, self.names, self.options.settings.stop_timeout_s)
+        for region in self.cells:
+            names = replace(self.names, region=region)
+            register(clients("ecs", region), images.root, names, self.options.settings.stop_timeout_s)
         self._start_agents(clients, images)
         self._start_functions(clients, deployment["queueUrl"])
 
     def _make_models(self) -> None:
-        settings, catalogue = self.options.settings, load_catalogue(self.region)
-        self.ecs = EcsModel(now=time.time, region=self.region, account=ACCOUNT, emit=self._emit, new_id=_new_id)
-        self.ec2 = Ec2Model(
-            now=time.time,
-            region=self.region,
-            account=ACCOUNT,
-            emit=self._emit,
-            new_id=_new_id,
-            catalogue=catalogue,
-            zones=settings.zones_of(self.region),
-            prices=walking_prices(catalogue),
-            boot_s=self.options.boot_s,
-        )
-        for name in settings.instance_types.all:
-            image_id = _IMAGES[catalogue[name].gpus > 0]
-            tags = {"argosy:stage": settings.stage, "Name": self.names.prefix}
-            self.ec2.add_launch_template(f"{self.names.prefix}-{name}", image_id=image_id, tags=tags)
+        for region in self.options.settings.cells:
+            self.cells[region] = LocalCell(
+                region, ACCOUNT, self.options.settings, self.options.boot_s, lambda message: self._forward(message)
+            )
 
     def _serve(self) -> None:
         moto = MotoApp()
         self._parts.callback(moto.close)
-        front = Front(ecs=self.ecs, ec2=self.ec2, functions=LambdaApi(self.functions), admin=self._admin(), moto=moto)
+        front = Front(cells=self.cells, functions=LambdaApi(self.functions), admin=self._admin(), moto=moto)
         server = WsgiServer(front, self._port)
         server.start()
         self._parts.callback(server.close)
@@ -131,24 +112,13 @@ class LocalAws:
         return EngineRuntime(options.engine, options.images_root, real_gpus())
 
     def _start_agents(self, clients: Clients, images: Runtime) -> None:
-        shipper = LogShipper(clients("logs"), _complain)
-        self._parts.callback(shipper.close)
+        """The cells share what this machine can run."""
         told = child_environment if self.options.engine is None else container_environment
-        environment = told(self.endpoint_url, self.region)
-        options = AgentOptions(self.names.prefix, environment, self.options.processes, self.options.stop_timeout_s)
-        self._agents = Agents(self.ecs, images, shipper, options)
-        self._agents.start()
-        self._parts.callback(self._agents.close)
-        catalogue = load_catalogue(self.region)
-
-        def up(instance: Ec2Instance) -> None:
-            host = Host(instance.instance_id, catalogue[instance.instance_type], instance.zone)
-            self._agents.post_up(host, instance.image_id)
-
-        self.ec2.on_running.append(up)
-        self.ec2.on_terminated.append(lambda instance: self._agents.post_down(instance.instance_id))
-        clock = Clock(self.ec2)
-        self._parts.callback(clock.close)
+        processes = max(1, self.options.processes // len(self.cells))
+        for region, cell in self.cells.items():
+            environment = told(self.endpoint_url, region)
+            options = AgentOptions(self.names.prefix, environment, processes, self.options.stop_timeout_s)
+            self._parts.push(cell.start(images, options, clients("logs", region), _complain))
 
     def _start_functions(self, clients: Clients, queue_url: str) -> None:
         deployed = specs(self.options, self.names, self.endpoint_url, queue_url)
@@ -163,11 +133,12 @@ class LocalAws:
         self._parts.callback(ticker.close)
         ticker.start()
 
-    def _emit(self, message: dict[str, Any]) -> None:
-        """Called under the models' locks, in order."""
-        if message["detail-type"] == _WARNING:
-            self._agents.post_warning(message["detail"]["instance-id"])
-        self._forward(message)
+    def _cell_of(self, instance_id: str) -> LocalCell:
+        """Raises KeyError."""
+        for cell in self.cells.values():
+            if cell.has(instance_id):
+                return cell
+        raise KeyError(instance_id)
 
     def _folder(self) -> Path:
         if self.options.state_dir is not None:
@@ -190,9 +161,11 @@ class LocalAws:
         return {
             "GET health": lambda request: {"status": "ok", "endpoint": self.endpoint_url, "region": self.region},
             "POST interrupt": lambda request: self._on_instance(
-                request, lambda name: self.ec2.interrupt(name, float(request.get("noticeS", 120)))
+                request, lambda name: self.interrupt(name, float(request.get("noticeS", 120)))
             ),
-            "POST rebalance": lambda request: self._on_instance(request, self.ec2.recommend_rebalance),
+            "POST rebalance": lambda request: self._on_instance(
+                request, lambda name: self._cell_of(name).ec2.recommend_rebalance(name)
+            ),
             "POST shortage": self._shortage,
             "POST kill-controller": lambda request: {"pids": self.functions[self.names.controller_function].kill()},
             "POST shutdown": self._ask_for_the_end,
@@ -208,16 +181,14 @@ class LocalAws:
 
     def _shortage(self, request: dict[str, Any]) -> dict[str, Any]:
         pool, available = str(request["pool"]), request.get("available")
-        self.ec2.set_shortage(pool, None if available is None else int(available))
+        zone = pool.split("/")[1] if "/" in pool else ""
+        cell = self.cells.get(zone[:-1], self.cells[self.region])
+        cell.ec2.set_shortage(pool, None if available is None else int(available))
         return {"pool": pool, "available": available}
 
     def _ask_for_the_end(self, request: dict[str, Any]) -> dict[str, Any]:
         self.on_shutdown()
         return {"status": "ending"}
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
 
 
 def _complain(message: str) -> None:

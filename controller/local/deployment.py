@@ -10,7 +10,7 @@ from typing import Any
 from controller.messages import RULE_PATTERNS
 from controller.settings import Settings
 
-Client = Callable[[str], Any]  # a boto3 client by service name
+Client = Callable[..., Any]  # a boto3 client by service name and, for another than the home Region, that
 MAX_RECEIVES = 5  # then a message goes to the dead queue
 LOCAL_TYPES = {
     "cpu": ["c5.large", "c5.xlarge", "c5.2xlarge", "c5.4xlarge"],
@@ -65,10 +65,12 @@ class Names:
 
 def local_settings(**changes: Any) -> Settings:
     """The settings of local mode: c5 and p3 in three zones, and little patience. `changes` in cdk.json's spelling."""
+    cells = changes.get("cells", ["us-east-1"])
     context = {
-        "cells": ["us-east-1"],
+        "cells": cells,
         "instanceTypes": LOCAL_TYPES,
-        "offered": {"us-east-1": {"add": LOCAL_TYPES["gpu"]}},  # withdrawn on AWS, but what the originals ran on
+        # p3 is withdrawn on AWS, but it is what the originals ran on.
+        "offered": {cell: {"add": [*LOCAL_TYPES["cpu"], *LOCAL_TYPES["gpu"]]} for cell in cells},
         "lingerSeconds": 10,
         "stopTimeoutSeconds": 10,
         **changes,
@@ -82,14 +84,12 @@ def create(client: Client, settings: Settings, names: Names, images: Iterable[st
     _create_table(client("dynamodb"), names.table)
     queue_url = _create_queue(client("sqs"), names)
     _create_rules(client("events"), names)
-    client("logs").create_log_group(logGroupName=names.log_group)
-    client("ecs").create_cluster(clusterName=names.prefix, tags=[{"key": "argosy:stage", "value": settings.stage}])
-    for instance_type, zone in settings.pools(settings.region):
-        create_fleet(client("ec2"), settings, instance_type, zone)
+    for cell in settings.cells:
+        _create_cell(client, settings, names, cell)
     deployment = {
         "stage": settings.stage,
         "region": settings.region,
-        "cells": [settings.region],
+        "cells": list(settings.cells),
         "cluster": names.prefix,
         "apiFunction": names.api_function,
         "controllerFunction": names.controller_function,
@@ -100,6 +100,15 @@ def create(client: Client, settings: Settings, names: Names, images: Iterable[st
     }
     _create_parameters(client("ssm"), names.prefix, deployment, images)
     return deployment
+
+
+def _create_cell(client: Client, settings: Settings, names: Names, cell: str) -> None:
+    """What each Region has. Its events need no rules of its own: the models hand them to home's bus."""
+    tags = [{"key": "argosy:stage", "value": settings.stage}]
+    client("logs", cell).create_log_group(logGroupName=names.log_group)
+    client("ecs", cell).create_cluster(clusterName=names.prefix, tags=tags)
+    for instance_type, zone in settings.pools(cell):
+        create_fleet(client("ec2", cell), settings, instance_type, zone)
 
 
 def function_environment(settings: Settings, names: Names, queue_url: str) -> dict[str, str]:

@@ -20,6 +20,8 @@ EAGER_POLICY = MappingProxyType(
         "eager_sweep_s": 3.0,
         "order_patience_s": 20.0,
         "cool_off_s": 20.0,
+        "cool_off_max_s": 120.0,
+        "cool_off_fade_s": 120.0,
         "cool_down_s": 5.0,
         "foreign_patience_s": 3.0,
         "refusal_pause_s": 3.0,

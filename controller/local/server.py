@@ -11,7 +11,7 @@ import json
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 
 from botocore import xform_name
 
@@ -24,6 +24,13 @@ ADMIN_PREFIX = "/argosy/"
 Admin = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]  # path below /argosy/ -> what it does
 
 
+class Regional(Protocol):
+    """The services of our own that each Region has."""
+
+    ecs: Any
+    ec2: Any
+
+
 class UnknownThingError(Exception):
     """An admin request about an instance or pool that does not exist."""
 
@@ -31,9 +38,11 @@ class UnknownThingError(Exception):
 class Front:
     """The WSGI application of the embedded AWS."""
 
-    def __init__(self, *, ecs: Any, ec2: Any, functions: LambdaApi, admin: Admin, moto: Application) -> None:
-        self._ecs = ecs
-        self._ec2 = ec2
+    def __init__(
+        self, *, cells: Mapping[str, Regional], functions: LambdaApi, admin: Admin, moto: Application
+    ) -> None:
+        """cells: by Region; a request that is signed for another one is answered by the first."""
+        self._cells = cells
         self._functions = functions
         self._admin = admin
         self._moto = moto
@@ -58,17 +67,21 @@ class Front:
         if path.startswith(ADMIN_PREFIX) and "HTTP_AUTHORIZATION" not in environ:
             return self._administer(environ, path.removeprefix(ADMIN_PREFIX))
         if environ.get("HTTP_X_AMZ_TARGET", "").startswith(f"{self._ecs_wire.target_prefix}."):
-            return answer(self._ecs_wire, self._ecs, _headers(environ), _body(environ))
+            return answer(self._ecs_wire, self._cell(environ).ecs, _headers(environ), _body(environ))
         if self._functions.owns(path):
             return self._functions.answer(environ["REQUEST_METHOD"], path, _headers(environ), _body(environ))
-        return self._ec2_reply(environ) if _service(environ) == "ec2" else None
+        return self._ec2_reply(environ) if _scope(environ)[1] == "ec2" else None
 
     def _ec2_reply(self, environ: Environ) -> Reply | None:
         body = _body(environ)
-        if hasattr(self._ec2, xform_name(action_of(body))):
-            return answer(self._ec2_wire, self._ec2, _headers(environ), body)
+        ec2 = self._cell(environ).ec2
+        if hasattr(ec2, xform_name(action_of(body))):
+            return answer(self._ec2_wire, ec2, _headers(environ), body)
         environ["wsgi.input"] = io.BytesIO(body)
         return None
+
+    def _cell(self, environ: Environ) -> Regional:
+        return self._cells.get(_scope(environ)[0]) or next(iter(self._cells.values()))
 
     def _administer(self, environ: Environ, path: str) -> Reply:
         if _from_elsewhere(environ):
@@ -98,10 +111,10 @@ def _body(environ: Environ) -> bytes:
     return body
 
 
-def _service(environ: Environ) -> str:
-    """The service that a SigV4 signature was made for: Credential=KEY/20260101/us-east-1/ec2/aws4_request."""
+def _scope(environ: Environ) -> tuple[str, str]:
+    """Region and service that a SigV4 signature was made for: Credential=KEY/20260101/us-east-1/ec2/aws4_request."""
     scope = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].partition(",")[0].split("/")
-    return scope[3] if len(scope) == 5 else ""
+    return (scope[2], scope[3]) if len(scope) == 5 else ("", "")
 
 
 def _from_elsewhere(environ: Environ) -> bool:

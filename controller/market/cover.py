@@ -42,7 +42,9 @@ def cover(
         siblings = [
             other
             for other, _ in open_to
-            if headroom.most(other, choice) > 0 and other.price_usd_per_hour <= usd * (1 + _HAIR)
+            if headroom.most(other, choice) > 0
+            and other.price_usd_per_hour <= usd * (1 + _HAIR)
+            and limits.away(other) <= limits.away(offer)
         ]
         for zone in over_zones(offer, siblings, instances):
             if headroom.most(zone, choice) <= 0 or zone.price_usd_per_hour > usd * (1 + _HAIR):
@@ -66,8 +68,7 @@ def _most(
     for offer, tasks in open_to:
         affordable = room if math.isinf(usd) else int(usd / max(offer.price_usd_per_hour, _HAIR) * (1 + _HAIR))
         if (most := min(room, affordable)) > 0 and (most := min(most, headroom.most(offer, choice))) > 0:
-            away = limits.away_usd_per_task_hour if offer.cell != limits.data_cell else 0.0
-            found.append((offer, tasks, most, away))
+            found.append((offer, tasks, most, limits.away(offer)))
     return found
 
 

@@ -25,6 +25,10 @@ class Limits:
     data_cell: str = ""  # where the batch's data lie; tasks in another cell cost `away_usd_per_task_hour` more each
     away_usd_per_task_hour: float = 0.0
 
+    def away(self, offer: Offer) -> float:
+        """What the traffic of a task costs there, USD an hour."""
+        return self.away_usd_per_task_hour if offer.cell != self.data_cell else 0.0
+
     def free(self, room: int) -> bool:
         """Whether nothing but the deployment's own limits counts."""
         return self.instances >= room and math.isinf(self.usd_per_hour) and not self.away_usd_per_task_hour

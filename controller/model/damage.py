@@ -52,7 +52,9 @@ class Losses:
         return [damage for damage in self.found if damage.run_id]
 
 
-def tried(document: str, read: Callable[[], T], run_id: str = "", record: Mapping[str, Any] | None = None) -> T | Damage:
+def tried(
+    document: str, read: Callable[[], T], run_id: str = "", record: Mapping[str, Any] | None = None
+) -> T | Damage:
     """What `read` gives, or the damage that it met."""
     try:
         return read()

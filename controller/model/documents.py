@@ -13,10 +13,8 @@ from dataclasses import asdict, astuple, fields
 from typing import Any
 
 from controller.model.costs import Costs
+from controller.model import formats
 from controller.model.damage import Damage, UnreadableState, tried
-from controller.model.formats import FORMAT as FORMAT
-from controller.model.formats import NewerFormat as NewerFormat
-from controller.model.formats import check as check_format
 from controller.model.instances import Instance, InstanceStatus, Purchase
 from controller.model.orders import OrderNote
 from controller.model.policy import Policy
@@ -27,6 +25,7 @@ from controller.model.stance import Stance, Steering
 from controller.model.state import Setback, State
 from controller.model.tasks import TaskTable
 
+FORMAT, NewerFormat = formats.FORMAT, formats.NewerFormat
 STATE, RUNS = "STATE", "RUNS"
 ROOT, POOLS = "ROOT", "POOLS"
 INSTANCE_BUCKETS = 16
@@ -137,7 +136,7 @@ def _read_root(items: Mapping[str, bytes]) -> dict[str, Any]:
     if isinstance(root, Damage) or not isinstance(root.get("format"), int):
         why = root.sentence if isinstance(root, Damage) else "the root of the state names no format"
         raise UnreadableState(f"{why}; nothing is touched until it is restored (docs/operations.md)")
-    check_format(root["format"])
+    formats.check(root["format"])
     return root
 
 

@@ -27,7 +27,9 @@ class Policy:
     min_idle: int = 0  # so many idle instances are kept, work or no work
     min_instances: int = 0  # the cluster is kept at least this large while runs are open
     max_instances: int = 200  # alive or ordered, over all pools
-    max_launches_per_tick: int = 100  # one plan: `startedBy` must find it in one page of a listing
+    plan_size: int = 100  # launches: `startedBy` must find a plan in one page of a listing
+    max_launches_per_tick: int = 1_000  # in plans; no more are begun than the cells' launch rates can send soon
+    launches_per_cell: int = 200  # of a tick: what 40 calls a second can send in a tick's time to act
     max_verifications_per_tick: int = 400
     max_dirty_documents: int = 60  # a transaction holds 100 items: facts wait for the next tick beyond this
     full_commit_documents: int = 85  # and what a tick decides, beyond this

@@ -38,8 +38,8 @@ class Ask:
 def asks_of(
     state: State, runs: Sequence[Run], now: float, policy: Policy, at_most: Mapping[str, int] = NO_BOUND
 ) -> list[Ask]:
-    """In queue order. `at_most`: by run id, for how many tasks it may ask. A run's last ask is for its ordinary tasks; one before it is for those that go to on-demand
-    because they were lost too often on spot."""
+    """In queue order. A run's last ask is for its ordinary tasks; one before it is for those that go to on-demand
+    because they were lost too often on spot. `at_most`: by run id, for how many tasks it may ask."""
     shunned = shunned_by(state)
     asks: list[Ask] = []
     for number, run in enumerate(runs):

@@ -76,10 +76,10 @@ def away_usd_per_task_hour(run: Run, policy: Policy) -> float:
 
     capacity.transferGbPerTask x the price of a GB between Regions, spread over the time a task takes.
     """
-    gigabytes = float(run.spec.get("capacity", {}).get("transferGbPerTask", 0.0))
+    gigabytes = float(run.spec.get("capacity", {}).get("transferGbPerTask") or 0.0)
     if not gigabytes or not policy.data_cell:
         return 0.0
-    expected = float(run.spec.get("array", {}).get("expectedSeconds", 0.0)) or USUAL_ATTEMPT_S
+    expected = float(run.spec.get("array", {}).get("expectedSeconds") or USUAL_ATTEMPT_S)
     return gigabytes * policy.transfer_usd_per_gb * HOUR_S / max(1.0, run.mean_seconds(expected) or expected)
 
 

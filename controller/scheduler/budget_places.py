@@ -11,7 +11,7 @@ from controller.market.buy import Order
 from controller.market.cover import MONEY, tasks_per_instance
 from controller.market.fallback import purchases
 from controller.market.offers import offers_of, price_of
-from controller.model.actions import Claim, Launch
+from controller.model.actions import CapRun, Claim, Launch
 from controller.model.instances import Instance, InstanceStatus
 from controller.model.policy import Policy
 from controller.model.pools import Offer
@@ -43,6 +43,7 @@ class Till:
     policy: Policy
     purses: Mapping[str, Purse]  # by run id
     most: dict[str, int] = field(default_factory=dict)  # by run id, for how many more tasks it can pay
+    sentences: dict[str, str] = field(default_factory=dict)  # by run id, why its tasks wait; "" = it ends
     refused: set[str] = field(default_factory=set)  # ids of runs that could not afford a launch
 
     def at_most(self, offers: Sequence[Offer]) -> dict[str, int]:
@@ -64,13 +65,17 @@ class Till:
             at_once=frozenset(idle_at_cost(self.state, wanted)),
         )
 
-    def verdicts(self, places: Places, order: Order) -> Iterator[tuple[str, str, bool]]:
-        """(run id, sentence, whether that is its end) of the runs whose tasks wait for want of money."""
+    def judged(self, places: Places, order: Order) -> list[CapRun]:
+        """Runs that cannot pay for anything any more; why others wait for want of money goes into `sentences`."""
+        capped = []
         for number, run in enumerate(places.runs):
             purse = self.purses.get(run.id)
             if purse is not None and self._is_short(purse, order.held_back[number]):
                 least = self._least_price(places, number)
-                yield run.id, *self._sentence(purse, least, self._is_busy(places, order, number))
+                sentence, is_the_end = self._sentence(purse, least, self._is_busy(places, order, number))
+                self.sentences[run.id] = "" if is_the_end else sentence
+                capped += [CapRun(run.id, sentence)] if is_the_end else []
+        return capped
 
     def _is_short(self, purse: Purse, held_back: str) -> bool:
         """Whether money keeps tasks of the run from starting that could start now."""
@@ -79,6 +84,7 @@ class Till:
         return few or purse.run.id in self.refused or held_back.startswith(MONEY)
 
     def _sentence(self, purse: Purse, least: float, busy: bool) -> tuple[str, bool]:
+        """And whether it is the run's last."""
         budget, hourly = purse.run.budget_usd, purse.run.max_hourly_usd
         attempt_usd = least * self._seconds(purse) / 3600
         if not busy and budget is not None and purse.left_usd < attempt_usd < math.inf:

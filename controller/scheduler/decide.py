@@ -88,15 +88,15 @@ def _place_and_buy(
     places = till.allowed(assign(state, catalogue, now, policy, fitness, at_most))
     order = capacity.order_for(state, places, offers, catalogue, policy, fitness)
     leaving = capacity.leaving_instances(state, places, now, policy)
-    verdicts = list(till.verdicts(places, order))
+    capped = till.judged(places, order)
     return [
         *capacity.targets(state, places, order, leaving, now, policy),
         *capacity.terminations(leaving),
         *unsent,
         *places.launches[: max(0, policy.max_launches_per_tick - intended)],
         *till.claims(places),
-        *(CapRun(run_id, sentence) for run_id, sentence, is_the_end in verdicts if is_the_end),
-        *_remarks(state, places, order, catalogue, now, policy, dict(each[:2] for each in verdicts if not each[2])),
+        *capped,
+        *_remarks(state, places, order, catalogue, now, policy, till.sentences),
         *steers(state, places, order, now, policy),
         *_notes(order, now),
     ]
@@ -126,12 +126,12 @@ def _remarks(
         places.runs, places.left_over, order.uncovered, places.coming_per_run, order.held_back, strict=True
     ):
         sentence = short_of_money.get(run.id, "")
-        if not sentence and uncovered and limit != AT_ONCE:
+        if run.id not in short_of_money and uncovered and limit != AT_ONCE:
             key = alike(left_over), limit
             if key not in known:
                 known[key] = why_nothing_is_bought(state, left_over, catalogue, now, policy, limit)
             sentence = known[key]
-        elif not sentence and (left_over.count or coming):
+        elif run.id not in short_of_money and (left_over.count or coming):
             sentence = "waiting for ordered instances to join the cluster"
         if sentence != run.waiting:
             remarks.append(Remark(run.id, sentence))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -11,6 +11,7 @@ from controller.catalogue.types import InstanceType
 from controller.market.buy import NO_FITNESS
 from controller.market.offers import CELL_ATTRIBUTE, PURCHASE_ATTRIBUTE, expected_attributes, resources_of
 from controller.model.actions import Launch
+from controller.model.attempts import AttemptStatus
 from controller.model.host_ports import Port
 from controller.model.instances import Instance, InstanceStatus, Purchase
 from controller.model.policy import Policy
@@ -68,16 +69,21 @@ def assign(
     coming, owed = coming_rows(state, catalogue, now, policy)
     placed, not_here = place_now([ask.batch for ask in asks], rows, coming, fitness)
     launches, wanted, per_run = [], set(), [_instances_in_use(state, run) for run in runs]
-    room = policy.max_launches_per_tick
+    room, cell_room = policy.max_launches_per_tick, _cell_room(state, policy)
     next_index = [iter(runs[ask.run].tasks.startable(now, room, ask.among).tolist()) for ask in asks]
     for (number, row), count in sorted(placed.items()):
         instance = state.instances[rows[row].id]
         wanted.add(instance.id)
         per_run[asks[number].run].add(instance.id)
         run = runs[asks[number].run]
-        indexes = list(islice(next_index[number], min(room, count)))
+        indexes = list(islice(next_index[number], max(0, min(room, cell_room[instance.cell], count))))
         room -= len(indexes)
-        launches += [_launch(state, run, index, instance) for index in indexes]
+        cell_room[instance.cell] -= len(indexes)
+        first = len(launches)
+        launches += [
+            _launch(state, run, index, instance, (first + offset) // policy.plan_size)
+            for offset, index in enumerate(indexes)
+        ]
     last = {ask.run: number for number, ask in enumerate(asks)}  # the ask for its ordinary tasks
     rest = [
         replace(ask.batch, count=unplaced + (_soon_lost(state, runs[ask.run]) if last[ask.run] == number else 0))
@@ -187,9 +193,21 @@ def _may_still_come(instance: Instance, now: float, policy: Policy) -> bool:
     return instance.status is InstanceStatus.BOOTING and not (leaving or late)
 
 
-def _launch(state: State, run: Run, index: int, instance: Instance) -> Launch:
+def _launch(state: State, run: Run, index: int, instance: Instance, plan: int) -> Launch:
+    """plan: how many plans of this tick are full already."""
     key = next_key(run.id, index, int(run.tasks["attempts"][index]), int(run.tasks["launch"][index]))
-    return Launch(key, state.next_plan, state.started_by(state.next_plan), instance.id, instance.cell)
+    number = state.next_plan + plan
+    return Launch(key, number, state.started_by(number), instance.id, instance.cell)
+
+
+def _cell_room(state: State, policy: Policy) -> defaultdict[str, int]:
+    """How many launches each cell can still be given: what is begun and not sent takes from its rate."""
+    room: defaultdict[str, int] = defaultdict(lambda: policy.launches_per_cell)
+    for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
+        instance = state.instance_of(row)
+        if instance is not None:
+            room[instance.cell] -= 1
+    return room
 
 
 def _instances_in_use(state: State, run: Run) -> set[str]:

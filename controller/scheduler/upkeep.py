@@ -128,12 +128,8 @@ def _why_stop(state: State, row: int, run: Run, now: float, policy: Policy) -> t
         return already, "argosy: asked again"
     instance = state.instance_of(row)
     started_at = float(table["started_at"][row])
-    if run.cancelled:
-        return StopCause.CANCELLED, "argosy: the run was cancelled"
-    if run.is_over_time(now):
-        return StopCause.CANCELLED, f"argosy: the run took longer than {run.duration_limit_s:.0f} s"
-    if run.capped_at and (run.drains_at_cap or (started_at and now - started_at >= finish_seconds(run, policy))):
-        return StopCause.CAPPED, "argosy: the run's budget is used up"
+    if stopped := _why_stop_run(run, started_at, now, policy):
+        return stopped
     if instance is not None and instance.interrupted_at:
         return StopCause.INTERRUPTED, "argosy: the instance is about to be interrupted"
     if instance is not None and _drained_too_long(instance, now, policy):
@@ -143,6 +139,17 @@ def _why_stop(state: State, row: int, run: Run, now: float, policy: Policy) -> t
     if not started_at and now - float(table["launched_at"][row]) >= policy.pending_patience_s:
         return StopCause.STUCK, "argosy: the task never left PENDING"
     return StopCause.NONE, ""
+
+
+def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tuple[StopCause, str] | None:
+    """What ends all attempts of a run, this one among them."""
+    if run.cancelled:
+        return StopCause.CANCELLED, "argosy: the run was cancelled"
+    if run.is_over_time(now):
+        return StopCause.CANCELLED, f"argosy: the run took longer than {run.duration_limit_s:.0f} s"
+    if run.capped_at and (run.drains_at_cap or (started_at and now - started_at >= finish_seconds(run, policy))):
+        return StopCause.CAPPED, "argosy: the run's budget is used up"
+    return None
 
 
 def finish_seconds(run: Run, policy: Policy) -> float:

@@ -44,7 +44,7 @@ def replay_command(plan: Plan) -> str:
     words = [f"argosy simulate --seed {plan.seed} --trials 1 --faults {','.join(sorted(plan.kinds)) or 'none'} --trace"]
     words += [f"--tasks {plan.tasks}"] if plan.tasks else []
     words += [f"--controllers {plan.controllers}"] if plan.controllers else []
-    return " ".join([*words, f"--instances {plan.instances}"])
+    return " ".join([*words, f"--instances {plan.instances}", *plan.words])
 
 
 @dataclass(slots=True)
@@ -56,6 +56,7 @@ class Summary:
     seen: Counter[str] = field(default_factory=Counter)
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
+    bought: Counter[str] = field(default_factory=Counter)
     sums: Counter[str] = field(default_factory=Counter)
     longest_s: float = 0.0  # makespan
     settled_s: float = 0.0  # longest from the end of the faults to rest
@@ -66,6 +67,7 @@ class Summary:
         self.seen += verdict.seen
         self.calls += verdict.calls
         self.statuses += verdict.statuses
+        self.bought += verdict.bought
         for name in ("virtual_s", "launches", "tasks", "usd", "useful_usd", "instance_hours", "ticks", "write_units"):
             self.sums[name] += getattr(verdict, name)
         self.longest_s = max(self.longest_s, verdict.makespan_s)
@@ -96,6 +98,7 @@ class Summary:
             "waste": round(1 - sums["useful_usd"] / sums["usd"], 4) if sums["usd"] else 0.0,
             "makespanSeconds": round(self.longest_s, 1),
             "settledSeconds": round(self.settled_s, 1),
+            "instancesBought": dict(sorted(self.bought.items())),
             "runs": dict(sorted(self.statuses.items())),
         }
 

@@ -165,8 +165,8 @@ class SimulatedDeployment:
         paces = Paces.of_aws(clock, self.world.run_for)
         cell = Cell(self.world.region, self.world.cluster, clients["ecs"], clients["ec2"], paces)
         hands = AwsHands(DEPLOYMENT, [cell], s3=clients["s3"], events=clients["events"], clock=clock, threads=1)
-        queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for)
+        queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for, threads=1)
         store = self._store(clients["dynamodb"])
         if process.former:
-            store = FormerStore(clients["dynamodb"], TABLE, lambda: self.former_noticed())
+            store = FormerStore(clients["dynamodb"], TABLE, self.former_noticed)
         return Engine(store, queue, hands, load_catalogue(), self.policy, clock)

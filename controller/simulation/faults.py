@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from random import Random
+
+import numpy as np
 
 KINDS: Mapping[str, tuple[float, float]] = {
     # kind: least and greatest chance, for each call, message, instance or trial as said
@@ -48,6 +49,7 @@ KINDS: Mapping[str, tuple[float, float]] = {
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY
+BLOCK = 64  # numbers drawn at once
 SHARE_OF_TRIALS = 0.75  # in which a kind that may occur is on
 
 
@@ -55,10 +57,28 @@ def kinds_of(text: str) -> frozenset[str]:
     """`all`, `none`, or names joined by commas. Raises ValueError with a sentence for an unknown name."""
     if text in ("all", "none"):
         return ALL if text == "all" else frozenset()
-    names = frozenset(part.strip() for part in text.split(",") if part.strip())
+    names = frozenset(_singular(part.strip()) for part in text.split(",") if part.strip())
     if unknown := sorted(names - KINDS.keys()):
         raise ValueError(f"unknown fault {unknown[0]!r}; there are: {', '.join(sorted(KINDS))}")
     return names
+
+
+def _singular(name: str) -> str:
+    """`interruptions` will do for `interruption`."""
+    return name.removesuffix("s") if name not in KINDS and name.removesuffix("s") in KINDS else name
+
+
+class _Numbers:
+    """Numbers in 0..1 from one generator, drawn by the block: one at a time numpy's are slow."""
+
+    def __init__(self, *seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._ready: list[float] = []
+
+    def next(self) -> float:
+        if not self._ready:
+            self._ready = self._rng.random(BLOCK).tolist()
+        return self._ready.pop()
 
 
 class Faults:
@@ -69,20 +89,20 @@ class Faults:
 
     def __init__(self, seed: int, kinds: Collection[str], *, every: bool = False) -> None:
         """every: all `kinds` are on, rather than a random part of them."""
-        self.rng = Random(seed)
-        self._rngs = {kind: Random(f"{seed}/{kind}") for kind in KINDS}
+        self._rng = _Numbers(seed)
+        self._rngs = {kind: _Numbers(seed, number) for number, kind in enumerate(KINDS)}
         self.seen: Counter[str] = Counter()
         self.active = True
         self.rates: dict[str, float] = {}
         for kind, (least, greatest) in KINDS.items():
-            on, strength = self._rngs[kind].random(), self._rngs[kind].random()
+            on, strength = self._rngs[kind].next(), self._rngs[kind].next()
             if kind in kinds and (every or len(kinds) == 1 or on < SHARE_OF_TRIALS):
                 self.rates[kind] = least + (greatest - least) * strength
 
     def strikes(self, kind: str, share: float = 1.0) -> bool:
         """Whether this fault happens now. share: of its usual chance."""
         rate = self.rates.get(kind, 0.0)
-        if not rate or not self.active or self._rngs[kind].random() >= rate * share:
+        if not rate or not self.active or self._rngs[kind].next() >= rate * share:
             return False
         self.seen[kind] += 1
         return True
@@ -95,7 +115,7 @@ class Faults:
         return self.active and kind in self.rates
 
     def between(self, least: float, greatest: float) -> float:
-        return self.rng.uniform(least, greatest)
+        return least + (greatest - least) * self._rng.next()
 
     def coin(self) -> bool:
-        return self.rng.random() < 0.5
+        return self._rng.next() < 0.5

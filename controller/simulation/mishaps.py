@@ -98,7 +98,7 @@ class Mishaps:
 
     def _storm(self) -> None:
         """Every spot instance of the pool that has most of them."""
-        pool, instances = self._largest_pool()
+        _, instances = self._largest_pool()
         for instance in instances if self._faults.active else []:
             self._world.interrupt(instance.instance_id)
 

@@ -1,4 +1,4 @@
-"""How does the controller fare at full size? One huge run over several cells and thousands of instances, exactly counted.
+"""How does the controller fare at full size? One huge run over several cells and thousands of instances.
 
 Controller, adapters and the models of ECS, EC2, DynamoDB and S3 are those of every trial. Left out, because a million
 tasks would not end today: faults at each call, the check of every call, and JSON between EventBridge and the queue
@@ -32,7 +32,16 @@ from controller.simulation.world import START, World
 
 JSON = dict[str, Any]
 
-REGIONS = ("us-east-1", "us-west-2", "eu-west-1", "eu-central-1", "us-east-2", "ap-northeast-1", "eu-north-1", "sa-east-1")  # fmt: skip
+REGIONS = (
+    "us-east-1",
+    "us-west-2",
+    "eu-west-1",
+    "eu-central-1",
+    "us-east-2",
+    "ap-northeast-1",
+    "eu-north-1",
+    "sa-east-1",
+)
 INSTANCE_TYPE = "c5.xlarge"  # four tasks of one vCPU
 SHORTEST_S, LONGEST_S = 60.0, 140.0  # of a task
 INTERRUPTED_PER_HOUR = 0.2  # of the instances
@@ -72,9 +81,23 @@ class ScaleRun:
         """Virtual time in which there were both tasks to start and room for them, from tick to tick."""
         self.busy_launches = 0
         self.warned = 0
+        self.began_at = self.timeline.now
+        self.took_s = self.cpu_s = 0.0
+        """Of real time, the simulation's own included."""
 
     def run(self) -> None:
         """Until rest. Raises TimeoutError when that takes a week of virtual time."""
+        began, cpu_began = time.perf_counter(), time.process_time()
+        self._run()
+        self.took_s, self.cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
+
+    def report(self) -> JSON:
+        """What came of it, once it has been run."""
+        from controller.simulation.scale_report import report_of
+
+        return report_of(self)
+
+    def _run(self) -> None:
         request = self.job.request(self.timeline.now)
         key = (requests.INBOX, requests.inbox_key(self.timeline.now, self.job.run_id))
         DynamoStore(self.dynamodb, TABLE).create({key: requests.to_bytes(request)})
@@ -120,7 +143,8 @@ class ScaleRun:
         )
         world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": STAGE})
         for zone in zones:
-            world.add_fleet(INSTANCE_TYPE, zone, **{"argosy:stage": STAGE, "argosy:pool": f"{INSTANCE_TYPE}/{zone}"})
+            tags: dict[str, Any] = {"argosy:stage": STAGE, "argosy:pool": f"{INSTANCE_TYPE}/{zone}"}
+            world.add_fleet(INSTANCE_TYPE, zone, **tags)
         world.sinks.append(self.queue)
         self.census.attend(world)
         return world

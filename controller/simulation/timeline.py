@@ -38,8 +38,7 @@ class Timeline:
     def run_until(self, end: float) -> None:
         """Let everything happen that is due until then, each thing at its own time; the clock then shows `end`."""
         while (due := self._next_due()) is not None and due <= end:
-            if due > self.now:
-                self.now = due
+            self.now = max(self.now, due)
             for source in self.sources:
                 at = source.next_due()
                 if at is not None and at <= self.now:

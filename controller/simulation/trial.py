@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from controller.aws.freeing import free
@@ -53,6 +54,7 @@ class Plan:
     strict: bool = False
     buckets: bool = True  # AWS limits the rate of calls
     every_kind: bool = False
+    words: tuple[str, ...] = ()  # of the command line that no other member stands for
     policy: Policy = TEST_POLICY
     types: tuple[str, ...] = TYPES
     faulty_s: float = 0.0  # how long faults strike; 0 = as the seed says
@@ -117,11 +119,11 @@ class Trial:
         if self.plan.kinds:
             self._add_strangers()
         skewed = self.faults.on("clock-skew")
+        self.deployment.former_noticed = partial(self.faults.note, "two-versions")
         for number in range(self.shape.controllers):
             former = number < self.shape.former
             self.deployment.add_controller(self.faults.between(-120, 120) if skewed else 0.0, former=former)
         self.faults.seen["clock-skew"] += skewed
-        self.deployment.former_noticed = lambda: self.faults.note("two-versions")
         self.deployment.down_s = lambda: self.faults.between(1, 120)
 
     def _add_strangers(self) -> None:
@@ -144,7 +146,7 @@ class Trial:
         world, shape = self.world, self.shape
         self.mishaps.begin()
         for number, job in enumerate(self.jobs.values()):
-            world.later(number * min(60.0, shape.faulty_s / 4), lambda job=job: self.deployment.submit(job.request(world.now)))  # type: ignore[misc]
+            world.later(number * min(60.0, shape.faulty_s / 4), partial(self._submit, job))
         if self.faults.strikes("store-outage"):
             world.later(self.faults.between(0.05, 0.6) * shape.faulty_s, self._lose_the_store)
         if self.faults.strikes("destroy"):
@@ -158,6 +160,9 @@ class Trial:
                 until += shape.absent_s
             self._jump_clocks()
             self._step(self.faults.between(0.3, 1.7) * shape.pace_s, everybody=False)
+
+    def _submit(self, job: Job) -> None:
+        self.deployment.submit(job.request(self.world.now))
 
     def _phase_of_rest(self, began: float) -> None:
         self.faults.active = False

@@ -43,6 +43,7 @@ class Verdict:
     conflicts: int
     write_units: int
     statuses: Counter[str]
+    bought: Counter[str]  # instances launched for us, by pool
 
     @property
     def ok(self) -> bool:
@@ -148,4 +149,7 @@ def of(trial: Trial, settled_s: float) -> Verdict:
         conflicts=sum(process.conflicts for process in trial.processes),
         write_units=trial.deployment.services.dynamodb.write_units,
         statuses=Counter(str(record["status"]) for record in records),
+        bought=Counter(
+            each.pool.name for each in trial.world.ec2.ledger.instances.values() if is_ours(trial.world, each)
+        ),
     )

@@ -292,3 +292,26 @@ def test_the_chain_of_the_template_ends_with_its_results_in_s3_once(home: Path) 
         assert not list(home.glob("recommender-*"))
     finally:
         server.stop()
+
+
+def test_the_readmes_lines_can_be_typed_and_both_runs_recommend(tmp_path: Path) -> None:
+    """Its numbers too: recall@10 of the first block, on the ratings that it generates."""
+    from controller.local.cloud import LocalAws
+    from controller.local.options import LocalOptions
+    from tests.readmes import Shell, command_lines
+
+    with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
+        path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+        told = {"PATH": path, "ARGOSY_ENDPOINT_URL": aws.endpoint_url, "AWS_ENDPOINT_URL": aws.endpoint_url}
+        shell = Shell(tmp_path, told)
+        shell.type("cd containers/recommender")
+        said = {}
+        for line in command_lines("recommender"):
+            more = " --set container.environment.CPU_DEVICES=4" if "4-gpu" in line else ""
+            said[line] = shell.type(line + more)
+    (figures,) = [text for line, text in said.items() if " recall " in line]
+    found, popular = re.fullmatch(r"recall@10 ([0-9.]+), of popularity ([0-9.]+)\n", figures).groups()
+    assert float(found) >= float(popular) + MARGIN
+    assert all("SUCCEEDED" in text for line, text in said.items() if " submit " in line)
+    (recs,) = (shell.folder / "recommended").rglob("*.recs")
+    assert len(recs.read_text().splitlines()) == 1000

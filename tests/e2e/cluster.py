@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 from controller.local.clients import Clients
 from controller.local.cloud import LocalAws
+from controller.local.deployment import local_settings
 from controller.local.options import EAGER_POLICY, LocalOptions
 
 PATIENCE_S = 90.0
@@ -117,12 +118,13 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, **policy: float) -> Iterator[Cluster]:
+def cluster(folder: Path, cells: Sequence[str] = ("us-east-1",), **policy: float) -> Iterator[Cluster]:
     image = folder / "containers" / "worker"
     image.mkdir(parents=True)
     (image / "Dockerfile").write_text('FROM scratch\nENTRYPOINT ["python", "worker.py"]\n')
     (image / "worker.py").write_text(WORKER)
-    options = LocalOptions(images_root=folder / "containers", boot_s=0.2, tick_s=0.3, stop_timeout_s=5.0)
+    settings = local_settings(cells=list(cells))
+    options = LocalOptions(settings, folder / "containers", boot_s=0.2, tick_s=0.3, stop_timeout_s=5.0)
     options = replace(options, policy={**EAGER_POLICY, **policy}, state_dir=folder / "state")
     with LocalAws(options=options) as aws:
         clients = Clients(aws.endpoint_url, "us-east-1")

@@ -1,11 +1,8 @@
-"""Which bugs are planted? Small switches in the protocol, each of them a mistake that somebody could make."""
+"""Which bugs are planted? Small switches in the protocol, each of them a mistake that somebody could make. First half."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from controller import engine as engine_module
 from controller.aws import ecs_requests, launching
@@ -21,20 +18,7 @@ from controller.model.attempts import AttemptStatus
 from controller.model.events import LaunchDisproved, NotCarriedOut, TargetAccepted
 from controller.model.instances import Instance, InstanceStatus
 from controller.scheduler import upkeep
-from controller.simulation.faults import ALL
-
-Patch = pytest.MonkeyPatch
-PLANTED: dict[str, tuple[Callable[[Patch], None], str, frozenset[str]]] = {}
-"""Name -> (how it is planted, what it breaks, the faults under which it shows soonest)."""
-
-
-def planted(what: str, *kinds: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
-    def add(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        PLANTED[plant.__name__] = (plant, what, frozenset(kinds) or ALL)
-        return plant
-
-    return add
-
+from tests.mutations.catalogue import Patch, planted
 
 @planted("a lost reply starts a second copy")
 def token_dropped(patch: Patch) -> None:
@@ -201,18 +185,6 @@ def silent_agents_are_waited_for(patch: Patch) -> None:
     patch.setattr(release, "_may_go", may_go)
 
 
-@planted("a target that EC2 refused is taken for set: the sweeps mend it")
-def targets_are_taken_for_done(patch: Patch) -> None:
-    real = Fleets.set_target
-
-    def set_target(self: Fleets, action: Any, state: Any, deadline: float) -> Any:
-        event = real(self, action, state, deadline)
-        lost = isinstance(event, NotCarriedOut)
-        return TargetAccepted(action.pool, action.spot_target, action.on_demand_target) if lost else event
-
-    patch.setattr(Fleets, "set_target", set_target)
-
-
 @planted("an incomplete listing of instances says who is gone")
 def broken_listing_is_believed(patch: Patch) -> None:
     real = capacity.miss_hosts
@@ -269,14 +241,3 @@ def terminations_unmarked(patch: Patch) -> None:
             real(state, action, now, policy)
 
     patch.setattr(engine_module, "begin", begin)
-
-
-@planted("an action is carried out twice")
-def everything_twice(patch: Patch) -> None:
-    real = AwsHands.carry_out
-
-    def twice(self: AwsHands, actions: Any, state: Any, deadline: float) -> list[Any]:
-        real(self, actions, state, deadline)
-        return real(self, actions, state, deadline)
-
-    patch.setattr(AwsHands, "carry_out", twice)

@@ -1,4 +1,4 @@
-"""Whatever lies in the queue: it is a fact, nothing, or poison; and no fact can make the state too large to be stored."""
+"""Whatever lies in the queue is a fact, nothing, or poison; and no fact makes the state too large to be stored."""
 
 from __future__ import annotations
 

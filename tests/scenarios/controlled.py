@@ -111,17 +111,23 @@ class Controlled:
 
     def controller(self, ecs: Any = None) -> Engine:
         """A fresh controller process: nothing in memory."""
-        paces = Paces.of_aws(self.world.moment, self.world.run_for)
-        cell = Cell(CELL, self.world.cluster, ecs or self.ecs, self.ec2, paces)
         hands = AwsHands(
             DEPLOYMENT,
-            [cell],
+            self.cells(ecs),
             s3=self.s3,
             events=ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": []}),
             clock=self.world.moment,
             threads=1,
         )
         return Engine(self.store, self.events, hands, load_catalogue(), self.policy, self.world.moment)
+
+    def cells(self, ecs: Any = None) -> list[Cell]:
+        """What a controller works in."""
+        paces = Paces.of_aws(self.world.moment, self.pass_time)
+        return [Cell(CELL, self.world.cluster, ecs or self.ecs, self.ec2, paces)]
+
+    def pass_time(self, seconds: float) -> None:
+        self.world.run_for(seconds)
 
     def submit(self, tasks: int, run_id: str = RUN_ID, **overrides: Any) -> str:
         now = self.world.now
@@ -157,7 +163,7 @@ class Controlled:
             except StaleState:
                 self.conflicts += 1
                 at_rest = False
-        self.world.run_for(self.tick_s)
+        self.pass_time(self.tick_s)
         return at_rest
 
     def run_to_rest(self, limit_s: float = 4 * 3600.0) -> float:

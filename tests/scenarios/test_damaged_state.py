@@ -1,4 +1,4 @@
-"""A stored document is corrupt: its run is set aside with a reason, everybody else carries on, nothing is left behind."""
+"""A stored document is corrupt: its run is set aside with a reason, the others carry on, nothing is left behind."""
 
 from __future__ import annotations
 

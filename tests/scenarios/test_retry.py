@@ -1,4 +1,4 @@
-"""A run that has ended is tried again: what succeeded stays, what failed runs under new numbers, the results are whole."""
+"""A run that has ended is tried again: what succeeded stays, what failed runs anew, the results are whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instances that are warned, drain, fall silent, never register, lack their GPUs or fail everything: what becomes of them."""
+"""What becomes of instances that are warned, drain, fall silent, never register, lack GPUs or fail everything?"""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_task_that_never_leaves_pending_is_stopped_and_its_instance_gets_no_mo
     assert not cluster.live_instances()
 
 
-def test_instances_that_never_register_are_let_go_after_fifteen_minutes_and_their_pool_is_given_up_after_three() -> None:
+def test_instances_that_never_register_are_let_go_and_after_three_of_them_their_pool_is_given_up() -> None:
     cluster = Controlled(zones=ZONE)
     cluster.world.habits = lambda instance: Habits(registers=False)
     cluster.submit(12)

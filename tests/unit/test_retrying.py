@@ -198,4 +198,4 @@ def test_a_reopened_run_keeps_what_succeeded_and_gives_the_rest_a_fresh_budget(d
     assert run.tasks["user_failures"].tolist() == [0, 0] + [1] * 8
     assert run.tasks["attempts"].tolist() == [1] * 10  # so that the next one is the second
     assert (run.status, run.stopped_at, run.status_reason) == (RunStatus.SUBMITTED, 0.0, "")
-    assert not (run.revives or run.halted)
+    assert (run.revives, run.halted) == ([], False)

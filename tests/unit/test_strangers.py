@@ -90,7 +90,7 @@ def test_gpus_that_ecs_does_not_speak_of_are_taken_to_be_free() -> None:
         {"name": "MEMORY", "type": "INTEGER", "integerValue": 60_000},
         {"name": "GPU", "type": "STRINGSET", "stringSetValue": ["GPU-1", "GPU-2"]},
     ]
-    shown = {
+    shown: dict[str, Any] = {
         "containerInstanceArn": "arn:aws:ecs:us-east-1:1:container-instance/c/1",
         "registeredResources": registered,
     }

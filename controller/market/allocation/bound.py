@@ -10,6 +10,7 @@ import numpy as np
 
 from controller.market.allocation.basket import Basket
 from controller.market.allocation.effort import Deadline
+from controller.market.allocation.fluid import fluid_bound
 from controller.market.allocation.generate import Centre, dual_bound
 from controller.market.allocation.pricing import Pricer
 from controller.market.allocation.problem import Problem
@@ -27,12 +28,14 @@ def best_bound(
     """A valid lower bound of the cost of placing what `basket` places, from the duals `centre`; 0 at least.
 
     Fillings are bounded by the relaxation, then by tables of `work`, 4 x and 16 x that, until the bound is near the
-    basket's cost, `looks` are over or the next one would take too long.
+    basket's cost, `looks` are over or the next one would take too long. Without a `pricer` there is no time for that.
     """
     value, price, count = centre.task_value, centre.pool_price, problem.wanted.count - basket.rest
     worth = relaxed_worth(problem.sizes, problem.wanted.need, value)
     bound, begun, took = scaled_bound(problem, count, value, price, worth), deadline.now(), 0.0
-    if pricer is not None:
+    if pricer is None:
+        bound = max(bound, fluid_bound(problem, count, basket.usd_per_hour()))
+    else:
         cheapest = problem.cheapest(price)
         known = np.maximum(pricer.fillings(value, cheapest, work)[1], cheapest)
         for look in range(looks):

@@ -106,6 +106,20 @@ def test_empty_sizes_come_from_the_catalogue(bench: Any, tmp_path: Path) -> None
     assert report["instances"] == 2
 
 
+def test_work_that_no_pool_can_hold_at_all_is_named_and_nothing_is_bought(bench: Any, tmp_path: Path) -> None:
+    report, plan, said = planned(bench, tmp_path, backlog=BACKLOG_HEAD + "huge,999999,1,0,3\n")
+    assert (report["usdPerHour"], report["instances"], plan) == (0, 0, {"pools": []})
+    assert report["unplaced"] == {"huge": 3}
+    assert "no pool can hold a task of shape huge" in said
+
+
+def test_the_next_plan_is_measured_too_when_asked_for(bench: Any, tmp_path: Path) -> None:
+    report, _, _ = planned(bench, tmp_path, "--warm")
+    assert report["patternsKept"] > 0
+    assert report["warmSeconds"] > 0
+    assert report["warmGapPct"] >= 0
+
+
 def test_people_get_lines(bench: Any) -> None:
     assert "usdPerHour             " in bench().stdout
 
@@ -138,6 +152,7 @@ ROW = "us-east-1,us-east-1a,c5.large,2048,3635,0,{price},{depth}\n"
         ({"backlog": BACKLOG_HEAD + "a,1,1,0,1\na,1,1,0,1\n"}, "backlog.csv:3: shapeId 'a' is there twice"),
         ({"backlog": BACKLOG_HEAD + ",1,1,0,1\n"}, "backlog.csv:2: shapeId is empty"),
         ({"backlog": BACKLOG_HEAD + "a,0,0,0,1\n"}, "backlog.csv:2: asks for nothing"),
+        ({"backlog": BACKLOG_HEAD + "a,1,1,0,-5\n"}, "backlog.csv:2: count '-5' is no whole number"),
         ({"backlog": BACKLOG_HEAD + "a,1.5,1,0,1\n"}, "backlog.csv:2: cpu '1.5' is no whole number"),
         ({"backlog": BACKLOG_HEAD + "".join(f"t{n},1,1,0,{2**40}\n" for n in range(2))}, "can be planned at once"),
     ],

@@ -81,7 +81,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("prices --type g5.* --limit 3", {"pattern": "g5.*", "limit": 3}),
     ("doctor --profile work --endpoint-url http://h:1", {"profile": "work", "endpoint_url": "http://h:1"}),
     ("local --port 4567", {"port": 4567}),
+    ("local --python x=python --python y=python3", {"python": ["x=python", "y=python3"]}),
     ("demo --out DIR", {"out": Path("DIR")}),
+    ("demo-tensorflow --out DIR --python P", {"out": Path("DIR"), "python": Path("P")}),
 ]
 
 

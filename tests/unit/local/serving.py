@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from controller.local.clients import Clients
@@ -17,6 +18,14 @@ def no_moto(environ: dict[str, Any], start_response: Callable[..., Any]) -> list
     """Stands where moto would be: says what reached it."""
     start_response("418 I'M A TEAPOT", [("Content-Type", "text/plain")])
     return [f"moto got {environ['REQUEST_METHOD']} {environ['PATH_INFO']}".encode(), environ["wsgi.input"].read()]
+
+
+@dataclass
+class Region:
+    """The services of one Region."""
+
+    ecs: Any = None
+    ec2: Any = None
 
 
 @contextmanager
@@ -37,9 +46,11 @@ def front(
     functions: Mapping[str, LambdaFunction] | None = None,
     admin: Admin | None = None,
     moto: Application = no_moto,
+    away: Mapping[str, Region] | None = None,
 ) -> Iterator[Clients]:
-    """Clients of a front with these parts behind it; `clients.endpoint` is its address."""
-    application = Front(ecs=ecs, ec2=ec2, functions=LambdaApi(functions or {}), admin=admin or {}, moto=moto)
+    """Clients of a front with these parts behind it (away: the services of other Regions than us-east-1); `clients.endpoint` is its address."""
+    cells = {"us-east-1": Region(ecs, ec2), **(away or {})}
+    application = Front(cells=cells, functions=LambdaApi(functions or {}), admin=admin or {}, moto=moto)
     with served(application) as server:
         clients = Clients(f"http://127.0.0.1:{server.port}", "us-east-1")
         try:

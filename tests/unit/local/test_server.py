@@ -11,7 +11,8 @@ import requests
 
 from controller.local.server import UnknownThingError
 from controller.local.wsgi_server import WsgiServer
-from tests.unit.local.serving import front, served
+from controller.simulation.ecs import EcsModel
+from tests.unit.local.serving import Region, front, served
 
 
 def _echo(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -128,3 +129,16 @@ def test_a_signed_request_below_argosy_is_for_a_bucket_of_that_name() -> None:
     with front(admin={"GET health": lambda request: {}}) as clients:
         reply = requests.get(f"{clients.endpoint}/argosy/health", headers=signed, timeout=10)
     assert reply.text == "moto got GET /argosy/health"
+
+
+def test_each_region_answers_for_itself_and_an_unknown_one_is_answered_by_home() -> None:
+    clusters = {}
+    for region in ("us-east-1", "eu-west-1"):
+        clusters[region] = EcsModel(now=lambda: 0.0, region=region, account="123456789012")
+        clusters[region].create_cluster(clusterName=f"in-{region}")
+    with front(ecs=clusters["us-east-1"], away={"eu-west-1": Region(clusters["eu-west-1"])}) as clients:
+        named = {
+            region: clients("ecs", region).list_clusters()["clusterArns"][0].split("/")[-1]
+            for region in ("us-east-1", "eu-west-1", "ap-south-1")
+        }
+    assert named == {"us-east-1": "in-us-east-1", "eu-west-1": "in-eu-west-1", "ap-south-1": "in-us-east-1"}

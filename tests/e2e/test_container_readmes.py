@@ -1,0 +1,61 @@
+"""What the READMEs of the images digits and sweep say can be typed, and a sweep ends in one table."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.local.cloud import LocalAws
+from controller.local.options import LocalOptions
+from tests.readmes import CONTAINERS, Shell, command_lines
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local")]
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
+        yield aws.endpoint_url
+
+
+@pytest.fixture
+def shell(endpoint: str, tmp_path: Path) -> Shell:
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    return Shell(tmp_path, {"PATH": path, "ARGOSY_ENDPOINT_URL": endpoint})
+
+
+def test_the_digits_readme(shell: Shell) -> None:
+    said = {line: shell.type(line) for line in command_lines("digits")}
+    submitted = [text for line, text in said.items() if line.startswith("argosy submit")]
+    assert [("18 of 18" in text or "18/18" in text, "SUCCEEDED" in text) for text in submitted[:1]] == [(True, True)]
+    assert len((shell.folder / "part.jsonl").read_text().splitlines()) == 50
+
+
+def test_the_sweep_readme_ends_in_a_table_and_its_best_points(shell: Shell) -> None:
+    said = {line: shell.type(line) for line in command_lines("sweep")}
+    rows = list(csv.DictReader((shell.home / "table.csv").open()))
+    assert [int(row["index"]) for row in rows] == list(range(20))
+    assert len({(row["alpha"], row["lambda"]) for row in rows}) == 20
+    best = next(text for line, text in said.items() if " best " in line)
+    assert best.startswith("20 points\nlowest deviance: ")
+    lowest = min(rows, key=lambda row: float(row["deviance"]))
+    assert f"alpha {float(lowest['alpha']):g}, lambda {float(lowest['lambda']):g}" in best.splitlines()[1]
+    merged = next(text for line, text in said.items() if "--merge" in line)
+    assert "20 rows of 20 of 20 tasks" in merged
+    again = shell.type("argosy results RUN --merge --output -")  # from standard output, as JSON lines
+    assert again.count("\n") == 20
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in CONTAINERS.glob("*/Dockerfile")))
+def test_the_build_lines_fit_their_dockerfiles(name: str) -> None:
+    """Building needs the internet; that the folder, the tag and the arguments are right does not."""
+    text = (CONTAINERS / name / "README.md").read_text()
+    assert f"`docker build -t argosy/{name} containers/{name}`" in re.sub(r"\s+", " ", text)
+    arguments = re.findall(r"^ARG (\w+)", (CONTAINERS / name / "Dockerfile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"--build-arg (\w+)=", text)) <= set(arguments)
+    assert set(re.findall(r"`ARG (\w+)`", text)) <= set(arguments)

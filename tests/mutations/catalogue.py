@@ -1,0 +1,94 @@
+"""How is a bug planted, and which check is to find it? Random trials of the simulation, or a story of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from controller.lifecycle import apply as apply_module
+from controller.simulation.campaign import run_trial
+from controller.simulation.faults import ALL
+from controller.simulation.trial import Plan
+
+Patch = pytest.MonkeyPatch
+SEEDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """By what, and after how many trials; 0 = a story, which needs one."""
+
+    check: str
+    seeds: int = 0
+
+
+Check = Callable[[], Found | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """plant: how it is planted; what: what it breaks; check: who has to find it."""
+
+    plant: Callable[[Patch], None]
+    what: str
+    check: Check
+
+
+BUGS: dict[str, Bug] = {}
+
+
+def planted(
+    what: str, *kinds: str, check: Check | None = None
+) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """kinds: the faults under which it shows soonest in random trials; all of them unless given."""
+
+    def add(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        BUGS[plant.__name__] = Bug(plant, what, check or trials(frozenset(kinds) or ALL))
+        return plant
+
+    return add
+
+
+def trials(kinds: frozenset[str], seeds: int = SEEDS) -> Check:
+    """The first of some seeds whose trial ends in a violation, or in a controller that falls over."""
+
+    def check() -> Found | None:
+        for seed in range(seeds):
+            try:
+                verdict = run_trial(Plan(seed, kinds, limit_s=7200.0))
+            except Exception as crash:  # noqa: BLE001 - a controller that falls over is found as well
+                return Found(f"simulation: {type(crash).__name__}", seed + 1)
+            if not verdict.ok:
+                return Found(f"simulation: {verdict.violations[0].invariant}", seed + 1)
+        return None
+
+    return check
+
+
+def scenario(module: str, test: str, *arguments: Any) -> Check:
+    """A test of the suite that has to fail."""
+
+    def check() -> Found | None:
+        try:
+            getattr(import_module(module), test)(*arguments)
+        except (AssertionError, Exception):  # noqa: BLE001 - as pytest has it
+            return Found(f"{module.rsplit('.', 1)[-1]}::{test}")
+        return None
+
+    return check
+
+
+def hunt(name: str, patch: Patch) -> Found | None:
+    """Plant the bug and let its check look for it."""
+    bug = BUGS[name]
+    bug.plant(patch)
+    try:
+        return bug.check()
+    finally:
+        undo = getattr(apply_module, "UNDO", None)
+        if undo is not None:
+            undo()

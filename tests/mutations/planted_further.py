@@ -1,0 +1,318 @@
+"""Which bugs are planted? The second half: guards of the protocol, sick instances, damaged and reopened state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from controller import engine as engine_module
+from controller import loading
+from controller.aws import launching
+from controller.aws.dynamodb import DynamoStore
+from controller.aws.launching import Launching
+from controller.lifecycle import apply as apply_module
+from controller.lifecycle import attempts, begin, capacity, quarantine, retry
+from controller.market import release
+from controller.model import columns
+from controller.model.attempts import StopCause
+from controller.model.events import LaunchDisproved
+from controller.model.instances import Instance, InstanceStatus
+from controller.model.runs import Run
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+from controller.scheduler import upkeep
+from tests.mutations.catalogue import Patch, planted, scenario
+
+PROTOCOL, SICK, DAMAGE, RETRY, LIFE, MESSAGES = (
+    "tests.scenarios.test_launch_protocol",
+    "tests.scenarios.test_sick_instances",
+    "tests.scenarios.test_damaged_state",
+    "tests.scenarios.test_retry",
+    "tests.scenarios.test_controlled_cluster",
+    "tests.properties.test_message_properties",
+)
+
+
+@planted(
+    "an old intent is sent again, though its token may have expired",
+    check=scenario(PROTOCOL, "test_an_intent_whose_reply_was_lost_is_never_sent_again_after_ten_minutes"),
+)
+def age_gate_off(patch: Patch) -> None:
+    patch.setattr(upkeep, "_young", lambda state, row, now, policy: True)
+    real = upkeep.resolutions
+    patch.setattr(
+        upkeep,
+        "resolutions",
+        lambda state, now, policy: (replace(action, resend=True) for action in real(state, now, policy)),
+    )
+
+
+@planted(
+    "an older event undoes what a newer one said",
+    check=scenario(MESSAGES, "test_versions_that_go_backwards_change_nothing"),
+)
+def version_compare_off(patch: Patch) -> None:
+    from controller.lifecycle.apply import _apply
+    from controller.model.events import ContainerInstanceSeen, TaskSeen
+
+    def believed(seen: Any) -> Any:
+        return replace(seen, version=2**40 + int(seen.version))
+
+    see, see_instance = attempts.see, capacity.see_container_instance
+    numbers = iter(range(10**9))
+    patch.setattr(attempts, "see", lambda s, seen, *rest: see(s, replace(seen, version=2**40 + next(numbers)), *rest))
+    patch.setattr(
+        capacity,
+        "see_container_instance",
+        lambda s, seen, *rest: see_instance(s, replace(seen, version=2**40 + next(numbers)), *rest),
+    )
+    assert _apply.registry.keys() >= {TaskSeen, ContainerInstanceSeen}  # they look the functions up when called
+    assert believed
+
+
+@planted(
+    "a store that does not answer counts as an empty one: everything is idle and goes",
+    check=scenario(PROTOCOL, "test_a_store_that_does_not_answer_ends_nothing"),
+)
+def gc_on_store_error(patch: Patch) -> None:
+    real = loading.load
+
+    def load(store: Any) -> State:
+        try:
+            return real(store)
+        except (ClientError, BotoCoreError):
+            return State(version=store.version())
+
+    patch.setattr(engine_module, "load", load)
+
+
+@planted("a listing that broke off proves that a launch never happened", "reply-lost", "page-failure", "listing-lag")
+def broken_listing_is_proof(patch: Patch) -> None:
+    patch.setattr(Launching, "_absent", lambda self, key, intended_at, complete: LaunchDisproved(key))
+    patch.setattr(
+        upkeep,
+        "resolutions",
+        lambda state, now, policy, real=upkeep.resolutions: (
+            replace(action, resend=False) for action in real(state, now, policy)
+        ),
+    )
+
+
+@planted("absence from listings is proof at once, though tasks show late", "reply-lost", "listing-lag", "events-late")
+def disproved_too_early(patch: Patch) -> None:
+    patch.setattr(launching, "DISPROVED_AFTER_S", 0.0)
+    patch.setattr(
+        upkeep,
+        "resolutions",
+        lambda state, now, policy, real=upkeep.resolutions: (
+            replace(action, resend=False) for action in real(state, now, policy)
+        ),
+    )
+
+
+@planted("a commit that came second counts as done")
+def conflicts_ignored(patch: Patch) -> None:
+    patch.setattr(DynamoStore, "_settle", lambda self, version, digest, error: None)
+
+
+@planted("a run is closed while tasks are still starting")
+def closed_under_live_tasks(patch: Patch) -> None:
+    def complete(self: Run) -> bool:
+        counts = self.tasks.counts()
+        return not (counts[TaskStatus.PENDING] or counts[TaskStatus.RUNNING] or self.revives)
+
+    patch.setattr(Run, "complete", property(complete))
+
+
+@planted("what was launched a moment ago takes no room")
+def live_attempts_take_no_room(patch: Patch) -> None:
+    patch.setattr(State, "used_by_instance", lambda self: {})
+
+
+@planted(
+    "an instance that fails everything at once gets ever more",
+    check=scenario(SICK, "test_a_black_hole_burns_at_most_three_attempts_of_others_than_lay_there_at_once"),
+)
+def black_hole_is_fed(patch: Patch) -> None:
+    patch.setattr(attempts, "note_end", lambda *args: None)
+
+
+@planted(
+    "after a warning tasks run on until the host is gone",
+    check=scenario(SICK, "test_a_warning_stops_tasks_requeues_them_and_buys_the_shortfall_in_one_tick"),
+)
+def warned_tasks_are_not_stopped(patch: Patch) -> None:
+    real = upkeep.stops
+    patch.setattr(
+        upkeep,
+        "stops",
+        lambda *args: (stop for stop in real(*args) if stop.cause is not StopCause.INTERRUPTED),
+    )
+
+
+@planted(
+    "an instance that drains keeps its tasks, and itself, for ever",
+    check=scenario(SICK, "test_an_instance_that_drains_for_an_hour_is_emptied_and_let_go"),
+)
+def draining_for_ever(patch: Patch) -> None:
+    patch.setattr(upkeep, "_drained_too_long", lambda instance, now, policy: False)
+    patch.setattr(release, "_is_past_hope", lambda instance, now, policy: False)
+
+
+@planted(
+    "a warning that never comes true holds its tasks for ever",
+    check=scenario(SICK, "test_a_warning_that_never_comes_true_holds_nothing_for_longer_than_ten_minutes"),
+)
+def warnings_are_waited_for(patch: Patch) -> None:
+    def past_hope(instance: Instance, now: float, policy: Any) -> bool:
+        return bool(instance.disconnected_at) and now - instance.disconnected_at >= policy.agent_patience_s
+
+    patch.setattr(release, "_is_past_hope", past_hope)
+
+
+@planted(
+    "a pool whose instances never join the cluster is asked again and again",
+    check=scenario(SICK, "test_instances_that_never_register_are_let_go_and_after_three_of_them_their_pool_is_given_up"),
+)
+def unregistered_are_not_counted(patch: Patch) -> None:
+    from controller.lifecycle import passing
+
+    patch.setattr(passing, "note_unregistered", lambda state, now, policy: None)
+
+
+@planted(
+    "an instance without its GPUs counts as sound",
+    check=scenario(SICK, "test_an_instance_that_registers_without_its_gpus_gets_no_work_and_is_replaced"),
+)
+def missing_gpus_are_overlooked(patch: Patch) -> None:
+    real = capacity._take_resources
+
+    def take(instance: Instance, seen: Any) -> None:
+        real(instance, seen)
+        instance.cordon = ""
+        instance.total = replace_gpus(instance)
+
+    def replace_gpus(instance: Instance) -> Any:
+        return instance.total._replace(gpus=1) if instance.instance_type.startswith("g4dn") else instance.total
+
+    patch.setattr(capacity, "_take_resources", take)
+
+
+@planted(
+    "a cancelled run's tasks run on",
+    check=scenario(LIFE, "test_cancelling_stops_everything_and_the_cluster_goes_to_zero"),
+)
+def cancel_lets_tasks_run(patch: Patch) -> None:
+    real = upkeep.stops
+    patch.setattr(
+        upkeep, "stops", lambda *args: (stop for stop in real(*args) if stop.cause is not StopCause.CANCELLED)
+    )
+
+
+@planted(
+    "a launch that can never work is asked for again and again",
+    check=scenario(
+        PROTOCOL, "test_what_can_never_start_stops_the_run_after_at_most_three_calls", "AccessDeniedException"
+    ),
+)
+def lasting_refusals_are_tried_again(patch: Patch) -> None:
+    patch.setattr(apply_module.attempts, "give_up", lambda state, run, reason: None)
+
+
+@planted(
+    "a task that is tried again repeats its attempt numbers",
+    check=scenario(RETRY, "test_failed_tasks_run_again_with_a_fresh_budget_and_the_results_are_complete_afterwards"),
+)
+def retry_repeats_numbers(patch: Patch) -> None:
+    real = retry._revive_rows
+
+    def revive(run: Run, rows: Any) -> bool:
+        touched = real(run, rows)
+        again = rows[run.tasks["status"][rows] == TaskStatus.PENDING]
+        run.tasks.set_many(again, attempts=0)
+        return touched
+
+    patch.setattr(retry, "_revive_rows", revive)
+
+
+@planted(
+    "a run that is tried again still says that it has ended",
+    check=scenario(RETRY, "test_while_it_is_tried_again_no_marker_says_that_the_run_has_ended"),
+)
+def marker_of_the_earlier_end_stays(patch: Patch) -> None:
+    from controller.aws import definitions
+
+    patch.setattr(definitions, "remove_marker", lambda s3, run, succeeded: None)
+
+
+@planted(
+    "what succeeded is done again with the rest",
+    check=scenario(RETRY, "test_failed_tasks_run_again_with_a_fresh_budget_and_the_results_are_complete_afterwards"),
+)
+def retry_of_everything(patch: Patch) -> None:
+    real = begin.retry.revive
+
+    def revive(state: Any, run: Run, policy: Any) -> None:
+        run.revives = [*run.revives, int(TaskStatus.SUCCEEDED)]
+        real(state, run, policy)
+
+    patch.setattr(begin.retry, "revive", revive)
+
+
+@planted(
+    "how often something failed is forgotten with the process",
+    check=scenario(DAMAGE, "test_a_run_that_can_never_be_closed_is_given_up_even_if_every_invocation_is_short"),
+)
+def setbacks_are_forgotten(patch: Patch) -> None:
+    patch.setattr(State, "lasting_setbacks", lambda self: {})
+
+
+@planted(
+    "a chunk that cannot be read counts as never touched",
+    check=scenario(DAMAGE, "test_a_lost_chunk_of_attempts_costs_each_of_them_a_loss_and_no_task"),
+)
+def corrupt_chunks_read_as_new(patch: Patch) -> None:
+    real = columns.ColumnTable.unpack
+
+    def unpack(self: Any, chunk: int, body: bytes) -> None:
+        try:
+            real(self, chunk, body)
+        except columns.CorruptChunk:
+            return
+
+    patch.setattr(columns.ColumnTable, "unpack", unpack)
+
+
+@planted(
+    "tasks of a run that was set aside run on, and hold their instances",
+    check=scenario(DAMAGE, "test_a_record_that_is_gone_is_set_aside_too"),
+)
+def strays_are_left_alone(patch: Patch) -> None:
+    patch.setattr(quarantine, "_strays", lambda state, now: iter(()))
+
+
+@planted("work is given to instances that are let go of in the same tick")
+def released_with_work(patch: Patch) -> None:
+    from controller.scheduler import capacity as scheduling
+
+    real = release.releasable
+
+    def releasable(state: Any, wanted: Any, now: float, policy: Any, *rest: Any) -> Any:
+        hurried = replace(policy, linger_s=0.0, cool_down_s=0.0)
+        return real(state, frozenset(), now, hurried, *rest)
+
+    patch.setattr(scheduling, "releasable", releasable)
+
+
+@planted("an instance that is let go of may still be given work")
+def releasing_is_placeable(patch: Patch) -> None:
+    alive = (InstanceStatus.ACTIVE, InstanceStatus.RELEASING)
+    sound = property(
+        lambda self: self.status in alive
+        and self.owned
+        and self.agent_connected
+        and not (self.interrupted_at or self.rebalance_at or self.cordon)
+    )
+    patch.setattr(Instance, "placeable", sound)

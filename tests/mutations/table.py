@@ -1,0 +1,54 @@
+"""What does the table of planted bugs look like? `python -m tests.mutations.table` runs them all and prints it.
+
+    python -m tests.mutations.table > docs/planted-bugs.md
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+HEAD = """\
+# Planted bugs
+
+Does the suite find bugs? Each of these mistakes is planted on purpose, one at a time, and a check of the suite has to find it:
+random trials of the simulation under faults (the invariant that broke, and after how many seeds), or a story of its own. They lie in
+`tests/mutations/`; `make test-deep` plants them all and prints this table.
+
+| bug | what is broken | found by | seeds |
+|---|---|---|---|
+"""
+
+
+def line(row: Sequence[Any]) -> str:
+    name, what, check, seeds = row
+    return f"| `{name}` | {what} | {check} | {seeds or '-'} |"
+
+
+def text(rows: Iterable[Sequence[Any]]) -> str:
+    return HEAD + "\n".join(line(row) for row in sorted(rows)) + "\n"
+
+
+def main() -> int:
+    import pytest
+
+    from tests.mutations import planted, planted_further
+    from tests.mutations.catalogue import BUGS, hunt
+
+    rows, missed = [], []
+    for name in sys.argv[1:] or sorted(BUGS):
+        with pytest.MonkeyPatch.context() as patch:
+            found = hunt(name, patch)
+        print(name, found, file=sys.stderr, flush=True)
+        if found is None:
+            missed.append(name)
+        else:
+            rows.append((name, BUGS[name].what, found.check, found.seeds))
+    print(text(rows), end="")
+    assert planted.Patch is planted_further.Patch
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

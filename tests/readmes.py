@@ -1,0 +1,58 @@
+"""How are the command lines of a container's README run, in a copy of its folder and against an embedded AWS?"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CONTAINERS = Path(__file__).resolve().parents[1] / "containers"
+RUN_ID = re.compile(r"\b([a-z][a-z0-9-]*-\d{6}-\d{6}-[a-z0-9]{4})\b")
+
+
+def command_lines(name: str) -> Iterator[str]:
+    """Of the fenced blocks; comments are left out."""
+    text = (CONTAINERS / name / "README.md").read_text(encoding="utf-8")
+    for block in re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            command = re.sub(r"\s+#.*$", "", line).strip()
+            if command and not command.startswith("#"):
+                yield command
+
+
+@dataclass
+class Shell:
+    """Types a README's lines one after the other; `RUN` in them is the run that was submitted last."""
+
+    home: Path  # a copy of the checkout's containers/ lies in it
+    environment: Mapping[str, str]
+    folder: Path = field(init=False)
+    run_id: str = "RUN"
+
+    def __post_init__(self) -> None:
+        shutil.copytree(CONTAINERS, self.home / "containers")
+        self.folder = self.home
+
+    def type(self, line: str) -> str:
+        """What it prints; fails the test unless it exits 0."""
+        if line.startswith("cd "):
+            self.folder = self.folder / line.removeprefix("cd ")
+            return ""
+        typed = re.sub(r"\bRUN\b", self.run_id, line)
+        done = subprocess.run(
+            ["bash", "-c", typed],
+            cwd=self.folder,
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, f"{typed}\n{done.stdout}\n{done.stderr}"
+        if " submit " in line and (found := RUN_ID.search(done.stdout)):
+            self.run_id = found[1]
+        return done.stdout
