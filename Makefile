@@ -65,7 +65,7 @@ test-deep: $(DEV) ## Run the long property and simulation tests too
 	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup -m deep --hypothesis-profile deep $(ARGS)
 
 test-containers: $(TENSORFLOW) ## Run the tests of the images' programs that need TensorFlow
-	@.venv-tensorflow/bin/python -m pytest -q -o faulthandler_timeout=900 --numprocesses $(WORKERS) --dist loadgroup -m tf tests/containers $(ARGS)
+	@.venv-tensorflow/bin/python -m pytest -q -o faulthandler_timeout=1800 --numprocesses $(WORKERS) --dist loadgroup -m tf tests/containers $(ARGS)
 
 bench: $(DEV) ## Measure what has a floor, one after the other, and print the figures
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks $(ARGS)

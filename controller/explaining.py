@@ -149,6 +149,8 @@ def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: st
     on_its_way = "1 instance that could take it is on its way"
     many = f"{coming} instances that could take it are on their way"
     sentences = [on_its_way if coming == 1 else many] if coming else [buying]
+    if coming and run.waiting.startswith(HELD_BY):
+        sentences.append(f"more are {run.waiting}")
     if here.instances:
         instances = "instance that is" if here.instances == 1 else f"{here.instances} instances that are"
         sentences.append(f"the {instances} here: {here.reasons_in_words()}")

@@ -23,8 +23,8 @@ from controller.model.state import State
 # No call begins after this. Wait, execution, sweep and the one call that may be in hand then fit into what an
 # invocation keeps in reserve (loop.RESERVE_S).
 SWEEP_LIMIT_S = 25.0
-# A sweep of thousands of instances goes on in the next tick after this: launches wait meanwhile, and two seconds are what
-# the bucket of AWS holds for them (100 calls at 40/s).
+# A sweep of thousands of instances goes on in the next tick after this: launches wait meanwhile, and two seconds are
+# what the bucket of AWS holds for them (100 calls at 40/s).
 SLICE_S = 1.5
 
 log = logging.getLogger(__name__)

@@ -102,15 +102,19 @@ def _stream(
     group, prefix, container = session.deployment.log_group, LOG_STREAM_PREFIX, OWN_CONTAINER
     if task is not None:
         container = next((each["name"] for each in task["overrides"]["containerOverrides"]), container)
-        options = _log_options(session, task["taskDefinitionArn"], container, definitions)
+        options = _log_options(session, task, container, definitions)
         group = options.get("awslogs-group", group)
         prefix = options.get("awslogs-stream-prefix", prefix)
     return Stream(index, group, f"{prefix}/{container}/{task_id}", _region(arn))
 
 
-def _log_options(session: Session, arn: str, container: str, definitions: dict[str, Any]) -> Mapping[str, str]:
+def _log_options(
+    session: Session, task: Mapping[str, Any], container: str, definitions: dict[str, Any]
+) -> Mapping[str, str]:
+    arn = task["taskDefinitionArn"]
     if arn not in definitions:
-        definitions[arn] = session.client("ecs", _region(arn)).describe_task_definition(taskDefinition=arn)["taskDefinition"]
+        ecs = session.client("ecs", _region(task["taskArn"]))
+        definitions[arn] = ecs.describe_task_definition(taskDefinition=arn)["taskDefinition"]
     for each in definitions[arn]["containerDefinitions"]:
         if each["name"] == container:
             options: Mapping[str, str] = each.get("logConfiguration", {}).get("options", {})

@@ -1,4 +1,4 @@
-"""How have spot prices moved? A week of DescribeSpotPriceHistory, one series for each pool, and as eight-level blocks."""
+"""How have spot prices moved? A week of DescribeSpotPriceHistory, by pool, and in eight-level blocks."""
 
 from __future__ import annotations
 

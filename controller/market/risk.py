@@ -8,9 +8,10 @@
 
 `redo` is the share of paid time that attempts of equal length lose when interruptions come as a Poisson process and
 nothing is saved before one: an attempt of length m that starts over until it is left alone takes
-(e^(rate m) - 1) / rate on average. For rare interruptions that is rate x half an attempt. `boot` is boot seconds over the expected life of an
-instance. `rate` is the mean of a Gamma distribution whose prior is the Spot Instance Advisor's band and which has seen
-our own decayed counts. `caution` holds two small factors: an interruption a moment ago, and EC2's placement score.
+(e^(rate m) - 1) / rate on average. For rare interruptions that is rate x half an attempt. `boot` is boot seconds over
+the expected life of an instance. `rate` is the mean of a Gamma distribution whose prior is the Spot Instance Advisor's
+band and which has seen our own decayed counts. `caution` holds two small factors: an interruption a moment ago, and
+EC2's placement score.
 
 Every function takes numbers or numpy arrays; rates are interruptions per instance-hour, times seconds.
 """

@@ -68,7 +68,8 @@ def assign(
     rows = active_rows(state, now)
     coming, owed = coming_rows(state, catalogue, now, policy)
     placed, not_here = place_now([ask.batch for ask in asks], rows, coming, fitness)
-    launches, wanted, per_run = [], set(), [_instances_in_use(state, run) for run in runs]
+    launches: list[Launch] = []
+    wanted, per_run = set(), [_instances_in_use(state, run) for run in runs]
     room, cell_room = policy.max_launches_per_tick, _cell_room(state, policy)
     next_index = [iter(runs[ask.run].tasks.startable(now, room, ask.among).tolist()) for ask in asks]
     for (number, row), count in sorted(placed.items()):

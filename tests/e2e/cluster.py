@@ -35,7 +35,9 @@ if mode.startswith("exit"):
 if mode == "hog":
     held = bytearray(400 << 20)
     time.sleep(30)
-if mode == "write":
+if mode == "second" and int(os.environ["ARGOSY_TASK_INDEX"]) % 3 == 0 and os.environ["ARGOSY_TASK_ATTEMPT"] == "1":
+    sys.exit(1)
+if mode in ("write", "second"):
     attempt = os.environ["ARGOSY_TASK_ATTEMPT"]
     body = f"{os.environ['ARGOSY_TASK_INDEX']} {os.environ.get('NVIDIA_VISIBLE_DEVICES')}"
     request = urllib.request.Request(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_pool_that_stays_short_is_asked_ever_less_often_and_a_delivery_makes_i
         cluster.tick()
         if cluster.fleet_targets()[A] and (not tries or cluster.world.now - tries[-1] > 60):
             tries.append(cluster.world.now)
-    pauses = [later - earlier for earlier, later in zip(tries, tries[1:], strict=False)]
+    pauses = [later - earlier for earlier, later in pairwise(tries)]
     assert len(pauses) >= 3
     assert pauses == sorted(pauses)
     assert pauses[-1] > 1.7 * pauses[-2]

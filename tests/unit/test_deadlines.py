@@ -148,7 +148,7 @@ def test_spot_that_never_goes_costs_spot_and_spot_that_never_comes_costs_little_
     setting = Setting(work_s=48 * 3600, window_s=60 * 3600, change_s=180, step_s=180)
     outcome = replay(np.full(setting.steps, there), setting)
     assert outcome.met
-    assert outcome.cost == pytest.approx(48.05 * (0.3 if there else 1.0), rel=0.01)
+    assert outcome.cost == pytest.approx(48.05 * (0.3 if there else 1.0), rel=0.02)
 
 
 def test_windows_are_cut_from_all_over_a_trace_and_ask_for_one_half_and_all_of_what_there_is() -> None:

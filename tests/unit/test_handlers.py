@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from controller import handlers
 from controller.aws.placement_scores import PlacementScores
+from controller.engine import TickReport
 from tests.unit.aws.fakes import refusal, timed_out
 
 GOOD, GONE = "controller.placement.fitness:least_allocated", "no_such_module:f"
@@ -130,3 +132,16 @@ def test_the_hands_renew_the_lease_of_the_invocation_that_is_at_work(engine: Any
     assert engine.hands._keep_alive is handlers._life
     assert engine.hands._results._keep_alive is handlers._life
     assert engine.hands._observer._keep_alive is handlers._life
+
+
+def test_the_gap_of_a_purchase_to_the_least_possible_is_a_metric_where_it_is_known(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARGOSY_CLUSTER", "argosy")
+    quiet = TickReport(events=1, poison=0, actions=1, launches=0, at_rest=False)
+    log = handlers._TickLog()
+    log.note(quiet)
+    log.note(replace(quiet, bought=3, order_gap_pct=1.5))
+    without, told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "TickSeconds" in line]
+    assert "OrderGapPct" not in without
+    assert told["OrderGapPct"] == [1.5]

@@ -31,7 +31,6 @@ from tests.builders import (
     RUN_ID,
     begun,
     container_instance,
-    fleet,
     host,
     instance_id,
     launched,
@@ -403,16 +402,6 @@ def test_tasks_absent_from_complete_listings_are_lost_after_the_quiet_time_only(
     assert status(state) is TaskStatus.RUNNING
     told(state, Observed(NOW + 901, hosts=shown))
     assert status(state) is TaskStatus.PENDING
-
-
-def test_the_cost_of_an_attempt_is_its_share_of_the_instance_for_its_time() -> None:
-    state = state_with_instance()
-    told(state, fleet(spot_usd_per_hour=0.06))
-    instance = state.instances[instance_id(1)]
-    instance.price_usd_per_hour = 0.06
-    launched(state)
-    told(state, task(1, "STOPPED", 3, exit_code=0, started_at=NOW, stopped_at=NOW + 3600))
-    assert the_run(state).cost_usd == pytest.approx(0.06 / 4)
 
 
 def test_pinned_gpus_are_kept_as_a_mask_over_the_registration_order() -> None:

@@ -71,3 +71,11 @@ def test_what_cannot_be_read_is_poison(poison: dict[str, Any] | None) -> None:
 def test_every_kind_yields_a_rule_of_its_own() -> None:
     assert len({name for name, _ in RULE_PATTERNS}) == len(KINDS)
     assert all(set(pattern) == {"source", "detail-type"} for _, pattern in RULE_PATTERNS)
+
+
+def test_a_container_instance_is_of_the_region_in_its_arn_whatever_bus_the_message_came_by() -> None:
+    arn = "arn:aws:ecs:eu-west-1:123456789012:container-instance/argosy/0123"
+    detail = {"containerInstanceArn": arn, "ec2InstanceId": "i-0123456789abcdef0", "status": "ACTIVE", "version": 3}
+    event = to_event(message("ECS Container Instance State Change", detail, "aws.ecs", region="us-east-1"))
+    assert isinstance(event, ContainerInstanceSeen)
+    assert event.cell == "eu-west-1"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from threading import Barrier, Lock
 from typing import Any
 
 import boto3
@@ -39,9 +41,31 @@ def test_messages_come_in_several_batches_and_are_gone_once_deleted(client: Any)
 def test_a_full_queue_gives_a_bounded_number_and_only_the_first_receive_waits() -> None:
     batch = {"Messages": [{"ReceiptHandle": "r", "Body": "{}"}] * 10}
     client = ScriptedClient("sqs", receive_message=batch)
-    assert len(SqsQueue(client, URL, Clock().sleep).receive(60)) == ENOUGH
+    assert len(SqsQueue(client, URL, Clock().sleep, threads=1).receive(60)) == ENOUGH
     waits = [request["WaitTimeSeconds"] for request in client.requests("receive_message")]
     assert waits == [20] + [0] * (ENOUGH // 10 - 1)
+
+
+def test_a_long_queue_is_read_by_several_threads_at_once_and_a_short_one_is_not() -> None:
+    together, most = Counter[str](), Counter[str]()
+    lock = Lock()
+    barrier = Barrier(4, timeout=10)
+
+    def receive(**request: Any) -> dict[str, Any]:
+        with lock:
+            together["now"] += 1
+            together["calls"] += 1
+            most["now"] = max(most["now"], together["now"])
+            meets = 4 <= together["calls"] <= 7  # one, two, then four at once
+        if meets:
+            barrier.wait()  # breaks unless all four are under way together
+        with lock:
+            together["now"] -= 1
+        return {"Messages": [{"ReceiptHandle": "r", "Body": "{}"}] * 10}
+
+    client = ScriptedClient("sqs", receive_message=receive)
+    assert len(SqsQueue(client, URL, Clock().sleep, threads=4).receive(0)) == ENOUGH
+    assert most["now"] == 4
 
 
 def test_a_queue_that_does_not_answer_is_an_empty_one_that_still_takes_its_time() -> None:
@@ -62,7 +86,7 @@ def test_what_was_received_before_the_queue_fell_silent_is_kept() -> None:
 def test_deletions_that_fail_are_counted_and_hinder_no_others() -> None:
     failed = {"Failed": [{"Id": "3", "SenderFault": False, "Code": "InternalError"}], "Successful": []}
     client = ScriptedClient("sqs", delete_message_batch=[failed, timed_out(), {"Successful": []}])
-    queue = SqsQueue(client, URL, Clock().sleep)
+    queue = SqsQueue(client, URL, Clock().sleep, threads=1)
     queue.delete([f"r{number}" for number in range(21)])
     sizes = [len(request["Entries"]) for request in client.requests("delete_message_batch")]
     assert (sizes, queue.failed_deletes) == ([10, 10, 1], 11)

@@ -77,6 +77,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("logs RUN --task 3 --follow", {"task": 3, "follow": True}),
     ("cancel RUN --reason wrong", {"reason": "wrong"}),
     ("explain RUN --task 7", {"run": "RUN", "task": 7}),
+    ("cost RUN --by pool", {"run": "RUN", "by": "pool"}),
     ("cluster --all --stage dev --region eu-west-1", {"show_gone": True, "stage": "dev", "region": "eu-west-1"}),
     ("prices --type g5.* --limit 3", {"pattern": "g5.*", "limit": 3}),
     ("doctor --profile work --endpoint-url http://h:1", {"profile": "work", "endpoint_url": "http://h:1"}),

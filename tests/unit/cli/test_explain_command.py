@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from controller.catalogue.types import load_catalogue
 from controller.explaining import explain_run
+from controller.model.stance import Stance, Steering
 from controller.model.state import State
+from controller.scheduler.decide import decide
 from tests.builders import (
     NOW,
+    POLICY,
     RUN_ID,
+    begun,
     fleet,
     launched,
     prepared,
@@ -78,3 +83,37 @@ def test_an_unknown_run_is_refused(code: str) -> None:
     result = world.argosy("explain", "x")
     assert result.exit_code == 2
     assert "there is no run" in result.stderr
+
+
+def test_a_run_with_a_deadline_is_told_what_is_bought_and_what_slack_there_is() -> None:
+    overrides = {"array": {"size": 10, "expectedSeconds": 60}, "capacity": {"purchase": "spot-then-on-demand"}}
+    overrides["capacity"]["deadline"] = "1h"  # type: ignore[assignment]
+    state = state_with(submitted(**overrides), prepared(**overrides), fleet())
+    assert "what is bought for it now is spot; on on-demand the rest takes about 1m 00s: 59m 00s of slack" in printed(state)
+    state.runs[RUN_ID].steering = Steering(Stance.FIRM, NOW, "on-demand since 08:00 UTC")
+    late = replace(state.runs[RUN_ID], submitted_at=NOW - 3660)
+    state.runs[RUN_ID] = late
+    said = "what is bought for it now is on-demand (on-demand since 08:00 UTC); on on-demand the rest takes about 1m 00s:"
+    assert f"{said} the deadline is missed by about 2m 00s" in printed(state)
+
+
+def test_a_run_that_only_falls_back_is_told_what_is_bought() -> None:
+    capacity = {"purchase": "spot-then-on-demand"}
+    state = state_with(submitted(capacity=capacity), prepared(capacity=capacity), fleet())
+    assert "what is bought for it now is spot\n" in printed(state)
+    assert "what is bought" not in printed(state_with_instance())
+
+
+def test_the_limit_that_holds_a_run_back_and_the_last_purchase_are_told() -> None:
+    state = state_with(submitted(tasks=40, capacity={"maxInstances": 1}), prepared(), fleet())
+    begun(state, decide(state, load_catalogue(), NOW, POLICY))
+    said = printed(state)
+    assert "more are held back by capacity.maxInstances of the run" in said
+    assert "The last purchase: 1 instances for $0.0" in said
+    assert reply(state)["lastOrder"]["instances"] == 1
+
+
+def test_a_purchase_of_all_the_work_is_told_with_its_gap_to_the_least_possible() -> None:
+    state = state_with(submitted(tasks=10), prepared(), fleet())
+    begun(state, decide(state, load_catalogue(), NOW, POLICY))
+    assert "an hour, at most 20.0 % above the least it could cost" in printed(state)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli.local import pythons_of, welcome
+from controller.cli.local import pythons_of, settings_of, welcome
 from controller.cli.problems import CliError
 
 
@@ -44,3 +44,15 @@ def test_a_missing_tensorflow_environment_comes_with_what_makes_it() -> None:
     with pytest.raises(CliError) as refused:
         pythons_of(["tensorflow-*=nowhere/.venv-tensorflow/bin/python"])
     assert refused.value.next_step == "type `make tensorflow`"
+
+
+def test_regions_are_chosen_by_name_and_the_first_is_home() -> None:
+    settings = settings_of("eu-west-1, us-east-1")
+    assert (settings.region, settings.cells) == ("eu-west-1", ("eu-west-1", "us-east-1"))
+    assert {name for name, _ in settings.pools("eu-west-1")} == {name for name, _ in settings.pools("us-east-1")}
+
+
+@pytest.mark.parametrize("cells", ["mars", "us-east-1,us-east-1", "", "us-east-1,,eu-west-1"])
+def test_what_is_no_list_of_regions_is_refused(cells: str) -> None:
+    with pytest.raises(CliError, match="is no list of Regions"):
+        settings_of(cells)

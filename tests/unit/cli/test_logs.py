@@ -206,3 +206,11 @@ def test_lines_of_several_tasks_come_in_the_order_of_time() -> None:
     logs = Logs(aa=[line(0, "a"), line(2, "c")], bb=[line(1, "b")])
     printed = world(view, logs).argosy("logs", RUN_ID).stdout.splitlines()
     assert [each[-1] for each in printed] == ["a", "b", "c"]
+
+
+def test_a_task_s_log_is_read_where_the_task_ran() -> None:
+    arn = ARN.replace("us-east-1", "eu-west-1")
+    view = run_view(taskList=[task_row(0, status="RUNNING", taskArn=f"{arn}aa")])
+    shell = world(view, Logs(aa=[line(0, "one")]))
+    assert shell.argosy("logs", RUN_ID, "--task", "0").stdout == "06:27:33 one\n"
+    assert [place.region for place in shell.places].count("eu-west-1") == 2, "ECS and CloudWatch Logs of that Region"

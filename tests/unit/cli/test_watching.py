@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from controller.cli import figures
 from controller.cli.live import bar, frame
 from controller.cli.watch import MISSES_LIMIT, Pace
 from tests.unit.cli.fakes import NOW, RUN_ID, World, api_error, ended, golden, refusal, run_view, tasks
@@ -154,3 +155,31 @@ def test_a_slow_pace_is_per_minute() -> None:
     pace.see(NOW, run_view(tasks=tasks(pending=10)))
     pace.see(NOW + 60, run_view(tasks=tasks(pending=8, succeeded=2)))
     assert pace.text() == "2.0 tasks/min, ETA 4m 00s"
+
+
+def test_a_turn_to_on_demand_and_a_missed_deadline_are_told_as_they_happen() -> None:
+    on_spot = run_view(deadline="2026-11-21T07:00:00.000Z", late=False, purchase={"reason": None})
+    turned = {**on_spot, "purchase": {"reason": "on-demand since 06:30 UTC: 14 min of slack left, and spot is short"}}
+    late = {**turned, "late": True}
+    world = World().answers("DescribeRun", on_spot, turned, late, ended(deadline=on_spot["deadline"], late=True))
+    lines = world.argosy("watch", RUN_ID).stdout.splitlines()
+    assert [("on-demand since 06:30 UTC: 14 min of slack left" in line, "the deadline is missed" in line) for line in lines[:3]] == [
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "now", "said"),
+    [
+        ({}, 1795243200.0, "2026-11-21 07:00:00 UTC, in 20m 00s"),
+        ({}, None, "2026-11-21 07:00:00 UTC"),
+        ({"late": True}, None, "2026-11-21 07:00:00 UTC, missed: the run goes on"),
+        ({"status": "SUCCEEDED"}, None, "2026-11-21 07:00:00 UTC, met"),
+        ({"status": "SUCCEEDED", "late": True}, None, "2026-11-21 07:00:00 UTC, missed"),
+        ({"deadline": None}, None, ""),
+    ],
+)
+def test_a_deadline_is_shown_with_how_it_stands(changes: dict[str, Any], now: float | None, said: str) -> None:
+    assert figures.deadline(run_view(**{"deadline": "2026-11-21T07:00:00.000Z", **changes}), now) == said

@@ -1,0 +1,59 @@
+"""A run with failures is tried again by the command, on the embedded AWS, until its results are complete."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.cluster import Cluster, cluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local")]
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("local"), linger_s=5.0) as running:
+        yield running
+
+
+def argosy(local: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).parent / "argosy"), *words, "--endpoint-url", local.aws.endpoint_url]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ}, check=False)
+
+
+def test_retry_failed_completes_a_run_and_keeps_what_had_succeeded(local: Cluster, tmp_path: Path) -> None:
+    run_id = local.submit(["second", "${part}"], 9, retryStrategy={"attempts": 1})
+    before = local.finished(run_id)
+    assert (before["status"], before["tasks"]["failed"], before["attempts"]) == ("PARTIAL", 3, 9)
+    refused = argosy(local, "retry", run_id)
+    assert refused.returncode == 2
+    told = argosy(local, "retry", run_id, "--failed", "--client-token", "once")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.splitlines()[0] == f"{run_id} is tried again: 3 tasks of 9; 6 results kept."
+    again = argosy(local, "retry", run_id, "--failed", "--client-token", "once")
+    assert "nothing is started twice" in again.stdout
+    waited = argosy(local, "watch", run_id)
+    assert waited.returncode == 0, waited.stdout + waited.stderr
+    after = local.finished(run_id)
+    assert (after["status"], after["attempts"], after["retries"]) == ("SUCCEEDED", 12, 1)
+    assert {task["index"]: task["attempts"] for task in after["taskList"]} == {i: 2 if i % 3 == 0 else 1 for i in range(9)}
+    assert "_SUCCESS" in local.keys(run_id)
+    assert "_FAILED" not in local.keys(run_id)
+    folder = tmp_path / "results"
+    done = argosy(local, "results", run_id, "--download", str(folder))
+    assert done.returncode == 0, done.stderr
+    parts = sorted(path.name for path in folder.rglob("part-*"))
+    assert len(parts) == 9
+    manifest: dict[str, Any] = json.loads(local.read(f"{run_id}/manifest.json"))
+    assert [entry["attempt"] for entry in manifest["entries"]] == [2, 1, 1, 2, 1, 1, 2, 1, 1]
+    assert all(entry["instanceType"] for entry in manifest["entries"])
+    refused = argosy(local, "retry", run_id, "--failed")
+    assert refused.returncode == 2
+    assert "there is nothing to try again" in refused.stderr
