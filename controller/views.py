@@ -11,6 +11,7 @@ from typing import Any
 
 from controller.cost_views import budget_view
 from controller.model.attempts import AttemptStatus
+from controller.model.deadlines import deadline_at
 from controller.model.instances import Instance
 from controller.model.policy import Policy
 from controller.model.requests import SubmitRequest
@@ -99,6 +100,7 @@ def _is_late(record: Mapping[str, Any]) -> bool:
 
 def submitted_record(request: SubmitRequest) -> dict[str, Any]:
     """The record of a run that the controller has not folded in yet."""
+    capacity = request.spec.get("capacity", {})
     return {
         "id": request.run_id,
         "number": 0,
@@ -122,6 +124,8 @@ def submitted_record(request: SubmitRequest) -> dict[str, Any]:
         "instances": [],
         "failures": [],
         "halted": False,
+        "purchase": capacity.get("purchase", "spot"),
+        "deadline_at": deadline_at(capacity["deadline"], request.submitted_at) if "deadline" in capacity else None,
         "reasons": [""],
         "waiting": "",
     }

@@ -47,8 +47,9 @@ def unbook(state: State, run: Run, index: int) -> None:
 def claim(state: State, instance: Instance, run: Run, now: float) -> None:
     """The run counts on the instance, which no run does yet. What it idled away until now was for nobody."""
     spent = split(instance, now).get(NOBODY)
-    if spent is not None and instance.registered_at:
-        _charge(state, NOBODY, instance, Spent(idle=spent.idle))
+    if spent is not None and instance.idle_since:
+        idle_s = min(spent.idle, max(0.0, now - instance.idle_since))  # not the rest of its first minute
+        _charge(state, NOBODY, instance, Spent(idle=idle_s))
     instance.bought_for = run.number
     state.changed_instances.add(instance.id)
 

@@ -88,7 +88,10 @@ class ColumnTable:
         self.packed_bytes[chunk] = len(body)
         for name, default in self._defaults().items():
             column, values = self.columns[name], columns.get(name, ())
-            column[start : start + len(values)] = values
+            try:
+                column[start : start + len(values)] = values
+            except ValueError as fault:
+                raise CorruptChunk(f"chunk {chunk} of {type(self).__name__}: column {name}: {fault}") from fault
             column[start + len(values) : end] = default
 
     @classmethod

@@ -15,6 +15,8 @@ import numpy as np
 
 from controller.aws.dynamodb import DynamoStore
 from controller.model import documents, packing
+from controller.model.attempts import AttemptTable
+from controller.model.tasks import TaskTable
 from controller.ports import Key
 
 FORMER = documents.FORMAT - 1
@@ -77,12 +79,14 @@ def archive(chunk: bytes) -> bytes:
     rows, columns = packing.unpack(chunk)
     known = {name: values for name, values in columns.items() if name in COLUMNS.split()}
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **{name: _padded(values, rows) for name, values in known.items()})
+    np.savez_compressed(buffer, allow_pickle=False, **{name: _whole(name, known[name], rows) for name in known})
     return zlib.crc32(buffer.getvalue()).to_bytes(4, "big") + buffer.getvalue()
 
 
-def _padded(values: Any, rows: int) -> Any:
-    return values if len(values) == rows else np.concatenate([values, np.zeros(rows - len(values), values.dtype)])
+def _whole(name: str, values: Any, rows: int) -> Any:
+    """All rows; the last ones are defaults, which both tables agree on."""
+    _, default = {**TaskTable.schema, **AttemptTable.schema}[name]
+    return np.concatenate([values, np.full(rows - len(values), default, values.dtype)])
 
 
 def _only(fields: str, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from controller.simulation.throttles import Buckets
 from controller.simulation.trial import Plan, Trial
 from controller.simulation.verdict import Verdict
 
-QUICK_SEEDS = 12
+QUICK_SEEDS = 16
 SMALL_JOB = Job(
     "small-270115-080000-aaaa",
     {
@@ -70,9 +70,37 @@ def test_every_shape_that_is_sent_and_answered_is_one_that_aws_knows() -> None:
     assert verdict.ok, told(verdict)
 
 
-def test_a_seed_replays_bit_for_bit() -> None:
-    first, second = run_trial(Plan(3)), run_trial(Plan(3))
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_seed_replays_bit_for_bit(seed: int) -> None:
+    first, second = run_trial(Plan(seed, every_kind=True)), run_trial(Plan(seed, every_kind=True))
     assert first == second
+
+
+def test_a_violation_is_replayed_by_its_own_command_line_with_what_it_was_given() -> None:
+    plan = Plan(7, frozenset({"crash"}), tasks=5, controllers=3, words=("--spec", "run.yaml"))
+    assert replay_command(plan) == (
+        "argosy simulate --seed 7 --trials 1 --faults crash --trace --tasks 5 --controllers 3 --instances 6 "
+        "--spec run.yaml"
+    )
+
+
+QUICK_BLOCKS = {  # what some kinds together have to show within a few seeds
+    "versions": (frozenset({"two-versions", "overlap", "crash"}), range(300, 304)),
+    "clocks": (frozenset({"clock-jump", "clock-skew", "time-out"}), range(310, 314)),
+    "absence": (frozenset({"absence", "reply-lost", "throttle"}), range(320, 324)),
+    "storms": (frozenset({"storm", "pull-storm", "failure-lies"}), range(330, 334)),
+}
+
+
+@pytest.mark.parametrize("name", QUICK_BLOCKS)
+def test_some_faults_together_happen_and_violate_nothing(name: str) -> None:
+    kinds, seeds = QUICK_BLOCKS[name]
+    seen: Counter[str] = Counter()
+    for seed in seeds:
+        verdict = run_trial(Plan(seed, kinds, every_kind=True))
+        assert verdict.ok, told(verdict)
+        seen += verdict.seen
+    assert kinds <= set(seen)
 
 
 def test_without_faults_a_small_run_costs_no_more_than_it_must() -> None:

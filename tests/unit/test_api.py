@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller import layout
+from controller import layout, views
 from controller.admission import Limits
 from controller.api import REQUEST_LIMIT, Api, envelope_of_error, new_run_id
 from controller.api_requests import page_token
@@ -154,6 +154,9 @@ def test_the_reply_shows_the_run_before_the_controller_knows_it(desk: Desk) -> N
         "retries": 0,
         "failures": [],
         "waiting": None,
+        "purchase": {"wanted": "spot", "now": "spot", "since": None, "reason": None},
+        "deadline": None,
+        "late": False,
         "budget": None,
         "created": True,
     }  # fmt: skip
@@ -649,3 +652,20 @@ def test_a_spec_that_only_its_defaults_make_too_large_is_refused_at_its_largest_
     assert fault["path"] == "array.items"
     assert "itemsFrom" in fault["message"]
     assert not desk.store.items
+
+
+def test_a_deadline_and_what_is_bought_are_shown_from_the_first_moment_on(desk: Desk) -> None:
+    run = desk.submit(capacity={"deadline": "2h"})
+    assert run["purchase"] == {"wanted": "spot-then-on-demand", "now": "spot", "since": None, "reason": None}
+    assert (run["deadline"], run["late"]) == (views.iso(NOW + 7200), False)
+    desk.fold_in()
+    assert desk.body("DescribeRun", runId=run["runId"])["deadline"] == run["deadline"]
+
+
+def test_a_deadline_in_the_past_is_refused_but_a_token_that_has_made_a_run_still_names_it(desk: Desk) -> None:
+    capacity = {"deadline": views.iso(NOW + 60)}
+    made = desk.submit(capacity=capacity)
+    desk.time += 120
+    assert desk.submit(capacity=capacity)["runId"] == made["runId"]
+    refused = error_of(desk.ask("SubmitRun", clientToken="other", spec={**SPEC, "capacity": capacity}))
+    assert [fault["path"] for fault in refused["fieldList"]] == ["capacity.deadline"]

@@ -16,6 +16,7 @@ from controller.model.events import (
     Event,
     HostStateChanged,
     InterruptionWarned,
+    LaunchDisproved,
     LaunchInDoubt,
     LaunchRefused,
     Observed,
@@ -241,6 +242,19 @@ def test_a_controller_that_a_call_ends_gives_its_lease_back_at_once() -> None:
     with pytest.raises(OSError, match="network"):
         loop.run(lambda: 600.0)
     assert store.lease is None
+
+
+def test_a_launch_that_ecs_may_have_forgotten_was_an_attempt_and_not_a_launch_that_never_was() -> None:
+    """After hours without a controller: ECS shows a stopped task for an hour, later its absence proves nothing."""
+    for age_s, attempts, launch, losses in ((POLICY.ecs_memory_s - 1, 0, 1, 0), (POLICY.ecs_memory_s, 1, 0, 1)):
+        state = state_with_instance(tasks=1)
+        key = intended(state)
+        told(state, LaunchInDoubt(key, "time-out"))
+        told(state, LaunchDisproved(key), now=NOW + age_s)
+        tasks = state.runs[RUN_ID].tasks
+        assert [int(tasks[name][0]) for name in ("attempts", "launch", "losses")] == [attempts, launch, losses]
+        assert the_status(state) is TaskStatus.PENDING
+        assert not len(state.attempts.live())
 
 
 def the_status(state: State) -> TaskStatus:

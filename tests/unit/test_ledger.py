@@ -150,6 +150,19 @@ def test_time_that_an_instance_idled_away_before_a_run_took_it_is_nobody_s() -> 
     assert gone(state, 400) == Costs(boot=BOOT, idle=100)
 
 
+def test_the_rest_of_the_least_minute_is_paid_by_the_run_that_takes_an_instance_at_once() -> None:
+    state = state_with(
+        submitted(),
+        prepared(),
+        fleet(spot_target=1, spot_usd_per_hour=PRICE),
+        host(1, launched_at=NOW - 5),
+        container_instance(1, registered_at=NOW),
+    )
+    claim(state, the_instance(state), the_run(state), NOW + 2)
+    assert seconds(state.unattributed) == Costs(idle=2)
+    assert gone(state, 10) == Costs(boot=5, idle=53)
+
+
 def test_a_run_that_ends_pays_its_part_and_the_instance_goes_on_for_others() -> None:
     state = cluster(OTHER_ID, tasks=1)
     run, other = the_run(state), the_run(state, OTHER_ID)

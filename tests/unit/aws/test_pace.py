@@ -84,3 +84,17 @@ def test_the_buckets_are_those_of_aws() -> None:
     assert (launches.full_rate_per_s, launches.burst, launches.reserve) == (40, 100, 20)
     assert (paces.reads.full_rate_per_s, paces.reads.burst) == (20, 100)
     assert (paces.definitions.full_rate_per_s, paces.definitions.burst) == (1, 20)
+
+
+def test_a_clock_that_is_set_back_stops_nobody() -> None:
+    """Found by the simulation: a pace that had been slowed down had a negative rate until the clock caught up."""
+    clock = Clock()
+    pace = Pace(40, 100, clock, clock.sleep)
+    pace.throttled()
+    clock.at -= 300
+    assert pace.rate_per_s == 20
+    began = clock.at
+    assert taken(pace, 200, deadline=began + 20)
+    assert clock.at - began < 11
+    pace.throttled()  # and a refusal still counts
+    assert pace.rate_per_s < 40

@@ -43,7 +43,25 @@ def test_a_spec_is_simulated_as_a_question_of_capacity() -> None:
     result = simulate("--faults", "none", "--instances", "8", "--spec", str(ROOT / "containers/digits/run.yaml"))
     assert result.exit_code == 0, result.output
     assert "SUCCEEDED 1" in result.output
-    assert "makespanSeconds" in result.output
+    assert "longest run" in result.output
+    assert "c5" in result.output  # what would be bought, by pool
+
+
+def test_a_run_at_size_is_told_in_one_look_and_as_json() -> None:
+    words = ("--cells", "2", "--tasks", "30", "--instances", "6", "--faults", "interruptions")
+    result = simulate(*words)
+    assert result.exit_code == 0, result.output
+    assert "no violation" in result.output
+    assert "30 tasks in 2 cells, 30 succeeded" in result.output
+    report = json.loads(simulate(*words, "--json").output)
+    assert (report["tasks"], report["cells"], report["violations"]) == (30, 2, 0)
+    assert {"launchRateUsed", "writeUnitsPerTask", "describeCallsPerTask", "waste", "measured"} <= report.keys()
+
+
+def test_at_size_other_faults_than_interruptions_are_refused_with_a_sentence() -> None:
+    refused = simulate("--cells", "2", "--faults", "crash")
+    assert refused.exit_code == 2
+    assert "--faults interruptions" in refused.output
 
 
 def test_what_cannot_be_simulated_is_refused_with_a_sentence(tmp_path: Path) -> None:
