@@ -67,6 +67,12 @@ test-deep: $(DEV) ## Run the long property and simulation tests too
 test-containers: $(TENSORFLOW) ## Run the tests of the images' programs that need TensorFlow
 	@.venv-tensorflow/bin/python -m pytest -q -o faulthandler_timeout=1800 --numprocesses $(WORKERS) --dist loadgroup -m tf tests/containers $(ARGS)
 
+# What launches, books, releases and reads events has to be executed branch by branch (pyproject.toml says which files).
+COVERING := $(wildcard tests/unit/test_*.py) tests/unit/aws tests/scenarios tests/properties/test_message_properties.py
+
+coverage: $(DEV) ## Check that launch, lifecycle, events and release are covered branch by branch
+	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup --cov --cov-report=term-missing $(COVERING) $(ARGS)
+
 bench: $(DEV) ## Measure what has a floor, one after the other, and print the figures
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks $(ARGS)
 

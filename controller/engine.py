@@ -191,12 +191,12 @@ class Engine:
                 self.looked_at = seen.at
         while self.backlog and self._has_room(state, deletions):
             message = self.backlog.popleft()
-            applied.append(message)
             try:
                 event = to_event(message.body)
             except PoisonMessage:
-                poison += 1
+                poison += 1  # it is not deleted: after some more tries the queue sets it aside among the dead letters
                 continue
+            applied.append(message)
             if event is not None:
                 apply(state, event, self.now(), self.policy)
         return applied, poison

@@ -25,6 +25,8 @@ from controller.scheduler.asks import batch_of, shunned_by
 from controller.scheduler.places import active_rows, assign, coming_rows
 from controller.scheduler.reasons import HELD_BY, market_answer, why_nothing_is_bought
 
+_USUAL = Policy()
+
 
 def explain_run(
     state: State,
@@ -32,7 +34,7 @@ def explain_run(
     catalogue: Mapping[str, InstanceType],
     now: float,
     index: int | None = None,
-    policy: Policy = Policy(),
+    policy: Policy = _USUAL,
     switched_off: str | None = None,
 ) -> dict[str, Any]:
     """The reply of ExplainRun. `index`: a task whose own state is told as well; `switched_off`: why nothing may be

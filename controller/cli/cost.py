@@ -49,8 +49,8 @@ def cost(
         session.console.print("No instance has worked for it yet.")
         return
     session.console.print(by_pool(view) if by is By.POOL else by_waste(view))
-    if budget := figures.budget(view):
-        session.console.print(f"budget: {budget}")
+    if caps := figures.caps(view):
+        session.console.print(f"limits: {caps}")
     other = By.WASTE if by is By.POOL else By.POOL
     session.console.print(f"next: {session.again(f'cost {run} --by {other}')}", style="dim")
 

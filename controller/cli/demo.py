@@ -61,7 +61,7 @@ def demo(
         _until_bought(inside)
         runs.append(_submit(inside, second, show))
         play = Play(inside, aws, show)
-        views = play.until_ended([run["runId"] for run in runs])
+        views = [inside.api.describe_with_cost(view["runId"]) for view in play.until_ended([r["runId"] for r in runs])]
         folders = [out / "results", out / "gpu-results"]
         manifests = [download(inside, view, folder) for view, folder in zip(views, folders, strict=True)]
         cluster = inside.api.cluster()

@@ -48,6 +48,7 @@ def summary(
         "instancesInterrupted": len(taken),
         "instancesBought": dict(Counter(sorted(each["instanceType"] for each in cluster["instances"]))),
         "peakUtilisation": dict(cluster["peakUtilisation"]),
+        "spentOn": {key: sum(run["cost"]["byWaste"][key] for run in runs) for key in runs[0]["cost"]["byWaste"]},
         "clusterCostUsd": cluster["spentUsd"],
         "clusterOnDemandCostUsd": cluster["onDemandUsd"],
         "gpuTasks": [{key: entry[key] for key in ("index", "instance", "gpuIds")} for entry in gpu_entries],
@@ -88,8 +89,9 @@ def closing_table(found: View, results: Path) -> Table:
         ("instances", _instances(found)),
         ("GPUs", gpu_line(found["gpuTasks"])),
         ("peak use", _peak(found["peakUtilisation"]) or "not measured"),
-        ("cost", f"{figures.cost(found)} for the time of the tasks, at emulated spot prices"),
-        ("bill", f"{_bill(found)} for the instances, idle time included"),
+        ("cost", f"{figures.cost(found)} for the runs, at emulated spot prices"),
+        ("spent on", _spent_on(found["spentOn"], found["costUsd"])),
+        ("bill", f"{_bill(found)} for the cluster, time that no run used included"),
         *([("forecast", _forecast(found["plan"]))] if "plan" in found else []),
         ("took", figures.duration(found["seconds"])),
         ("results", f"{results}/"),
@@ -114,6 +116,12 @@ def _instances(found: View) -> str:
 def _peak(peak: View) -> str:
     names = {"cpu": "CPU", "memory": "memory", "gpus": "GPU"}
     return ", ".join(f"{name} {100 * peak[key]:.0f} %" for key, name in names.items() if peak.get(key) is not None)
+
+
+def _spent_on(parts: View, total: float) -> str:
+    """`useful 31 %, boot 2 %, idle 67 %`: what the money went into, the ledger of all runs."""
+    kinds = ((key.removesuffix("Usd"), usd) for key, usd in parts.items())
+    return ", ".join(f"{kind} {figures.share(usd, total)}" for kind, usd in kinds if usd) or "nothing"
 
 
 def _bill(found: View) -> str:

@@ -101,7 +101,7 @@ def closing_table(found: View, results: Path) -> Table:
         ("attempts", f"{found['attempts']}, {found['interruptions']} interrupted"),
         ("checkpoints", f"{found['rowsFromCheckpoints']} rows were taken over by a retry, none was made twice"),
         ("speed", f"{found['imagesPerSecond']:.0f} images/s in each task, once TensorFlow has started"),
-        ("cost", f"{figures.cost(found)} for the time of the tasks, starts and pretended work included"),
+        ("cost", f"{figures.cost(found)} for the run, starts and pretended work included"),
         ("per million", f"{figures.money(found['usdPerMillionImages'])} per million images"),
         ("GPUs", _gpu_line(found)),
         ("took", figures.duration(found["seconds"])),

@@ -116,18 +116,17 @@ def hours(count: float) -> str:
     return f"{shown} instance-hours"
 
 
-def budget(view: Mapping[str, Any]) -> str:
-    """`$4.12 of $5.00 spent, $0.350 reserved; $0.850 of $2.00 an hour in use`; empty for a run without caps."""
-    caps = view.get("budget")
-    if not caps:
+def caps(view: Mapping[str, Any]) -> str:
+    """`$4.12 of the $5.00 budget spent, $0.350 reserved; $0.850 an hour, at most $2.00`; empty without caps."""
+    money_of = view.get("budget")
+    if not money_of:
         return ""
     parts = []
-    if caps["budgetUsd"] is not None:
-        reserved = f", {money(caps['reservedUsd'])} reserved" if caps["reservedUsd"] else ""
-        end = ", used up" if caps["usedUp"] else ""
-        parts.append(f"{money(caps['spentUsd'])} of {money(caps['budgetUsd'])} spent{reserved}{end}")
-    if caps["maxHourlyCost"] is not None:
-        parts.append(f"{money(caps['usdPerHour'])} of {money(caps['maxHourlyCost'])} an hour in use")
+    if money_of["budgetUsd"] is not None:
+        reserved = f", {money(money_of['reservedUsd'])} reserved" if money_of["reservedUsd"] else ""
+        parts.append(f"{money(money_of['spentUsd'])} of the {money(money_of['budgetUsd'])} budget spent{reserved}")
+    if money_of["maxHourlyCost"] is not None and view["status"] not in TERMINAL:
+        parts.append(f"{money(money_of['usdPerHour'])} an hour, at most {money(money_of['maxHourlyCost'])}")
     return "; ".join(parts)
 
 

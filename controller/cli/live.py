@@ -61,8 +61,8 @@ def frame(view: Mapping[str, Any], pace: str, now: float) -> RenderableType:
     grid.add_row("attempts", run_views.attempts(view))
     spent = f"{figures.cost(view)}{figures.useful(view)}, {figures.counted(view['instances'], 'instance')}"
     grid.add_row("cost so far", spent)
-    if budget := figures.budget(view):
-        grid.add_row("budget", budget)
+    if caps := figures.caps(view):
+        grid.add_row("limits", caps)
     for name, text in (("deadline", figures.deadline(view, now)), ("purchase", figures.purchase(view))):
         if text:
             grid.add_row(name, Text(text))

@@ -53,8 +53,8 @@ def facts(view: View) -> Table:
     grid.add_row("attempts", attempts(view))
     grid.add_row("instances", f"{view['instances']:,} used{_gpus(view)}")
     grid.add_row("cost", figures.cost(view) + figures.useful(view))
-    if budget := figures.budget(view):
-        grid.add_row("budget", budget)
+    if caps := figures.caps(view):
+        grid.add_row("limits", caps)
     for name, text in (("deadline", figures.deadline(view)), ("purchase", figures.purchase(view))):
         if text:
             grid.add_row(name, escape(text))

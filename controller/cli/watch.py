@@ -199,8 +199,8 @@ def line(view: View, pace: Pace, now: float) -> str:
     if view["interruptions"]:
         parts.append(f"{view['interruptions']:,} interrupted")
     parts.append(figures.cost(view) + figures.useful(view))
-    if budget := figures.budget(view):
-        parts.append(f"budget {budget}")
+    if caps := figures.caps(view):
+        parts.append(caps)
     if pace.text():
         parts.append(pace.text())
     if figures.purchase(view) and view["status"] not in figures.TERMINAL:

@@ -188,6 +188,9 @@ def _judge(at: Hearing, index: int, seen: TaskSeen, cause: StopCause, instance: 
     elif account is Account.USER:
         charge_user(at, index, seen, reason, instance.id if instance else None)
         stop_if_all_alike(state, run, at.policy)
+    elif account is Account.BUSY:
+        delay_s = START_BACKOFF_S * 2.0 ** min(int(run.tasks["losses"][index]), 5)
+        charge_infrastructure(at, index, reason, at.policy.max_losses, delay_s)
     elif account is Account.START:
         charge_infrastructure(at, index, reason, at.policy.max_start_failures, START_BACKOFF_S)
         stop_if_all_alike(state, run, at.policy)
@@ -201,7 +204,7 @@ def _work(account: Account, status: TaskStatus) -> Work:
     """What the attempt was good for, now that its task has this status. A loss that nobody does again is a failure."""
     if account is Account.SUCCESS:
         return Work.USEFUL
-    again = account in (Account.LOST, Account.START) and status is TaskStatus.PENDING
+    again = account in (Account.LOST, Account.START, Account.BUSY) and status is TaskStatus.PENDING
     return Work.REDONE if again else Work.FAILED
 
 

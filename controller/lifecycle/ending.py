@@ -5,6 +5,7 @@ Two budgets (DESIGN D9): the user's attempts, and losses to infrastructure, whic
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -21,6 +22,8 @@ from controller.model.tasks import NO_EXIT_CODE, TaskStatus
 MAX_FAILURES_SHOWN = 10
 MAX_BACKOFF_S = 60.0
 CANNOT_START = ("CannotPull", "CannotCreate", "CannotStart", "ResourceInitializationError")  # aws.md 9.6
+# What a registry says to too many pulls at once (reliability.md row 49).
+REGISTRY_IS_BUSY = re.compile(r"toomanyrequests|too many requests|rate exceeded|rate limit|\b429\b", re.I)
 HOST_CODES = frozenset({"SpotInterruption", "TerminationNotice", "InfrastructureHealth"})  # stop codes of a lost host
 
 
@@ -31,6 +34,7 @@ class Account(Enum):
     USER = "user"
     LOST = "lost"  # infrastructure: spot, host, agent
     START = "start"  # infrastructure, but one that rarely heals: the image, the log group, the container's set-up
+    BUSY = "busy"  # the registry asks to go slower: it heals by itself
     CANCELLED = "cancelled"
 
 
@@ -48,7 +52,7 @@ def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> 
     if cause in (StopCause.INTERRUPTED, StopCause.STUCK) or host_was_lost(seen, instance):
         return Account.LOST
     if any(sign in seen.reason for sign in CANNOT_START):
-        return Account.START
+        return Account.BUSY if REGISTRY_IS_BUSY.search(seen.reason) else Account.START
     if seen.exit_code is None:
         return Account.LOST  # it never started, or nobody saw how it ended
     return Account.USER

@@ -35,7 +35,7 @@ class Verdict:
     launches: int
     tasks: int
     usd: float
-    useful_usd: float  # what the controller's books say that attempts used
+    useful_usd: float  # what the controller's ledgers say that attempts which succeeded used
     controller_usd: float
     instance_hours: float
     makespan_s: float
@@ -141,7 +141,7 @@ def of(trial: Trial, settled_s: float) -> Verdict:
         launches=audit.launches,
         tasks=sum(job.tasks for job in trial.jobs.values()),
         usd=trial.billing.usd(),
-        useful_usd=sum(record["cost_usd"] for record in records),
+        useful_usd=sum(row[0] for record in records for row in record["costs"].values()),
         controller_usd=float(audit.book.root.get("spent_usd", 0.0)),
         instance_hours=trial.billing.hours(),
         makespan_s=max(stops, default=0.0),

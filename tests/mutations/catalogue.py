@@ -75,7 +75,7 @@ def scenario(module: str, test: str, *arguments: Any) -> Check:
     def check() -> Found | None:
         try:
             getattr(import_module(module), test)(*arguments)
-        except (AssertionError, Exception):  # noqa: BLE001 - as pytest has it
+        except (pytest.fail.Exception, Exception):  # noqa: BLE001 - as pytest has it
             return Found(f"{module.rsplit('.', 1)[-1]}::{test}")
         return None
 

@@ -211,7 +211,7 @@ def test_what_can_never_start_stops_the_run_after_at_most_three_calls(code: str)
 
     line.run_task = denied  # type: ignore[method-assign]
     cluster.submit(48)
-    cluster.run_to_rest()
+    cluster.run_to_rest(limit_s=1800.0)
     assert cluster.record()["status"] == RunStatus.FAILED
     assert "iam:PassRole" in cluster.record()["status_reason"]
     assert sum(map(len, line.sent.values())) <= 3

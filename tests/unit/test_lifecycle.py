@@ -28,6 +28,7 @@ from controller.model.state import State
 from controller.model.tasks import TaskStatus
 from tests.builders import (
     NOW,
+    POLICY,
     RUN_ID,
     begun,
     container_instance,
@@ -483,3 +484,21 @@ def test_an_intent_that_was_never_sent_is_dropped_when_its_instance_is_warned() 
     told(state, InterruptionWarned(instance_id(1), NOW))
     assert status(state) is TaskStatus.PENDING
     assert state.row_of(key) is None
+
+
+def test_a_registry_that_asks_to_go_slower_costs_patience_and_no_task() -> None:
+    """Twenty times in a row; the third failure to start for another reason gives a task up (reliability.md row 49)."""
+    state = state_with_instance(tasks=1)
+    reason = "CannotPullContainerError: toomanyrequests: Rate exceeded"
+    now, pauses = NOW, []
+    for number in range(1, POLICY.max_losses):
+        launched(state, number=number, attempt=number, now=now)
+        told(state, task(number, "STOPPED", 3, reason=reason, stop_code="TaskFailedToStart"), now=now)
+        run = state.runs[RUN_ID]
+        assert run.tasks["status"][0] == TaskStatus.PENDING
+        pauses.append(float(run.tasks["not_before"][0]) - now)
+        now += 1000
+    assert pauses[:6] == [10.0, 20.0, 40.0, 80.0, 160.0, 320.0]
+    assert max(pauses) == 320.0
+    assert run.tasks["user_failures"][0] == 0
+    assert state.instances[instance_id(1)].strikes == 0  # it is no instance's fault

@@ -84,17 +84,18 @@ def test_status_shows_the_useful_share_and_the_budget() -> None:
     shown = World().answers("DescribeRun", view(budget=CAPS)).argosy("status", RUN_ID).stdout
     lines = [line.rstrip() for line in shown.splitlines()]
     assert "cost         $1.93 (on-demand $4.53, 57 % less), 74 % useful" in lines
-    assert "budget       $1.93 of $5.00 spent, $0.350 reserved; $0.850 of $2.00 an hour in use" in lines
+    assert "limits       $1.93 of the $5.00 budget spent, $0.350 reserved; $0.850 an hour, at most $2.00" in lines
 
 
 def test_watch_shows_the_budget_in_every_line() -> None:
     world = World().answers("DescribeRun", view(budget=CAPS), ended("PARTIAL", budget={**CAPS, "usedUp": True}))
     first, last = world.argosy("watch", RUN_ID).stdout.splitlines()[:2]
-    assert "74 % useful, budget $1.93 of $5.00 spent, $0.350 reserved; $0.850 of $2.00 an hour in use" in first
-    assert "budget $1.93 of $5.00 spent, $0.350 reserved, used up" in last
+    assert "74 % useful, $1.93 of the $5.00 budget spent, $0.350 reserved; $0.850 an hour, at most $2.00" in first
+    assert "$1.93 of the $5.00 budget spent, $0.350 reserved" in last
+    assert "an hour" not in last
 
 
 def test_a_frame_shows_the_budget() -> None:
     console = Console(width=120, file=io.StringIO())
     console.print(frame(view(budget={**CAPS, "budgetUsd": None, "onCap": None}), "", NOW))
-    assert "budget       $0.850 of $2.00 an hour in use" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "limits       $0.850 an hour, at most $2.00" in console.file.getvalue()  # type: ignore[attr-defined]

@@ -120,7 +120,9 @@ def entry(index: int, where: str, *gpus: str) -> dict[str, Any]:
 
 
 def measured() -> dict[str, Any]:
-    gpu_run = ended(runId="digits-gpu-1", gpus=1, tasks=tasks(succeeded=2), attempts=2, interruptions=0, costUsd=0.5)
+    ledger = {"byWaste": {"usefulUsd": 0.151, "bootUsd": 0.05, "idleUsd": 0.05, "redoneUsd": 0.0, "failedUsd": 0.0}}
+    changes = {"tasks": tasks(succeeded=2), "attempts": 2, "interruptions": 0, "costUsd": 0.5, "cost": ledger}
+    gpu_run = ended(runId="digits-gpu-1", gpus=1, **changes)
     cluster = {
         "instances": [instance(), instance(instanceId="i-2", instanceType="p3.8xlarge")],
         "peakUtilisation": {"cpu": 0.9, "memory": 0.5, "gpus": None},
@@ -128,7 +130,7 @@ def measured() -> dict[str, Any]:
         "onDemandUsd": 3.5,
     }
     manifests = [{"entries": [entry(0, "i-1")]}, {"entries": [entry(0, "i-2", "GPU-a"), entry(1, "i-2", "GPU-b")]}]
-    return demo_report.summary([ended(), gpu_run], manifests, cluster, ROWS, ["i-0taken"]) | {"seconds": 61.5}
+    return demo_report.summary([ended(cost=ledger), gpu_run], manifests, cluster, ROWS, ["i-0taken"]) | {"seconds": 61.5}
 
 
 def test_the_summary_adds_up_both_runs_unrounded() -> None:
