@@ -15,7 +15,7 @@ ARGS ?=
 # The major version that is meant: without it the CDK prints eleven lines about the end of life of Node 20.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup tensorflow demo demo-tensorflow test test-deep test-containers bench check format lint requirements
+.PHONY: help setup tensorflow demo demo-tensorflow test test-deep coverage test-containers bench check format lint requirements
 .PHONY: synth deploy destroy clean
 
 help: ## Print this list
@@ -63,6 +63,7 @@ test: $(DEV) ## Run the tests (minutes, no network, no AWS)
 
 test-deep: $(DEV) ## Run the long property and simulation tests too
 	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup -m deep --hypothesis-profile deep $(ARGS)
+	@$(MAKE) coverage
 
 test-containers: $(TENSORFLOW) ## Run the tests of the images' programs that need TensorFlow
 	@.venv-tensorflow/bin/python -m pytest -q -o faulthandler_timeout=1800 --numprocesses $(WORKERS) --dist loadgroup -m tf tests/containers $(ARGS)

@@ -25,6 +25,7 @@ from controller import (
     layout,
     retrying,
     shards,
+    small_money,
     spec_bounds,
     spending,
     stored,
@@ -102,15 +103,22 @@ class Api:
             earlier = self._earlier(token, request.spec)
             if earlier is not None:
                 self.wake.controller()  # the first call may have died between storing and waking
-                return {**self._full_view(earlier), "created": False}
+                return {**self._full_view(earlier), "created": False, "warnings": []}
             admission = admission or admit(request.spec, self.limits, self.images, self.items, self.now())
             try:
                 run_id = self._store_run(admission, token, attempt)
             except AlreadyExists:
                 continue  # the same token a moment ago, or a run of that id: look again, then take another id
             self.wake.controller()
-            return {**self._full_view(run_id), "created": True}
+            return {**self._full_view(run_id), "created": True, "warnings": self._warnings(admission.form)}
         raise Refusal("ConflictException", "other submissions were in the way: try again")
+
+    def _warnings(self, form: dict[str, Any]) -> list[str]:
+        """What is allowed and yet may not be meant."""
+        if not small_money.has_caps(form):
+            return []
+        pools = stored.cluster(self.store)[0].pools.values()
+        return small_money.warnings(form, pools, load_catalogue(), self.policy)
 
     def _earlier(self, token: str, spec: Any) -> str | None:
         """The id of the run that this token has made; refuses a token that was used with another spec."""

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from controller.catalogue.types import is_offered_in, load_catalogue, offered
-from controller.settings_limits import Seconds, Share, TypeGlob, VcpuQuotas
+from controller.settings_limits import Seconds, Share, TypeGlob, VcpuQuotas, above_the_most
 
 # Lambda allows 4 KB for all environment variables of a function; the other names and values take about 1.2 KB.
 MAX_JSON_BYTES = 2_500
@@ -278,9 +278,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         for zone in zones:
             if zone[:-1] != region:
                 yield f"zones.{region}", f"{zone} is a zone of another Region"
-    for name in ("min_instances", "min_idle"):
-        if getattr(settings, name) > settings.max_instances:
-            yield to_camel(name), f"is above maxInstances ({settings.max_instances})"
+    yield from above_the_most(settings)
     for cell in settings.cells:
         if not settings.pools(cell):
             yield (

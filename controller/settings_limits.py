@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -41,6 +41,13 @@ class VcpuQuotas(BaseModel):
 
     spot: Mapping[QuotaName, Vcpus] = Field(default_factory=dict)
     on_demand: Mapping[Annotated[QuotaName, AfterValidator(_on_demand_quota)], Vcpus] = Field(default_factory=dict)
+
+
+def above_the_most(settings: Settings) -> Iterator[tuple[str, str]]:
+    """(path, fault) of least sizes that the largest one forbids."""
+    for name in ("min_instances", "min_idle"):
+        if getattr(settings, name) > settings.max_instances:
+            yield to_camel(name), f"is above maxInstances ({settings.max_instances})"
 
 
 def policy_numbers(settings: Settings) -> dict[str, Any]:

@@ -63,3 +63,21 @@ def _loopback_only(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(_loopback_only)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The deep run prints which check has found which planted bug."""
+    rows = [
+        value
+        for report in terminalreporter.getreports("passed")
+        for name, value in report.user_properties
+        if name == "planted" and report.when == "call"
+    ]
+    if len(rows) > MOST_BUGS_OF_A_QUICK_RUN:
+        from tests.mutations.table import text
+
+        terminalreporter.write_sep("=", "planted bugs")
+        terminalreporter.write(text({str(row[0]): row for row in rows}.values()))
+
+
+MOST_BUGS_OF_A_QUICK_RUN = 8

@@ -17,6 +17,7 @@ from typing import Any
 
 # Name -> module of keras.applications with its preprocess_input, and the size of its images.
 NETWORKS = {
+    "MobileNet": ("mobilenet", 224),
     "MobileNetV2": ("mobilenet_v2", 224),
     "ResNet50": ("resnet50", 224),
     "EfficientNetB0": ("efficientnet", 224),

@@ -24,6 +24,7 @@ from controller.layout import (
 )
 from controller.model.actions import CloseRun, VerifyResult
 from controller.model.events import Event, NotCarriedOut, ResultSeen, RunClosed
+from controller.model.ledger import cost_so_far
 from controller.model.runs import Run, RunStatus
 from controller.model.state import State
 
@@ -71,7 +72,7 @@ class Results:
             self._s3.put_object(Bucket=bucket, Key=key, Body=b"")
             if run.retries and run.final_status is RunStatus.SUCCEEDED:
                 remove_marker(self._s3, run, succeeded=False)  # of a controller that woke up late
-            self._announce(run)
+            self._announce(run, cost_so_far(state, run, self._clock()))
         except AWS_ERRORS as error:
             reason = f"run {run.id} could not be closed: {classify(error).text}"
             return NotCarriedOut(reason, about=f"close:{run.id}")
@@ -127,9 +128,9 @@ class Results:
                 self._keep_alive()
             yield thing
 
-    def _announce(self, run: Run) -> None:
+    def _announce(self, run: Run, cost_usd: float) -> None:
         """Tell EventBridge. Raises AWS_ERRORS where another try may help; otherwise the run is closed unannounced."""
-        entry = {"Source": EVENT_SOURCE, "DetailType": EVENT_TYPE, "Detail": json.dumps(_detail(run, self._clock()))}
+        entry = {"Source": EVENT_SOURCE, "DetailType": EVENT_TYPE, "Detail": json.dumps(_detail(run, cost_usd, self._clock()))}
         try:
             answer = self._events.put_events(Entries=[entry])
         except AWS_ERRORS as error:
@@ -141,7 +142,7 @@ class Results:
             log.error("the end of run %s was not announced: %s", run.id, answer["Entries"][0].get("ErrorCode"))
 
 
-def _detail(run: Run, stopped_at: float) -> dict[str, Any]:
+def _detail(run: Run, cost_usd: float, stopped_at: float) -> dict[str, Any]:
     """After AWS Batch's own event."""
     return {
         "runId": run.id,
@@ -151,7 +152,7 @@ def _detail(run: Run, stopped_at: float) -> dict[str, Any]:
         "statusReason": run.status_reason or None,
         "tasks": task_counts(run),
         "output": run.output,
-        "costUsd": run.cost_usd,
+        "costUsd": cost_usd,
         "submittedAt": _iso(run.submitted_at),
         "startedAt": _iso(run.started_at),
         "stoppedAt": _iso(stopped_at),

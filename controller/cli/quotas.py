@@ -9,7 +9,6 @@ from controller.catalogue.quotas import QuotaFamily, quota_family
 from controller.catalogue.types import load_catalogue
 from controller.cli.findings import Finding, missing
 
-
 WANTED_VCPUS = 64  # what to ask for: a few instances of most sizes
 
 

@@ -115,13 +115,20 @@ def submit(  # noqa: PLR0913 - each is an option of the command
             session.print_json(view)
         else:
             session.console.print(_accepted(view))
+            _warn(view)
             session.console.print(f"next: {session.again('watch ' + view['runId'])}", style="dim")
         return
     from controller.cli.watch import follow
 
     if not session.wants_json:
         session.console.print(_accepted(view))
+        _warn(view)
     follow(session, view["runId"], wait_timeout)
+
+
+def _warn(view: Any) -> None:
+    for sentence in view.get("warnings", ()):
+        typer.echo(f"warning: {sentence}", err=True)
 
 
 def _accepted(view: Any) -> str:

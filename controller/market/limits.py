@@ -41,7 +41,7 @@ class Bounds:
     max_type_share: float = 1.0
     max_cell_share: float = 1.0
     held_cpu_units: Mapping[ShareKey, int] = field(default_factory=dict)  # alive or ordered
-    vcpus_left: Mapping[QuotaKey, int] = field(default_factory=dict)  # of each quota that is known; the others are unlimited
+    vcpus_left: Mapping[QuotaKey, int] = field(default_factory=dict)  # of known quotas; others are unlimited
     room_is: str = "maxInstances of the deployment"  # what the number of instances follows from
 
 

@@ -11,6 +11,7 @@ from controller.model.attempts import AttemptStatus
 from controller.model.costs import NOBODY, Costs, costs_of, market_of, split
 from controller.model.instances import Instance
 from controller.model.resources import Resources
+from controller.model.runs import Run
 from controller.model.state import State
 
 
@@ -52,6 +53,13 @@ def not_charged(
             if runs is None or payer in runs:
                 found[payer].setdefault(market_of(instance), Costs()).add(costs_of(spent, instance))
     return dict(found)
+
+
+def cost_so_far(state: State, run: Run, at: float) -> float:
+    """USD: what was charged to the run, and its part of what instances that are alive have cost by now."""
+    needs = {each.number: each.needs for each in state.runs.values()}
+    pending = not_charged(state, needs, at, {run.number}).get(run.number, {})
+    return run.cost_usd + sum(costs.total for costs in pending.values())
 
 
 def _concerns(instance: Instance, running: Mapping[int, float] | None, runs: Collection[int]) -> bool:

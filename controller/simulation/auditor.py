@@ -1,4 +1,5 @@
-"""Is everything as it must be, after every call? The invariants I1-I11 (reliability.md 4.2), on the world's own truth.
+"""Is everything as it must be, after every call? The invariants I1-I11 (reliability.md 4.2) and I12 (decision 7), on
+the world's own truth.
 
 The auditor sees each effect before the controller hears of it, reads each commit as it is stored, and knows what really
 runs on the instances. What it finds it keeps; the trial stops at the next step and tells the story.
@@ -19,6 +20,7 @@ from controller.model.tasks import TERMINAL, TaskStatus
 from controller.simulation.job import CANARY, Job
 from controller.simulation.ledger_book import Book, Live
 from controller.simulation.mishaps import fleet_is_ours, is_ours
+from controller.simulation.money import Money
 from controller.simulation.s3 import S3Model
 from controller.simulation.story import Story, short
 from controller.simulation.world import World
@@ -47,6 +49,7 @@ class Auditor(logging.Handler):
         self.world, self.jobs, self.policy, self.s3 = world, jobs, policy, s3
         self.story = Story()
         self.book = Book()
+        self.money = Money()
         self.violations: list[Violation] = []
         self.launches = 0
         self.unsent: set[AttemptKey] = set()
@@ -203,6 +206,8 @@ class Auditor(logging.Handler):
                 self._check_tasks(run_id, before.get(run_id))
         if fresh:
             self._check_room()
+        if sentence := self.money.imbalance(book, self.world.now):
+            self.found("I12", sentence)
 
     def _check_intent(self, live: Live) -> None:
         instance = self.book.instances.get(live.instance)

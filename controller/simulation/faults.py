@@ -45,7 +45,7 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "overlap": (0.3, 1.0),  # a trial: up to 8 controllers at once, rather than one or two
     "two-versions": (0.3, 1.0),  # a trial: some controllers are of the version before, with its state format
     "absence": (0.1, 0.5),  # a trial: no controller works for up to 3 hours
-    "token-misbehaviour": (0.05, 0.3),  # a launch: ECS forgets the client token at once
+    "token-misbehaviour": (0.3, 0.9),  # a launch: ECS forgets the client token at once
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

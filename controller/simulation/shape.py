@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 from controller.simulation.faults import Faults
 from controller.simulation.job import CANARY, Job
@@ -16,6 +17,7 @@ from controller.simulation.job import CANARY, Job
 SHORTEST_S, LONGEST_S = 120.0, 1_500.0  # of the phase of faults
 FEWEST_STEPS, MOST_STEPS = 8, 26  # in it
 MOST_CONTROLLERS = 8
+WITH_BUDGET = 0.2  # share of runs
 ABSENT_S = 3 * 3600.0  # longer than ECS remembers stopped tasks
 
 
@@ -62,6 +64,9 @@ def _drawn_job(faults: Faults, seed: int, number: int, given: int) -> Job:
     hanging = draw(0, 0.1)
     if hanging > 0.05:
         spec["timeout"] = {"attemptDurationSeconds": 300}
+    # Chance of its own, so that trials without a budget are what they were.
+    if (luck := crc32(f"budget/{seed}/{number}".encode()) / 2**32) < WITH_BUDGET:
+        spec["capacity"] = {"budgetUsd": round(0.005 + luck, 4), "onCap": "finish" if luck < 0.05 else "drain"}
     return Job(
         f"trial{number}-270115-08000{number}-{seed % 10000:04d}",
         spec,

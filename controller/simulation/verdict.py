@@ -77,6 +77,9 @@ def leftovers(trial: Trial) -> list[Violation]:
         for job in trial.jobs.values():
             _check_closed(trial, job)
         _check_spending(trial)
+        specs = {job.run_id: job.spec for job in trial.jobs.values()}
+        for run_id, sentence in audit.money.overspent(specs, audit.book.records.values()):
+            audit.found("I12", sentence, run_id)
     found = audit.violations[before:]
     del audit.violations[before:]
     return found
@@ -141,7 +144,7 @@ def of(trial: Trial, settled_s: float) -> Verdict:
         launches=audit.launches,
         tasks=sum(job.tasks for job in trial.jobs.values()),
         usd=trial.billing.usd(),
-        useful_usd=sum(row[0] for record in records for row in record["costs"].values()),
+        useful_usd=sum(row[0] for record in records for row in record.get("costs", {}).values()),
         controller_usd=float(audit.book.root.get("spent_usd", 0.0)),
         instance_hours=trial.billing.hours(),
         makespan_s=max(stops, default=0.0),

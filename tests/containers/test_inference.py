@@ -29,7 +29,11 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the README's first command makes: images/, truth.json and model/."""
     folder: Path = tmp_path_factory.mktemp("digits")
     subprocess.run(
-        [sys.executable, "examples/digits.py", str(folder)], cwd=FOLDER, check=True, capture_output=True, timeout=300
+        [sys.executable, "examples/digits.py", str(folder)],
+        cwd=FOLDER,
+        check=True,
+        capture_output=True,
+        timeout=s3.PATIENCE_S,
     )
     return folder
 
@@ -254,8 +258,8 @@ class TestModels:
 def test_a_network_of_keras_applications_can_be_baked_into_the_image(digits: Path, tmp_path: Path) -> None:
     """With random weights: those of ImageNet are a download."""
     baked = tmp_path / "model"
-    command = ["bake.py", "--network", "MobileNetV2", "--weights", "none", "--out", str(baked)]
-    subprocess.run([sys.executable, *command], cwd=FOLDER, check=True, capture_output=True, timeout=300)
+    command = ["bake.py", "--network", "MobileNet", "--weights", "none", "--out", str(baked)]
+    subprocess.run([sys.executable, *command], cwd=FOLDER, check=True, capture_output=True, timeout=s3.PATIENCE_S)
     part = tmp_path / "part"
     ended = inference("0:2", str(part), "--images", str(digits / "images"), "--model", str(baked))
     assert ended.code == 0, ended.err

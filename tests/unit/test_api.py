@@ -159,6 +159,7 @@ def test_the_reply_shows_the_run_before_the_controller_knows_it(desk: Desk) -> N
         "late": False,
         "budget": None,
         "created": True,
+        "warnings": [],
     }  # fmt: skip
 
 

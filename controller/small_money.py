@@ -1,0 +1,60 @@
+"""Is a run's money too little to be of use? What its submitter is told at once; the run is taken all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from controller.catalogue.types import InstanceType
+from controller.market.offers import offers_of, resources_of
+from controller.model.instances import Purchase
+from controller.model.policy import Policy
+from controller.model.pools import Pool
+from controller.model.resources import Resources
+from controller.model.runs import needs_of
+from controller.scheduler.budget import dollars
+
+ALWAYS = float("inf")  # pools that are cooling off count as well
+_ONLY = {"spot": {Purchase.SPOT}, "on-demand": {Purchase.ON_DEMAND}}
+
+
+def has_caps(form: Mapping[str, Any]) -> bool:
+    capacity = form.get("capacity", {})
+    return capacity.get("budgetUsd") is not None or capacity.get("maxHourlyCost") is not None
+
+
+def warnings(
+    form: Mapping[str, Any], pools: Iterable[Pool], catalogue: Mapping[str, InstanceType], policy: Policy
+) -> list[str]:
+    """For a spec's JSON form, against the cheapest instance that could take one of its tasks. Nothing is said where that
+    is not known: of task definitions, and before the first look at the market."""
+    if form.get("taskDefinition") is not None:
+        return []
+    capacity = form.get("capacity", {})
+    offers = list(_able(form, pools, catalogue, policy))
+    if not offers:
+        return []
+    price, name = min(offers)
+    cheapest = f"the cheapest instance that could take a task ({name}, about {dollars(price)} an hour)"
+    said = []
+    hourly, budget = capacity.get("maxHourlyCost"), capacity.get("budgetUsd")
+    if hourly is not None and hourly < price:
+        said.append(f"capacity.maxHourlyCost: {dollars(hourly)} is less than {cheapest}: nothing can be bought for the run")
+    if budget is not None and budget < price:
+        said.append(f"capacity.budgetUsd: {dollars(budget)} is less than an hour of {cheapest}: as much is bought as fits")
+    return said
+
+
+def _able(
+    form: Mapping[str, Any], pools: Iterable[Pool], catalogue: Mapping[str, InstanceType], policy: Policy
+) -> Iterator[tuple[float, str]]:
+    """(USD an hour, type) of what could be bought and has room for a task."""
+    needs = needs_of(form)
+    buys = _ONLY.get(form.get("capacity", {}).get("purchase", "spot"), set(Purchase))
+    for offer in offers_of(pools, catalogue, ALWAYS, policy):
+        if offer.purchase in buys and _fits(needs, resources_of(catalogue[offer.instance_type])):
+            yield offer.price_usd_per_hour, offer.instance_type
+
+
+def _fits(needs: Resources, size: Resources) -> bool:
+    return all(mine <= theirs for mine, theirs in zip(needs, size, strict=True))
