@@ -117,8 +117,8 @@ class Api:
         """What is allowed and yet may not be meant."""
         if not small_money.has_caps(form):
             return []
-        pools = stored.cluster(self.store)[0].pools.values()
-        return small_money.warnings(form, pools, load_catalogue(), self.policy)
+        pools = list(stored.cluster(self.store)[0].pools.values())
+        return small_money.warnings(form, pools, self.limits.shapes, load_catalogue(), self.policy)
 
     def _earlier(self, token: str, spec: Any) -> str | None:
         """The id of the run that this token has made; refuses a token that was used with another spec."""

@@ -130,7 +130,8 @@ class Results:
 
     def _announce(self, run: Run, cost_usd: float) -> None:
         """Tell EventBridge. Raises AWS_ERRORS where another try may help; otherwise the run is closed unannounced."""
-        entry = {"Source": EVENT_SOURCE, "DetailType": EVENT_TYPE, "Detail": json.dumps(_detail(run, cost_usd, self._clock()))}
+        detail = _detail(run, cost_usd, self._clock())
+        entry = {"Source": EVENT_SOURCE, "DetailType": EVENT_TYPE, "Detail": json.dumps(detail)}
         try:
             answer = self._events.put_events(Entries=[entry])
         except AWS_ERRORS as error:

@@ -13,7 +13,7 @@ Report = Mapping[str, Any]
 def trials(report: Report) -> str:
     """The summary of a campaign."""
     rows = [
-        ("faults seen", _counts(report["faultsSeen"])),
+        ("faults seen", _counts(report["faultsSeen"]) if report["faultsSeen"] else ""),
         ("never seen", ", ".join(report["faultsNotSeen"])),
         ("virtual time", f"{report['virtualHours']:,.1f} hours in {counted(report['ticks'], 'tick')}"),
         ("tasks", f"{report['tasks']:,}, each launched {report['launchesPerTask']:g} times"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -150,7 +150,9 @@ def active_rows(state: State, now: float = float("inf")) -> list[InstanceRow]:
     return _rows_of(state, [i for i in state.instances.values() if i.placeable and i.paused_until <= now])
 
 
-def _rows_of(state: State, instances: Iterable[Instance]) -> list[InstanceRow]:
+def _rows_of(state: State, instances: Sequence[Instance]) -> list[InstanceRow]:
+    if not instances:
+        return []
     used = state.used_by_instance()
     groups, ports = _running_by_group(state), _ports_in_use(state)
     return [
@@ -246,7 +248,9 @@ def _ports_in_use(state: State) -> dict[str, frozenset[Port]]:
 
 
 def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
-    free = instance.total.minus(used).minus(instance.foreign)
+    free = instance.total.minus(used)
+    if any(instance.foreign):
+        free = free.minus(instance.foreign)
     return InstanceRow(
         id=instance.id,
         cpu_units=max(0, free.cpu_units),

@@ -261,7 +261,7 @@ def corrupt_chunks_read_as_new(patch: Patch) -> None:
 
 @planted(
     "tasks of a run that was set aside run on, and hold their instances",
-    check=scenario(DAMAGE, "test_a_record_that_is_gone_is_set_aside_too"),
+    check=scenario(DAMAGE, "test_a_record_that_is_gone_is_set_aside_too_and_its_tasks_are_stopped"),
 )
 def strays_are_left_alone(patch: Patch) -> None:
     patch.setattr(quarantine, "_strays", lambda state, now: iter(()))

@@ -16,8 +16,11 @@ from tests.unit.aws.fakes import refusal
 OTHER = "other-261121-062733-aaaa"
 
 
-def two_runs(work_s: float = 300.0) -> Controlled:
-    cluster = Controlled(zones=("us-east-1a",), work_s=work_s)
+def two_runs(endless: bool = False) -> Controlled:
+    """Both are at work; `endless`: the first one's tasks run until somebody stops them."""
+    cluster = Controlled(zones=("us-east-1a",), work_s=300.0)
+    if endless:
+        cluster.world.workload = lambda task, instance: Course(300.0 if OTHER in task["group"] else float("inf"))
     cluster.submit(6)
     cluster.submit(6, run_id=OTHER, name="other")
     cluster.run_for(150.0)
@@ -68,11 +71,11 @@ def test_a_run_that_cannot_be_read_is_set_aside_and_the_others_go_on(partition: 
     assert not running
 
 
-def test_a_record_that_is_gone_is_set_aside_too() -> None:
-    cluster = two_runs()
+def test_a_record_that_is_gone_is_set_aside_too_and_its_tasks_are_stopped() -> None:
+    cluster = two_runs(endless=True)
     del cluster.store.items[documents.RUNS, sort_key(RUN_ID)]
     assert restarted(cluster) == (f"the stored record of {RUN_ID} is corrupt: it is not there",)
-    cluster.run_to_rest()
+    cluster.run_to_rest(limit_s=2400.0)
     assert cluster.record()["name"] == "digits"
     assert cluster.record(OTHER)["status"] == RunStatus.SUCCEEDED
 

@@ -110,6 +110,14 @@ def test_the_users_own_patience_counts_instead() -> None:
     assert bought(cluster) == {"on-demand": 2}
 
 
+def test_another_chance_for_the_only_pool_is_no_end_of_the_wait() -> None:
+    cluster = hours(zones=("us-east-1a",))
+    dry_up(cluster)
+    submit(cluster, 8, fallback={"afterWaitSeconds": 400})  # it cools off and is asked again twice meanwhile
+    cluster.run_for(600)
+    assert bought(cluster) == {"on-demand": 2}
+
+
 def test_spot_alone_never_buys_on_demand() -> None:
     cluster = hours()
     dry_up(cluster)

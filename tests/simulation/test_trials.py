@@ -141,10 +141,10 @@ def test_eight_controllers_at_once_violate_nothing(seed: int) -> None:
 
 def test_a_token_that_aws_forgets_is_found_told_and_shrunk_to_what_it_takes() -> None:
     """The one promise that the protocol rests on: without it an attempt does start twice, and the auditor sees it."""
-    kinds = frozenset({"token-misbehaviour", "reply-lost", "rebalance"})
+    kinds = frozenset({"token-misbehaviour", "failure-lies", "rebalance"})
     plan = next(
         plan
-        for plan in (Plan(seed, kinds, every_kind=True) for seed in range(12, 200))
+        for plan in (Plan(seed, kinds, every_kind=True) for seed in range(200))
         if any(found.invariant == "I1" for found in run_trial(plan).violations)
     )
     small = shrink(plan, "I1")

@@ -465,6 +465,12 @@ def test_a_run_shows_its_ledger_when_asked(desk: Desk) -> None:
     assert view["usefulUsd"] == pytest.approx(30 * 3.0 / 3600 / 2)  # two of its four GPUs for half a minute
 
 
+def test_a_budget_that_is_too_small_is_taken_with_a_warning(desk: Desk) -> None:
+    body = desk.submit(capacity={"budgetUsd": 0.0001})
+    assert [each.split(":")[0] for each in body["warnings"]] == ["capacity.budgetUsd"]
+    assert desk.submit("t-2", capacity={"budgetUsd": 1000})["warnings"] == []
+
+
 def test_what_a_run_without_any_instance_shows_costs_nothing(desk: Desk) -> None:
     run_id = desk.submit(capacity={"budgetUsd": 5, "onCap": "finish"})["runId"]
     view = desk.body("DescribeRun", runId=run_id, include=["cost"])

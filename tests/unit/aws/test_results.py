@@ -195,6 +195,17 @@ def test_the_event_gives_no_time_for_a_run_that_never_started() -> None:
     assert (detail["startedAt"], detail["status"]) == (None, "FAILED")
 
 
+def test_the_event_tells_the_cost_of_instances_that_live_on_too() -> None:
+    events = announcing()
+    s3 = ScriptedClient("s3", list_objects_v2={}, put_object={})
+    state = finished([TaskStatus.SUCCEEDED], [1])
+    run, instance = state.runs[RUN_ID], state.instances[instance_id(1)]
+    run.cost_usd, instance.bought_for, instance.price_usd_per_hour = 0.5, run.number, 3.6
+    Results(s3, events, Clock(NOW + 100)).close(CloseRun(RUN_ID), state)
+    detail = json.loads(events.calls[0][1]["Entries"][0]["Detail"])
+    assert detail["costUsd"] == pytest.approx(0.5 + 100 * 0.001)
+
+
 def test_a_close_gives_a_sign_of_life_for_every_page_and_every_few_thousand_lines() -> None:
     """So that one that takes minutes does not lose the controller's lease."""
     clock, signs = Clock(), []

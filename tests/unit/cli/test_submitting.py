@@ -151,6 +151,14 @@ def test_detached_submit_prints_the_id_and_how_to_watch(spec: str) -> None:
     assert world.functions.requests[0]["clientToken"] == "token-1"
 
 
+@pytest.mark.parametrize("words", [["--detach"], []])
+def test_what_the_api_warns_of_is_said_beside_the_id(spec: str, words: list[str]) -> None:
+    sentence = "capacity.budgetUsd: $0.02 is less than an hour of the cheapest instance"
+    world = World().answers("SubmitRun", {**ended(), "created": True, "warnings": [sentence]})
+    result = world.answers("DescribeRun", ended()).argosy("submit", spec, *words)
+    assert (result.exit_code, result.stderr) == (0, f"warning: {sentence}\n")
+
+
 def test_what_is_sent_is_what_the_user_wrote(spec: str) -> None:
     world = accepting()
     world.argosy("submit", spec, "-d")

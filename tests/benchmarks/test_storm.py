@@ -1,0 +1,78 @@
+"""How soon is a burst of 15,000 interruption warnings dealt with? Anchor: Karpenter's benchmark of 15,000 messages.
+
+Floor (reliability.md R12): 60 s of the controller's own time until nothing is placed on any of the instances any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from controller.catalogue.types import load_catalogue
+from controller.engine import Engine
+from controller.model.attempts import AttemptKey, AttemptStatus
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+from controller.ports import Message
+from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, container_instance, fleet, host, prepared, submitted, told
+from tests.unit.test_loop import Clock, IdleHands
+
+WARNINGS = 15_000
+RECEIVED = 2_000  # sqs.ENOUGH
+FLOOR_S = 60.0
+
+
+class Burst:
+    """A queue that holds all warnings at once."""
+
+    def __init__(self, messages: Sequence[dict[str, Any]]) -> None:
+        self.waiting = deque(Message(str(number), body) for number, body in enumerate(messages))
+
+    def receive(self, wait_s: float) -> list[Message]:
+        return [self.waiting.popleft() for _ in range(min(RECEIVED, len(self.waiting)))]
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        """They are gone already."""
+
+
+def crowded_state() -> State:
+    state = told(State(epoch="bench"), submitted(tasks=2 * WARNINGS), prepared(), fleet(spot_target=WARNINGS))
+    run = state.runs[RUN_ID]
+    for number in range(WARNINGS):
+        told(state, host(number), container_instance(number))
+        name = f"i-{number:017x}"
+        row = state.attempts.add(run.number, AttemptKey(RUN_ID, number, 1, 0), 1 + number // 100, name, NOW)
+        state.attempts.name_task(row, f"{number:032x}")
+        state.attempts.set(row, status=AttemptStatus.RUNNING, launched_at=NOW, started_at=NOW)
+        run.tasks.set(number, status=TaskStatus.RUNNING, attempts=1)
+    state.observed_at = NOW
+    return state
+
+
+def warning(number: int) -> dict[str, Any]:
+    return {
+        "source": "aws.ec2",
+        "detail-type": "EC2 Spot Instance Interruption Warning",
+        "time": "2026-11-21T06:00:00Z",
+        "detail": {"instance-id": f"i-{number:017x}", "instance-action": "terminate"},
+    }
+
+
+@pytest.mark.benchmark
+def test_fifteen_thousand_warnings_at_once_are_heeded_within_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    state = crowded_state()
+    queue = Burst([warning(number) for number in range(WARNINGS)])
+    engine = Engine(MemoryStore(), queue, IdleHands(), load_catalogue(), POLICY, Clock(), state=state)
+    began, ticks = time.perf_counter(), 0
+    while queue.waiting or engine.backlog:
+        engine.tick()
+        ticks += 1
+    seconds = time.perf_counter() - began
+    with capsys.disabled():
+        print(f"\n{WARNINGS:,} interruption warnings: {seconds:.1f} s in {ticks} ticks")
+    assert not any(instance.placeable for instance in state.instances.values())
+    assert seconds < FLOOR_S
