@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -177,7 +176,7 @@ class Api:
         return view
 
     def _task_page(self, record: dict[str, Any], request: api_requests.DescribeRun) -> dict[str, Any]:
-        start = _index_of_page(request.next_token)
+        start = api_requests.index_of_page(request.next_token)
         end = min(start + request.max_results, record["task_count"])
         state = stored.cluster(self.store)[0]
         rows: list[dict[str, Any]] = []
@@ -234,9 +233,7 @@ class Api:
         if run is None:
             return explaining.not_open(record)
         switched_off = self.store.kill_switch()
-        return explaining.explain_run(
-            *run, load_catalogue(), self.now(), request.index, self.policy, switched_off
-        )
+        return explaining.explain_run(*run, load_catalogue(), self.now(), request.index, self.policy, switched_off)
 
     def _open_run(self, run_id: str) -> tuple[State, Run] | None:
         """The whole state and a run in it; None when the run is not folded in yet, or closed."""
@@ -297,12 +294,3 @@ def _fitting(request: SubmitRequest) -> bytes:
             )
         ]
     )
-
-
-def _index_of_page(token: str | None) -> int:
-    if token is None:
-        return 0
-    place = api_requests.page_place(token)
-    if not re.fullmatch(r"[0-9]{1,7}", place, re.ASCII):
-        raise SpecError([Fault("nextToken", "is not a token that this api has given out")])
-    return int(place)

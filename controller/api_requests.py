@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -110,3 +111,13 @@ def page_place(token: str) -> str:
     except (binascii.Error, ValueError) as fault:
         raise SpecError([Fault("nextToken", "is not a token that this api has given out")]) from fault
     return place
+
+
+def index_of_page(token: str | None) -> int:
+    """The task at which a page of tasks starts. Raises SpecError for a token that we did not give out."""
+    if token is None:
+        return 0
+    place = page_place(token)
+    if not re.fullmatch(r"[0-9]{1,7}", place, re.ASCII):
+        raise SpecError([Fault("nextToken", "is not a token that this api has given out")])
+    return int(place)

@@ -2,8 +2,8 @@
 
 Pure parsers of one shape with two dialects: what the API answers (aware datetimes) and the `detail` of an event (ISO
 strings); plain epochs are read as well. Every field but the ARN may be missing, unknown ones are ignored
-(aws.md 9.2, 9.3). A field of the wrong type, or beyond what the columns of the state can hold, raises one of UNREADABLE: a
-poison message. Texts and lists are cut to what an item of the store can hold, whatever was sent.
+(aws.md 9.2, 9.3). A field of the wrong type, or beyond what the columns of the state can hold, raises one of
+UNREADABLE: a poison message. Texts and lists are cut to what an item of the store can hold, whatever was sent.
 """
 
 from __future__ import annotations

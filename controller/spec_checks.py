@@ -54,7 +54,8 @@ def _capacity_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     purchase = capacity.get("purchase")
     if capacity.get("deadline") is not None and purchase == "spot":
         yield Fault(
-            "capacity.deadline", "cannot be kept with spot alone: make capacity.purchase spot-then-on-demand or on-demand"
+            "capacity.deadline",
+            "cannot be kept with spot alone: make capacity.purchase spot-then-on-demand or on-demand",
         )
     mixed = purchase == "spot-then-on-demand" or (purchase is None and capacity.get("deadline") is not None)
     if capacity.get("fallback") is not None and not mixed:

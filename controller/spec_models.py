@@ -155,7 +155,7 @@ class Fallback(Strict):
         default=None,
         ge=1,
         le=TIMEOUT_LIMIT_S,
-        description="Tasks have waited so long while spot is short. Default 600; with a deadline, none but the deadline.",
+        description="Tasks have waited so long while spot is short. Default 600; with a deadline, only that decides.",
     )
     after_interruptions: int | None = Field(
         default=None, ge=1, le=1000, description="A task that was lost so often goes to on-demand itself. Default 3."
@@ -188,8 +188,8 @@ class Capacity(Strict):
         default=None,
         ge=0,
         le=1_000_000,
-        description="Gigabytes that a task reads from and writes to the deployment's home Region: what they cost between"
-        " Regions counts when instances in another one are compared. Default 0.",
+        description="Gigabytes that a task reads from and writes to the deployment's home Region: what they cost"
+        " between Regions counts when instances in another one are compared. Default 0.",
     )
     max_hourly_cost: float | None = Field(
         default=None,
@@ -273,7 +273,9 @@ class RunSpec(Strict):
     retry_strategy: RetryStrategy = Field(
         default_factory=RetryStrategy, description="When a failed task is tried again."
     )
-    timeout: Timeout | None = Field(default=None, description="How long an attempt, and the whole run, may take. Default: no limit.")
+    timeout: Timeout | None = Field(
+        default=None, description="How long an attempt, and the whole run, may take. Default: no limit."
+    )
     compat: Literal["aws-batch"] | None = Field(
         default=None,
         description="aws-batch also sets AWS Batch's AWS_BATCH_JOB_ARRAY_INDEX, ..._ARRAY_SIZE and ..._ATTEMPT.",

@@ -1,7 +1,7 @@
 """Which `except` was executed by no test? Reads what `pytest --cov` has measured.
 
-    .venv/bin/python -m pytest --cov --cov-config=tests/coverage-of-everything.ini ...
-    .venv/bin/python -m tests.excepts [.coverage]
+.venv/bin/python -m pytest --cov --cov-config=tests/coverage-of-everything.ini ...
+.venv/bin/python -m tests.excepts [.coverage]
 """
 
 from __future__ import annotations

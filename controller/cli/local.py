@@ -47,9 +47,7 @@ def local(
     from controller.local.options import LocalOptions
     from controller.local.run import serve
 
-    options = LocalOptions(
-        settings=settings_of(cells), pythons=pythons_of(python or ()), engine=engine_of(runtime)
-    )
+    options = LocalOptions(settings=settings_of(cells), pythons=pythons_of(python or ()), engine=engine_of(runtime))
     try:
         serve(port, options, lambda aws: typer.echo("\n".join(welcome(aws.endpoint_url))))
     except OSError as fault:

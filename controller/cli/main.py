@@ -42,9 +42,7 @@ class Commands(LateGroup):
             "Run the controller in a simulated AWS with faults.",
             local.TRY_PANEL,
         ),
-        "catalogue": Late(
-            "controller.cli.catalogue", "Instance types: what they hold and cost.", runs.SEE_PANEL
-        ),
+        "catalogue": Late("controller.cli.catalogue", "Instance types: what they hold and cost.", runs.SEE_PANEL),
         "bench": Late("controller.cli.bench", "Measure Argosy on this machine.", local.TRY_PANEL),
     }
 

@@ -1,8 +1,8 @@
 """Who is charged for the time of instances, and when? When an instance ends, every run that worked there; when a run
 ends, that run, for its part of every instance that lives on.
 
-Charged time is noted on the instance, so that it is charged once: the ledgers of all runs and what belongs to nobody add
-up to what instances cost, whatever happens (decision 7).
+Charged time is noted on the instance, so that it is charged once: the ledgers of all runs and what belongs to nobody
+add up to what instances cost, whatever happens (decision 12).
 """
 
 from __future__ import annotations

@@ -91,9 +91,7 @@ class LocalAws:
 
     def _make_models(self) -> None:
         for region in self.options.settings.cells:
-            self.cells[region] = LocalCell(
-                region, ACCOUNT, self.options.settings, self.options.boot_s, lambda message: self._forward(message)
-            )
+            self.cells[region] = LocalCell(region, ACCOUNT, self.options.settings, self.options.boot_s, self._send)
 
     def _serve(self) -> None:
         moto = MotoApp()
@@ -132,6 +130,10 @@ class LocalAws:
         )
         self._parts.callback(ticker.close)
         ticker.start()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        """Called under the models' locks, in order; all cells' events come to home's bus."""
+        self._forward(message)
 
     def _cell_of(self, instance_id: str) -> LocalCell:
         """Raises KeyError."""

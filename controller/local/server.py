@@ -38,9 +38,7 @@ class UnknownThingError(Exception):
 class Front:
     """The WSGI application of the embedded AWS."""
 
-    def __init__(
-        self, *, cells: Mapping[str, Regional], functions: LambdaApi, admin: Admin, moto: Application
-    ) -> None:
+    def __init__(self, *, cells: Mapping[str, Regional], functions: LambdaApi, admin: Admin, moto: Application) -> None:
         """cells: by Region; a request that is signed for another one is answered by the first."""
         self._cells = cells
         self._functions = functions

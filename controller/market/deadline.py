@@ -2,8 +2,8 @@
 
 Slack is the time that is left beyond what the rest of the work takes on on-demand. It is worth money: it pays for
 waiting while spot is short, and for the change-overs of going back to spot after a loss. Spent at once, as a greedy
-policy does, it is gone when spot comes back. So on-demand steps in while some slack is left: the *uniform progress* line
-("Can't Be Late", NSDI'24) is the most that is kept back; a small share of the work left is enough (decision 10).
+policy does, it is gone when spot comes back. So on-demand steps in while some slack is left: the *uniform progress*
+line ("Can't Be Late", NSDI'24) is the most that is kept back; a small share of the work left is enough (decision 10).
 """
 
 from __future__ import annotations

@@ -96,7 +96,8 @@ class AttemptTable(ColumnTable):
         """Which rows have one of the statuses; shape (rows,)."""
         wanted = np.zeros(len(AttemptStatus), dtype=np.bool_)
         wanted[list(statuses)] = True
-        return wanted[self["status"]]
+        rows: NDArray[np.bool_] = wanted[self["status"]]
+        return rows
 
     def on_instance(self, instance_id: str) -> list[int]:
         """Live rows on the instance, lowest first."""

@@ -93,7 +93,7 @@ def kept_idle(state: State, number: int) -> Iterator[Instance]:
 
 
 def to_come_usd(instance: Instance, boot_s: float, expected_s: float, now: float) -> float:
-    """What an instance that still boots will have cost once it has done something: the rest of its boot, one attempt."""
+    """What an instance that still boots will have cost once it was of use: the rest of its boot, and one attempt."""
     if instance.status is not InstanceStatus.BOOTING:
         return 0.0
     left_s = max(0.0, boot_s - (now - instance.launched_at)) + expected_s

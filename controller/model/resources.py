@@ -15,7 +15,11 @@ class Resources(NamedTuple):
     gpus: int = 0
 
     def plus(self, other: Resources, times: int = 1) -> Resources:
-        return Resources(*(mine + times * theirs for mine, theirs in zip(self, other, strict=True)))
+        return Resources(
+            self.cpu_units + times * other.cpu_units,
+            self.memory_mib + times * other.memory_mib,
+            self.gpus + times * other.gpus,
+        )
 
     def minus(self, other: Resources, times: int = 1) -> Resources:
         return self.plus(other, -times)

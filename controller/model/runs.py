@@ -200,8 +200,8 @@ class Run:
         return self.ended_seconds / self.ended if self.ended else default
 
     def expected_seconds(self, guess_s: float) -> float:
-        """How long an attempt will take: as long as earlier ones, else as the spec says. Where neither is known, as long
-        as it may if it is to finish whatever it costs, and `guess_s` if it can be stopped. Never longer than it may."""
+        """How long an attempt will take: as long as earlier ones, else as the spec says; where neither is known, as
+        long as it may if it is to finish whatever it costs, else `guess_s`. Never longer than it may."""
         longest_s = self.attempt_timeout_s or math.inf
         said = self.mean_seconds(self.spec.get("array", {}).get("expectedSeconds"))
         if said is None:

@@ -12,7 +12,7 @@ from controller.model.damage import Losses
 from controller.model.instances import Instance, Purchase
 from controller.model.orders import OrderNote
 from controller.model.pools import Pool
-from controller.model.resources import Resources
+from controller.model.resources import NOTHING, Resources
 from controller.model.runs import Run
 
 MAX_SETBACKS_STORED = 100  # each with a reason of at most MAX_REASON characters: the root stays a small item
@@ -88,10 +88,11 @@ class State:
         needs = {run.number: run.needs for run in self.runs.values()}
         used: dict[str, tuple[Resources, int]] = {}
         for name, runs in self.attempts.runs_on_instance.items():
-            taken = Resources()
+            taken = NOTHING
             for number, count in runs.items():
-                taken = taken.plus(needs.get(number, Resources()), count)
-            used[name.decode()] = (taken, runs.total())
+                if count and number in needs:
+                    taken = taken.plus(needs[number], count)
+            used[name.decode()] = (taken, sum(runs.values()))
         return used
 
     def used_on(self, instance_id: str) -> Resources:

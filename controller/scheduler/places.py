@@ -60,9 +60,7 @@ def assign(
     """Place the pending tasks of all ready runs, first come first served. `fitness`: users' own functions; a run that
     names another one is left out. `at_most`: by run id, for how many tasks it may ask."""
     runs = tuple(
-        run
-        for run in state.runs.values()
-        if run.ready and all(name in fitness for name in own_functions(run.strategy))
+        run for run in state.runs.values() if run.ready and all(name in fitness for name in own_functions(run.strategy))
     )
     asks = asks_of(state, runs, now, policy, at_most)
     rows = active_rows(state, now)
@@ -90,9 +88,7 @@ def assign(
         replace(ask.batch, count=unplaced + (_soon_lost(state, runs[ask.run]) if last[ask.run] == number else 0))
         for number, (ask, unplaced) in enumerate(zip(asks, not_here, strict=True))
     ]
-    rest = [
-        _still_allowed(batch, runs[ask.run], len(per_run[ask.run])) for ask, batch in zip(asks, rest, strict=True)
-    ]
+    rest = [_still_allowed(batch, runs[ask.run], len(per_run[ask.run])) for ask, batch in zip(asks, rest, strict=True)]
     later = place(rest, Supply.of(coming), fitness=fitness)
     owed_used: Counter[tuple[str, Purchase]] = Counter()
     for number, row in sorted(set(zip(later.batch.tolist(), later.row.tolist(), strict=True))):

@@ -1,4 +1,4 @@
-"""Is everything as it must be, after every call? The invariants I1-I11 (reliability.md 4.2) and I12 (decision 7), on
+"""Is everything as it must be, after every call? The invariants I1-I11 (reliability.md 4.2) and I12 (decision 12), on
 the world's own truth.
 
 The auditor sees each effect before the controller hears of it, reads each commit as it is stored, and knows what really

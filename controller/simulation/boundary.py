@@ -87,7 +87,7 @@ class Boundary:
             return "crash-before" if faults.coin() else "crash-after"
         if faults.strikes("throttle", 1.0 if service == "ecs" else 0.1):
             return "throttle-retried" if operation == "run_task" and faults.coin() else "throttle"
-        if operation == "run_task" and self._lies(request["clientToken"]):
+        if operation == "run_task" and self._lies(request.get("clientToken", "")):
             return "failure-lies"
         for kind in ("reply-lost", "effect-lost"):
             if faults.strikes(kind):

@@ -20,6 +20,14 @@ def changed_instance(ledger: Ledger, instance: Instance) -> None:
     emit_instance(ledger, instance)
 
 
+def changed_resources(ledger: Ledger, instance: Instance) -> None:
+    """Tasks have taken or freed some of what the instance has."""
+    if ledger.tells_resources:
+        changed_instance(ledger, instance)
+    else:
+        instance.version += 1
+
+
 def assign(ledger: Ledger, task: Task) -> None:
     """A new task on its instance: PENDING, waiting for the agent to ask."""
     cluster = ledger.clusters[task.cluster]
@@ -29,7 +37,7 @@ def assign(ledger: Ledger, task: Task) -> None:
     if task.started_by:
         cluster.by_started_by.setdefault(task.started_by, {})[task.arn] = task
     emit_task(ledger, task)
-    changed_instance(ledger, task.instance)
+    changed_resources(ledger, task.instance)
     call_agent(ledger, task.instance)
 
 
@@ -54,7 +62,7 @@ def running(ledger: Ledger, task: Task) -> None:
     task.last_status = "RUNNING"
     task.started_at = ledger.now()
     changed_task(ledger, task)
-    changed_instance(ledger, task.instance)
+    changed_resources(ledger, task.instance)
 
 
 def stopped(ledger: Ledger, task: Task, reason: str | None = None) -> None:
@@ -76,7 +84,7 @@ def stopped(ledger: Ledger, task: Task, reason: str | None = None) -> None:
     give_back(task)
     ledger.leaves(ledger.clusters[task.cluster], task)
     changed_task(ledger, task)
-    changed_instance(ledger, instance)
+    changed_resources(ledger, instance)
 
 
 def gone(ledger: Ledger, instance: Instance, stop_code: str, reason: str) -> None:

@@ -87,11 +87,9 @@ def checked_token(request: JSON) -> str | None:
     return token
 
 
-def fingerprint(request: JSON) -> str:
+def fingerprint(request: JSON) -> JSON:
     """Equal for requests that a client token takes to be the same."""
-    return json.dumps(
-        {key: value for key, value in request.items() if key != "clientToken"}, sort_keys=True, default=str
-    )
+    return {key: value for key, value in request.items() if key != "clientToken"}
 
 
 def _check_overrides(overrides: JSON, definition: Definition) -> None:

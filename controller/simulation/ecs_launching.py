@@ -46,9 +46,9 @@ class Launching(EcsOperations):
     def run_task(self, request: JSON) -> JSON:
         """Starts `count` tasks where constraints and strategy say; partial success is HTTP 200 with `failures`."""
         cluster, count = self.ledger.cluster(request), checked_count(request)
-        token, print_of_request = checked_token(request), fingerprint(request)
+        token = checked_token(request)
         if token is not None and (earlier := self._remembered(cluster, token)) is not None:
-            return self._replayed(cluster, earlier, print_of_request)
+            return self._replayed(cluster, earlier, fingerprint(request))
         definition = checked_definition(self.ledger, request)
         check_placement_mode(request)
         check_request(request, definition, RUN_STARTED_BY_CHARS)
@@ -56,7 +56,7 @@ class Launching(EcsOperations):
         tasks, failures = self._place(cluster, definition, request, count)
         if token is not None and tasks:
             arns = [task.arn for task in tasks]
-            cluster.launches[token] = Launch(print_of_request, self.ledger.now(), arns, failures)
+            cluster.launches[token] = Launch(fingerprint(request), self.ledger.now(), arns, failures)
             for task in tasks:
                 task.token = (cluster.name, token)
         return {"tasks": [task_view(self.ledger, task) for task in tasks], "failures": failures}
@@ -90,7 +90,7 @@ class Launching(EcsOperations):
             return None
         return launch
 
-    def _replayed(self, cluster: Cluster, launch: Launch, request: str) -> JSON:
+    def _replayed(self, cluster: Cluster, launch: Launch, request: JSON) -> JSON:
         if launch.request != request:
             raise Refused(
                 "ConflictException",

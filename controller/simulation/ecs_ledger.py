@@ -40,6 +40,8 @@ class Ledger:
         self.definitions: dict[str, list[Definition]] = {}
         self.on_work: list[Callable[[str], None]] = []
         """Called with a container instance's ARN when there is something for its agent; must not block."""
+        self.tells_resources = True
+        """Whether an instance's event is sent whenever tasks take or free its resources, as ECS does."""
         self._count = 0
         self._leaving: deque[tuple[float, Cluster, Task | Instance]] = deque()
 

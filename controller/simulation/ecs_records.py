@@ -135,7 +135,7 @@ class Instance:
 class Launch:
     """What a client token stands for: the request it came with, and what that started."""
 
-    request: str
+    request: JSON
     at: float
     task_arns: list[str]
     failures: list[JSON]

@@ -22,7 +22,7 @@ _LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in KINDS)
 
 
 class Outside:
-    """Real time spent in the simulated AWS, which is none of the controller's."""
+    """Processor time spent in the simulated AWS, which is none of the controller's."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -30,9 +30,9 @@ class Outside:
         self.calls: Counter[tuple[str, str]] = Counter()
 
     def pass_time(self, seconds: float) -> None:
-        began = time.perf_counter()
+        began = time.process_time()
         self.timeline.run_for(seconds)
-        self.seconds += time.perf_counter() - began
+        self.seconds += time.process_time() - began
 
     def client(self, service: str, model: Any) -> LeanClient:
         return LeanClient(self, service, model)
@@ -48,13 +48,13 @@ class LeanClient:
         method, outside, key = getattr(self._model, name), self._outside, (self._service, name)
 
         def call(**request: Any) -> JSON:
-            began = time.perf_counter()
+            began = time.process_time()
             outside.calls[key] += 1
             outside.timeline.run_for(CALL_S)
             try:
                 return dict(method(**request))
             finally:
-                outside.seconds += time.perf_counter() - began
+                outside.seconds += time.process_time() - began
 
         setattr(self, name, call)
         return call

@@ -1,4 +1,4 @@
-"""Which bugs are planted? Small switches in the protocol, each of them a mistake that somebody could make. First half."""
+"""Which bugs are planted? Small switches in the protocol, each a mistake that somebody could make. The first half."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from controller import engine as engine_module
 from controller.aws import ecs_requests, launching
 from controller.aws.dynamodb import DynamoStore
 from controller.aws.fleets import Fleets
-from controller.aws.hands import AwsHands
 from controller.aws.launching import Launching
 from controller.engine import Engine
 from controller.lifecycle import apply as apply_module
 from controller.lifecycle import attempts, capacity, ending
 from controller.market import release
 from controller.model.attempts import AttemptStatus
-from controller.model.events import LaunchDisproved, NotCarriedOut, TargetAccepted
+from controller.model.events import LaunchDisproved
 from controller.model.instances import Instance, InstanceStatus
 from controller.scheduler import upkeep
 from tests.mutations.catalogue import Patch, planted
+
 
 @planted("a lost reply starts a second copy")
 def token_dropped(patch: Patch) -> None:

@@ -166,7 +166,7 @@ def warnings_are_waited_for(patch: Patch) -> None:
 
 @planted(
     "a pool whose instances never join the cluster is asked again and again",
-    check=scenario(SICK, "test_instances_that_never_register_are_let_go_and_after_three_of_them_their_pool_is_given_up"),
+    check=scenario(SICK, "test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_given_up"),
 )
 def unregistered_are_not_counted(patch: Patch) -> None:
     from controller.lifecycle import passing
@@ -284,9 +284,11 @@ def released_with_work(patch: Patch) -> None:
 def releasing_is_placeable(patch: Patch) -> None:
     alive = (InstanceStatus.ACTIVE, InstanceStatus.RELEASING)
     sound = property(
-        lambda self: self.status in alive
-        and self.owned
-        and self.agent_connected
-        and not (self.interrupted_at or self.rebalance_at or self.cordon)
+        lambda self: (
+            self.status in alive
+            and self.owned
+            and self.agent_connected
+            and not (self.interrupted_at or self.rebalance_at or self.cordon)
+        )
     )
     patch.setattr(Instance, "placeable", sound)

@@ -1,6 +1,6 @@
 """What does the table of planted bugs look like? `python -m tests.mutations.table` runs them all and prints it.
 
-    python -m tests.mutations.table > docs/planted-bugs.md
+python -m tests.mutations.table > docs/planted-bugs.md
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 HEAD = """\
 # Planted bugs
 
-Does the suite find bugs? Each of these mistakes is planted on purpose, one at a time, and a check of the suite has to find it:
-random trials of the simulation under faults (the invariant that broke, and after how many seeds), or a story of its own. They lie in
-`tests/mutations/`; `make test-deep` plants them all and prints this table.
+Does the suite find bugs? Each of these mistakes is planted on purpose, one at a time, and a check of the suite has to
+find it: random trials of the simulation under faults (the invariant that broke, and after how many seeds), or a story
+of its own. They lie in `tests/mutations/`; `make test-deep` plants them all and prints this table.
 
 | bug | what is broken | found by | seeds |
 |---|---|---|---|

@@ -10,7 +10,7 @@ import pytest
 from controller.model.runs import RunStatus
 from controller.model.stance import Stance
 from controller.model.tasks import TaskStatus
-from tests.scenarios.controlled import Controlled, ZONES
+from tests.scenarios.controlled import ZONES, Controlled
 
 SPOT_THEN = {"purchase": "spot-then-on-demand"}
 

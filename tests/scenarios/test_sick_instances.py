@@ -164,7 +164,7 @@ def test_a_task_that_never_leaves_pending_is_stopped_and_its_instance_gets_no_mo
     assert not cluster.live_instances()
 
 
-def test_instances_that_never_register_are_let_go_and_after_three_of_them_their_pool_is_given_up() -> None:
+def test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_given_up() -> None:
     cluster = Controlled(zones=ZONE)
     cluster.world.habits = lambda instance: Habits(registers=False)
     cluster.submit(12)

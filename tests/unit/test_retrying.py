@@ -192,9 +192,10 @@ def test_a_reopened_run_keeps_what_succeeded_and_gives_the_rest_a_fresh_budget(d
     assert not run.complete  # or it would be closed at once
     assert not run.ready
     revive(desk.state, run, POLICY)
-    assert run.tasks["status"].tolist() == [TaskStatus.PENDING] * 2 + [TaskStatus.CANCELLED] * 3 + [
-        TaskStatus.SUCCEEDED
-    ] * 5
+    assert (
+        run.tasks["status"].tolist()
+        == [TaskStatus.PENDING] * 2 + [TaskStatus.CANCELLED] * 3 + [TaskStatus.SUCCEEDED] * 5
+    )
     assert run.tasks["user_failures"].tolist() == [0, 0] + [1] * 8
     assert run.tasks["attempts"].tolist() == [1] * 10  # so that the next one is the second
     assert (run.status, run.stopped_at, run.status_reason) == (RunStatus.SUBMITTED, 0.0, "")

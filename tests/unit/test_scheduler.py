@@ -104,6 +104,23 @@ def test_one_tick_launches_at_most_one_plan() -> None:
     assert len(decided(state_with_instance(), Launch, max_launches_per_tick=3)) == 3
 
 
+def test_a_tick_begins_several_plans_and_none_is_larger_than_a_page_of_a_listing() -> None:
+    launches = decided(state_with_instance(), Launch, plan_size=3)
+    assert [launch.plan for launch in launches] == [1, 1, 1, 2]
+    assert len({launch.started_by for launch in launches}) == 2
+
+
+def test_each_cell_is_given_what_its_own_launch_rate_can_send_less_what_was_begun_and_not_sent() -> None:
+    state = state_with_instance()
+    told(state, fleet(zone="eu-west-1a", cell="eu-west-1"))
+    told(state, host(2, zone="eu-west-1a", cell="eu-west-1"), container_instance(2))
+    launches = decided(state, Launch, launches_per_cell=2)
+    assert Counter(launch.cell for launch in launches) == {"us-east-1": 2, "eu-west-1": 2}
+    begun(state, launches[:1])
+    later = [launch for launch in decided(state, Launch, launches_per_cell=2) if launch.key != launches[0].key]
+    assert Counter(launch.cell for launch in later)[launches[0].cell] == 1
+
+
 def test_tasks_in_back_off_wait() -> None:
     state = state_with_instance(tasks=1)
     launched(state)

@@ -375,7 +375,10 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"output": "s3://bucket/x/./"}, ["output: must not have . or .. as a part"]),
     ({"placement": {"maxConcurrentTasks": 0}}, ["placement.maxConcurrentTasks: must be at least 1"]),
     ({"placement": {"constraints": ["x"] * 11}}, ["placement.constraints: must have at most 10 entries, not 11"]),
-    ({"capacity": {"purchase": "free"}}, ["capacity.purchase: must be 'spot', 'spot-then-on-demand' or 'on-demand', not the text \"free\""]),
+    (
+        {"capacity": {"purchase": "free"}},
+        ["capacity.purchase: must be 'spot', 'spot-then-on-demand' or 'on-demand', not the text \"free\""],
+    ),
     (
         {"capacity": {"budgetUsd": 0, "maxHourlyCost": -0.5, "onCap": "stop"}},
         [
@@ -386,7 +389,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"capacity": {"budgetUsd": float("inf"), "maxHourlyCost": "5", "onCap": "finish"}},
-        ["capacity.maxHourlyCost: must be a number, not the text \"5\"", "capacity.budgetUsd: must be a finite number"],
+        ['capacity.maxHourlyCost: must be a number, not the text "5"', "capacity.budgetUsd: must be a finite number"],
     ),
     (
         {"capacity": {"budgetUsd": True, "maxHourlyCost": float("nan")}},
@@ -402,15 +405,16 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         {"capacity": {"purchase": "spot", "deadline": "2h", "fallback": {"afterInterruptions": 0}}},
         [
             "capacity.fallback.afterInterruptions: must be at least 1",
-            "capacity.deadline: cannot be kept with spot alone: make capacity.purchase spot-then-on-demand or on-demand",
+            "capacity.deadline: cannot be kept with spot alone: make capacity.purchase spot-then-on-demand"
+            " or on-demand",
             "capacity.fallback: is only possible with capacity.purchase spot-then-on-demand",
         ],
     ),
     (
         {"capacity": {"purchase": "on-demand", "deadline": "soon", "fallback": {}, "cells": []}},
         [
-            "capacity.deadline: is neither a time nor a duration: give a time such as 2026-11-21T18:00:00Z or a duration"
-            " such as 90m, 2h, 1h30m or PT2H",
+            "capacity.deadline: is neither a time nor a duration: give a time such as 2026-11-21T18:00:00Z or a"
+            " duration such as 90m, 2h, 1h30m or PT2H",
             "capacity.cells: must not be empty",
             "capacity.fallback: is only possible with capacity.purchase spot-then-on-demand",
         ],
@@ -430,7 +434,10 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             "capacity.cells[1]: must be text (in quotes), not the number 7",
         ],
     ),
-    ({"capacity": {"deadline": "9999-12-31T00:00:00Z"}}, ["capacity.deadline: must lie between the years 2000 and 2100"]),
+    (
+        {"capacity": {"deadline": "9999-12-31T00:00:00Z"}},
+        ["capacity.deadline: must lie between the years 2000 and 2100"],
+    ),
     ({"timeout": {}}, ["timeout: must have attemptDurationSeconds or runDurationSeconds"]),
     ({"timeout": {"runDurationSeconds": 0}}, ["timeout.runDurationSeconds: must be at least 1"]),
     ({"retryStrategy": {"attempts": 11}}, ["retryStrategy.attempts: must be at most 10"]),

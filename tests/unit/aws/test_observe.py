@@ -28,7 +28,9 @@ def sweep(
     cells = {CELL: cell(clock, client, ScriptedClient("ec2", **{**EC2, **(ec2 or {})}), pace=pace)}
     observer = Observer(cells, Fleets("main", cells, clock), clock)
     observer.state = state
-    return observer.observe(NOW), client
+    observed = observer.observe(NOW)
+    assert observed is not None
+    return observed, client
 
 
 def shown(**request: Any) -> dict[str, Any]:
@@ -125,13 +127,39 @@ def test_throttling_slows_the_reads_down_and_a_sweep_without_end_breaks_off() ->
     clock = Clock()
     ecs = ScriptedClient("ecs", list_tasks=refusal("ThrottlingException"), list_container_instances=NO_INSTANCES)
     cells = {CELL: cell(clock, ecs, ScriptedClient("ec2", **EC2), pace=20)}
-    assert not Observer(cells, Fleets("main", cells, clock), clock).observe(NOW).tasks_complete
+    broken_off = Observer(cells, Fleets("main", cells, clock), clock).observe(NOW)
+    assert broken_off is not None
+    assert not broken_off.tasks_complete
     assert cells[CELL].paces.reads.rate_per_s == 10
 
     endless = {"list_tasks": {"taskArns": [], "nextToken": "more"}}
     observed, client = sweep(endless, pace=4)
     assert not observed.tasks_complete
     assert len(client.requests("list_tasks")) <= 4 + 4 * SWEEP_LIMIT_S
+
+
+def test_a_long_sweep_pauses_so_that_launches_can_go_on_and_says_what_it_saw_as_of_its_beginning() -> None:
+    clock = Clock()
+    numbers = iter(range(4))
+
+    def page(**_: Any) -> dict[str, Any]:
+        clock.at += 1.0
+        number = next(numbers)
+        return {"taskArns": [task_arn(number)], **({"nextToken": "more"} if number < 3 else {})}
+
+    known = state_with_instance()
+    for number in range(4):
+        launched(known, index=number, number=number)
+        told(known, task(number, "RUNNING"))
+    ecs = ScriptedClient("ecs", list_tasks=page, list_container_instances=NO_INSTANCES)
+    cells = {CELL: cell(clock, ecs, ScriptedClient("ec2", **EC2))}
+    observer = Observer(cells, Fleets("main", cells, clock), clock)
+    observer.state = known
+    pieces = [observer.observe(NOW + 60 * number) for number in range(3)]
+    assert pieces[:2] == [None, None]  # a piece takes a second and a half, a page one
+    whole = pieces[2]
+    assert whole is not None
+    assert (whole.at, len(whole.tasks), whole.tasks_complete) == (NOW, 4, True)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +180,7 @@ def test_fleets_and_hosts_without_end_break_off_like_the_rest(operation: str, en
     ec2 = ScriptedClient("ec2", **{**EC2, operation: page})
     cells = {CELL: cell(clock, ecs, ec2)}
     observed = Observer(cells, Fleets("main", cells, clock), clock, lambda: signs.append(clock.at)).observe(NOW)
+    assert observed is not None
     assert not observed.hosts_complete
     assert clock.at - NOW <= SWEEP_LIMIT_S + 1.0
     assert len(signs) >= SWEEP_LIMIT_S  # before every request

@@ -130,7 +130,9 @@ def measured() -> dict[str, Any]:
         "onDemandUsd": 3.5,
     }
     manifests = [{"entries": [entry(0, "i-1")]}, {"entries": [entry(0, "i-2", "GPU-a"), entry(1, "i-2", "GPU-b")]}]
-    return demo_report.summary([ended(cost=ledger), gpu_run], manifests, cluster, ROWS, ["i-0taken"]) | {"seconds": 61.5}
+    return demo_report.summary([ended(cost=ledger), gpu_run], manifests, cluster, ROWS, ["i-0taken"]) | {
+        "seconds": 61.5
+    }
 
 
 def test_the_summary_adds_up_both_runs_unrounded() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import NoCredentialsError
 
+from controller.catalogue.quotas import FAMILIES, quota_family
 from controller.cli import checks
 from controller.cli.checks import ACCOUNT_CHECKS, AMI_PARAMETERS, BOOTSTRAP_PARAMETER, SERVICE_ROLES
 from controller.cli.findings import Finding, looked_at
-from controller.catalogue.quotas import FAMILIES, quota_family
 from controller.cli.session import Place, Session, Tools
 from controller.settings import Settings
 from tests.unit.cli.fakes import Functions, Pages, World, golden, refusal

@@ -89,11 +89,15 @@ def test_a_run_with_a_deadline_is_told_what_is_bought_and_what_slack_there_is() 
     overrides = {"array": {"size": 10, "expectedSeconds": 60}, "capacity": {"purchase": "spot-then-on-demand"}}
     overrides["capacity"]["deadline"] = "1h"  # type: ignore[assignment]
     state = state_with(submitted(**overrides), prepared(**overrides), fleet())
-    assert "what is bought for it now is spot; on on-demand the rest takes about 1m 00s: 59m 00s of slack" in printed(state)
+    assert "what is bought for it now is spot; on on-demand the rest takes about 1m 00s: 59m 00s of slack" in printed(
+        state
+    )
     state.runs[RUN_ID].steering = Steering(Stance.FIRM, NOW, "on-demand since 08:00 UTC")
     late = replace(state.runs[RUN_ID], submitted_at=NOW - 3660)
     state.runs[RUN_ID] = late
-    said = "what is bought for it now is on-demand (on-demand since 08:00 UTC); on on-demand the rest takes about 1m 00s:"
+    said = (
+        "what is bought for it now is on-demand (on-demand since 08:00 UTC); on on-demand the rest takes about 1m 00s:"
+    )
     assert f"{said} the deadline is missed by about 2m 00s" in printed(state)
 
 

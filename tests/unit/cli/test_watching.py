@@ -163,7 +163,10 @@ def test_a_turn_to_on_demand_and_a_missed_deadline_are_told_as_they_happen() -> 
     late = {**turned, "late": True}
     world = World().answers("DescribeRun", on_spot, turned, late, ended(deadline=on_spot["deadline"], late=True))
     lines = world.argosy("watch", RUN_ID).stdout.splitlines()
-    assert [("on-demand since 06:30 UTC: 14 min of slack left" in line, "the deadline is missed" in line) for line in lines[:3]] == [
+    assert [
+        ("on-demand since 06:30 UTC: 14 min of slack left" in line, "the deadline is missed" in line)
+        for line in lines[:3]
+    ] == [
         (False, False),
         (True, False),
         (True, True),

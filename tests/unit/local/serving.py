@@ -48,7 +48,10 @@ def front(
     moto: Application = no_moto,
     away: Mapping[str, Region] | None = None,
 ) -> Iterator[Clients]:
-    """Clients of a front with these parts behind it (away: the services of other Regions than us-east-1); `clients.endpoint` is its address."""
+    """Clients of a front with these parts behind it (away: the services of other Regions than us-east-1).
+
+    `clients.endpoint` is its address.
+    """
     cells = {"us-east-1": Region(ecs, ec2), **(away or {})}
     application = Front(cells=cells, functions=LambdaApi(functions or {}), admin=admin or {}, moto=moto)
     with served(application) as server:
