@@ -22,6 +22,7 @@ from controller.model.tasks import TaskStatus
 from controller.placement.explain import Explanation, explain
 from controller.placement.supply import Supply
 from controller.scheduler.asks import batch_of, shunned_by
+from controller.scheduler.budget_places import is_about_money
 from controller.scheduler.places import active_rows, assign, coming_rows
 from controller.scheduler.reasons import HELD_BY, market_answer, why_nothing_is_bought
 
@@ -41,8 +42,8 @@ def explain_run(
     launched in the whole deployment, if so.
 
     verdict: "done" (nothing waits), "off" (the kill switch), "placed" (it fits now and starts with the next tick),
-    "waiting" (for instances that are full or on their way), "capped" (by maxConcurrentTasks), "behind" (earlier runs
-    take the room), "never" (nothing of this deployment could take it, even when empty).
+    "waiting" (for instances that are full or on their way), "capped" (by maxConcurrentTasks or its money), "behind"
+    (earlier runs take the room), "never" (nothing of this deployment could take it, even when empty).
     """
     catalogue = as_registered(catalogue, state.pools.values())
     batch = replace(batch_of(state, run, float("inf"), shunned_by(state)), count=1)
@@ -127,6 +128,8 @@ def _held_back(
     """ "capped" by the run's own limit; "behind" earlier runs, which take the room that its tasks would fit into."""
     if run.max_concurrent is not None and len(state.attempts.of_run(run.number)) >= run.max_concurrent:
         return "capped"
+    if is_about_money(run.waiting):
+        return "capped"
     if verdict == "placed" and run.ready and next(iter(state.runs)) != run.id:
         launched = {launch.key.run_id for launch in assign(state, catalogue, now, policy).launches}
         return verdict if run.id in launched or not launched else "behind"
@@ -145,7 +148,7 @@ def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: st
     if verdict == "never":
         return buying
     if verdict == "capped":
-        return f"as many of its tasks are alive as placement.maxConcurrentTasks allows: {run.max_concurrent}"
+        return _cap_in_words(run)
     if verdict == "behind":
         return "there is room for its next task, but the tasks of runs that were submitted earlier take it first"
     on_its_way = "1 instance that could take it is on its way"
@@ -157,6 +160,13 @@ def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: st
         instances = "instance that is" if here.instances == 1 else f"{here.instances} instances that are"
         sentences.append(f"the {instances} here: {here.reasons_in_words()}")
     return "; ".join(sentences)
+
+
+def _cap_in_words(run: Run) -> str:
+    """A limit in money is said by the scheduler, which knows how far it is used."""
+    if is_about_money(run.waiting):
+        return run.waiting
+    return f"as many of its tasks are alive as placement.maxConcurrentTasks allows: {run.max_concurrent}"
 
 
 def _task(run: Run, index: int, now: float) -> dict[str, Any]:

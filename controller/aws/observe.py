@@ -70,7 +70,8 @@ class Observer:
             raise _BrokeOff("it took too long")
 
     def _swept(self, now: float) -> Generator[None, None, Observed]:
-        """A pause wherever one is possible."""
+        """A pause wherever one is possible. What has a version comes first. Fleets and hosts have none: they are listed
+        at one go at the end, so that nothing is done between seeing them and believing it."""
         go_on = self._go_on
         tasks: list[TaskSeen] = []
         instances: list[ContainerInstanceSeen] = []
@@ -78,14 +79,12 @@ class Observer:
         fleets: list[FleetSeen] = []
         whole = {"tasks": True, "container instances": True, "hosts": True, "fleets": True}
         for cell in self._cells.values():
-            listings: tuple[tuple[str, list[Any], Iterable[Any]], ...] = (
-                ("fleets", fleets, self._fleets.fleets(cell, now, go_on)),
-                ("hosts", hosts, self._fleets.hosts(cell, go_on)),
-                ("container instances", instances, _container_instances(cell, self._until, go_on)),
-                ("tasks", tasks, self._tasks(cell, go_on)),
-            )
-            for what, into, listing in listings:
-                whole[what] &= yield from _gather(into, listing, cell, what)
+            listed = _container_instances(cell, self._until, go_on)
+            whole["container instances"] &= yield from _gather(instances, listed, cell, "container instances")
+            whole["tasks"] &= yield from _gather(tasks, self._tasks(cell, go_on), cell, "tasks")
+        for cell in self._cells.values():
+            whole["fleets"] &= _all_of(_gather(fleets, self._fleets.fleets(cell, now, go_on), cell, "fleets"))
+            whole["hosts"] &= _all_of(_gather(hosts, self._fleets.hosts(cell, go_on), cell, "hosts"))
         return Observed(
             at=now,
             tasks=tuple(tasks),
@@ -156,6 +155,15 @@ def _wait(cell: Cell, until: Until, go_on: GoOn) -> None:
     go_on()
     if not cell.paces.reads.take(until()):
         raise _BrokeOff("it took too long")
+
+
+def _all_of(gathering: Generator[None, None, bool]) -> bool:
+    """Without a pause."""
+    while True:
+        try:
+            next(gathering)
+        except StopIteration as end:
+            return bool(end.value)
 
 
 def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> Generator[None, None, bool]:

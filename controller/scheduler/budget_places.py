@@ -30,7 +30,13 @@ TOO_LITTLE_LEFT = (
     "what is left of its budget of {cap} ({left}) does not pay for another attempt: starting the cheapest instance and"
     " working there for {seconds:.0f} s, as is expected of an attempt, costs {least}"
 )
+_ABOUT_MONEY = tuple(each.partition("{")[0] for each in (SHORT_OF_BUDGET, AT_HOURLY_CAP, BELOW_HOURLY_CAP))
 _HAIR = 1e-9
+
+
+def is_about_money(sentence: str) -> bool:
+    """Whether that is why a run's tasks wait."""
+    return sentence.startswith(_ABOUT_MONEY)
 
 
 @dataclass(slots=True)

@@ -66,23 +66,11 @@ def assign(
     rows = active_rows(state, now)
     coming, owed = coming_rows(state, catalogue, now, policy)
     placed, not_here = place_now([ask.batch for ask in asks], rows, coming, fitness)
-    launches: list[Launch] = []
-    wanted, per_run = set(), [_instances_in_use(state, run) for run in runs]
-    room, cell_room = policy.max_launches_per_tick, _cell_room(state, policy)
-    next_index = [iter(runs[ask.run].tasks.startable(now, room, ask.among).tolist()) for ask in asks]
-    for (number, row), count in sorted(placed.items()):
-        instance = state.instances[rows[row].id]
-        wanted.add(instance.id)
-        per_run[asks[number].run].add(instance.id)
-        run = runs[asks[number].run]
-        indexes = list(islice(next_index[number], max(0, min(room, cell_room[instance.cell], count))))
-        room -= len(indexes)
-        cell_room[instance.cell] -= len(indexes)
-        first = len(launches)
-        launches += [
-            _launch(state, run, index, instance, (first + offset) // policy.plan_size)
-            for offset, index in enumerate(indexes)
-        ]
+    wanted, per_run = {rows[row].id for _, row in placed}, [_instances_in_use(state, run) for run in runs]
+    for number, row in placed:
+        per_run[asks[number].run].add(rows[row].id)
+    here = [((number, rows[row].id), count) for (number, row), count in sorted(placed.items())]
+    launches = _launches(state, runs, asks, here, now, policy)
     last = {ask.run: number for number, ask in enumerate(asks)}  # the ask for its ordinary tasks
     rest = [
         replace(ask.batch, count=unplaced + (_soon_lost(state, runs[ask.run]) if last[ask.run] == number else 0))
@@ -90,15 +78,10 @@ def assign(
     ]
     rest = [_still_allowed(batch, runs[ask.run], len(per_run[ask.run])) for ask, batch in zip(asks, rest, strict=True)]
     later = place(rest, Supply.of(coming), fitness=fitness)
-    owed_used: Counter[tuple[str, Purchase]] = Counter()
     for number, row in sorted(set(zip(later.batch.tolist(), later.row.tolist(), strict=True))):
         per_run[asks[number].run].add(coming[row].id)
-    for row in set(later.row.tolist()):
-        if (order := owed.get(coming[row].id)) is not None:
-            owed_used[order] += 1
-        else:
-            wanted.add(coming[row].id)
-    left_over = _left_over(asks, later.unplaced.tolist())
+    needed = {coming[row].id for row in later.row.tolist()}
+    wanted |= needed - owed.keys()
     coming_per_run = [0] * len(runs)
     for ask, batch, unplaced in zip(asks, rest, later.unplaced.tolist(), strict=True):
         coming_per_run[ask.run] += batch.count - unplaced
@@ -107,8 +90,8 @@ def assign(
         batches=tuple(asks[number].batch for number in last.values()),
         launches=tuple(launches),
         wanted=frozenset(wanted),
-        owed_used=owed_used,
-        left_over=left_over,
+        owed_used=Counter(owed[name] for name in needed & owed.keys()),
+        left_over=_left_over(asks, later.unplaced.tolist()),
         instances_per_run=tuple(len(ids) for ids in per_run),
         coming_per_run=tuple(coming_per_run),
         counted_on=tuple(frozenset(ids) for ids in per_run),
@@ -124,6 +107,31 @@ def _left_over(asks: Sequence[Ask], unplaced: Sequence[int]) -> tuple[Batch, ...
         if ask.run not in per_run or not per_run[ask.run].count:
             per_run[ask.run] = replace(ask.batch, count=count, max_instances=None)  # buying has a cap of its own
     return tuple(per_run.values())
+
+
+def _launches(
+    state: State,
+    runs: Sequence[Run],
+    asks: Sequence[Ask],
+    placed: Sequence[tuple[tuple[int, str], int]],
+    now: float,
+    policy: Policy,
+) -> list[Launch]:
+    """As many of the tasks that were placed, ((ask, instance), count) each, as the tick and a cell may start."""
+    launches: list[Launch] = []
+    room, cell_room = policy.max_launches_per_tick, _cell_room(state, policy)
+    next_index = [iter(runs[ask.run].tasks.startable(now, room, ask.among).tolist()) for ask in asks]
+    for (number, instance_id), count in placed:
+        instance, run = state.instances[instance_id], runs[asks[number].run]
+        indexes = list(islice(next_index[number], max(0, min(room, cell_room[instance.cell], count))))
+        room -= len(indexes)
+        cell_room[instance.cell] -= len(indexes)
+        first = len(launches)
+        launches += [
+            _launch(state, run, index, instance, (first + offset) // policy.plan_size)
+            for offset, index in enumerate(indexes)
+        ]
+    return launches
 
 
 def _still_allowed(batch: Batch, run: Run, used: int) -> Batch:

@@ -1,4 +1,4 @@
-"""Two cells under one real engine: their offers compete, tasks go to the instance's cell, a dry pool moves on."""
+"""Two cells, one real engine: offers compete, tasks go where their instance is, a dry pool moves the rest."""
 
 from __future__ import annotations
 

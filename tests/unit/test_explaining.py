@@ -124,3 +124,11 @@ def test_the_deployments_own_patience_decides_what_is_still_coming() -> None:
     hasty = replace(POLICY, register_patience_s=-1.0)
     assert explain_run(state, run, load_catalogue(), NOW, policy=POLICY)["coming"]["fits"] == 1
     assert explain_run(state, run, load_catalogue(), NOW, policy=hasty)["coming"]["fits"] == 0
+
+
+def test_a_run_that_waits_for_money_is_said_to_although_there_is_room() -> None:
+    state = state_with_instance(tasks=10, capacity={"budgetUsd": 5})
+    run = state.runs[RUN_ID]
+    run.waiting = "held back by its budget of $5.00: what is left is reserved for what runs or boots already"
+    found = explain_run(state, run, load_catalogue(), NOW)
+    assert (found["verdict"], found["sentence"]) == ("capped", run.waiting)

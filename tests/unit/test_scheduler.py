@@ -112,8 +112,8 @@ def test_a_tick_begins_several_plans_and_none_is_larger_than_a_page_of_a_listing
 
 def test_each_cell_is_given_what_its_own_launch_rate_can_send_less_what_was_begun_and_not_sent() -> None:
     state = state_with_instance()
-    told(state, fleet(zone="eu-west-1a", cell="eu-west-1"))
-    told(state, host(2, zone="eu-west-1a", cell="eu-west-1"), container_instance(2))
+    told(state, replace(fleet(zone="eu-west-1a"), cell="eu-west-1"))
+    told(state, replace(host(2, zone="eu-west-1a"), cell="eu-west-1"), container_instance(2))
     launches = decided(state, Launch, launches_per_cell=2)
     assert Counter(launch.cell for launch in launches) == {"us-east-1": 2, "eu-west-1": 2}
     begun(state, launches[:1])

@@ -66,6 +66,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("submit run.yaml -s 100 -b 10 -o s3://b/", {"batch_size": 100, "num_batches": 10, "output": "s3://b/"}),
     ("submit run.yaml --set a.b=1 --set c=2", {"changes": ["a.b=1", "c=2"]}),
+    (
+        "plan run.yaml --batch-size 100 --num-batches 10 --output s3://b/ --set c=2",
+        {"batch_size": 100, "num_batches": 10, "output": "s3://b/", "changes": ["c=2"]},
+    ),
     ("status RUN --tasks", {"run": "RUN", "tasks": True}),
     ("runs --limit 50 --json", {"limit": 50, "wants_json": True}),
     ("watch RUN --wait-timeout 1.5", {"wait_timeout": 1.5}),
