@@ -6,6 +6,7 @@ Runs that were submitted earlier keep what they have and are bought for first; w
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from controller.catalogue.types import InstanceType
 from controller.market.cover import tasks_per_instance
 from controller.market.offers import as_registered, offers_of, rate_of
 from controller.market.risk import redo_share
-from controller.model.instances import Purchase
+from controller.model.instances import LEAST_BILLED_S, Purchase
 from controller.model.policy import Policy
 from controller.model.pools import Offer
 from controller.model.runs import Run
@@ -130,6 +131,7 @@ def _crews(
             each.offer.price_usd_per_hour,
             catalogue[each.offer.instance_type].on_demand_usd_per_hour,
             ready_s=1.0,
+            least_paid_s=LEAST_BILLED_S,
         )
         for each in bought
     ]
@@ -168,14 +170,16 @@ def _redo(state: State, bought: tuple[Bought, ...], now: float, policy: Policy, 
 def _high(
     run: Run, crews: list[Crew], policy: Policy, task_s: float, redo: float, bought: tuple[Bought, ...]
 ) -> Course:
-    """Boots take twice as long, and on spot the last tasks are interrupted once."""
+    """Boots take twice as long, and on spot half of the instances are taken away under their last tasks."""
     worst = _course(run, crews, policy, task_s, boot=2.0, redo=redo)
     if not any(each.offer.purchase is Purchase.SPOT for each in bought):
         return worst
     again_s = task_s + policy.start_s + 2 * policy.boot_s
-    dearest = max(bought, key=lambda each: each.offer.price_usd_per_hour)
+    spot = [each for each in bought if each.offer.purchase is Purchase.SPOT]
+    dearest = max(each.offer.price_usd_per_hour for each in spot)
+    replaced = math.ceil(sum(each.instances for each in spot) / 2)
     return replace(
         worst,
         seconds=worst.seconds + again_s,
-        cost_usd=worst.cost_usd + dearest.offer.price_usd_per_hour * again_s / 3600,
+        cost_usd=worst.cost_usd + replaced * dearest * max(LEAST_BILLED_S, again_s) / 3600,
     )

@@ -25,6 +25,7 @@ class Crew:
     on_demand_usd_per_hour: float
     ready_s: float = 0.0  # when its first tasks start
     paid_from_s: float = 0.0  # since when it costs money on the run's account
+    least_paid_s: float = 0.0  # what is charged however short its life
 
     def rounds(self, at_s: float, task_s: float) -> int:
         """How many rounds of tasks have ended on each of its places by `at_s`."""
@@ -77,4 +78,4 @@ def _end(tasks: int, task_s: float, crews: Sequence[Crew]) -> float:
 
 def _paid_s(crew: Crew, end_s: float, task_s: float, linger_s: float) -> float:
     over_s = crew.ready_s + crew.rounds(end_s, task_s) * task_s
-    return max(0.0, min(end_s, over_s + linger_s) - crew.paid_from_s)
+    return max(crew.least_paid_s, min(end_s, over_s + linger_s) - crew.paid_from_s)

@@ -17,7 +17,7 @@ from controller.model.attempts import AttemptStatus
 from controller.model.events import LaunchDisproved
 from controller.model.instances import Instance, InstanceStatus
 from controller.scheduler import upkeep
-from tests.mutations.catalogue import Patch, planted
+from tests.mutations.catalogue import LIFE, PROTOCOL, Patch, planted, scenario
 
 
 @planted("a lost reply starts a second copy")
@@ -179,13 +179,16 @@ def silent_instances_are_waited_for(patch: Patch) -> None:
 def silent_agents_are_waited_for(patch: Patch) -> None:
     real = release._may_go
 
-    def may_go(state: Any, instance: Instance, now: float, policy: Any) -> bool:
-        return real(state, instance, now, policy) if not instance.disconnected_at else False
+    def may_go(state: Any, instance: Instance, now: float, policy: Any, at_once: bool) -> bool:
+        return real(state, instance, now, policy, at_once) if not instance.disconnected_at else False
 
     patch.setattr(release, "_may_go", may_go)
 
 
-@planted("an incomplete listing of instances says who is gone")
+@planted(
+    "an incomplete listing of instances says who is gone",
+    check=scenario(PROTOCOL, "test_listings_of_instances_that_break_off_lose_nothing"),
+)
 def broken_listing_is_believed(patch: Patch) -> None:
     real = capacity.miss_hosts
 
@@ -206,9 +209,17 @@ def results_unverified(patch: Patch) -> None:
     patch.setattr(Results, "verify", lambda self, action, state: ResultSeen(action.run_id, action.index, 7, 1))
 
 
-@planted("work is started while the deployment is torn down", "destroy")
+@planted(
+    "work is started while the deployment is torn down",
+    check=scenario(LIFE, "test_the_kill_switch_launches_nothing_more"),
+)
 def the_kill_switch_is_not_read(patch: Patch) -> None:
-    patch.setattr(DynamoStore, "kill_switch", lambda self: None)
+    real = engine_module.decide
+
+    def decide(state: Any, catalogue: Any, now: float, policy: Any, launching: bool, *rest: Any) -> Any:
+        return real(state, catalogue, now, policy, True, *rest)
+
+    patch.setattr(engine_module, "decide", decide)
 
 
 @planted("an intent in doubt stays in doubt for ever")
@@ -226,7 +237,7 @@ def closed_without_a_manifest(patch: Patch) -> None:
 
 @planted("instances are ended before their tasks")
 def terminated_under_work(patch: Patch) -> None:
-    def may_go(state: Any, instance: Instance, now: float, policy: Any) -> bool:
+    def may_go(state: Any, instance: Instance, now: float, policy: Any, at_once: bool) -> bool:
         return instance.status is InstanceStatus.ACTIVE and now - instance.registered_at > 120
 
     patch.setattr(release, "_may_go", may_go)

@@ -23,16 +23,7 @@ from controller.model.runs import Run
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
 from controller.scheduler import upkeep
-from tests.mutations.catalogue import Patch, planted, scenario
-
-PROTOCOL, SICK, DAMAGE, RETRY, LIFE, MESSAGES = (
-    "tests.scenarios.test_launch_protocol",
-    "tests.scenarios.test_sick_instances",
-    "tests.scenarios.test_damaged_state",
-    "tests.scenarios.test_retry",
-    "tests.scenarios.test_controlled_cluster",
-    "tests.properties.test_message_properties",
-)
+from tests.mutations.catalogue import DAMAGE, LIFE, MESSAGES, PROTOCOL, RETRY, SICK, Patch, planted, scenario
 
 
 @planted(

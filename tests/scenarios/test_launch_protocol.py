@@ -215,3 +215,25 @@ def test_what_can_never_start_stops_the_run_after_at_most_three_calls(code: str)
     assert cluster.record()["status"] == RunStatus.FAILED
     assert "iam:PassRole" in cluster.record()["status_reason"]
     assert sum(map(len, line.sent.values())) <= 3
+
+
+def test_listings_of_instances_that_break_off_lose_nothing() -> None:
+    cluster = Controlled(zones=ZONE, work_s=3000.0)
+    cluster.submit(4)
+    cluster.run_for(700.0)
+    honest = cluster.ec2
+
+    class Broken:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(honest, name)
+
+        def describe_instances(self, **request: Any) -> Any:
+            raise refusal("InternalError", "try again")
+
+    cluster.ec2 = Broken()
+    cluster.controllers = [cluster.controller()]
+    cluster.run_for(1200.0)
+    cluster.ec2 = honest
+    cluster.controllers = [cluster.controller()]
+    cluster.run_to_rest()
+    assert (cluster.record()["status"], cluster.record()["attempts"]) == (RunStatus.SUCCEEDED, 4)

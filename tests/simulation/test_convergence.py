@@ -1,0 +1,70 @@
+"""How soon is everything in order again once the faults have ended, and how soon does nothing cost money any more?"""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.model.attempts import AttemptStatus
+from controller.simulation.trial import TEST_POLICY, Plan, Trial
+from tests.simulation.test_trials import SMALL
+
+KINDS = frozenset(
+    {"reply-lost", "effect-lost", "server-error", "throttle", "crash", "page-failure"}
+    | {"events-lost", "events-doubled", "events-late", "events-reordered", "poison", "interruption", "rebalance"}
+)
+TICKS, TICK_S = 3, 60.0
+IDLE_S = 300.0
+
+
+def believed_alive(trial: Trial) -> set[str]:
+    """Ids of the tasks that the store holds to be running or starting."""
+    return {live.task_id for live in trial.auditor.book.live.values() if live.status >= AttemptStatus.LAUNCHED}
+
+
+def really_alive(trial: Trial) -> set[str]:
+    tasks = trial.world.ecs.ledger.clusters[trial.world.cluster].tasks.values()
+    return {task.arn.rsplit("/", 1)[-1] for task in tasks if task.last_status != "STOPPED"}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_three_ticks_after_the_faults_have_ended_the_store_knows_what_runs_and_targets_are_acknowledged(
+    seed: int,
+) -> None:
+    trial = Trial(Plan(seed, KINDS, tasks=12, instances=4, controllers=2, faulty_s=240.0, every_kind=True))
+    trial._phase_of_faults()
+    trial.faults.active = False
+    trial.mishaps.end()
+    trial.programs.good = True
+    process = trial.deployment.processes[0]
+    process.down_until = 0.0
+    for _ in range(TICKS):
+        trial.deployment.tick(process)
+        trial.world.run_for(TICK_S)
+    assert not trial.auditor.violations
+    recent = {
+        task_id
+        for task_id in believed_alive(trial) ^ really_alive(trial)
+        if not _moved_since(trial, task_id, trial.world.now - TICK_S - 5)
+    }
+    assert not recent
+    state = process.engine.state
+    assert state is not None
+    assert all(pool.confirmed for pool in state.pools.values())
+
+
+def _moved_since(trial: Trial, task_id: str, at: float) -> bool:
+    """What started or ended after the last tick had looked is nothing that it could know."""
+    tasks = trial.world.ecs.ledger.clusters[trial.world.cluster].tasks.values()
+    task = next((each for each in tasks if each.arn.endswith(task_id)), None)
+    return task is not None and max(task.created_at, task.stopped_at or 0.0) >= at
+
+
+def test_an_idle_cluster_is_gone_five_minutes_after_its_linger() -> None:
+    trial = Trial(SMALL)
+    verdict = trial.run()
+    assert verdict.ok
+    ends = [task.stopped_at for task in trial.world.ecs.ledger.clusters[trial.world.cluster].tasks.values()]
+    last_task_ended = max(at for at in ends if at is not None)
+    gone = max(each.ended_at or float("inf") for each in trial.world.ec2.ledger.instances.values())
+    assert gone - last_task_ended <= TEST_POLICY.linger_s + IDLE_S
+    assert not any(fleet.total_target for fleet in trial.world.ec2.ledger.fleets.values())
