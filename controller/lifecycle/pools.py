@@ -69,9 +69,12 @@ def run_short(state: State, pool: Pool, reason: str, now: float, policy: Policy)
         short &= {Purchase.SPOT}
     for purchase in short:
         cool_off(pool, purchase, reason, now, policy)
+    # What was asked for stands at EC2 until it has acknowledged less, whether or not its first answer was heard.
     if Purchase.SPOT in short:
+        pool.confirmed_spot = max(pool.confirmed_spot, pool.spot_target)
         pool.spot_target -= owed[pool.key, Purchase.SPOT]
     if Purchase.ON_DEMAND in short:
+        pool.confirmed_on_demand = max(pool.confirmed_on_demand, pool.on_demand_target)
         pool.on_demand_target -= owed[pool.key, Purchase.ON_DEMAND]
     state.changed_pools = True
 

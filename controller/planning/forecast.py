@@ -6,7 +6,6 @@ Runs that were submitted earlier keep what they have and are bought for first; w
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from controller.planning.schedule import Course, Crew, course
 from controller.scheduler.capacity import order_for
 from controller.scheduler.places import Places, assign
 
+_TAKEN_AT_THE_END = 3  # spot instances, in the high forecast: one zone's storm over a small run, noise for a large one
 ECS_LAUNCHES_PER_S = 40.0  # of one cell: aws.md, ECS's rate for starting tasks
 
 
@@ -170,14 +170,14 @@ def _redo(state: State, bought: tuple[Bought, ...], now: float, policy: Policy, 
 def _high(
     run: Run, crews: list[Crew], policy: Policy, task_s: float, redo: float, bought: tuple[Bought, ...]
 ) -> Course:
-    """Boots take twice as long, and on spot half of the instances are taken away under their last tasks."""
+    """Boots take twice as long, and on spot a few instances are taken away under their last tasks."""
     worst = _course(run, crews, policy, task_s, boot=2.0, redo=redo)
     if not any(each.offer.purchase is Purchase.SPOT for each in bought):
         return worst
     again_s = task_s + policy.start_s + 2 * policy.boot_s
     spot = [each for each in bought if each.offer.purchase is Purchase.SPOT]
     dearest = max(each.offer.price_usd_per_hour for each in spot)
-    replaced = math.ceil(sum(each.instances for each in spot) / 2)
+    replaced = min(_TAKEN_AT_THE_END, sum(each.instances for each in spot))
     return replace(
         worst,
         seconds=worst.seconds + again_s,

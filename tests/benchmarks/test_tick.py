@@ -57,8 +57,13 @@ def seen(number: int) -> ContainerInstanceSeen:
 
 
 @pytest.mark.benchmark
-def test_a_tick_at_full_size_stays_within_its_floor(capsys: pytest.CaptureFixture[str]) -> None:
-    engine = Engine(MemoryStore(), EmptyQueue(), IdleHands(), load_catalogue(), POLICY, Clock(), state=full_state())
+@pytest.mark.parametrize("capacity", [{}, {"budgetUsd": 1e6}], ids=["no caps", "with a budget"])
+def test_a_tick_at_full_size_stays_within_its_floor(
+    capsys: pytest.CaptureFixture[str], capacity: dict[str, float]
+) -> None:
+    state = full_state()
+    state.runs[RUN_ID].spec = {**state.runs[RUN_ID].spec, "capacity": capacity}
+    engine = Engine(MemoryStore(), EmptyQueue(), IdleHands(), load_catalogue(), POLICY, Clock(), state=state)
     engine.tick()  # writes everything once
     seconds = []
     for _ in range(5):
@@ -67,6 +72,6 @@ def test_a_tick_at_full_size_stays_within_its_floor(capsys: pytest.CaptureFixtur
         seconds.append(time.perf_counter() - started)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with capsys.disabled():
-        print(f"\ntick: median {statistics.median(seconds):.3f} s, worst {max(seconds):.3f} s, peak {peak_mib:.0f} MiB")
+        print(f"\ntick{' with a budget' if capacity else ''}: median {statistics.median(seconds):.3f} s, worst {max(seconds):.3f} s, peak {peak_mib:.0f} MiB")
     assert statistics.median(seconds) < 2.0
     assert peak_mib < 512

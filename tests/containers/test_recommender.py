@@ -308,7 +308,7 @@ def test_the_readmes_lines_can_be_typed_and_both_runs_recommend(tmp_path: Path) 
         shell.type("cd containers/recommender")
         said = {}
         for line in command_lines("recommender"):
-            more = " --set container.environment.CPU_DEVICES=4" if "4-gpu" in line else ""
+            more = " --set 'container.environment.CPU_DEVICES=\"4\"'" if "4-gpu" in line else ""
             said[line] = shell.type(line + more)
     (figures,) = [text for line, text in said.items() if " recall " in line]
     found, popular = re.fullmatch(r"recall@10 ([0-9.]+), of popularity ([0-9.]+)\n", figures).groups()

@@ -38,7 +38,7 @@ def test_the_digits_readme(shell: Shell) -> None:
 
 def test_the_sweep_readme_ends_in_a_table_and_its_best_points(shell: Shell) -> None:
     said = {line: shell.type(line) for line in command_lines("sweep")}
-    rows = list(csv.DictReader((shell.home / "table.csv").open()))
+    rows = list(csv.DictReader((shell.home / "table.csv").read_text().splitlines()))
     assert [int(row["index"]) for row in rows] == list(range(20))
     assert len({(row["alpha"], row["lambda"]) for row in rows}) == 20
     best = next(text for line, text in said.items() if " best " in line)

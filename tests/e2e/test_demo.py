@@ -61,6 +61,11 @@ def test_spot_costs_less_than_on_demand(summary: dict[str, Any]) -> None:
     assert summary["costUsd"] <= summary["clusterCostUsd"] < summary["clusterOnDemandCostUsd"]
 
 
+def test_the_ledger_says_what_all_of_the_cost_was_for(summary: dict[str, Any]) -> None:
+    assert sum(summary["spentOn"].values()) == pytest.approx(summary["costUsd"])
+    assert all(summary["spentOn"][f"{kind}Usd"] > 0 for kind in ("useful", "boot", "idle", "redone"))
+
+
 def test_a_port_that_is_taken_is_refused_with_another_one() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -15,7 +15,7 @@ from controller.simulation.throttles import Buckets
 from controller.simulation.trial import Plan, Trial
 from controller.simulation.verdict import Verdict
 
-QUICK_SEEDS = 16
+QUICK_SEEDS = 12
 SMALL_JOB = Job(
     "small-270115-080000-aaaa",
     {
@@ -85,10 +85,10 @@ def test_a_violation_is_replayed_by_its_own_command_line_with_what_it_was_given(
 
 
 QUICK_BLOCKS = {  # what some kinds together have to show within a few seeds
-    "versions": (frozenset({"two-versions", "overlap", "crash"}), range(300, 304)),
-    "clocks": (frozenset({"clock-jump", "clock-skew", "time-out"}), range(310, 314)),
-    "absence": (frozenset({"absence", "reply-lost", "throttle"}), range(320, 324)),
-    "storms": (frozenset({"storm", "pull-storm", "failure-lies"}), range(330, 334)),
+    "versions": (frozenset({"two-versions", "overlap", "crash"}), range(300, 303)),
+    "clocks": (frozenset({"clock-jump", "clock-skew", "time-out"}), range(310, 313)),
+    "absence": (frozenset({"absence", "reply-lost", "throttle"}), range(320, 323)),
+    "storms": (frozenset({"storm", "pull-storm", "failure-lies"}), range(330, 332)),
 }
 
 
@@ -131,8 +131,7 @@ def test_a_fault_at_every_call_of_a_small_run_does_no_harm(fault: str) -> None:
         assert verdict.statuses == Counter({"SUCCEEDED": 1})
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 30))])
 def test_eight_controllers_at_once_violate_nothing(seed: int) -> None:
     verdict = run_trial(Plan(seed, controllers=8))
     assert verdict.ok, told(verdict)

@@ -20,6 +20,7 @@ from controller.model.events import (
     LaunchInDoubt,
     LaunchRefused,
     Observed,
+    PoolShort,
     RebalanceAdvised,
     TargetAccepted,
 )
@@ -49,6 +50,8 @@ from tests.builders import (
 from tests.unit.aws.fakes import ScriptedClient, refusal
 from tests.unit.aws.test_launching import KEY, LAUNCH, SOON, launching
 from tests.unit.test_loop import EmptyQueue, IdleHands, RecordingWake, loop_with
+
+POOL = f"{CELL}/c5.xlarge/us-east-1a"
 
 
 def actions(state: State, now: float = NOW) -> list[Action]:
@@ -255,6 +258,16 @@ def test_a_launch_that_ecs_may_have_forgotten_was_an_attempt_and_not_a_launch_th
         assert [int(tasks[name][0]) for name in ("attempts", "launch", "losses")] == [attempts, launch, losses]
         assert the_status(state) is TaskStatus.PENDING
         assert not len(state.attempts.live())
+
+
+def test_what_a_short_pool_gives_up_stands_at_ec2_until_it_is_acknowledged_though_no_answer_was_heard() -> None:
+    """The controller died between raising a target and hearing that EC2 had it; then the pool ran short."""
+    state = state_with(submitted(tasks=12), prepared(), fleet(), fleet(zone="us-east-1b"))
+    begun(state, [SetTarget(POOL, 3, 0)])
+    told(state, PoolShort(POOL, "allLaunchSpecsTemporarilyBlacklisted"))
+    policy = replace(POLICY, max_instances=3)
+    targets = [each for each in decide(state, load_catalogue(), NOW, policy) if isinstance(each, SetTarget)]
+    assert [(each.pool, each.spot_target) for each in targets] == [(POOL, 0)]  # and nothing is bought elsewhere yet
 
 
 def the_status(state: State) -> TaskStatus:
