@@ -33,7 +33,7 @@ from controller.model.tasks import TaskStatus
 from controller.placement.custom import OwnFunctions
 from controller.ports import EventQueue, Hands, Message, Store
 from controller.scheduler.decide import NO_FUNCTIONS, decide
-from controller.tick_bounds import is_progress, one_by_one, touched
+from controller.tick_bounds import check_size, is_progress, one_by_one, touched
 
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
 MAX_REQUEST_BYTES_PER_TICK = 800_000  # their specs are stored in the same commit
@@ -98,6 +98,7 @@ class Engine:
         self._apply_outcomes(state)
         folded, refused = self._fold_requests(state)
         busy = busy or bool(folded or self.sightings or self.backlog)
+        busy = busy or any(instance.losing for instance in state.instances.values())
         self.backlog.extend(self.queue.receive(0.0 if busy else wait_s))
         began = self.now()
         applied, poison = self._apply_facts(state, len(folded))
@@ -229,6 +230,7 @@ class Engine:
         if len(puts) == 1 and root == self.committed_root and not (folded or effects):
             return
         puts |= {(requests.REFUSED, key): body for key, body in refused.items()}
+        check_size(len(puts), len(folded))
         self.store.commit(state.version, puts, [(requests.INBOX, key) for key in folded])
         documents.committed(state)
         self.committed_root = root

@@ -67,6 +67,8 @@ def policy_numbers(settings: Settings) -> dict[str, Any]:
             for purchase, named in (("spot", quotas.spot), ("on-demand", quotas.on_demand))
             for family, vcpus in named.items()
         ),
+        # A stop takes at most its time-out; then the tick that hears of it, and EC2.
+        "wind_down_s": settings.stop_timeout_s + 30.0,
         "data_cell": settings.region,  # the results bucket is there
         **settings.price_caps.to_policy(),
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from controller.model.actions import (
     Action,
+    CapRun,
     CloseRun,
     HaltRun,
     Launch,
@@ -19,14 +20,30 @@ from controller.model.events import Event, LaunchInDoubt, NotCarriedOut, Observe
 from controller.model.state import State
 
 
+MOST_ITEMS = 99  # of a commit: a transaction of DynamoDB holds 100, the version among them
+
+
+class CommitTooLarge(Exception):
+    """A tick changed more documents than one commit holds: a fault of ours, which trying again does not mend."""
+
+
+def check_size(puts: int, deletions: int) -> None:
+    """Raises CommitTooLarge, so that a log names the cause: DynamoDB itself says only that something is invalid."""
+    if puts + deletions > MOST_ITEMS:
+        raise CommitTooLarge(
+            f"a tick wants to write {puts} documents and remove {deletions}; a commit holds {MOST_ITEMS} of both"
+        )
+
+
 def touched(action: Action, state: State) -> set[tuple[str, int]]:
     """The run's record and the chunk of its tasks that the action or its outcome writes; empty for what concerns
-    capacity only, which is never held back, and for what sees to its own bounds."""
+    capacity only, which is never held back (Claim and NoteOrder among it), and for what sees to its own bounds
+    (ReviveTasks, MendState)."""
     if isinstance(action, Launch | StopAttempt):
         run_id, index = action.key.run_id, action.key.index
     elif isinstance(action, VerifyResult):
         run_id, index = action.run_id, action.index
-    elif isinstance(action, CloseRun | PrepareRun | Remark | HaltRun | Steer):
+    elif isinstance(action, CloseRun | PrepareRun | Remark | HaltRun | Steer | CapRun):
         return {(action.run_id, -1)}
     else:
         return set()

@@ -32,7 +32,7 @@ def prices(
     ] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many rows.")] = 40,
 ) -> None:
-    """Spot prices now beside on-demand, cheapest vCPU or GPU first, and how they moved in seven days."""
+    """Spot prices now and in the last week, cheapest first."""
     from controller.cli.price_history import history
 
     region = session.client("ec2").meta.region_name or DEFAULT_REGION

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,7 +49,15 @@ def plan(
         session.print_json(reply)
         return
     show(session, reply)
-    session.console.print(f"next: {session.again(f'submit {file}')}", style="dim")
+    again = shlex.join(["submit", str(file), *_as_typed(batch_size, num_batches, output, changes or [])])
+    session.console.print(f"next: {session.again(again)}", style="dim")
+
+
+def _as_typed(batch_size: int | None, num_batches: int | None, output: str | None, changes: list[str]) -> list[str]:
+    """The options again, so that what is submitted next is what was planned."""
+    given = [("--batch-size", batch_size), ("--num-batches", num_batches), ("--output", output)]
+    given += [("--set", change) for change in changes]
+    return [word for name, value in given if value is not None for word in (name, str(value))]
 
 
 def show(session: Session, reply: Mapping[str, Any]) -> None:

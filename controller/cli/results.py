@@ -50,7 +50,7 @@ def results(
         str | None, typer.Option("--output", "-o", metavar="FILE", help="The merged file; - is standard output.")
     ] = None,
 ) -> None:
-    """Where a run's results are; with --download, copy them here; with --merge, make one file of them."""
+    """Where a run's results are; copies them here, or merges them."""
     _check(session, download, merge, form, output)
     view = session.api.describe(run)
     if view["status"] not in figures.TERMINAL and not partial:
@@ -115,9 +115,12 @@ def _print(session: Session, view: Any, found: list[Found], download: Path | Non
 
 
 def find(s3: Any, view: Mapping[str, Any], partial: bool) -> tuple[list[Found], dict[str, Any] | None]:
-    """The files of the committed attempts, and the manifest; without one (`partial`), whatever parts there are."""
+    """The files of the committed attempts, and the manifest; without one (`partial`), whatever parts there are. The
+    manifest of a run that goes on is of an earlier end, before a retry reopened it, and counts no longer."""
     output = str(view["output"])
     bucket, prefix = layout.split_s3(output)
+    if partial and view["status"] not in figures.TERMINAL:
+        return list(_listed(s3, bucket, prefix)), None
     _, key = layout.split_s3(layout.manifest_uri(output))
     try:
         manifest = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())

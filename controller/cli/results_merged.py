@@ -42,7 +42,8 @@ def merge(session: Session, view: Mapping[str, Any], form: str, target: str | No
 def _parts(s3: Any, view: Mapping[str, Any], partial: bool, merged: Merged) -> Iterator[Part]:
     output = str(view["output"])
     bucket, prefix = layout.split_s3(output)
-    body = open_manifest(s3, output)
+    # A run that was reopened still has the manifest of its earlier end: that counts no longer.
+    body = open_manifest(s3, output) if view["status"] in figures.TERMINAL else None
     if body is not None:
         seen = 0
         for entry in entries(body):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from controller.cli.figures import counted, duration, money
@@ -31,6 +31,7 @@ def at_size(report: Report) -> str:
     measured = report["measured"]
     rows = [
         ("run", f"{report['tasks']:,} tasks in {counted(report['cells'], 'cell')}, {report['succeeded']:,} succeeded"),
+        ("not run", _not_run(report["faultsNotRun"])),
         ("launches", f"{report['launches']:,}: {report['launchRateUsed']:.1%} of what AWS allows while there was work"),
         (
             "interrupted",
@@ -48,6 +49,10 @@ def at_size(report: Report) -> str:
         ("measured", f"{duration(measured['seconds'])} of real time, {measured['peakMib']:,} MiB"),
     ]
     return "\n".join([_violations(report), *_table(rows), *report["found"]])
+
+
+def _not_run(kinds: Sequence[str]) -> str:
+    return f"{', '.join(kinds)}: with --cells only interruptions strike" if kinds else ""
 
 
 def found(told: Report) -> str:

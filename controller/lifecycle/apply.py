@@ -62,7 +62,7 @@ def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> N
     run = state.runs.get(event.request.run_id)
     if run is None or run.complete:
         return
-    run.cancelled, run.revives = True, []
+    run.cancelled = True  # a retry under way goes on: it cancels what nobody works at any more (`retry.revive`)
     give_up(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled")
     drop_unsent(state, run, now)
 

@@ -14,7 +14,7 @@ from controller.lifecycle.ending import (
     stop_if_all_alike,
 )
 from controller.lifecycle.health import note_end
-from controller.lifecycle.marks import end_attempt, set_task
+from controller.lifecycle.marks import end_attempt, may_settle_more, set_task
 from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
 from controller.model.costs import Work
 from controller.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
@@ -148,7 +148,7 @@ def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
         since = float(table["absent_since"][row])
         if not since:
             table.set(row, absent_since=at)
-        elif at - since >= policy.absence_s:
+        elif at - since >= policy.absence_s and may_settle_more(state, policy):  # else after the next sweep
             lose(state, row, "ECS has forgotten the task", at, policy)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from controller.catalogue.types import load_catalogue
-from controller.lifecycle import ledger, pools, strangers
-from controller.lifecycle.attempts import cluster_of, disprove, lose
+from controller.lifecycle import pools, strangers
+from controller.lifecycle.attempts import cluster_of, disprove
 from controller.lifecycle.health import note_agent
+from controller.lifecycle.losing import go_on_losing
+from controller.lifecycle.marks import may_settle_more
 from controller.model.attempts import AttemptStatus
 from controller.model.events import ContainerInstanceSeen, HostSeen, HostStateChanged, Observed
 from controller.model.instances import Instance, InstanceStatus, Purchase
@@ -127,12 +129,15 @@ def warn(state: State, instance: Instance, at: float, now: float, policy: Policy
     pools.note_interruption(state, instance, at, policy)
     state.changed_instances.add(instance.id)
     for row in state.attempts.on_instance(instance.id):
+        if not may_settle_more(state, policy):
+            return  # the others are stopped like what runs there
         if state.attempts["status"][row] == AttemptStatus.INTENT and (key := state.key_of(row)) is not None:
             disprove(state, key, now, f"instance {instance.id} was warned before the task was sent")
 
 
 def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -> None:
-    """EC2 confirms that it is gone: only now are its attempts lost (reliability.md row 20)."""
+    """EC2 confirms that it is gone: only now are its attempts lost (reliability.md row 20), as many as this
+    commit has room for."""
     if not instance.interrupted_at and instance.status is not InstanceStatus.RELEASING:
         pools.note_interruption(state, instance, at, policy)  # the warning was lost, or there was none
     pools.note_end(state, instance, at, policy)
@@ -140,14 +145,9 @@ def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -
     hours = instance.hours(at)
     state.spent_usd += hours * instance.price_usd_per_hour
     state.spent_on_demand_usd += hours * instance.on_demand_usd_per_hour
-    for row in state.attempts.on_instance(instance.id):
-        status = state.attempts["status"][row]
-        if status in (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING):
-            lose(state, row, f"Host EC2 (instance {instance.id}) terminated.", at, policy)
-        elif status == AttemptStatus.INTENT and (key := state.key_of(row)) is not None:
-            disprove(state, key, at, f"instance {instance.id} went before the task was sent")
-    ledger.close_instance(state, instance)
+    instance.losing = True
     state.changed_instances.add(instance.id)
+    go_on_losing(state, instance, policy)
 
 
 def miss_hosts(state: State, sweep: Observed, policy: Policy) -> None:
@@ -178,6 +178,6 @@ def _miss(state: State, instance: Instance, at: float, policy: Policy) -> None:
 def _forget(state: State, instance: Instance) -> None:
     """Kept while an open run may still name it in its manifest."""
     named = any(instance.id in run.instances for run in state.runs.values())
-    if not named and not state.attempts.on_instance(instance.id):
+    if not named and not instance.losing and not state.attempts.on_instance(instance.id):
         del state.instances[instance.id]
         state.changed_instances.add(instance.id)

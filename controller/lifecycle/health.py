@@ -32,10 +32,15 @@ def note_end(
 
 
 def _is_its_own_fault(state: State, run: Run, instance: Instance) -> bool:
-    """Elsewhere the run's tasks fare better, as far as is known."""
+    """Elsewhere the run's tasks fare better, as far as is known: one has succeeded, no other instance that is there
+    fails them, or one is left that could take them and has not been tried. Strikes on instances that are gone, or that
+    never had a task of this run, say nothing about its program."""
     if run.tasks.counts()[TaskStatus.SUCCEEDED]:
         return True
-    return not any(other.strikes for other in state.instances.values() if other is not instance)
+    others = [other for other in state.instances.values() if other.alive and other is not instance]
+    if not any(other.strikes and other.id in run.instances for other in others):
+        return True
+    return any(other.placeable and not other.strikes and other.id not in run.instances for other in others)
 
 
 def note_agent(instance: Instance, connected: bool, now: float) -> None:

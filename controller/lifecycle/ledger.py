@@ -54,8 +54,19 @@ def claim(state: State, instance: Instance, run: Run, now: float) -> None:
     state.changed_instances.add(instance.id)
 
 
+def charge_next(state: State, instance: Instance) -> None:
+    """It is gone and has many payers: one of them pays its part. Idle time is shared in proportion to work, so that
+    what is left over is shared among the others as it would have been with all of them at once."""
+    number = next(iter(instance.work))
+    spent = split(instance, instance.stopped_at).get(number)
+    if spent is not None:
+        _charge(state, number, instance, spent)
+    del instance.work[number]
+    state.changed_instances.add(instance.id)
+
+
 def close_instance(state: State, instance: Instance) -> None:
-    """It is gone: all of its time is charged."""
+    """It is gone: all of its time that is left is charged."""
     for number, spent in split(instance, instance.stopped_at).items():
         _charge(state, number, instance, spent)
     instance.charged_s = instance.billed_s(instance.stopped_at)  # without the rounding
@@ -67,7 +78,7 @@ def close_run(state: State, run: Run, at: float) -> None:
     """The run is over: it pays its part of every instance that is alive."""
     running = running_work(state, {each.number: each.needs for each in state.runs.values()}, at)
     for instance in state.instances.values():
-        if instance.alive and (run.number in instance.work or instance.bought_for == run.number):
+        if instance.owes and (run.number in instance.work or instance.bought_for == run.number):
             spent = split(instance, at, running.get(instance.id)).get(run.number)
             if spent is not None:
                 _charge(state, run.number, instance, spent)

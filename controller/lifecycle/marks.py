@@ -58,3 +58,9 @@ def measure(state: State) -> None:
     state.peak_cpu = max(state.peak_cpu, shares[0])
     state.peak_memory = max(state.peak_memory, shares[1])
     state.peak_gpus = max(state.peak_gpus, shares[2])
+
+
+def may_settle_more(state: State, policy: Policy) -> bool:
+    """Whether this commit holds the end of one more attempt, or one more payer: one fact may bring hundreds of them."""
+    few = state.dirty_documents < policy.max_settling_documents
+    return few and state.dirty_bytes < policy.full_commit_bytes

@@ -46,7 +46,8 @@ def _has_its_results(run: Run) -> bool:
 
 
 def revive(state: State, run: Run, policy: Policy) -> None:
-    """Make the next tasks pending again, as many as this commit can hold beside what it holds already."""
+    """Make the next tasks pending again, as many as this commit can hold beside what it holds already. Of a run that
+    was cancelled meanwhile nothing is tried again, and what was live without an attempt is cancelled."""
     rows, touched = run.tasks.chunk_rows, 0
     while run.revived_to < run.task_count and touched < CHUNKS_AT_ONCE and _has_room(state, policy):
         end = min(run.revived_to + rows, run.task_count)
@@ -54,7 +55,7 @@ def revive(state: State, run: Run, policy: Policy) -> None:
         run.revived_to = end
     if run.revived_to >= run.task_count:
         run.revives, run.revived_to = [], 0
-        run.tasks.halted = False
+        run.tasks.halted = run.cancelled
     state.changed_runs.add(run.id)
 
 
@@ -74,6 +75,8 @@ def _revive_rows(run: Run, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> 
     if len(interrupted):
         table.set_many(interrupted, attempts=table["attempts"][interrupted] + 1, launch=0)
     again = rows[np.isin(status, (*run.revives, *LIVE))]
-    if len(again):
+    if run.cancelled:
+        table.set_many(interrupted, status=TaskStatus.CANCELLED)
+    elif len(again):
         table.set_many(again, status=TaskStatus.PENDING, user_failures=0, losses=0, not_before=0.0, reason=0)
     return int(rows[0]) // table.chunk_rows in table.dirty

@@ -29,6 +29,7 @@ class Job:
     change_s: float  # from a decision to work on a new instance: order, boot, image
     look_s: float  # until the job is looked at again
     at_risk_s: float = 0.0  # of work that the loss of an instance undoes
+    narrow: bool = False  # on-demand, by quotas or the hourly cap, has room for fewer tasks at once than spot
     changes: int = 2  # that on-demand is away when spot is lost: one where the job is working on spot already
 
     @property

@@ -12,7 +12,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from controller.market.deadline import Job, stance_of
-from controller.market.progress import job_of, tasks_in
+from controller.market.on_demand import is_ever_to_be_had
+from controller.market.progress import job_of
+from controller.market.room import tasks_in
 from controller.model.instances import Purchase
 from controller.model.policy import Policy
 from controller.model.runs import Run
@@ -40,6 +42,8 @@ def steered(run: Run, state: State, now: float, policy: Policy, is_short: bool |
         return before
     job = job_of(run, state, now, policy)
     stance = _stance(run, state, job, before, now, policy)
+    if stance is not Stance.SPOT and not is_ever_to_be_had(run, state, policy):
+        stance = Stance.SPOT  # better late than never
     if stance is before.stance:
         return before
     if stance is Stance.SPOT:
@@ -73,7 +77,9 @@ def _stance(run: Run, state: State, job: Job | None, before: Steering, now: floa
         spot_for_s = 0.0 if before.short_since else math.inf
     else:
         spot_for_s = math.inf if now >= before.try_spot_at and _is_worth_a_try(run, state, now) else 0.0
-    by_deadline = stance_of(job, before.stance, spot_for_s) if job else Stance.SPOT
+    # Late on on-demand in any case, for want of room there: spot has more of it, as long as there is some.
+    overdue = job is not None and job.narrow and job.slack_s < 0 and spot_for_s > 0
+    by_deadline = stance_of(job, before.stance, spot_for_s) if job and not overdue else Stance.SPOT
     if by_deadline is not Stance.SPOT:
         return by_deadline
     if before.stance is Stance.SPOT:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from controller.catalogue.types import load_catalogue
 from controller.market.deadline import Job
+from controller.market.on_demand import instances_of_others, tasks_at_most
+from controller.market.room import tasks_in
 from controller.model.attempts import AttemptStatus
 from controller.model.instances import Purchase
 from controller.model.policy import Policy
-from controller.model.pools import Pool
 from controller.model.runs import Run
 from controller.model.state import State
 from controller.model.tasks import TERMINAL, TaskStatus
@@ -26,7 +26,7 @@ def job_of(run: Run, state: State, now: float, policy: Policy) -> Job | None:
         return None
     seconds = max(run.expected_seconds(policy.attempt_s), 0.0 if run.ended else _oldest_s(run, state, now))
     longest_s = max(seconds, run.longest_s)
-    at_once = _at_once(run, state, policy)
+    at_once, narrow = _at_once(run, state, now, policy)
     return Job(
         total_s=_time_for(run.task_count, run.task_count * seconds, longest_s, at_once),
         left_s=_left_s(run, state, now, seconds, longest_s, at_once),
@@ -35,6 +35,7 @@ def job_of(run: Run, state: State, now: float, policy: Policy) -> Job | None:
         change_s=policy.boot_s,
         look_s=min(LOOK_S, policy.eager_sweep_s),
         at_risk_s=longest_s,
+        narrow=narrow,
     )
 
 
@@ -75,24 +76,18 @@ def _oldest_s(run: Run, state: State, now: float) -> float:
     return float(now - started.min()) if len(started) else 0.0
 
 
-def _at_once(run: Run, state: State, policy: Policy) -> int:
-    """How many of its tasks can run at a time, at least: as many instances as are allowed, of the type that takes
-    fewest, or as many as do."""
-    instances = min(policy.max_instances, run.max_instances or policy.max_instances)
+def _at_once(run: Run, state: State, now: float, policy: Policy) -> tuple[int, bool]:
+    """How many of its tasks on-demand can run at a time, at least, and whether on-demand has less room than spot: as
+    many instances as are allowed and others leave, of the type that takes fewest, or as many as do."""
+    room = max(0, policy.max_instances - instances_of_others(run, state))
+    instances = min(room, run.max_instances or room)
     at_once = max(instances * _fewest(run, state), len(state.attempts.of_run(run.number)), 1)
-    return min(at_once, run.max_concurrent or at_once)
+    at_once = min(at_once, run.max_concurrent or at_once)
+    bound = max(tasks_at_most(run, state, policy), len(_done_on_demand(run, state, now)), 1)
+    return int(min(at_once, bound)), bound < min(at_once, run.task_count)
 
 
 def _fewest(run: Run, state: State) -> int:
     """Tasks on an instance of the smallest type that takes any."""
     fits = [room for pool in state.pools.values() if (room := tasks_in(pool, run))]
     return min(min(fits, default=1), run.max_tasks_per_instance or 1_000_000)
-
-
-def tasks_in(pool: Pool, run: Run) -> int:
-    """How many of a run's tasks an empty instance of the pool takes, by their resources."""
-    kind = load_catalogue().get(pool.instance_type)
-    if kind is None or (run.cells and pool.cell not in run.cells):
-        return 0
-    room = (kind.cpu_units, kind.registered_memory_mib, kind.gpus)
-    return min((have // need for have, need in zip(room, run.needs, strict=True) if need), default=1)

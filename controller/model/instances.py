@@ -64,6 +64,7 @@ class Instance:
     work: dict[int, list[float]] = field(default_factory=dict)
     charged_s: float = 0.0  # of its time, to runs or to nobody
     charged_boot_s: float = 0.0
+    losing: bool = False  # GONE, but not all of its attempts and payers have been told (`lifecycle.losing`)
 
     @property
     def pool(self) -> str:
@@ -81,6 +82,11 @@ class Instance:
     @property
     def alive(self) -> bool:
         return self.status is not InstanceStatus.GONE
+
+    @property
+    def owes(self) -> bool:
+        """Whether some of its time may belong to runs that have not been charged for it."""
+        return self.alive or self.losing
 
     @property
     def counts_for_target(self) -> bool:

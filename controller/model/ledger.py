@@ -46,7 +46,7 @@ def not_charged(
     found: defaultdict[int, dict[str, Costs]] = defaultdict(dict)
     for instance in state.instances.values():
         mine = running.get(instance.id)
-        if not instance.alive or (runs is not None and not _concerns(instance, mine, runs)):
+        if not instance.owes or (runs is not None and not _concerns(instance, mine, runs)):
             continue
         for number, spent in split(instance, at, mine).items():
             payer = number if number in needs else NOBODY

@@ -28,10 +28,11 @@ class Policy:
     min_instances: int = 0  # the cluster is kept at least this large while runs are open
     max_instances: int = 200  # alive or ordered, over all pools
     plan_size: int = 100  # launches: `startedBy` must find a plan in one page of a listing
-    max_launches_per_tick: int = 1_000  # in plans; no more are begun than the cells' launch rates can send soon
+    max_launches_per_tick: int = 2_000  # in plans, over all cells
     launches_per_cell: int = 200  # of a tick: what 40 calls a second can send in a tick's time to act
     max_verifications_per_tick: int = 400
     max_dirty_documents: int = 60  # a transaction holds 100 items: facts wait for the next tick beyond this
+    max_settling_documents: int = 72  # what is left of lost instances may go on so far: no stream of facts starves it
     full_commit_documents: int = 85  # and what a tick decides, beyond this
     max_dirty_bytes: int = 2_500_000  # the same in bytes: a transaction holds 4 MB
     full_commit_bytes: int = 2_800_000

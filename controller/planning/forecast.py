@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from controller.catalogue.types import InstanceType
 from controller.market.cover import tasks_per_instance
 from controller.market.offers import as_registered, offers_of, rate_of
@@ -19,7 +21,10 @@ from controller.model.policy import Policy
 from controller.model.pools import Offer
 from controller.model.runs import Run
 from controller.model.state import State
+from controller.placement.arrays import AnyArray
 from controller.placement.demand import Batch
+from controller.placement.fitness import Candidates, Fitness
+from controller.placement.strategy import own_functions
 from controller.planning.durations import Seconds
 from controller.planning.schedule import Course, Crew, course
 from controller.scheduler.capacity import order_for
@@ -59,19 +64,26 @@ class Forecast:
 
 
 def forecast(
-    state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, policy: Policy, seconds: Seconds
+    state: State,
+    run: Run,
+    catalogue: Mapping[str, InstanceType],
+    now: float,
+    policy: Policy,
+    seconds: Seconds,
+    offers_at: float | None = None,
 ) -> Forecast:
-    """`run` is one of `state`'s, prepared. The state is left as it is."""
+    """`run` is one of `state`'s, prepared. The state is left as it is. `offers_at`: the time whose offers count, if not
+    `now`; infinity includes the pools that are cooling off."""
     at_once = replace(policy, growth_per_tick=policy.max_instances, min_instances=0)
     catalogue = as_registered(catalogue, state.pools.values())
-    places = assign(state, catalogue, now, at_once)
+    places = assign(state, catalogue, now, at_once, _no_say(state))
     mine = next(number for number, each in enumerate(places.runs) if each.id == run.id)
-    offers = offers_of(state.pools.values(), catalogue, now, at_once, seconds.expected)
+    offers = offers_of(state.pools.values(), catalogue, offers_at or now, at_once, seconds.expected)
     left = _after_others(state, places, mine, offers, catalogue, at_once)
-    order = order_for(state, _only(places, mine), offers, catalogue, left)
+    order = order_for(state, _only(places, mine), offers, catalogue, left, _no_say(state))
     bought = _bought(order.instances, places.left_over[mine], offers)
     here = places.batches[mine].count - places.left_over[mine].count
-    crews = _crews(state, run, bought, here, catalogue)
+    crews = _crews(state, run, bought, here)
     redo = _redo(state, bought, now, policy, seconds.expected)
     return Forecast(
         tasks=run.task_count,
@@ -83,10 +95,22 @@ def forecast(
     )
 
 
+def _no_say(state: State) -> dict[str, Fitness]:
+    """Users' own functions as constants: they order instances and have no say in what is bought."""
+    names = {name for run in state.runs.values() for name in own_functions(run.strategy)}
+    return dict.fromkeys(names, _as_good_as_any)
+
+
+def _as_good_as_any(candidates: Candidates) -> AnyArray:
+    return np.ones(len(candidates.price_usd_per_hour))
+
+
 def _only(places: Places, mine: int) -> Places:
-    """What is left over of one run alone."""
+    """What is left over of one run alone, within its cap on money an hour."""
+    cap = places.runs[mine].max_hourly_usd
     return replace(
         places,
+        usd_rooms=() if cap is None else (cap,),
         runs=(places.runs[mine],),
         batches=(places.batches[mine],),
         left_over=(places.left_over[mine],),
@@ -108,7 +132,7 @@ def _after_others(
     if not any(batch.count for batch in waiting):
         return policy
     first = replace(places, left_over=tuple(waiting))
-    theirs = order_for(state, first, offers, catalogue, policy).instances.total()
+    theirs = order_for(state, first, offers, catalogue, policy, _no_say(state)).instances.total()
     return replace(policy, max_instances=policy.max_instances - theirs)
 
 
@@ -120,36 +144,28 @@ def _bought(instances: Counter[tuple[str, Purchase]], batch: Batch, offers: list
     )
 
 
-def _crews(
-    state: State, run: Run, bought: tuple[Bought, ...], here: int, catalogue: Mapping[str, InstanceType]
-) -> list[Crew]:
+def _crews(state: State, run: Run, bought: tuple[Bought, ...], here: int) -> list[Crew]:
     """`ready_s` of what is bought is filled in by `_course`: 1 stands for one boot."""
     crews = [
         Crew(
             each.instances,
             each.places,
             each.offer.price_usd_per_hour,
-            catalogue[each.offer.instance_type].on_demand_usd_per_hour,
             ready_s=1.0,
             least_paid_s=LEAST_BILLED_S,
         )
         for each in bought
     ]
     if here:
-        price, on_demand = _price_of_a_place(state, run)
-        crews.append(Crew(here, 1, price, on_demand))
+        crews.append(Crew(here, 1, _price_of_a_place(state, run)))
     return crews
 
 
-def _price_of_a_place(state: State, run: Run) -> tuple[float, float]:
-    """(spot, on-demand) of what one task takes of the instances that are here, on average."""
+def _price_of_a_place(state: State, run: Run) -> float:
+    """USD an hour of what one task takes of the instances that are here, on average."""
     able = [i for i in state.instances.values() if i.placeable and run.needs.fits_in(i.total)]
-    shares = [run.needs.share_of(i.total) for i in able]
-    if not able:
-        return 0.0, 0.0
-    price = sum(share * i.price_usd_per_hour for share, i in zip(shares, able, strict=True)) / len(able)
-    on_demand = sum(share * i.on_demand_usd_per_hour for share, i in zip(shares, able, strict=True)) / len(able)
-    return price, on_demand
+    prices = [run.needs.share_of(i.total) * i.price_usd_per_hour for i in able]
+    return sum(prices) / len(prices) if prices else 0.0
 
 
 def _course(run: Run, crews: list[Crew], policy: Policy, task_s: float, boot: float, redo: float) -> Course:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from controller import small_money
 from controller.admission import Admission
 from controller.catalogue.types import InstanceType
 from controller.lifecycle.apply import apply
@@ -55,9 +56,11 @@ class Planned:
         run.task_definition, run.needs = "planned", needs or self.needs
         return copy, run
 
-    def forecast(self, state: State, form: Mapping[str, Any], needs: Resources | None = None) -> Forecast:
+    def forecast(
+        self, state: State, form: Mapping[str, Any], needs: Resources | None = None, offers_at: float | None = None
+    ) -> Forecast:
         copy, run = self.on(state, form, needs)
-        return forecast(copy, run, self.catalogue, self.now, self.policy, self.seconds)
+        return forecast(copy, run, self.catalogue, self.now, self.policy, self.seconds, offers_at)
 
 
 def plan_run(question: Planned, state: State) -> dict[str, Any]:
@@ -65,6 +68,9 @@ def plan_run(question: Planned, state: State) -> dict[str, Any]:
     question = replace(question, policy=_measured(question.policy, state))
     form = question.admission.form
     found = question.forecast(state, form)
+    is_short = not found.possible
+    if is_short:
+        found = question.forecast(state, form, offers_at=math.inf)
     return {
         "name": form["name"],
         "tasks": found.tasks,
@@ -96,7 +102,7 @@ def plan_run(question: Planned, state: State) -> dict[str, Any]:
         "rejected": rejected_pools(question, state),
         "relaxations": relaxations(question, state, found),
         "assumptions": _assumptions(question, found, state),
-        "warnings": _warnings(found, form),
+        "warnings": _warnings(question, state, found, is_short),
     }
 
 
@@ -163,14 +169,27 @@ def _assumptions(question: Planned, found: Forecast, state: State) -> list[str]:
     return said
 
 
-def _warnings(found: Forecast, form: Mapping[str, Any]) -> list[str]:
-    """What the run's own limits would do to it."""
+def _warnings(question: Planned, state: State, found: Forecast, is_short: bool) -> list[str]:
+    """What shortages and the run's own limits would do to it."""
+    form = question.admission.form
     capacity = form.get("capacity", {})
-    said = []
+    if not found.possible:
+        return ["nothing of this deployment could run its tasks: see the rejected pools", *_money(question, state)]
+    said = _money(question, state)
+    if is_short:
+        said.append("every pool that could run it is short of capacity now: the forecast counts from when one is not")
     budget = capacity.get("budgetUsd")
-    if budget is not None and found.possible and found.high.cost_usd > budget:
+    if budget is not None and found.high.cost_usd > budget:
         sure = "will" if found.low.cost_usd > budget else "may"
         said.append(f"the run {sure} reach its budget of ${budget:,.2f} before its end")
-    if not found.possible:
-        said.append("nothing of this deployment could run its tasks: see the rejected pools")
+    run = question.on(state, form)[1]
+    if run.deadline_at and question.now + found.high.seconds > run.deadline_at:
+        sure = "will" if question.now + found.low.seconds > run.deadline_at else "may"
+        said.append(f"the run {sure} miss its deadline")
     return said
+
+
+def _money(question: Planned, state: State) -> list[str]:
+    types = {kind for _, kind, _ in question.market.fleets}
+    pools = list(state.pools.values())
+    return small_money.warnings(question.admission.form, pools, types, question.catalogue, question.policy)

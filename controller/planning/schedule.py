@@ -22,7 +22,6 @@ class Crew:
     instances: int
     places: int
     price_usd_per_hour: float
-    on_demand_usd_per_hour: float
     ready_s: float = 0.0  # when its first tasks start
     paid_from_s: float = 0.0  # since when it costs money on the run's account
     least_paid_s: float = 0.0  # what is charged however short its life
@@ -38,7 +37,6 @@ class Course:
 
     seconds: float
     cost_usd: float
-    on_demand_usd: float  # the same instance-hours at on-demand prices
     instance_hours: float
 
 
@@ -47,16 +45,15 @@ def course(tasks: int, task_s: float, crews: Sequence[Crew], linger_s: float, la
     at most until the end; starting tasks is paced by `launches_per_s`."""
     useful = [crew for crew in crews if crew.instances * crew.places > 0]
     if not tasks:
-        return Course(0.0, 0.0, 0.0, 0.0)
+        return Course(0.0, 0.0, 0.0)
     if not useful:
-        return Course(math.inf, math.inf, math.inf, math.inf)
+        return Course(math.inf, math.inf, math.inf)
     end_s = max(_end(tasks, task_s, useful), tasks / launches_per_s + task_s)
     hours = [crew.instances * _paid_s(crew, end_s, task_s, linger_s) / 3600 for crew in useful]
     pairs = list(zip(hours, useful, strict=True))
     return Course(
         seconds=end_s,
         cost_usd=sum(spent * crew.price_usd_per_hour for spent, crew in pairs),
-        on_demand_usd=sum(spent * crew.on_demand_usd_per_hour for spent, crew in pairs),
         instance_hours=sum(hours),
     )
 

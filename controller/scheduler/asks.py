@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from controller.market.fallback import purchases
 from controller.market.offers import CELL_ATTRIBUTE, PURCHASE_ATTRIBUTE
+from controller.market.on_demand import is_ever_to_be_had
 from controller.model.instances import Purchase
 from controller.model.policy import Policy
 from controller.model.runs import Run
@@ -45,14 +46,15 @@ def asks_of(
     for number, run in enumerate(runs):
         batch = batch_of(state, run, now + policy.linger_s, shunned, purchases(run, state, now, policy))
         batch = replace(batch, count=min(batch.count, at_most.get(run.id, batch.count)))
-        asks += _split(run, number, batch, now + policy.linger_s)
+        asks += _split(run, number, batch, now + policy.linger_s, state, policy)
     return asks
 
 
-def _split(run: Run, number: int, batch: Batch, until: float) -> Iterator[Ask]:
+def _split(run: Run, number: int, batch: Batch, until: float, state: State, policy: Policy) -> Iterator[Ask]:
+    """Those that were lost too often apart, unless on-demand can never be had: they stay on spot then."""
     lost = run.tasks["losses"] >= run.fallback_losses if SPOT_ONLY in batch.constraints and _may_mix(run) else None
     count = 0 if lost is None else min(batch.count, run.tasks.startable_count(until, lost))
-    if lost is None or not count:
+    if lost is None or not count or not is_ever_to_be_had(run, state, policy):
         yield Ask(number, batch)
         return
     constraints = tuple(ON_DEMAND_ONLY if each == SPOT_ONLY else each for each in batch.constraints)

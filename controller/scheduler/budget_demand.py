@@ -30,9 +30,11 @@ def most_tasks(
     """Never too few; too many where the run's constraints allow expensive instances only. `buys`: what may be bought
     for the run now."""
     needs = purse.run.needs
-    free = sum(_places(purse, state.instances[name], catalogue) for name in purse.paid)
+    free = sum(max(0, _places(purse, state.instances[name], catalogue)) for name in purse.paid)
     prices = [price * needs.share_of(size) for size, price in _for_sale(state, offers, buys) if _fits(needs, size)]
-    least = min((price for price in prices if price > 0), default=math.inf)
+    least = min((price for price in prices if price > 0), default=0.0)
+    if not least:
+        return purse.run.task_count  # nothing has a price now: it waits for capacity, and money is not the reason
     hourly = purse.left_per_hour / least
     by_budget = purse.left_usd * 3600 / (least * purse.expected_s)
     most = max(0.0, min(hourly, by_budget))

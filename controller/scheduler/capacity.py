@@ -34,8 +34,32 @@ def order_for(
     limits = limits_of(state, places, policy)
     order = buy(places.left_over, limits, offers, room, fitness, bounds, state.last_order.patterns)
     if places.runs:
-        _bring_to_size(state, order, places, offers, Headroom(room - order.instances.total(), bounds), policy)
+        headroom = Headroom(room, bounds)
+        by_name = {(offer.pool, offer.purchase): offer for offer in offers}
+        for name in order.instances.elements():
+            headroom.take(by_name[name])
+        _bring_to_size(state, order, places, offers, headroom, policy)
     return order
+
+
+def order_in_turn(
+    state: State,
+    places: Places,
+    offers: Sequence[Offer],
+    catalogue: Mapping[str, InstanceType],
+    policy: Policy,
+    fitness: Mapping[str, Fitness] = NO_FITNESS,
+) -> tuple[Places, Order]:
+    """The order, and the places with what it is for: runs whose lost tasks get no on-demand buy for the others."""
+    order = order_for(state, places, offers, catalogue, policy, fitness)
+    left_over = tuple(
+        places.ordinary.get(row, batch) if uncovered >= batch.count else batch
+        for row, (batch, uncovered) in enumerate(zip(places.left_over, order.uncovered, strict=True))
+    )
+    if left_over == places.left_over:
+        return places, order
+    places = replace(places, left_over=left_over)
+    return places, order_for(state, places, offers, catalogue, policy, fitness)
 
 
 def _bring_to_size(
@@ -53,12 +77,27 @@ def _bring_to_size(
     for batch in places.batches:
         fits = tasks_per_instance(replace(batch, count=1), offers).tolist()
         open_to = [offer for offer, tasks in zip(offers, fits, strict=True) if tasks]
-        choice = Choice.of(open_to, missing * min((offer.resources.cpu_units for offer in open_to), default=0))
-        able = sorted((offer for offer in open_to if headroom.most(offer, choice)), key=lambda offer: offer.effective)
-        if able:
-            most = min(missing, headroom.room)
-            order.instances.update((zone.pool, zone.purchase) for zone in over_zones(able[0], able, most))
+        if added := _cheapest(open_to, missing, headroom):
+            order.instances.update((offer.pool, offer.purchase) for offer in added)
+            order.usd_per_hour += sum(offer.effective for offer in added)
+            order.lower_bound_usd_per_hour = None  # it speaks of the work alone
             return
+
+
+def _cheapest(offers: Sequence[Offer], most: int, headroom: Headroom) -> list[Offer]:
+    """One offer per instance, taken out of `headroom`: the cheapest as far as shares and quotas go, then the next."""
+    added: list[Offer] = []
+    least_cpu = min((offer.resources.cpu_units for offer in offers), default=0)
+    while len(added) < most:
+        choice = Choice.of(offers, (most - len(added)) * least_cpu)
+        able = sorted((offer for offer in offers if headroom.most(offer, choice)), key=lambda offer: offer.effective)
+        if not able:
+            break
+        for zone in over_zones(able[0], able, most - len(added)):
+            if headroom.most(zone, choice):
+                headroom.take(zone)
+                added.append(zone)
+    return added
 
 
 def targets(

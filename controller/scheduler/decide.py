@@ -86,9 +86,9 @@ def _place_and_buy(
     intended = len(state.attempts.with_status(AttemptStatus.INTENT))  # whether or not they may be sent now
     at_most = till.at_most(offers) | dict.fromkeys(ended, 0)
     places = till.allowed(assign(state, catalogue, now, policy, fitness, at_most))
-    order = capacity.order_for(state, places, offers, catalogue, policy, fitness)
+    places, order = capacity.order_in_turn(state, places, offers, catalogue, policy, fitness)
     leaving = capacity.leaving_instances(state, places, now, policy)
-    capped = till.judged(places, order)
+    capped = [action for action in till.judged(places, order) if action.run_id not in ended]
     return [
         *capacity.targets(state, places, order, leaving, now, policy),
         *capacity.terminations(leaving),

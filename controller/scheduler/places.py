@@ -45,6 +45,7 @@ class Places:
     coming_per_run: tuple[int, ...]  # how many of its tasks wait for instances on their way
     counted_on: tuple[frozenset[str], ...] = ()  # per run, the ids of the instances that it has or is promised
     owed: Mapping[str, tuple[str, Purchase]] = field(default_factory=dict)  # by id, of those that are only ordered
+    ordinary: Mapping[int, Batch] = field(default_factory=dict)  # by row of runs, what has its turn after left_over
     usd_rooms: tuple[float, ...] = ()  # per run, how many USD an hour more may be bought; empty = no caps
     at_once: frozenset[str] = frozenset()  # instances that do not linger when they idle
 
@@ -92,6 +93,7 @@ def assign(
         wanted=frozenset(wanted),
         owed_used=Counter(owed[name] for name in needed & owed.keys()),
         left_over=_left_over(asks, later.unplaced.tolist()),
+        ordinary=_ordinary(asks, later.unplaced.tolist()),
         instances_per_run=tuple(len(ids) for ids in per_run),
         coming_per_run=tuple(coming_per_run),
         counted_on=tuple(frozenset(ids) for ids in per_run),
@@ -101,12 +103,22 @@ def assign(
 
 def _left_over(asks: Sequence[Ask], unplaced: Sequence[int]) -> tuple[Batch, ...]:
     """Per run, what is bought for now: one batch, so that caps hold. What has to go to on-demand goes first; the rest
-    has its turn in the next tick, when that is ordered."""
+    has its turn in the next tick, when that is ordered, or at once if it cannot be."""
     per_run: dict[int, Batch] = {}
     for ask, count in zip(asks, unplaced, strict=True):
         if ask.run not in per_run or not per_run[ask.run].count:
             per_run[ask.run] = replace(ask.batch, count=count, max_instances=None)  # buying has a cap of its own
     return tuple(per_run.values())
+
+
+def _ordinary(asks: Sequence[Ask], unplaced: Sequence[int]) -> dict[int, Batch]:
+    """What is bought for where on-demand cannot be ordered: nobody waits for tasks that wait for that."""
+    runs = [ask.run for ask in asks]
+    return {
+        ask.run: replace(ask.batch, count=count, max_instances=None)
+        for number, (ask, count) in enumerate(zip(asks, unplaced, strict=True))
+        if count and number and runs[number - 1] == ask.run and unplaced[number - 1]
+    }
 
 
 def _launches(

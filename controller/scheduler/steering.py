@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from controller.market.buy import Order
 from controller.market.fallback import steered
-from controller.market.progress import tasks_in
+from controller.market.room import tasks_in
 from controller.model.actions import Steer
 from controller.model.instances import Purchase
 from controller.model.policy import Policy

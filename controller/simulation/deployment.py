@@ -62,6 +62,10 @@ class Services:
     bus: BusModel = field(default_factory=BusModel)
 
 
+def _raise(sentence: str) -> None:
+    raise AssertionError(sentence)
+
+
 class SimulatedDeployment:
     """A deployment on a world: submit, cancel, tear down, and let controllers tick."""
 
@@ -75,6 +79,8 @@ class SimulatedDeployment:
         """How long a crashed controller stays away: lease and schedule."""
         self.former_noticed: Callable[[], None] = lambda: None
         """Called when a controller of the version before stores something, or refuses what a newer one has stored."""
+        self.fell_over: Callable[[str], None] = _raise
+        """Called when a tick ends in an error of our own."""
         self._inside = self._store(self._client("dynamodb", self.services.dynamodb))
 
     def add_fleets(self, types: Sequence[str], zones: Sequence[str]) -> None:
@@ -130,6 +136,9 @@ class SimulatedDeployment:
             process.at_rest = False
         except (ClientError, BotoCoreError, documents.NewerFormat):
             process.failures += 1
+            process.at_rest = False
+        except Exception as fault:  # noqa: BLE001 - whatever it is, a controller must not fall over
+            self.fell_over(f"{type(fault).__name__}: {fault}")
             process.at_rest = False
         finally:
             process.working = False

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from controller.aws.sqs import ENOUGH
 from controller.messages import KINDS
 from controller.ports import Message
 from controller.simulation.timeline import Timeline
@@ -17,7 +18,6 @@ from controller.simulation.timeline import Timeline
 JSON = dict[str, Any]
 
 CALL_S = 0.004  # of virtual time: 32 ms, eight at a time (hands.THREADS)
-RECEIVED = 2_000  # messages a tick: with eight threads a second's worth
 _LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in KINDS)
 
 
@@ -76,7 +76,7 @@ class DirectQueue:
 
     def receive(self, wait_s: float) -> list[Message]:
         self.longest = max(self.longest, len(self.waiting))
-        taken = [self.waiting.popleft() for _ in range(min(RECEIVED, len(self.waiting)))]
+        taken = [self.waiting.popleft() for _ in range(min(ENOUGH, len(self.waiting)))]
         self.received += len(taken)
         return [Message(str(number), body) for number, body in taken]
 

@@ -124,6 +124,7 @@ class Trial:
             former = number < self.shape.former
             self.deployment.add_controller(self.faults.between(-120, 120) if skewed else 0.0, former=former)
         self.faults.seen["clock-skew"] += skewed
+        self.deployment.fell_over = partial(self.auditor.found, "tick")
         self.deployment.down_s = lambda: self.faults.between(1, 120)
 
     def _add_strangers(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from controller.aws.sqs import ENOUGH
 from controller.catalogue.types import load_catalogue
 from controller.engine import Engine
 from controller.model.attempts import AttemptKey, AttemptStatus
@@ -22,7 +23,6 @@ from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, container_instance,
 from tests.unit.test_loop import Clock, IdleHands
 
 WARNINGS = 15_000
-RECEIVED = 2_000  # sqs.ENOUGH
 FLOOR_S = 60.0
 
 
@@ -33,7 +33,7 @@ class Burst:
         self.waiting = deque(Message(str(number), body) for number, body in enumerate(messages))
 
     def receive(self, wait_s: float) -> list[Message]:
-        return [self.waiting.popleft() for _ in range(min(RECEIVED, len(self.waiting)))]
+        return [self.waiting.popleft() for _ in range(min(ENOUGH, len(self.waiting)))]
 
     def delete(self, receipts: Sequence[str]) -> None:
         """They are gone already."""

@@ -72,6 +72,8 @@ def test_a_tick_at_full_size_stays_within_its_floor(
         seconds.append(time.perf_counter() - started)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with capsys.disabled():
-        print(f"\ntick{' with a budget' if capacity else ''}: median {statistics.median(seconds):.3f} s, worst {max(seconds):.3f} s, peak {peak_mib:.0f} MiB")
+        print(
+            f"\ntick{' with a budget' if capacity else ''}: median {statistics.median(seconds):.3f} s, worst {max(seconds):.3f} s, peak {peak_mib:.0f} MiB"
+        )
     assert statistics.median(seconds) < 2.0
     assert peak_mib < 512

@@ -15,7 +15,7 @@ from controller.simulation.faults import ALL
 from controller.simulation.trial import Plan
 
 Patch = pytest.MonkeyPatch
-SEEDS = 60
+SEEDS = 100
 DAMAGE, RETRY, SICK, PROTOCOL, LIFE, MESSAGES = (
     "tests.scenarios.test_damaged_state",
     "tests.scenarios.test_retry",

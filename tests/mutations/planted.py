@@ -20,7 +20,7 @@ from controller.scheduler import upkeep
 from tests.mutations.catalogue import LIFE, PROTOCOL, Patch, planted, scenario
 
 
-@planted("a lost reply starts a second copy")
+@planted("a lost reply starts a second copy", "reply-lost")
 def token_dropped(patch: Patch) -> None:
     real = launching.run_task_request
 
@@ -32,13 +32,13 @@ def token_dropped(patch: Patch) -> None:
     patch.setattr(launching, "run_task_request", without)
 
 
-@planted("a token that changes with the plan protects nothing")
+@planted("a token that changes with the plan protects nothing", "reply-lost")
 def token_of_the_moment(patch: Patch) -> None:
     count = iter(range(10**9))
     patch.setattr(ecs_requests, "client_token", lambda key: f"token-{next(count)}")
 
 
-@planted("an intent in doubt is taken for one that never happened")
+@planted("an intent in doubt is taken for one that never happened", "reply-lost", "listing-lag")
 def doubt_is_a_refusal(patch: Patch) -> None:
     def disproved(self: Any, action: Any, state: Any, deadline: float) -> list[Any]:
         return [LaunchDisproved(launch.key) for launch in action.launches]
@@ -106,7 +106,7 @@ def events_of_any_attempt(patch: Patch) -> None:
     patch.setattr(attempts, "see", see)
 
 
-@planted("absence from one listing is taken for an end")
+@planted("absence from one listing is taken for an end", "listing-lag", "reply-lost")
 def absence_is_proof_at_once(patch: Patch) -> None:
     def miss(state: Any, shown: set[bytes], at: float, policy: Any) -> None:
         table = state.attempts
@@ -167,7 +167,7 @@ def refused_launch_leaves_no_idle_time(patch: Patch) -> None:
     patch.setattr(attempts, "end_attempt", lambda state, row, now: state.attempts.remove(row))
 
 
-@planted("tasks wait for ever for an instance that never registers")
+@planted("tasks wait for ever for an instance that never registers", "no-register")
 def silent_instances_are_waited_for(patch: Patch) -> None:
     from controller.scheduler import places
 

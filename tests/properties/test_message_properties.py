@@ -206,3 +206,34 @@ def test_versions_that_go_backwards_change_nothing() -> None:
     apply(state, running, NOW, POLICY)
     apply(state, stale, NOW, POLICY)
     assert state.runs[RUN_ID].tasks["user_failures"][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "change"),
+    [
+        (0, {"startedAt": 1e12}),
+        (0, {"stoppedAt": float("nan")}),
+        (0, {"version": -1}),
+        (0, {"version": 2**70}),
+        (0, {"version": float("inf")}),
+        (0, {"containers": [{"exitCode": 2**40}]}),
+        (0, {"containers": [{"gpuIds": [f"GPU-{n}" for n in range(33)]}]}),
+        (0, {"taskArn": "arn:" + "x:" * 2000}),
+        (1, {"registeredResources": [{"name": "CPU", "integerValue": -5}]}),
+        (2, {"instance-id": "i-" + "0" * 5000}),
+        (4, {"state": None}),
+    ],
+)
+def test_values_that_the_state_cannot_hold_are_poison(number: int, change: dict[str, Any]) -> None:
+    message = MESSAGES[number]
+    with pytest.raises(PoisonMessage):
+        to_event({**message, "detail": {**message["detail"], **change}})
+
+
+def test_an_instance_that_is_not_of_ec2_is_nobodys_business() -> None:
+    event = to_event({**MESSAGES[1], "detail": {**INSTANCE, "ec2InstanceId": "mi-0123456789abcdef0"}})
+    state = busy()
+    before = deepcopy(state.instances)
+    assert event is not None
+    apply(state, event, NOW, POLICY)
+    assert state.instances == before

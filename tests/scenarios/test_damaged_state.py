@@ -95,6 +95,26 @@ def test_a_run_that_was_set_aside_goes_on_where_it_stopped_once_its_document_is_
     assert nothing_started_twice(cluster)  # attempt numbers are not used again
 
 
+@pytest.mark.parametrize("verifying", [False, True])
+def test_a_run_that_was_set_aside_ends_when_it_is_cancelled_as_it_is_reopened(verifying: bool) -> None:
+    """Its tasks still count as live, and no attempt is left whose end would say otherwise."""
+    cluster = two_runs()
+    key = documents.run_partition(RUN_ID), "TASKS#00000"
+    good = cluster.store.items[key]
+    rot(cluster, *key)
+    restarted(cluster)
+    cluster.run_to_rest()
+    cluster.store.items[key] = good
+    cluster.retry()
+    cluster.world.run_for(1.0)
+    if verifying:
+        cluster.store.items[key] = with_all_verifying(good)
+    cluster.cancel()
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["counts"][TaskStatus.CANCELLED]) == (RunStatus.CANCELLED, 6)
+
+
 def test_a_lost_chunk_of_attempts_costs_each_of_them_a_loss_and_no_task() -> None:
     cluster = two_runs()
     rot(cluster, documents.STATE, "ATTEMPTS#0000")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from controller.engine import Engine
+from controller.model import requests
+from controller.model.requests import SubmitRequest
 from controller.ports import Message
-from tests.builders import NOW, POLICY, MemoryStore
+from tests.builders import NOW, POLICY, MemoryStore, spec
 from tests.unit.test_loop import IdleHands
 
 
@@ -31,3 +34,29 @@ def test_a_poison_message_is_counted_and_left_to_the_dead_letter_queue() -> None
     report = Engine(MemoryStore(), queue, IdleHands(), {}, POLICY, lambda: NOW).tick()
     assert (report.events, report.poison) == (2, 2)
     assert queue.deleted == ["1", "3"]
+
+
+def test_large_requests_are_folded_in_over_several_ticks() -> None:
+    store = MemoryStore()
+    for number in range(4):
+        run_id = f"large{number}-261121-062733-aaaa"
+        container = {"image": "argosy/digits", "command": ["x" * 250_000]}
+        request = SubmitRequest(run_id, NOW, spec(container=container), 1, "argosy/digits", "s3://r/", False)
+        store.create({(requests.INBOX, requests.inbox_key(NOW + number, run_id)): requests.to_bytes(request)})
+    engine = Engine(store, Queue(), IdleHands(), {}, POLICY, lambda: NOW)
+    left = []
+    for _ in range(3):
+        engine.tick()
+        left.append(len(store.read_partition(requests.INBOX)))
+    assert left == [1, 0, 0]
+
+
+def test_what_does_not_fit_into_a_commit_is_decided_anew_in_the_next_tick() -> None:
+    store = MemoryStore()
+    for number in range(5):
+        run_id = f"small{number}-261121-062733-aaaa"
+        request = SubmitRequest(run_id, NOW, spec(), 1, "argosy/digits", "s3://r/", False)
+        store.create({(requests.INBOX, requests.inbox_key(NOW + number, run_id)): requests.to_bytes(request)})
+    few = replace(POLICY, max_promised_documents=2)
+    engine = Engine(store, Queue(), IdleHands(), {}, few, lambda: NOW)
+    assert engine.tick().actions == 2  # PrepareRun of two; the others wait

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ from controller.catalogue.types import load_catalogue
 from controller.lifecycle.begin import begin
 from controller.market.deadline import Job
 from controller.market.fallback import minutes, purchases, steered
-from controller.market.progress import job_of, tasks_in
+from controller.market.progress import job_of
+from controller.market.room import tasks_in
 from controller.model import documents
-from controller.model.actions import HaltRun, Steer
+from controller.model.actions import HaltRun, SetTarget, Steer
 from controller.model.events import PoolShort
 from controller.model.instances import Purchase
+from controller.model.policy import VcpuQuota
 from controller.model.runs import Run
 from controller.model.stance import Stance, Steering
 from controller.model.state import State
@@ -23,6 +26,7 @@ from controller.scheduler.asks import ON_DEMAND_ONLY, SPOT_ONLY, asks_of
 from controller.scheduler.decide import decide
 from controller.scheduler.places import assign
 from tests.builders import (
+    CELL,
     NOW,
     POLICY,
     RUN_ID,
@@ -242,6 +246,59 @@ def test_what_was_lost_too_often_is_bought_for_first_and_the_rest_in_the_next_ti
     later = assign(state, catalogue, NOW + 1, POLICY)
     assert [batch.count for batch in later.left_over] == [8]
     assert later.coming_per_run == (2,)
+
+
+def on_demand_quota(vcpus: int) -> tuple[VcpuQuota, ...]:
+    return (VcpuQuota(CELL, "on-demand", "standard", vcpus),)
+
+
+def test_tasks_that_wait_for_on_demand_do_not_keep_the_others_from_being_bought_for() -> None:
+    state = a_run()
+    lost(state, 2, 5)
+    next(iter(state.pools.values())).on_demand_short_until = NOW + 600
+    (target,) = [each for each in decide(state, load_catalogue(), NOW, POLICY) if isinstance(each, SetTarget)]
+    assert (target.spot_target, target.on_demand_target) == (2, 0), "for 8 tasks; 2 wait for on-demand"
+
+
+def test_where_on_demand_can_never_be_had_lost_tasks_go_back_to_spot_and_a_deadline_does_not_leave_it() -> None:
+    for changes, capacity in (
+        ({"vcpu_quotas": on_demand_quota(0)}, {}),
+        ({"max_usd_per_hour": 0.1}, {}),
+        ({}, {"maxHourlyCost": 0.1}),
+    ):
+        state, policy = a_run(deadline="1m", **capacity), replace(POLICY, **changes)
+        lost(state, 2, 5)
+        (ask,) = asks_of(state, [the_run(state)], NOW, policy)
+        assert ask.batch.count == 10
+        assert SPOT_ONLY in ask.batch.constraints
+
+
+def test_on_demand_runs_no_more_at_once_than_quotas_and_the_hourly_cap_and_other_instances_leave_room_for() -> None:
+    quota = replace(POLICY, vcpu_quotas=on_demand_quota(40))
+    for policy, capacity in ((quota, {}), (POLICY, {"maxHourlyCost": 1.75})):  # 10 of 4 vCPUs, at $0.17
+        found = job_of(the_run(state := a_run(tasks=400, deadline="1h", **capacity)), state, NOW, policy)
+        assert found is not None
+        assert found.left_s == pytest.approx(10 * 60, abs=60)
+    state = a_run(tasks=400, deadline="1h")
+    told(state, *(host(number, purchase="on-demand") for number in range(1, 6)))
+    for instance in state.instances.values():
+        instance.bought_for = "other"
+    found = job_of(the_run(state), state, NOW, quota)
+    assert found is not None
+    assert found.left_s == pytest.approx(20 * 60, abs=60), "others hold half of the quota"
+    full = replace(POLICY, max_instances=10)
+    found = job_of(the_run(state), state, NOW, full)
+    assert found is not None
+    assert found.left_s == pytest.approx(10 * 60, abs=60), "idle instances are free to take"
+
+
+def test_too_narrow_an_on_demand_does_not_keep_a_late_run_from_spot_while_that_is_there() -> None:
+    policy = replace(POLICY, vcpu_quotas=on_demand_quota(4))
+    state = a_run(tasks=400, deadline="30m")
+    assert steered(the_run(state), state, NOW, policy).stance is Stance.SPOT
+    assert steered(the_run(state), state, NOW, policy, True).stance is Stance.SPOT
+    the_run(state).steering = Steering(short_since=NOW)
+    assert steered(the_run(state), state, NOW + 1, policy, True).stance is Stance.FIRM
 
 
 def test_the_limit_on_concurrent_tasks_holds_over_both() -> None:

@@ -24,9 +24,11 @@ from controller.model.events import (
     RebalanceAdvised,
     TargetAccepted,
 )
-from controller.model.instances import InstanceStatus
+from controller.model.instances import InstanceStatus, Purchase
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
+from controller.scheduler.budget import Holding, Purse
+from controller.scheduler.budget_demand import most_tasks
 from controller.scheduler.decide import decide
 from tests.builders import (
     CELL,
@@ -268,6 +270,17 @@ def test_what_a_short_pool_gives_up_stands_at_ec2_until_it_is_acknowledged_thoug
     policy = replace(POLICY, max_instances=3)
     targets = [each for each in decide(state, load_catalogue(), NOW, policy) if isinstance(each, SetTarget)]
     assert [(each.pool, each.spot_target) for each in targets] == [(POOL, 0)]  # and nothing is bought elsewhere yet
+
+
+def test_an_instance_that_runs_of_different_shapes_use_up_has_room_for_none_rather_than_for_less_than_none() -> None:
+    """One run takes half the processors, another the only GPU: their shares are more than one instance."""
+    state = state_with_instance(tasks=4)
+    run, instance = state.runs[RUN_ID], state.instances[instance_id(1)]
+    instance.price_usd_per_hour = 0.1
+    holding = Holding(instance, 0.5, 1.5, 60.0)
+    purse = Purse(run, 60.0, 0.0, 0.0, 0.0, 0.1, {instance.id: holding}, {instance.id})
+    run.spec = {**run.spec, "capacity": {"maxHourlyCost": 0.1}}
+    assert most_tasks(state, purse, [], load_catalogue(), {Purchase.SPOT}) == 0
 
 
 def the_status(state: State) -> TaskStatus:

@@ -244,3 +244,17 @@ def test_limits_that_contradict_others_are_faults_too() -> None:
             {"maxInstances": 3, "minInstances": 4, "minIdle": 9, "vcpuQuotas": {"eu-west-1": {"spot": {"g": 1}}}}
         )
     assert sorted(path for path, _ in caught.value.faults) == ["minIdle", "minInstances", "vcpuQuotas.eu-west-1"]
+
+
+def test_the_least_size_of_a_cluster_keeps_within_quotas_and_counts_in_what_the_work_takes() -> None:
+    state = state_with(submitted(tasks=8), prepared(), fleet())
+    quotas = tuple(VcpuQuota(CELL, how, "standard", 12) for how in ("spot", "on-demand"))
+    actions = decided(state, SetTarget, NoteOrder, vcpu_quotas=quotas, min_instances=9)
+    (target,) = (each for each in actions if isinstance(each, SetTarget))
+    (note,) = (each for each in actions if isinstance(each, NoteOrder))
+    bought = {offer.purchase: offer.effective for offer in offers_of(state.pools.values(), CATALOGUE, NOW, POLICY)}
+    assert target.spot_target == 3
+    assert note.note.instances == target.spot_target + target.on_demand_target
+    usd = target.spot_target * bought[Purchase.SPOT] + target.on_demand_target * bought[Purchase.ON_DEMAND]
+    assert note.note.usd_per_hour == pytest.approx(usd)
+    assert note.note.gap is None

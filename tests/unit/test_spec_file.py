@@ -74,7 +74,7 @@ def test_thousands_of_levels_are_refused_without_recursion() -> None:
 
 def test_a_missing_field_is_placed_at_the_nearest_part_that_is_there() -> None:
     found = lines(GOOD + "timeout:\n  {}\n")
-    assert found == ["run.yaml:5:1: timeout.attemptDurationSeconds: is required"]
+    assert found == ["run.yaml:5:1: timeout: must have attemptDurationSeconds or runDurationSeconds"]
 
 
 def test_faults_come_in_the_order_of_the_file() -> None:

@@ -2,8 +2,8 @@
 
 Writes one JSON line per image, {"index": 17, "image": "...", "top": [{"label": "tench", "score": 0.93}, ...]}, or
 {"index": 18, "image": "...", "error": "HTTP 404 Not Found"}, by one conditional PUT. Exit codes: 0 done (also when the
-part was there already), 64 bad input, 75 trouble that another try or another instance may not have, 143 stopped by
-SIGTERM with a checkpoint left behind, 1 otherwise.
+part was there already), 64 bad input, 75 trouble that another try or another instance may not have (the rows so far
+are left as a checkpoint), 143 stopped by SIGTERM with a checkpoint left behind, 1 otherwise.
 """
 
 from __future__ import annotations

@@ -7,10 +7,12 @@ rows that are finished. Waiting for a slow download does not count as a batch be
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Iterable
 
+from inference import checkpoints, storage
 from inference.arguments import Request
 from inference.model import Classifier
 from inference.pipeline import Batch
@@ -38,13 +40,15 @@ class Work:
     def finish(self, stopped: threading.Event) -> bool:
         """True when all is done; False when `stopped` was set first, and then no row is added any more.
 
-        Raises what the classification raised.
+        Raises what the classification raised; the rows are kept first when another attempt may go on behind them.
         """
         self._stopped = stopped
         self._thread.start()
         while self._thread.is_alive() and not stopped.is_set():
             self._thread.join(LOOK_S)
         with self._guard:  # the batch in hand ends; after it the thread sees the stop
+            if isinstance(self._fault, storage.Temporary):
+                self._keep()
             if self._fault is not None:
                 raise self._fault
             return len(self.rows) == self._request.count
@@ -61,6 +65,15 @@ class Work:
                 self._say()
         except BaseException as fault:  # noqa: BLE001 - handed to the main thread, which raises it
             self._fault = fault
+
+    def _keep(self) -> None:
+        if len(self.rows) == self.resumed:
+            return  # an earlier attempt's checkpoint has them all
+        try:
+            where = f"checkpoint {checkpoints.save(self._request, self.rows)}"
+        except (storage.Temporary, storage.Refused) as fault:
+            where = f"no checkpoint could be written: {fault}"
+        print(f"inference: gives up after {len(self.rows)} of {self._request.count} images; {where}", file=sys.stderr)
 
     def _add(self, batch: Batch) -> None:
         labels = self._model.top(batch.images, self._request.top)

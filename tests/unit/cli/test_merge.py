@@ -203,6 +203,16 @@ def test_of_a_run_that_goes_on_the_finished_parts_can_be_had() -> None:
     assert "  task 0: not there yet\n  task 2: not there yet" in result.stderr
 
 
+def test_the_manifest_of_an_earlier_end_is_not_used_for_a_run_that_was_reopened() -> None:
+    reopened = world({part(0): '{"a":0}\n', part(1): '{"a":1}\n'}, [entry(0, part(0)), entry(1, status="FAILED")])
+    reopened.answers("DescribeRun", run_view(tasks=tasks(succeeded=2, running=1)))
+    refused = reopened.argosy("results", RUN_ID, "--merge", "-o", "-")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    result = reopened.argosy("results", RUN_ID, "--merge", "--partial", "-o", "-")
+    assert result.stdout == '{"a":0}\n{"a":1}\n'
+    assert "  task 2: not there yet" in result.stderr
+
+
 def test_a_run_without_manifest_is_refused() -> None:
     result = World().answers("DescribeRun", ended()).argosy("results", RUN_ID, "--merge", "-o", "-")
     assert result.exit_code == 3

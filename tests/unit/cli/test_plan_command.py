@@ -80,6 +80,11 @@ def test_changes_on_the_command_line_reach_the_plan() -> None:
     assert request["spec"]["array"]["shardSize"] == 10
 
 
+def test_what_is_suggested_next_is_what_was_planned() -> None:
+    text = World().answers("PlanRun", REPLY).argosy("plan", SPEC, "--set", "resources.vcpus=2", "-b", "10").stdout
+    assert "next: argosy submit containers/digits/run.yaml --num-batches 10 --set resources.vcpus=2" in text
+
+
 def test_faults_that_only_the_deployment_finds_name_their_line() -> None:
     fault = api_error(400, "ValidationException", "1 field is invalid", ("container.image", "is not known"))
     result = World().answers("PlanRun", fault).argosy("plan", SPEC)

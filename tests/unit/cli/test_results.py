@@ -86,6 +86,13 @@ def test_partial_takes_the_parts_there_are(tmp_path: Path) -> None:
     assert files(tmp_path) == {part(0), part(1)}
 
 
+def test_the_manifest_of_an_earlier_end_is_not_used_for_a_run_that_was_reopened(tmp_path: Path) -> None:
+    world = finished(entry(0, part(0)), entry(1)).answers("DescribeRun", run_view())
+    result = world.argosy("results", RUN_ID, "--partial", "--download", str(tmp_path))
+    assert result.exit_code == 0
+    assert files(tmp_path) == {part(0), part(1)}  # the second came after that end
+
+
 def test_a_run_that_ended_without_manifest_is_an_error() -> None:
     world = World().answers("DescribeRun", ended())
     result = world.argosy("results", RUN_ID)

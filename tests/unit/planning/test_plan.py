@@ -86,7 +86,8 @@ def test_every_pool_that_is_left_out_has_a_reason() -> None:
     small, short = sorted(reply["rejected"], key=lambda row: -row["pools"])
     assert (small["pools"], small["instanceTypes"]) == (2, ["c5.xlarge", "g5.xlarge"])
     assert "8192 cpu units" in small["reason"]
-    assert (short["instanceTypes"], reply["possible"]) == (["c5.4xlarge"], False)
+    assert (short["instanceTypes"], reply["possible"]) == (["c5.4xlarge"], True)
+    assert "short of capacity now" in reply["warnings"][0]
     assert "short" in short["reason"] or "cool" in short["reason"]
 
 
@@ -116,7 +117,23 @@ def test_a_constraint_that_costs_money_is_named() -> None:
 
 def test_a_budget_that_will_not_do_is_said() -> None:
     reply = planned(state_with(*CPU), 4000, capacity={"budgetUsd": 0.01})
-    assert reply["warnings"] == ["the run will reach its budget of $0.01 before its end"]
+    assert reply["warnings"][1:] == ["the run will reach its budget of $0.01 before its end"]
+    assert reply["warnings"][0].startswith("capacity.budgetUsd: $0.01 is less than an hour")
+
+
+def test_no_more_is_bought_than_the_cap_on_money_an_hour_allows() -> None:
+    reply = planned(state_with(*CPU), 400, capacity={"maxHourlyCost": 0.2})
+    assert 0 < sum(row["count"] * row["priceUsdPerHour"] for row in reply["instances"]) <= 0.2
+    assert reply["seconds"]["expected"] > planned(state_with(*CPU), 400)["seconds"]["expected"]
+
+
+def test_a_strategy_with_a_function_of_the_owners_can_be_planned() -> None:
+    assert planned(state_with(*CPU), placement={"strategy": ["mine:score"]})["possible"]
+
+
+def test_a_deadline_that_cannot_be_kept_is_said() -> None:
+    capacity = {"purchase": "spot-then-on-demand", "deadline": "1m"}
+    assert planned(state_with(*CPU), 40, capacity=capacity)["warnings"] == ["the run will miss its deadline"]
 
 
 PAST = {"name": "digits", "ended": 10, "ended_seconds": 50.0, "shard_size": 10}

@@ -31,7 +31,6 @@ crews = st.lists(
         instances=st.integers(1, 4),
         places=st.integers(1, 5),
         price_usd_per_hour=st.floats(0.01, 10),
-        on_demand_usd_per_hour=st.floats(0.01, 30),
         ready_s=st.floats(0, 300),
     ),
     min_size=1,
@@ -56,17 +55,17 @@ def test_no_instance_is_paid_beyond_the_end_nor_less_than_its_work(
 
 
 def test_an_instance_without_a_last_round_is_let_go_after_its_linger() -> None:
-    quick, slow = Crew(1, 1, 1.0, 3.0), Crew(1, 1, 1.0, 3.0, ready_s=50.0)
+    quick, slow = Crew(1, 1, 1.0), Crew(1, 1, 1.0, ready_s=50.0)
     found = course(2, 100.0, [quick, slow], 10.0, UNPACED)  # ends at 150; the quick one is over at 100
     assert found.seconds == pytest.approx(150)
     assert found.instance_hours == pytest.approx((110 + 150) / 3600)
-    assert found.on_demand_usd == pytest.approx(3 * found.cost_usd)
+    assert found.cost_usd == pytest.approx(found.instance_hours)
 
 
 def test_starting_tasks_is_paced() -> None:
-    assert course(4000, 1.0, [Crew(1000, 10, 1.0, 1.0)], 0.0, 40.0).seconds == pytest.approx(101)
+    assert course(4000, 1.0, [Crew(1000, 10, 1.0)], 0.0, 40.0).seconds == pytest.approx(101)
 
 
 def test_nothing_that_could_run_it_is_no_forecast_and_no_work_costs_nothing() -> None:
-    assert math.isinf(course(1, 1.0, [Crew(3, 0, 1.0, 1.0)], 0.0, UNPACED).seconds)
+    assert math.isinf(course(1, 1.0, [Crew(3, 0, 1.0)], 0.0, UNPACED).seconds)
     assert course(0, 1.0, [], 0.0, UNPACED).cost_usd == 0.0

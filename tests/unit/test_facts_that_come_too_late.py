@@ -1,0 +1,358 @@
+"""Facts and actions about what is not there any more change nothing; what is known of less than usual is no reason to
+fall over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller.lifecycle import ledger, retry
+from controller.lifecycle.apply import apply
+from controller.lifecycle.begin import begin
+from controller.lifecycle.capping import cap
+from controller.lifecycle.passing import pass_time
+from controller.lifecycle.quarantine import mend
+from controller.loading import load
+from controller.messages import KINDS
+from controller.model import documents, events, requests
+from controller.model.actions import (
+    CapRun,
+    CloseRun,
+    Launch,
+    MendState,
+    SetTarget,
+    StopAttempt,
+    StopOrphan,
+    VerifyResult,
+)
+from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
+from controller.model.instances import InstanceStatus
+from controller.model.requests import RetryRequest
+from controller.model.runs import RunStatus
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+from controller.ports import StaleState
+from controller.scheduler import upkeep
+from controller.tick_bounds import is_progress, one_by_one, touched
+from tests.builders import (
+    CELL,
+    NOW,
+    POLICY,
+    RUN_ID,
+    MemoryStore,
+    begun,
+    container_instance,
+    host,
+    instance_id,
+    launched,
+    prepared,
+    state_with,
+    state_with_instance,
+    submitted,
+    task,
+    task_arn,
+    told,
+)
+
+NOBODY = "nobody-261121-062733-zzzz"
+GONE_KEY = AttemptKey(NOBODY, 0, 1, 0)
+
+
+def orphaned() -> tuple[State, int]:
+    """One live attempt whose run is not among the open ones: it had to be set aside."""
+    state = state_with_instance()
+    launched(state)
+    del state.runs[RUN_ID]
+    documents.committed(state)
+    return state, int(state.attempts.live()[0])
+
+
+LATE: list[Any] = [
+    events.RunPrepared(NOBODY, "arn", "main", 1, 1, 0),
+    events.RunNotPrepared(NOBODY, "no", final=True),
+    events.RunCancelled(requests.CancelRequest(NOBODY, NOW, "")),
+    events.RunRetried(RetryRequest(NOBODY, NOW)),
+    events.RunClosed(NOBODY),
+    events.ResultSeen(NOBODY, 0, 1),
+    events.NotCarriedOut("no", about=f"close:{NOBODY}"),
+    events.NotCarriedOut("no"),
+    events.LaunchInDoubt(GONE_KEY, "no"),
+    events.LaunchDisproved(GONE_KEY),
+    events.LaunchRefused(GONE_KEY, "AGENT"),
+    events.InterruptionWarned("i-00000000"),
+    events.RebalanceAdvised("i-00000000"),
+    events.HostStateChanged("i-00000000", "terminated"),
+    events.PoolShort("nobody", "no"),
+    replace(container_instance(9), status="DRAINING"),
+    replace(container_instance(9), instance_id=""),
+    host(9, state="terminated"),
+    host(9, state="shutting-down"),
+    task(9, "RUNNING"),
+]
+
+
+@pytest.mark.parametrize("event", LATE, ids=lambda event: type(event).__name__)
+def test_a_fact_about_nobody_changes_nothing(event: Any) -> None:
+    state = state_with_instance()
+    documents.committed(state)
+    before = documents.changed(state)
+    apply(state, event, NOW, POLICY)
+    after = documents.changed(state)
+    assert after.keys() - before.keys() <= {(documents.STATE, documents.ROOT)}
+    assert not state.runs[RUN_ID].status_reason
+
+
+def test_a_fact_of_an_unknown_kind_is_counted() -> None:
+    state = State()
+    apply(state, "nonsense", NOW, POLICY)  # type: ignore[arg-type]
+    assert state.unknown_events == 1
+
+
+def test_an_accepted_launch_that_nobody_waits_for_is_an_orphan() -> None:
+    state = told(State(), events.LaunchAccepted(GONE_KEY, task_arn(1)))
+    assert state.orphans == {task_arn(1): CELL}
+
+
+@pytest.mark.parametrize("last_status", ["RUNNING", "STOPPED"])
+def test_a_task_of_a_run_that_was_set_aside_is_followed_to_its_end(last_status: str) -> None:
+    state, row = orphaned()
+    told(state, task(1, last_status, 5, exit_code=0))
+    left = {"RUNNING": AttemptStatus.RUNNING, "STOPPED": AttemptStatus.FREE}[last_status]
+    assert state.attempts["status"][row] == left
+
+
+def test_an_attempt_of_a_run_that_was_set_aside_is_adopted_but_counted_for_nobody() -> None:
+    state = state_with_instance()
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, state.started_by(1), instance_id(1), CELL)])
+    row = state.row_of(key)
+    assert row is not None
+    from controller.lifecycle.attempts import _adopt
+
+    run = state.runs.pop(RUN_ID)
+    _adopt(state, row, task_arn(1), NOW)
+    assert (state.attempts["status"][row], run.attempts) == (AttemptStatus.LAUNCHED, 0)
+
+
+def test_nothing_is_decided_for_attempts_of_a_run_that_was_set_aside() -> None:
+    state, row = orphaned()
+    state.instances[instance_id(1)].interrupted_at = NOW
+    later = NOW + 2000
+    assert list(upkeep.stops(state, later, POLICY)) == []
+    state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
+    assert list(upkeep.resolutions(state, NOW, POLICY)) == []
+    state.attempts.set(row, status=AttemptStatus.INTENT)
+    assert list(upkeep.unsent(state, NOW, POLICY)) == []
+
+
+def test_a_task_whose_instance_is_unknown_ends_without_it() -> None:
+    state = state_with_instance()
+    launched(state)
+    del state.instances[instance_id(1)]
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    assert state.runs[RUN_ID].tasks["status"][0] == TaskStatus.SUCCEEDED
+
+
+def test_a_task_whose_instance_has_no_arn_yet_is_not_stopped_yet() -> None:
+    state = state_with_instance()
+    launched(state)
+    state.instances[instance_id(1)].arn = ""
+    state.instances[instance_id(1)].interrupted_at = NOW
+    assert list(upkeep.stops(state, NOW, POLICY)) == []
+
+
+def test_nothing_is_done_about_an_attempt_that_need_not_end() -> None:
+    """A column made it a candidate: it is late, but its run allows that."""
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "RUNNING"))
+    state.instances[instance_id(1)].draining_since = NOW
+    state.attempts.set(0, stop_cause=StopCause.NONE)
+    assert list(upkeep.stops(state, NOW + 10, POLICY)) == []
+
+
+def test_what_was_set_back_waits_for_its_pause() -> None:
+    state = state_with_instance(expects_result=True)
+    key = launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0), events.NotCarriedOut("no", about=f"verify:{RUN_ID}"))
+    assert list(upkeep.verifications(state, NOW, POLICY)) == []
+    assert list(upkeep.verifications(state, NOW + 60, POLICY)) == [VerifyResult(RUN_ID, 0, 1)]
+    state = state_with_instance()
+    launch = Launch(AttemptKey(RUN_ID, 1, 1, 0), 1, state.started_by(1), instance_id(1), CELL)
+    begun(state, [launch])
+    told(state, events.NotCarriedOut("no", launch.key, f"launch:{RUN_ID}"))
+    assert list(upkeep.unsent(state, NOW, POLICY)) == []
+    assert list(upkeep.unsent(state, NOW + 60, POLICY)) == [launch]
+    told(state, events.LaunchInDoubt(launch.key, "no reply"))
+    assert list(upkeep.resolutions(state, NOW, POLICY)) == []
+    assert len(list(upkeep.resolutions(state, NOW + 60, POLICY))) == 1
+    assert key.index == 0
+
+
+def test_an_intent_for_an_instance_that_is_gone_or_unknown_is_not_sent() -> None:
+    state = state_with_instance()
+    begun(state, [Launch(AttemptKey(RUN_ID, 0, 1, 0), 1, state.started_by(1), instance_id(1), CELL)])
+    state.instances[instance_id(1)].status = InstanceStatus.GONE
+    assert list(upkeep.unsent(state, NOW, POLICY)) == []
+    del state.instances[instance_id(1)]
+    assert list(upkeep.unsent(state, NOW, POLICY)) == []
+
+
+def test_an_instance_that_goes_takes_its_unsent_intents_along_and_leaves_the_doubtful_ones() -> None:
+    state = state_with_instance()
+    for index in (0, 1):
+        key = AttemptKey(RUN_ID, index, 1, 0)
+        begun(state, [Launch(key, 1, state.started_by(1), instance_id(1), CELL)])
+    told(state, events.LaunchInDoubt(AttemptKey(RUN_ID, 1, 1, 0), "no reply"))
+    told(state, events.HostStateChanged(instance_id(1), "terminated"))
+    statuses = state.runs[RUN_ID].tasks["status"][:2].tolist()
+    assert statuses == [TaskStatus.PENDING, TaskStatus.STARTING]
+
+
+def test_an_instance_is_remembered_while_an_open_run_names_it_or_an_attempt_lies_there() -> None:
+    state = state_with_instance()
+    launched(state)
+    instance = state.instances[instance_id(1)]
+    told(state, events.HostStateChanged(instance_id(1), "terminated", NOW))
+    much_later = NOW + 2 * POLICY.forget_instance_s
+    told(state, events.Observed(much_later), now=much_later)
+    assert instance.id in state.instances
+    state.runs.clear()
+    told(state, events.Observed(much_later), now=much_later)
+    assert instance.id not in state.instances
+
+
+def test_a_stop_whose_attempt_has_ended_leaves_no_mark() -> None:
+    state = state_with_instance()
+    begin(state, StopAttempt(task_arn(1), CELL, GONE_KEY, StopCause.CANCELLED, ""), NOW, POLICY)
+    begin(state, StopOrphan(task_arn(2), CELL), NOW, POLICY)
+    begin(state, CloseRun(RUN_ID), NOW, POLICY)
+    assert not state.attempts.live().size
+
+
+def test_a_run_over_its_budget_starts_nothing_and_what_was_not_sent_is_dropped() -> None:
+    state = state_with_instance()
+    begun(state, [Launch(AttemptKey(RUN_ID, 0, 1, 0), 1, state.started_by(1), instance_id(1), CELL)])
+    begin(state, CapRun(RUN_ID, "its budget of 1 USD is used up"), NOW, POLICY)
+    run = state.runs[RUN_ID]
+    assert (run.halted, run.capped_at) == (True, NOW)
+    assert run.tasks["status"][0] == TaskStatus.CANCELLED
+    cap(state, run, "again", NOW + 1)
+    assert run.status_reason.startswith("its budget")
+
+
+def test_unbooking_a_task_whose_instance_is_forgotten_changes_nothing() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    state.instances.clear()
+    before = documents.run_record(state.runs[RUN_ID])
+    ledger.unbook(state, state.runs[RUN_ID], 0)
+    assert documents.run_record(state.runs[RUN_ID]) == before
+
+
+def test_an_instance_without_a_fleet_that_never_joins_is_cordoned_and_counted_for_no_pool() -> None:
+    state = state_with(host(1))
+    state.pools.clear()
+    pass_time(state, NOW + POLICY.register_patience_s, POLICY)
+    assert state.instances[instance_id(1)].cordon == "it never joined the cluster"
+
+
+def test_an_instance_that_joins_after_all_is_sound_and_its_pool_forgiven() -> None:
+    state = state_with(*(host(number) for number in (1, 2)))
+    told(state, submitted(), prepared())
+    from tests.builders import fleet
+
+    told(state, fleet())
+    pass_time(state, NOW + POLICY.register_patience_s, POLICY)
+    (pool,) = state.pools.values()
+    assert pool.unregistered == 2
+    told(state, container_instance(1))
+    assert (state.instances[instance_id(1)].cordon, pool.unregistered) == ("", 0)
+
+
+def test_mending_goes_on_in_the_next_tick_when_a_commit_is_full() -> None:
+    state = state_with_instance(tasks=30_000)
+    for index in (0, 9_000, 18_000, 27_000):
+        launched(state, index=index, number=index + 1)
+    for row in state.attempts.live().tolist():
+        state.attempts.remove(row)  # as if their chunk had been lost
+    documents.committed(state)
+    state.losses.attempts = True
+    few = replace(POLICY, max_dirty_documents=7)
+    begin(state, MendState(), NOW, few)
+    assert state.losses.attempts
+    documents.committed(state)
+    for _ in range(4):
+        mend(state, NOW, few)
+        documents.committed(state)
+    assert not state.losses.attempts
+    run = state.runs[RUN_ID]
+    assert run.tasks.counts()[TaskStatus.PENDING] == 30_000
+    assert run.tasks["attempts"][[0, 9_000]].tolist() == [2, 2]  # the first number after the lost one is left out
+
+
+def test_reviving_goes_on_in_the_next_tick_when_a_commit_is_full() -> None:
+    state = state_with_instance(tasks=30_000)
+    run = state.runs[RUN_ID]
+    for index in (0, 9_000, 18_000, 27_000):
+        run.tasks.set(index, status=TaskStatus.FAILED)
+    run.status = RunStatus.PARTIAL
+    documents.committed(state)
+    retry.reopen(state, RetryRequest(RUN_ID, NOW), run)
+    ticks = 0
+    while run.revives:
+        retry.revive(state, run, replace(POLICY, max_dirty_documents=4))
+        documents.committed(state)
+        ticks += 1
+    assert ticks > 1
+    assert run.tasks.counts()[TaskStatus.CANCELLED] == 30_000 - 4  # the others were never started
+
+
+def test_a_row_is_free_for_the_next_attempt_and_an_instance_for_another() -> None:
+    state = state_with_instance()
+    launched(state, index=0, number=1)
+    launched(state, index=1, number=2)
+    state.attempts.remove(0)
+    assert state.attempts.on_instance(instance_id(1)) == [1]
+    state.attempts.remove(1)
+    assert state.attempts.on_instance(instance_id(1)) == []
+
+
+def test_a_state_that_changes_while_it_is_read_is_read_again() -> None:
+    store = MemoryStore()
+    versions = iter([0, 1])
+    store.version = lambda: next(versions)  # type: ignore[method-assign]
+    with pytest.raises(StaleState):
+        load(store)
+
+
+def test_a_request_that_lacks_a_member_is_unreadable() -> None:
+    for body in (b'{"kind":"cancel"}', b"[]", b'{"kind":"nonsense"}', b"1"):
+        with pytest.raises(ValueError, match="missing|unknown"):
+            requests.from_bytes(body)
+
+
+def test_rules_of_ecs_are_narrowed_to_our_clusters_and_those_of_ec2_are_not() -> None:
+    patterns = {kind.source: kind.pattern(["arn:cluster"]) for kind in KINDS}
+    assert patterns["aws.ecs"]["detail"] == {"clusterArn": ["arn:cluster"]}
+    assert "detail" not in patterns["aws.ec2"]
+
+
+def test_what_a_tick_touches_is_the_record_and_the_chunk_and_nothing_for_closed_runs() -> None:
+    state = state_with_instance(tasks=20_000)
+    assert touched(VerifyResult(RUN_ID, 9_000, 1), state) == {(RUN_ID, -1), (RUN_ID, 1)}
+    assert touched(CloseRun(RUN_ID), state) == {(RUN_ID, -1)}
+    assert touched(VerifyResult(NOBODY, 0, 1), state) == set()
+    assert touched(SetTarget("pool", 0, 0), state) == set()
+
+
+def test_what_is_no_sweep_is_one_fact_and_what_was_set_back_is_no_progress() -> None:
+    fact = events.RunClosed(RUN_ID)
+    assert list(one_by_one(fact)) == [fact]
+    assert is_progress(fact)
+    assert is_progress(events.NotCarriedOut("time was up"))
+    assert not is_progress(events.NotCarriedOut("no", about="close:x"))
+    assert not is_progress(events.LaunchInDoubt(GONE_KEY, "no"))

@@ -1,0 +1,61 @@
+"""Whose fault is it when attempts fail at once: the instance's or the program's?"""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.lifecycle.ending import Account
+from controller.lifecycle.health import note_end
+from controller.model.attempts import StopCause
+from controller.model.instances import Instance, InstanceStatus
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+from tests.builders import POLICY, RUN_ID, container_instance, host, instance_id, state_with, submitted, told
+
+HOLE, OTHER, THIRD = (instance_id(number) for number in (1, 2, 3))
+
+
+def struck(*tried: str, instances: int = 2) -> State:
+    """The run had tasks on HOLE and on `tried`; OTHER has a strike."""
+    numbers = range(1, instances + 1)
+    state = state_with(submitted())
+    told(state, *(host(number) for number in numbers), *(container_instance(number) for number in numbers))
+    for each in state.instances.values():
+        each.owned = True
+    state.runs[RUN_ID].instances = {HOLE, *tried}
+    state.instances[OTHER].strikes = 1
+    return state
+
+
+def hole_after_its_strikes(state: State) -> Instance:
+    hole = state.instances[HOLE]
+    for _ in range(POLICY.max_strikes):
+        note_end(state, state.runs[RUN_ID], hole, Account.USER, StopCause.NONE, 1.0, POLICY)
+    return hole
+
+
+def test_what_fails_on_every_instance_that_was_tried_is_no_instances_fault() -> None:
+    assert not hole_after_its_strikes(struck(OTHER)).cordon
+
+
+def test_strikes_on_an_instance_that_is_gone_shield_nobody() -> None:
+    state = struck(OTHER)
+    state.instances[OTHER].status = InstanceStatus.GONE
+    assert hole_after_its_strikes(state).cordon
+
+
+def test_strikes_that_another_run_caused_shield_nobody() -> None:
+    assert hole_after_its_strikes(struck()).cordon
+
+
+def test_two_that_strike_at_once_do_not_shield_each_other_where_the_run_has_succeeded() -> None:
+    state = struck(OTHER)
+    state.runs[RUN_ID].tasks.set(0, status=TaskStatus.SUCCEEDED)
+    assert hole_after_its_strikes(state).cordon
+
+
+@pytest.mark.parametrize("fit", [True, False])
+def test_nor_while_an_instance_that_could_take_its_tasks_has_not_been_tried(fit: bool) -> None:
+    state = struck(OTHER, instances=3)
+    state.instances[THIRD].agent_connected = fit
+    assert bool(hole_after_its_strikes(state).cordon) is fit
