@@ -33,7 +33,7 @@ from controller.model.tasks import TaskStatus
 from controller.placement.custom import OwnFunctions
 from controller.ports import EventQueue, Hands, Message, Store
 from controller.scheduler.decide import NO_FUNCTIONS, decide
-from controller.tick_bounds import check_size, is_progress, one_by_one, touched
+from controller.tick_bounds import check_size, cut, is_progress, one_by_one, touched
 
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
 MAX_REQUEST_BYTES_PER_TICK = 800_000  # their specs are stored in the same commit
@@ -212,7 +212,8 @@ class Engine:
         is decided anew in the next tick."""
         begun: list[Action] = []
         promised: set[tuple[str, int]] = set()
-        for action in actions:
+        for wanted in actions:
+            action = cut(wanted, state, promised, self.policy.max_promised_documents)
             touches = touched(action, state)
             full = state.dirty_documents + deletions >= self.policy.full_commit_documents
             full = full or state.dirty_bytes >= self.policy.full_commit_bytes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from dataclasses import replace
 
 from controller.model.actions import (
     Action,
@@ -12,13 +13,13 @@ from controller.model.actions import (
     Launch,
     PrepareRun,
     Remark,
+    ResolveLaunches,
     Steer,
     StopAttempt,
     VerifyResult,
 )
 from controller.model.events import Event, LaunchInDoubt, NotCarriedOut, Observed
 from controller.model.state import State
-
 
 MOST_ITEMS = 99  # of a commit: a transaction of DynamoDB holds 100, the version among them
 
@@ -39,6 +40,8 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
     """The run's record and the chunk of its tasks that the action or its outcome writes; empty for what concerns
     capacity only, which is never held back (Claim and NoteOrder among it), and for what sees to its own bounds
     (ReviveTasks, MendState)."""
+    if isinstance(action, ResolveLaunches):
+        return {touch for launch in action.launches for touch in touched(launch, state)}
     if isinstance(action, Launch | StopAttempt):
         run_id, index = action.key.run_id, action.key.index
     elif isinstance(action, VerifyResult):
@@ -49,6 +52,20 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
         return set()
     run = state.runs.get(run_id)
     return {(run_id, -1), (run_id, index // run.tasks.chunk_rows)} if run else set()
+
+
+def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: int) -> Action:
+    """A plan in doubt may hold launches of a hundred runs: of those as many as fit beside what is promised. The others
+    stay in doubt, and are resolved by a later tick."""
+    if not isinstance(action, ResolveLaunches):
+        return action
+    reach, kept = set(promised), []
+    for launch in action.launches:
+        more = reach | touched(launch, state)
+        if len(more) <= at_most:
+            reach = more
+            kept.append(launch)
+    return replace(action, launches=tuple(kept)) if kept else action
 
 
 def is_progress(outcome: Event) -> bool:

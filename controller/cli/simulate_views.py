@@ -31,7 +31,7 @@ def at_size(report: Report) -> str:
     measured = report["measured"]
     rows = [
         ("run", f"{report['tasks']:,} tasks in {counted(report['cells'], 'cell')}, {report['succeeded']:,} succeeded"),
-        ("not run", _not_run(report["faultsNotRun"])),
+        ("not run", _not_run(report.get("faultsNotRun", ()))),
         ("launches", f"{report['launches']:,}: {report['launchRateUsed']:.1%} of what AWS allows while there was work"),
         (
             "interrupted",

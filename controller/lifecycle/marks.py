@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controller.model.instances import InstanceStatus, Purchase
+from controller.model.policy import Policy
 from controller.model.resources import Resources
 from controller.model.runs import Run
 from controller.model.state import MAX_REASON, Setback, State

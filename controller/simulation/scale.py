@@ -93,7 +93,7 @@ class ScaleRun:
         """Until rest. Raises TimeoutError when that takes a week of virtual time."""
         began, cpu_began = time.perf_counter(), time.process_time()
         usual = gc.get_threshold()
-        gc.set_threshold(*RARELY)  # millions of records stay: looking through all of them again and again is for nothing
+        gc.set_threshold(*RARELY)  # looking through millions of records that stay is for nothing
         try:
             self._run()
         finally:

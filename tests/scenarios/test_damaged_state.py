@@ -95,8 +95,7 @@ def test_a_run_that_was_set_aside_goes_on_where_it_stopped_once_its_document_is_
     assert nothing_started_twice(cluster)  # attempt numbers are not used again
 
 
-@pytest.mark.parametrize("verifying", [False, True])
-def test_a_run_that_was_set_aside_ends_when_it_is_cancelled_as_it_is_reopened(verifying: bool) -> None:
+def test_a_run_that_was_set_aside_ends_when_it_is_cancelled_as_it_is_reopened() -> None:
     """Its tasks still count as live, and no attempt is left whose end would say otherwise."""
     cluster = two_runs()
     key = documents.run_partition(RUN_ID), "TASKS#00000"
@@ -107,8 +106,6 @@ def test_a_run_that_was_set_aside_ends_when_it_is_cancelled_as_it_is_reopened(ve
     cluster.store.items[key] = good
     cluster.retry()
     cluster.world.run_for(1.0)
-    if verifying:
-        cluster.store.items[key] = with_all_verifying(good)
     cluster.cancel()
     cluster.run_to_rest()
     record = cluster.record()

@@ -184,3 +184,13 @@ def test_a_run_whose_time_is_over_before_anything_has_run_has_failed() -> None:
     cluster.run_to_rest()
     assert cluster.record()["status"] == RunStatus.FAILED
     assert bought(cluster) == {}
+
+
+def test_a_budget_does_not_keep_a_run_from_falling_back() -> None:
+    """Where nothing has a price now, money is not the reason to ask for nothing: the wait counts."""
+    cluster = hours()
+    dry_up(cluster)
+    submit(cluster, 16, budgetUsd=5)
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert bought(cluster)["on-demand"] > 0

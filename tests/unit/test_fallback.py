@@ -296,7 +296,6 @@ def test_too_narrow_an_on_demand_does_not_keep_a_late_run_from_spot_while_that_i
     policy = replace(POLICY, vcpu_quotas=on_demand_quota(4))
     state = a_run(tasks=400, deadline="30m")
     assert steered(the_run(state), state, NOW, policy).stance is Stance.SPOT
-    assert steered(the_run(state), state, NOW, policy, True).stance is Stance.SPOT
     the_run(state).steering = Steering(short_since=NOW)
     assert steered(the_run(state), state, NOW + 1, policy, True).stance is Stance.FIRM
 

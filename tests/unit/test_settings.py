@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from controller.catalogue.types import load_catalogue, offered
 from controller.settings import MAX_JSON_BYTES, Settings, SettingsError, load_settings
+from controller.settings_limits import policy_numbers
 
 
 def faults_of(context: dict[str, Any]) -> dict[str, str]:
@@ -154,3 +155,7 @@ def test_price_caps_that_allow_nothing_are_refused_each_with_its_path() -> None:
 def test_placement_scores_are_asked_for_only_where_the_owner_says_so() -> None:
     assert not Settings().placement_scores
     assert load_settings({"placementScores": True}).placement_scores
+
+
+def test_what_is_kept_back_for_stopping_a_run_covers_the_stop_time_out() -> None:
+    assert policy_numbers(Settings(stop_timeout_s=110))["wind_down_s"] > 110

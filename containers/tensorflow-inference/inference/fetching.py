@@ -64,7 +64,7 @@ def _download(address: str) -> bytes:
     except (ValueError, http.client.InvalidURL) as fault:
         raise Dead(f"no answer: {fault}") from fault
     except (OSError, http.client.HTTPException) as fault:
-        reason = getattr(fault, "reason", fault)
+        reason = fault.reason if isinstance(fault, urllib.error.URLError) else fault
         if _for_good(reason):
             raise Dead(f"no answer: {reason}") from fault
         raise storage.Temporary(f"{address}: no answer: {reason}") from fault

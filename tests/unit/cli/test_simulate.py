@@ -64,6 +64,17 @@ def test_at_size_other_faults_than_interruptions_are_refused_with_a_sentence() -
     assert "--faults interruptions" in refused.output
 
 
+def test_at_size_the_faults_of_all_that_do_not_strike_are_named() -> None:
+    words = ("--cells", "1", "--tasks", "4", "--instances", "2")
+    said = simulate(*words).output
+    assert "not run" in said
+    assert "crash" in said
+    report = json.loads(simulate(*words, "--json").output)
+    assert "crash" in report["faultsNotRun"]
+    assert "interruption" not in report["faultsNotRun"]
+    assert json.loads(simulate(*words, "--faults", "none", "--json").output)["faultsNotRun"] == []
+
+
 def test_what_cannot_be_simulated_is_refused_with_a_sentence(tmp_path: Path) -> None:
     assert "unknown fault 'flood'" in simulate("--faults", "flood").output
     spec = tmp_path / "run.yaml"

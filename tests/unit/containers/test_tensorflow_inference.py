@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -21,6 +24,8 @@ from inference.pipeline import Batch
 from inference.sources import Picture
 from inference.work import Work
 
+from controller import shards, spec
+from controller.spec_file import check_text
 from tests.unit.containers.s3_answers import answering
 
 CONTAINERS = Path(__file__).resolve().parents[3] / "containers"
@@ -156,17 +161,75 @@ def test_a_range_past_the_end_is_refused_with_the_number_there_are(tmp_path: Pat
 
 def fetched(address: str, *, listed: bool = True) -> str:
     with pytest.raises(fetching.Dead) as dead:
-        fetching.fetch(Picture(0, address, listed=listed))
+        fetching.fetch(Picture(0, address, listed=listed), no_try_too_many)
     return str(dead.value)
+
+
+def no_try_too_many(wait_s: float) -> None:
+    raise AssertionError(f"what is dead was waited for, {wait_s} s")
 
 
 def test_a_dead_address_is_dead_and_says_why(s3_that_refuses: str, tmp_path: Path) -> None:
     assert fetched(f"{s3_that_refuses}/b404/x.jpg").startswith("HTTP 404")
-    assert fetched("http://127.0.0.1:9/x.jpg").startswith("no answer: ")
+    assert fetched(f"{s3_that_refuses}/b410/x.jpg").startswith("HTTP 410")
+    assert fetched(f"{s3_that_refuses}/b403/x.jpg").startswith("HTTP 403")
+    assert fetched("http:///x.jpg") == "no answer: no host given"
+    assert fetched("http://a b/x.jpg").startswith("no answer: URL can't contain control characters")
     assert fetched("http://[nonsense/x.jpg").startswith("no answer: ")
     assert fetched("/etc/hostname") == "not an http://, https:// or s3:// address"
     assert "No such file" in fetched(str(tmp_path / "gone.png"), listed=False)
     assert "Is a directory" in fetched(str(tmp_path), listed=False)
+
+
+@pytest.mark.parametrize("code", [408, 429, 500, 503])
+def test_a_busy_server_is_asked_three_times_and_then_it_is_temporary(s3_that_refuses: str, code: int) -> None:
+    waits: list[float] = []
+    with pytest.raises(storage.Temporary, match=f"/b{code}/x.jpg: HTTP {code}"):
+        fetching.fetch(Picture(0, f"{s3_that_refuses}/b{code}/x.jpg", listed=True), waits.append)
+    assert waits == [0.5, 2.0]
+
+
+def test_no_way_out_is_temporary() -> None:
+    with pytest.raises(storage.Temporary, match="http://127.0.0.1:9/x.jpg: no answer: .*refused"):
+        fetching.fetch(Picture(0, "http://127.0.0.1:9/x.jpg", listed=True), lambda _: None)
+
+
+def test_a_server_that_comes_back_is_read() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}/x.jpg"
+    # the port is free now: the first try is refused, and the server comes while that is waited out
+    answers = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nJPG"
+    with contextlib.ExitStack() as servers:
+        fetched = fetching.fetch(Picture(0, address, listed=True), lambda _: _serve_once(servers, address, answers))
+    assert fetched == b"JPG"
+
+
+def _serve_once(servers: contextlib.ExitStack, address: str, answer: bytes) -> None:
+    listener = servers.enter_context(socket.create_server(("127.0.0.1", int(address.split(":")[2].split("/")[0]))))
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(answer)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    servers.callback(thread.join, 10)
+
+
+@pytest.mark.parametrize(
+    ("reason", "good"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), True),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), False),
+        (ssl.SSLCertVerificationError("expired"), True),
+        (ssl.SSLError("handshake broken off"), False),
+        (TimeoutError("timed out"), False),
+    ],
+)
+def test_only_an_answer_about_the_address_is_for_good(reason: Exception, good: bool) -> None:
+    assert fetching._for_good(reason) is good
 
 
 # --- storage ----------------------------------------------------------------------------------------------------------
@@ -407,6 +470,32 @@ def test_what_the_classification_raises_ends_the_work(tmp_path: Path) -> None:
     work = Work(task(tmp_path, 1), Labels(always()), broken(), [])  # type: ignore[arg-type]
     with pytest.raises(storage.Temporary, match="S3 is away"):
         work.finish(threading.Event())
+    assert checkpoints.find(task(tmp_path, 2)).rows == tuple(work.rows)
+    assert len(work.rows) == 5
+
+
+def test_rows_that_cannot_be_kept_are_said_and_do_not_hide_the_trouble(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> Iterator[Batch]:
+        yield from batches(1, 5)
+        raise storage.Temporary("the server is away")
+
+    nowhere = request("10:20", "x", "--images", "i", ARGOSY_OUTPUT_URI="/dev/null/attempts/0/1/")
+    with pytest.raises(storage.Temporary, match="the server is away"):
+        Work(nowhere, Labels(always()), broken(), []).finish(threading.Event())  # type: ignore[arg-type]
+    assert "gives up after 5 of 10 images; no checkpoint could be written" in capsys.readouterr().err
+
+
+def test_trouble_before_a_new_row_leaves_no_second_checkpoint(tmp_path: Path) -> None:
+    def broken() -> Iterator[Batch]:
+        raise storage.Temporary("the server is away")
+        yield
+
+    work = Work(task(tmp_path, 2), Labels(always()), broken(), some_rows(5))  # type: ignore[arg-type]
+    with pytest.raises(storage.Temporary):
+        work.finish(threading.Event())
+    assert checkpoints.find(task(tmp_path, 3)) == checkpoints.NOTHING
 
 
 def test_the_speed_counts_neither_taken_over_rows_nor_pretended_work(tmp_path: Path) -> None:
@@ -420,14 +509,20 @@ def test_the_speed_counts_neither_taken_over_rows_nor_pretended_work(tmp_path: P
 # --- run specs --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "tasks", "gpus"), [("run.yaml", 10, 0), ("run-gpu.yaml", 100, 1)])
-def test_the_run_specs_beside_the_program_are_valid(name: str, tasks: int, gpus: int) -> None:
-    from controller import shards, spec
-    from controller.spec_file import check_text
-
-    form = spec.to_json(check_text((FOLDER / name).read_text())[0])
+@pytest.mark.parametrize(("name", "tasks"), [("run.yaml", 10), ("run-gpu.yaml", 100)])
+def test_the_run_specs_beside_the_program_are_valid_and_say_where_the_model_lies(name: str, tasks: int) -> None:
+    form = spec_form(name)
     assert shards.task_count(form) == tasks
-    assert form["resources"]["gpus"] == gpus
-    assert form["container"]["image"] == "argosy/tensorflow-inference"
-    settings = form["container"]["environment"]
-    assert read_request(["0:1", "x"], settings).source.startswith("s3://")
+    found = read_request(["0:1", "x"], form["container"]["environment"])
+    assert found.source.startswith("s3://")
+    assert found.model.startswith("s3://")  # the images that the stacks build have none
+
+
+def test_the_spec_for_gpus_names_a_definition_that_comes_with_the_image_and_has_one() -> None:
+    form = spec_form("run-gpu.yaml")
+    described = json.loads((FOLDER / "task-definitions.json").read_text())[form["taskDefinition"]]
+    assert (described["image"], described["gpus"]) == ("argosy/tensorflow-inference", 1)
+
+
+def spec_form(name: str) -> Any:
+    return spec.to_json(check_text((FOLDER / name).read_text())[0])

@@ -1,0 +1,234 @@
+"""However many runs one tick or one fact concerns, its commit stays within what a transaction of DynamoDB holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller.engine import Engine
+from controller.lifecycle.ledger import close_run
+from controller.lifecycle.passing import pass_time
+from controller.loading import load
+from controller.model import documents
+from controller.model.actions import Action, CapRun, Launch, ResolveLaunches
+from controller.model.attempts import AttemptKey, AttemptStatus
+from controller.model.events import Event, HostStateChanged, InterruptionWarned, LaunchAccepted, LaunchInDoubt, Observed
+from controller.model.instances import Instance
+from controller.model.resources import Resources
+from controller.model.state import State
+from controller.model.tasks import TaskStatus
+from controller.ports import Message
+from controller.scheduler.decide import decide
+from controller.tick_bounds import CommitTooLarge, check_size
+from tests.builders import (
+    CELL,
+    NOW,
+    POLICY,
+    MemoryStore,
+    begun,
+    container_instance,
+    fleet,
+    host,
+    instance_id,
+    prepared,
+    state_with,
+    submitted,
+    task,
+    task_arn,
+    told,
+)
+
+END = NOW + 600
+
+
+class Hands:
+    def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+        return []
+
+    def observe(self, now: float) -> Event:
+        return Observed(now)
+
+
+class EmptyQueue:
+    def receive(self, wait_s: float) -> list[Message]:
+        return []
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        assert not receipts
+
+
+def many_runs(count: int, **overrides: Any) -> State:
+    names = [f"run{number:03d}-261121-062733-aaaa" for number in range(count)]
+    small = {"resources": {"vcpus": 0.03, "memory": 16, "gpus": 0}, **overrides}
+    state = state_with(fleet(spot_target=1), host(1), container_instance(1))
+    for name in names:
+        told(state, submitted(name, tasks=1, **small), prepared(name, **small))
+    return state
+
+
+def launched_each(state: State, accepted: bool = True) -> Instance:
+    """Every run has one task on the one instance."""
+    for number, run in enumerate(list(state.runs.values())):
+        key = AttemptKey(run.id, 0, 1, 0)
+        begun(state, [Launch(key, 1, state.started_by(1), instance_id(1), CELL)])
+        if accepted:
+            told(state, LaunchAccepted(key, task_arn(number)), task(number, "RUNNING"))
+    documents.committed(state)
+    instance = state.instances[instance_id(1)]
+    instance.price_usd_per_hour = 1.0
+    return instance
+
+
+def settled(state: State) -> list[int]:
+    """How many documents each commit has until the lost instance is done with."""
+    sizes = [len(documents.changed(state))]
+    while any(each.losing for each in state.instances.values()):
+        documents.committed(state)
+        pass_time(state, END, POLICY)
+        sizes.append(len(documents.changed(state)))
+        assert len(sizes) < 50
+    return sizes
+
+
+def engine(state: State) -> Engine:
+    made = Engine(MemoryStore(), EmptyQueue(), Hands(), {}, POLICY, lambda: END)
+    made.state = state
+    return made
+
+
+def test_runs_whose_budgets_end_together_are_stopped_over_several_ticks() -> None:
+    state = many_runs(120, capacity={"budgetUsd": 0.01})
+    for run in state.runs.values():
+        run.cost_usd = 1.0
+    documents.committed(state)
+    capped, ticks = 0, 0
+    while capped < 120:
+        actions = decide(state, {}, END, POLICY, launching=False)
+        begun_now = engine(state)._begin(state, actions, 0)
+        assert len(documents.changed(state)) < 99
+        capped += sum(isinstance(action, CapRun) for action in begun_now)
+        documents.committed(state)
+        ticks += 1
+        assert ticks < 20
+    assert ticks > 1
+    assert all(run.capped_at for run in state.runs.values())
+
+
+@pytest.mark.parametrize("count", [60, 120])
+def test_an_instance_that_worked_for_many_runs_is_lost_over_several_commits(count: int) -> None:
+    state = many_runs(count)
+    instance = launched_each(state)
+    told(state, HostStateChanged(instance.id, "terminated", END), now=END)
+    assert instance.losing
+    assert not instance.alive
+    sizes = settled(state)
+    assert max(sizes) < 99
+    assert len(sizes) > 1
+    assert not state.attempts.live().size
+    assert {int(run.tasks["status"][0]) for run in state.runs.values()} == {TaskStatus.PENDING}
+    total = sum(run.cost_usd for run in state.runs.values()) + state.unattributed.total
+    assert total == pytest.approx(600 / 3600)
+    costs = [run.cost_usd for run in state.runs.values()]
+    assert max(costs) == pytest.approx(min(costs))  # who is charged first pays no other part
+    assert instance.is_settled
+    assert not instance.work
+
+
+def test_losing_goes_on_where_it_was_after_a_reload() -> None:
+    state, store = many_runs(60), MemoryStore()
+    instance = launched_each(state)
+    told(state, HostStateChanged(instance.id, "terminated", END), now=END)
+    left = len(state.attempts.live())
+    assert 0 < left < 60
+    state.new_runs |= {*state.runs}
+    whole = documents.changed(state)
+    for chunk in state.attempts.dirty | {0}:
+        whole[documents.STATE, f"ATTEMPTS#{chunk:04d}"] = state.attempts.pack(chunk)
+    for run in state.runs.values():
+        whole[documents.run_partition(run.id), "TASKS#00000"] = run.tasks.pack(0)
+    store.items, store.stored_version = whole, state.version
+    loaded = load(store)
+    assert loaded.instances[instance.id].losing
+    assert len(loaded.attempts.live()) == left
+    settled(loaded)
+    assert not loaded.attempts.live().size
+    assert sum(run.cost_usd for run in loaded.runs.values()) == pytest.approx(600 / 3600)
+
+
+def test_a_run_that_closes_before_it_was_charged_pays_its_part_all_the_same() -> None:
+    state = many_runs(3)
+    instance = launched_each(state)
+    instance.total = Resources(4096, 7000, 0)
+    told(
+        state,
+        HostStateChanged(instance.id, "terminated", END),
+        now=END,
+        policy=replace(POLICY, max_settling_documents=8),
+    )
+    for row in state.attempts.live().tolist():
+        told(state, task(int(state.attempts["run"][row]) - 1, "STOPPED", 9, exit_code=0, stopped_at=END), now=END)
+    assert instance.losing
+    assert len(instance.work) > 1
+    last = state.run_by_number(max(instance.work))
+    assert last is not None
+    assert not last.cost_usd
+    close_run(state, last, END)
+    assert last.cost_usd == pytest.approx(200 / 3600)
+    documents.committed(state)
+    settled(state)
+    total = sum(run.cost_usd for run in state.runs.values()) + state.unattributed.total
+    assert total == pytest.approx(600 / 3600)
+
+
+def test_a_warning_takes_back_as_many_unsent_launches_as_a_commit_holds() -> None:
+    state = many_runs(60)
+    launched_each(state, accepted=False)
+    told(state, InterruptionWarned(instance_id(1)))
+    assert 0 < state.attempts.with_status(AttemptStatus.INTENT).size < 60
+    assert len(documents.changed(state)) < 99
+
+
+def test_attempts_that_ecs_has_forgotten_all_at_once_are_given_up_over_several_sweeps() -> None:
+    state = many_runs(60)
+    launched_each(state)
+    at, sizes = NOW + POLICY.absence_s, []
+    while state.attempts.live().size:
+        told(state, Observed(at, tasks_complete=True), now=at)
+        sizes.append(len(documents.changed(state)))
+        documents.committed(state)
+        at += POLICY.absence_s
+        assert len(sizes) < 20
+    assert max(sizes) < 99
+    assert len(sizes) > 2
+
+
+def test_launches_in_doubt_of_many_runs_are_resolved_over_several_ticks() -> None:
+    state = many_runs(60)
+    launched_each(state, accepted=False)
+    told(state, *(LaunchInDoubt(launch, "no reply") for launch in map(state.key_of, range(60)) if launch))
+    documents.committed(state)
+    state.setbacks.clear()
+    resolved, ticks = 0, 0
+    while resolved < 60:
+        actions = engine(state)._begin(state, decide(state, {}, END, POLICY, launching=False), 0)
+        launches = [launch for each in actions if isinstance(each, ResolveLaunches) for launch in each.launches]
+        told(state, *(LaunchAccepted(launch.key, task_arn(resolved + n)) for n, launch in enumerate(launches)), now=END)
+        assert launches
+        assert len(documents.changed(state)) < 99
+        documents.committed(state)
+        resolved, ticks = resolved + len(launches), ticks + 1
+    assert ticks == 4  # 15 runs each: a record and a chunk of 30 documents
+
+
+def test_a_tick_that_would_commit_too_much_says_so() -> None:
+    check_size(89, 10)
+    with pytest.raises(CommitTooLarge, match="write 90 documents and remove 10; a commit holds 99"):
+        check_size(90, 10)
+    state = many_runs(120)
+    for run_id in state.runs:
+        state.changed_runs.add(run_id)
+    with pytest.raises(CommitTooLarge):
+        engine(state)._commit(state, [], {}, effects=True)
