@@ -180,7 +180,10 @@ class Api:
         end = min(start + request.max_results, record["task_count"])
         state = stored.cluster(self.store)[0]
         rows: list[dict[str, Any]] = []
-        for first, chunk in stored.task_chunks(self.store, record, start, end):
+        chunks = list(stored.task_chunks(self.store, record, start, end))
+        # A commit may have come between: a record read after the chunks has every reason that they number.
+        record = {**record, "reasons": self._record(request.run_id)["reasons"]}
+        for first, chunk in chunks:
             wanted = range(max(start - first, 0), min(end - first, chunk.rows))
             rows += views.task_rows(record, chunk, first, wanted, state, self.now())
         more = end < record["task_count"]

@@ -52,7 +52,7 @@ def at_size(report: Report) -> str:
 
 
 def _not_run(kinds: Sequence[str]) -> str:
-    return f"{', '.join(kinds)}: with --cells only interruptions strike" if kinds else ""
+    return f"{counted(len(kinds), 'kind')} of faults: with --cells only interruptions strike" if kinds else ""
 
 
 def found(told: Report) -> str:

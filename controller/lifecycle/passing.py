@@ -11,8 +11,9 @@ from controller.model.state import State
 
 
 def pass_time(state: State, now: float, policy: Policy) -> None:
-    """What is left of lost instances is settled, orders grow late, instances that have not joined the cluster are given up, and what was intended for a run that
-    is to start nothing any more is taken back: intents that are left once all outcomes are known were never sent."""
+    """What is left of lost instances is settled, orders grow late, instances that have not joined the cluster are given
+    up, and what was intended for a run that is to start nothing any more is taken back: intents that are left once all
+    outcomes are known were never sent."""
     losing.go_on(state, policy)
     note_orders(state, now)
     note_unregistered(state, now, policy)

@@ -68,8 +68,8 @@ def _left(run: Run, state: State, policy: Policy) -> dict[_QuotaKey, int]:
 
 
 def _is_its(run: Run, state: State, instance: Instance, or_idle: bool = False) -> bool:
-    tasks = state.attempts.runs_on_instance.get(instance.id.encode(), {})
-    if tasks.get(run.number) or instance.bought_for == run.id:
+    tasks = state.attempts.runs_on_instance.get(instance.id.encode()) or Counter[int]()
+    if tasks.get(run.number) or instance.bought_for == run.number:
         return True
     return or_idle and not any(tasks.values())
 

@@ -102,8 +102,7 @@ def assign(
 
 
 def _left_over(asks: Sequence[Ask], unplaced: Sequence[int]) -> tuple[Batch, ...]:
-    """Per run, what is bought for now: one batch, so that caps hold. What has to go to on-demand goes first; the rest
-    has its turn in the next tick, when that is ordered, or at once if it cannot be."""
+    """Per run, what is bought for now: one batch, so that caps hold. What must go to on-demand is first."""
     per_run: dict[int, Batch] = {}
     for ask, count in zip(asks, unplaced, strict=True):
         if ask.run not in per_run or not per_run[ask.run].count:
@@ -113,11 +112,10 @@ def _left_over(asks: Sequence[Ask], unplaced: Sequence[int]) -> tuple[Batch, ...
 
 def _ordinary(asks: Sequence[Ask], unplaced: Sequence[int]) -> dict[int, Batch]:
     """What is bought for where on-demand cannot be ordered: nobody waits for tasks that wait for that."""
-    runs = [ask.run for ask in asks]
     return {
         ask.run: replace(ask.batch, count=count, max_instances=None)
         for number, (ask, count) in enumerate(zip(asks, unplaced, strict=True))
-        if count and number and runs[number - 1] == ask.run and unplaced[number - 1]
+        if count and number and asks[number - 1].run == ask.run and unplaced[number - 1]
     }
 
 

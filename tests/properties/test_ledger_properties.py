@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -11,12 +12,15 @@ from hypothesis import strategies as st
 
 from controller.lifecycle.begin import begin
 from controller.lifecycle.ledger import claim
+from controller.lifecycle.passing import pass_time
+from controller.model import documents
 from controller.model.actions import Launch, StopAttempt
 from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
 from controller.model.costs import summed
 from controller.model.events import HostStateChanged, InterruptionWarned, LaunchAccepted, RunCancelled, RunClosed
 from controller.model.instances import Instance
 from controller.model.ledger import not_charged
+from controller.model.policy import Policy
 from controller.model.requests import CancelRequest
 from controller.model.runs import Run
 from controller.model.state import State
@@ -35,6 +39,7 @@ from tests.builders import (
 )
 
 RUN_IDS = [f"digits-261121-06273{number}-k3f{number}" for number in range(3)]
+FEW = replace(POLICY, max_settling_documents=5)  # a commit holds the end of an attempt or two
 PRICES = {"c5.xlarge": 0.06, "c5.2xlarge": 0.11}
 SHAPES = ({"vcpus": 1, "memory": 1024, "gpus": 0}, {"vcpus": 2, "memory": 6000, "gpus": 0})
 STEPS = (
@@ -46,7 +51,8 @@ STEPS = (
 class Books:
     """A deployment to which anything may happen, and the ledgers of all its runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: Policy = POLICY) -> None:
+        self.policy = policy
         self.state, self.now = State(epoch="testtest"), NOW
         self.closed: dict[str, Run] = {}
         self.tasks = 0
@@ -54,11 +60,16 @@ class Books:
             told(self.state, fleet(kind, spot_target=9, spot_usd_per_hour=price))
 
     def tell(self, *events: Any) -> None:
-        told(self.state, *events, now=self.now)
+        told(self.state, *events, now=self.now, policy=self.policy)
 
     def step(self, what: str, pick: int, seconds: float) -> None:
         self.now += seconds
         getattr(self, f"do_{what.replace('-', '_')}")(pick)
+
+    def do_commit(self, pick: int) -> None:
+        """The next tick begins: there is room again."""
+        documents.committed(self.state)
+        pass_time(self.state, self.now, self.policy)
 
     def alive(self, pick: int) -> Instance | None:
         found = [instance for instance in self.state.instances.values() if instance.alive]
@@ -176,7 +187,8 @@ class Books:
         assert paid.total == pytest.approx(sum(s * p for s, p in zip(billed, prices, strict=True)), abs=1e-9)
         gone = [i for i in state.instances.values() if not i.alive]
         assert state.spent_usd == pytest.approx(sum(i.hours(self.now) * i.price_usd_per_hour for i in gone), abs=1e-9)
-        assert all(i.is_settled for i in gone)
+        assert all(i.is_settled or i.losing for i in gone)
+        assert self.policy is FEW or not any(i.losing for i in gone)
         # Booting is charged once; some of it before the time of registration was known.
         assert all(i.charged_boot_s <= i.boot_s(self.now) + 2 for i in state.instances.values())
 
@@ -195,6 +207,28 @@ def test_all_ledgers_and_what_nobody_used_add_up_to_the_hours_of_all_instances(s
     for what, pick, seconds in steps:
         books.step(what, pick, seconds)
         books.check()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from((*STEPS, "commit", "commit")), st.integers(0, 30), st.floats(0, 120)),
+        min_size=5,
+        max_size=80,
+    )
+)
+def test_they_add_up_while_lost_instances_are_settled_run_by_run(steps: list[Any]) -> None:
+    books = Books(FEW)
+    for step in ("buy", "register", "submit", "submit", "launch", "launch", "start", "start", "commit", "go"):
+        books.step(step, 0, 20.0)
+    books.check()
+    for what, pick, seconds in steps:
+        books.step(what, pick, seconds)
+        books.check()
+    for _ in range(200):
+        books.do_commit(0)
+    books.check()
+    assert all(each.is_settled for each in books.state.instances.values() if not each.alive)
 
 
 def test_the_steps_of_the_property_reach_what_they_are_about() -> None:

@@ -506,6 +506,25 @@ def test_tasks_show_their_last_attempt_or_the_one_that_is_alive(desk: Desk) -> N
     ]  # fmt: skip
 
 
+def test_a_commit_between_two_reads_does_not_tear_a_task_from_its_reason(desk: Desk) -> None:
+    run_id = running(desk)
+    read = desk.store.read
+
+    def read_late(key: Key) -> bytes | None:
+        """The first look at the tasks finds what a tick has just committed."""
+        if key[1].startswith("TASKS#"):
+            desk.store.read = read  # type: ignore[method-assign]
+            run = desk.state.runs[run_id]
+            run.tasks.set(4, status=TaskStatus.FAILED, reason=run.reason_row("CannotPullContainerError: gone"))
+            desk.state.changed_runs.add(run_id)
+            desk.commit()
+        return read(key)
+
+    desk.store.read = read_late  # type: ignore[method-assign]
+    view = desk.body("DescribeRun", runId=run_id, include=["tasks"])
+    assert view["taskList"][4]["reason"] == "CannotPullContainerError: gone"
+
+
 def test_tasks_come_by_pages_across_stored_chunks(desk: Desk) -> None:
     run_id = desk.submit(array={"size": 20_000}, container={"image": "a"})["runId"]
     desk.fold_in()

@@ -282,7 +282,7 @@ def test_on_demand_runs_no_more_at_once_than_quotas_and_the_hourly_cap_and_other
     state = a_run(tasks=400, deadline="1h")
     told(state, *(host(number, purchase="on-demand") for number in range(1, 6)))
     for instance in state.instances.values():
-        instance.bought_for = "other"
+        instance.bought_for = 99
     found = job_of(the_run(state), state, NOW, quota)
     assert found is not None
     assert found.left_s == pytest.approx(20 * 60, abs=60), "others hold half of the quota"

@@ -190,22 +190,22 @@ def test_a_busy_server_is_asked_three_times_and_then_it_is_temporary(s3_that_ref
 
 
 def test_no_way_out_is_temporary() -> None:
-    with pytest.raises(storage.Temporary, match="http://127.0.0.1:9/x.jpg: no answer: .*refused"):
+    with pytest.raises(storage.Temporary, match=r"127\.0\.0\.1:9/x\.jpg: no answer: .*refused"):
         fetching.fetch(Picture(0, "http://127.0.0.1:9/x.jpg", listed=True), lambda _: None)
 
 
 def test_a_server_that_comes_back_is_read() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"http://127.0.0.1:{taken.getsockname()[1]}/x.jpg"
+        port = taken.getsockname()[1]
     # the port is free now: the first try is refused, and the server comes while that is waited out
     answers = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nJPG"
     with contextlib.ExitStack() as servers:
-        fetched = fetching.fetch(Picture(0, address, listed=True), lambda _: _serve_once(servers, address, answers))
-    assert fetched == b"JPG"
+        picture = Picture(0, f"http://127.0.0.1:{port}/x.jpg", listed=True)
+        assert fetching.fetch(picture, lambda _: _serve_once(servers, port, answers)) == b"JPG"
 
 
-def _serve_once(servers: contextlib.ExitStack, address: str, answer: bytes) -> None:
-    listener = servers.enter_context(socket.create_server(("127.0.0.1", int(address.split(":")[2].split("/")[0]))))
+def _serve_once(servers: contextlib.ExitStack, port: int, answer: bytes) -> None:
+    listener = servers.enter_context(socket.create_server(("127.0.0.1", port)))
 
     def serve() -> None:
         connection, _ = listener.accept()
