@@ -331,7 +331,7 @@ def test_a_state_that_changes_while_it_is_read_is_read_again() -> None:
 
 def test_a_request_that_lacks_a_member_is_unreadable() -> None:
     for body in (b'{"kind":"cancel"}', b"[]", b'{"kind":"nonsense"}', b"1"):
-        with pytest.raises(ValueError, match="missing|unknown"):
+        with pytest.raises(ValueError, match=r"missing|unknown"):
             requests.from_bytes(body)
 
 
