@@ -33,7 +33,7 @@ class Policy:
     max_verifications_per_tick: int = 400
     max_dirty_documents: int = 60  # a transaction holds 100 items: facts wait for the next tick beyond this
     max_settling_documents: int = 72  # what is left of lost instances may go on so far: no stream of facts starves it
-    full_commit_documents: int = 85  # and what a tick decides, beyond this
+    full_commit_documents: int = 78  # and what a tick decides, beyond this
     max_dirty_bytes: int = 2_500_000  # the same in bytes: a transaction holds 4 MB
     full_commit_bytes: int = 2_800_000
     max_promised_documents: int = 30  # records and chunks of runs that the outcomes of one tick may touch
