@@ -89,7 +89,7 @@ def forecast(
         tasks=run.task_count,
         here=here,
         bought=bought,
-        low=_course(run, crews, policy, seconds.low, boot=0.5, redo=0.0),
+        low=_course(run, _shared(crews), policy, seconds.low, boot=0.5, redo=0.0),
         expected=_course(run, crews, policy, seconds.expected, boot=1.0, redo=redo),
         high=_high(run, crews, policy, seconds.high, 2 * redo, bought),
     )
@@ -159,6 +159,11 @@ def _crews(state: State, run: Run, bought: tuple[Bought, ...], here: int) -> lis
     if here:
         crews.append(Crew(here, 1, _price_of_a_place(state, run)))
     return crews
+
+
+def _shared(crews: list[Crew]) -> list[Crew]:
+    """The same crews where others use, and pay for, what is left of each instance's first minute."""
+    return [replace(crew, least_paid_s=0.0) for crew in crews]
 
 
 def _price_of_a_place(state: State, run: Run) -> float:

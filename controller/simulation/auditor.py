@@ -181,8 +181,10 @@ class Auditor(logging.Handler):
         if not fleet_is_ours(fleet):
             self.found("I10", f"{fleet.fleet_id} is not ours and was steered", fleet.fleet_id)
         fleets = [each for each in self.world.ec2.ledger.fleets.values() if fleet_is_ours(each)]
-        # What a fleet launched just before it was given up comes on top, until a sweep shows it.
-        held = sum(name in self.book.instances for each in fleets for name in each.members)
+        # What a fleet launched just before it was given up comes on top, until a sweep shows it; and what is let go,
+        # for targets are set before anything is ended.
+        known = self.book.instances
+        held = sum(name in known and not known[name]["released_at"] for each in fleets for name in each.members)
         missing = sum(max(0, each.total_target - len(each.members)) for each in fleets)
         if self.alone and fleet.total_target > len(fleet.members) and held + missing > self.policy.max_instances:
             sentence = f"{missing} more instances are ordered beside {held}, {self.policy.max_instances} are allowed"
