@@ -159,7 +159,8 @@ def _assumptions(question: Planned, found: Forecast, state: State) -> list[str]:
     said = [
         f"seconds of a task: {question.seconds.source}",
         f"an instance takes {boot_s:,.0f} s to join and a task {start_s:,.0f} s to start",
-        "low: quick tasks, no interruption, instances that other runs go on with; high: slow tasks, slow boots, twice the usual interruptions and "
+        "low: quick tasks, no interruption, instances that other runs go on with; high: slow tasks, slow boots, "
+        "twice the usual interruptions and "
         "three spot instances taken away at the very end",
     ]
     if found.here:
