@@ -288,12 +288,5 @@ def _fitting(request: SubmitRequest) -> bytes:
     if len(body) <= REQUEST_LIMIT:
         return body
     path, size = spec_bounds.largest(request.spec)
-    raise SpecError(
-        [
-            Fault(
-                path,
-                f"takes {size} of the {len(body)} bytes that the run takes with all defaults; the limit is "
-                f"{REQUEST_LIMIT}: put long items into an S3 object (itemsFrom)",
-            )
-        ]
-    )
+    much = f"takes {size} of the {len(body)} bytes that the run takes with all defaults; the limit is {REQUEST_LIMIT}"
+    raise SpecError([Fault(path, f"{much}: put long items into an S3 object (itemsFrom)")])
