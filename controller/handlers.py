@@ -22,6 +22,7 @@ from controller.aws.dynamodb import DynamoStore
 from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.wake import AwsWake
 from controller.engine import TickReport
+from controller.model.damage import UNREADABLE
 from controller.model.policy import Policy
 from controller.settings import Settings
 from controller.settings_limits import policy_numbers
@@ -41,6 +42,8 @@ def api(event: Any, context: Any) -> dict[str, Any]:
         return dict(_api().handle(event, context.aws_request_id))
     except AWS_ERRORS as error:
         return _aws_failed(error, context.aws_request_id)
+    except UNREADABLE as fault:
+        return _unreadable(fault, context.aws_request_id)
 
 
 def controller(event: Any, context: Any) -> dict[str, Any]:
@@ -55,6 +58,17 @@ def controller(event: Any, context: Any) -> dict[str, Any]:
     report = asdict(loop.run(lambda: context.get_remaining_time_in_millis() / 1000))
     logger.info("loop ended", extra=report)
     return report
+
+
+def _unreadable(fault: Exception, request_id: str) -> dict[str, Any]:
+    """A stored document is corrupt, or of a version that this one must not read."""
+    from controller.api import envelope_of_error
+
+    logger.error("a stored document cannot be read", extra={"requestId": request_id, "damage": str(fault)})
+    metrics = _metrics()
+    metrics.add_metric("ApiFaults", MetricUnit.Count, 1)
+    _write(metrics)
+    return envelope_of_error("InternalError", f"what is stored cannot be read: {fault}", request_id)
 
 
 def _aws_failed(error: Exception, request_id: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from controller.model.columns import CorruptChunk
+from controller.model.formats import NewerFormat, OlderFormat
 
 T = TypeVar("T")
 
@@ -22,6 +23,9 @@ FAULTS = (ValueError, KeyError, TypeError, AttributeError, OverflowError, zlib.e
 
 class UnreadableState(ValueError):
     """The root of the state cannot be read: without it nothing is known, and nothing is touched."""
+
+
+UNREADABLE = (CorruptChunk, UnreadableState, NewerFormat, OlderFormat)  # what reading the state refuses with a sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from controller.aws.hands import THREADS
 from controller.aws.sqs import ENOUGH
 from controller.messages import KINDS
 from controller.ports import Message
@@ -17,15 +18,17 @@ from controller.simulation.timeline import Timeline
 
 JSON = dict[str, Any]
 
-CALL_S = 0.004  # of virtual time: 32 ms, eight at a time (hands.THREADS)
+CALL_S = 0.032  # of virtual time; most calls wait for the one before
+LAUNCH_S = 0.1  # RunTask and StopTask, as many at a time as the hands have threads
+IN_THREADS = frozenset({"run_task", "stop_task"})
 _LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in KINDS)
 
 
 class Outside:
     """Processor time spent in the simulated AWS, which is none of the controller's."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
+    def __init__(self, timeline: Timeline, cells: int) -> None:
+        self.timeline, self.cells = timeline, cells
         self.seconds = 0.0
         self.calls: Counter[tuple[str, str]] = Counter()
 
@@ -46,11 +49,12 @@ class LeanClient:
 
     def __getattr__(self, name: str) -> Callable[..., JSON]:
         method, outside, key = getattr(self._model, name), self._outside, (self._service, name)
+        takes_s = LAUNCH_S / (THREADS * outside.cells) if name in IN_THREADS else CALL_S
 
         def call(**request: Any) -> JSON:
             began = time.process_time()
             outside.calls[key] += 1
-            outside.timeline.run_for(CALL_S)
+            outside.timeline.run_for(takes_s)
             try:
                 return dict(method(**request))
             finally:

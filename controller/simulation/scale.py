@@ -71,7 +71,7 @@ class ScaleRun:
     def __init__(self, size: Size) -> None:
         self.size = size
         self.timeline = Timeline(START)
-        self.outside = Outside(self.timeline)
+        self.outside = Outside(self.timeline, size.cells)
         self.queue = DirectQueue()
         self.census = Census(size.tasks, SHORTEST_S, LONGEST_S)
         self.worlds = [self._world(region) for region in REGIONS[: size.cells]]

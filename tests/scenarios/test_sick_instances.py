@@ -257,3 +257,12 @@ def test_rebalance_advice_stops_placing_and_lets_the_tasks_end() -> None:
     assert state.instances[advised].status is InstanceStatus.ACTIVE
     cluster.run_to_rest()
     assert (cluster.record()["status"], cluster.record()["attempts"]) == (RunStatus.SUCCEEDED, 4)
+
+
+def test_a_least_size_is_not_bought_for_a_run_that_no_instance_could_take() -> None:
+    cluster = Controlled(zones=ZONE, min_instances=2)
+    cluster.submit(1, resources={"vcpus": 64, "memory": 1024})
+    cluster.run_for(60.0)
+    assert sum(cluster.fleet_targets().values()) == 0
+    cluster.cancel()
+    cluster.run_to_rest()

@@ -15,6 +15,7 @@ from controller.api_requests import page_token
 from controller.lifecycle.apply import apply
 from controller.model import documents, requests
 from controller.model.attempts import AttemptKey
+from controller.model.damage import UnreadableState
 from controller.model.events import RunCancelled, RunSubmitted
 from controller.model.instances import Instance, InstanceStatus
 from controller.model.pools import Pool
@@ -602,7 +603,7 @@ def test_a_cluster_that_never_worked_is_empty(desk: Desk) -> None:
 
 def test_faults_of_ours_are_raised_not_answered(desk: Desk) -> None:
     desk.store.items[documents.STATE, documents.ROOT] = b"not ours"
-    with pytest.raises(Exception, match="incorrect header"):
+    with pytest.raises(UnreadableState, match="incorrect header"):
         desk.ask("DescribeCluster")
 
 

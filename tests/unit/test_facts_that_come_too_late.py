@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.lifecycle import ledger, retry
+from controller.lifecycle import ledger, losing, retry
 from controller.lifecycle.apply import apply
 from controller.lifecycle.begin import begin
 from controller.lifecycle.capping import cap
@@ -356,3 +356,91 @@ def test_what_is_no_sweep_is_one_fact_and_what_was_set_back_is_no_progress() -> 
     assert is_progress(events.NotCarriedOut("time was up"))
     assert not is_progress(events.NotCarriedOut("no", about="close:x"))
     assert not is_progress(events.LaunchInDoubt(GONE_KEY, "no"))
+
+
+def test_a_launch_that_turns_out_to_have_happened_is_not_missed() -> None:
+    """The listing that lacks it is older than the fact that it was launched."""
+    state = state_with_instance()
+    key = launched(state)
+    told(state, events.LaunchDisproved(key), now=NOW + 2 * POLICY.ecs_memory_s)
+    assert state.row_of(key) is not None
+    assert state.runs[RUN_ID].tasks["losses"][0] == 0
+
+
+def test_an_instance_that_is_shown_without_sizes_keeps_those_it_has() -> None:
+    state = state_with_instance()
+    before = state.instances[instance_id(1)]
+    total, attributes = before.total, dict(before.attributes)
+    told(state, replace(container_instance(1, cpu_units=0), version=2, attributes={}))
+    assert (before.total, before.attributes, before.version) == (total, attributes, 2)
+
+
+def test_a_payer_without_a_share_pays_nothing() -> None:
+    state = state_with_instance()
+    instance = state.instances[instance_id(1)]
+    instance.stopped_at = instance.launched_at
+    instance.charged_s = 10_000.0
+    instance.work = {1: [0.0] * 3, 2: [0.0] * 3}
+    cost = state.runs[RUN_ID].cost_usd
+    ledger.charge_next(state, instance)
+    assert (list(instance.work), state.runs[RUN_ID].cost_usd) == ([2], cost)
+
+
+def test_an_instance_that_is_gone_forgets_the_intents_of_runs_that_were_set_aside() -> None:
+    state, row = orphaned()
+    state.attempts.set(row, status=AttemptStatus.INTENT)
+    told(state, events.HostStateChanged(instance_id(1), "terminated"))
+    assert state.instances[instance_id(1)].status is InstanceStatus.GONE
+
+
+def test_a_run_that_takes_too_long_is_halted_and_its_attempts_are_stopped() -> None:
+    state = state_with_instance(timeout={"runDurationSeconds": 600})
+    launched(state)
+    told(state, task(1, "RUNNING"))
+    late = NOW + 601
+    assert list(upkeep.run_timeouts(state, NOW + 599)) == []
+    (halt,) = upkeep.run_timeouts(state, late)
+    assert "600 s" in halt.reason
+    (stop,) = upkeep.stops(state, late, POLICY)
+    assert (stop.cause, "600 s" in stop.reason) == (StopCause.CANCELLED, True)
+
+
+@pytest.mark.parametrize(
+    ("on_cap", "later_s", "stopped"), [("finish", 10.0, False), ("finish", 1e6, True), ("drain", 10.0, True)]
+)
+def test_an_attempt_of_a_run_over_its_budget_may_finish_within_reason_if_its_spec_says_so(
+    on_cap: str, later_s: float, stopped: bool
+) -> None:
+    state = state_with_instance(capacity={"onCap": on_cap})
+    launched(state)
+    told(state, task(1, "RUNNING"))
+    begin(state, CapRun(RUN_ID, "its budget is used up"), NOW, POLICY)
+    assert bool(list(upkeep.stops(state, NOW + later_s, POLICY))) is stopped
+
+
+def test_an_attempt_over_its_own_time_is_stopped_on_the_users_account() -> None:
+    state = state_with_instance(timeout={"attemptDurationSeconds": 60})
+    launched(state)
+    told(state, task(1, "RUNNING"))
+    assert list(upkeep.stops(state, NOW + 59, POLICY)) == []
+    (stop,) = upkeep.stops(state, NOW + 61, POLICY)
+    assert stop.cause is StopCause.TIMED_OUT
+
+
+def test_an_old_intent_is_not_sent_but_looked_for() -> None:
+    state = state_with_instance()
+    begun(state, [Launch(AttemptKey(RUN_ID, 0, 1, 0), 1, state.started_by(1), instance_id(1), CELL)])
+    old = NOW + POLICY.intent_age_s
+    assert list(upkeep.unsent(state, old, POLICY)) == []
+    (resolution,) = upkeep.resolutions(state, old, POLICY)
+    assert not resolution.resend
+
+
+def test_an_instance_that_is_gone_is_done_with_in_the_next_tick_when_a_commit_is_full() -> None:
+    state = state_with_instance()
+    instance = state.instances[instance_id(1)]
+    instance.stopped_at, instance.status, instance.losing = NOW, InstanceStatus.GONE, True
+    losing.go_on_losing(state, instance, replace(POLICY, max_settling_documents=0))
+    assert instance.losing
+    losing.go_on_losing(state, instance, POLICY)
+    assert not instance.losing

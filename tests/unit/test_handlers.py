@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from controller import handlers
 from controller.aws.placement_scores import PlacementScores
 from controller.engine import TickReport
+from controller.model import documents
 from tests.unit.aws.fakes import refusal, timed_out
 
 GOOD, GONE = "controller.placement.fitness:least_allocated", "no_such_module:f"
@@ -145,3 +146,32 @@ def test_the_gap_of_a_purchase_to_the_least_possible_is_a_metric_where_it_is_kno
     without, told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "TickSeconds" in line]
     assert "OrderGapPct" not in without
     assert told["OrderGapPct"] == [1.5]
+
+
+class Damaged:
+    """A table whose root a newer version has written."""
+
+    def __getattr__(self, operation: str) -> Any:
+        root = documents.encode({"format": documents.FORMAT + 1, "runs": []})
+        item = {"pk": {"S": "STATE"}, "sk": {"S": documents.ROOT}, "body": {"B": root}}
+        return lambda **request: {"Items": [item]}
+
+
+def test_what_is_stored_and_cannot_be_read_is_an_answer_and_is_logged_and_counted(
+    engine: Any, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handlers._api().store._client = Damaged()
+    answer = handlers.api({"action": "DescribeCluster"}, SimpleNamespace(aws_request_id="r-1"))
+    assert (answer["statusCode"], answer["body"]["error"]["code"]) == (500, "InternalError")
+    assert "deploy the newer version again" in answer["body"]["error"]["message"]
+    assert "a stored document cannot be read" in caplog.messages
+    assert '"ApiFaults"' in capsys.readouterr().out
+
+
+def test_damaged_documents_are_logged_and_counted(
+    engine: Any, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage = ("the stored INSTANCES#03 is corrupt: no",)
+    handlers._TickLog().note(TickReport(events=0, poison=0, actions=0, launches=0, at_rest=False, damage=damage))
+    assert next(record.__dict__["damage"] for record in caplog.records if "damage" in record.__dict__) == damage[0]
+    assert json.loads(capsys.readouterr().out)["CorruptDocuments"] == [1.0]

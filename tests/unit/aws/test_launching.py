@@ -294,3 +294,29 @@ def test_stops_use_the_reserve_slow_down_and_know_their_cells() -> None:
     assert launches.throttles == 1
     assert here.stop(stop(), NOW - 1) == [NotCarriedOut("time was up", KEY)]
     assert isinstance(here.stop(stop("mars-north-1"), SOON)[0], NotCarriedOut)
+
+
+def test_a_definition_that_has_to_wait_for_its_turn_delays_the_launch() -> None:
+    """Its run was prepared in another Region; here the definition would have to be registered first."""
+    state = state_with_instance()
+    run = state.runs[RUN_ID]
+    run.task_definition = run.task_definition.replace(CELL, "eu-west-1")
+    gone = refusal("ClientException", "Unable to describe task definition.")
+    ecs = ScriptedClient("ecs", describe_task_definition=gone)
+    (event,) = launching(ecs).launch(LAUNCH, state, NOW - 1)
+    assert event == NotCarriedOut("time was up", KEY)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [("AccessDeniedException", LaunchRefused), ("ServerException", NotCarriedOut)]
+)
+def test_a_definition_that_may_never_be_registered_here_ends_the_run_and_one_that_may_does_not(
+    code: str, kind: type
+) -> None:
+    state = state_with_instance()
+    run = state.runs[RUN_ID]
+    run.task_definition = run.task_definition.replace(CELL, "eu-west-1")
+    ecs = ScriptedClient("ecs", describe_task_definition=refusal(code, "no"))
+    (event,) = launching(ecs).launch(LAUNCH, state, SOON)
+    assert isinstance(event, kind)
+    assert getattr(event, "final", True)
