@@ -10,8 +10,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import singledispatchmethod
@@ -205,8 +205,10 @@ class Api:
     def _(self, request: api_requests.CancelRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
         if record["status"] not in TERMINAL_RUN:
-            # Never sorted before the request that it is about.
-            now = max(self.now(), record["submitted_at"], record.get("retry_at", 0.0) + 1e-6)
+            if stored.is_stranded(self.store, request.run_id):
+                with _refusing():  # the controller would set the request aside without a word
+                    retrying.check_readable(self.store, request.run_id)
+            now = max(self.now(), record["submitted_at"], record.get("retry_at", 0.0) + 1e-6)  # after what it is about
             cancel = CancelRequest(request.run_id, now, request.reason)
             place = requests.inbox_key(now, f"{request.run_id}#cancel#{request_id}")
             with suppress(AlreadyExists):  # the same request, delivered twice
@@ -219,10 +221,8 @@ class Api:
         record = self._record(request.run_id)
         now = max(self.now(), record["submitted_at"])
         wanted = RetryRequest(request.run_id, now, request.failed, request.cancelled)
-        try:
+        with _refusing():
             created = retrying.put(self.store, record, wanted, request.client_token or request_id)
-        except retrying.NotRetried as why:
-            raise Refusal("ConflictException", str(why)) from why
         self.wake.controller()
         tasks = retrying.task_count(record, wanted) if created else 0
         return {**self._full_view(request.run_id), "created": created, "tasksToRetry": tasks}
@@ -264,6 +264,14 @@ class Api:
         if record is None:
             raise Refusal("ResourceNotFoundException", f"there is no run {run_id[:100]!r}")
         return record
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except retrying.NotRetried as why:
+        raise Refusal("ConflictException", str(why)) from why
 
 
 def envelope_of_error(code: str, message: str, request_id: str, faults: Sequence[Fault] = ()) -> dict[str, Any]:

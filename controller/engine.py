@@ -74,6 +74,7 @@ class Engine:
     outcomes: deque[Event] = field(default_factory=deque)
     sightings: deque[Event] = field(default_factory=deque)  # of the last sweep, not applied yet
     committed_root: bytes = b""
+    carried_out_at: float = 0.0  # when the outcomes came about
     acted_at: float = 0.0  # when something was last done outside, as far as is known
     looked_at: float = 0.0  # the last sweep that showed every instance
 
@@ -113,6 +114,7 @@ class Engine:
         if effects:
             self.acted_at = self.now()
         self.outcomes.extend(self.hands.carry_out(effects, state, self.now() + self.execute_s))
+        self.carried_out_at = self.now()
         if not self.sightings and self._sweep_is_due(state):
             sweep = self.hands.observe(self.now())
             self.sightings.extend(one_by_one(sweep) if sweep else ())
@@ -165,20 +167,21 @@ class Engine:
         return folded, refused
 
     def _requested(self, state: State, request: requests.Request) -> Event:
-        """Raises one of FAULTS when the run that is to be retried cannot be read. Whoever commits meanwhile makes our
-        commit fail, so that what is read here belongs to our version."""
+        """Raises one of FAULTS when the run that is to be opened again cannot be read. Whoever commits meanwhile makes
+        our commit fail, so that what is read here belongs to our version."""
         if isinstance(request, requests.SubmitRequest):
             return RunSubmitted(request)
+        is_open = request.run_id in state.runs
         if isinstance(request, requests.CancelRequest):
-            return RunCancelled(request)
-        closed = request.run_id not in state.runs
-        return RunRetried(request, load_run(self.store, request.run_id) if closed else None)
+            return RunCancelled(request, None if is_open else load_run(self.store, request.run_id, ended=False))
+        return RunRetried(request, None if is_open else load_run(self.store, request.run_id))
 
     def _apply_outcomes(self, state: State) -> None:
         """What became of the last tick's actions: all of it, before anything else is judged. An intent that is left
-        afterwards was never sent. `_begin` saw to it that one commit can hold this."""
+        afterwards was never sent. `_begin` saw to it that one commit can hold this. It counts from when it happened: the
+        process may have been frozen for hours since, and nobody pays for those."""
         while self.outcomes:
-            apply(state, self.outcomes.popleft(), self.now(), self.policy)
+            apply(state, self.outcomes.popleft(), self.carried_out_at, self.policy)
 
     def _apply_facts(self, state: State, deletions: int) -> tuple[list[Message], int]:
         """Sightings of the sweep, then messages, until the commit would grow too large; the rest waits for the next

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
@@ -187,6 +187,7 @@ def _policy() -> Policy:
 
 @cache
 def _controller() -> tuple[DynamoStore, AwsWake, Any]:
+    from controller import stored
     from controller.aws.cell import Cell, Deployment
     from controller.aws.hands import AwsHands
     from controller.aws.pace import Paces
@@ -217,7 +218,13 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
         for region in settings.cells
     ]
     hands = AwsHands(
-        deployment, cells, s3=clients.get("s3"), events=clients.get("events"), clock=time.time, keep_alive=_life
+        deployment,
+        cells,
+        s3=clients.get("s3"),
+        events=clients.get("events"),
+        clock=time.time,
+        keep_alive=_life,
+        retries_of=partial(stored.retries_of, store),
     )
     queue = SqsQueue(clients.get("sqs"), os.environ["ARGOSY_QUEUE_URL"], time.sleep)
     functions = OwnFunctions.load(settings.fitness_functions)

@@ -13,7 +13,9 @@ from typing import Any
 DEFAULT_PART_SUFFIX = ".jsonl"
 INDEX_DIGITS = 7  # holds the largest index of a million tasks with one digit to spare; names sort like indexes
 _PART = re.compile(rf"parts/part-(\d{{{INDEX_DIGITS},}})", re.ASCII)
+RETRIES_METADATA = "argosy-retries"  # S3 user metadata of a marker: how often its run had been reopened
 ATTEMPT_METADATA = "argosy-attempt"  # S3 user metadata of a part: the number of the attempt that wrote it
+ROWS_METADATA = "argosy-rows"  # and, where the program says so, how many rows it holds
 
 
 def run_output(base: str, run_id: str) -> str:

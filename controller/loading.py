@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.model import documents
-from controller.model.runs import Run, sort_key
+from controller.model.runs import TERMINAL_RUN, Run, sort_key
 from controller.model.state import State
 from controller.ports import StaleState, Store
 
@@ -26,10 +26,11 @@ def load(store: Store) -> State:
     return documents.restore(version, items, runs)
 
 
-def load_run(store: Store, run_id: str) -> Run | None:
-    """A run that is not open any more, as it was closed; None when there is none. Raises one of `damage.FAULTS` when
-    it cannot be read."""
-    record = store.read((documents.RUNS, sort_key(run_id)))
-    if record is None:
+def load_run(store: Store, run_id: str, ended: bool = True) -> Run | None:
+    """A run that is not among the open ones, as it is stored; None when there is none. Raises one of `damage.FAULTS`
+    when it cannot be read. ended: whether one that counts as ended is wanted as well."""
+    body = store.read((documents.RUNS, sort_key(run_id)))
+    record = None if body is None else documents.decode(body)
+    if record is None or not (ended or record["status"] not in TERMINAL_RUN):
         return None
-    return documents.run_from(documents.decode(record), store.read_partition(documents.run_partition(run_id)))
+    return documents.run_from(record, store.read_partition(documents.run_partition(run_id)))

@@ -10,10 +10,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from controller import stored
+from controller.loading import load_run
 from controller.model import requests
+from controller.model.damage import FAULTS
 from controller.model.requests import RetryRequest
 from controller.model.runs import TERMINAL_RUN, RunStatus
-from controller.model.tasks import TaskStatus
+from controller.model.tasks import TERMINAL, TaskStatus
 from controller.ports import AlreadyExists, Store
 
 TOKEN_DAYS = 30
@@ -34,7 +37,7 @@ def put(store: Store, record: Mapping[str, Any], request: RetryRequest, token: s
         if json.loads(earlier) != wish:
             raise NotRetried("this clientToken has already retried other tasks of this run")
         return False
-    _check(record, request)
+    _check(store, record, request)
     place = (requests.INBOX, requests.inbox_key(request.requested_at, f"{request.run_id}#retry#{key[1][:16]}"))
     try:
         store.create(
@@ -46,21 +49,35 @@ def put(store: Store, record: Mapping[str, Any], request: RetryRequest, token: s
     return True
 
 
-def _check(record: Mapping[str, Any], request: RetryRequest) -> None:
+def check_readable(store: Store, run_id: str) -> None:
+    """Of a run that nobody works at. Raises NotRetried when its documents cannot be read."""
+    try:
+        load_run(store, run_id)
+    except FAULTS as fault:
+        what = f"what is stored of {run_id} cannot be read ({type(fault).__name__}: {str(fault)[:200]})"
+        raise NotRetried(f"{what}: restore it first, as docs/operations.md says") from fault
+
+
+def _check(store: Store, record: Mapping[str, Any], request: RetryRequest) -> None:
     run_id, counts = record["id"], record["counts"]
+    if record["status"] not in TERMINAL_RUN and stored.is_stranded(store, run_id):
+        check_readable(store, run_id)
+        return
     if record["status"] not in TERMINAL_RUN:
         raise NotRetried(f"{run_id} is {record['status']}: only a run that has ended can be tried again")
     if record["status"] == RunStatus.SUCCEEDED:
         raise NotRetried(f"every task of {run_id} succeeded: there is nothing to try again")
+    check_readable(store, run_id)
     if not task_count(record, request) and not was_never_closed(record):
         raise NotRetried(_what_there_is(run_id, counts, request))
 
 
 def task_count(record: Mapping[str, Any], request: RetryRequest) -> int:
-    """How many tasks would run again. Those that still count as live in a run that was set aside are among them."""
+    """How many tasks would run again. Those that still count as pending or live in a run that was set aside are among
+    them."""
     counts = record["counts"]
     wanted = {TaskStatus.FAILED: request.failed, TaskStatus.CANCELLED: request.cancelled}
-    live = sum(counts[status] for status in (TaskStatus.STARTING, TaskStatus.RUNNING, TaskStatus.VERIFYING))
+    live = sum(counts[status] for status in TaskStatus if status not in TERMINAL)
     return int(live + sum(counts[status] for status, asked in wanted.items() if asked))
 
 
@@ -73,6 +90,4 @@ def _what_there_is(run_id: str, counts: list[int], request: RetryRequest) -> str
     failed, cancelled = counts[TaskStatus.FAILED], counts[TaskStatus.CANCELLED]
     if cancelled and not request.cancelled:
         return f"no task of {run_id} failed; {cancelled} were cancelled: ask for those (--cancelled)"
-    if failed and not request.failed:
-        return f"no task of {run_id} was cancelled; {failed} failed: ask for those (--failed)"
-    return f"no task of {run_id} can be tried again"
+    return f"no task of {run_id} was cancelled; {failed} failed: ask for those (--failed)"

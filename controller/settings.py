@@ -100,6 +100,8 @@ TypeName = Annotated[str, AfterValidator(_known_type)]
 Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
 FunctionName = Annotated[str, AfterValidator(_function_name)]
 AmiId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
+# What containers/tensorflow-inference/bake.py can put into an image.
+ImageNetModel = Literal["MobileNet", "MobileNetV2", "ResNet50", "EfficientNetB0", "InceptionV3"]
 
 
 class _Part(BaseModel):
@@ -184,6 +186,7 @@ class Settings(_Part):
     launch_template_version: Annotated[str, Field(pattern=r"^[1-9]\d{0,4}$")] = "1"  # a literal, never $Latest (D8)
     images: bool = False  # also publish the images of containers/ (deploying that stack needs Docker)
     examples: bool = False  # also make the example images' task definitions (deploying those stacks needs Docker)
+    inference_model: ImageNetModel | None = None  # what the inference image that they build brings along in /model
     reserved_concurrency: Annotated[int, Field(ge=0, le=100)] = 0  # of the controller; 0 = none: a new account's limit
     # of 10 concurrent executions leaves nothing to reserve. It only saves invocations that leave at once.
     alarm_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = None

@@ -13,6 +13,7 @@ from typing import Any
 
 from controller import views
 from controller.model import documents, requests
+from controller.model.damage import FAULTS
 from controller.model.requests import RetryRequest, SubmitRequest
 from controller.model.resources import Resources
 from controller.model.runs import TERMINAL_RUN, RunStatus, sort_key
@@ -43,6 +44,29 @@ def run(store: Store, run_id: str) -> dict[str, Any] | None:
     [shown] = with_retries(store, [record])
     # A retry that was folded in since the first look is not in the inbox any more, and the record has changed.
     return shown if "retry_at" in shown else _folded(store, run_id)
+
+
+def is_stranded(store: Store, run_id: str) -> bool:
+    """Whether a run does not count as ended, and yet nobody works at it: its record was put back by hand, or the root
+    of the state was. Looked at twice, because the controller may have closed it in between."""
+    return _is_at_work(store, run_id) and run_id not in _open_runs(store) and _is_at_work(store, run_id)
+
+
+def _is_at_work(store: Store, run_id: str) -> bool:
+    record = _folded(store, run_id)
+    return record is not None and record["status"] not in TERMINAL_RUN
+
+
+def _open_runs(store: Store) -> list[str]:
+    root = store.read((documents.STATE, documents.ROOT))
+    return documents.active_runs({} if root is None else {documents.ROOT: root})
+
+
+def retries_of(store: Store, run_id: str) -> int:
+    """How often the run was reopened, as of now; 0 when its record is gone or cannot be read."""
+    with suppress(*FAULTS):
+        return int((_folded(store, run_id) or {}).get("retries", 0))
+    return 0
 
 
 def with_retries(store: Store, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

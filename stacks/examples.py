@@ -21,6 +21,7 @@ from constructs import Construct
 from controller.settings import Settings
 from stacks import dsstne, grants, nag
 from stacks.bundle import ROOT
+from stacks.image_assets import CPU, GPU, flavours, image_asset
 from stacks.tasks import CONTAINER
 
 FILE = "task-definitions.json"
@@ -78,33 +79,31 @@ class ExamplesStack(cdk.Stack):
             user=USER,
             readonly_root_filesystem=True,
             docker_security_options=["no-new-privileges"],
-            linux_parameters=self._linux(name, int(described["memory"])),
+            linux_parameters=self._linux(name, described),
         )
         return definition
 
-    def _linux(self, name: str, memory_mib: int) -> ecs.LinuxParameters:
-        linux = ecs.LinuxParameters(self, f"Linux{_camel(name)}", init_process_enabled=True)
+    def _linux(self, name: str, described: dict[str, Any]) -> ecs.LinuxParameters:
+        linux = ecs.LinuxParameters(
+            self,
+            f"Linux{_camel(name)}",
+            init_process_enabled=True,
+            shared_memory_size=described.get("sharedMemory"),  # Docker's 64 MiB else
+        )
         linux.drop_capabilities(ecs.Capability.ALL)
         options = [ecs.TmpfsMountOption.NOSUID, ecs.TmpfsMountOption.NODEV]
-        linux.add_tmpfs(
-            ecs.Tmpfs(container_path="/tmp", size=max(64, memory_mib // SCRATCH_SHARE), mount_options=options)
-        )
+        scratch_mib = max(64, int(described["memory"]) // SCRATCH_SHARE)
+        linux.add_tmpfs(ecs.Tmpfs(container_path="/tmp", size=scratch_mib, mount_options=options))
         return linux
 
     def _image(self, reference: str, gpus: int) -> assets.DockerImageAsset:
         """One asset for each folder and flavour, however many definitions use it."""
         folder = self._folder / reference.removeprefix("argosy/")
-        flavours = "ARG FLAVOUR" in (folder / "Dockerfile").read_text()
-        flavour = ("gpu" if gpus else "cpu") if flavours else ""
+        flavour = (GPU if gpus else CPU) if flavours(folder) else ""
         key = folder.name, flavour
         if key not in self._images:
-            self._images[key] = assets.DockerImageAsset(
-                self,
-                f"{_camel(folder.name)}{flavour.capitalize()}Image",
-                directory=str(folder),
-                platform=assets.Platform.LINUX_AMD64,  # every instance type of the catalogue is x86_64
-                build_args={"FLAVOUR": flavour} if flavour else None,
-            )
+            name = f"{_camel(folder.name)}{flavour.capitalize()}Image"
+            self._images[key] = image_asset(self, name, folder, flavour, self._settings)
         return self._images[key]
 
 

@@ -14,6 +14,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from controller.aws.ecs_requests import SHARED_MEMORY
 from controller.settings import Settings
 
 CONTAINER = "main"  # the name that the controller's overrides expect
@@ -80,12 +81,13 @@ class TaskDefinitions(Construct):
             user="65534:65534",
             readonly_root_filesystem=True,
             docker_security_options=["no-new-privileges"],
-            linux_parameters=self._linux(name),
+            linux_parameters=self._linux(name, shape),
         )
         return definition
 
-    def _linux(self, name: str) -> ecs.LinuxParameters:
-        linux = ecs.LinuxParameters(self, f"Linux{name}", init_process_enabled=True)
+    def _linux(self, name: str, shape: Shape) -> ecs.LinuxParameters:
+        shared_mib = shape.memory_mib // SHARED_MEMORY if shape.gpus else None
+        linux = ecs.LinuxParameters(self, f"Linux{name}", init_process_enabled=True, shared_memory_size=shared_mib)
         linux.drop_capabilities(ecs.Capability.ALL)
         linux.add_tmpfs(ecs.Tmpfs(container_path="/tmp", size=64, mount_options=[ecs.TmpfsMountOption.NOSUID]))
         return linux

@@ -17,8 +17,8 @@ from pathlib import Path
 
 HOME = Path(os.environ["FAKE_ENGINE"])
 WITH_VALUE = {
-    "--name", "--network", "--pull", "--memory", "--cpu-shares", "--user", "--tmpfs", "--device", "--gpus", "--env",
-    "--entrypoint",
+    "--name", "--network", "--pull", "--memory", "--cpu-shares", "--user", "--tmpfs", "--shm-size", "--device",
+    "--gpus", "--env", "--entrypoint",
 }  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def info(words: list[str]) -> int:
 
 
 def build(words: list[str]) -> int:
-    tag, folder = words[1], Path(words[2])
+    tag, folder = words[1], Path(words[-1])
     lines = (folder / "Dockerfile").read_text().splitlines()
     entry = [line.removeprefix("ENTRYPOINT ") for line in lines if line.startswith("ENTRYPOINT")]
     if not entry:

@@ -18,7 +18,8 @@ from controller.aws.ecs_requests import (
 )
 from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.items import S3ItemsReader, passes
-from controller.layout import items_uri, marker_uri, spec_uri, split_s3
+from controller.aws.markers import remove_marker
+from controller.layout import items_uri, spec_uri, split_s3
 from controller.model.events import Event, RunNotPrepared, RunPrepared
 from controller.model.host_ports import Port
 from controller.model.resources import Resources
@@ -129,12 +130,6 @@ class Definitions:
         bucket, key = split_s3(items_uri(run.output))
         lines = "".join(json.dumps(item, separators=(",", ":"), ensure_ascii=False) + "\n" for item in items)
         self._s3.put_object(Bucket=bucket, Key=key, Body=lines.encode(), ContentType="application/jsonl")
-
-
-def remove_marker(s3: Any, run: Run, succeeded: bool) -> None:
-    """Whoever waits for the end of the run must not see an earlier one. Raises AWS_ERRORS."""
-    bucket, key = split_s3(marker_uri(run.output, succeeded))
-    s3.delete_object(Bucket=bucket, Key=key)
 
 
 def _described(cell: Cell, family: str) -> str | None:

@@ -21,6 +21,9 @@ from controller.shards import task_overrides
 
 RUN_TAG, STAGE_TAG = "argosy:run", "argosy:stage"
 LOG_STREAM_PREFIX = "argosy"
+SHARED_MEMORY = 2
+"""What part of its memory a task with GPUs may use as /dev/shm, where NCCL's processes and data loaders meet: half of it, as
+Linux has it for a tmpfs. Docker's own 64 MiB are too few, and what lies there counts as the task's memory."""
 STOP_REASON_LIMIT = 255  # characters ECS keeps
 
 
@@ -65,6 +68,7 @@ def definition_content(run: Run, region: str, deployment: Deployment) -> dict[st
     The user's environment is not in it but in every task's overrides (`shards.task_overrides`): so runs of one image
     and size share a definition, and definitions may be registered only once a second (aws.md 3.1).
     """
+    linux: dict[str, Any] = {"initProcessEnabled": True}  # reaps children and passes SIGTERM on
     container: dict[str, Any] = {
         "name": run.container,
         "image": run.image,
@@ -73,7 +77,7 @@ def definition_content(run: Run, region: str, deployment: Deployment) -> dict[st
         "essential": True,
         "privileged": False,
         "stopTimeout": deployment.stop_timeout_s,
-        "linuxParameters": {"initProcessEnabled": True},  # reaps children and passes SIGTERM on
+        "linuxParameters": linux,
         "logConfiguration": {
             "logDriver": "awslogs",
             "options": {
@@ -88,6 +92,7 @@ def definition_content(run: Run, region: str, deployment: Deployment) -> dict[st
             {"containerPort": number, "hostPort": number, "protocol": protocol} for number, protocol in run.host_ports
         ]
     if run.needs.gpus:
+        linux["sharedMemorySize"] = run.needs.memory_mib // SHARED_MEMORY
         container["resourceRequirements"] = [{"type": "GPU", "value": str(run.needs.gpus)}]
         # Images that are not made from nvidia/cuda get no driver without it (aws.md 7.1).
         container["environment"] = [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility,compute"}]

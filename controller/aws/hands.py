@@ -56,11 +56,12 @@ class AwsHands:
         clock: Callable[[], float],
         threads: int = THREADS,
         keep_alive: Callable[[], None] = lambda: None,
+        retries_of: Callable[[str], int] = lambda run_id: 0,
     ) -> None:
         """events: EventBridge client. clock: epoch seconds. threads: 1 does everything in the caller's own thread.
 
         keep_alive: a sign of life, given often during work that may outlast the controller's lease; cheap, raises
-        nothing.
+        nothing. retries_of: how often a run was reopened, as the store has it now (`stored.retries_of`).
         """
         by_name = {cell.name: cell for cell in cells}
         self._clock, self._threads, self._keep_alive = clock, threads, keep_alive
@@ -70,7 +71,7 @@ class AwsHands:
         self._launching = Launching(deployment, by_name, self._definitions, items, clock)
         scores = PlacementScores() if deployment.placement_scores else NoScores()
         self._fleets = Fleets(deployment.stage, by_name, clock, scores)
-        self._results = Results(s3, events, clock, keep_alive)
+        self._results = Results(s3, events, clock, keep_alive, retries_of)
         self._observer = Observer(by_name, self._fleets, clock, keep_alive)
 
     def observe(self, now: float) -> Event | None:

@@ -50,7 +50,7 @@ def manifest_lines(
 ) -> Iterator[str]:
     """The manifest as JSON, one entry on a line. earlier: the entries of the manifest that this one replaces."""
     before = iter(earlier)
-    head = {"runId": run.id, "output": run.output, "tasks": task_counts(run)}
+    head = {"runId": run.id, "output": run.output, "retries": run.retries, "tasks": task_counts(run)}
     yield json.dumps(head)[:-1] + ', "entries": [\n'
     for index, row in enumerate(_rows(run)):
         comma = "," if index + 1 < run.task_count else ""

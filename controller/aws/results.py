@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from controller.aws.definitions import remove_marker
 from controller.aws.earlier import earlier_entries
 from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.manifest import StoredObject, manifest_lines, objects_that_count, task_counts
+from controller.aws.markers import as_it_is, put_marker, remove_marker, take_back
 from controller.layout import (
     ATTEMPT_METADATA,
     attempt_uri,
     manifest_uri,
-    marker_uri,
     part_suffix,
     part_uri,
     split_s3,
@@ -42,10 +41,17 @@ class Results:
     """Looks results up and closes runs, over boto3 clients of S3 and EventBridge."""
 
     def __init__(
-        self, s3: Any, events: Any, clock: Callable[[], float], keep_alive: Callable[[], None] = lambda: None
+        self,
+        s3: Any,
+        events: Any,
+        clock: Callable[[], float],
+        keep_alive: Callable[[], None] = lambda: None,
+        retries_of: Callable[[str], int] = lambda run_id: 0,
     ) -> None:
-        """keep_alive: called for every page and every thousands of lines of a close, which may take minutes."""
+        """keep_alive: called for every page and every thousands of lines of a close, which may take minutes.
+        retries_of: how often a run was reopened, as the store has it now; raises AWS_ERRORS."""
         self._s3, self._events, self._clock, self._keep_alive = s3, events, clock, keep_alive
+        self._retries_of = retries_of
 
     def verify(self, action: VerifyResult, state: State) -> Event:
         """ResultSeen; its attempt is the one that the part names. Safe to call from several threads."""
@@ -62,21 +68,39 @@ class Results:
             return NotCarriedOut(reason, about=f"verify:{run.id}")
 
     def close(self, action: CloseRun, state: State) -> Event:
-        """Manifest, then the marker as the last object, then the event. Doing it twice writes the same again."""
+        """Manifest, then the marker as the last object, then the event. Doing it twice writes the same again; once the
+        run was reopened by others it writes nothing, or takes its marker back."""
         run = state.runs.get(action.run_id)
         if run is None:
             return NotCarriedOut("its run is closed")
         try:
-            self._write_manifest(run, state)
-            bucket, key = split_s3(marker_uri(run.output, run.final_status is RunStatus.SUCCEEDED))
-            self._s3.put_object(Bucket=bucket, Key=key, Body=b"")
-            if run.retries and run.final_status is RunStatus.SUCCEEDED:
-                remove_marker(self._s3, run, succeeded=False)  # of a controller that woke up late
+            condition = as_it_is(self._s3, run)
+            if self._was_reopened(run):
+                return NotCarriedOut("its run was reopened meanwhile")
+            self._write_manifest(run, state, condition)
+            if self._was_reopened(run) or not self._mark(run):
+                return NotCarriedOut("its run was reopened meanwhile")
             self._announce(run, cost_so_far(state, run, self._clock()))
         except AWS_ERRORS as error:
             reason = f"run {run.id} could not be closed: {classify(error).text}"
             return NotCarriedOut(reason, about=f"close:{run.id}")
         return RunClosed(run.id)
+
+    def _was_reopened(self, run: Run) -> bool:
+        """By another controller: we slept, and our picture of the run is that of an earlier try."""
+        return self._retries_of(run.id) > run.retries
+
+    def _mark(self, run: Run) -> bool:
+        """Write the marker. False: too late, and it was taken back. We may have slept in the middle of the request, so
+        that only a look afterwards can tell."""
+        succeeded = run.final_status is RunStatus.SUCCEEDED
+        put_marker(self._s3, run, succeeded)
+        if self._was_reopened(run):
+            take_back(self._s3, run, succeeded)
+            return False
+        if run.retries and succeeded:
+            remove_marker(self._s3, run, succeeded=False)  # of a controller that woke up late and did not come to look
+        return True
 
     def _part(self, run: Run, action: VerifyResult) -> ResultSeen | None:
         bucket, key = split_s3(part_uri(run.output, action.index, part_suffix(run.spec)))
@@ -106,7 +130,8 @@ class Results:
                 return
             request["ContinuationToken"] = page["NextContinuationToken"]
 
-    def _write_manifest(self, run: Run, state: State) -> None:
+    def _write_manifest(self, run: Run, state: State, condition: Mapping[str, str]) -> None:
+        """`condition`: that nobody else has written it. Raises AWS_ERRORS."""
         _, folder = split_s3(run.output)
         found = (each for name in ("parts/", "attempts/") for each in self._stored(run.output + name))
         stored = self._with_signs_of_life(found, PAGE)
@@ -120,7 +145,7 @@ class Results:
             manifest.seek(0)
             bucket, key = split_s3(manifest_uri(run.output))
             body = manifest.read() if small else manifest
-            self._s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")
+            self._s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json", **condition)
 
     def _with_signs_of_life(self, things: Iterable[T], every: int) -> Iterator[T]:
         for number, thing in enumerate(things):

@@ -1,7 +1,8 @@
 """How do a run's parts become one file? In the order of their index, each once, and only if none is missing.
 
-What counts is what the manifest names, so a file of an attempt that lost can never be among the rows. Parts pass
-through temporary files, several of them ahead; the file appears under its name when it is complete.
+What counts is what the manifest names, so a file of an attempt that lost can never be among the rows. A part that has
+other bytes than the manifest says, or other rows than its program did, is a missing one. Parts pass through temporary
+files, several of them ahead; the file appears under its name when it is complete.
 """
 
 from __future__ import annotations
@@ -9,23 +10,26 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import shutil
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, BinaryIO, TypeVar
 
-from controller.cli.part_rows import NotRows, rows_of
+from controller.cli import figures
+from controller.cli.part_rows import NotRows, row_counts, rows_of
 from controller.cli.problems import RUN_FAILED, CliError, error_code
+from controller.cli.whole_files import whole
+from controller.layout import ROWS_METADATA
 
 AHEAD = 16  # parts on their way at a time
 MISSING_KEPT = 1_000  # the rest is counted
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,15 @@ class Part:
     bucket: str
     keys: tuple[str, ...]
     size: int | None = None
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One of a part's objects on this disk. rows: as its metadata has it; None when nobody has said."""
+
+    key: str
+    path: Path
+    rows: int | None
 
 
 @dataclass
@@ -92,42 +105,42 @@ def deliver(target: str, write: Callable[[IO[bytes]], None]) -> int:
             spool.seek(0)
             shutil.copyfileobj(spool, sys.stdout.buffer)
             return size
-    path = Path(target)
-    unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        file = unfinished.open("wb")
-        with _or_gone(unfinished):
-            with file:
-                write(file)
-                size = file.tell()
-            os.replace(unfinished, path)
+        with whole(Path(target)) as file:
+            write(file)
+            return file.tell()
     except OSError as fault:
         raise CliError(f"{target} cannot be written: {fault.strerror or fault}.") from fault
-    return size
-
-
-@contextmanager
-def _or_gone(path: Path) -> Iterator[None]:
-    """Whatever goes wrong, no half of a file is left."""
-    try:
-        yield
-    except BaseException:
-        path.unlink()
-        raise
 
 
 def _rows(s3: Any, parts: Iterable[Part], merged: Merged) -> Iterator[bytes]:
     with TemporaryDirectory(prefix="argosy-merge-") as folder, ThreadPoolExecutor(AHEAD) as pool:
-        for part, files in _in_order(pool, parts, lambda each: _fetched(s3, each, Path(folder))):
-            if isinstance(files, str):
-                merged.lacks(part.index, files)
-                continue
-            merged.parts += 1
-            for key, path in zip(part.keys, files, strict=True):
-                for row in _read(part, key, path):
+        for part, copies in _in_order(pool, parts, lambda each: _fetched(s3, each, Path(folder))):
+            lacking = copies if isinstance(copies, str) else _miscounted(part, copies)
+            if lacking:
+                merged.lacks(part.index, lacking)
+            else:
+                merged.parts += 1
+                for row in _read_all(part, copies):
                     merged.rows += 1
                     yield row
-                path.unlink()
+            for copy in [] if isinstance(copies, str) else copies:
+                copy.path.unlink()
+
+
+def _read_all(part: Part, copies: Iterable[Copy]) -> Iterator[bytes]:
+    for copy in copies:
+        yield from _read(part, copy, rows_of)
+
+
+def _miscounted(part: Part, copies: Iterable[Copy]) -> str:
+    """Which object has not the rows that its program wrote; empty for none, and where no program has said."""
+    for copy in copies:
+        if copy.rows is not None:
+            found = sum(_read(part, copy, row_counts))
+            if found != copy.rows:
+                return f"it has {figures.counted(found, 'row')}, its metadata says {copy.rows:,}"
+    return ""
 
 
 def _in_order(
@@ -144,36 +157,37 @@ def _in_order(
         yield part, fetched.result()
 
 
-def _fetched(s3: Any, part: Part, folder: Path) -> list[Path] | str:
+def _fetched(s3: Any, part: Part, folder: Path) -> list[Copy] | str:
     """Copies of the part's objects, or why it does not count as there."""
-    files: list[Path] = []
+    copies: list[Copy] = []
     size = 0
     for number, key in enumerate(part.keys):
         try:
-            body = s3.get_object(Bucket=part.bucket, Key=key)["Body"]
+            answer = s3.get_object(Bucket=part.bucket, Key=key)
         except Exception as fault:
             if error_code(fault) in ("NoSuchKey", "404"):
                 return f"{key} is gone"
             raise
-        files.append(folder / f"{part.index}-{number}")
-        with files[-1].open("wb") as file:
-            shutil.copyfileobj(body, file)
+        said = answer.get("Metadata", {}).get(ROWS_METADATA, "")
+        copies.append(Copy(key, folder / f"{part.index}-{number}", int(said) if said.isdecimal() else None))
+        with copies[-1].path.open("wb") as file:
+            shutil.copyfileobj(answer["Body"], file)
             size += file.tell()
     if part.size is not None and size != part.size:
         return f"it has {size} bytes now, {part.size} when the run ended"
-    return files
+    return copies
 
 
-def _read(part: Part, key: str, path: Path) -> Iterator[bytes]:
+def _read(part: Part, copy: Copy, read: Callable[[str, BinaryIO], Iterator[T]]) -> Iterator[T]:
     try:
-        with path.open("rb") as file:
-            yield from rows_of(key, file)
+        with copy.path.open("rb") as file:
+            yield from read(copy.key, file)
     except NotRows as fault:
         raise CliError(
             f"The part of task {part.index} cannot be merged: {fault}.",
             next_step="see which files there are with `argosy results RUN --download DIR`",
             exit_code=RUN_FAILED,
-            details=[key],
+            details=[copy.key],
         ) from fault
 
 

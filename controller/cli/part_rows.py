@@ -30,6 +30,13 @@ def rows_of(key: str, body: BinaryIO) -> Iterator[bytes]:
         yield from _json_lines(body)
 
 
+def row_counts(key: str, body: BinaryIO) -> Iterator[int]:
+    """1 for each row. Cheaper than reading them: JSON lines are not looked into. Raises NotRows."""
+    lines = PurePosixPath(key).suffix.lower() not in (".csv", ".json")
+    rows = (line for line in lines_of(body) if line.strip()) if lines else rows_of(key, body)
+    yield from (1 for _ in rows)
+
+
 def _json_lines(body: BinaryIO) -> Iterator[bytes]:
     for number, line in enumerate(lines_of(body), 1):
         text = line.strip()

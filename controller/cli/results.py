@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,6 +15,7 @@ from controller.cli import figures
 from controller.cli.problems import AWS_FAULT, CliError, error_code
 from controller.cli.runs import RUN_PANEL, RunId
 from controller.cli.session import Session, command
+from controller.cli.whole_files import whole
 
 PARALLEL_GETS = 16
 CHUNK_BYTES = 1 << 20
@@ -171,10 +171,8 @@ def fetch(s3: Any, found: list[Found], directory: Path) -> int:
 def _get(s3: Any, found: Found, directory: Path) -> int:
     target = directory / found.path
     target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.unfinished")
     body, count = s3.get_object(Bucket=found.bucket, Key=found.key)["Body"], 0
-    with unfinished.open("wb") as file:
+    with whole(target) as file:
         while chunk := body.read(CHUNK_BYTES):
             count += file.write(chunk)
-    os.replace(unfinished, target)
     return count

@@ -59,12 +59,12 @@ def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> N
 
 @_apply.register
 def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> None:
-    run = state.runs.get(event.request.run_id)
+    run = state.runs.get(event.request.run_id) or retry.adopt(state, event.stored)
     if run is None or run.complete:
         return
     run.cancelled = True  # a retry under way goes on: it cancels what nobody works at any more (`retry.revive`)
     give_up(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled")
-    drop_unsent(state, run, now)
+    drop_unsent(state, run, now, policy)
 
 
 @_apply.register
@@ -131,7 +131,7 @@ def _(event: events.ControllerStarted, state: State, now: float, policy: Policy)
     rows = state.attempts.with_status(AttemptStatus.INTENT)
     state.attempts.set_many(rows, status=AttemptStatus.IN_DOUBT)
     state.observed_at = 0.0  # events may have been missed: look at everything at once
-    quarantine.set_aside(state, now)
+    quarantine.set_aside(state, now, policy)
 
 
 @_apply.register

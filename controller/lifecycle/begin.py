@@ -93,7 +93,7 @@ def _(action: Remark, state: State, now: float, policy: Policy) -> None:
 def _(action: HaltRun, state: State, now: float, policy: Policy) -> None:
     run = state.runs[action.run_id]
     give_up(state, run, action.reason)
-    capping.drop_unsent(state, run, now)
+    capping.drop_unsent(state, run, now, policy)
 
 
 @_begin.register
@@ -114,7 +114,7 @@ def _(action: MendState, state: State, now: float, policy: Policy) -> None:
 
 @_begin.register
 def _(action: CapRun, state: State, now: float, policy: Policy) -> None:
-    capping.cap(state, state.runs[action.run_id], action.reason, now)
+    capping.cap(state, state.runs[action.run_id], action.reason, now, policy)
 
 
 @_begin.register

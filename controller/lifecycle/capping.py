@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from controller.lifecycle.ending import give_up
-from controller.lifecycle.marks import end_attempt, set_task
+from controller.lifecycle.marks import end_attempt, may_settle_more, set_task
 from controller.model.attempts import AttemptStatus
+from controller.model.policy import Policy
 from controller.model.runs import Run
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
 
 
-def cap(state: State, run: Run, reason: str, now: float) -> None:
+def cap(state: State, run: Run, reason: str, now: float, policy: Policy) -> None:
     """Nothing of it is started any more; what runs is stopped or may end, as `upkeep.stops` decides."""
     run.capped_at = now
     give_up(state, run, reason)
-    drop_unsent(state, run, now)
+    drop_unsent(state, run, now, policy)
 
 
-def drop_unsent(state: State, run: Run, now: float) -> None:
-    """Intents that were never sent: there is nothing to stop."""
+def drop_unsent(state: State, run: Run, now: float, policy: Policy) -> None:
+    """Intents that were never sent: there is nothing to stop. As many as this commit can hold, the run may be spread
+    over a hundred chunks; what is left is not sent either (`upkeep.unsent`), and is dropped by the next ticks."""
     for row in state.attempts.of_run(run.number).tolist():
-        if state.attempts["status"][row] == AttemptStatus.INTENT:
-            index, launch = int(state.attempts["index"][row]), int(state.attempts["launch"][row])
-            set_task(state, run, index, status=TaskStatus.CANCELLED, launch=launch + 1)  # its token is never used
-            end_attempt(state, row, now)
+        if state.attempts["status"][row] != AttemptStatus.INTENT:
+            continue
+        if not may_settle_more(state, policy):
+            return
+        index, launch = int(state.attempts["index"][row]), int(state.attempts["launch"][row])
+        set_task(state, run, index, status=TaskStatus.CANCELLED, launch=launch + 1)  # its token is never used
+        end_attempt(state, row, now)

@@ -19,4 +19,4 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     note_unregistered(state, now, policy)
     for run in state.runs.values():
         if run.halted:
-            drop_unsent(state, run, now)
+            drop_unsent(state, run, now, policy)

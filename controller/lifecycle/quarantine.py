@@ -15,23 +15,32 @@ import numpy as np
 from controller.lifecycle.ending import Hearing, charge_infrastructure
 from controller.lifecycle.marks import end_attempt, set_task
 from controller.model.damage import Damage
+from controller.model.documents import DAMAGED
 from controller.model.policy import Policy
-from controller.model.runs import Run, RunStatus
+from controller.model.runs import Run, RunStatus, sort_key
 from controller.model.state import State
 from controller.model.tasks import TaskStatus
 
+MOST_KEPT_BYTES = 399_000  # of a record: what an item holds beside its key
 FORGOTTEN = "the record of its attempt was lost"
 
 
-def set_aside(state: State, now: float) -> None:
-    """Close the runs that cannot be read, as far as records can say it."""
-    for damage in state.losses.runs:
-        state.quarantined[damage.run_id] = _closed_record(damage, now)
+def set_aside(state: State, now: float, policy: Policy) -> None:
+    """Close the runs that cannot be read, as far as records can say it, and as many as this commit can hold: until
+    then the root goes on naming the others."""
+    while state.losses.runs and _has_room(state, policy):
+        damage = state.losses.runs.pop(0)
+        where = ""
+        if damage.body:
+            name = f"{sort_key(damage.run_id)}@{state.version}"
+            state.damaged[name] = damage.body[:MOST_KEPT_BYTES]
+            where = f"; its bytes are kept as {DAMAGED} / {name}"
+        state.quarantined[damage.run_id] = _closed_record(damage, where, now)
 
 
-def _closed_record(damage: Damage, now: float) -> dict[str, Any]:
+def _closed_record(damage: Damage, where: str, now: float) -> dict[str, Any]:
     record = dict(damage.record or _unknown(damage.run_id))
-    reason = f"set aside: {damage.sentence}"
+    reason = f"set aside: {damage.sentence}{where}"
     return {**record, "status": RunStatus.FAILED.value, "status_reason": reason, "stopped_at": now, "waiting": ""}
 
 
@@ -60,13 +69,18 @@ def _unknown(run_id: str) -> Mapping[str, Any]:
 
 def mend(state: State, now: float, policy: Policy) -> None:
     """The next attempts without an open run, and the next tasks without an attempt, as many as this commit can hold."""
-    left = False
+    set_aside(state, now, policy)
+    left = bool(state.losses.runs)
     for remedy in (_strays(state, now), _forgotten(state, now, policy)):
         for _ in remedy:
-            if state.dirty_documents >= policy.max_dirty_documents or state.dirty_bytes >= policy.max_dirty_bytes:
+            if not _has_room(state, policy):
                 left = True
                 break
     state.losses.attempts = left
+
+
+def _has_room(state: State, policy: Policy) -> bool:
+    return state.dirty_documents < policy.max_dirty_documents and state.dirty_bytes < policy.max_dirty_bytes
 
 
 def _strays(state: State, now: float) -> Iterator[None]:

@@ -85,7 +85,7 @@ class LocalAws:
         deployment = create(clients, self.options.settings, self.names, images.names())
         for region in self.cells:
             names = replace(self.names, region=region)
-            register(clients("ecs", region), images.root, names, self.options.settings.stop_timeout_s)
+            register(clients("ecs", region), images, names, self.options.settings.stop_timeout_s)
         self._start_agents(clients, images)
         self._start_functions(clients, deployment["queueUrl"])
 

@@ -65,7 +65,8 @@ def _isolation(
     gpu_ids: Sequence[str],
     around: Surroundings,
 ) -> Isolation:
-    mounts = (definition.get("linuxParameters") or {}).get("tmpfs") or ()
+    linux = definition.get("linuxParameters") or {}
+    mounts = linux.get("tmpfs") or ()
     return Isolation(
         image=reference,
         entry_point=next(iter(definition.get("entryPoint") or ()), None),
@@ -73,6 +74,7 @@ def _isolation(
         user=definition.get("user"),
         read_only=bool(definition.get("readonlyRootFilesystem")),
         tmpfs=tuple((mount["containerPath"], int(mount["size"])) for mount in mounts),
+        shared_memory_mib=linux.get("sharedMemorySize"),
         gpu_ordinals=tuple(_ordinals(gpu_ids, around.gpu_ids)),
     )
 

@@ -11,20 +11,28 @@ from pathlib import Path
 from typing import Any
 
 from controller.local.deployment import Names
+from controller.local.images import GPU_SUFFIX, source_of
+from controller.local.runtime import Runtime
 
 FILE = "task-definitions.json"
 CONTAINER = "main"  # the name that the controller's overrides expect
 
 
-def definitions(images_root: Path, names: Names, stop_timeout_s: int) -> Iterator[dict[str, Any]]:
-    """RegisterTaskDefinition requests."""
+def definitions(
+    images_root: Path, names: Names, stop_timeout_s: int, *, gpu_flavour: bool = False
+) -> Iterator[dict[str, Any]]:
+    """RegisterTaskDefinition requests. gpu_flavour: those with GPUs name that of their image, as on AWS."""
     for path in sorted(images_root.glob(f"*/{FILE}")):
         for family, described in json.loads(path.read_text(encoding="utf-8")).items():
-            yield _request(family, described, names, stop_timeout_s)
+            image = described["image"]
+            flavoured = image + GPU_SUFFIX
+            if gpu_flavour and described["gpus"] and source_of(images_root, flavoured):
+                image = flavoured
+            yield _request(family, {**described, "image": image}, names, stop_timeout_s)
 
 
-def register(ecs: Any, images_root: Path, names: Names, stop_timeout_s: int) -> None:
-    for request in definitions(images_root, names, stop_timeout_s):
+def register(ecs: Any, images: Runtime, names: Names, stop_timeout_s: int) -> None:
+    for request in definitions(images.root, names, stop_timeout_s, gpu_flavour=images.has_gpus):
         ecs.register_task_definition(**request)
 
 
@@ -48,6 +56,8 @@ def _request(family: str, described: Mapping[str, Any], names: Names, stop_timeo
     }
     if described["gpus"]:
         container["resourceRequirements"] = [{"type": "GPU", "value": str(described["gpus"])}]
+    if "sharedMemory" in described:
+        container["linuxParameters"] = {"sharedMemorySize": described["sharedMemory"]}
     return {
         "family": family,
         "networkMode": "bridge",

@@ -1,7 +1,8 @@
 """How are images and containers had from podman or Docker? Their commands, which are the same for what is needed here.
 
-`argosy/NAME` is built from the folder NAME of the images root, once while local mode runs; any other image is pulled
-unless it is there. A container shares the machine's network, so that it reaches AWS on 127.0.0.1.
+`argosy/NAME` is built from the folder NAME of the images root, once while local mode runs, in its CPU flavour if it has
+one (`argosy/NAME-gpu` in the other); any other image is pulled unless it is there. A container shares the machine's
+network, so that it reaches AWS on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.local.engine_container import EngineContainer
-from controller.local.images import CannotPullError, Image, folder_of
+from controller.local.images import CannotPullError, Image, names_in, source_of
 from controller.local.process import Ended, Program
 
 ENGINES = ("podman", "docker")
@@ -73,8 +74,12 @@ class EngineRuntime:
         self._had: dict[str, Image] = {}
         self._failed: dict[str, tuple[float, str]] = {}
 
+    @property
+    def has_gpus(self) -> bool:
+        return self._gpus > 0
+
     def names(self) -> list[str]:
-        return sorted(path.parent.name for path in self.root.glob("*/Dockerfile"))
+        return names_in(self.root)
 
     def pull(self, reference: str) -> Image:
         """From its folder, from here, or from its registry. Raises CannotPullError."""
@@ -96,10 +101,12 @@ class EngineRuntime:
         return EngineContainer(self._engine, self._gpus, program, on_line, on_end)
 
     def _get(self, reference: str) -> Image:
-        folder = folder_of(self.root, reference)
-        if folder is not None:
-            name = f"argosy/{folder.name}"
-            self._run(["build", "--tag", name, str(folder)], reference)
+        source = source_of(self.root, reference)
+        if source is not None:
+            folder, flavour = source
+            name = reference.partition("@")[0].partition(":")[0]
+            said = ["--build-arg", f"FLAVOUR={flavour}"] if flavour else []
+            self._run(["build", "--tag", name, *said, str(folder)], reference)
         elif not reference.startswith("argosy/"):
             name = reference
             if self._asked(["image", "inspect", name]).returncode != 0:

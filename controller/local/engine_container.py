@@ -120,6 +120,7 @@ def _bounds(memory_mib: int | None, box: Isolation) -> list[str]:
     words += ["--cpu-shares", str(box.cpu_units)] if box.cpu_units else []
     words += ["--user", box.user] if box.user else []
     words += ["--read-only"] if box.read_only else []
+    words += ["--shm-size", f"{box.shared_memory_mib}m"] if box.shared_memory_mib else []
     for path, size_mib in box.tmpfs:
         words += ["--tmpfs", f"{path}:size={size_mib}m"]
     return words

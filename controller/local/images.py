@@ -20,6 +20,7 @@ from types import MappingProxyType
 from controller.local.process import ContainerProcess, Ended, Program
 
 _REFERENCE = re.compile(r"^argosy/([a-z0-9][a-z0-9._-]*)(:[\w.-]{1,128})?(@sha256:[0-9a-f]{64})?$")
+GPU_SUFFIX = "-gpu"
 _PYTHONS = frozenset({"python", "python3"})
 
 
@@ -46,41 +47,54 @@ class Image:
         return [self.python, *full[1:]] if full and full[0] in _PYTHONS else full
 
 
-def folder_of(root: Path, reference: str) -> Path | None:
-    """The folder that `argosy/NAME` is made from; None for what is no image of ours."""
+def source_of(root: Path, reference: str) -> tuple[Path, str] | None:
+    """The folder that `argosy/NAME` is made from and its flavour (empty: it has none); None for what is no image of
+    ours. As in the images stack, `argosy/NAME-gpu` is the folder NAME in its other flavour."""
     matched = _REFERENCE.match(reference)
     if matched is None:
         return None
     folder = root / matched.group(1)
-    return folder if (folder / "Dockerfile").is_file() else None
+    if (folder / "Dockerfile").is_file():
+        return folder, "cpu" if _has_flavours(folder) else ""
+    plain = folder.with_name(folder.name.removesuffix(GPU_SUFFIX))
+    return (plain, "gpu") if plain != folder and _has_flavours(plain) else None
+
+
+def names_in(root: Path) -> list[str]:
+    """Names of all images: the folders with a Dockerfile, and once more those that come in flavours."""
+    folders = [path.parent for path in root.glob("*/Dockerfile")]
+    flavoured = (f"{folder.name}{GPU_SUFFIX}" for folder in folders if _has_flavours(folder))
+    return sorted({*(folder.name for folder in folders), *flavoured})
+
+
+def _has_flavours(folder: Path) -> bool:
+    dockerfile = folder / "Dockerfile"
+    return dockerfile.is_file() and re.search(r"^ARG FLAVOUR\b", dockerfile.read_text(), re.MULTILINE) is not None
 
 
 class ImageStore:
     """The images of one folder, usually `containers/`. pythons: glob over names -> the Python that runs them."""
 
     slow = False
+    has_gpus = False
 
     def __init__(self, root: Path, pythons: Mapping[str, str] = MappingProxyType({})) -> None:
         self.root = root
         self._pythons = pythons
 
     def names(self) -> list[str]:
-        """Names of all images: the folders with a Dockerfile."""
-        return sorted(path.parent.name for path in self.root.glob("*/Dockerfile"))
+        return names_in(self.root)
 
     def pull(self, reference: str) -> Image:
         """The image; raises CannotPullError."""
-        matched = _REFERENCE.match(reference)
-        if matched is None:
+        source = source_of(self.root, reference)
+        if source is None and _REFERENCE.match(reference) is None:
             raise CannotPullError(f"pull access denied for {reference}: local mode only has argosy/NAME")
-        folder = self.root / matched.group(1)
-        try:
-            text = (folder / "Dockerfile").read_text(encoding="utf-8")
-        except OSError as fault:
-            raise CannotPullError(
-                f"{reference}: not found: no {matched.group(1)}/Dockerfile among the images"
-            ) from fault
-        return _read(text, folder, reference, self._python(matched.group(1)))
+        if source is None:
+            raise CannotPullError(f"{reference}: not found: no folder of that name with a Dockerfile among the images")
+        folder, _ = source
+        text = (folder / "Dockerfile").read_text(encoding="utf-8")
+        return _read(text, folder, reference, self._python(folder.name))
 
     def start(
         self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]

@@ -41,6 +41,7 @@ class Isolation:
     user: str | None = None
     read_only: bool = False
     tmpfs: tuple[tuple[str, int], ...] = ()
+    shared_memory_mib: int | None = None  # of /dev/shm; None: the engine's own 64
     gpu_ordinals: tuple[int, ...] = ()
 
 

@@ -34,6 +34,10 @@ class Runtime(Protocol):
     def slow(self) -> bool:
         """Whether `pull` may take minutes."""
 
+    @property
+    def has_gpus(self) -> bool:
+        """Whether pinned tasks are given real GPUs: their definitions then want the GPU flavour."""
+
     def names(self) -> list[str]:
         """Names of the deployment's own images."""
 

@@ -30,12 +30,14 @@ UNREADABLE = (CorruptChunk, UnreadableState, NewerFormat, OlderFormat)  # what r
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One document that cannot be read. `run_id`: whose it is; `record`: that run's record, where it can be read."""
+    """One document that cannot be read. `run_id`: whose it is; `record`: that run's record, where it can be read, or
+    else `body`, its bytes."""
 
     document: str
     reason: str
     run_id: str = ""
     record: Mapping[str, Any] | None = None
+    body: bytes = b""
 
     @property
     def sentence(self) -> str:
@@ -47,13 +49,10 @@ class Losses:
     """What a load found, and what is left to do about it. Not stored: the next load finds what is still wrong."""
 
     found: list[Damage] = field(default_factory=list)
+    runs: list[Damage] = field(default_factory=list)  # of open runs that are not set aside yet
     buckets: set[int] = field(default_factory=set)  # of instances, to be written anew
     attempts: bool = False  # rows without an open run, or tasks whose row is lost
     blind: bool = False  # instances or fleets are unknown until a sweep has shown them: nothing is bought before
-
-    @property
-    def runs(self) -> list[Damage]:
-        return [damage for damage in self.found if damage.run_id]
 
 
 def tried(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 from typing import Any
 
 from controller.model import formats, run_records
@@ -25,6 +25,7 @@ FORMAT, NewerFormat = formats.FORMAT, formats.NewerFormat
 encode, decode = run_records.encode, run_records.decode
 run_record, run_from, task_chunks = run_records.run_record, run_records.run_from, run_records.task_chunks
 STATE, RUNS = "STATE", "RUNS"
+DAMAGED = "DAMAGED"  # partition of records that could not be read, byte for byte: kept for a person to restore
 ROOT, POOLS = "ROOT", "POOLS"
 INSTANCE_BUCKETS = 16
 Documents = dict[tuple[str, str], bytes]
@@ -61,6 +62,8 @@ def changed(state: State) -> Documents:
         documents[run_partition(run_id), "SPEC"] = encode(state.runs[run_id].spec)  # written once
     for run_id, record in state.quarantined.items():
         documents[RUNS, sort_key(run_id)] = encode(record)
+    for name, body in state.damaged.items():
+        documents[DAMAGED, name] = body
     for run_id, run in state.runs.items():
         if run_id in state.changed_runs or run.tasks.dirty:
             documents[RUNS, sort_key(run_id)] = encode(run_record(run))
@@ -92,6 +95,7 @@ def committed(state: State) -> None:
     state.changed_instances.clear()
     state.changed_pools = False
     state.quarantined.clear()
+    state.damaged.clear()
     state.losses.buckets.clear()
 
 
@@ -116,6 +120,7 @@ def restore(
         found = _restored_run(run_id, read_run.get(run_id))
         if isinstance(found, Damage):
             state.losses.found.append(found)
+            state.losses.runs.append(found)
             state.losses.attempts = True
         else:
             state.runs[run_id] = found
@@ -142,7 +147,10 @@ def _read_root(items: Mapping[str, bytes]) -> dict[str, Any]:
 def _root(state: State) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "runs": [run.id for run in state.runs.values() if not run.done],
+        "runs": [
+            *(run.id for run in state.runs.values() if not run.done),
+            *(damage.run_id for damage in state.losses.runs),
+        ],
         **{name: getattr(state, name) for name in _ROOT_FIELDS},
         "unattributed": state.unattributed.to_list(),
         "last_order": state.last_order.to_json(),
@@ -155,7 +163,7 @@ def _restored_run(run_id: str, stored: tuple[bytes, Mapping[str, bytes]] | None)
         return Damage(f"record of {run_id}", "it is not there", run_id)
     record = tried(f"record of {run_id}", lambda: dict(decode(stored[0])), run_id)
     if isinstance(record, Damage):
-        return record
+        return replace(record, body=stored[0])
     return tried(f"state of {run_id}", lambda: run_from(record, stored[1]), run_id, record)
 
 

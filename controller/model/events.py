@@ -17,12 +17,15 @@ class RunSubmitted:
 
 @dataclass(frozen=True, slots=True)
 class RunCancelled:
+    """stored: the run as it lies in the store, when it does not count as ended and is not among the open ones."""
+
     request: CancelRequest
+    stored: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunRetried:
-    """stored: the run as it lies in the store, when it is closed and therefore not among the open ones."""
+    """stored: the run as it lies in the store, when it is not among the open ones."""
 
     request: RetryRequest
     stored: Run | None = None

@@ -53,6 +53,7 @@ _RUN_FIELDS = [
     "waiting",
     "reopened_at",
     "retries",
+    "retried",
     "revives",
     "revived_to",
 ]

@@ -95,6 +95,7 @@ class Run:
     steering: Steering = UNSTEERED  # between spot and on-demand
     reopened_at: float = 0.0  # durations of deadline and run count from here; 0 = from its submission
     retries: int = 0  # how often it was reopened
+    retried: list[int] = field(default_factory=list)  # TaskStatus of what the last retry was asked for
     revives: list[int] = field(default_factory=list)  # TaskStatus of the tasks that a retry makes pending again
     revived_to: int = 0  # the first task that this has not reached yet
 
@@ -136,10 +137,8 @@ class Run:
     @property
     def exit_rules(self) -> tuple[ExitRule, ...]:
         rules = self.spec.get("retryStrategy", {}).get("evaluateOnExit", ())
-        return tuple(
-            ExitRule(rule["action"], rule.get("onExitCode"), rule.get("onReason"), rule.get("onStatusReason"))
-            for rule in rules
-        )
+        names = ("action", "onExitCode", "onReason", "onStatusReason")
+        return tuple(ExitRule(*map(rule.get, names)) for rule in rules)
 
     @property
     def attempt_timeout_s(self) -> float:

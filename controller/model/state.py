@@ -53,6 +53,7 @@ class State:
     losses: Losses = field(default_factory=Losses)  # what could not be read
     last_order: OrderNote = field(default_factory=OrderNote)  # its patterns are not stored
     quarantined: dict[str, dict[str, Any]] = field(default_factory=dict)  # records of runs that had to be set aside
+    damaged: dict[str, bytes] = field(default_factory=dict)  # what was stored in place of such records
 
     # what changed since the last commit; documents reads and clears it
     new_runs: set[str] = field(default_factory=set)  # whose spec is not stored yet
@@ -152,11 +153,13 @@ class State:
     def dirty_bytes(self) -> int:
         """About how many bytes the next commit writes."""
         tables = [self.attempts, *(run.tasks for run in self.runs.values())]
-        return sum(table.dirty_bytes for table in tables) + 10_000 * min(len(self.changed_instances), 16)
+        damaged = sum(map(len, self.damaged.values()))
+        return sum(table.dirty_bytes for table in tables) + 10_000 * min(len(self.changed_instances), 16) + damaged
 
     @property
     def dirty_documents(self) -> int:
         """About how many items the next commit writes; ticks stop taking work in before this reaches the limit."""
         chunks = sum(len(run.tasks.dirty) for run in self.runs.values()) + len(self.attempts.dirty)
         instances = min(len(self.changed_instances) + len(self.losses.buckets), 16)
-        return chunks + len(self.changed_runs) + len(self.quarantined) + 2 * len(self.new_runs) + instances + 2
+        records = len(self.changed_runs) + len(self.quarantined) + len(self.damaged)
+        return chunks + records + 2 * len(self.new_runs) + instances + 2

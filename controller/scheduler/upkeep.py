@@ -198,13 +198,16 @@ def _young(state: State, row: int, now: float, policy: Policy) -> bool:
 
 
 def unsent(state: State, now: float, policy: Policy) -> Iterator[Launch]:
-    """Intents that were committed but never sent (time was up): the very same launches again."""
+    """Intents that were committed but never sent (time was up): the very same launches again. Those of a run that was
+    stopped meanwhile are dropped, as soon as a commit has room for it."""
     for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
         if not _young(state, row, now, policy):
             continue
         launch = launch_of(state, row)
         instance = state.instance_of(row)
         if launch is None or instance is None or instance.status is InstanceStatus.GONE:
+            continue
+        if state.runs[launch.key.run_id].halted:
             continue
         if state.may_try(f"launch:{launch.key.run_id}", now):
             yield launch

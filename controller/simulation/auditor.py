@@ -16,6 +16,7 @@ from typing import Any
 from controller.ecs_shapes import key_of_task
 from controller.model.attempts import AttemptKey, AttemptStatus
 from controller.model.policy import Policy
+from controller.model.runs import TERMINAL_RUN
 from controller.model.tasks import TERMINAL, TaskStatus
 from controller.simulation.job import CANARY, Job
 from controller.simulation.ledger_book import Book, Live
@@ -195,7 +196,7 @@ class Auditor(logging.Handler):
     def _committed(self, request: JSON, reply: JSON) -> None:
         """One transaction is stored: read it as the next controller would."""
         book = self.book
-        before = dict(book.tables)
+        before, closed, reviving = dict(book.tables), self._over(), self._reviving()
         version, fresh = book.version, book.take(request["TransactItems"])
         if book.version not in (version, version + 1):
             self.found("I9", f"version {book.version} follows {version}")
@@ -203,9 +204,10 @@ class Auditor(logging.Handler):
             self.unsent.add(live.key)
             self.story.tell(self.world.now, "intent stored", live._asdict())
             self._check_intent(live)
+        again = reviving | self._reviving() | (closed - self._over())
         for run_id, table in book.tables.items():
             if table is not before.get(run_id):
-                self._check_tasks(run_id, before.get(run_id))
+                self._check_tasks(run_id, before.get(run_id), again=run_id in again)
         if fresh:
             self._check_room()
         if sentence := self.money.imbalance(book, self.world.now):
@@ -229,20 +231,30 @@ class Auditor(logging.Handler):
             if instance is not None and instance["status"] != "GONE" and amount > instance["total"][axis]:
                 self.found("I5", f"{instance_id} is over-committed", instance_id)
 
-    def _check_tasks(self, run_id: str, before: list[tuple[int, ...]] | None) -> None:
+    def _over(self) -> set[str]:
+        return {run_id for run_id, record in self.book.records.items() if record["status"] in TERMINAL_RUN}
+
+    def _reviving(self) -> set[str]:
+        """Runs of which a user wanted more, while their tasks are made pending again."""
+        return {run_id for run_id, record in self.book.records.items() if record.get("revives")}
+
+    def _check_tasks(self, run_id: str, before: list[tuple[int, ...]] | None, *, again: bool) -> None:
         job, record, table = self.jobs[run_id], self.book.records[run_id], self.book.tables[run_id]
         counts = [0] * len(TaskStatus)
         for index, row in enumerate(table):
             counts[row[0]] += 1
             if before is None or row != before[index]:
-                self._check_task(job, index, before[index] if before else None, row)
+                self._check_task(job, index, before[index] if before else None, row, again=again)
         if counts != record["counts"]:
             self.found("I4", f"{run_id} counts {record['counts']}, its tasks say {counts}")
 
-    def _check_task(self, job: Job, index: int, before: tuple[int, ...] | None, row: tuple[int, ...]) -> None:
+    def _check_task(
+        self, job: Job, index: int, before: tuple[int, ...] | None, row: tuple[int, ...], *, again: bool
+    ) -> None:
         status, user_failures, losses, committed = row
         name, names = f"task {index} of {job.run_id}", self._names(AttemptKey(job.run_id, index, 0, 0))
-        if before is not None and before[0] in TERMINAL and row != before:
+        final = (TaskStatus.SUCCEEDED,) if again else TERMINAL
+        if before is not None and before[0] in final and row != before:
             self.found(
                 "I3", f"{name} had ended as {TaskStatus(before[0]).name} and is now {TaskStatus(status).name}", *names
             )

@@ -68,7 +68,17 @@ class Summary:
         self.calls += verdict.calls
         self.statuses += verdict.statuses
         self.bought += verdict.bought
-        for name in ("virtual_s", "launches", "tasks", "usd", "useful_usd", "instance_hours", "ticks", "write_units"):
+        for name in (
+            "virtual_s",
+            "launches",
+            "tasks",
+            "usd",
+            "useful_usd",
+            "instance_hours",
+            "ticks",
+            "write_units",
+            "retries",
+        ):
             self.sums[name] += getattr(verdict, name)
         self.longest_s = max(self.longest_s, verdict.makespan_s)
         self.settled_s = max(self.settled_s, verdict.settled_s)
@@ -93,6 +103,7 @@ class Summary:
             "describeCallsPerTask": round(described / tasks, 4),
             "writeUnitsPerTask": round(sums["write_units"] / tasks, 3),
             "ticks": sums["ticks"],
+            "retries": sums["retries"],
             "costUsd": round(sums["usd"], 4),
             "instanceHours": round(sums["instance_hours"], 3),
             "waste": round(1 - sums["useful_usd"] / sums["usd"], 4) if sums["usd"] else 0.0,

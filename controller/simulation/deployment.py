@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from controller import stored
 from controller.aws.cell import Cell, Deployment
 from controller.aws.dynamodb import KILL_KEY, DynamoStore
 from controller.aws.hands import AwsHands
@@ -173,9 +175,17 @@ class SimulatedDeployment:
         clients = {name: self._faulty(name, model) for name, model in models.items()}
         paces = Paces.of_aws(clock, self.world.run_for)
         cell = Cell(self.world.region, self.world.cluster, clients["ecs"], clients["ec2"], paces)
-        hands = AwsHands(DEPLOYMENT, [cell], s3=clients["s3"], events=clients["events"], clock=clock, threads=1)
-        queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for, threads=1)
         store = self._store(clients["dynamodb"])
         if process.former:
             store = FormerStore(clients["dynamodb"], TABLE, self.former_noticed)
+        hands = AwsHands(
+            DEPLOYMENT,
+            [cell],
+            s3=clients["s3"],
+            events=clients["events"],
+            clock=clock,
+            threads=1,
+            retries_of=partial(stored.retries_of, store),
+        )
+        queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for, threads=1)
         return Engine(store, queue, hands, load_catalogue(), self.policy, clock)

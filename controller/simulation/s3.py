@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import md5
 from threading import RLock
 from typing import Any
 
@@ -20,6 +21,10 @@ class Stored:
     body: bytes
     metadata: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def etag(self) -> str:
+        return f'"{md5(self.body, usedforsecurity=False).hexdigest()}"'
+
 
 class S3Model:
     """Buckets that exist on first use. Strongly consistent, as S3 is."""
@@ -34,14 +39,18 @@ class S3Model:
 
     @operation
     def put_object(self, request: JSON) -> JSON:
-        """With IfNoneMatch="*" only if there is none."""
+        """With IfNoneMatch="*" only if there is none; with IfMatch only if it is still that one."""
         address = (request["Bucket"], request["Key"])
-        if request.get("IfNoneMatch") == "*" and address in self.objects:
+        there = self.objects.get(address)
+        if "IfMatch" in request and there is None:
+            raise Refused("NoSuchKey", "Not Found")
+        changed = there is not None and "IfMatch" in request and request["IfMatch"] != there.etag
+        if changed or (request.get("IfNoneMatch") == "*" and there is not None):
             raise Refused("PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
         body = request.get("Body", b"")
         content = body if isinstance(body, (bytes, bytearray)) else body.read()
         self.objects[address] = Stored(bytes(content), dict(request.get("Metadata") or {}))
-        return {"ETag": f'"{len(content):032x}"'}
+        return {"ETag": self.objects[address].etag}
 
     @operation
     def delete_object(self, request: JSON) -> JSON:
@@ -58,7 +67,7 @@ class S3Model:
     def head_object(self, request: JSON) -> JSON:
         """A HEAD has no body to name an error in: a missing object is a bare 404."""
         found = self._found(request, "404")
-        return {"ContentLength": len(found.body), "Metadata": dict(found.metadata)}
+        return {"ETag": found.etag, "ContentLength": len(found.body), "Metadata": dict(found.metadata)}
 
     @operation
     def list_objects_v2(self, request: JSON) -> JSON:

@@ -29,6 +29,7 @@ from controller.simulation.mishaps import Mishaps
 from controller.simulation.shape import Shape, drawn_jobs
 from controller.simulation.sqs import SqsModel
 from controller.simulation.throttles import Buckets
+from controller.simulation.users import Users
 from controller.simulation.world import World
 
 ZONES = ("us-east-1a", "us-east-1b")
@@ -98,6 +99,8 @@ class Trial:
         self._furnish()
         self.processes = list(self.deployment.processes)
         self.auditor.alone = len(self.processes) == 1
+        self.users = Users(plan.seed, self.world, self.deployment, self.jobs, self.auditor.book)
+        self.users.insist &= bool(plan.kinds)
 
     def run(self) -> verdict.Verdict:
         """Both phases, until rest or the first violation."""
@@ -146,14 +149,13 @@ class Trial:
     def _phase_of_faults(self) -> None:
         world, shape = self.world, self.shape
         self.mishaps.begin()
-        for number, job in enumerate(self.jobs.values()):
-            world.later(number * min(60.0, shape.faulty_s / 4), partial(self._submit, job))
+        self.users.submit(shape.faulty_s)
         if self.faults.strikes("store-outage"):
             world.later(self.faults.between(0.05, 0.6) * shape.faulty_s, self._lose_the_store)
         if self.faults.strikes("destroy"):
             world.later(self.faults.between(10, shape.faulty_s), self._destroy)
         if self.faults.between(0, 1) < 0.1 and self.plan.kinds:
-            world.later(self.faults.between(10, shape.faulty_s), lambda: self.deployment.cancel(next(iter(self.jobs))))
+            self.users.cancel_later(self.faults.between(10, shape.faulty_s))
         until = self.start + shape.faulty_s
         while world.now < until and self.plan.kinds and not self.auditor.violations:
             if world.now - self.start >= shape.absent_at and not self.absent:
@@ -161,9 +163,6 @@ class Trial:
                 until += shape.absent_s
             self._jump_clocks()
             self._step(self.faults.between(0.3, 1.7) * shape.pace_s, everybody=False)
-
-    def _submit(self, job: Job) -> None:
-        self.deployment.submit(job.request(self.world.now))
 
     def _phase_of_rest(self, began: float) -> None:
         self.faults.active = False
@@ -181,7 +180,7 @@ class Trial:
             self._step(pause_s)
             busy = any(process.busy for process in self.deployment.processes)
             pause_s = BUSY_S if busy else min(IDLE_S, 2 * pause_s)
-            if self._is_over():
+            if self._is_over() and not self._tries_again():
                 self.auditor.violations += verdict.leftovers(self)
                 return
             if self.world.now - began > self.plan.limit_s:
@@ -196,12 +195,21 @@ class Trial:
                 self.deployment.tick(process)
         self.world.run_for(seconds)
         self.auditor.look_around()
+        if self.faults.active and not self.destroyed:
+            self.users.try_again()
 
     def _is_over(self) -> bool:
         if self.destroyed:
             return self.world.now - self.faults_ended > 1800.0
         submitted = len(self.auditor.book.records) == len(self.jobs)
         return submitted and all(process.at_rest for process in self.deployment.processes)
+
+    def _tries_again(self) -> bool:
+        """Even when everything is at rest and has been forgotten, somebody may want more of a run."""
+        asked = not self.destroyed and self.users.try_again()
+        for process in self.deployment.processes if asked else ():
+            process.at_rest = False
+        return asked
 
     def _meanwhile(self) -> None:
         """Another controller may work in the middle of a call."""

@@ -42,6 +42,7 @@ class Verdict:
     ticks: int
     conflicts: int
     write_units: int
+    retries: int  # runs that users tried again
     statuses: Counter[str]
     bought: Counter[str]  # instances launched for us, by pool
 
@@ -98,6 +99,10 @@ def _check_closed(trial: Trial, job: Job) -> None:
     if manifest is None or marker not in objects:
         audit.found("R4", f"{job.run_id} is closed without manifest or marker", job.run_id)
         return
+    if split_s3(marker_uri(job.output, status is not RunStatus.SUCCEEDED)) in objects:
+        audit.found(
+            "R4", f"{job.run_id} is {status.value}, and the marker of the opposite lies beside its own", job.run_id
+        )
     said = json.loads(manifest.body)
     wrong = [
         e["index"] for e, row in zip(said["entries"], table, strict=True) if e["status"] != TaskStatus(row[0]).name
@@ -110,7 +115,8 @@ def _check_spending(trial: Trial) -> None:
     """The controller's own books against the bill: off by no more than what it could not see."""
     billed, booked = trial.billing.usd(), float(trial.auditor.book.root["spent_usd"])
     dearest = max(trial.world.catalogue[name].on_demand_usd_per_hour for name in trial.plan.types)
-    slack = len(trial.billing.ended) * SPEND_SLACK_S / 3600 * dearest + 0.3 * billed
+    unseen_s = SPEND_SLACK_S + (trial.shape.absent_s if trial.absent else 0.0)  # what ends while nobody works
+    slack = len(trial.billing.ended) * unseen_s / 3600 * dearest + 0.3 * billed
     if abs(billed - booked) > slack:
         trial.auditor.found("I7", f"{booked:.2f} USD are booked, {billed:.2f} USD are billed")
 
@@ -151,6 +157,7 @@ def of(trial: Trial, settled_s: float) -> Verdict:
         ticks=sum(process.ticks for process in trial.processes),
         conflicts=sum(process.conflicts for process in trial.processes),
         write_units=trial.deployment.services.dynamodb.write_units,
+        retries=trial.users.retries,
         statuses=Counter(str(record["status"]) for record in records),
         bought=Counter(
             each.pool.name for each in trial.world.ec2.ledger.instances.values() if is_ours(trial.world, each)

@@ -108,7 +108,7 @@ def test_a_stopped_task_is_taken_up_by_its_retry_and_no_image_is_done_twice(digi
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 143, said
-    kept = bucket.rows("stop/attempts/4/1/checkpoint.jsonl")[1:]
+    kept = bucket.rows("stop/attempts/4/checkpoints/1/checkpoint.jsonl")[1:]
     assert 0 < len(kept) < 200
     assert len(kept) % 10 == 0  # whole batches
     assert len(kept) >= int(line.split()[1])
@@ -126,6 +126,41 @@ def test_a_stopped_task_is_taken_up_by_its_retry_and_no_image_is_done_twice(digi
     assert float(facts["argosy-seconds"]) * float(facts["argosy-images-per-second"]) == pytest.approx(
         200 - len(kept), rel=0.1
     )
+
+
+def test_a_task_whose_host_dies_without_a_warning_is_taken_up_where_it_last_kept_its_rows(
+    digits: Path, bucket: s3.Bucket
+) -> None:
+    def task(attempt: int, **more: str) -> dict[str, str]:
+        return {
+            "AWS_ENDPOINT_URL": bucket.endpoint,
+            "ARGOSY_PART_URI": f"s3://{s3.BUCKET}/dies/parts/part-0000000.jsonl",
+            "ARGOSY_OUTPUT_URI": f"s3://{s3.BUCKET}/dies/attempts/0/{attempt}/",
+            "ARGOSY_TASK_ATTEMPT": str(attempt),
+            "INFERENCE_IMAGES": str(digits / "images"),
+            "INFERENCE_MODEL": str(digits / "model"),
+            "INFERENCE_BATCH_SIZE": "10",
+            **more,
+        }
+
+    slow = {"INFERENCE_SECONDS_PER_IMAGE": "0.05", "INFERENCE_CHECKPOINT_SECONDS": "0.2"}
+    process = s3.start(IMAGE, "inference", "100:300", **task(1, **slow))
+    assert process.stdout is not None
+    next(line for line in process.stdout if line.startswith("kept the first "))
+    process.kill()
+    process.communicate(timeout=60)
+    kept = bucket.rows("dies/attempts/0/checkpoints/1/checkpoint.jsonl")[1:]
+    assert 0 < len(kept) < 200
+    assert len(kept) % 10 == 0  # whole batches
+
+    ended = inference("100:300", **task(2))
+    assert ended.code == 0, ended.err
+    assert f"goes on after {len(kept)} of 200 images" in ended.out
+    found = bucket.rows("dies/parts/part-0000000.jsonl")
+    assert [row["index"] for row in found] == list(range(100, 300))
+    assert found[: len(kept)] == kept
+    facts = bucket.metadata("dies/parts/part-0000000.jsonl")
+    assert (facts["argosy-rows"], facts["argosy-resumed"]) == ("200", str(len(kept)))
 
 
 def test_dead_addresses_and_broken_images_are_rows_and_the_others_are_classified(

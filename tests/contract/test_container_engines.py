@@ -190,6 +190,7 @@ def test_limits_user_and_file_system_are_the_definitions(fake: Path, images: Pat
         "user": "10001",
         "read_only": True,
         "tmpfs": (("/tmp", 64),),
+        "shared_memory_mib": 8192,
         "entry_point": "sh",
         "gpu_ordinals": (1,),
     }
@@ -200,6 +201,7 @@ def test_limits_user_and_file_system_are_the_definitions(fake: Path, images: Pat
     assert words[words.index("--cpu-shares") + 1] == "2048"
     assert words[words.index("--user") + 1] == "10001"
     assert words[words.index("--tmpfs") + 1] == "/tmp:size=64m"
+    assert words[words.index("--shm-size") + 1] == "8192m"
     assert words[words.index("--network") + 1] == "host"
     assert "--read-only" in words
     assert "--device" not in words  # there is no real GPU
@@ -250,6 +252,22 @@ def test_an_image_is_built_once_and_others_are_pulled(fake: Path, images: Path) 
         runtime.pull("registry/x")
     (fake / "images" / "registry_y").write_text('["sh"]')
     assert runtime.pull("registry/y").reference == "registry/y"
+
+
+def test_the_flavour_is_always_said(fake: Path, images: Path) -> None:
+    """And only to an image that has one: podman warns about an argument that no Dockerfile asks for."""
+    (images / "tf").mkdir()
+    (images / "tf" / "Dockerfile").write_text('FROM x AS p\nARG FLAVOUR=gpu\nFROM x\nENTRYPOINT ["sh", "-c"]\n')
+    runtime = EngineRuntime("podman", images)
+    for name in ("tf", "tf-gpu", "engine-test"):
+        assert runtime.pull(f"argosy/{name}").reference == f"argosy/{name}"
+    tf = str(images / "tf")
+    assert calls(fake, "build") == [
+        ["--tag", "argosy/tf", "--build-arg", "FLAVOUR=cpu", tf],
+        ["--tag", "argosy/tf-gpu", "--build-arg", "FLAVOUR=gpu", tf],
+        ["--tag", "argosy/engine-test", str(images / "engine-test")],
+    ]
+    assert runtime.names() == ["engine-test", "tf", "tf-gpu"]
 
 
 def test_an_engine_is_asked_whether_it_works(fake: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -146,7 +146,13 @@ def test_an_object_is_created_once_when_asked_so_and_listed_in_pages() -> None:
     with pytest.raises(ClientError) as refused:
         s3.put_object(Bucket="b", Key="k", Body=b"two", IfNoneMatch="*")
     assert code_of(refused) == "PreconditionFailed"
-    assert s3.head_object(Bucket="b", Key="k")["Metadata"] == {"argosy-attempt": "1"}
+    head = s3.head_object(Bucket="b", Key="k")
+    assert head["Metadata"] == {"argosy-attempt": "1"}
+    s3.put_object(Bucket="b", Key="k", Body=b"one", IfMatch=head["ETag"])
+    for key, etag, code in (("k", '"other"', "PreconditionFailed"), ("nobody", head["ETag"], "NoSuchKey")):
+        with pytest.raises(ClientError) as refused:
+            s3.put_object(Bucket="b", Key=key, Body=b"two", IfMatch=etag)
+        assert code_of(refused) == code
     assert s3.get_object(Bucket="b", Key="k")["Body"].read() == b"one"
     with pytest.raises(ClientError) as missing:
         s3.head_object(Bucket="b", Key="other")

@@ -193,8 +193,8 @@ def lasting_refusals_are_tried_again(patch: Patch) -> None:
 def retry_repeats_numbers(patch: Patch) -> None:
     real = retry._revive_rows
 
-    def revive(run: Run, rows: Any) -> bool:
-        touched = real(run, rows)
+    def revive(state: Any, run: Run, rows: Any) -> bool:
+        touched = real(state, run, rows)
         again = rows[run.tasks["status"][rows] == TaskStatus.PENDING]
         run.tasks.set_many(again, attempts=0)
         return touched

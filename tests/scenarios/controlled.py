@@ -7,6 +7,8 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from hashlib import md5
 from typing import Any
 
 from controller import stored
@@ -34,10 +36,33 @@ class MemoryS3:
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
+        self.metadata: dict[str, dict[str, str]] = {}
 
-    def put_object(self, *, Key: str, Body: Any = b"", **rest: Any) -> dict[str, Any]:  # noqa: N803 - boto3's names
+    def put_object(
+        self,
+        *,
+        Key: str,  # noqa: N803
+        Body: Any = b"",  # noqa: N803
+        Metadata: Mapping[str, str] | None = None,  # noqa: N803
+        **rest: Any,
+    ) -> dict[str, Any]:
+        """IfMatch and IfNoneMatch as S3 takes them."""
+        if "IfMatch" in rest and Key not in self.objects:
+            raise refusal("NoSuchKey", "The specified key does not exist.", 404)
+        taken = rest.get("IfNoneMatch") == "*" and Key in self.objects
+        if taken or ("IfMatch" in rest and rest["IfMatch"] != self._etag(Key)):
+            raise refusal("PreconditionFailed", "At least one of the pre-conditions you specified did not hold", 412)
         self.objects[Key] = Body if isinstance(Body, bytes) else Body.read()
+        self.metadata[Key] = dict(Metadata or {})
         return {}
+
+    def head_object(self, *, Key: str, **rest: Any) -> dict[str, Any]:  # noqa: N803
+        if Key not in self.objects:
+            raise refusal("404", "Not Found", 404)
+        return {"ETag": self._etag(Key), "Metadata": self.metadata.get(Key, {})}
+
+    def _etag(self, key: str) -> str:
+        return f'"{md5(self.objects[key], usedforsecurity=False).hexdigest()}"'
 
     def get_object(self, *, Key: str, **rest: Any) -> dict[str, Any]:  # noqa: N803
         if Key not in self.objects:
@@ -118,6 +143,7 @@ class Controlled:
             events=ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": []}),
             clock=self.world.moment,
             threads=1,
+            retries_of=partial(stored.retries_of, self.store),
         )
         return Engine(self.store, self.events, hands, load_catalogue(), self.policy, self.world.moment)
 

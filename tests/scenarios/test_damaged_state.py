@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from controller.api import Api
 from controller.model import documents
 from controller.model.damage import UnreadableState
 from controller.model.runs import RunStatus, sort_key
 from controller.model.tasks import TaskStatus
 from controller.simulation.agent import Course
-from tests.builders import RUN_ID
+from tests.builders import CELL, RUN_ID
 from tests.scenarios.controlled import Controlled
 from tests.unit.aws.fakes import refusal
 
@@ -110,6 +113,132 @@ def test_a_run_that_was_set_aside_ends_when_it_is_cancelled_as_it_is_reopened() 
     cluster.run_to_rest()
     record = cluster.record()
     assert (record["status"], record["counts"][TaskStatus.CANCELLED]) == (RunStatus.CANCELLED, 6)
+
+
+RECORD = documents.RUNS, sort_key(RUN_ID)
+
+
+def kept(cluster: Controlled) -> list[bytes]:
+    return list(cluster.store.read_partition(documents.DAMAGED).values())
+
+
+def test_a_record_that_cannot_be_read_is_kept_byte_for_byte_and_said_where() -> None:
+    cluster = two_runs()
+    rot(cluster, *RECORD)
+    rotten = cluster.store.items[RECORD]
+    restarted(cluster)
+    assert kept(cluster) == [rotten]
+    (name,) = cluster.store.read_partition(documents.DAMAGED)
+    assert f"its bytes are kept as DAMAGED / {name}" in cluster.record()["status_reason"]
+    cluster.run_to_rest()
+    assert kept(cluster) == [rotten]
+
+
+def put_back() -> tuple[Controlled, Any]:
+    """A record that was set aside and then put back by hand as it was: it says RUNNING, and nobody works at it."""
+    cluster = two_runs()
+    good = cluster.store.items[RECORD]
+    rot(cluster, *RECORD)
+    restarted(cluster)
+    cluster.run_to_rest()
+    cluster.store.items[RECORD] = good
+    assert cluster.record()["status"] == RunStatus.RUNNING
+    return cluster, Api(cluster.store, Woken(), None, None, None, "argosy", [CELL], cluster.world.moment)  # type: ignore[arg-type]
+
+
+class Woken:
+    def controller(self) -> None:
+        """Somebody ticks anyway."""
+
+
+def asked(api: Any, action: str, **fields: Any) -> str:
+    """What is said to the user: nothing, when it is done."""
+    answer = api.handle({"action": action, "runId": RUN_ID, **fields}, "request-1")
+    return str(answer["body"]["error"]["message"]) if answer["statusCode"] != 200 else ""
+
+
+def test_a_run_that_was_put_back_by_hand_is_taken_in_again_by_a_retry_and_finishes() -> None:
+    cluster, api = put_back()
+    cluster.world.workload = lambda task, instance: Course(5.0)
+    assert not asked(api, "RetryRun")
+    cluster.run_to_rest()
+    assert (cluster.record()["status"], cluster.record()["retries"]) == (RunStatus.SUCCEEDED, 1)
+    assert nothing_started_twice(cluster)
+
+
+def test_a_run_that_was_put_back_by_hand_ends_when_it_is_cancelled() -> None:
+    cluster, api = put_back()
+    assert not asked(api, "CancelRun")
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["counts"][TaskStatus.CANCELLED]) == (RunStatus.CANCELLED, 6)
+    assert f"{RUN_ID}/_FAILED" in cluster.s3.objects
+
+
+def test_its_number_may_belong_to_another_run_by_now() -> None:
+    cluster, api = put_back()
+    for sk in (sort_key(RUN_ID),):
+        record = documents.decode(cluster.store.items[documents.RUNS, sk])
+        record["number"] = 3
+        cluster.store.items[documents.RUNS, sk] = documents.encode(record)
+    cluster.submit(3, run_id="third-261121-062733-bbbb", name="third")
+    cluster.run_for(100.0)
+    cluster.world.workload = lambda task, instance: Course(5.0)
+    assert not asked(api, "RetryRun")
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == cluster.record("third-261121-062733-bbbb")["status"] == RunStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize("action", ["RetryRun", "CancelRun"])
+def test_a_run_that_was_put_back_without_its_tasks_is_refused_with_a_sentence(action: str) -> None:
+    cluster, api = put_back()
+    rot(cluster, documents.run_partition(RUN_ID), "TASKS#00000")
+    assert asked(api, action).startswith(f"what is stored of {RUN_ID} cannot be read (CorruptChunk: ")
+    assert not cluster.store.read_partition("INBOX")
+
+
+def test_a_run_of_which_only_the_id_is_left_is_refused_with_a_sentence() -> None:
+    cluster = two_runs()
+    rot(cluster, *RECORD)
+    restarted(cluster)
+    cluster.run_to_rest()
+    api = Api(cluster.store, Woken(), None, None, None, "argosy", [CELL], cluster.world.moment)  # type: ignore[arg-type]
+    assert "restore it first, as docs/operations.md says" in asked(api, "RetryRun")
+
+
+def test_what_had_not_been_started_when_a_run_was_set_aside_is_started_after_a_retry() -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=300.0)
+    cluster.submit(40, capacity={"maxInstances": 1})
+    cluster.run_for(150.0)
+    assert cluster.record()["counts"][TaskStatus.PENDING] > 20
+    key = documents.run_partition(RUN_ID), "TASKS#00000"
+    good = cluster.store.items[key]
+    rot(cluster, *key)
+    restarted(cluster)
+    cluster.run_to_rest()
+    cluster.store.items[key] = good
+    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.retry()
+    cluster.run_to_rest()
+    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 40
+
+
+def test_more_runs_than_a_commit_holds_are_set_aside_over_several_ticks() -> None:
+    """The bounds of a commit are asserted by the store."""
+    cluster = Controlled(zones=("us-east-1a",), work_s=30.0)
+    names = [f"many-261121-0627{number:02d}-aaaa" for number in range(80)]
+    for name in names:
+        cluster.submit(1, run_id=name, name="many")
+    for _ in range(12):
+        cluster.tick()
+    for name in names:
+        rot(cluster, documents.RUNS, sort_key(name))
+    restarted(cluster)
+    open_now = documents.active_runs(cluster.store.read_partition(documents.STATE))
+    assert 0 < len(open_now) < 80
+    cluster.run_to_rest()
+    assert {cluster.record(name)["status"] for name in names} == {RunStatus.FAILED}
+    assert len(kept(cluster)) == 80
 
 
 def test_a_lost_chunk_of_attempts_costs_each_of_them_a_loss_and_no_task() -> None:

@@ -56,6 +56,22 @@ def test_all_ledgers_add_up_to_the_bill_through_failures_interruptions_and_a_can
         assert controlled.record(run_id)["cost_usd"] == pytest.approx(costs.total)
 
 
+def test_hours_in_which_the_controller_was_frozen_after_closing_a_run_are_not_the_runs() -> None:
+    controlled = Controlled(work_s=60.0, prices=lambda kind, zone, at: PRICES[zone])
+    controlled.submit(4)
+    while not any(name.endswith("_SUCCESS") for name in controlled.s3.objects):
+        controlled.tick()
+    closed_at = controlled.world.now
+    controlled.world.run_for(3 * 3600.0)
+    controlled.run_to_rest()
+    record = controlled.record(RUN_ID)
+    assert record["stopped_at"] <= closed_at
+    assert ledger(controlled, RUN_ID).instance_seconds < 1800
+    state = controlled.controllers[0].state
+    assert state is not None
+    assert state.unattributed.instance_seconds > 3 * 3600
+
+
 def test_users_see_money_while_it_is_being_spent() -> None:
     controlled = Controlled(work_s=300.0, prices=lambda kind, zone, at: PRICES[zone])
     bill = Billing(controlled.world)

@@ -126,6 +126,49 @@ def test_a_retry_that_is_asked_for_twice_is_done_once() -> None:
     assert (cluster.record()["retries"], cluster.record()["attempts"]) == (1, 10)
 
 
+FAILED_ONLY, CANCELLED_ONLY = {"failed": True, "cancelled": False}, {"failed": False, "cancelled": True}
+
+
+def stopped_early() -> tuple[Controlled, int]:
+    """Some of its hundred tasks failed, the others were cancelled; how many failed."""
+    cluster = Controlled(zones=("us-east-1a",))
+    failing(cluster, *range(100))
+    cluster.submit(100, retryStrategy={"attempts": 1}, capacity={"maxInstances": 2})
+    cluster.run_to_rest()
+    failing(cluster)
+    return cluster, cluster.record()["counts"][TaskStatus.FAILED]
+
+
+@pytest.mark.parametrize("ticks_between", [0, 1, 30])
+@pytest.mark.parametrize("wishes", [(FAILED_ONLY, CANCELLED_ONLY), (CANCELLED_ONLY, FAILED_ONLY)])
+def test_two_retries_with_different_wishes_are_both_granted(wishes: Any, ticks_between: int) -> None:
+    """Both were left while the run counted as ended; the second one may be folded in with it at work already."""
+    cluster, _ = stopped_early()
+    for which in wishes:
+        cluster.retry(**which)
+        for _ in range(ticks_between):
+            cluster.tick()
+        cluster.world.run_for(0.001)
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["retries"]) == (RunStatus.SUCCEEDED, 1)
+    assert record["counts"][TaskStatus.SUCCEEDED] == 100
+    assert max(cluster.starts().values()) == 1
+
+
+def test_a_second_wish_comes_too_late_for_a_run_that_was_cancelled_again() -> None:
+    cluster, failed = stopped_early()
+    cluster.world.workload = lambda task, instance: Course(3000.0)
+    cluster.retry(**FAILED_ONLY)
+    cluster.run_for(100.0)
+    cluster.cancel()
+    cluster.world.run_for(0.001)
+    cluster.retry(**CANCELLED_ONLY)
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.CANCELLED
+    assert cluster.record()["attempts"] == 2 * failed
+
+
 def test_a_controller_that_is_replaced_every_tick_finishes_a_retry_and_starts_nothing_twice() -> None:
     cluster = ended(3, 5)
     failing(cluster)

@@ -84,6 +84,15 @@ def test_a_violation_is_replayed_by_its_own_command_line_with_what_it_was_given(
     )
 
 
+WITH_RETRIES = (22, 27, 124, 144)  # seeds in which runs end without every result, and somebody wants more of them
+
+
+def test_runs_that_users_try_again_in_the_middle_of_faults_end_as_exactly_as_others() -> None:
+    verdicts = [run_trial(Plan(seed)) for seed in WITH_RETRIES]
+    assert all(verdict.ok for verdict in verdicts), [told(verdict) for verdict in verdicts if not verdict.ok]
+    assert sum(verdict.retries for verdict in verdicts) >= len(WITH_RETRIES)
+
+
 QUICK_BLOCKS = {  # what some kinds together have to show within a few seeds
     "versions": (frozenset({"two-versions", "overlap", "crash"}), range(300, 303)),
     "clocks": (frozenset({"clock-jump", "clock-skew", "time-out"}), range(310, 313)),

@@ -148,6 +148,8 @@ def test_task_definitions_for_cpu_and_for_one_four_and_eight_gpus(home: Template
         assert container["Name"] == "main"
         assert container["ReadonlyRootFilesystem"]
         assert container["LinuxParameters"]["Capabilities"]["Drop"] == ["ALL"]
+        has_gpus = "ResourceRequirements" in container
+        assert container["LinuxParameters"].get("SharedMemorySize") == (container["Memory"] // 2 if has_gpus else None)
         assert not container.get("Privileged")
         assert definition["NetworkMode"] == "bridge"
     assert found == {

@@ -102,6 +102,17 @@ def test_programs_run_as_nobody_in_particular_on_a_root_they_cannot_write(exampl
     assert (scratch["ContainerPath"], scratch["Size"]) == ("/tmp", max(64, found["Memory"] // 4))
 
 
+@pytest.mark.parametrize("name", GPUS)
+def test_gpus_that_work_together_have_shared_memory_to_meet_in(examples: Template, name: str) -> None:
+    """NCCL keeps its buffers in /dev/shm, of which Docker gives 64 MiB. It counts towards the task's memory."""
+    found = container(examples, name)
+    size_mib = found["LinuxParameters"].get("SharedMemorySize")
+    if GPUS[name] < 2:
+        assert size_mib is None
+    else:
+        assert 512 * GPUS[name] <= size_mib <= found["Memory"] // 4
+
+
 def test_every_log_group_that_a_definition_names_is_made_by_the_deployment(
     templates: dict[str, Template], examples: Template
 ) -> None:
@@ -155,6 +166,8 @@ def test_local_mode_knows_the_same_definitions(examples: Template) -> None:
     for name, request in local.items():
         (here,), there = request["containerDefinitions"], container(examples, name)
         assert (here["cpu"], here["memory"]) == (there["Cpu"], there["Memory"])
+        shared_mib = there["LinuxParameters"].get("SharedMemorySize")
+        assert here.get("linuxParameters", {}).get("sharedMemorySize") == shared_mib
         own = {each["name"]: each["value"] for each in here["environment"]}
         assert own.items() <= {each["Name"]: each["Value"] for each in there.get("Environment", [])}.items()
 

@@ -239,7 +239,7 @@ def test_a_run_over_its_budget_starts_nothing_and_what_was_not_sent_is_dropped()
     run = state.runs[RUN_ID]
     assert (run.halted, run.capped_at) == (True, NOW)
     assert run.tasks["status"][0] == TaskStatus.CANCELLED
-    cap(state, run, "again", NOW + 1)
+    cap(state, run, "again", NOW + 1, POLICY)
     assert run.status_reason.startswith("its budget")
 
 
@@ -299,7 +299,7 @@ def test_reviving_goes_on_in_the_next_tick_when_a_commit_is_full() -> None:
     run = state.runs[RUN_ID]
     for index in (0, 9_000, 18_000, 27_000):
         run.tasks.set(index, status=TaskStatus.FAILED)
-    run.status = RunStatus.PARTIAL
+    run.status, run.tasks.halted = RunStatus.PARTIAL, True
     documents.committed(state)
     retry.reopen(state, RetryRequest(RUN_ID, NOW), run)
     ticks = 0

@@ -173,6 +173,7 @@ def test_damaged_documents_are_logged_and_counted(
 ) -> None:
     damage = ("the stored INSTANCES#03 is corrupt: no",)
     handlers._TickLog().note(TickReport(events=0, poison=0, actions=0, launches=0, at_rest=False, damage=damage))
-    (told,) = [record.__dict__["damage"] for record in caplog.records if "damage" in record.__dict__]
+    errors = [record.__dict__ for record in caplog.records if record.levelname == "ERROR"]
+    (told,) = [record["damage"] for record in errors if "damage" in record]
     assert told == damage[0]
     assert json.loads(capsys.readouterr().out)["CorruptDocuments"] == [1.0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller.lifecycle.apply import apply
-from controller.model import requests
+from controller.model import documents, requests
 from controller.model.events import RunRetried
 from controller.model.requests import RetryRequest
 from controller.model.runs import Run, RunStatus
@@ -135,7 +135,6 @@ def test_a_cancel_right_after_a_retry_comes_after_it(desk: Desk) -> None:
         (RunStatus.SUCCEEDED, {}, {}, "every task of .* succeeded"),
         (RunStatus.CANCELLED, {"CANCELLED": 4}, {}, r"no task of .* failed; 4 were cancelled: .*\(--cancelled\)"),
         (RunStatus.PARTIAL, {"FAILED": 4}, {"failed": False, "cancelled": True}, r"4 failed: .*\(--failed\)"),
-        (RunStatus.FAILED, {"PENDING": 10}, {}, "no task of .* can be tried again"),
     ],
 )
 def test_what_cannot_be_retried_is_refused_and_changes_nothing(
@@ -200,3 +199,37 @@ def test_a_reopened_run_keeps_what_succeeded_and_gives_the_rest_a_fresh_budget(d
     assert run.tasks["attempts"].tolist() == [1] * 10  # so that the next one is the second
     assert (run.status, run.stopped_at, run.status_reason) == (RunStatus.SUBMITTED, 0.0, "")
     assert (run.revives, run.halted) == ([], False)
+
+
+def test_a_second_wish_leaves_what_the_run_has_at_work_alone(desk: Desk) -> None:
+    """A task whose result is being looked up has no attempt any more, and is not lost for that."""
+    from controller.lifecycle.retry import revive
+    from controller.loading import load_run
+
+    run_id = ended(desk, FAILED=2, CANCELLED=3)
+    stored = load_run(desk.store, run_id)
+    apply(desk.state, RunRetried(RetryRequest(run_id, NOW), stored), NOW, POLICY)
+    run = desk.state.runs[run_id]
+    revive(desk.state, run, POLICY)
+    run.task_definition = "arn"
+    run.tasks.set(0, status=TaskStatus.VERIFYING, attempts=2)
+    for _ in range(2):  # the same wish twice is granted once
+        apply(desk.state, RunRetried(RetryRequest(run_id, NOW, failed=True, cancelled=True), None), NOW, POLICY)
+        assert run.revives == [TaskStatus.PENDING, TaskStatus.CANCELLED]
+    revive(desk.state, run, POLICY)
+    statuses = [TaskStatus.VERIFYING] + [TaskStatus.PENDING] * 4 + [TaskStatus.SUCCEEDED] * 5
+    assert run.tasks["status"].tolist() == statuses
+    assert (run.tasks["attempts"][0], run.retries, run.halted) == (2, 1, False)
+
+
+def test_how_often_a_run_was_reopened_is_not_known_of_a_record_that_cannot_be_read(desk: Desk) -> None:
+    from controller.stored import retries_of
+
+    run_id = ended(desk, FAILED=2)
+    key = next(key for key in desk.store.items if key[0] == documents.RUNS)
+    record = documents.decode(desk.store.items[key])
+    desk.store.items[key] = documents.encode({**record, "retries": 3})
+    assert retries_of(desk.store, run_id) == 3
+    desk.store.items[key] = b"rot"
+    assert retries_of(desk.store, run_id) == 0
+    assert retries_of(desk.store, "nobody-261121-062733-aaaa") == 0

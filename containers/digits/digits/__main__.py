@@ -81,7 +81,7 @@ def _classify(request: Request) -> int:
 
 def _metadata(request: Request) -> dict[str, str]:
     gpus = {"argosy-gpus": ",".join(request.gpus)} if request.gpus else {}
-    return {"argosy-attempt": str(request.attempt), **gpus}
+    return {"argosy-attempt": str(request.attempt), "argosy-rows": str(request.end - request.start), **gpus}
 
 
 def _report(request: Request, *, right: int, seconds: float, written: bool) -> None:

@@ -66,7 +66,9 @@ def _fit(point: Point) -> int:
     row = {"index": point.index, "alpha": point.alpha, "lambda": point.penalty, **found.row()}
     row["seconds"] = round(time.monotonic() - began, 3)
     text = json.dumps(row) + "\n"
-    written = storage.write_once(point.output, text.encode(), {"argosy-attempt": str(point.attempt)})
+    written = storage.write_once(
+        point.output, text.encode(), {"argosy-attempt": str(point.attempt), "argosy-rows": "1"}
+    )
     print(text.rstrip(), "written to" if written else "was already at", point.output, flush=True)
     return 0
 

@@ -104,6 +104,7 @@ def _facts(request: Request, work: Any) -> dict[str, str]:
     """The part's metadata: S3 takes text only."""
     facts = {
         "argosy-attempt": str(request.attempt),
+        "argosy-rows": str(len(work.rows)),  # what `argosy results --merge` counts
         "argosy-images": str(len(work.rows)),
         "argosy-errors": str(work.errors),
         "argosy-resumed": str(work.resumed),

@@ -26,7 +26,7 @@ class Request:
     """Images `start` to `end`, half-open, of `images` (a folder or S3 prefix) or `urls` (a list): one is empty.
 
     `attempt_folder` belongs to this attempt alone and ends in a slash; `gpus` are the ids that the task was given.
-    image_size: pixels of a side, 0 = what the model says.
+    image_size: pixels of a side, 0 = what the model says. checkpoint_seconds: from one to the next, 0 = only at a stop.
     """
 
     start: int
@@ -40,6 +40,7 @@ class Request:
     image_size: int
     device: str
     seconds_per_image: float
+    checkpoint_seconds: float
     attempt: int
     attempt_folder: str
     gpus: tuple[str, ...]
@@ -74,7 +75,8 @@ def read_request(arguments: Sequence[str], environment: Mapping[str, str]) -> Re
     top = _whole(given.top, "--top", 1, 1000, faults)
     batch_size = _whole(given.batch_size, "--batch-size", 1, 65_536, faults)
     image_size = _whole(given.image_size, "--image-size", 0, 8192, faults)
-    pause = _seconds(given.seconds_per_image, faults)
+    pause = _seconds(given.seconds_per_image, "--seconds-per-image", faults)
+    checkpoint_seconds = _seconds(given.checkpoint_seconds, "--checkpoint-seconds", faults)
     if given.device not in ("auto", "cpu"):
         faults.append(f"--device must be auto or cpu, not {given.device!r}")
     if faults:
@@ -92,6 +94,7 @@ def read_request(arguments: Sequence[str], environment: Mapping[str, str]) -> Re
         image_size=image_size,
         device=given.device,
         seconds_per_image=pause,
+        checkpoint_seconds=checkpoint_seconds,
         attempt=attempt,
         attempt_folder=environment.get("ARGOSY_OUTPUT_URI") or f"{output}.attempts/{attempt}/",
         gpus=() if gpus in _NO_GPUS else tuple(gpus.split(",")),
@@ -116,6 +119,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     option("batch-size", "32", "images classified at once (default 32)")
     option("image-size", "0", "pixels of a side, for a model that does not say")
     option("device", "auto", "auto uses a GPU that the task was given; cpu never does")
+    option("checkpoint-seconds", "120", "how often the finished rows are kept for a retry; 0 = only at a stop")
     option("seconds-per-image", "0", "pretend that an image takes so much longer")
     return parser
 
@@ -156,13 +160,13 @@ def _whole(text: str, option: str, least: int, most: int, faults: list[str]) -> 
     return least
 
 
-def _seconds(text: str, faults: list[str]) -> float:
+def _seconds(text: str, option: str, faults: list[str]) -> float:
     try:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
-        faults.append(f"--seconds-per-image must be a number of seconds, 0 or more, not {text!r}")
+        faults.append(f"{option} must be a number of seconds, 0 or more, not {text!r}")
     return seconds
 
 

@@ -10,7 +10,8 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from inference import checkpoints, storage
 from inference.arguments import Request
@@ -21,13 +22,27 @@ LOOK_S = 0.1  # how soon a stop is noticed
 SAY_S = 1.0  # between two lines about progress
 
 
+class Keeper(Protocol):
+    """checkpoints.Keeper."""
+
+    def look(self, rows: Sequence[str], count: int) -> None: ...
+
+
 class Work:
     """Turns batches into rows. `rows` begins with those of a checkpoint."""
 
-    def __init__(self, request: Request, model: Classifier, batches: Iterable[Batch], rows: Iterable[str]) -> None:
+    def __init__(
+        self,
+        request: Request,
+        model: Classifier,
+        batches: Iterable[Batch],
+        rows: Iterable[str],
+        keeper: Keeper | None = None,
+    ) -> None:
         self._request, self._model, self._batches = request, model, batches
         self.rows = list(rows)
-        self.resumed = len(self.rows)
+        self.resumed = self._whole = len(self.rows)  # _whole: of finished batches
+        self._keeper = keeper or checkpoints.Keeper(request, self.resumed)
         self.errors = sum('"error":' in row for row in self.rows)
         self.seconds = 0.0
         self._paused = 0.0  # pretended work, which is no part of the speed
@@ -46,6 +61,7 @@ class Work:
         self._thread.start()
         while self._thread.is_alive() and not stopped.is_set():
             self._thread.join(LOOK_S)
+            self._keeper.look(self.rows, self._whole)
         with self._guard:  # the batch in hand ends; after it the thread sees the stop
             if isinstance(self._fault, storage.Temporary):
                 self._keep()
@@ -61,6 +77,7 @@ class Work:
                     if self._stopped.is_set():
                         return
                     self._add(batch)
+                    self._whole = len(self.rows)
                     self.seconds = time.monotonic() - began - self._paused
                 self._say()
         except BaseException as fault:  # noqa: BLE001 - handed to the main thread, which raises it

@@ -142,6 +142,12 @@ def test_a_gpu_definition_asks_for_whole_gpus_and_the_driver() -> None:
     assert container["environment"][0]["name"] == "NVIDIA_DRIVER_CAPABILITIES"
 
 
+def test_a_task_with_gpus_may_use_half_of_its_memory_as_dev_shm() -> None:
+    run = run_of(resources={"gpus": 4, "memory": 60_000})
+    container = definition_content(run, CELL, DEPLOYMENT)["containerDefinitions"][0]
+    assert container["linuxParameters"] == {"initProcessEnabled": True, "sharedMemorySize": 30_000}
+
+
 GPU = {"type": "GPU", "value": "2"}
 
 

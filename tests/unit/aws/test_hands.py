@@ -69,7 +69,7 @@ EC2 = {
     "describe_fleets": {"Fleets": []},
     "describe_instances": {"Reservations": []},
 }
-S3 = {"put_object": {}, "head_object": {"ContentLength": 3, "Metadata": {}}, "list_objects_v2": {}}
+S3 = {"put_object": {}, "head_object": {"ETag": '"1"', "ContentLength": 3, "Metadata": {}}, "list_objects_v2": {}}
 
 
 class Site:

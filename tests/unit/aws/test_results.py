@@ -13,6 +13,7 @@ import pytest
 from moto import mock_aws
 
 from controller.aws import results as results_module
+from controller.aws.markers import remove_marker
 from controller.aws.results import Results
 from controller.model.actions import CloseRun, VerifyResult
 from controller.model.events import NotCarriedOut, ResultSeen, RunClosed
@@ -22,6 +23,7 @@ from tests.builders import NOW, RUN_ID, container_instance, fleet, host, instanc
 from tests.unit.aws.fakes import Clock, ScriptedClient, refusal, timed_out
 
 ROOT = f"{RUN_ID}/"
+NOTHING = refusal("404", "Not Found", 404)
 
 
 @pytest.fixture
@@ -161,15 +163,58 @@ def test_listings_of_many_pages_and_manifests_too_large_for_memory_pass(
 
 def test_closing_that_breaks_off_leaves_no_marker_and_is_done_again() -> None:
     state = finished([TaskStatus.SUCCEEDED], [1])
-    listing: dict[str, Any] = {"list_objects_v2": {}}
+    listing: dict[str, Any] = {"list_objects_v2": {}, "head_object": NOTHING}
     for scripts in (
-        {"list_objects_v2": timed_out()},
+        {**listing, "list_objects_v2": timed_out()},
+        {**listing, "head_object": timed_out()},
         {**listing, "put_object": timed_out()},
         {**listing, "put_object": [{}, timed_out()]},
     ):
         s3 = ScriptedClient("s3", **scripts)
         assert isinstance(Results(s3, announcing(), Clock()).close(CloseRun(RUN_ID), state), NotCarriedOut)
     assert [request["Key"].rsplit("/", 1)[1] for request in s3.requests("put_object")] == ["manifest.json", "_SUCCESS"]
+
+
+@pytest.mark.parametrize("before", [b"", b"the manifest of an earlier try"])
+def test_a_manifest_that_somebody_else_wrote_meanwhile_stays_and_no_marker_is_set(s3: Any, before: bytes) -> None:
+    if before:
+        put(s3, "manifest.json", before)
+
+    class Meanwhile:
+        """The bucket, in which somebody else works while we list it."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(s3, name)
+
+        def list_objects_v2(self, **request: Any) -> Any:
+            put(s3, "manifest.json", b"theirs")
+            return s3.list_objects_v2(**request)
+
+    event = Results(Meanwhile(), announcing(), Clock()).close(CloseRun(RUN_ID), finished([TaskStatus.FAILED], [0]))
+    assert isinstance(event, NotCarriedOut)
+    assert event.about == f"close:{RUN_ID}"  # done again, if the run is still ours to close
+    assert read(s3, "manifest.json") == b"theirs"
+    keys = {each["Key"] for each in s3.list_objects_v2(Bucket="results", Prefix=ROOT)["Contents"]}
+    assert ROOT + "_FAILED" not in keys
+
+
+@pytest.mark.parametrize(
+    ("named", "stays"), [({}, False), ({"argosy-retries": "x"}, False), ({"argosy-retries": "1"}, True)]
+)
+def test_a_reopened_run_loses_the_marker_of_an_earlier_try_only(s3: Any, named: dict[str, str], stays: bool) -> None:
+    put(s3, "_FAILED", b"", Metadata=named)
+    state = finished([TaskStatus.FAILED], [0])
+    state.runs[RUN_ID].retries = 1
+    remove_marker(s3, state.runs[RUN_ID], succeeded=False)
+    assert ("Contents" in s3.list_objects_v2(Bucket="results", Prefix=ROOT)) is stays
+
+
+def test_a_late_marker_of_success_stays_because_such_a_run_is_never_reopened(s3: Any) -> None:
+    """The store may say otherwise only where somebody has meddled with it."""
+    answers = iter([0, 0, 1])
+    results = Results(s3, announcing(), Clock(), retries_of=lambda run_id: next(answers))
+    assert isinstance(results.close(CloseRun(RUN_ID), finished([TaskStatus.SUCCEEDED], [1])), NotCarriedOut)
+    assert read(s3, "_SUCCESS") == b""
 
 
 @pytest.mark.parametrize(
@@ -181,14 +226,14 @@ def test_closing_that_breaks_off_leaves_no_marker_and_is_done_again() -> None:
     ],
 )
 def test_a_run_is_closed_even_when_nobody_may_be_told(answer: Any, kind: type) -> None:
-    s3 = ScriptedClient("s3", list_objects_v2={}, put_object={})
+    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={})
     event = Results(s3, announcing(answer), Clock()).close(CloseRun(RUN_ID), finished([TaskStatus.SUCCEEDED], [1]))
     assert isinstance(event, kind)
 
 
 def test_the_event_gives_no_time_for_a_run_that_never_started() -> None:
     events = announcing()
-    s3 = ScriptedClient("s3", list_objects_v2={}, put_object={})
+    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={})
     state = finished([TaskStatus.CANCELLED], [0])
     Results(s3, events, Clock(NOW)).close(CloseRun(RUN_ID), state)
     detail = json.loads(events.calls[0][1]["Entries"][0]["Detail"])
@@ -197,7 +242,7 @@ def test_the_event_gives_no_time_for_a_run_that_never_started() -> None:
 
 def test_the_event_tells_the_cost_of_instances_that_live_on_too() -> None:
     events = announcing()
-    s3 = ScriptedClient("s3", list_objects_v2={}, put_object={})
+    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={})
     state = finished([TaskStatus.SUCCEEDED], [1])
     run, instance = state.runs[RUN_ID], state.instances[instance_id(1)]
     run.cost_usd, instance.bought_for, instance.price_usd_per_hour = 0.5, run.number, 3.6
@@ -216,7 +261,7 @@ def test_a_close_gives_a_sign_of_life_for_every_page_and_every_few_thousand_line
         objects = [{"Key": f"{ROOT}parts/part-{number * 1000 + n:07d}.jsonl", "Size": 1} for n in range(1000)]
         return {"Contents": objects, "IsTruncated": number < 9, "NextContinuationToken": str(number + 1)}
 
-    s3 = ScriptedClient("s3", list_objects_v2=page, put_object={})
+    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2=page, put_object={})
     count = 25_000
     state = finished([TaskStatus.SUCCEEDED] * count, [1] * count)
     results = Results(s3, announcing(), clock, lambda: signs.append(clock.at))

@@ -204,6 +204,7 @@ class Objects:
     def __init__(self) -> None:
         self.bodies: dict[tuple[str, str], bytes] = {}
         self.refuses: dict[str, Exception] = {}  # by key
+        self.metadata: dict[str, dict[str, str]] = {}  # by key
 
     def put(self, uri: str, body: bytes | str | dict[str, Any]) -> None:
         bucket, _, key = uri.removeprefix("s3://").partition("/")
@@ -215,7 +216,7 @@ class Objects:
             raise self.refuses[Key]
         if (Bucket, Key) not in self.bodies:
             raise refusal("NoSuchKey", operation="GetObject")
-        return {"Body": io.BytesIO(self.bodies[Bucket, Key])}
+        return {"Body": io.BytesIO(self.bodies[Bucket, Key]), "Metadata": self.metadata.get(Key, {})}
 
     def get_paginator(self, operation: str) -> Pages:
         assert operation == "list_objects_v2"

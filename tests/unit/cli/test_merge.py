@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from controller.cli import figures
 from tests.unit.cli.fakes import OUTPUT, RUN_ID, World, ended, refusal, run_view, tasks
 
 PREFIX = f"{RUN_ID}/"
@@ -188,6 +189,70 @@ def test_partial_merges_the_others_and_says_which_are_missing(tmp_path: Path) ->
     assert document["tasks"] == {"total": 14, "merged": 2, "missing": 12}
     assert document["missing"][0] == {"index": 1, "why": "FAILED"}
     assert (document["rows"], document["format"], document["mergedTo"]) == (2, "jsonl", str(tmp_path / "x"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (part(1), '{"a":1}\n\n{"a":2}\n'),
+        (part(1, ".csv"), "a\n1\n2\n"),
+        (part(1, ".json"), '{"a":[1,2]}'),
+    ],
+    ids=["jsonl", "csv", "json"],
+)
+def test_a_part_with_other_rows_than_its_metadata_says_does_not_count_as_there(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    """As long as the manifest says, but cut before it was written, say, by a program that dropped rows."""
+    merged = world({part(0): '{"a":0}\n', name: content})
+    merged.objects.metadata = {PREFIX + part(0): {"argosy-rows": "1"}, PREFIX + name: {"argosy-rows": "3"}}
+    rows = 1 if name.endswith(".json") else 2
+    refused = merged.argosy("results", RUN_ID, "--merge", "-o", str(tmp_path / "x"))
+    assert refused.exit_code == 1
+    assert f"  task 1: it has {figures.counted(rows, 'row')}, its metadata says 3" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+    result = merged.argosy("results", RUN_ID, "--merge", "--partial", "-o", "-")
+    assert result.stdout == '{"a":0}\n'
+    assert "1 row of 1 of 2 tasks" in result.stderr
+    merged.objects.metadata[PREFIX + name] = {"argosy-rows": str(rows)}
+    assert merged.argosy("results", RUN_ID, "--merge", "-o", "-").exit_code == 0
+
+
+@pytest.mark.parametrize("said", ["", "many", "-1"])
+def test_metadata_that_is_no_count_says_nothing(said: str) -> None:
+    merged = world({part(0): '{"a":0}\n'})
+    merged.objects.metadata[PREFIX + part(0)] = {"argosy-rows": said}
+    assert merged.argosy("results", RUN_ID, "--merge", "-o", "-").stdout == '{"a":0}\n'
+
+
+def test_a_part_that_cannot_be_counted_is_told_as_one_that_cannot_be_read() -> None:
+    merged = world({part(0, ".csv"): "a,b\n1\n"}, [entry(0, part(0, ".csv"))])
+    merged.objects.metadata[PREFIX + part(0, ".csv")] = {"argosy-rows": "1"}
+    assert "The part of task 0 cannot be merged" in merged.argosy("results", RUN_ID, "--merge", "-o", "-").stderr
+
+
+def test_two_merges_into_one_file_at_once_are_each_whole_and_the_last_one_stays(tmp_path: Path) -> None:
+    target, merged = tmp_path / "all.jsonl", world(ROWS)
+    words = ("results", RUN_ID, "--merge", "--output", str(target))
+    get, seen = merged.objects.get_object, []
+
+    def get_while_another_merges(**request: str) -> dict[str, Any]:
+        if request["Key"].endswith(part(20)) and not seen:
+            seen.append(world({part(0): '{"other":1}\n'}).argosy(*words))
+            assert target.read_text() == '{"other":1}\n'
+        return get(**request)
+
+    merged.objects.get_object = get_while_another_merges  # type: ignore[method-assign]
+    result = merged.argosy(*words)
+    assert (result.exit_code, seen[0].exit_code) == (0, 0), result.stderr
+    assert target.read_text() == "".join(ROWS[part(i)] for i in range(40))
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_merged_file_may_be_read_by_whom_the_shell_lets(tmp_path: Path) -> None:
+    world(ROWS).argosy("results", RUN_ID, "--merge", "--output", str(tmp_path / "x"))
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "x").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_of_a_run_that_goes_on_the_finished_parts_can_be_had() -> None:

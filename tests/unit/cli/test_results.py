@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,58 @@ def test_a_second_download_replaces_the_first(tmp_path: Path) -> None:
     (tmp_path / part(0)).write_text("old")
     finished().argosy("results", RUN_ID, "--download", str(tmp_path))
     assert (tmp_path / part(0)).read_text() == PARTS[0]
+    assert not list(tmp_path.rglob("*.unfinished"))
+
+
+def test_two_downloads_into_one_folder_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    world, seen = finished(), []
+    get = world.objects.get_object
+
+    def get_while_another_downloads(**request: str) -> dict[str, Any]:
+        answer = get(**request)
+        if request["Key"].endswith(part(0)):
+            answer["Body"] = Interrupted(answer["Body"], lambda: seen.append(download()))
+        return answer
+
+    def download() -> int:
+        return int(finished().argosy("results", RUN_ID, "--download", str(tmp_path)).exit_code)
+
+    world.objects.get_object = get_while_another_downloads  # type: ignore[method-assign]
+    result = world.argosy("results", RUN_ID, "--download", str(tmp_path))
+    assert (result.exit_code, seen) == (0, [0]), result.output
+    assert files(tmp_path) == {part(0), part(1), "manifest.json"}
+    assert (tmp_path / part(0)).read_text() == PARTS[0]
+
+
+class Interrupted:
+    """A body during whose reading something else happens: at its end, once."""
+
+    def __init__(self, body: Any, act: Callable[[], None]) -> None:
+        self._body, self._act = body, act
+
+    def read(self, size: int) -> bytes:
+        chunk: bytes = self._body.read(size)
+        if not chunk:
+            self._act()
+        return chunk
+
+
+def test_what_breaks_off_leaves_no_half_of_a_file(tmp_path: Path) -> None:
+    world = finished()
+    get = world.objects.get_object
+
+    def breaks(**request: str) -> dict[str, Any]:
+        answer = get(**request)
+        if request["Key"].endswith(part(0)):
+            answer["Body"] = Interrupted(answer["Body"], broken)
+        return answer
+
+    def broken() -> None:
+        raise refusal("SlowDown", operation="GetObject")
+
+    world.objects.get_object = breaks  # type: ignore[method-assign]
+    assert world.argosy("results", RUN_ID, "--download", str(tmp_path)).exit_code == 3
+    assert part(0) not in files(tmp_path)
     assert not list(tmp_path.rglob("*.unfinished"))
 
 

@@ -103,7 +103,7 @@ def test_a_part_goes_to_s3_with_attempt_and_gpus(endpoint: str) -> None:
     assert (code, err) == (0, "")
     found, metadata = part(endpoint, "run/parts/part-0000000.jsonl")
     assert [row["index"] for row in found] == [917, 918, 919]
-    assert metadata == {"argosy-attempt": "2", "argosy-gpus": "GPU-0a,GPU-0b"}
+    assert metadata == {"argosy-attempt": "2", "argosy-rows": str(len(found)), "argosy-gpus": "GPU-0a,GPU-0b"}
     assert "GPUs GPU-0a,GPU-0b" in out
 
 
@@ -113,7 +113,7 @@ def test_no_gpu_is_no_metadata(endpoint: str, devices: str) -> None:
     address = f"s3://{BUCKET}/{key}"
     code, out, _ = run("--range", "0:1", "--output", address, AWS_ENDPOINT_URL=endpoint, NVIDIA_VISIBLE_DEVICES=devices)
     assert code == 0
-    assert part(endpoint, key)[1] == {"argosy-attempt": "1"}
+    assert part(endpoint, key)[1] == {"argosy-attempt": "1", "argosy-rows": "1"}
     assert "GPUs none" in out
 
 
@@ -123,7 +123,7 @@ def test_the_first_attempt_to_write_wins_and_the_second_succeeds(endpoint: str) 
         code, out, _ = run(*arguments, AWS_ENDPOINT_URL=endpoint, ARGOSY_TASK_ATTEMPT=attempt)
         assert code == 0
         assert said in out
-    assert part(endpoint, "first-wins")[1] == {"argosy-attempt": "1"}
+    assert part(endpoint, "first-wins")[1] == {"argosy-attempt": "1", "argosy-rows": "3"}
 
 
 def test_a_file_is_not_written_over_either(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_a_point_becomes_one_row_in_s3_once(tmp_path: Path) -> None:
             assert said in out
         stored = s3.get_object(Bucket="results", Key="part")
         row = json.loads(stored["Body"].read())
-        assert stored["Metadata"] == {"argosy-attempt": "2"}
+        assert stored["Metadata"] == {"argosy-attempt": "2", "argosy-rows": "1"}
         assert list(row) == ["index", "alpha", "lambda", "deviance", "error", "nonzero", "converged", "seconds"]
         assert (row["index"], row["alpha"], row["lambda"]) == (13, 0.5, 0.05)
     finally:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from inference import checkpoints, devices, fetching, sources, storage
 from inference.arguments import Request, read_request
@@ -25,6 +26,7 @@ from inference.sources import Picture
 from inference.work import Work
 
 from controller import shards, spec
+from controller.aws.manifest import objects_that_count
 from controller.spec_file import check_text
 from tests.unit.containers.s3_answers import answering
 
@@ -71,6 +73,8 @@ def test_the_original_s_two_arguments_are_understood() -> None:
     found = request("0:1000", "s3://bucket/key", "--images", "s3://bucket/images/")
     assert (found.start, found.end, found.output, found.images) == (0, 1000, "s3://bucket/key", "s3://bucket/images/")
     assert (found.top, found.batch_size, found.model) == (5, 32, "/model")
+    assert found.checkpoint_seconds == 120
+    assert request("0:1", "x", "--images", "i", INFERENCE_CHECKPOINT_SECONDS="2.5").checkpoint_seconds == 2.5
 
 
 def test_the_environment_of_a_task_is_enough() -> None:
@@ -102,6 +106,10 @@ def test_the_environment_of_a_task_is_enough() -> None:
         (["0:5", "x", "--images", "i", "--urls", "u"], "give one of --images FOLDER and --urls LIST"),
         (["0:5", "x", "--images", "i", "--top", "0"], "--top must be a whole number from 1 to 1000, not '0'"),
         (["0:5", "x", "--images", "i", "--seconds-per-image", "soon"], "0 or more, not 'soon'"),
+        (
+            ["0:5", "x", "--images", "i", "--checkpoint-seconds", "-1"],
+            "--checkpoint-seconds must be a number of seconds",
+        ),
         (["0:5", "x", "--images", "i", "--device", "tpu"], "--device must be auto or cpu, not 'tpu'"),
         (["0:5", "x", "--images", "i", "--colour", "red"], "unrecognized arguments"),
     ],
@@ -394,6 +402,106 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_line_in_the_log(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("target", ["gone", "checkpoint.jsonl"], ids=["gone since it was listed", "not to be read"])
+def test_one_that_cannot_be_read_costs_its_own_rows_only(
+    tmp_path: Path, target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = checkpoints.save(task(tmp_path, 1), some_rows(2))
+    unreadable = Path(checkpoints.save(task(tmp_path, 2), some_rows(9)))
+    unreadable.unlink()
+    unreadable.symlink_to(target)  # to nothing, or to itself
+    assert checkpoints.find(task(tmp_path, 3)).address == good
+    assert f"the checkpoint {unreadable} cannot be read and is passed over: " in capsys.readouterr().err
+    Path(good).unlink()
+    assert checkpoints.find(task(tmp_path, 3)) == checkpoints.NOTHING
+
+
+def test_an_s3_that_is_away_is_no_reason_to_do_everything_again(tmp_path: Path, s3_that_refuses: str) -> None:
+    """The task ends 75, and its retry finds the checkpoint."""
+    code, said = run(
+        *("0:3", "x", "--images", images(tmp_path / "i")),
+        AWS_ENDPOINT_URL=s3_that_refuses,
+        ARGOSY_OUTPUT_URI="s3://b503/attempts/0/1/",
+    )
+    assert (code, "SlowDown" in said) == (75, True)
+
+
+def test_checkpoints_lie_where_no_manifest_counts_them() -> None:
+    """A task may not delete, so those of an attempt that succeeds stay; they must not become part of its result."""
+    stored = checkpoints.address(task(Path("s3://b/run"), 1)).removeprefix("s3:/b/")
+    assert stored == "run/attempts/0/checkpoints/1/checkpoint.jsonl"
+    committed: Any = types.SimpleNamespace(tasks={"committed": np.array([1])})
+    keys = [(stored, 9), ("run/attempts/0/1/rows", 9)]
+    assert objects_that_count(committed, "run/", keys) == {0: [("run/attempts/0/1/rows", 9)]}
+
+
+def test_without_folders_of_attempts_there_is_no_search_of_the_whole_disk() -> None:
+    alone = request("0:5", "x", "--images", "i", ARGOSY_OUTPUT_URI="out/")
+    assert checkpoints.address(alone) == "./checkpoints/out/checkpoint.jsonl"
+
+
+class Clock:
+    """Seconds that pass when the test says so; a look at it may take time too."""
+
+    def __init__(self) -> None:
+        self.now, self.step = 0.0, 0.0
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def test_rows_are_kept_every_so_often_and_only_new_ones(tmp_path: Path) -> None:
+    clock, one = Clock(), replace(task(tmp_path, 1), checkpoint_seconds=120.0)
+    keeper, rows = checkpoints.Keeper(one, 2, clock), some_rows(9)
+
+    def kept() -> int:
+        return len(checkpoints.find(task(tmp_path, 2)).rows)
+
+    found = []
+    for now, count in [(0, 3), (119, 4), (120, 2), (121, 5), (240, 6), (241, 6), (362, 6), (363, 7)]:
+        clock.now = now
+        keeper.look(rows, count)
+        found.append(kept())
+    assert found == [0, 0, 0, 5, 5, 6, 6, 7]
+
+
+def test_keeping_takes_a_tenth_of_the_time_at_most(tmp_path: Path) -> None:
+    clock = Clock()
+    keeper = checkpoints.Keeper(replace(task(tmp_path, 1), checkpoint_seconds=120.0), 0, clock)
+    clock.now, clock.step = 120, 30  # each look at the clock: the write of 30 s
+    keeper.look(some_rows(9), 5)
+    clock.step = 0
+    for now, count in [(420, 5), (480, 6)]:
+        clock.now = now
+        keeper.look(some_rows(9), 6)
+        assert len(checkpoints.find(task(tmp_path, 2)).rows) == count
+
+
+def test_none_are_kept_when_nobody_wants_them(tmp_path: Path) -> None:
+    clock = Clock()
+    keeper = checkpoints.Keeper(replace(task(tmp_path, 1), checkpoint_seconds=0.0), 0, clock)
+    clock.now = 1e9
+    keeper.look(some_rows(9), 9)
+    assert checkpoints.find(task(tmp_path, 2)) == checkpoints.NOTHING
+
+
+def test_rows_that_cannot_be_kept_now_are_tried_again_later(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.touch()
+    clock = Clock()
+    one = request("10:20", "x", "--images", "i", ARGOSY_OUTPUT_URI=f"{blocked}/0/1/")
+    keeper = checkpoints.Keeper(one, 0, clock)
+    for now in (130, 131):
+        clock.now = now
+        keeper.look(some_rows(3), 3)
+    assert capsys.readouterr().err.count("the first 3 of 10 images are not kept: ") == 1
+    blocked.unlink()
+    clock.now = 260
+    keeper.look(some_rows(3), 3)
+    assert len(checkpoints.find(one).rows) == 3
+
+
 def test_a_checkpoint_of_other_work_is_passed_over(tmp_path: Path) -> None:
     checkpoints.save(task(tmp_path, 1), some_rows(4))
     assert checkpoints.find(replace(task(tmp_path, 2), model="another")) == checkpoints.NOTHING
@@ -460,6 +568,22 @@ def test_a_stop_does_not_wait_for_an_image_that_is_being_downloaded(tmp_path: Pa
     assert not work.finish(stopped)
     assert len(work.rows) == 5
     arrives.set()  # the reader may go
+
+
+def test_rows_are_offered_for_keeping_while_the_work_goes_on_batch_by_batch(tmp_path: Path) -> None:
+    looked, offered = threading.Event(), set()
+
+    class Keeper:
+        def look(self, rows: Sequence[str], count: int) -> None:
+            assert len(rows) >= count
+            offered.add(count)
+            if count == 5:
+                looked.set()  # only now the second batch can be read
+
+    work = Work(task(tmp_path, 1), Labels(always()), batches(2, 5, wait=looked), [], Keeper())  # type: ignore[arg-type]
+    assert work.finish(threading.Event())
+    assert looked.is_set()
+    assert offered <= {0, 5, 10}
 
 
 def test_what_the_classification_raises_ends_the_work(tmp_path: Path) -> None:

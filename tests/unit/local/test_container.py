@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,15 @@ def test_pinned_gpus_are_named_and_numbered_as_on_the_host() -> None:
     environment = plan({"name": "main"}, _task(["GPU-c", "GPU-a"]), IMAGE, AROUND).program.environment
     assert environment["NVIDIA_VISIBLE_DEVICES"] == "GPU-c,GPU-a"
     assert environment["CUDA_VISIBLE_DEVICES"] == "2,0"
+
+
+def test_an_engine_is_told_how_much_shared_memory_the_definition_wants() -> None:
+    image = replace(IMAGE, reference="argosy/tool")
+    definition = {"name": "main", "linuxParameters": {"sharedMemorySize": 8192}}
+    for described, wanted in ((definition, 8192), ({"name": "main"}, None)):
+        box = plan(described, _task(), image, AROUND).program.isolation
+        assert box is not None
+        assert box.shared_memory_mib == wanted
 
 
 def test_the_log_stream_is_named_as_awslogs_names_it() -> None:

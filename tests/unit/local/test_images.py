@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.local.images import CannotPullError, ImageStore
+from controller.local.images import CannotPullError, ImageStore, source_of
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -50,8 +50,32 @@ def test_names_are_the_folders_with_a_dockerfile(tmp_path: Path) -> None:
     assert _store(tmp_path, "FROM x").names() == ["tool"]
 
 
+def test_an_image_that_comes_in_flavours_has_a_second_name_as_in_the_registry(tmp_path: Path) -> None:
+    flavoured = 'FROM x AS packages\nARG FLAVOUR=cpu\nFROM x\nENTRYPOINT ["run"]\n'
+    store = _store(tmp_path, flavoured)
+    assert store.names() == ["tool", "tool-gpu"]
+    assert store.pull("argosy/tool-gpu") == store.pull("argosy/tool")  # a process of this machine is the same
+    assert source_of(tmp_path, "argosy/tool") == (tmp_path / "tool", "cpu")
+    assert source_of(tmp_path, "argosy/tool-gpu:1") == (tmp_path / "tool", "gpu")
+    (tmp_path / "tool-gpu").mkdir()
+    (tmp_path / "tool-gpu" / "Dockerfile").write_text('FROM x\nENTRYPOINT ["other"]\n')
+    assert source_of(tmp_path, "argosy/tool-gpu") == (tmp_path / "tool-gpu", "")  # a folder of that name goes before
+    assert store.names() == ["tool", "tool-gpu"]
+    with pytest.raises(CannotPullError, match="not found"):
+        store.pull("argosy/tool-gpu-gpu")
+
+
 @pytest.mark.parametrize(
-    "reference", ["nginx", "argosy/unknown", "argosy/../tool", "other/tool", "argosy/tool:a:b", "argosy/tool@sha256:1"]
+    "reference",
+    [
+        "nginx",
+        "argosy/unknown",
+        "argosy/../tool",
+        "argosy/tool-gpu",
+        "other/tool",
+        "argosy/tool:a:b",
+        "argosy/tool@sha256:1",
+    ],
 )
 def test_any_other_image_cannot_be_pulled(tmp_path: Path, reference: str) -> None:
     store = _store(tmp_path, 'FROM x\nENTRYPOINT ["true"]')
