@@ -75,7 +75,7 @@ def task_seen(task: Mapping[str, Any]) -> TaskSeen:
     )
 
 
-def container_instance_seen(instance: Mapping[str, Any], cell: str) -> ContainerInstanceSeen:
+def container_instance_seen(instance: Mapping[str, Any], cell: str, *, listed: bool = False) -> ContainerInstanceSeen:
     """An instance of DescribeContainerInstances, or the detail of an "ECS Container Instance State Change".
 
     An agent that is not said to be connected is taken to be disconnected: nothing is placed by guess.
@@ -94,6 +94,7 @@ def container_instance_seen(instance: Mapping[str, Any], cell: str) -> Container
         attributes=_attributes(instance.get("attributes") or ()),
         registered_at=epoch_s(instance.get("registeredAt")),
         remaining=_remaining(instance),
+        listed=listed,
     )
 
 

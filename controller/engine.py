@@ -178,8 +178,8 @@ class Engine:
 
     def _apply_outcomes(self, state: State) -> None:
         """What became of the last tick's actions: all of it, before anything else is judged. An intent that is left
-        afterwards was never sent. `_begin` saw to it that one commit can hold this. It counts from when it happened: the
-        process may have been frozen for hours since, and nobody pays for those."""
+        afterwards was never sent. `_begin` saw to it that one commit can hold this. It counts from when it happened:
+        the process may have been frozen for hours since, and nobody pays for those."""
         while self.outcomes:
             apply(state, self.outcomes.popleft(), self.carried_out_at, self.policy)
 

@@ -14,7 +14,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from controller.aws.ecs_requests import SHARED_MEMORY
+from controller.model.resources import SHARED_MEMORY
 from controller.settings import Settings
 
 CONTAINER = "main"  # the name that the controller's overrides expect

@@ -15,15 +15,12 @@ from controller.ecs_shapes import LAUNCH_VARIABLE
 from controller.model.actions import Launch
 from controller.model.attempts import AttemptKey
 from controller.model.host_ports import RESERVED_PORTS, Port
-from controller.model.resources import Resources
+from controller.model.resources import SHARED_MEMORY, Resources
 from controller.model.runs import Run
 from controller.shards import task_overrides
 
 RUN_TAG, STAGE_TAG = "argosy:run", "argosy:stage"
 LOG_STREAM_PREFIX = "argosy"
-SHARED_MEMORY = 2
-"""What part of its memory a task with GPUs may use as /dev/shm, where NCCL's processes and data loaders meet: half of it, as
-Linux has it for a tmpfs. Docker's own 64 MiB are too few, and what lies there counts as the task's memory."""
 STOP_REASON_LIMIT = 255  # characters ECS keeps
 
 

@@ -42,6 +42,11 @@ def remove_marker(s3: Any, run: Run, succeeded: bool) -> None:
         _delete(s3, uri)
 
 
+def withdraw_failure(s3: Any, run: Run) -> None:
+    """The run has succeeded, which is final: no try of it has failed any more. Raises AWS_ERRORS."""
+    _delete(s3, marker_uri(run.output, succeeded=False))
+
+
 def take_back(s3: Any, run: Run, succeeded: bool) -> None:
     """A marker of `run` that was written too late. One that tells of success always holds: such a run is never
     reopened. Raises AWS_ERRORS."""

@@ -139,7 +139,7 @@ def _container_instances(cell: Cell, until: Until, go_on: GoOn) -> Iterator[Cont
         _wait(cell, until, go_on)
         answer = cell.ecs.describe_container_instances(cluster=cell.cluster, containerInstances=chunk)
         for instance in answer["containerInstances"]:
-            yield container_instance_seen(instance, cell.name)
+            yield container_instance_seen(instance, cell.name, listed=True)
 
 
 def _listed(cell: Cell, until: Until, go_on: GoOn, operation: str, member: str, **filters: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from controller.aws.earlier import earlier_entries
 from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.manifest import StoredObject, manifest_lines, objects_that_count, task_counts
-from controller.aws.markers import as_it_is, put_marker, remove_marker, take_back
+from controller.aws.markers import as_it_is, put_marker, take_back, withdraw_failure
 from controller.layout import (
     ATTEMPT_METADATA,
     attempt_uri,
@@ -98,8 +98,8 @@ class Results:
         if self._was_reopened(run):
             take_back(self._s3, run, succeeded)
             return False
-        if run.retries and succeeded:
-            remove_marker(self._s3, run, succeeded=False)  # of a controller that woke up late and did not come to look
+        if succeeded:
+            withdraw_failure(self._s3, run)  # of a controller that woke up late and did not come to look
         return True
 
     def _part(self, run: Run, action: VerifyResult) -> ResultSeen | None:

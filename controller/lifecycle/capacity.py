@@ -28,10 +28,12 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
         if seen.status != "ACTIVE":
             return
         instance = _meet(state, seen)
+    if instance.arn and cluster_of(seen.arn) != cluster_of(instance.arn):
+        if not seen.listed:
+            return  # nobody moves between clusters
+        instance.version = 0  # a message came first that named another cluster: ours is where the listing shows it
     if seen.version < instance.version or not instance.alive:
         return
-    if instance.arn and cluster_of(seen.arn) != cluster_of(instance.arn):
-        return  # nobody moves between clusters
     instance.arn, instance.version = seen.arn, seen.version
     note_agent(instance, seen.agent_connected, now)
     _take_resources(instance, seen)

@@ -118,6 +118,7 @@ class ContainerInstanceSeen:
     attributes: dict[str, str] = field(default_factory=dict)
     registered_at: float = 0.0
     remaining: tuple[int, int, int] | None = None  # cpu units, MiB and GPUs that ECS has left to give; None = not said
+    listed: bool = False  # by ECS, as a member of our cluster; not claimed by a message
 
 
 @dataclass(frozen=True, slots=True)

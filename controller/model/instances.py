@@ -76,7 +76,7 @@ class Instance:
             self.status is InstanceStatus.ACTIVE
             and self.owned
             and self.agent_connected
-            and not (self.interrupted_at or self.rebalance_at or self.cordon)
+            and not (self.interrupted_at or self.rebalance_at or self.cordon or self.absent_since)
         )
 
     @property
@@ -90,9 +90,10 @@ class Instance:
 
     @property
     def counts_for_target(self) -> bool:
-        """Whether its fleet's target counts it: ours, alive, not warned, not let go."""
+        """Whether its fleet's target counts it: ours, alive, not warned, not let go, and not missing in EC2's listing.
+        A fleet replaces what is gone: a target that went on counting it would grow with every replacement."""
         leaving = self.status in (InstanceStatus.GONE, InstanceStatus.RELEASING)
-        return self.owned and not (leaving or self.interrupted_at)
+        return self.owned and not (leaving or self.interrupted_at or self.absent_since)
 
     def billed_s(self, now: float) -> float:
         """For how many seconds it has been paid for; what is charged already stays charged."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 CPU_UNITS_PER_VCPU = 1024  # ECS's unit
+SHARED_MEMORY = 2
+"""What part of its memory a task with GPUs may use as /dev/shm, where NCCL's processes and data loaders meet: half of
+it, as Linux has it for a tmpfs. Docker's own 64 MiB are too few, and what lies there counts as the task's memory."""
 
 
 class Resources(NamedTuple):

@@ -115,7 +115,10 @@ class State:
         return Counter(
             (instance.pool, instance.purchase)
             for instance in self.instances.values()
-            if instance.owned and instance.alive and instance.interrupted_at and not instance.released_at
+            if instance.owned
+            and instance.alive
+            and instance.interrupted_at
+            and not (instance.released_at or instance.absent_since)
         )
 
     def owed(self) -> Counter[tuple[str, Purchase]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,18 @@ from controller.messages import KINDS, PoisonMessage, to_event
 from controller.model import documents
 from controller.model.events import TaskSeen
 from controller.model.state import State
-from tests.builders import NOW, POLICY, RUN_ID, launched, state_with_instance, task_arn
+from tests.builders import (
+    NOW,
+    POLICY,
+    RUN_ID,
+    container_instance,
+    host,
+    instance_id,
+    launched,
+    state_with_instance,
+    task_arn,
+    told,
+)
 
 ACCOUNT = "123456789012"
 TASK: dict[str, Any] = {
@@ -187,6 +199,18 @@ def test_a_container_instance_of_another_cluster_does_not_take_an_instances_plac
     assert event is not None
     apply(state, event, NOW, POLICY)
     assert state.instances == before
+
+
+def test_a_message_that_named_another_cluster_first_is_put_right_by_the_listing() -> None:
+    state = told(State(epoch="0"), host(1))
+    foreign = f"arn:aws:ecs:us-east-1:{ACCOUNT}:container-instance/other/{1:032x}"
+    apply(state, replace(container_instance(1), arn=foreign, version=50), NOW, POLICY)
+    ours = replace(container_instance(1), version=7, agent_connected=False)
+    apply(state, ours, NOW, POLICY)
+    assert state.instances[instance_id(1)].arn == foreign
+    apply(state, replace(ours, listed=True), NOW, POLICY)
+    assert state.instances[instance_id(1)].arn == ours.arn
+    assert not state.instances[instance_id(1)].agent_connected
 
 
 def test_versions_that_go_backwards_change_nothing() -> None:
