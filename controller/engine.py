@@ -52,6 +52,7 @@ class TickReport:
     tasks_pending: int = 0
     tasks_running: int = 0
     instances: int = 0
+    repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
     damage: tuple[str, ...] = ()  # stored documents that could not be read, in sentences
     bought: int = 0  # instances ordered
     order_gap_pct: float | None = None  # what they cost above the least possible; None = nothing bought, or not known
@@ -102,7 +103,8 @@ class Engine:
         busy = busy or any(instance.losing for instance in state.instances.values())
         self.backlog.extend(self.queue.receive(0.0 if busy else wait_s))
         began = self.now()
-        applied, poison = self._apply_facts(state, len(folded))
+        repaired = self._apply_sightings(state, len(folded))
+        applied, poison = self._apply_messages(state, len(folded))
         pass_time(state, self.now(), self.policy)
         launching = self.store.kill_switch() is None
         actions = decide(state, self.catalogue, self.now(), self.policy, launching, self.functions)
@@ -129,6 +131,7 @@ class Engine:
             tasks_pending=int(counts[TaskStatus.PENDING]),
             tasks_running=int(counts[TaskStatus.RUNNING]),
             instances=sum(instance.alive for instance in state.instances.values()),
+            repaired=repaired,
             damage=self._reported(state),
             **_bought(actions),
         )
@@ -183,16 +186,23 @@ class Engine:
         while self.outcomes:
             apply(state, self.outcomes.popleft(), self.carried_out_at, self.policy)
 
-    def _apply_facts(self, state: State, deletions: int) -> tuple[list[Message], int]:
-        """Sightings of the sweep, then messages, until the commit would grow too large; the rest waits for the next
-        tick."""
-        applied: list[Message] = []
-        poison = 0
+    def _apply_sightings(self, state: State, deletions: int) -> int:
+        """What the sweep saw, until the commit would grow too large; the rest waits for the next tick. How many ends of
+        tasks and instances it showed."""
+        if not self.sightings:
+            return 0
+        live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]
         while self.sightings and self._has_room(state, deletions):
             seen = self.sightings.popleft()
             apply(state, seen, self.now(), self.policy)
             if isinstance(seen, Observed) and seen.hosts_complete:
                 self.looked_at = seen.at
+        return live - len(state.attempts.live()) + sum(not instance.alive for instance in alive)
+
+    def _apply_messages(self, state: State, deletions: int) -> tuple[list[Message], int]:
+        """As many as the commit has room for; how many of them nobody can read."""
+        applied: list[Message] = []
+        poison = 0
         while self.backlog and self._has_room(state, deletions):
             message = self.backlog.popleft()
             try:

@@ -130,6 +130,7 @@ class _TickLog:
         metrics.add_metric("Events", MetricUnit.Count, report.events)
         metrics.add_metric("Launches", MetricUnit.Count, report.launches)
         metrics.add_metric("PoisonMessages", MetricUnit.Count, report.poison)
+        metrics.add_metric("RepairedBySweep", MetricUnit.Count, report.repaired)
         metrics.add_metric("CorruptDocuments", MetricUnit.Count, len(report.damage))
         metrics.add_metric("TickSeconds", MetricUnit.Seconds, report.seconds)
         metrics.add_metric("TasksPending", MetricUnit.Count, report.tasks_pending)

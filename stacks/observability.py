@@ -90,6 +90,7 @@ class Observability(Construct):
             ("Launches", ("Launches",), "Sum"),
             ("Events", ("Events",), "Sum"),
             ("Messages that nobody can read", ("PoisonMessages",), "Sum"),
+            ("Ends that no event told of", ("RepairedBySweep",), "Sum"),
         )
         ours = [
             cloudwatch.GraphWidget(title=title, width=8, left=[self._own(name, statistic) for name in names])

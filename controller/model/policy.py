@@ -29,7 +29,7 @@ class Policy:
     max_instances: int = 200  # alive or ordered, over all pools
     plan_size: int = 100  # launches: `startedBy` must find a plan in one page of a listing
     max_launches_per_tick: int = 2_000  # in plans, over all cells
-    launches_per_cell: int = 200  # of a tick: what 40 calls a second can send in a tick's time to act
+    launches_per_cell: int = 250  # of a tick: 40 calls a second for the 5 s to act in, and what was saved up meanwhile
     max_verifications_per_tick: int = 400
     max_dirty_documents: int = 60  # a transaction holds 100 items: facts wait for the next tick beyond this
     max_settling_documents: int = 72  # what is left of lost instances may go on so far: no stream of facts starves it

@@ -131,7 +131,7 @@ class Controlled:
         self.ec2: Any = self.world.ec2_client()
         self.policy = replace(Policy(), **policy)
         self.controllers = [self.controller()]
-        self.conflicts = 0
+        self.conflicts = self.repaired = 0
         self.targets: Counter[str] = Counter()
 
     def controller(self, ecs: Any = None) -> Engine:
@@ -185,7 +185,9 @@ class Controlled:
         at_rest = True
         for engine in self.controllers:
             try:
-                at_rest &= engine.tick().at_rest
+                report = engine.tick()
+                at_rest &= report.at_rest
+                self.repaired += report.repaired
             except StaleState:
                 self.conflicts += 1
                 at_rest = False

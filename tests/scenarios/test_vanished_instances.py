@@ -1,4 +1,4 @@
-"""Instances that ended while nobody looked, and of which no message came, are replaced once and not over and over."""
+"""What ends while no message tells of it is found out by the sweep: counted, and replaced once, not over and over."""
 
 from __future__ import annotations
 
@@ -24,3 +24,13 @@ def test_what_vanished_unseen_is_not_added_to_its_fleets_target_beside_its_repla
     assert most <= 6
     cluster.run_to_rest()
     assert cluster.record(RUN_ID)["status"] == "SUCCEEDED"
+
+
+def test_ends_that_no_message_told_of_are_counted_and_with_all_messages_there_are_none() -> None:
+    deaf, hearing = Controlled(lose=lambda message: True), Controlled()
+    for cluster in (deaf, hearing):
+        cluster.submit(8)
+        cluster.run_to_rest()
+        assert cluster.record(RUN_ID)["status"] == "SUCCEEDED"
+    assert deaf.repaired >= 8
+    assert hearing.repaired == 0
