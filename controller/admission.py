@@ -27,6 +27,8 @@ from controller.spec_faults import Fault, SpecError, shown
 from controller.spec_fields import TASK_LIMIT
 from controller.spec_models import RunSpec
 
+OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME, and where it comes in flavours argosy/NAME-gpu
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -41,11 +43,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A run that may be taken."""
+    """A run that may be taken. notes: what is allowed and yet may not be meant, a sentence each."""
 
     form: dict[str, Any]  # the validated JSON form, defaults filled in
     image: str  # resolved; empty when the spec names a task definition
     task_count: int
+    notes: tuple[str, ...] = ()
 
 
 def limits_of(settings: Settings, bucket: str) -> Limits:
@@ -71,7 +74,7 @@ def admit(data: Any, limits: Limits, images: ImageResolver, items: ItemsReader, 
     if spec is None or faults or image_faults or item_faults:
         raise SpecError([*faults, *image_faults, *item_faults])
     form = to_json(spec)
-    return Admission(form, image, shards.task_count(form, count))
+    return Admission(form, image, shards.task_count(form, count), tuple(_flavour_notes(form, images)))
 
 
 def check_spec(data: Any, limits: Limits | None = None, now: float = 0.0) -> RunSpec:
@@ -210,6 +213,19 @@ def _image(data: Mapping[str, Any], images: ImageResolver) -> tuple[str, list[Fa
     if resolved is None:
         return "", [Fault("container.image", f"{image} is not known to this deployment: publish the image first")]
     return resolved, []
+
+
+def _flavour_notes(form: Mapping[str, Any], images: ImageResolver) -> Iterator[str]:
+    """An image for CPUs on GPUs. No fault: on GPUs that local mode pretends, it is the one that runs."""
+    image = (form.get("container") or {}).get("image") or ""
+    if not image.startswith(OWN_NAMESPACE) or image.endswith(GPU_SUFFIX):
+        return
+    gpus, other = needs_of(form).gpus, f"{image}{GPU_SUFFIX}"
+    if gpus and images.resolve(other) is not None:
+        yield (
+            f"container.image: {image} is the flavour for CPUs, which cannot use the {_amount('gpus', gpus)} of each"
+            f" task: name {other}, unless the GPUs are pretended ones"
+        )
 
 
 def _items(data: Mapping[str, Any], reader: ItemsReader) -> tuple[int | None, list[Fault]]:

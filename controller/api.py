@@ -109,15 +109,15 @@ class Api:
             except AlreadyExists:
                 continue  # the same token a moment ago, or a run of that id: look again, then take another id
             self.wake.controller()
-            return {**self._full_view(run_id), "created": True, "warnings": self._warnings(admission.form)}
+            return {**self._full_view(run_id), "created": True, "warnings": self._warnings(admission)}
         raise Refusal("ConflictException", "other submissions were in the way: try again")
 
-    def _warnings(self, form: dict[str, Any]) -> list[str]:
+    def _warnings(self, admission: Admission) -> list[str]:
         """What is allowed and yet may not be meant."""
-        if not small_money.has_caps(form):
-            return []
+        if not small_money.has_caps(form := admission.form):
+            return [*admission.notes]
         pools = list(stored.cluster(self.store)[0].pools.values())
-        return small_money.warnings(form, pools, self.limits.shapes, load_catalogue(), self.policy)
+        return [*admission.notes, *small_money.warnings(form, pools, self.limits.shapes, load_catalogue(), self.policy)]
 
     def _earlier(self, token: str, spec: Any) -> str | None:
         """The id of the run that this token has made; refuses a token that was used with another spec."""

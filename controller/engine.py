@@ -54,6 +54,7 @@ class TickReport:
     instances: int = 0
     repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
     damage: tuple[str, ...] = ()  # stored documents that could not be read, in sentences
+    stubborn: int = 0  # instances that EC2 refuses to end
     bought: int = 0  # instances ordered
     order_gap_pct: float | None = None  # what they cost above the least possible; None = nothing bought, or not known
 
@@ -133,6 +134,7 @@ class Engine:
             instances=sum(instance.alive for instance in state.instances.values()),
             repaired=repaired,
             damage=self._reported(state),
+            stubborn=sum(what.startswith("terminate:") for what in state.setbacks),
             **_bought(actions),
         )
 

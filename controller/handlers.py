@@ -136,6 +136,8 @@ class _TickLog:
         metrics.add_metric("TasksPending", MetricUnit.Count, report.tasks_pending)
         metrics.add_metric("TasksRunning", MetricUnit.Count, report.tasks_running)
         metrics.add_metric("Instances", MetricUnit.Count, report.instances)
+        if report.stubborn:
+            metrics.add_metric("StubbornInstances", MetricUnit.Count, report.stubborn)
         if report.order_gap_pct is not None:
             metrics.add_metric("OrderGapPct", MetricUnit.Percent, report.order_gap_pct)
         _write(metrics)

@@ -178,6 +178,7 @@ class Settings(_Part):
     # warning leaves 120 s
     results: Literal["retain", "destroy"] = "retain"  # what `cdk destroy` does to the results bucket
     output_buckets: Listed[Bucket] = ()  # runs may write to these besides the deployment's own bucket
+    input_buckets: Listed[Bucket] = ()  # and their programs may read these, besides all they may write to
     fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()  # of the owner's own, which specs may
     # name in a strategy: the controller imports and calls what is listed here, and nothing else
     log_retention_days: Annotated[int, AfterValidator(_retention)] = 14
@@ -186,6 +187,7 @@ class Settings(_Part):
     launch_template_version: Annotated[str, Field(pattern=r"^[1-9]\d{0,4}$")] = "1"  # a literal, never $Latest (D8)
     images: bool = False  # also publish the images of containers/ (deploying that stack needs Docker)
     examples: bool = False  # also make the example images' task definitions (deploying those stacks needs Docker)
+    base_image: Annotated[str, Field(pattern=r"^[^\s,]{1,200}$")] | None = None  # in place of the Dockerfiles' own BASE
     inference_model: ImageNetModel | None = None  # what the inference image that they build brings along in /model
     reserved_concurrency: Annotated[int, Field(ge=0, le=100)] = 0  # of the controller; 0 = none: a new account's limit
     # of 10 concurrent executions leaves nothing to reserve. It only saves invocations that leave at once.

@@ -18,7 +18,7 @@ from controller.model.actions import (
     StopAttempt,
     VerifyResult,
 )
-from controller.model.events import Event, LaunchInDoubt, NotCarriedOut, Observed
+from controller.model.events import Event, LaunchInDoubt, LaunchMissed, NotCarriedOut, Observed
 from controller.model.state import State
 
 MOST_ITEMS = 99  # of a commit: a transaction of DynamoDB holds 100, the version among them
@@ -70,7 +70,8 @@ def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: i
 
 def is_progress(outcome: Event) -> bool:
     """Whether the outcome is a reason to go on at once: what was set back waits for its pause."""
-    return not (isinstance(outcome, LaunchInDoubt) or (isinstance(outcome, NotCarriedOut) and outcome.about))
+    set_back = isinstance(outcome, LaunchInDoubt | LaunchMissed)
+    return not (set_back or (isinstance(outcome, NotCarriedOut) and outcome.about))
 
 
 def one_by_one(sweep: Event) -> Iterator[Event]:

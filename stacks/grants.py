@@ -58,7 +58,15 @@ class Arns:
 
     def buckets(self, own: str) -> list[str]:
         """The results bucket (its ARN) and the further ones that the settings allow."""
-        return [own, *(f"arn:{self.partition}:s3:::{name}" for name in self.settings.output_buckets)]
+        return [own, *self._named(self.settings.output_buckets)]
+
+    @property
+    def inputs(self) -> list[str]:
+        """The buckets that the users' programs may read and nobody of ours writes."""
+        return self._named(name for name in self.settings.input_buckets if name not in self.settings.output_buckets)
+
+    def _named(self, buckets: Iterable[str]) -> list[str]:
+        return [f"arn:{self.partition}:s3:::{name}" for name in buckets]
 
 
 def allow(
@@ -151,9 +159,9 @@ def _results(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     return [allow(["s3:PutObject"], keys), allow(["s3:DeleteObject"], markers), *_reads(arns, bucket)]
 
 
-def _reads(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
+def _reads(arns: Arns, bucket: str, *inputs: str) -> list[iam.PolicyStatement]:
     """ListBucket also makes a missing object a 404 and not a 403."""
-    names = arns.buckets(bucket)
+    names = [*arns.buckets(bucket), *inputs]
     return [
         allow(["s3:GetObject"], [f"{name}/*" for name in names]),
         allow(["s3:ListBucket"], names),
@@ -161,13 +169,14 @@ def _reads(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 
 def task(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """The users' programs: read the buckets, write attempts and parts, and never a run's spec, manifest or marker."""
+    """The users' programs: read the buckets and those of the inputs, write attempts and parts, and never a run's spec,
+    manifest or marker."""
     places = [f"{name}/*{part}/*" for name in arns.buckets(bucket) for part in ("/attempts", "/parts")]
     versions = [f"{name}/*" for name in arns.buckets(bucket)]  # of an input that a program may ask for by its version
     return [
         allow(["s3:PutObject", "s3:AbortMultipartUpload"], places),
         allow(["s3:GetObjectVersion"], versions),
-        *_reads(arns, bucket),
+        *_reads(arns, bucket, *arns.inputs),
     ]
 
 

@@ -24,7 +24,8 @@ def flavours(folder: Path) -> tuple[str, ...]:
 def image_asset(scope: Construct, id: str, folder: Path, flavour: str, settings: Settings) -> assets.DockerImageAsset:
     """flavour: empty for an image that has none."""
     model = settings.inference_model if _takes(folder, "MODEL") else None
-    arguments = {"FLAVOUR": flavour, "MODEL": model or ""}
+    base = settings.base_image if _takes(folder, "BASE") else None
+    arguments = {"FLAVOUR": flavour, "MODEL": model or "", "BASE": base or ""}
     return assets.DockerImageAsset(
         scope,
         id,

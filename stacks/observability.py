@@ -91,6 +91,7 @@ class Observability(Construct):
             ("Events", ("Events",), "Sum"),
             ("Messages that nobody can read", ("PoisonMessages",), "Sum"),
             ("Ends that no event told of", ("RepairedBySweep",), "Sum"),
+            ("Instances that EC2 will not end", ("StubbornInstances",), "Maximum"),
         )
         ours = [
             cloudwatch.GraphWidget(title=title, width=8, left=[self._own(name, statistic) for name in names])

@@ -47,6 +47,11 @@ class Fault:
         """True when asking again changes nothing."""
         return self.kind in (Kind.ACCESS_DENIED, Kind.INVALID)
 
+    @property
+    def passing(self) -> bool:
+        """True when nothing is wrong with the request: an overload, a lost connection, an error of AWS's own."""
+        return self.kind in (Kind.THROTTLED, Kind.IN_DOUBT)
+
 
 _PATTERNS = (
     (

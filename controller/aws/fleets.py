@@ -6,6 +6,7 @@ only terminated once its fleet would not replace it.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +34,8 @@ LIVE_FLEETS = ("submitted", "active", "modifying")
 STILL_RUNNING = "deleted_running"  # a deleted fleet whose instances live on: they are ours to end
 FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself; nobody can forge it
 
+log = logging.getLogger(__name__)
+
 
 class Fleets:
     """SetTarget and Terminate, and the listings of fleets and instances, of every cell."""
@@ -53,7 +56,7 @@ class Fleets:
             return NotCarriedOut(TIME_WAS_UP)
         try:
             cell.ec2.modify_fleet(
-                FleetId=pool.fleet_id,
+                FleetId=action.fleet_id or pool.fleet_id,
                 ExcessCapacityTerminationPolicy="no-termination",
                 TargetCapacitySpecification={
                     "TotalTargetCapacity": action.spot_target + action.on_demand_target,
@@ -67,7 +70,7 @@ class Fleets:
             if short:
                 return PoolShort(action.pool, fault.code)
             return NotCarriedOut(f"{action.pool}: {fault.text}", about=f"target:{action.pool}")
-        return TargetAccepted(action.pool, action.spot_target, action.on_demand_target)
+        return TargetAccepted(action.pool, action.spot_target, action.on_demand_target, action.fleet_id)
 
     def terminate(self, action: Terminate, state: State, accepted: Mapping[str, bool], deadline: float) -> list[Event]:
         """accepted: of the targets set in this pass, by pool, whether EC2 took them.
@@ -95,7 +98,7 @@ class Fleets:
             fault = _heard(cell, error)
             gone = set(re.findall(r"\bi-[0-9a-f]+\b", fault.message)) & set(instance_ids)
             if fault.kind is not Kind.NOT_FOUND or not gone:
-                return [NotCarriedOut(fault.text)]
+                return self._without_the_stubborn(cell, instance_ids, fault, deadline)
             # One unknown id spoils the whole call: EC2 has forgotten it, so it is gone.
             rest = [name for name in instance_ids if name not in gone]
             events: list[Event] = [HostStateChanged(name, "terminated", self._clock()) for name in sorted(gone)]
@@ -104,6 +107,18 @@ class Fleets:
             HostStateChanged(each["InstanceId"], each["CurrentState"]["Name"], self._clock())
             for each in answer.get("TerminatingInstances", ())
         ]
+
+    def _without_the_stubborn(self, cell: Cell, instance_ids: list[str], fault: Fault, deadline: float) -> list[Event]:
+        """One instance that EC2 refuses to end spoils the whole call: by halves until it is alone (a hundred calls one
+        by one would take longer than a tick at the pace of the fleets' calls)."""
+        if fault.kind in (Kind.THROTTLED, Kind.IN_DOUBT):
+            return [NotCarriedOut(fault.text)]
+        if len(instance_ids) == 1:
+            log.warning("%s is not ended: %s", instance_ids[0], fault.text)
+            return [NotCarriedOut(f"{instance_ids[0]}: {fault.text}", about=f"terminate:{instance_ids[0]}")]
+        middle = len(instance_ids) // 2
+        halves = instance_ids[:middle], instance_ids[middle:]
+        return [event for half in halves for event in self._terminate_chunk(cell, half, deadline)]
 
     def fleets(self, cell: Cell, now: float, go_on: GoOn = lambda: None) -> Iterator[FleetSeen]:
         """Our live fleets; DescribeFleets cannot filter by tags. Raises AWS_ERRORS, and what `go_on` raises."""
@@ -154,7 +169,11 @@ def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bo
     """Whether the instance's fleet has been told that it is not wanted any more, or there is no such fleet."""
     instance = state.instances.get(instance_id)
     pool = state.pools.get(instance.pool) if instance else None
-    return pool is None or accepted.get(pool.key, pool.confirmed)
+    if instance is None or pool is None or not pool.fleet_id:
+        return True
+    if not state.in_pools_fleet(instance):
+        return instance.fleet_id not in pool.surplus
+    return accepted.get(pool.key, pool.confirmed)
 
 
 def _asking(call: Any, go_on: GoOn) -> Any:
@@ -176,6 +195,7 @@ def _host_seen(instance: Mapping[str, Any], cell: str) -> HostSeen:
         purchase="spot" if instance.get("InstanceLifecycle") == "spot" else "on-demand",
         state=instance["State"]["Name"],
         launched_at=epoch_s(instance.get("LaunchTime")),
+        fleet_id=_tags(instance).get(FLEET_OF_INSTANCE_TAG, ""),
     )
 
 

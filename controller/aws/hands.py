@@ -101,10 +101,14 @@ class AwsHands:
         return self._in_threads(lambda stop: self._launching.stop(stop, deadline), stops)
 
     def _steer(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
+        def set_target(target: SetTarget) -> list[Event]:
+            return [self._fleets.set_target(target, state, deadline)]
+
         accepted: dict[str, bool] = {}
-        for target in _of(SetTarget, actions):
-            event = self._fleets.set_target(target, state, deadline)
-            accepted[target.pool] = isinstance(event, TargetAccepted)
+        targets = list(_of(SetTarget, actions))
+        for target, event in zip(targets, self._in_threads(set_target, targets, self._cell_count), strict=True):
+            if not target.fleet_id:
+                accepted[target.pool] = isinstance(event, TargetAccepted)
             yield event
         for terminate in _of(Terminate, actions):
             yield from self._fleets.terminate(terminate, state, accepted, deadline)

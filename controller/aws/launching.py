@@ -25,6 +25,7 @@ from controller.model.events import (
     LaunchAccepted,
     LaunchDisproved,
     LaunchInDoubt,
+    LaunchMissed,
     LaunchRefused,
     NotCarriedOut,
     TaskSeen,
@@ -33,7 +34,7 @@ from controller.model.state import State
 from controller.ports import ItemsUnreadable
 
 # An intent is last sent ten minutes after it was made (Policy.intent_age_s) and its task shows in listings five minutes
-# later at the latest (reliability.md row 5): listings that are complete after that, and do not show it, are proof.
+# later at the latest (reliability.md row 5): two listings that are complete after that, and do not show it, are proof.
 DISPROVED_AFTER_S = 15 * 60.0
 
 
@@ -65,7 +66,8 @@ class Launching:
         return [outcome]
 
     def resolve(self, action: ResolveLaunches, state: State, deadline: float) -> list[Event]:
-        """What the listings show is adopted; the rest is sent again while it is young enough."""
+        """What the listings show is adopted. Once they were complete, the rest is sent again while it is young enough;
+        what is older never happened if two of them do not show it."""
         events: list[Event] = []
         for cell_name in sorted({launch.cell for launch in action.launches}):
             launches = [launch for launch in action.launches if launch.cell == cell_name]
@@ -74,10 +76,10 @@ class Launching:
                 if launch.key in found:
                     seen = found[launch.key]
                     events += [LaunchAccepted(launch.key, seen.arn, seen.gpu_ids), seen]
-                elif action.resend:
+                elif action.resend and complete:
                     events += self._again(launch, state, deadline)
                 else:
-                    events.append(self._absent(launch.key, action.intended_at, complete))
+                    events.append(self._absent(launch.key, action.intended_at, complete, state))
         return events
 
     def stop(self, action: StopAttempt | StopOrphan, deadline: float) -> list[Event]:
@@ -138,12 +140,14 @@ class Launching:
             for event in self.launch(launch, state, deadline)
         ]
 
-    def _absent(self, key: AttemptKey, intended_at: float, complete: bool) -> Event:
+    def _absent(self, key: AttemptKey, intended_at: float, complete: bool, state: State) -> Event:
         if not complete:
             return LaunchInDoubt(key, "a listing broke off")
         if self._clock() - intended_at <= DISPROVED_AFTER_S:
             return LaunchInDoubt(key, "too old to send again, too young for its absence to be proof")
-        return LaunchDisproved(key)
+        row = state.row_of(key)
+        missed_before = row is not None and state.attempts["absent_since"][row] > 0
+        return LaunchDisproved(key) if missed_before else LaunchMissed(key)
 
     def _listed(self, cell: Cell | None, started_by: str, deadline: float) -> tuple[dict[AttemptKey, TaskSeen], bool]:
         """The plan's tasks by key, running and stopped, and whether the listings were complete."""

@@ -8,7 +8,7 @@ listing does not show (stopped tasks among them, which DescribeTasks knows for a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from controller.aws.cell import Cell, chunks, pages
@@ -25,7 +25,7 @@ from controller.model.state import State
 SWEEP_LIMIT_S = 25.0
 # A sweep of thousands of instances goes on in the next tick after this: launches wait meanwhile, and two seconds are
 # what the bucket of AWS holds for them (100 calls at 40/s), less what deciding and committing take.
-SLICE_S = 0.75
+SLICE_S = 0.5
 
 log = logging.getLogger(__name__)
 Until = Callable[[], float]
@@ -71,20 +71,28 @@ class Observer:
 
     def _swept(self, now: float) -> Generator[None, None, Observed]:
         """A pause wherever one is possible. What has a version comes first. Fleets and hosts have none: they are listed
-        at one go at the end, so that nothing is done between seeing them and believing it."""
+        at one go at the end, so that nothing is done between seeing them and believing it; so is what is doubtful."""
         go_on = self._go_on
         tasks: list[TaskSeen] = []
         instances: list[ContainerInstanceSeen] = []
         hosts: list[HostSeen] = []
         fleets: list[FleetSeen] = []
-        whole = {"tasks": True, "container instances": True, "hosts": True, "fleets": True}
+        whole = {"tasks": True, "container instances": True, "hosts": True}
         for cell in self._cells.values():
             listed = _container_instances(cell, self._until, go_on)
             whole["container instances"] &= yield from _gather(instances, listed, cell, "container instances")
             whole["tasks"] &= yield from _gather(tasks, self._tasks(cell, go_on), cell, "tasks")
+        again: list[TaskSeen] = []
         for cell in self._cells.values():
-            whole["fleets"] &= _all_of(_gather(fleets, self._fleets.fleets(cell, now, go_on), cell, "fleets"))
-            whole["hosts"] &= _all_of(_gather(hosts, self._fleets.hosts(cell, go_on), cell, "hosts"))
+            whole["tasks"] &= _all_of(_gather(again, self._doubtful(cell, tasks, go_on), cell, "tasks"))
+        newer = {seen.arn: seen for seen in again}
+        tasks = [newer.get(seen.arn, seen) for seen in tasks]
+        whole_cells: set[str] = set()
+        for cell in self._cells.values():
+            all_fleets = _all_of(_gather(fleets, self._fleets.fleets(cell, now, go_on), cell, "fleets"))
+            all_hosts = _all_of(_gather(hosts, self._fleets.hosts(cell, go_on), cell, "hosts"))
+            whole_cells |= {cell.name} if all_fleets and all_hosts else set()
+            whole["hosts"] &= all_hosts
         return Observed(
             at=now,
             tasks=tuple(tasks),
@@ -94,6 +102,7 @@ class Observer:
             tasks_complete=whole["tasks"],
             container_instances_complete=whole["container instances"],
             hosts_complete=whole["hosts"],
+            whole_cells=frozenset(whole_cells),
         )
 
     def _until(self) -> float:
@@ -111,6 +120,18 @@ class Observer:
             else:
                 unsure.append(arn)
         for chunk in chunks(unsure + sorted(alive)):
+            _wait(cell, self._until, go_on)
+            answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
+            yield from map(task_seen, answer["tasks"])
+
+    def _doubtful(self, cell: Cell, seen: Sequence[TaskSeen], go_on: GoOn) -> Iterator[TaskSeen]:
+        """What was alive when it was listed, and is believed to have ended by now: a sweep may take a minute, and what
+        ended in it would be taken for tasks that belong to nobody. Raises AWS_ERRORS, _BrokeOff."""
+        _, alive = self._believed(cell.name)
+        here = [
+            each.arn for each in seen if each.key and each.last_status != "STOPPED" and _region(each.arn) == cell.name
+        ]
+        for chunk in chunks([arn for arn in here if arn.rsplit("/", 1)[-1] not in alive]):
             _wait(cell, self._until, go_on)
             answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
             yield from map(task_seen, answer["tasks"])
@@ -182,3 +203,7 @@ def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> G
         log.warning("the listing of %s in %s broke off: %s", what, cell.name, fault.text)
         return False
     return True
+
+
+def _region(arn: str) -> str:
+    return arn.split(":")[3]

@@ -65,7 +65,7 @@ class Results:
             if fault.kind is Kind.NOT_FOUND:  # not even the bucket is there
                 return ResultSeen(run.id, action.index, 0)
             reason = f"the result of task {action.index} could not be looked up: {fault.text}"
-            return NotCarriedOut(reason, about=f"verify:{run.id}")
+            return NotCarriedOut(reason, about=f"verify:{run.id}", passing=fault.passing)
 
     def close(self, action: CloseRun, state: State) -> Event:
         """Manifest, then the marker as the last object, then the event. Doing it twice writes the same again; once the
@@ -82,8 +82,9 @@ class Results:
                 return NotCarriedOut("its run was reopened meanwhile")
             self._announce(run, cost_so_far(state, run, self._clock()))
         except AWS_ERRORS as error:
-            reason = f"run {run.id} could not be closed: {classify(error).text}"
-            return NotCarriedOut(reason, about=f"close:{run.id}")
+            fault = classify(error)
+            reason = f"run {run.id} could not be closed: {fault.text}"
+            return NotCarriedOut(reason, about=f"close:{run.id}", passing=fault.passing)
         return RunClosed(run.id)
 
     def _was_reopened(self, run: Run) -> bool:

@@ -31,6 +31,7 @@ class NoRecord(ValueError):
 class Measurement:
     """One benchmark. Times in seconds; `gpus` is how many devices were trained on.
 
+    total_s: the whole task, without baseline_s, which it spent on the one GPU that the others are held against.
     share_usd_per_hour: of the part of the instance that the task held. usd: what the task cost from start to end. None
     means "not known" everywhere. setting: what must be alike for a comparison, beside the batch per GPU.
     """
@@ -42,6 +43,7 @@ class Measurement:
     setting: tuple[tuple[str, str], ...]
     images: int | None = None
     total_s: float | None = None
+    baseline_s: float = 0.0
     start_up_s: float | None = None
     deviation: float | None = None
     efficiency: float | None = None
@@ -87,6 +89,7 @@ def from_record(record: Mapping[str, Any], source: str, instance_type: str | Non
             ),
             images=int(record["images"]),
             total_s=float(record["totalSeconds"]),
+            baseline_s=float(record.get("baselineSeconds", 0.0)),
             start_up_s=float(record["startUpSeconds"]),
             deviation=float(record["deviation"]),
             efficiency=record["scalingEfficiency"],

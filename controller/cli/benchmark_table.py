@@ -28,7 +28,8 @@ def alike(one: Measurement, other: Measurement) -> bool:
 def priced(measured: Measurement, catalogue: Mapping[str, InstanceType]) -> Measurement:
     """With the on-demand price of the GPUs' share of the instance, unless what the run paid is known already."""
     kind = catalogue.get(measured.instance_type or "")
-    if measured.share_usd_per_hour is not None or kind is None or not kind.gpus:
+    is_known = measured.usd is not None or measured.share_usd_per_hour is not None
+    if is_known or kind is None or not kind.gpus:
         return measured
     share = kind.on_demand_usd_per_hour * measured.gpus / kind.gpus
     whole = None if measured.total_s is None else share * measured.total_s / 3600

@@ -105,9 +105,21 @@ def of_run(session: Session, run: str) -> Iterator[Measurement]:
     for entry in done:
         measured = _of_entry(session, view, entry)
         share = entry["seconds"] / seconds if seconds else 1 / len(done)
-        usd = view["costUsd"] * share
-        hourly = view["costUsd"] / seconds * 3600 if seconds else None
-        yield replace(measured, usd=usd, share_usd_per_hour=hourly, total_s=entry["seconds"] or measured.total_s)
+        yield _paid(measured, entry["seconds"], view["costUsd"] * share, _hourly(view, seconds))
+
+
+def _hourly(view: Any, seconds: float) -> float | None:
+    """What the tasks' part of their instances costs while they work: nothing booted, idled or done again in it."""
+    useful = view.get("usefulUsd")
+    return useful / seconds * 3600 if useful and seconds else None
+
+
+def _paid(measured: Measurement, seconds: float, usd: float, hourly: float | None) -> Measurement:
+    """The task as it ran, but for the baseline, which tasks of one GPU do not have."""
+    if not seconds:
+        return replace(measured, usd=usd, share_usd_per_hour=hourly)
+    own = max(seconds - measured.baseline_s, 0.0)
+    return replace(measured, usd=usd * own / seconds, share_usd_per_hour=hourly, total_s=own or measured.total_s)
 
 
 def _of_entry(session: Session, view: Any, entry: Any) -> Measurement:

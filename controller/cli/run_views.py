@@ -76,15 +76,29 @@ def _gpus(view: View) -> str:
     return f", {figures.counted(view['gpus'], 'GPU')} per task" if view["gpus"] else ""
 
 
-def failure_lines(failures: Sequence[View]) -> list[Text]:
-    """`task 3, attempt 2: exit 137, OutOfMemoryError ... (i-0abc)`, the latest last."""
+# What the images of containers/ mean by them (sysexits.h): their run specs retry the one and not the other.
+EXIT_WORDS = {64: "64: input is wrong, never retried", 75: "75: temporary, retried"}
+
+
+def failure_lines(failures: Sequence[View], said: Mapping[tuple[int, int], str] | None = None) -> list[Text]:
+    """`task 3, attempt 2: exit 137, OutOfMemoryError ... (i-0abc)`, the latest last. said: (task, attempt) -> what it
+    printed last, on a line of its own."""
     lines = []
     for each in failures:
         code = "" if each["exitCode"] is None else f"exit {each['exitCode']}, "
         where = f" ({each['instance']})" if each.get("instance") else ""
         line = Text(f"task {each['index']}, attempt {each['attempt']}: ", style="red")
         lines.append(line.append(f"{code}{each['reason']}{where}", style="default"))
+        if text := (said or {}).get((each["index"], each["attempt"])):
+            lines.append(Text(f"  its last line: {text}"))
     return lines
+
+
+def exit_words(failures: Sequence[View]) -> str:
+    """What the exit codes among them mean that Argosy's own images use; empty when there is none."""
+    codes = {each["exitCode"] for each in failures}
+    known = [words for code, words in EXIT_WORDS.items() if code in codes]
+    return f"exit codes of Argosy's images: {'; '.join(known)}" if known else ""
 
 
 def run_table(runs: Sequence[View]) -> Table:

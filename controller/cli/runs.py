@@ -42,14 +42,17 @@ def status(
 
 
 def show_run(session: Session, view: Any) -> None:
-    """The headline, the facts, the latest failures, and what to type next."""
-    from controller.cli import run_views
+    """The headline, the facts, the latest failures with what they printed last, and what to type next."""
+    from controller.cli import last_lines, run_views
 
     console = session.console
     console.print(run_views.headline(view, session.tools.now()))
     console.print(run_views.facts(view))
-    for line in run_views.failure_lines(view.get("failures", ())):
+    failures = view.get("failures", ())
+    for line in run_views.failure_lines(failures, last_lines.last_lines(session, view)):
         console.print(line)
+    if words := run_views.exit_words(failures):
+        console.print(words, style="dim")
     for step in next_steps(session, view):
         console.print(step, style="dim")
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from controller.lifecycle import attempts, capacity, ledger, pools, quarantine, retry
+from controller.lifecycle import attempts, capacity, ledger, pools, quarantine, registrations, retry
 from controller.lifecycle.capping import drop_unsent
 from controller.lifecycle.ending import Hearing, charge_user, give_up, stop_if_all_alike
-from controller.lifecycle.marks import set_back, set_task
+from controller.lifecycle.marks import is_hopeless, set_back, set_task
 from controller.model import events
 from controller.model.attempts import AttemptStatus
 from controller.model.host_ports import ports_of_spec
@@ -140,17 +140,19 @@ def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> 
     looking up its results, is not tried for ever."""
     if not event.about:
         return
-    count = set_back(state, event.about, event.reason, now)
+    setback = set_back(state, event.about, event.reason, now, event.passing)
     what, _, name = event.about.partition(":")
     run = state.runs.get(name)
     if run is None:
         return
     run.waiting = event.reason
     state.changed_runs.add(run.id)
-    if count >= policy.max_setbacks and what == "close":
+    if not is_hopeless(setback, now, policy):
+        return
+    if what == "close":
         ledger.close_run(state, run, now)
         run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
-    elif count >= policy.max_setbacks and what == "verify":
+    elif what == "verify":
         _give_up_results(state, run, event.reason)
 
 
@@ -182,6 +184,11 @@ def _(event: events.LaunchInDoubt, state: State, now: float, policy: Policy) -> 
     set_back(state, f"resolve:{int(state.attempts['plan'][row])}", event.reason, now)
     if state.attempts["status"][row] == AttemptStatus.INTENT:
         state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
+
+
+@_apply.register
+def _(event: events.LaunchMissed, state: State, now: float, policy: Policy) -> None:
+    attempts.note_missed(state, event.key, now)
 
 
 @_apply.register
@@ -232,9 +239,7 @@ def _(event: events.FleetSeen, state: State, now: float, policy: Policy) -> None
 @_apply.register
 def _(event: events.TargetAccepted, state: State, now: float, policy: Policy) -> None:
     state.setbacks.pop(f"target:{event.pool}", None)
-    pool = state.pools[event.pool]
-    pool.confirmed_spot, pool.confirmed_on_demand = event.spot_target, event.on_demand_target
-    state.changed_pools = True
+    pools.fleet_told(state, event)
 
 
 @_apply.register
@@ -253,7 +258,10 @@ def _(event: events.Observed, state: State, now: float, policy: Policy) -> None:
         capacity.see_container_instance(state, container_instance, event.at, policy)
     attempts.see_all(state, event, policy)
     capacity.miss_hosts(state, event, policy)
+    registrations.miss(state, event, policy)
+    pools.miss_fleets(state, event)
     pools.count_hours(state, event.at, policy)
     state.observed_at = event.at
+    state.losses.seen |= event.whole_cells
     if event.hosts_complete:
         state.losses.blind = False

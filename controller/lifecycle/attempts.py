@@ -14,7 +14,7 @@ from controller.lifecycle.ending import (
     stop_if_all_alike,
 )
 from controller.lifecycle.health import note_end
-from controller.lifecycle.marks import end_attempt, may_settle_more, set_task
+from controller.lifecycle.marks import end_attempt, may_settle_more, set_back, set_task
 from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
 from controller.model.costs import Work
 from controller.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
@@ -57,7 +57,7 @@ def refuse(state: State, event: LaunchRefused, now: float, policy: Policy) -> No
     """ECS started nothing: place anew, on nobody's account; our picture was wrong, so look again soon."""
     reason = f"{event.reason}: {event.detail}" if event.detail else event.reason
     run = state.runs.get(event.key.run_id)
-    if (row := state.row_of(event.key)) is not None:
+    if not event.final and (row := state.row_of(event.key)) is not None:
         strangers.note_refusal(state, bytes(state.attempts["instance"][row]).decode(), event.reason, now, policy)
     disprove(state, event.key, now, reason)
     if event.final and run is not None:
@@ -83,6 +83,15 @@ def disprove(state: State, key: AttemptKey, now: float, reason: str) -> None:
         reason=run.reason_row(reason),
     )
     end_attempt(state, row, now)
+
+
+def note_missed(state: State, key: AttemptKey, now: float) -> None:
+    """A complete listing does not show a launch in doubt; it is looked for once more before that counts as proof."""
+    row = state.row_of(key)
+    if row is None or state.attempts["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
+        return
+    state.attempts.set(row, absent_since=now)
+    set_back(state, f"resolve:{int(state.attempts['plan'][row])}", "a listing did not show it", now, passing=True)
 
 
 def miss_launch(state: State, key: AttemptKey, now: float, policy: Policy) -> None:
@@ -219,7 +228,7 @@ def _adopt(state: State, row: int, arn: str, now: float) -> None:
     if table["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
         return
     table.name_task(row, task_id_of(arn))
-    table.set(row, status=AttemptStatus.LAUNCHED, launched_at=now)
+    table.set(row, status=AttemptStatus.LAUNCHED, launched_at=now, absent_since=0.0)
     run = state.run_by_number(int(table["run"][row]))
     if run is not None:
         run.attempts += 1

@@ -67,6 +67,8 @@ def _(action: StopOrphan, state: State, now: float, policy: Policy) -> None:
 @_begin.register
 def _(action: SetTarget, state: State, now: float, policy: Policy) -> None:
     pool = state.pools[action.pool]
+    if action.fleet_id:
+        return  # a surplus fleet's: it is told to keep nothing until it has heard
     if action.gives_up:
         run_short(state, pool, "instances that were ordered and did not come", now, policy)
     if action.spot_target > pool.spot_target or action.on_demand_target > pool.on_demand_target:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from controller.catalogue.types import load_catalogue
-from controller.lifecycle import pools, strangers
-from controller.lifecycle.attempts import cluster_of, disprove
+from controller.lifecycle import pools, registrations, strangers
+from controller.lifecycle.attempts import disprove
 from controller.lifecycle.health import note_agent
 from controller.lifecycle.losing import go_on_losing
 from controller.lifecycle.marks import may_settle_more
@@ -28,13 +28,14 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
         if seen.status != "ACTIVE":
             return
         instance = _meet(state, seen)
-    if instance.arn and cluster_of(seen.arn) != cluster_of(instance.arn):
-        if not seen.listed:
-            return  # nobody moves between clusters
-        instance.version = 0  # a message came first that named another cluster: ours is where the listing shows it
-    if seen.version < instance.version or not instance.alive:
+    starts_over = bool(instance.arn) and seen.arn != instance.arn
+    if starts_over and not registrations.replaces(instance, seen):
+        return
+    if not instance.alive or (seen.version < instance.version and not starts_over):
         return
     instance.arn, instance.version = seen.arn, seen.version
+    instance.arn_since = seen.registered_at or (now if starts_over else instance.arn_since)
+    instance.unlisted_since = 0.0
     note_agent(instance, seen.agent_connected, now)
     _take_resources(instance, seen)
     if seen.memory_mib and instance.owned:
@@ -91,6 +92,9 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
         _price(state, instance)
         pools.note_delivery(state, instance, now)
         state.changed_instances.add(instance.id)
+    if seen.fleet_id and instance.fleet_id != seen.fleet_id:
+        instance.fleet_id = seen.fleet_id
+        state.changed_instances.add(instance.id)
     _follow(state, instance, seen.state, now, policy)
 
 
@@ -117,6 +121,8 @@ def change_host_state(state: State, event: HostStateChanged, now: float, policy:
 def _follow(state: State, instance: Instance, host_state: str, at: float, policy: Policy) -> None:
     if not instance.alive:
         return
+    if host_state in GONE_STATES | LEAVING_STATES:
+        state.setbacks.pop(f"terminate:{instance.id}", None)
     if host_state in GONE_STATES:
         lose_instance(state, instance, at, policy)
     elif host_state in LEAVING_STATES and instance.status is not InstanceStatus.RELEASING:
@@ -148,6 +154,7 @@ def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -
     state.spent_usd += hours * instance.price_usd_per_hour
     state.spent_on_demand_usd += hours * instance.on_demand_usd_per_hour
     instance.losing = True
+    state.setbacks.pop(f"terminate:{instance.id}", None)
     state.changed_instances.add(instance.id)
     go_on_losing(state, instance, policy)
 
@@ -164,7 +171,7 @@ def miss_hosts(state: State, sweep: Observed, policy: Policy) -> None:
             instance.absent_since = 0.0
             state.changed_instances.add(instance.id)
         elif not instance.alive and sweep.at - instance.stopped_at > policy.forget_instance_s:
-            _forget(state, instance)
+            _forget(state, instance, policy)
 
 
 def _miss(state: State, instance: Instance, at: float, policy: Policy) -> None:
@@ -174,11 +181,16 @@ def _miss(state: State, instance: Instance, at: float, policy: Policy) -> None:
         instance.absent_since = at
         state.changed_instances.add(instance.id)
     elif at - instance.absent_since >= policy.absence_s:
-        lose_instance(state, instance, at, policy)
+        lose_instance(state, instance, instance.absent_since, policy)  # nobody pays for the time of doubt
 
 
-def _forget(state: State, instance: Instance) -> None:
-    """Kept while an open run may still name it in its manifest."""
+def _forget(state: State, instance: Instance, policy: Policy) -> None:
+    """Kept while an open run may still name it in its manifest; of the very many that a run of weeks has used up only
+    as many as one stored record can name. The manifest then says which instance it was, and not of which type."""
+    for run in state.runs.values():
+        if len(run.instances) > policy.max_named_instances and instance.id in run.instances:
+            run.instances.discard(instance.id)
+            state.changed_runs.add(run.id)
     named = any(instance.id in run.instances for run in state.runs.values())
     if not named and not instance.losing and not state.attempts.on_instance(instance.id):
         del state.instances[instance.id]

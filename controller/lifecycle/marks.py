@@ -38,13 +38,24 @@ def note_orders(state: State, now: float) -> None:
             state.changed_pools = True
 
 
-def set_back(state: State, what: str, reason: str, now: float) -> int:
-    """`what` could not be carried out: it is tried again after a growing pause. How often in a row that was."""
+def set_back(state: State, what: str, reason: str, now: float, passing: bool = False) -> Setback:
+    """`what` could not be carried out: it is tried again after a growing pause. A tick may try hundreds of one kind:
+    what fails while the pause lasts is no further round. `passing`: the fault says nothing about `what`."""
     setback = state.setbacks.setdefault(what, Setback())
-    setback.count += 1
-    setback.not_before = now + min(MAX_PAUSE_S, float(2 ** min(setback.count, 10)) / 2)
     setback.reason = reason[:MAX_REASON]
-    return setback.count
+    if now >= setback.not_before:
+        setback.count += 1
+        setback.refusals += not passing
+        setback.since = setback.since or now
+        setback.not_before = now + min(MAX_PAUSE_S, float(2 ** min(setback.count, 10)) / 2)
+    return setback
+
+
+def is_hopeless(setback: Setback, now: float, policy: Policy) -> bool:
+    """Refused in so many rounds in a row; or tried in as many for so long, whatever the answers were: a controller that
+    slept has not tried."""
+    outlasted = setback.count >= policy.max_setbacks and now - setback.since >= policy.outage_patience_s
+    return setback.refusals >= policy.max_setbacks or outlasted
 
 
 def measure(state: State) -> None:

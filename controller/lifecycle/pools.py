@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from controller.catalogue.quotas import quota_key
-from controller.model.events import FleetSeen, PoolShort
-from controller.model.instances import Instance, InstanceStatus, Purchase
+from controller.model.events import FleetSeen, Observed, PoolShort, TargetAccepted
+from controller.model.instances import Instance, InstanceStatus, Purchase, pool_key
 from controller.model.policy import Policy
 from controller.model.pools import Pool
 from controller.model.state import State
@@ -22,12 +22,18 @@ OVER_QUOTA = {
 
 
 def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
-    """A fleet that we meet for the first time keeps its targets until the next decision."""
+    """A fleet that we meet for the first time keeps its targets until the next decision. A pool is steered by the fleet
+    that it was steered by: others of the same pool are only told to keep nothing."""
     met = Pool(seen.cell, seen.instance_type, seen.zone, seen.fleet_id, seen.spot_target, seen.on_demand_target)
     pool = state.pools.setdefault(met.key, met)
     before = _shown(pool)
-    pool.fleet_id = seen.fleet_id
-    pool.confirmed_spot, pool.confirmed_on_demand = seen.spot_target, seen.on_demand_target
+    if not pool.fleet_id:
+        _adopt(pool, seen)
+    elif pool.fleet_id != seen.fleet_id:
+        others = {*pool.surplus} - {seen.fleet_id}
+        pool.surplus = sorted(others | ({seen.fleet_id} if seen.spot_target + seen.on_demand_target else set()))
+    else:
+        pool.confirmed_spot, pool.confirmed_on_demand = seen.spot_target, seen.on_demand_target
     if seen.spot_usd_per_hour:
         pool.spot_usd_per_hour, pool.priced_at = seen.spot_usd_per_hour, seen.priced_at or now
     if seen.placement_score is not None:
@@ -35,9 +41,45 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
     state.changed_pools |= before != _shown(pool)
 
 
+def _adopt(pool: Pool, seen: FleetSeen) -> None:
+    """From now on this fleet is the pool's, with the targets that it has."""
+    pool.fleet_id, pool.ordered_since = seen.fleet_id, 0.0
+    pool.spot_target = pool.confirmed_spot = seen.spot_target
+    pool.on_demand_target = pool.confirmed_on_demand = seen.on_demand_target
+    pool.surplus = [name for name in pool.surplus if name != seen.fleet_id]
+
+
 def _shown(pool: Pool) -> tuple[object, ...]:
     prices = pool.spot_usd_per_hour, pool.priced_at, pool.placement_score
-    return pool.fleet_id, pool.confirmed_spot, pool.confirmed_on_demand, *prices
+    return pool.fleet_id, pool.confirmed_spot, pool.confirmed_on_demand, *pool.surplus, *prices
+
+
+def miss_fleets(state: State, sweep: Observed) -> None:
+    """A pool whose fleet a whole listing of its cell does not show is retired: nothing is bought there, nothing is
+    confirmed any more, and its instances may go; unless there is another fleet of it, of several the one with the
+    least name."""
+    shown: dict[str, dict[str, FleetSeen]] = {}
+    for fleet in sweep.fleets:
+        shown.setdefault(pool_key(fleet.cell, fleet.instance_type, fleet.zone), {})[fleet.fleet_id] = fleet
+    for pool in state.pools.values():
+        if pool.cell not in sweep.whole_cells:
+            continue
+        before, fleets = _shown(pool), shown.get(pool.key, {})
+        pool.surplus = [name for name in pool.surplus if name in fleets]
+        if pool.fleet_id and pool.fleet_id not in fleets:
+            none = FleetSeen(pool.cell, pool.instance_type, pool.zone, "", 0, 0)
+            _adopt(pool, fleets[min(fleets)] if fleets else none)
+        state.changed_pools |= before != _shown(pool)
+
+
+def fleet_told(state: State, told: TargetAccepted) -> None:
+    """EC2 has taken a target. A surplus fleet is told one thing only: to keep nothing."""
+    pool = state.pools[told.pool]
+    if told.fleet_id:
+        pool.surplus = [name for name in pool.surplus if name != told.fleet_id]
+    else:
+        pool.confirmed_spot, pool.confirmed_on_demand = told.spot_target, told.on_demand_target
+    state.changed_pools = True
 
 
 def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) -> None:

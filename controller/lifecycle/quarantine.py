@@ -2,7 +2,8 @@
 
 A run that cannot be read is set aside: it counts as FAILED, its record says why, its documents stay as they are for a
 person to restore. Its tasks that still run belong to nobody then and are stopped as orphans. A lost chunk of attempts
-costs each of them one infrastructure loss: they are done again under the next number. Everybody else carries on.
+costs each of them one infrastructure loss: they are done again under the next number, and their instances count as
+idle. Everybody else carries on.
 """
 
 from __future__ import annotations
@@ -68,10 +69,11 @@ def _unknown(run_id: str) -> Mapping[str, Any]:
 
 
 def mend(state: State, now: float, policy: Policy) -> None:
-    """The next attempts without an open run, and the next tasks without an attempt, as many as this commit can hold."""
+    """The next attempts without an open run, tasks without an attempt, and instances that seem to be at work without
+    one, as many as this commit can hold."""
     set_aside(state, now, policy)
     left = bool(state.losses.runs)
-    for remedy in (_strays(state, now), _forgotten(state, now, policy)):
+    for remedy in (_strays(state, now), _forgotten(state, now, policy), _seeming_busy(state, now)):
         for _ in remedy:
             if not _has_room(state, policy):
                 left = True
@@ -89,6 +91,16 @@ def _strays(state: State, now: float) -> Iterator[None]:
     for row in rows[~np.isin(state.attempts["run"][rows], open_runs)].tolist():
         end_attempt(state, row, now)
         yield
+
+
+def _seeming_busy(state: State, now: float) -> Iterator[None]:
+    """Their attempts were lost, so that no end of one ever makes them idle: they are from now on."""
+    for instance in state.instances.values():
+        busy = instance.alive and instance.registered_at and not instance.idle_since
+        if busy and not state.attempts.on_instance(instance.id):
+            instance.idle_since = now
+            state.changed_instances.add(instance.id)
+            yield
 
 
 def _forgotten(state: State, now: float, policy: Policy) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""What do tasks that are not ours take of an instance, and what follows from a refusal for want of room?
+"""What do tasks that are not ours take of an instance, and what follows from a refusal?
 
 ECS says what it has left to give; what is neither left nor taken by our attempts is taken by strangers: a service or a
 task that somebody else started on our instances. Our own picture may be some seconds behind or ahead of what an event
@@ -15,6 +15,7 @@ from controller.model.state import State
 
 MAX_PAUSE_S = 300.0
 SETTLED_S = 5.0  # after a launch, sightings have caught up with it
+PATIENT_REFUSALS = 2  # so many in a row are put up with that do not speak of room: they may concern a single launch
 
 
 def note_remaining(
@@ -48,13 +49,16 @@ def _is_calm(state: State, instance: Instance, now: float) -> bool:
 
 
 def note_refusal(state: State, instance_id: str, reason: str, now: float, policy: Policy) -> None:
-    """ECS refused a task for want of room there: it is left alone for a while, each time for longer."""
+    """ECS refused a task there. For want of room, or for any reason again and again (it may not be in the cluster any
+    more): it is left alone for a while, each time for longer. What is refused within a pause was sent before it."""
     instance = state.instances.get(instance_id)
-    if instance is None or not reason.startswith("RESOURCE"):
+    if instance is None or now < instance.paused_until:
         return
     instance.refusals += 1
-    pause_s = policy.refusal_pause_s * 2.0 ** min(instance.refusals - 1, 10)
-    instance.paused_until = now + min(MAX_PAUSE_S, pause_s)
+    patience = 0 if reason.startswith("RESOURCE") else PATIENT_REFUSALS
+    if instance.refusals > patience:
+        pause_s = policy.refusal_pause_s * 2.0 ** min(instance.refusals - patience - 1, 10)
+        instance.paused_until = now + min(MAX_PAUSE_S, pause_s)
     state.changed_instances.add(instance_id)
 
 

@@ -58,12 +58,12 @@ def _least_idle(state: State, wanted: Collection[str], policy: Policy) -> set[st
 
 def _most_to_go(state: State, policy: Policy) -> int:
     """How many may go, so that the cluster keeps its least size while runs are open."""
-    size = state.held().total()
+    size = sum(instance.counts_for_target for instance in state.instances.values())
     return max(0, size - policy.min_instances) if any(not run.done for run in state.runs.values()) else size
 
 
 def _may_go(state: State, instance: Instance, now: float, policy: Policy, at_once: bool) -> bool:
-    if instance.status is InstanceStatus.GONE:
+    if instance.status is InstanceStatus.GONE or not state.may_try(f"terminate:{instance.id}", now):
         return False
     past_hope = _is_past_hope(instance, now, policy)
     if past_hope and instance.status in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):

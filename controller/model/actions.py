@@ -66,6 +66,7 @@ class SetTarget:
     spot_target: int
     on_demand_target: int
     gives_up: bool = False  # the pool owed us instances for too long: shun it for a while
+    fleet_id: str = ""  # a surplus fleet's; "" = the pool's own
 
 
 @dataclass(frozen=True, slots=True)

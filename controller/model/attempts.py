@@ -60,7 +60,7 @@ class AttemptTable(ColumnTable):
         "stop_at": ("f8", 0.0),  # when we last asked ECS to stop it
         "stop_cause": ("u1", 0),  # StopCause
         "gpu_mask": ("u4", 0),
-        "absent_since": ("f8", 0.0),  # first complete sweep that did not show it
+        "absent_since": ("f8", 0.0),  # first complete sweep, or look for a launch in doubt, that did not show it
     }
     chunk_rows = 2048
 

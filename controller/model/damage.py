@@ -53,6 +53,7 @@ class Losses:
     buckets: set[int] = field(default_factory=set)  # of instances, to be written anew
     attempts: bool = False  # rows without an open run, or tasks whose row is lost
     blind: bool = False  # instances or fleets are unknown until a sweep has shown them: nothing is bought before
+    seen: set[str] = field(default_factory=set)  # cells of which a sweep has shown all, while others are unknown
 
 
 def tried(

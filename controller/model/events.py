@@ -98,6 +98,13 @@ class LaunchInDoubt:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchMissed:
+    """One complete listing did not show an intent that was too old to send again: no proof yet."""
+
+    key: AttemptKey
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchDisproved:
     """Two complete listings did not show an intent that was too old to send again."""
 
@@ -132,6 +139,7 @@ class HostSeen:
     purchase: str  # spot | on-demand
     state: str  # pending | running | shutting-down | terminated | stopping | stopped
     launched_at: float = 0.0
+    fleet_id: str = ""  # which launched it, by EC2's own tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +181,7 @@ class TargetAccepted:
     pool: str
     spot_target: int
     on_demand_target: int
+    fleet_id: str = ""  # a surplus fleet's; "" = the pool's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +216,7 @@ class NotCarriedOut:
     reason: str
     key: AttemptKey | None = None
     about: str = ""  # what is to be tried again after a pause: "close:<run>", "verify:<run>", "target:<pool>", ...
+    passing: bool = False  # AWS throttled or did not answer: that says nothing about the action, and passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +231,7 @@ class Observed:
     tasks_complete: bool = True
     container_instances_complete: bool = True
     hosts_complete: bool = True
+    whole_cells: frozenset[str] = frozenset()  # whose fleets and hosts were all listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +249,7 @@ Event = (
     | LaunchAccepted
     | LaunchRefused
     | LaunchInDoubt
+    | LaunchMissed
     | LaunchDisproved
     | ContainerInstanceSeen
     | HostSeen

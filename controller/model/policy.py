@@ -36,8 +36,10 @@ class Policy:
     full_commit_documents: int = 78  # and what a tick decides, beyond this
     max_dirty_bytes: int = 2_500_000  # the same in bytes: a transaction holds 4 MB
     full_commit_bytes: int = 2_800_000
+    max_named_instances: int = 4_000  # beyond so many a run's record forgets those that ended: an item holds 400 KB
     max_promised_documents: int = 30  # records and chunks of runs that the outcomes of one tick may touch
-    max_setbacks: int = 20  # in a row, of closing a run or looking its results up; backed off to a minute each
+    max_setbacks: int = 20  # rounds in a row, of closing a run or looking its results up; backed off to a minute each
+    outage_patience_s: float = 3600.0  # the same where S3 throttles or does not answer: that passes by itself
     max_type_share: float = 1.0  # of the cpu of all instances, that of one instance type; 1 = any
     max_cell_share: float = 1.0  # and that of one cell
     vcpu_quotas: tuple[VcpuQuota, ...] = ()  # those that are known; the others are unlimited

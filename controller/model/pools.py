@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.model.instances import Purchase, pool_key
 from controller.model.resources import Resources
@@ -15,7 +15,7 @@ class Pool:
     cell: str
     instance_type: str
     zone: str
-    fleet_id: str
+    fleet_id: str  # "" = it has none: nothing is bought there
     spot_target: int = 0  # what we want
     on_demand_target: int = 0
     confirmed_spot: int = -1  # what EC2 last acknowledged or showed; -1 = unknown
@@ -36,6 +36,7 @@ class Pool:
     registered_memory_mib: int = 0  # what an instance of it last registered; 0 = none has
 
     unregistered: int = 0  # instances in a row that never joined the cluster
+    surplus: list[str] = field(default_factory=list)  # other fleets of the same pool that still have a target
 
     @property
     def key(self) -> str:

@@ -15,17 +15,20 @@ from controller.model.pools import Pool
 from controller.model.resources import NOTHING, Resources
 from controller.model.runs import Run
 
+BYTES_PER_INSTANCE = 130  # as stored, compressed: measured with 5,000 and with 20,000
 MAX_SETBACKS_STORED = 100  # each with a reason of at most MAX_REASON characters: the root stays a small item
 MAX_REASON = 300
 
 
 @dataclass(slots=True)
 class Setback:
-    """Something that could not be carried out, again and again."""
+    """Something that could not be carried out, again and again. What fails within the pause is of the same round."""
 
-    count: int = 0
+    count: int = 0  # rounds in a row
     not_before: float = 0.0
     reason: str = ""
+    since: float = 0.0  # the first of them; 0 = an older record does not say
+    refusals: int = 0  # rounds that were refused for good, as far as anybody can tell: no overload, no lost line
 
 
 @dataclass(slots=True)
@@ -104,21 +107,35 @@ class State:
             taken = taken.plus(needs.get(number, Resources()), count)
         return taken
 
+    def in_pools_fleet(self, instance: Instance) -> bool:
+        """Whether the fleet that its pool is steered by launched it: another one's target counts it, or nobody's."""
+        pool = self.pools.get(instance.pool)
+        return pool is None or instance.fleet_id in ("", pool.fleet_id)
+
     def held(self) -> Counter[tuple[str, Purchase]]:
         """Instances that count towards the targets of their (pool, purchase): alive, not warned, not let go."""
         return Counter(
-            (instance.pool, instance.purchase) for instance in self.instances.values() if instance.counts_for_target
+            (instance.pool, instance.purchase)
+            for instance in self.instances.values()
+            if instance.counts_for_target and self.in_pools_fleet(instance)
         )
 
+    def is_stubborn(self, instance: Instance) -> bool:
+        """Whether EC2 has refused to end it."""
+        return bool(self.setbacks) and f"terminate:{instance.id}" in self.setbacks
+
+    def is_counted_by_fleet_alone(self, instance: Instance) -> bool:
+        """It was warned, or EC2 will not end it, and it still lives: its fleet counts it, we do not."""
+        leaves = instance.interrupted_at and not instance.released_at
+        here = instance.owned and instance.alive and not instance.absent_since
+        return bool(here and (leaves or self.is_stubborn(instance))) and self.in_pools_fleet(instance)
+
     def warned(self) -> Counter[tuple[str, Purchase]]:
-        """Instances that were warned and still live: their fleets count them, we do not."""
+        """Instances that were warned, or cannot be ended, and still live: their fleets count them, we do not."""
         return Counter(
             (instance.pool, instance.purchase)
             for instance in self.instances.values()
-            if instance.owned
-            and instance.alive
-            and instance.interrupted_at
-            and not (instance.released_at or instance.absent_since)
+            if self.is_counted_by_fleet_alone(instance)
         )
 
     def owed(self) -> Counter[tuple[str, Purchase]]:
@@ -157,7 +174,8 @@ class State:
         """About how many bytes the next commit writes."""
         tables = [self.attempts, *(run.tasks for run in self.runs.values())]
         damaged = sum(map(len, self.damaged.values()))
-        return sum(table.dirty_bytes for table in tables) + 10_000 * min(len(self.changed_instances), 16) + damaged
+        bucket = max(10_000, BYTES_PER_INSTANCE * len(self.instances) // 16)
+        return sum(table.dirty_bytes for table in tables) + bucket * min(len(self.changed_instances), 16) + damaged
 
     @property
     def dirty_documents(self) -> int:

@@ -176,7 +176,7 @@ def _warnings(question: Planned, state: State, found: Forecast, is_short: bool) 
     capacity = form.get("capacity", {})
     if not found.possible:
         return ["nothing of this deployment could run its tasks: see the rejected pools", *_money(question, state)]
-    said = _money(question, state)
+    said = [*_money(question, state), *question.admission.notes]
     if is_short:
         said.append("every pool that could run it is short of capacity now: the forecast counts from when one is not")
     budget = capacity.get("budgetUsd")

@@ -17,8 +17,10 @@ from controller.model.policy import Policy
 from controller.model.pools import Offer, Pool
 from controller.model.state import State
 from controller.placement.fitness import Fitness
-from controller.scheduler.bounds import limits_of, room_and_bounds
+from controller.scheduler.bounds import limits_of, promised_by_fleets, room_and_bounds
 from controller.scheduler.places import Places
+
+NO_PLACES = Places((), (), (), frozenset(), {}, (), (), ())
 
 
 def order_for(
@@ -67,7 +69,8 @@ def _bring_to_size(
 ) -> None:
     """To `min_instances`: what fleets owe us beyond the demand first, then the cheapest instances that could take a
     task of the first run that any could."""
-    missing = policy.min_instances - state.held().total() - sum(places.owed_used.values()) - order.instances.total()
+    size = sum(instance.counts_for_target for instance in state.instances.values())
+    missing = policy.min_instances - size - sum(places.owed_used.values()) - order.instances.total()
     for key, owed in sorted(state.owed().items()) if missing > 0 else ():
         spare = max(0, min(missing, owed - places.owed_used.get(key, 0) - order.instances[key]))
         order.instances[key] += spare
@@ -108,28 +111,63 @@ def targets(
     Target = instances held and kept + ordered ones that the demand still needs + new ones. A pool that has owed us
     instances for too long gives up what it owes and cools off. What is lowered comes first. A fleet counts instances
     that were warned until they end: while their replacements are ordered they are added, so that these come at once.
+    A surplus fleet of a pool is to keep nothing. Whatever we take ourselves to hold, no target rises by more than what
+    is ordered (`_Rises`).
     """
     kept = state.held()
-    kept.subtract((i.pool, i.purchase) for i in leaving if i.counts_for_target)
+    kept.subtract((i.pool, i.purchase) for i in leaving if i.counts_for_target and state.in_pools_fleet(i))
     warned = state.warned()
-    warned.subtract((i.pool, i.purchase) for i in leaving if i.interrupted_at)  # its fleet must not replace it
+    # Their fleets must not replace them.
+    warned.subtract((i.pool, i.purchase) for i in leaving if state.is_counted_by_fleet_alone(i))
+    rises = _Rises(state, order, policy)
     actions = []
     for pool in sorted(state.pools.values(), key=lambda p: p.key):
+        if not state.may_try(f"target:{pool.key}", now) or not _may_be_steered(state, pool):
+            continue
+        actions += [SetTarget(pool.key, 0, 0, fleet_id=fleet_id) for fleet_id in pool.surplus]
         late = bool(pool.ordered_since) and now - pool.ordered_since >= policy.order_patience_s
         want = {}
         for purchase in Purchase:
             key = pool.key, purchase
             new = (0 if late else places.owed_used.get(key, 0)) + order.instances[key]
-            want[purchase] = kept[key] + new + (warned[key] if new else 0)
-        if not state.may_try(f"target:{pool.key}", now):
-            continue
-        if _differs(pool, want[Purchase.SPOT], want[Purchase.ON_DEMAND]):
+            replaced = warned[key] if new else 0
+            want[purchase] = rises.at_most(pool, purchase, kept[key] + new + replaced, replaced)
+        if pool.fleet_id and _differs(pool, want[Purchase.SPOT], want[Purchase.ON_DEMAND]):
             actions.append(SetTarget(pool.key, want[Purchase.SPOT], want[Purchase.ON_DEMAND], late))
     return sorted(actions, key=lambda action: _grows(state.pools[action.pool], action))
 
 
+class _Rises:
+    """How far may targets rise? The last guard before money is spent, on what was ordered and never on what we believe
+    to hold: an instance that a fleet does not count would otherwise be bought once more with every decision."""
+
+    def __init__(self, state: State, order: Order, policy: Policy) -> None:
+        self._order, self._promised = order, promised_by_fleets(state)
+        alive = sum(instance.alive for instance in state.instances.values())
+        self._room = policy.max_instances - alive - self._promised.total()
+
+    def at_most(self, pool: Pool, purchase: Purchase, wanted: int, replaced: int) -> int:
+        """`wanted`, or as much of it as may be: beyond what the target is, or as EC2 has it still may be, no more than
+        what is ordered and takes the place of `replaced` ones, and all fleets together within max_instances."""
+        spot = purchase is Purchase.SPOT
+        target, confirmed = (
+            (pool.spot_target, pool.confirmed_spot) if spot else (pool.on_demand_target, pool.confirmed_on_demand)
+        )
+        now, ordered = max(0, target, confirmed), self._order.instances[pool.key, purchase]
+        rise = min(max(0, wanted - now), ordered + replaced)
+        bought = min(rise, ordered)
+        over = max(0, bought - max(0, self._room))
+        self._room -= bought - over
+        return min(wanted, now + rise - over)
+
+
+def _may_be_steered(state: State, pool: Pool) -> bool:
+    """Where what could not be read has not been seen again, what is there is not known."""
+    return not state.losses.blind or pool.cell in state.losses.seen
+
+
 def _grows(pool: Pool, action: SetTarget) -> bool:
-    return action.spot_target + action.on_demand_target > pool.target
+    return not action.fleet_id and action.spot_target + action.on_demand_target > pool.target
 
 
 def terminations(leaving: Sequence[Instance]) -> list[Terminate]:
@@ -139,8 +177,18 @@ def terminations(leaving: Sequence[Instance]) -> list[Terminate]:
     return [Terminate(cell, tuple(ids)) for cell, ids in sorted(by_cell.items())]
 
 
+def let_go(state: State, now: float, policy: Policy, *, down: bool) -> list[SetTarget | Terminate]:
+    """Where nothing may be bought: targets only go down, to what is held, and what idles goes. `down`: the deployment
+    is shut down, and no least size is kept."""
+    if down:
+        policy = replace(policy, min_instances=0, min_idle=0)
+    leaving = leaving_instances(state, NO_PLACES, now, policy)
+    return [*targets(state, NO_PLACES, Order(), leaving, now, policy), *terminations(leaving)]
+
+
 def leaving_instances(state: State, places: Places, now: float, policy: Policy) -> list[Instance]:
-    return releasable(state, places.wanted, now, policy, places.at_once)
+    going = releasable(state, places.wanted, now, policy, places.at_once)
+    return [instance for instance in going if not state.losses.blind or instance.cell in state.losses.seen]
 
 
 def _differs(pool: Pool, spot: int, on_demand: int) -> bool:

@@ -39,7 +39,8 @@ def decide(
     launching: bool = True,
     functions: OwnFunctions = NO_FUNCTIONS,
 ) -> list[Action]:
-    """The actions of one tick. With `launching` False (the kill switch) nothing is started or bought any more.
+    """The actions of one tick. With `launching` False (the kill switch) nothing is started or bought any more, and
+    what idles goes.
     `functions`: the fitness functions of users' own that strategies may name."""
     purses = budget.purses(state, now, policy)
     ends: list[CapRun | HaltRun] = [*budget.used_up(purses), *upkeep.run_timeouts(state, now)]
@@ -52,6 +53,8 @@ def decide(
             functions, lambda ready: _place_and_buy(state, catalogue, now, policy, ready, purses, ended)
         )
         actions += placed
+    else:
+        actions += capacity.let_go(state, now, policy, down=not launching)
     actions += upkeep.halts(state, functions)
     actions += upkeep.verifications(state, now, policy)
     actions += upkeep.closings(state, now)

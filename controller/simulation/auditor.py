@@ -22,6 +22,7 @@ from controller.simulation.job import CANARY, Job
 from controller.simulation.ledger_book import Book, Live
 from controller.simulation.mishaps import fleet_is_ours, is_ours
 from controller.simulation.money import Money
+from controller.simulation.raises import Raises
 from controller.simulation.s3 import S3Model
 from controller.simulation.story import Story, short
 from controller.simulation.world import World
@@ -50,7 +51,7 @@ class Auditor(logging.Handler):
         self.world, self.jobs, self.policy, self.s3 = world, jobs, policy, s3
         self.story = Story()
         self.book = Book()
-        self.money = Money()
+        self.money, self.raises = Money(), Raises()
         self.violations: list[Violation] = []
         self.launches = 0
         self.unsent: set[AttemptKey] = set()
@@ -190,6 +191,8 @@ class Auditor(logging.Handler):
         if self.alone and fleet.total_target > len(fleet.members) and held + missing > self.policy.max_instances:
             sentence = f"{missing} more instances are ordered beside {held}, {self.policy.max_instances} are allowed"
             self.found("I7", sentence, fleet.fleet_id)
+        if (sentence := self.raises.unordered(self.book, fleet)) and self.alone:
+            self.found("I7", f"{fleet.fleet_id} was {sentence}", fleet.fleet_id)
         if not self.launching and fleet.total_target:
             self.found("kill", f"{fleet.fleet_id} was raised after the deployment was torn down", fleet.fleet_id)
 

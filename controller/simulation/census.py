@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ class Census:
         self.started = np.zeros(tasks, dtype=np.uint16)
         self.ended_well = np.zeros(tasks, dtype=np.uint16)
         self.running = np.zeros(tasks, dtype=np.int8)
-        self.launches = 0
+        self.launches: Counter[str] = Counter()
+        """By Region."""
         self.twice: list[str] = []
         """Tasks that started while another attempt of theirs ran: there must be none."""
         self._index: dict[str, int] = {}
@@ -40,7 +42,7 @@ class Census:
         key = key_of_task(task)
         if key is None:
             return Course()
-        self.launches += 1
+        self.launches[world.region] += 1
         self.started[key.index] += 1
         if self.running[key.index]:
             self.twice.append(f"task {key.index}: {task['taskArn']}")

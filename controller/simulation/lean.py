@@ -21,6 +21,7 @@ JSON = dict[str, Any]
 CALL_S = 0.032  # of virtual time; most calls wait for the one before
 LAUNCH_S = 0.1  # RunTask and StopTask, as many at a time as the hands have threads
 IN_THREADS = frozenset({"run_task", "stop_task"})
+TOGETHER = frozenset({"modify_fleet"})  # those of all cells at once
 _LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in KINDS)
 
 
@@ -50,6 +51,7 @@ class LeanClient:
     def __getattr__(self, name: str) -> Callable[..., JSON]:
         method, outside, key = getattr(self._model, name), self._outside, (self._service, name)
         takes_s = LAUNCH_S / (THREADS * outside.cells) if name in IN_THREADS else CALL_S
+        takes_s /= outside.cells if name in TOGETHER else 1
 
         def call(**request: Any) -> JSON:
             began = time.process_time()

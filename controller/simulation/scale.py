@@ -82,7 +82,7 @@ class ScaleRun:
         self.tick_s: list[float] = []
         """Processor time of each tick, without what the simulated AWS took."""
         self.busy_s = 0.0
-        """Virtual time in which there were both tasks to start and room for them, from tick to tick."""
+        """Virtual time in which a cell had both tasks to start and room for them, tick by tick, over all cells."""
         self.busy_launches = 0
         self.warned = 0
         self.began_at = self.timeline.now
@@ -119,25 +119,28 @@ class ScaleRun:
                 raise TimeoutError(f"not over after {LIMIT_S / 86_400:.0f} days")
 
     def _tick(self) -> bool:
-        at, launches, could_launch = self.timeline.now, self.census.launches, self._could_launch()
+        at, launches, could_launch = self.timeline.now, self.census.launches.copy(), self._could_launch()
         began, outside_s = time.process_time(), self.outside.seconds
         report = self.engine.tick()
         self.tick_s.append(time.process_time() - began - (self.outside.seconds - outside_s))
         idle = not (report.events or report.actions)
         self.timeline.run_for(5.0 if idle else DECIDING_S)
-        if could_launch and self._could_launch():
+        for region in could_launch & self._could_launch():
             self.busy_s += self.timeline.now - at
-            self.busy_launches += self.census.launches - launches
+            self.busy_launches += self.census.launches[region] - launches[region]
         return report.at_rest
 
-    def _could_launch(self) -> bool:
-        """Whether in every cell some instance has room for more than a tick can start, and tasks wait for it."""
+    def _could_launch(self) -> set[str]:
+        """Regions whose instances have room for all that two ticks can start, while so many tasks wait. Two, because a
+        place that has become free during a tick is known to the next one."""
         state = self.engine.state
         run = state.runs.get(self.job.run_id) if state else None
         if run is None or state is None:
-            return False
-        waiting = int(run.tasks.startable_count(self.timeline.now))
-        return waiting > 1_000 and all(_room(world) > 200 for world in self.worlds)
+            return set()
+        most = 2 * self.engine.policy.launches_per_cell
+        if run.tasks.startable_count(self.timeline.now) < most * self.size.cells:
+            return set()
+        return {world.region for world in self.worlds if _room(world) >= most}
 
     def _world(self, region: str) -> World:
         size = self.size

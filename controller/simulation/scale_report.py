@@ -59,17 +59,17 @@ def report_of(run: ScaleRun) -> JSON:
     record = _record(run)
     usd, useful = sum(bill.usd() for bill in run.bills), float(record["cost_usd"])
     _, rate_per_s, _ = FAMILIES["launches"]
-    allowed = run.busy_s * rate_per_s * run.size.cells
+    allowed = run.busy_s * rate_per_s
     return {
         "tasks": tasks,
         "cells": run.size.cells,
         "violations": len(found),
         "found": found,
         "succeeded": int((run.census.ended_well == 1).sum()),
-        "launches": run.census.launches,
-        "launchesPerTask": round(run.census.launches / tasks, 4),
+        "launches": run.census.launches.total(),
+        "launchesPerTask": round(run.census.launches.total() / tasks, 4),
         "launchRateUsed": round(run.busy_launches / allowed, 4) if allowed else 0.0,
-        "busySeconds": round(run.busy_s, 1),
+        "busyCellSeconds": round(run.busy_s, 1),
         "interruptions": run.warned,
         "messages": run.queue.received,
         "longestBacklog": run.queue.longest,

@@ -51,42 +51,46 @@ def rows(text: str) -> list[dict[str, Any]]:
 class Bucket:
     """What tests do with the bucket."""
 
-    def __init__(self, endpoint: str, client: Any) -> None:
-        self.endpoint, self._client = endpoint, client
+    def __init__(self, endpoint: str, client: Any, name: str = BUCKET) -> None:
+        self.endpoint, self._client, self._name = endpoint, client, name
 
     def put(self, key: str, body: bytes) -> str:
-        self._client.put_object(Bucket=BUCKET, Key=key, Body=body)
-        return f"s3://{BUCKET}/{key}"
+        self._client.put_object(Bucket=self._name, Key=key, Body=body)
+        return f"s3://{self._name}/{key}"
 
     def put_folder(self, prefix: str, folder: Path) -> str:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 self.put(prefix + path.relative_to(folder).as_posix(), path.read_bytes())
-        return f"s3://{BUCKET}/{prefix}"
+        return f"s3://{self._name}/{prefix}"
 
     def rows(self, key: str) -> list[dict[str, Any]]:
-        return rows(self._client.get_object(Bucket=BUCKET, Key=key)["Body"].read().decode())
+        return rows(self._client.get_object(Bucket=self._name, Key=key)["Body"].read().decode())
 
     def metadata(self, key: str) -> dict[str, str]:
-        return dict(self._client.head_object(Bucket=BUCKET, Key=key)["Metadata"])
+        return dict(self._client.head_object(Bucket=self._name, Key=key)["Metadata"])
 
     def keys(self, prefix: str) -> list[str]:
-        found = self._client.list_objects_v2(Bucket=BUCKET, Prefix=prefix)
+        found = self._client.list_objects_v2(Bucket=self._name, Prefix=prefix)
         return [each["Key"] for each in found.get("Contents", ())]
+
+
+def make_bucket(endpoint: str, name: str = BUCKET) -> Bucket:
+    import boto3
+
+    client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
+    client.create_bucket(Bucket=name)
+    return Bucket(endpoint, client, name)
 
 
 @contextmanager
 def bucket() -> Iterator[Bucket]:
-    import boto3
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
         host, port = server.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
-        client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
-        client.create_bucket(Bucket=BUCKET)
-        yield Bucket(endpoint, client)
+        yield make_bucket(f"http://{host}:{port}")
     finally:
         server.stop()

@@ -6,12 +6,16 @@ import json
 import re
 import shlex
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
 from controller.cli.benchmark_records import from_record, read
+from controller.local.cloud import LocalAws
+from controller.local.options import LocalOptions
 from tests.containers import s3
+from tests.readmes import Shell, command_lines
 
 pytestmark = [pytest.mark.tf, pytest.mark.xdist_group("benchmark")]
 
@@ -25,19 +29,25 @@ def benchmark(*arguments: str, **environment: str) -> s3.Ended:
 
 def test_two_logical_cpus_stand_in_for_the_pinned_gpus(tmp_path: Path) -> None:
     part = tmp_path / "part.jsonl"
-    arguments = (*TINY, "--cpu-devices", "2", "--precision", "float32", "--output", str(part))
+    arguments = (*TINY, "--cpu-devices", "2", "--output", str(part))
     ended = benchmark(*arguments, NVIDIA_VISIBLE_DEVICES="GPU-a,GPU-b,GPU-c,GPU-d")
     assert ended.code == 0, ended.err
     [record] = s3.rows(part.read_text())
     assert (record["gpus"], record["batchPerGpu"], record["images"]) == (2, 8, 320)
     assert record["pinnedGpus"] == ["GPU-a", "GPU-b", "GPU-c", "GPU-d"]
     assert (record["gpuNames"], record["emulated"]) == (["logical CPU", "logical CPU"], True)
-    assert 0 < record["startUpSeconds"] < record["totalSeconds"]
+    assert record["precision"] == "float32"
+    phases = record["startUpSeconds"] + record["warmUpSeconds"] + record["timedSeconds"]
+    assert 0 < phases <= record["totalSeconds"] < phases + 0.5  # and no baseline in it
+    assert record["baselineSeconds"] > 0
     assert record["imagesPerSecond"] == pytest.approx(320 / record["timedSeconds"])
     alone = record["oneGpuImagesPerSecond"]
     assert record["scalingEfficiency"] == pytest.approx(record["imagesPerSecond"] / (2 * alone))
     assert record["deviation"] > 0
     lines = ended.out.splitlines()
+    assert lines.index(next(line for line in lines if line.startswith("one device alone"))) > max(
+        number for number, line in enumerate(lines) if line.startswith("round ")
+    )
     assert lines[-1] == f"total images/sec: {record['imagesPerSecond']:.2f}"
     assert json.loads(lines[-2]) == record
     assert read(ended.out, "log") == from_record(record, "log")
@@ -48,6 +58,7 @@ def test_mixed_precision_and_xla_on_one_cpu_without_a_baseline() -> None:
     assert ended.code == 0, ended.err
     record = json.loads(ended.out.splitlines()[-2])
     assert (record["gpus"], record["precision"], record["xla"], record["scalingEfficiency"]) == (1, "mixed", True, None)
+    assert record["baselineSeconds"] == 0
     assert record["emulated"]  # a CPU's figures are never compared with a GPU's
 
 
@@ -78,3 +89,24 @@ def test_the_readme_s_commands_do_what_they_say() -> None:
         ended = benchmark(*shlex.split(command)[3:])
         assert ended.code == 0, f"{command}: {ended.err}"
         assert ended.out.splitlines()[-1].startswith("total images/sec: ")
+
+
+def test_the_readme_s_runs_can_be_reported_side_by_side(tmp_path: Path) -> None:
+    """Typed as they stand, but for a tiny network and CPUs in the place of the GPUs that local mode pretends."""
+    tiny = {"MODEL": "tiny", "STEPS": "20", "BATCH_SIZE": "8", "BASELINE": "5", "CPU_DEVICES": "2"}
+    more = " ".join(f"""--set 'container.environment.BENCHMARK_{name}="{value}"'""" for name, value in tiny.items())
+    with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
+        path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+        shell = Shell(tmp_path, {"PATH": path, "ARGOSY_ENDPOINT_URL": aws.endpoint_url})
+        submit, report, recorded = [line for line in command_lines(IMAGE) if line.startswith("argosy ")]
+        runs = []
+        for line in (submit, submit.replace("run-1-gpu", "run-4-gpu")):
+            assert "SUCCEEDED" in shell.type(f"{line} {more}")
+            runs.append(shell.run_id)
+        typed = report.replace("RUN RUN RUN", " ".join(runs))
+        assert typed != report
+        shown = json.loads(shell.type(f"{typed} --json"))["measurements"]
+        assert [(row["source"], row["gpus"], row["batchPerGpu"]) for row in shown] == [(runs[0], 1, 8), (runs[1], 2, 8)]
+        assert shown[1]["comparedWith"] == runs[0]
+        assert all(row["usdPerMillionImages"] < row["wholeTaskUsdPerMillionImages"] for row in shown)
+        assert "1707.23" in shell.type(recorded)

@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
+from controller.local.cloud import LocalAws
+from controller.local.options import LocalOptions
 from tests.containers import s3
+from tests.readmes import Shell, command_lines
 
 pytestmark = [pytest.mark.tf, pytest.mark.xdist_group("inference")]
 
@@ -176,28 +179,30 @@ def test_dead_addresses_and_broken_images_are_rows_and_the_others_are_classified
         f"s3://{s3.BUCKET}/none.png",
         bucket.put("good.png", good),
         "ftp://127.0.0.1/x.png",
+        "http://127.0.0.1:9/away.png",  # nobody listens there, and the others answer
     ]
     with web(tmp_path) as address:
         urls = bucket.put("urls.txt", "\n".join(listed).replace("ADDRESS", address).encode())
         ended = inference(
-            *("0:7", str(tmp_path / "part"), "--urls", urls, "--model", str(digits / "model")),
+            *("0:8", str(tmp_path / "part"), "--urls", urls, "--model", str(digits / "model")),
             AWS_ENDPOINT_URL=bucket.endpoint,
         )
     assert ended.code == 0, ended.err
     found = s3.rows((tmp_path / "part").read_text())
-    assert [row["index"] for row in found] == list(range(7))
+    assert [row["index"] for row in found] == list(range(8))
     assert (found[0]["name"], found[0]["top"][0]["label"], found[5]["top"][0]["label"]) == ("first", "3", "3")
     errors = {row["index"]: row["error"] for row in found if "error" in row}
-    assert list(errors) == [1, 2, 3, 4, 6]
+    assert list(errors) == [1, 2, 3, 4, 6, 7]
     for index, part in (
         (1, "HTTP 404"),
         (2, "not an image"),
         (3, "not an image"),
         (4, "NoSuchKey"),
         (6, "not an http"),
+        (7, "refused"),
     ):
         assert part in errors[index]
-    assert "7, 5 of them errors" in ended.out
+    assert "8, 6 of them errors" in ended.out
 
 
 def web(folder: Path) -> Any:
@@ -302,7 +307,7 @@ def test_a_network_of_keras_applications_can_be_baked_into_the_image(digits: Pat
 
 
 def test_the_readme_s_commands_do_what_they_say(digits: Path) -> None:
-    """Those for a shell in the image's folder; the `argosy` ones are parsed by the command's own tests."""
+    """Those for a shell in the image's folder; `argosy submit` comes below, `make demo-tensorflow` has its own test."""
     blocks = re.findall(r"^```\n(.*?)^```", (FOLDER / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     lines = [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()]
     commands = [line for line in lines if line.startswith("python ")]
@@ -315,3 +320,22 @@ def test_the_readme_s_commands_do_what_they_say(digits: Path) -> None:
         )
         assert process.returncode == 0, f"{command}: {process.stderr}"
     assert len(s3.rows((out / "part.jsonl").read_text())) == COUNT
+
+
+def test_the_readme_s_runs_end_with_a_row_for_each_image(digits: Path, tmp_path: Path) -> None:
+    """Typed as they stand, over two tasks of four images. The GPUs are pretended, so their flavour is left alone."""
+    with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
+        bucket = s3.make_bucket(aws.endpoint_url, "my-bucket")
+        for number in range(8):
+            bucket.put(f"images/{number:04d}.png", (digits / "images" / f"{number:04d}.png").read_bytes())
+        bucket.put("urls.txt", "".join(f"s3://my-bucket/images/{number:04d}.png\n" for number in range(8)).encode())
+        bucket.put_folder("model/", digits / "model")
+        path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+        shell = Shell(tmp_path, {"PATH": path, "ARGOSY_ENDPOINT_URL": aws.endpoint_url})
+        lines = [line for line in command_lines(IMAGE) if line.startswith("argosy submit ")]
+        assert len(lines) == 2
+        for line in lines:
+            device = " --set container.environment.INFERENCE_DEVICE=cpu" if "-gpu" in line else ""
+            assert "SUCCEEDED" in shell.type(f"{line} --batch-size 4 --num-batches 2{device}")
+            merged = shell.type("argosy results RUN --merge --output -")
+            assert [(row["index"], len(row["top"])) for row in s3.rows(merged)] == [(number, 5) for number in range(8)]

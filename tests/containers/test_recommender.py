@@ -237,6 +237,28 @@ def test_several_devices_learn_as_well_as_one(program: Any, home: Path, count: i
     assert found >= popular + MARGIN
 
 
+def test_a_last_batch_too_small_for_every_device_is_learnt_from_too(program: Any, tmp_path: Path) -> None:
+    """101 samples in batches of 50 leave one for two devices: the other has none to take a mean of."""
+    verb(program, tmp_path, "generateRatings -o data -t held-out -s 101 -f 80 -c 2")
+    for what in ("input", "output"):
+        verb(program, tmp_path, f"generateNetCDF -d gl_{what} -i data -o gl_{what}.nc -f f_{what} -s samples -c")
+    line = f"mpirun -np 2 {TRAIN} -n remainder.nc -b 51 -e 2"
+    process = start(tmp_path, *line.split(), CPU_DEVICES="2", NVIDIA_VISIBLE_DEVICES="GPU-0,GPU-1")
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err
+    assert "batches of 50 samples in place of 51, as many for each of 2 devices" in out
+    assert len(re.findall(r"^epoch \d: Average_Error \d+\.\d+$", out, re.MULTILINE)) == 2
+
+
+def test_fewer_samples_than_devices_exit_64(program: Any, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a\tone,1\n")
+    for what in ("input", "output"):
+        verb(program, tmp_path, f"generateNetCDF -d gl_{what} -i data -o gl_{what}.nc -f f_{what} -s samples -c")
+    process = start(tmp_path, *f"mpirun -np 2 {TRAIN} -n x.nc -b 4 -e 1".split(), CPU_DEVICES="2")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, "too few samples (1) for 2 devices" in err) == (64, True), err
+
+
 def test_gpus_that_the_cpu_flavour_cannot_use_exit_64(home: Path) -> None:
     process = start(home, *f"{TRAIN} -n never.nc".split(), NVIDIA_VISIBLE_DEVICES="GPU-a")
     _, err = process.communicate(timeout=PATIENCE_S)

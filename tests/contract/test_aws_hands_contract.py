@@ -27,6 +27,7 @@ from controller.model.events import (
     LaunchAccepted,
     LaunchDisproved,
     LaunchInDoubt,
+    LaunchMissed,
     LaunchRefused,
     NotCarriedOut,
     Observed,
@@ -182,6 +183,7 @@ def test_an_intent_that_was_never_sent_is_disproved_once_it_is_old() -> None:
     resolve = ResolveLaunches(launch.plan, launch.started_by, (launch,), story.world.now, resend=False)
     assert [type(event) for event in story.do(resolve)] == [LaunchInDoubt]
     story.world.run_for(16 * 60)
+    assert [type(event) for event in story.do(resolve)] == [LaunchMissed]
     assert [type(event) for event in story.do(resolve)] == [LaunchDisproved]
 
 

@@ -73,7 +73,7 @@ def gc_on_store_error(patch: Patch) -> None:
 
 @planted("a listing that broke off proves that a launch never happened", "reply-lost", "page-failure", "listing-lag")
 def broken_listing_is_proof(patch: Patch) -> None:
-    patch.setattr(Launching, "_absent", lambda self, key, intended_at, complete: LaunchDisproved(key))
+    patch.setattr(Launching, "_absent", lambda self, key, *rest: LaunchDisproved(key))
     patch.setattr(
         upkeep,
         "resolutions",
@@ -86,6 +86,7 @@ def broken_listing_is_proof(patch: Patch) -> None:
 @planted("absence from listings is proof at once, though tasks show late", "reply-lost", "listing-lag", "events-late")
 def disproved_too_early(patch: Patch) -> None:
     patch.setattr(launching, "DISPROVED_AFTER_S", 0.0)
+    patch.setattr(launching, "LaunchMissed", LaunchDisproved)
     patch.setattr(
         upkeep,
         "resolutions",

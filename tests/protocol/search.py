@@ -1,9 +1,10 @@
 """Which states can the launch protocol reach? Breadth-first search over a model of it: one task, two controllers.
 
 The model follows the code: one stored version, intents committed before they are sent, a token that ECS remembers for a
-while, an age gate, adoption from listings, disproof of what stays absent, events tied to attempt and ARN. Controllers
-crash at any moment, replies get lost, listings lag, tokens expire, events come late and again. Sending and looking at
-the age are one step: what Lambda's own time limit and the deadline of each call make of it.
+while, an age gate, adoption from listings, nothing sent again before a listing was complete, disproof of what two of
+them do not show, events tied to attempt and ARN. Controllers crash at any moment, replies get lost, listings lag or
+break off, tokens expire, events come late and again. Sending and looking at the age are one step: what Lambda's own
+time limit and the deadline of each call make of it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Protocol:
 class Row(NamedTuple):
     """What the store (or a controller's memory) says of the task."""
 
-    kind: str = "pending"  # pending | intent | doubt | launched | done
+    kind: str = "pending"  # pending | intent | doubt | missed (doubt, and one listing lacked it) | launched | done
     key: int = 0  # row in KEYS: the current attempt, or the next one
     copy: int = -1  # the ECS task it was given
 
@@ -51,7 +52,7 @@ class Controller(NamedTuple):
 
     row: Row
     todo: str = ""  # "" | send | resolve
-    heard: str = ""  # "" | doubt | disproved | the number of a copy
+    heard: str = ""  # "" | doubt | missed | disproved | the number of a copy
     fresh: bool = True
 
 
@@ -146,7 +147,7 @@ def _commit(world: World, number: int, controller: Controller, protocol: Protoco
             row, ends = _apply(world._replace(ends=ends), row, said, protocol)
         if row.kind == "pending":
             row = Row("intent", row.key)
-        todo = {"intent": "send", "doubt": "resolve"}.get(row.kind, "")
+        todo = {"intent": "send", "doubt": "resolve", "missed": "resolve"}.get(row.kind, "")
         if row != world.row or todo:
             ages = world.ages
             if row.kind == "intent" and ages[row.key] == NEVER:
@@ -160,16 +161,18 @@ def _apply(world: World, row: Row, fact: str, protocol: Protocol) -> tuple[Row, 
     """The lifecycle in small."""
     if fact == "doubt" and row.kind == "intent":
         return replace_row(row, "doubt"), world.ends
-    if fact == "disproved" and row.kind in ("intent", "doubt"):
+    if fact == "missed" and row.kind in ("intent", "doubt"):
+        return replace_row(row, "missed"), world.ends
+    if fact == "disproved" and row.kind in ("intent", "doubt", "missed"):
         return Row("pending", row.key + 1) if KEYS[row.key][1] == 0 else Row("done"), world.ends
-    if fact.isdecimal() and row.kind in ("intent", "doubt"):
+    if fact.isdecimal() and row.kind in ("intent", "doubt", "missed"):
         return Row("launched", row.key, int(fact)), world.ends
     if not fact.startswith("stop "):
         return row, world.ends
     number = int(fact.removeprefix("stop "))
     copy = world.copies[number]
     if protocol.conditional_events:
-        ours = row.copy == number or (row.kind in ("intent", "doubt") and row.key == copy.key)
+        ours = row.copy == number or (row.kind in ("intent", "doubt", "missed") and row.key == copy.key)
     else:
         ours = row.kind != "done"
     if not ours or (row.kind in ("pending", "done") and protocol.conditional_events):
@@ -184,12 +187,16 @@ def _act(world: World, number: int, controller: Controller, protocol: Protocol) 
     """What the commit allowed: send, or list and then send again."""
     key, idle = controller.row.key, controller._replace(todo="")
     looks = controller.todo == "resolve" and (protocol.token or protocol.start_task)
+    if looks:
+        yield f"a listing of {number} breaks off", _with(world, number, idle._replace(heard="doubt"))
     found = [k for k, copy in enumerate(world.copies) if looks and copy.key == key and copy.listed]
     if found:
         yield f"{number} adopts {found[0]}", _with(world, number, idle._replace(heard=str(found[0])))
     elif protocol.age_gate and world.ages[key] != YOUNG:
-        proof = controller.todo == "resolve" and world.ages[key] == SETTLED
-        yield f"{number} does not send", _with(world, number, idle._replace(heard="disproved" if proof else "doubt"))
+        heard = "doubt"
+        if controller.todo == "resolve" and world.ages[key] == SETTLED:
+            heard = "disproved" if controller.row.kind == "missed" else "missed"
+        yield f"{number} does not send", _with(world, number, idle._replace(heard=heard))
     else:
         copies, tokens, copy = world.copies, world.tokens, world.tokens[key]
         if copy < 0 or not protocol.token:

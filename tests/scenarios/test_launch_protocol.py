@@ -22,7 +22,8 @@ class Unreliable:
 
     def __init__(self, cluster: Controlled) -> None:
         self.cluster, self.real = cluster, cluster.ecs
-        self.replies_lost = self.listings_fail = False
+        self.replies_lost = self.listings_fail = self.sweeps_fail = self.blind = False
+        self.lagging: set[str] = set()  # plans whose next look shows nothing yet
         self.sent: defaultdict[str, list[float]] = defaultdict(list)  # when each token was sent
 
     def __getattr__(self, name: str) -> Any:
@@ -36,8 +37,13 @@ class Unreliable:
         return reply
 
     def list_tasks(self, **request: Any) -> Any:
-        if self.listings_fail:
+        plan = request.get("startedBy")
+        if self.listings_fail or (self.sweeps_fail and not plan):
             raise refusal("ServerException", "try again")
+        if self.blind or plan in self.lagging:
+            if request["desiredStatus"] == "STOPPED":
+                self.lagging.discard(plan)  # the look is over
+            return {"taskArns": []}
         return self.real.list_tasks(**request)
 
 
@@ -49,13 +55,14 @@ def behind_a_bad_line(**options: Any) -> tuple[Controlled, Unreliable]:
 
 
 def test_an_intent_whose_reply_was_lost_is_never_sent_again_after_ten_minutes() -> None:
-    """No event arrives and no listing works for half an hour: until then nobody knows what became of the launches."""
+    """No event arrives, listings lag and then fail for half an hour: until then nobody knows what became of the
+    launches."""
     cluster, line = behind_a_bad_line(work_s=4000.0, lose=lambda message: True)
-    line.replies_lost = True
+    line.replies_lost = line.blind = True
     cluster.submit(8)
-    cluster.run_for(60.0)
-    line.listings_fail = True
-    cluster.run_for(1800.0)
+    cluster.run_for(860.0)
+    line.listings_fail, line.blind = True, False
+    cluster.run_for(1000.0)
     spans = [moments[-1] - moments[0] for moments in line.sent.values()]
     assert len(spans) == 8
     assert max(map(len, line.sent.values())) > 2  # while it is young the identical request is sent again
@@ -64,6 +71,30 @@ def test_an_intent_whose_reply_was_lost_is_never_sent_again_after_ten_minutes() 
     cluster.run_to_rest()
     assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 8
     assert cluster.starts() == {(str(index), "1"): 1 for index in range(8)}
+
+
+def test_one_listing_that_lags_disproves_no_launch() -> None:
+    """The first complete look after a long outage does not show what was started, the second does."""
+    cluster, line = behind_a_bad_line(work_s=4000.0, lose=lambda message: True)
+    line.replies_lost = line.sweeps_fail = True
+    cluster.submit(8)
+    cluster.tick()
+    while len(line.sent) < 8:
+        line.listings_fail = bool(line.sent)
+        cluster.tick()
+    line.listings_fail = True
+    cluster.run_for(1000.0)
+    assert max(map(len, line.sent.values())) == 1  # not even the same request, before a listing was complete
+    listed = cluster.ecs.describe_tasks(cluster="argosy", tasks=cluster.ecs.list_tasks(cluster="argosy")["taskArns"])
+    line.lagging = {task["startedBy"] for task in listed["tasks"]}
+    line.replies_lost = line.listings_fail = False
+    cluster.run_for(120.0)
+    assert not line.lagging
+    line.sweeps_fail = False
+    cluster.run_to_rest()
+    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 8
+    assert cluster.starts() == {(str(index), "1"): 1 for index in range(8)}
+    assert cluster.record()["attempts"] == 8
 
 
 def test_a_launch_without_effect_and_without_reply_is_given_a_new_number_only_after_complete_listings() -> None:

@@ -48,6 +48,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
         results="destroy",
         alarmEmail="ops@example.com",
         outputBuckets=["others-bucket"],
+        inputBuckets=["data-bucket", "others-bucket"],
         reservedConcurrency=3,
         amis={"us-east-1": {"gpu": "ami-0123456789abcdef0"}},
         launchTemplateVersion="3",

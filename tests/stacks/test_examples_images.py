@@ -16,8 +16,9 @@ from tests.stacks.conftest import ROOT, synthesised
 from tests.stacks.templates import Template
 
 pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
-GPU = {"FLAVOUR": "gpu"}
-CPU = {"FLAVOUR": "cpu"}
+BASE = {"BASE": "python@sha256:" + "0" * 64}  # the owner's own, by digest
+GPU = {"FLAVOUR": "gpu"} | BASE
+CPU = {"FLAVOUR": "cpu"} | BASE
 MODEL = {"MODEL": "ResNet50"}
 
 
@@ -25,7 +26,7 @@ MODEL = {"MODEL": "ResNet50"}
 def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
     """Images and examples of an owner who wants a model in the image; cdk-nag's findings make this raise."""
     folder = tmp_path_factory.mktemp("images")
-    return synthesised(folder, images=True, examples=True, inferenceModel="ResNet50")
+    return synthesised(folder, images=True, examples=True, inferenceModel="ResNet50", baseImage=BASE["BASE"])
 
 
 def built(template: Template, image: Any) -> dict[str, str]:
@@ -43,10 +44,10 @@ def published(template: Template) -> dict[str, dict[str, str]]:
 
 def test_images_that_come_in_flavours_are_published_once_for_each(templates: dict[str, Template]) -> None:
     assert published(templates["argosy-images"]) == {
-        "digits": {},
+        "digits": BASE,
         "recommender": CPU,
         "recommender-gpu": GPU,
-        "sweep": {},
+        "sweep": BASE,
         "tensorflow-benchmark": CPU,
         "tensorflow-benchmark-gpu": GPU,
         "tensorflow-inference": CPU | MODEL,
@@ -65,7 +66,7 @@ def test_definitions_with_gpus_run_the_gpu_flavour_and_the_others_do_not(templat
     assert found == {
         "inference": GPU | MODEL,
         "recommender": GPU,
-        "sweep": {},
+        "sweep": BASE,
         "tensorflow-cpu": CPU,
         **{f"tensorflow-{gpus}-gpu": GPU for gpus in (1, 4, 8)},
     }

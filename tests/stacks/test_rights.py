@@ -108,6 +108,23 @@ def test_tasks_write_attempts_and_parts_only(home: Template, wide: dict[str, Tem
         }  # fmt: skip
 
 
+def test_tasks_read_the_input_buckets_and_nobody_writes_them(home: Template, wide: dict[str, Template]) -> None:
+    assert not [s for s in home.statements() if any("data-bucket" in r for r in s.resources)]
+    template = wide["argosy-dev"]
+    found = {
+        (action, resource.removeprefix("arn:<Partition>:s3:::"))
+        for statement in template.statements()
+        for action in statement.actions
+        for resource in statement.resources
+        if "data-bucket" in resource and statement.policy.startswith("TaskRole")
+    }
+    assert found == {("s3:GetObject", "data-bucket/*"), ("s3:ListBucket", "data-bucket")}
+    others = [s.policy for s in template.statements() if any("data-bucket" in r for r in s.resources)]
+    assert all(policy.startswith("TaskRole") for policy in others), others
+    listed = [r for s in template.statements() for r in s.resources if s.policy.startswith("TaskRole")]
+    assert listed.count("arn:<Partition>:s3:::others-bucket") == 1  # named twice, granted once
+
+
 def test_only_the_instances_role_may_register_and_only_with_our_cluster(home: Template) -> None:
     found = [s for s in home.statements() if "ecs:RegisterContainerInstance" in s.actions]
     (statement,) = found

@@ -29,7 +29,7 @@ class Images:
 
     def resolve(self, image: str) -> str | None:
         self.asked.append(image)
-        return None if image == "argosy/unknown" else f"registry/{image}@sha256:1"
+        return None if image in ("argosy/unknown", "argosy/digits-gpu") else f"registry/{image}@sha256:1"
 
 
 class Items:
@@ -60,6 +60,24 @@ def test_a_run_within_the_limits_is_taken() -> None:
     assert admission.image == "registry/argosy/digits@sha256:1"
     assert admission.task_count == 2
     assert admission.form == to_json(parse_spec(data))
+
+
+@pytest.mark.parametrize(
+    ("image", "gpus", "said"),
+    [
+        ("argosy/classify", 1, True),
+        ("argosy/classify", 0, False),
+        ("argosy/classify-gpu", 1, False),
+        ("argosy/digits", 1, False),  # it has no flavours
+        ("elsewhere/classify", 1, False),
+    ],
+)
+def test_an_image_for_cpus_on_gpus_is_taken_with_a_note(image: str, gpus: int, said: bool) -> None:
+    data = spec(container={"image": image}, resources={"vcpus": 1, "memory": 1024, "gpus": gpus})
+    notes = admit(data, LIMITS, Images(), Items()).notes
+    assert [note.split(":")[0] for note in notes] == ["container.image"] * said
+    if said:
+        assert "cannot use the 1 GPU of each task: name argosy/classify-gpu" in notes[0]
 
 
 def test_results_go_to_allowed_buckets_only() -> None:

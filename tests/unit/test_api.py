@@ -472,6 +472,13 @@ def test_a_budget_that_is_too_small_is_taken_with_a_warning(desk: Desk) -> None:
     assert desk.submit("t-2", capacity={"budgetUsd": 1000})["warnings"] == []
 
 
+def test_an_image_for_cpus_on_gpus_is_taken_with_a_warning(desk: Desk) -> None:
+    gpus = {"vcpus": 1, "memory": 512, "gpus": 1}
+    [said] = desk.submit(resources=gpus)["warnings"]
+    assert said.startswith("container.image: argosy/digits is the flavour for CPUs")
+    assert len(desk.submit("t-2", resources=gpus, capacity={"budgetUsd": 0.0001})["warnings"]) == 2
+
+
 def test_what_a_run_without_any_instance_shows_costs_nothing(desk: Desk) -> None:
     run_id = desk.submit(capacity={"budgetUsd": 5, "onCap": "finish"})["runId"]
     view = desk.body("DescribeRun", runId=run_id, include=["cost"])

@@ -158,16 +158,30 @@ def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their
     again = stored(state, {})
     assert set(again.setbacks) == {f"close:{RUN_ID}"}
     assert again.setbacks[f"close:{RUN_ID}"] == state.setbacks[f"close:{RUN_ID}"]
+    assert (again.setbacks[f"close:{RUN_ID}"].since, again.setbacks[f"close:{RUN_ID}"].refusals) == (NOW, 1)
     many = State(epoch="e")
     for number in range(MAX_SETBACKS_STORED + 50):
         run_id = f"run{number}-261121-062733-aaaa"
         told(many, submitted(run_id))
-        for _ in range(1 + number % 7):
-            set_back(many, f"verify:{run_id}", "no bucket " * 100, NOW)
+        for round_ in range(1 + number % 7):
+            set_back(many, f"verify:{run_id}", "no bucket " * 100, NOW + 60 * round_)
     kept = stored(many, {}).setbacks
     assert len(kept) == MAX_SETBACKS_STORED
     assert min(setback.count for setback in kept.values()) >= 2
     assert len(documents.changed(many)[documents.STATE, documents.ROOT]) < 100_000
+
+
+def test_a_set_back_of_an_older_version_is_read_and_its_patience_begins_anew() -> None:
+    state = state_with_instance()
+    set_back(state, f"verify:{RUN_ID}", "SlowDown", NOW, passing=True)
+    items: dict[tuple[str, str], bytes] = {}
+    stored(state, items)
+    root = documents.decode(items[documents.STATE, documents.ROOT])
+    root["setbacks"] = {what: setback[:3] for what, setback in root["setbacks"].items()}
+    items[documents.STATE, documents.ROOT] = documents.encode(root)
+    again = read_back(1, items)
+    setback = set_back(again, f"verify:{RUN_ID}", "SlowDown", NOW + 500, passing=True)
+    assert (setback.count, setback.since, setback.refusals) == (2, NOW + 500, 0)
 
 
 def test_a_column_that_an_older_version_did_not_write_reads_as_its_default() -> None:

@@ -79,6 +79,7 @@ LATE: list[Any] = [
     events.NotCarriedOut("no", about=f"close:{NOBODY}"),
     events.NotCarriedOut("no"),
     events.LaunchInDoubt(GONE_KEY, "no"),
+    events.LaunchMissed(GONE_KEY),
     events.LaunchDisproved(GONE_KEY),
     events.LaunchRefused(GONE_KEY, "AGENT"),
     events.InterruptionWarned("i-00000000"),
@@ -362,8 +363,10 @@ def test_a_launch_that_turns_out_to_have_happened_is_not_missed() -> None:
     """The listing that lacks it is older than the fact that it was launched."""
     state = state_with_instance()
     key = launched(state)
-    told(state, events.LaunchDisproved(key), now=NOW + 2 * POLICY.ecs_memory_s)
+    late = NOW + 2 * POLICY.ecs_memory_s
+    told(state, events.LaunchMissed(key), events.LaunchDisproved(key), now=late)
     assert state.row_of(key) is not None
+    assert not state.attempts["absent_since"][0]
     assert state.runs[RUN_ID].tasks["losses"][0] == 0
 
 

@@ -177,3 +177,13 @@ def test_damaged_documents_are_logged_and_counted(
     (told,) = [record["damage"] for record in errors if "damage" in record]
     assert told == damage[0]
     assert json.loads(capsys.readouterr().out)["CorruptDocuments"] == [1.0]
+
+
+def test_instances_that_ec2_will_not_end_are_counted_while_there_are_any(
+    engine: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for stubborn in (0, 2):
+        report = TickReport(events=1, poison=0, actions=0, launches=0, at_rest=False, stubborn=stubborn)
+        handlers._TickLog().note(report)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    assert [line["StubbornInstances"] for line in lines if "StubbornInstances" in line] == [[2.0]]

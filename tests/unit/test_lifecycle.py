@@ -463,7 +463,12 @@ def test_a_run_that_cannot_be_closed_is_tried_again_after_growing_pauses_and_giv
     assert not state.may_try(f"close:{RUN_ID}", NOW)
     assert state.may_try(f"close:{RUN_ID}", NOW + 1)
     assert "AccessDenied" in the_run(state).waiting
-    told(state, *[refused] * 19)
+    told(state, *[refused] * 100)
+    assert state.setbacks[f"close:{RUN_ID}"].count == 1  # all of one round
+    for minute in range(1, 19):
+        told(state, refused, now=NOW + 60 * minute)
+    assert the_run(state).status is not RunStatus.FAILED
+    told(state, refused, now=NOW + 60 * 19)
     assert the_run(state).status is RunStatus.FAILED
     assert the_run(state).status_reason == "not closed: run could not be closed: AccessDenied"
 
@@ -472,9 +477,25 @@ def test_results_that_nobody_can_look_up_count_as_missing_in_the_end() -> None:
     state = state_with_instance(tasks=3, expects_result=True)
     launched(state)
     told(state, task(1, "STOPPED", 3, exit_code=0))
-    told(state, *[NotCarriedOut("no access", about=f"verify:{RUN_ID}")] * 20)
+    for minute in range(20):
+        assert status(state) is TaskStatus.VERIFYING
+        told(state, NotCarriedOut("no access", about=f"verify:{RUN_ID}"), now=NOW + 60 * minute)
     assert status(state) is TaskStatus.FAILED
     assert the_run(state).complete
+
+
+def test_what_passes_by_itself_is_given_up_only_after_an_hour_in_which_it_was_tried_again_and_again() -> None:
+    state = state_with_instance(tasks=3, expects_result=True)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    overload = NotCarriedOut("SlowDown", about=f"verify:{RUN_ID}", passing=True)
+    told(state, overload)
+    told(state, overload, now=NOW + 7200)  # nobody tried meanwhile
+    for minute in range(1, 18):
+        told(state, overload, now=NOW + 7200 + 60 * minute)
+    assert status(state) is TaskStatus.VERIFYING
+    told(state, overload, now=NOW + 9000)
+    assert status(state) is TaskStatus.FAILED
 
 
 def test_an_intent_that_was_never_sent_is_dropped_when_its_instance_is_warned() -> None:

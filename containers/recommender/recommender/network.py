@@ -84,13 +84,18 @@ def _dense(keras: Any, layer: Layer, size: int, activation: str | None, decay: f
 
 
 def _penalty(keras: Any, wanted: float, weight: float) -> Any:
-    """Draws the mean activation of each unit to `wanted`: `weight` times the Kullback-Leibler divergence."""
+    """Draws the mean activation of each unit to `wanted`: `weight` times the Kullback-Leibler divergence.
+
+    A device that the last batch has no sample for has no mean, and no penalty.
+    """
 
     class SparsenessPenalty(keras.layers.Layer):  # type: ignore[misc]
         def call(self, units: Any) -> Any:
-            mean = keras.ops.clip(keras.ops.mean(units, axis=0), 1e-6, 1 - 1e-6)
+            samples = keras.ops.cast(keras.ops.shape(units)[0], units.dtype)
+            mean = keras.ops.sum(units, axis=0) / keras.ops.maximum(samples, 1.0)
+            mean = keras.ops.clip(mean, 1e-6, 1 - 1e-6)
             off = wanted * keras.ops.log(wanted / mean) + (1 - wanted) * keras.ops.log((1 - wanted) / (1 - mean))
-            self.add_loss(weight * keras.ops.sum(off))
+            self.add_loss(weight * keras.ops.sum(off) * keras.ops.minimum(samples, 1.0))
             return units
 
     return SparsenessPenalty()

@@ -81,13 +81,24 @@ def _train(given: argparse.Namespace, environment: Mapping[str, str], wanted: in
     import tensorflow as tf
 
     found = devices.find(tf, gpus_of(environment), wanted, _cpu_devices(environment))
-    if given.b < len(found):
-        raise BadInput(f"-b {given.b}: a batch needs at least one sample for each of {len(found)} devices")
+    batch = _shared_evenly(given.b, len(inputs), len(found))
     from recommender import network
 
-    learning = network.Learning(given.b, given.e, given.alpha, given.decay)
+    learning = network.Learning(batch, given.e, given.alpha, given.decay)
     trained = network.train(tf, config, inputs, outputs, learning, found)
     _write_once(given.n, network.to_bytes(trained), environment, "network")
+
+
+def _shared_evenly(batch: int, samples: int, devices: int) -> int:
+    """Samples of a batch: Keras refuses a first one whose parts are not the same size on all devices."""
+    if batch < devices:
+        raise BadInput(f"-b {batch}: a batch needs at least one sample for each of {devices} devices")
+    if samples < devices:
+        raise BadInput(f"too few samples ({samples}) for {devices} devices: each needs at least one")
+    found = min(batch, samples) // devices * devices
+    if found < batch and devices > 1:
+        print(f"batches of {found} samples in place of {batch}, as many for each of {devices} devices", flush=True)
+    return found if devices > 1 else batch
 
 
 def _cpu_devices(environment: Mapping[str, str]) -> int:

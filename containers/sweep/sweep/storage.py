@@ -18,6 +18,10 @@ from typing import Any
 
 _TEMPORARY_CODES = {"RequestTimeout", "SlowDown", "ConditionalRequestConflict", "OperationAborted"}
 _RENEWED_CODES = {"ExpiredToken", "RequestTimeTooSkewed", "InvalidToken", "ExpiredTokenException"}
+_RIGHTS = (
+    "beside the results bucket it reads those that the deployment's setting inputBuckets names"
+    " and writes to those of outputBuckets"
+)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -145,7 +149,7 @@ def _meaning(address: str, response: Mapping[str, Any]) -> Exception:
     if status >= 500 or status == 429 or code in _TEMPORARY_CODES | _RENEWED_CODES:
         return Temporary(sentence)
     if status == 403:
-        return Refused(f"{address}: permission denied: the task's role may not do this ({code})")
+        return Refused(f"{address}: permission denied: the task's role may not do this ({code}); {_RIGHTS}")
     return Missing(sentence) if status == 404 else Refused(sentence)
 
 

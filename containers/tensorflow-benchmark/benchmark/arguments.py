@@ -21,11 +21,15 @@ IMAGE_SIZES = {"resnet50": 224, "mobilenetv2": 224, "tiny": 8}
 _NO_GPUS = ("", "none", "void")  # what NVIDIA's container runtime takes for "no device"
 
 
+ALL_GPUS = ("all",)  # and this for "whatever there is", which CUDA's own base images have as their default
+
+
 @dataclass(frozen=True)
 class Request:
     """batch_size: images per GPU and step. steps come in `rounds` of equal length, whose speeds give the deviation.
 
-    cpu_devices: logical CPUs that stand in for GPUs; 0 = none do. `gpus` are the ids that the task was given.
+    precision: auto, mixed or float32. cpu_devices: logical CPUs that stand in for GPUs; 0 = none do. `gpus` are the ids
+    that the task was given, or ALL_GPUS.
     """
 
     model: str
@@ -56,7 +60,7 @@ def read_request(arguments: Sequence[str], environment: Mapping[str, str]) -> Re
     given = parser.parse_args(arguments)
     faults: list[str] = [*_unknown_settings(parser, environment)]
     _one_of(given.model, "--model", MODELS, faults)
-    _one_of(given.precision, "--precision", ("float32", "mixed"), faults)
+    _one_of(given.precision, "--precision", ("auto", "float32", "mixed"), faults)
     _one_of(given.xla, "--xla", ("on", "off"), faults)
     steps = _whole(given.steps, "--steps", 1, 1_000_000, faults)
     rounds = _whole(given.rounds, "--rounds", 1, 1000, faults)
@@ -99,8 +103,8 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     option("steps", "100", "timed steps (default 100)")
     option("rounds", "10", "how many equal parts of the timed steps are measured one by one (default 10)")
     option("warm-up", "10", "steps before the clock starts (default 10)")
-    option("baseline", "20", "steps on one GPU that the efficiency is judged by; 0 = none (default 20)")
-    option("precision", "mixed", "mixed (float16 with float32 variables) or float32 (default mixed)")
+    option("baseline", "20", "steps on one GPU afterwards that the efficiency is judged by; 0 = none (default 20)")
+    option("precision", "auto", "mixed (float16 with float32 variables), float32, auto: mixed on GPUs (default auto)")
     option("xla", "off", "on compiles with XLA (default off)")
     option("num-gpus", None, "how many GPUs there must be (default: those that the task was given)", also="GPU")
     option("cpu-devices", "0", "so many logical CPU devices stand in for GPUs, for trying out (default 0)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from benchmark.arguments import Request
+from benchmark.arguments import ALL_GPUS, Request
 
 
 class WrongImage(Exception):
@@ -27,9 +27,10 @@ class Devices:
 
 def find(tf: Any, request: Request) -> Devices:
     """Must be called before TensorFlow does anything else. Raises WrongImage or NoDevice."""
-    wanted = len(request.gpus) if request.gpu_count is None else request.gpu_count
-    if request.gpu_count is not None and len(request.gpus) not in (0, wanted):
-        raise WrongImage(f"--num-gpus asks for {wanted}, but the task was given {len(request.gpus)}")
+    given = len(tf.config.list_physical_devices("GPU")) if request.gpus == ALL_GPUS else len(request.gpus)
+    wanted = given if request.gpu_count is None else request.gpu_count
+    if request.gpu_count is not None and given not in (0, wanted):
+        raise WrongImage(f"--num-gpus asks for {wanted}, but the task was given {given}")
     if request.cpu_devices:
         return _logical(tf, min(request.cpu_devices, wanted or request.cpu_devices))
     if not wanted:

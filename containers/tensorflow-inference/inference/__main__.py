@@ -36,7 +36,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings only
 # processor time to 7).
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
-from inference import checkpoints, devices, model, sources, storage  # noqa: E402
+from inference import checkpoints, devices, fetching, model, sources, storage  # noqa: E402
 from inference.arguments import EXIT_BAD_INPUT, Request, read_request  # noqa: E402
 
 _BAD_INPUT = (storage.Refused, model.UnusableModel, devices.WrongImage)
@@ -72,7 +72,8 @@ def _classify(request: Request) -> int:
     classifier = model.Classifier(tf, folder, request.model, request.image_size)
     if kept.rows:
         print(f"goes on after {len(kept.rows)} of {request.count} images, from {kept.address}", flush=True)
-    work = Work(request, classifier, Pipeline(tf, pictures, classifier, request.batch_size), kept.rows)
+    pipeline = Pipeline(tf, pictures, classifier, request.batch_size, fetching.fetcher_of(request))
+    work = Work(request, classifier, pipeline, kept.rows)
     WORKING.set()
     if not work.finish(STOPPED):
         _leave(request, work.rows)

@@ -18,6 +18,7 @@ EXIT_BAD_INPUT = 64  # sysexits.h EX_USAGE; the run specs beside this program ne
 PREFIX = "INFERENCE_"
 BAKED_MODEL = "/model"  # where the image keeps the model that was put in when it was built
 _NO_GPUS = ("", "none", "void")  # what NVIDIA's container runtime takes for "no device"
+ALL_GPUS = ("all",)  # and this for "whatever there is", which CUDA's own base images have as their default
 _RANGE = re.compile(r"([0-9]{1,12}):([0-9]{1,12})", re.ASCII)
 
 
@@ -25,7 +26,8 @@ _RANGE = re.compile(r"([0-9]{1,12}):([0-9]{1,12})", re.ASCII)
 class Request:
     """Images `start` to `end`, half-open, of `images` (a folder or S3 prefix) or `urls` (a list): one is empty.
 
-    `attempt_folder` belongs to this attempt alone and ends in a slash; `gpus` are the ids that the task was given.
+    `attempt_folder` belongs to this attempt alone and ends in a slash; `gpus` are the ids that the task was given, or
+    ALL_GPUS.
     image_size: pixels of a side, 0 = what the model says. checkpoint_seconds: from one to the next, 0 = only at a stop.
     """
 

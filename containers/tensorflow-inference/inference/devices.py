@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from inference.arguments import ALL_GPUS
+
 
 class WrongImage(Exception):
     """This image cannot use a GPU at all: another instance would not help."""
@@ -17,15 +19,11 @@ class NoDevice(Exception):
 def use(tf: Any, pinned: Sequence[str], device: str) -> str:
     """Prepares the devices; what is used, in words. Raises WrongImage or NoDevice."""
     if device == "cpu" or not pinned:
-        tf.config.set_visible_devices([], "GPU")
-        return "CPU"
-    if not tf.test.is_built_with_cuda():
-        raise WrongImage(
-            f"{_gpus(len(pinned))} pinned to this task, but this image is the CPU flavour:"
-            " build it with FLAVOUR=gpu, or give --device cpu"
-        )
+        return _cpu(tf)
+    if tuple(pinned) != ALL_GPUS:
+        _check_flavour(tf, pinned)
     found = tf.config.list_physical_devices("GPU")
-    if len(found) < len(pinned):
+    if tuple(pinned) != ALL_GPUS and len(found) < len(pinned):
         raise NoDevice(
             f"{_gpus(len(pinned))} pinned to this task ({', '.join(pinned)}), but TensorFlow sees {len(found)}:"
             " the driver or the NVIDIA runtime of this instance does not work"
@@ -33,7 +31,20 @@ def use(tf: Any, pinned: Sequence[str], device: str) -> str:
     for each in found:
         tf.config.experimental.set_memory_growth(each, True)
     details = [tf.config.experimental.get_device_details(each) for each in found]
-    return ", ".join(str(each.get("device_name", "GPU")) for each in details)
+    return ", ".join(str(each.get("device_name", "GPU")) for each in details) or _cpu(tf)
+
+
+def _cpu(tf: Any) -> str:
+    tf.config.set_visible_devices([], "GPU")
+    return "CPU"
+
+
+def _check_flavour(tf: Any, pinned: Sequence[str]) -> None:
+    if not tf.test.is_built_with_cuda():
+        raise WrongImage(
+            f"{_gpus(len(pinned))} pinned to this task, but this image is the CPU flavour:"
+            " build it with FLAVOUR=gpu, or give --device cpu"
+        )
 
 
 def _gpus(count: int) -> str:

@@ -1,6 +1,7 @@
 """What are the bytes of one image? From a file, from S3, or from an HTTP server that may be long dead.
 
-What the answer says of the image is Dead; what may be said of the network or of a busy server is Temporary.
+What the answer says of the image is Dead. A server that is busy or away is tried three times; then it is dead as well
+if anything else answers. As long as nothing does, it may be this instance that has no way out, and that is Temporary.
 """
 
 from __future__ import annotations
@@ -8,18 +9,22 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
+import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable
 
 from inference import storage
+from inference.arguments import Request
 from inference.sources import Picture
 
 TIMEOUT_S = 10.0  # of an HTTP server that does not answer
 LIMIT_BYTES = 64 << 20  # a larger answer is no image
 WAITS_S = (0.5, 2.0)  # before the second and the third try
 _LATER_CODES = (408, 429)  # and all from 500 on
+_NO_SUCH_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))  # the second is glibc's
 _Pause = Callable[[float], None]
 
 
@@ -27,29 +32,88 @@ class Dead(Exception):
     """This image cannot be had; the others can. The message is for its row."""
 
 
-def fetch(picture: Picture, pause: _Pause = time.sleep) -> bytes:
-    """Raises Dead, storage.Temporary, storage.Refused."""
-    if picture.listed and not storage.is_s3(picture.address):
-        return _persistently(picture.address, pause)
-    try:
-        return storage.read(picture.address)
-    except storage.Refused as fault:
-        if storage.is_s3(picture.address) and not isinstance(fault, storage.Missing):
-            raise  # no right to read one object is no right to read the others
-        raise Dead(str(fault)) from fault
+class _Away(Exception):
+    """A server that is busy, or does not answer: this time. The message is for the row."""
 
 
-def _persistently(address: str, pause: _Pause) -> bytes:
-    """A server may be busy for a moment. One that stays away is this instance's trouble until another has tried."""
-    for wait_s in WAITS_S:
+def fetcher_of(request: Request) -> Fetcher:
+    """That the list or the model came from S3 shows that this instance has a way out. A first attempt does not take it
+    for an answer: S3 may have a way of its own (a gateway endpoint) beside one to the internet that is out of order."""
+    from_s3 = any(storage.is_s3(address) for address in (request.source, request.model))
+    return Fetcher(answers=request.attempt > 1 and from_s3)
+
+
+class Fetcher:
+    """Fetches the images of one attempt, by many threads at once.
+
+    answers: whether something outside has answered this attempt already, so that the network is known to work.
+    """
+
+    def __init__(self, *, answers: bool = False, pause: _Pause = time.sleep) -> None:
+        self._answers = threading.Event()
+        if answers:
+            self._answers.set()
+        self._pause = pause
+        self._silent: set[str] = set()  # hosts that were given up on, and have not answered since: not waited for again
+
+    def fetch(self, picture: Picture) -> bytes:
+        """Raises Dead, storage.Temporary, storage.Refused."""
+        if picture.listed and not storage.is_s3(picture.address):
+            return self._over_http(picture.address)
         try:
-            return _download(address)
-        except storage.Temporary:
-            pause(wait_s)
-    return _download(address)
+            data = storage.read(picture.address)
+        except storage.Refused as fault:
+            if storage.is_s3(picture.address) and not isinstance(fault, storage.Missing):
+                raise  # no right to read one object is no right to read the others
+            raise Dead(str(fault)) from fault
+        if storage.is_s3(picture.address):
+            self._answers.set()
+        return data
+
+    def _over_http(self, address: str) -> bytes:
+        try:
+            data = self._persistently(address)
+        except _Away as fault:
+            if self._answers.is_set():
+                raise Dead(str(fault)) from fault
+            raise storage.Temporary(f"{address}: {fault}; nothing else has answered either") from fault
+        self._answers.set()
+        return data
+
+    def _persistently(self, address: str) -> bytes:
+        host = _host(address)
+        for wait_s in () if host in self._silent else WAITS_S:
+            try:
+                return self._download(address, host)
+            except _Away:
+                self._pause(wait_s)
+        try:
+            return self._download(address, host)
+        except _Away as fault:
+            if not isinstance(fault.__cause__, urllib.error.HTTPError):
+                self._silent.add(host)
+            raise
+
+    def _download(self, address: str, host: str) -> bytes:
+        try:
+            data = _download(address)
+        except Dead as fault:
+            if isinstance(fault.__cause__, urllib.error.HTTPError):
+                self._answers.set()  # 404 is an answer too
+            raise
+        self._silent.discard(host)
+        return data
+
+
+def _host(address: str) -> str:
+    try:
+        return urllib.parse.urlsplit(address).netloc
+    except ValueError:
+        return address  # no address at all, which is dead at the first try
 
 
 def _download(address: str) -> bytes:
+    """Raises Dead, _Away."""
     if not address.startswith(("http://", "https://")):
         raise Dead("not an http://, https:// or s3:// address")
     try:
@@ -59,7 +123,7 @@ def _download(address: str) -> bytes:
         fault.close()  # it holds the connection
         sentence = f"HTTP {fault.code} {fault.reason}"
         if fault.code >= 500 or fault.code in _LATER_CODES:
-            raise storage.Temporary(f"{address}: {sentence}") from fault
+            raise _Away(sentence) from fault
         raise Dead(sentence) from fault
     except (ValueError, http.client.InvalidURL) as fault:
         raise Dead(f"no answer: {fault}") from fault
@@ -67,13 +131,14 @@ def _download(address: str) -> bytes:
         reason = fault.reason if isinstance(fault, urllib.error.URLError) else fault
         if _for_good(reason):
             raise Dead(f"no answer: {reason}") from fault
-        raise storage.Temporary(f"{address}: no answer: {reason}") from fault
+        raise _Away(f"no answer: {reason}") from fault
     if len(data) > LIMIT_BYTES:
         raise Dead(f"larger than {LIMIT_BYTES >> 20} MiB")
     return data
 
 
 def _for_good(reason: object) -> bool:
-    """No host in the address (urllib's own text), a name that DNS says does not exist, a certificate that is none."""
-    unknown = isinstance(reason, socket.gaierror) and reason.errno == socket.EAI_NONAME
+    """No host in the address (urllib's own text), a name that DNS says does not exist or has no address, a certificate
+    that is none."""
+    unknown = isinstance(reason, socket.gaierror) and reason.errno in _NO_SUCH_NAME
     return unknown or isinstance(reason, str | ssl.SSLCertVerificationError)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inference import storage
-from inference.fetching import Dead, fetch
+from inference.fetching import Dead, Fetcher
 from inference.model import Classifier
 from inference.sources import Picture
 
@@ -30,8 +30,11 @@ class Batch:
 class Pipeline:
     """Reads `pictures` for `model`. What means the end of the task, such as a permission denied, is raised."""
 
-    def __init__(self, tf: Any, pictures: Sequence[Picture], model: Classifier, batch_size: int) -> None:
+    def __init__(
+        self, tf: Any, pictures: Sequence[Picture], model: Classifier, batch_size: int, fetcher: Fetcher
+    ) -> None:
         self._tf, self._pictures, self._model, self._batch_size = tf, pictures, model, batch_size
+        self._fetcher = fetcher
         self._fatal: list[Exception] = []
 
     def __iter__(self) -> Iterator[Batch]:
@@ -66,7 +69,7 @@ class Pipeline:
             return empty, "not read"
         with tf.device("/CPU:0"):
             try:
-                data = fetch(self._pictures[int(number)])
+                data = self._fetcher.fetch(self._pictures[int(number)])
                 return self._decoded(data), ""
             except Dead as fault:
                 return empty, str(fault)

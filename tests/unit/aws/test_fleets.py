@@ -119,6 +119,59 @@ def test_a_termination_that_fails_is_decided_anew(error: Exception) -> None:
     assert here.terminate(action, state_of(), {POOL: True}, NOW - 1) == [NotCarriedOut("time was up")]
 
 
+def protecting(*protected: str, code: str = "OperationNotPermitted") -> Any:
+    """EC2 ends nothing in a call that names one of them."""
+
+    def terminate(**request: Any) -> dict[str, Any]:
+        if {*protected} & {*request["InstanceIds"]}:
+            raise refusal(code, "The instance may not be terminated. Modify its 'disableApiTermination' attribute.")
+        return ended(**request)
+
+    return terminate
+
+
+@pytest.mark.parametrize("code", ["OperationNotPermitted", "UnauthorizedOperation", "IncorrectInstanceState"])
+def test_an_instance_that_ec2_refuses_to_end_keeps_no_other_of_its_call_alive(code: str) -> None:
+    names = tuple(instance_id(number) for number in range(1, 101))
+    ec2 = ScriptedClient("ec2", terminate_instances=protecting(names[41], code=code))
+    events = fleets(ec2).terminate(Terminate(CELL, names), state_of(100), {POOL: True}, SOON)
+    assert sorted(event.instance_id for event in events if isinstance(event, HostStateChanged)) == sorted(
+        {*names} - {names[41]}
+    )
+    (refused,) = [event for event in events if isinstance(event, NotCarriedOut)]
+    assert (refused.about, refused.reason.split(":")[:2]) == (f"terminate:{names[41]}", [names[41], f" {code}"])
+    assert len(ec2.calls) <= 15  # by halves: the calls have a pace
+
+
+@pytest.mark.parametrize("error", [timed_out(), refusal("RequestLimitExceeded", status=503)])
+def test_a_call_that_came_at_a_bad_time_is_not_split(error: Exception) -> None:
+    ec2 = ScriptedClient("ec2", terminate_instances=error)
+    action = Terminate(CELL, (instance_id(1), instance_id(2)))
+    (event,) = fleets(ec2).terminate(action, state_of(), {POOL: True}, SOON)
+    assert isinstance(event, NotCarriedOut)
+    assert (event.about, len(ec2.calls)) == ("", 1)
+
+
+def test_an_instance_of_another_fleet_waits_for_that_fleets_target_alone() -> None:
+    ec2 = ScriptedClient("ec2", terminate_instances=ended)
+    state = state_of()
+    state.pools[POOL].spot_target = 0  # not confirmed
+    state.instances[instance_id(1)].fleet_id = "fleet-other"
+    action = Terminate(CELL, (instance_id(1),))
+    assert isinstance(fleets(ec2).terminate(action, state, {}, SOON)[0], HostStateChanged)  # deleted: no target
+    state.pools[POOL].surplus = ["fleet-other"]
+    assert isinstance(fleets(ec2).terminate(action, state, {POOL: True}, SOON)[0], NotCarriedOut)
+    state.pools[POOL].fleet_id = ""  # the pool has none
+    assert isinstance(fleets(ec2).terminate(action, state, {}, SOON)[0], HostStateChanged)
+
+
+def test_a_surplus_fleet_is_steered_by_its_own_id() -> None:
+    ec2 = ScriptedClient("ec2", modify_fleet={"Return": True})
+    event = fleets(ec2).set_target(SetTarget(POOL, 0, 0, fleet_id="fleet-other"), state_of(), SOON)
+    assert event == TargetAccepted(POOL, 0, 0, "fleet-other")
+    assert ec2.calls[0][1]["FleetId"] == "fleet-other"
+
+
 def test_terminations_go_out_by_the_hundred() -> None:
     ec2 = ScriptedClient("ec2", terminate_instances=ended)
     names = tuple(instance_id(number) for number in range(1, 251))

@@ -16,6 +16,7 @@ from controller.model.events import (
     LaunchAccepted,
     LaunchDisproved,
     LaunchInDoubt,
+    LaunchMissed,
     LaunchRefused,
     NotCarriedOut,
     TaskSeen,
@@ -25,12 +26,14 @@ from tests.builders import (
     CELL,
     NOW,
     RUN_ID,
+    begun,
     instance_id,
     prepared,
     state_with,
     state_with_instance,
     submitted,
     task_arn,
+    told,
 )
 from tests.unit.aws.fakes import DEPLOYMENT, Clock, ScriptedClient, cell, refusal, timed_out
 
@@ -204,11 +207,12 @@ def test_what_is_absent_is_sent_again_while_it_is_young() -> None:
     assert direct == again
 
 
-def test_a_listing_that_breaks_off_does_not_keep_the_token_from_deciding() -> None:
+def test_nothing_is_sent_again_before_a_listing_was_complete() -> None:
     ecs = ScriptedClient("ecs", list_tasks=timed_out(), run_task=STARTED)
     assert launching(ecs).resolve(resolve(True), state_with_instance(), SOON) == [
-        LaunchAccepted(KEY, task_arn(1), ("GPU-a",))
+        LaunchInDoubt(KEY, "a listing broke off")
     ]
+    assert ecs.requests("run_task") == []
 
 
 def test_what_could_not_be_sent_again_stays_in_doubt() -> None:
@@ -219,7 +223,22 @@ def test_what_could_not_be_sent_again_stays_in_doubt() -> None:
     assert isinstance(launching(ecs).resolve(resolve(True), State(), SOON)[0], LaunchInDoubt)
 
 
-@pytest.mark.parametrize(("age_s", "kind"), [(899.0, LaunchInDoubt), (901.0, LaunchDisproved)])
+def missed_before(times: int) -> State:
+    """The launch is in doubt, and so many complete listings have not shown it."""
+    state = begun(state_with_instance(), [LAUNCH])
+    return told(state, LaunchInDoubt(KEY, "no reply"), *[LaunchMissed(KEY)] * times)
+
+
+def test_only_the_second_complete_listing_without_it_disproves_a_launch() -> None:
+    ecs = ScriptedClient("ecs", list_tasks=listing([], []))
+    old = resolve(False, intended_at=NOW - 901.0)
+    for state, event in ((missed_before(0), LaunchMissed(KEY)), (missed_before(1), LaunchDisproved(KEY))):
+        assert launching(ecs).resolve(old, state, SOON) == [event]
+    broken = ScriptedClient("ecs", list_tasks=timed_out())
+    assert isinstance(launching(broken).resolve(old, missed_before(1), SOON)[0], LaunchInDoubt)
+
+
+@pytest.mark.parametrize(("age_s", "kind"), [(899.0, LaunchInDoubt), (901.0, LaunchMissed)])
 def test_an_old_intent_is_never_sent_again_and_disproved_only_after_a_quiet_time(age_s: float, kind: type) -> None:
     ecs = ScriptedClient("ecs", list_tasks=listing([], []))
     events = launching(ecs).resolve(resolve(False, intended_at=NOW - age_s), state_with_instance(), SOON)

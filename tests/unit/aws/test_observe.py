@@ -41,7 +41,7 @@ def shown(**request: Any) -> dict[str, Any]:
 
 def test_an_empty_cell_is_a_complete_sweep() -> None:
     observed, _ = sweep({})
-    assert observed == Observed(at=NOW)
+    assert observed == Observed(at=NOW, whole_cells=frozenset({CELL}))
 
 
 def test_tasks_that_nobody_knows_are_described_by_the_hundred_over_all_pages() -> None:
@@ -160,6 +160,40 @@ def test_a_long_sweep_pauses_so_that_launches_can_go_on_and_says_what_it_saw_as_
     whole = pieces[4]
     assert whole is not None
     assert (whole.at, len(whole.tasks), whole.tasks_complete) == (NOW, 4, True)
+
+
+def test_a_task_that_ends_during_a_long_sweep_is_looked_at_again_and_not_taken_for_nobodys() -> None:
+    clock, state = Clock(), state_with_instance()
+    key = launched(state, index=0, number=1)
+    started_by = state.started_by(1)
+
+    def described(**request: Any) -> dict[str, Any]:
+        clock.at += 1.0
+        ended = bool(state.attempts.live().size == 0)
+        environment = [
+            {"name": "ARGOSY_RUN_ID", "value": key.run_id},
+            {"name": "ARGOSY_TASK_INDEX", "value": str(key.index)},
+            {"name": "ARGOSY_TASK_ATTEMPT", "value": str(key.attempt)},
+            {"name": "ARGOSY_LAUNCH", "value": str(key.launch)},
+        ]
+        status = {"lastStatus": "STOPPED" if ended else "PENDING", "desiredStatus": "STOPPED" if ended else "RUNNING"}
+        overrides = {"containerOverrides": [{"name": "main", "environment": environment}]}
+        return {
+            "tasks": [{"taskArn": task_arn(1), "version": 1, "startedBy": started_by, "overrides": overrides, **status}]
+        }
+
+    listed = {"taskArns": [task_arn(1)]}
+    ecs = ScriptedClient("ecs", list_tasks=listed, list_container_instances=NO_INSTANCES, describe_tasks=described)
+    cells = {CELL: cell(clock, ecs, ScriptedClient("ec2", **EC2))}
+    observer = Observer(cells, Fleets("main", cells, clock), clock)
+    observer.state = state
+    assert observer.observe(NOW) is None
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    observed = observer.observe(NOW + 5)
+    assert observed is not None
+    assert [(seen.key, seen.last_status) for seen in observed.tasks] == [(key, "STOPPED")]
+    told(state, observed)
+    assert not state.orphans
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,23 @@ def test_a_late_marker_of_success_stays_because_such_a_run_is_never_reopened(s3:
 
 
 @pytest.mark.parametrize(
+    ("fault", "passing"),
+    [
+        (refusal("SlowDown", "Please reduce your request rate.", 503), True),
+        (refusal("InternalError", "try again", 500), True),
+        (timed_out(), True),
+        (refusal("AccessDenied", "no", 403), False),
+    ],
+)
+def test_whether_a_fault_passes_by_itself_is_said_with_it(fault: Exception, passing: bool) -> None:
+    s3, state = ScriptedClient("s3", head_object=fault), finished([TaskStatus.SUCCEEDED], [1])
+    results = Results(s3, announcing(), Clock())
+    for event in (results.close(CloseRun(RUN_ID), state), results.verify(VerifyResult(RUN_ID, 0, 1), state)):
+        assert isinstance(event, NotCarriedOut)
+        assert event.passing is passing
+
+
+@pytest.mark.parametrize(
     ("answer", "kind"),
     [
         (refusal("AccessDeniedException", "no"), RunClosed),
@@ -226,14 +243,14 @@ def test_a_late_marker_of_success_stays_because_such_a_run_is_never_reopened(s3:
     ],
 )
 def test_a_run_is_closed_even_when_nobody_may_be_told(answer: Any, kind: type) -> None:
-    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={})
+    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={}, delete_object={})
     event = Results(s3, announcing(answer), Clock()).close(CloseRun(RUN_ID), finished([TaskStatus.SUCCEEDED], [1]))
     assert isinstance(event, kind)
 
 
 def test_the_event_gives_no_time_for_a_run_that_never_started() -> None:
     events = announcing()
-    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={})
+    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={}, delete_object={})
     state = finished([TaskStatus.CANCELLED], [0])
     Results(s3, events, Clock(NOW)).close(CloseRun(RUN_ID), state)
     detail = json.loads(events.calls[0][1]["Entries"][0]["Detail"])
@@ -242,7 +259,7 @@ def test_the_event_gives_no_time_for_a_run_that_never_started() -> None:
 
 def test_the_event_tells_the_cost_of_instances_that_live_on_too() -> None:
     events = announcing()
-    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={})
+    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={}, delete_object={})
     state = finished([TaskStatus.SUCCEEDED], [1])
     run, instance = state.runs[RUN_ID], state.instances[instance_id(1)]
     run.cost_usd, instance.bought_for, instance.price_usd_per_hour = 0.5, run.number, 3.6
@@ -261,7 +278,7 @@ def test_a_close_gives_a_sign_of_life_for_every_page_and_every_few_thousand_line
         objects = [{"Key": f"{ROOT}parts/part-{number * 1000 + n:07d}.jsonl", "Size": 1} for n in range(1000)]
         return {"Contents": objects, "IsTruncated": number < 9, "NextContinuationToken": str(number + 1)}
 
-    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2=page, put_object={})
+    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2=page, put_object={}, delete_object={})
     count = 25_000
     state = finished([TaskStatus.SUCCEEDED] * count, [1] * count)
     results = Results(s3, announcing(), clock, lambda: signs.append(clock.at))

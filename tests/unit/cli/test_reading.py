@@ -71,6 +71,57 @@ def test_status_of_a_failed_run_names_the_failures_and_their_log() -> None:
     golden("status-partial", World().answers("DescribeRun", view).argosy("status", RUN_ID).stdout)
 
 
+class TaskLogs:
+    """CloudWatch Logs and ECS: task id -> its last lines. ECS remembers nothing: the deployment's own group it is."""
+
+    def __init__(self, **lines: list[str]) -> None:
+        self.lines = lines
+
+    def describe_tasks(self, *, cluster: str, tasks: list[str]) -> Any:
+        return {"tasks": []}
+
+    def get_log_events(self, **asked: Any) -> Any:
+        task_id = asked["logStreamName"].rpartition("/")[2]
+        if task_id not in self.lines:
+            raise fakes.refusal("ResourceNotFoundException", operation="GetLogEvents")
+        assert (asked["startFromHead"], asked["limit"]) == (False, 5)
+        return {"events": [{"timestamp": 1, "message": line} for line in self.lines[task_id]]}
+
+
+def failed(code: int | None, arn: str | None, index: int = 3) -> dict[str, Any]:
+    full = f"arn:aws:ecs:us-east-1:1:task/argosy/{arn}" if arn else None
+    return {**FAILURE, "index": index, "exitCode": code, "reason": "Essential container exited", "taskArn": full}
+
+
+def status_of(failures: list[dict[str, Any]], **lines: list[str]) -> str:
+    logs = TaskLogs(**lines)
+    world = World(others={"logs": logs, "ecs": logs}).answers("DescribeRun", ended("FAILED", failures=failures))
+    result = world.argosy("status", RUN_ID)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return str(result.stdout)
+
+
+def test_status_shows_what_a_failed_task_said_last_and_what_its_exit_code_means() -> None:
+    shown = status_of([failed(64, "aa")], aa=["began", "inference: there is no model at s3://b/m/\n", "\n"])
+    assert "  its last line: inference: there is no model at s3://b/m/\n" in shown
+    assert "exit codes of Argosy's images: 64: input is wrong, never retried\n" in shown
+    both = status_of([failed(64, None, 1), failed(75, None, 2)])
+    assert "64: input is wrong, never retried; 75: temporary, retried\n" in both
+    assert "exit codes" not in status_of([failed(1, None)])
+
+
+def test_status_does_without_logs_that_cannot_be_read() -> None:
+    """Forgotten, never written, or of a program that printed nothing; one that never ran is not asked for."""
+    assert "last line" not in status_of([failed(64, "gone"), failed(None, "bb", 4)], bb=["x"])
+    assert "said it" in status_of([failed(64, "gone"), failed(64, "aa", 4)], aa=["said it"])
+    assert "last line" not in status_of([failed(64, "aa")], aa=["\n"])
+
+
+def test_status_reads_the_logs_of_the_last_three_failures_only() -> None:
+    shown = status_of([failed(1, f"t{k}", k) for k in range(5)], **{f"t{k}": [f"said {k}"] for k in range(5)})
+    assert [k for k in range(5) if f"said {k}" in shown] == [2, 3, 4]
+
+
 def test_status_says_why_nothing_starts() -> None:
     view = run_view(status="PROVISIONING", tasks=tasks(pending=18), waiting="no pool has capacity: 3 of 3 refuse")
     assert "no pool has capacity" in World().answers("DescribeRun", view).argosy("status", RUN_ID).stdout

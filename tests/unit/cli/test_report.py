@@ -76,20 +76,33 @@ def test_a_person_sees_the_same_as_a_table() -> None:
     assert "not compared: 2019-1-gpu" in shown
 
 
-def test_a_run_is_reported_with_what_it_paid() -> None:
-    view = ended(name="benchmark-4-gpu", gpus=4, tasks=tasks(succeeded=1), attempts=1, costUsd=0.64)
+def reported(**changes: Any) -> dict[str, Any]:
+    """The row of a run of one task of 72 s that cost 0.64 USD, half of them useful; `changes` to its record."""
+    view = ended(name="benchmark-4-gpu", gpus=4, tasks=tasks(succeeded=1), attempts=1, costUsd=0.64, usefulUsd=0.32)
     world = World().answers("DescribeRun", view)
     entry = {
         "index": 0, "status": "SUCCEEDED", "attempt": 1, "keys": [f"{RUN_ID}/parts/part-0000000.jsonl"], "bytes": 1,
         "seconds": 72.0, "instance": "i-1", "instanceType": "p3.8xlarge", "gpuIds": ["GPU-a"],
     }  # fmt: skip
     world.objects.put(f"{OUTPUT}manifest.json", json.dumps({"entries": [entry]}).encode())
-    world.objects.put(f"{OUTPUT}parts/part-0000000.jsonl", json.dumps(record()).encode())
+    world.objects.put(f"{OUTPUT}parts/part-0000000.jsonl", json.dumps(record(**changes)).encode())
     [row] = json.loads(world.argosy("report", "benchmark", RUN_ID, "--json").stdout)["measurements"]
+    return dict(row)
+
+
+def test_a_run_is_reported_with_what_it_paid_at_work_and_as_a_whole() -> None:
+    row = reported()
     assert (row["source"], row["instanceType"], row["batchPerGpu"]) == (RUN_ID, "p3.8xlarge", 64)
     assert row["wholeTaskUsdPerMillionImages"] == pytest.approx(0.64 / 25_600 * 1e6)
-    assert row["usdPerMillionImages"] == pytest.approx(0.64 / 72 / 1280 * 1e6)
+    assert row["usdPerMillionImages"] == pytest.approx(0.32 / 72 / 1280 * 1e6)
     assert row["wholeTaskImagesPerSecond"] == pytest.approx(25_600 / 72)
+
+
+def test_the_one_gpu_that_others_are_held_against_is_no_part_of_the_task() -> None:
+    row = reported(baselineSeconds=8.0)
+    assert row["wholeTaskImagesPerSecond"] == pytest.approx(25_600 / 64)
+    assert row["wholeTaskUsdPerMillionImages"] == pytest.approx(0.64 * 64 / 72 / 25_600 * 1e6)
+    assert row["usdPerMillionImages"] == reported()["usdPerMillionImages"]
 
 
 def test_a_run_that_has_not_ended_or_is_no_benchmark_is_refused() -> None:

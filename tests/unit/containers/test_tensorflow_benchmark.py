@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from benchmark import devices
 from benchmark.arguments import Request, read_request
+from benchmark.measuring import effective_precision
 
 FOLDER = Path(__file__).resolve().parents[3] / "containers" / "tensorflow-benchmark"
+SLOWEST_CPU_IMAGES_PER_S = 0.5  # of ResNet-50 in float32 on the two vCPUs of `tensorflow-cpu`
 DEFINITIONS: dict[str, Any] = json.loads((FOLDER / "task-definitions.json").read_text())
 
 
@@ -42,7 +44,7 @@ def test_the_model_says_how_large_its_images_are() -> None:
     ("arguments", "complaint"),
     [
         (["--model", "vgg"], "--model must be resnet50 or mobilenetv2 or tiny, not 'vgg'"),
-        (["--precision", "half"], "--precision must be float32 or mixed, not 'half'"),
+        (["--precision", "half"], "--precision must be auto or float32 or mixed, not 'half'"),
         (["--xla", "yes"], "--xla must be on or off, not 'yes'"),
         (["--steps", "15", "--rounds", "10"], "--steps 15 must be a multiple of --rounds 10"),
         (["--batch-size", "0"], "--batch-size must be a whole number from 1"),
@@ -89,6 +91,29 @@ def test_it_trains_on_exactly_the_gpus_that_the_task_was_given() -> None:
     assert devices.find(tensorflow(cuda=True, gpus=2), request()).names == ("/cpu:0",)
 
 
+def test_all_gpus_are_those_that_tensorflow_sees() -> None:
+    everything = {"NVIDIA_VISIBLE_DEVICES": "all"}
+    assert devices.find(tensorflow(cuda=True, gpus=2), request(**everything)).names == ("/gpu:0", "/gpu:1")
+    assert devices.find(tensorflow(cuda=True), request(**everything)).names == ("/cpu:0",)
+    with pytest.raises(devices.WrongImage, match="--num-gpus asks for 4, but the task was given 2"):
+        devices.find(tensorflow(cuda=True, gpus=2), request("--num-gpus", "4", **everything))
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "effective"),
+    [
+        ("auto", devices.Devices(("/cpu:0",), ("CPU",)), "float32"),
+        ("auto", devices.Devices(("/cpu:0",), ("logical CPU",), emulated=True), "float32"),
+        ("auto", devices.Devices(("/gpu:0",), ("V100",)), "mixed"),
+        ("mixed", devices.Devices(("/cpu:0",), ("CPU",)), "mixed"),
+        ("float32", devices.Devices(("/gpu:0",), ("V100",)), "float32"),
+    ],
+)
+def test_half_precision_is_for_gpus_unless_it_is_asked_for(asked: str, found: devices.Devices, effective: str) -> None:
+    assert effective_precision(request("--precision", asked), found) == effective
+    assert request().precision == "auto"
+
+
 def test_gpus_that_do_not_show_up_may_work_elsewhere() -> None:
     with pytest.raises(devices.NoDevice, match=r"2 GPUs are wanted \(GPU-a, GPU-b\), but TensorFlow sees 1"):
         devices.find(tensorflow(cuda=True, gpus=1), request(**PINNED))
@@ -117,7 +142,10 @@ def test_each_run_spec_names_its_task_definition(name: str, gpus: int) -> None:
     assert (shards.task_count(form), shards.expects_result(form)) == (1, True)
     definition = DEFINITIONS[form["taskDefinition"]]
     assert (form["taskDefinition"], definition["gpus"]) == (f"tensorflow-{name}", gpus)
-    assert request("--output", "x", **definition["environment"]).model == "resnet50"
+    asked = request("--output", "x", **definition["environment"])
+    assert asked.model == "resnet50"
+    images = asked.batch_size * (asked.rounds * asked.steps_per_round + asked.warm_up + 1)
+    assert gpus or images / SLOWEST_CPU_IMAGES_PER_S < form["timeout"]["attemptDurationSeconds"]
 
 
 def test_the_gpu_definitions_train_the_same_batch_on_each_gpu() -> None:

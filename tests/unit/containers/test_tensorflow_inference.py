@@ -169,7 +169,7 @@ def test_a_range_past_the_end_is_refused_with_the_number_there_are(tmp_path: Pat
 
 def fetched(address: str, *, listed: bool = True) -> str:
     with pytest.raises(fetching.Dead) as dead:
-        fetching.fetch(Picture(0, address, listed=listed), no_try_too_many)
+        fetching.Fetcher(pause=no_try_too_many).fetch(Picture(0, address, listed=listed))
     return str(dead.value)
 
 
@@ -193,13 +193,57 @@ def test_a_dead_address_is_dead_and_says_why(s3_that_refuses: str, tmp_path: Pat
 def test_a_busy_server_is_asked_three_times_and_then_it_is_temporary(s3_that_refuses: str, code: int) -> None:
     waits: list[float] = []
     with pytest.raises(storage.Temporary, match=f"/b{code}/x.jpg: HTTP {code}"):
-        fetching.fetch(Picture(0, f"{s3_that_refuses}/b{code}/x.jpg", listed=True), waits.append)
+        fetching.Fetcher(pause=waits.append).fetch(Picture(0, f"{s3_that_refuses}/b{code}/x.jpg", listed=True))
     assert waits == [0.5, 2.0]
 
 
 def test_no_way_out_is_temporary() -> None:
     with pytest.raises(storage.Temporary, match=r"127\.0\.0\.1:9/x\.jpg: no answer: .*refused"):
-        fetching.fetch(Picture(0, "http://127.0.0.1:9/x.jpg", listed=True), lambda _: None)
+        fetching.Fetcher(pause=lambda _: None).fetch(GONE)
+
+
+GONE = Picture(0, "http://127.0.0.1:9/x.jpg", listed=True)
+
+
+@pytest.mark.parametrize("answer", ["200", "404"])
+def test_a_server_that_stays_away_costs_one_row_once_another_address_has_answered(
+    s3_that_refuses: str, answer: str
+) -> None:
+    fetcher = fetching.Fetcher(pause=lambda _: None)
+    with contextlib.suppress(fetching.Dead):
+        fetcher.fetch(Picture(1, f"{s3_that_refuses}/b{answer}/x.jpg", listed=True))
+    with pytest.raises(fetching.Dead, match=r"no answer: .*refused"):
+        fetcher.fetch(GONE)
+
+
+def test_a_busy_server_or_an_address_that_is_none_proves_no_way_out(s3_that_refuses: str) -> None:
+    fetcher = fetching.Fetcher(pause=lambda _: None)
+    with pytest.raises(storage.Temporary):
+        fetcher.fetch(Picture(1, f"{s3_that_refuses}/b503/x.jpg", listed=True))
+    with pytest.raises(fetching.Dead):
+        fetcher.fetch(Picture(2, "http:///x.jpg", listed=True))
+    with pytest.raises(storage.Temporary, match="nothing else has answered either"):
+        fetcher.fetch(GONE)
+
+
+def test_a_server_that_was_given_up_on_is_not_waited_for_again() -> None:
+    waits: list[float] = []
+    fetcher = fetching.Fetcher(answers=True, pause=waits.append)
+    for _ in range(3):
+        with pytest.raises(fetching.Dead):
+            fetcher.fetch(GONE)
+    assert waits == [0.5, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "urls", "heard"),
+    [("1", "s3://b/list", False), ("2", "s3://b/list", True), ("2", "list.txt", False)],
+)
+def test_a_second_attempt_takes_s3_for_an_answer(attempt: str, urls: str, heard: bool) -> None:
+    fetcher = fetching.fetcher_of(request("0:3", "x", "--urls", urls, ARGOSY_TASK_ATTEMPT=attempt))
+    fetcher._pause = lambda _: None
+    with pytest.raises(fetching.Dead if heard else storage.Temporary):
+        fetcher.fetch(GONE)
 
 
 def test_a_server_that_comes_back_is_read() -> None:
@@ -209,7 +253,8 @@ def test_a_server_that_comes_back_is_read() -> None:
     answers = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nJPG"
     with contextlib.ExitStack() as servers:
         picture = Picture(0, f"http://127.0.0.1:{port}/x.jpg", listed=True)
-        assert fetching.fetch(picture, lambda _: _serve_once(servers, port, answers)) == b"JPG"
+        fetcher = fetching.Fetcher(pause=lambda _: _serve_once(servers, port, answers))
+        assert fetcher.fetch(picture) == b"JPG"
 
 
 def _serve_once(servers: contextlib.ExitStack, port: int, answer: bytes) -> None:
@@ -230,6 +275,7 @@ def _serve_once(servers: contextlib.ExitStack, port: int, answer: bytes) -> None
     ("reason", "good"),
     [
         (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), True),
+        (socket.gaierror(socket.EAI_NODATA, "No address associated with hostname"), True),
         (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), False),
         (ssl.SSLCertVerificationError("expired"), True),
         (ssl.SSLError("handshake broken off"), False),
@@ -295,6 +341,7 @@ def test_no_right_to_read_exits_64_and_names_the_right(s3_that_refuses: str, tmp
     code, said = run(*arguments, AWS_ENDPOINT_URL=s3_that_refuses)
     assert code == 64
     assert "s3://b403/images/: permission denied: the task's role may not do this (AccessDenied)" in said
+    assert "the deployment's setting inputBuckets" in said
     code, said = run(
         "0:3", "x", "--images", images(tmp_path / "i"), "--model", "s3://b403/m", AWS_ENDPOINT_URL=s3_that_refuses
     )
@@ -355,6 +402,14 @@ def test_gpus_are_used_when_they_are_there_and_not_forbidden() -> None:
     without = tensorflow(cuda=True, gpus=["V100"])
     assert devices.use(without, ("GPU-a",), "cpu") == "CPU"
     assert without.hidden == ["GPU"]
+
+
+def test_all_gpus_are_those_that_tensorflow_sees() -> None:
+    """CUDA's own base images set it, also where there is no GPU."""
+    given = request("0:3", "x", "--images", "i", NVIDIA_VISIBLE_DEVICES="all").gpus
+    assert devices.use(tensorflow(cuda=True, gpus=["V100", "T4"]), given, "auto") == "V100, T4"
+    assert devices.use(tensorflow(cuda=True), given, "auto") == "CPU"
+    assert devices.use(tensorflow(cuda=False), given, "auto") == "CPU"
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------

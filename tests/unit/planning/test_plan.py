@@ -19,10 +19,16 @@ from tests.builders import NOW, POLICY, container_instance, fleet, host, prepare
 CPU = (fleet("c5.xlarge"), fleet("c5.4xlarge"))
 
 
-def planned(state: State, tasks: int = 40, fleets: tuple[tuple[str, str, str], ...] = (), **overrides: Any) -> Any:
+def planned(
+    state: State,
+    tasks: int = 40,
+    fleets: tuple[tuple[str, str, str], ...] = (),
+    notes: tuple[str, ...] = (),
+    **overrides: Any,
+) -> Any:
     form = spec(**overrides)
     question = Planned(
-        admission=Admission(form, "argosy/digits", tasks),
+        admission=Admission(form, "argosy/digits", tasks, notes),
         needs=needs_of(form),
         seconds=Seconds(50.0, 100.0, 200.0, "a test says so"),
         catalogue=load_catalogue(),
@@ -40,6 +46,11 @@ def test_it_buys_what_the_controller_would_and_leaves_the_state_alone() -> None:
     assert sum(row["count"] * row["tasksAtATime"] for row in reply["instances"]) >= 40
     assert reply["seconds"]["expected"] >= 200
     assert (state.version, state.pools, state.runs, state.changed_runs) == (version, pools, {}, set())
+
+
+def test_what_its_submitter_would_be_warned_of_is_said_in_the_plan_too() -> None:
+    assert "the image is for CPUs" in planned(state_with(*CPU), notes=("the image is for CPUs",))["warnings"]
+    assert planned(state_with(*CPU))["warnings"] == []
 
 
 def test_the_range_holds_the_expected_value() -> None:

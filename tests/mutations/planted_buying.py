@@ -1,0 +1,52 @@
+"""Which bugs are planted? Fleets that are asked for too much, and instances that are never given back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controller.aws.fleets import Fleets
+from controller.lifecycle import pools
+from controller.model.events import NotCarriedOut
+from controller.model.state import State
+from controller.scheduler import capacity
+from tests.mutations.catalogue import Patch, planted, scenario
+
+FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.test_fleets_of_pools"
+
+
+@planted(
+    "an instance counts for whichever fleet of its pool was listed last, and is bought once more for the other",
+    check=scenario(FLEETS, "test_a_second_fleet_of_a_pool_buys_nothing_for_what_the_first_one_holds"),
+)
+def any_fleet_counts(patch: Patch) -> None:
+    real = pools.see_fleet
+
+    def see(state: State, seen: Any, now: float) -> None:
+        for pool in state.pools.values():
+            if (pool.cell, pool.instance_type, pool.zone) == (seen.cell, seen.instance_type, seen.zone):
+                pool.fleet_id = seen.fleet_id
+        real(state, seen, now)
+
+    patch.setattr(pools, "see_fleet", see)
+    patch.setattr(State, "in_pools_fleet", lambda self, instance: True)
+    targets_follow_belief(patch)
+
+
+@planted(
+    "a target rises with what we believe to hold, ordered or not",
+    check=scenario(OF_POOLS, "test_a_target_rises_by_no_more_than_what_is_ordered_whatever_is_held", ""),
+)
+def targets_follow_belief(patch: Patch) -> None:
+    patch.setattr(capacity._Rises, "at_most", lambda self, pool, purchase, wanted, replaced: wanted)
+
+
+@planted(
+    "one instance that EC2 refuses to end keeps all others of its call alive",
+    check=scenario(
+        "tests.unit.aws.test_fleets",
+        "test_an_instance_that_ec2_refuses_to_end_keeps_no_other_of_its_call_alive",
+        "OperationNotPermitted",
+    ),
+)
+def a_refusal_spoils_the_call(patch: Patch) -> None:
+    patch.setattr(Fleets, "_without_the_stubborn", lambda self, cell, ids, fault, deadline: [NotCarriedOut(fault.text)])

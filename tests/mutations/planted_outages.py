@@ -1,0 +1,96 @@
+"""Which bugs are planted? The third part: what outages of S3, lost registrations and lagging listings lead to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from controller.aws.launching import Launching
+from controller.lifecycle import apply as apply_module
+from controller.lifecycle import quarantine, registrations, strangers
+from controller.model.events import LaunchDisproved, LaunchMissed
+from controller.model.state import Setback
+from tests.mutations.catalogue import DAMAGE, PROTOCOL, Patch, planted, scenario
+from tests.scenarios.test_outages import FAULTS
+
+OUTAGES, REGISTRATIONS = "tests.scenarios.test_outages", "tests.scenarios.test_lost_registrations"
+
+
+@planted(
+    "each of the hundreds of calls of one tick counts as a round of its own",
+    check=scenario(OUTAGES, "test_a_refusal_that_stays_is_asked_twenty_times_at_growing_pauses_and_not_for_an_hour"),
+)
+def every_call_is_a_round(patch: Patch) -> None:
+    real = apply_module.set_back
+
+    def set_back(state: Any, what: str, *rest: Any) -> Setback:
+        if what in state.setbacks:
+            state.setbacks[what].not_before = 0.0
+        return real(state, what, *rest)
+
+    patch.setattr(apply_module, "set_back", set_back)
+
+
+@planted(
+    "results that S3 is too busy to show count as missing",
+    check=scenario(OUTAGES, "test_minutes_without_s3_fail_no_task_that_is_done", FAULTS[0]),
+)
+def overload_is_a_refusal(patch: Patch) -> None:
+    real = apply_module.is_hopeless
+    patch.setattr(
+        apply_module,
+        "is_hopeless",
+        lambda setback, now, policy: real(setback, now, replace(policy, outage_patience_s=0.0)),
+    )
+
+
+@planted(
+    "an instance that ECS no longer lists is given work for ever",
+    check=scenario(REGISTRATIONS, "test_an_instance_that_was_deregistered_unheard_is_replaced_and_its_run_ends"),
+)
+def unlisted_instances_are_trusted(patch: Patch) -> None:
+    patch.setattr(registrations, "miss", lambda state, sweep, policy: None)
+
+
+@planted(
+    "an agent that registers anew is ignored until its version has caught up",
+    check=scenario(REGISTRATIONS, "test_an_agent_that_registers_anew_is_given_work_at_once_whatever_its_version"),
+)
+def new_registrations_are_ignored(patch: Patch) -> None:
+    patch.setattr(registrations, "replaces", lambda instance, seen: False)
+
+
+@planted(
+    "an instance that refuses every launch is asked in every tick",
+    check=scenario(REGISTRATIONS, "test_an_instance_that_refuses_whatever_the_reason_is_left_alone_for_ever_longer"),
+)
+def refusals_are_not_paused(patch: Patch) -> None:
+    real = strangers.note_refusal
+
+    def only_for_want_of_room(state: Any, instance_id: str, reason: str, *rest: Any) -> None:
+        if reason.startswith("RESOURCE"):
+            real(state, instance_id, reason, *rest)
+
+    patch.setattr(strangers, "note_refusal", only_for_want_of_room)
+
+
+@planted(
+    "an instance whose attempts were lost counts as busy for ever",
+    check=scenario(DAMAGE, "test_instances_whose_attempts_were_lost_with_a_cancelled_run_are_given_back"),
+)
+def lost_attempts_hold_instances(patch: Patch) -> None:
+    patch.setattr(quarantine, "_seeming_busy", lambda state, now: iter(()))
+
+
+@planted(
+    "a single complete listing proves that a launch never happened",
+    check=scenario(PROTOCOL, "test_one_listing_that_lags_disproves_no_launch"),
+)
+def one_listing_is_proof(patch: Patch) -> None:
+    real = Launching._absent
+
+    def absent(self: Any, key: Any, *rest: Any) -> Any:
+        said = real(self, key, *rest)
+        return LaunchDisproved(key) if isinstance(said, LaunchMissed) else said
+
+    patch.setattr(Launching, "_absent", absent)

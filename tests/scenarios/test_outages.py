@@ -1,0 +1,99 @@
+"""S3 answers nothing for a while: what is done stays done, and only what stays away for long is given up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ConnectTimeoutError
+
+from controller.model.requests import SubmitRequest
+from controller.model.runs import RunStatus
+from controller.model.tasks import TaskStatus
+from tests.builders import RUN_ID, spec
+from tests.scenarios.controlled import Controlled
+from tests.unit.aws.fakes import refusal
+
+TASKS = 40
+FAULTS = [
+    refusal("SlowDown", "Please reduce your request rate.", 503),
+    refusal("InternalError", "We encountered an internal error.", 500),
+    ConnectTimeoutError(endpoint_url="https://results.s3.amazonaws.com"),
+]
+
+
+class BadLine:
+    """S3, and `fault` in place of its answers while there is one."""
+
+    def __init__(self, real: Any) -> None:
+        self.real, self.fault, self.refused = real, None, 0
+
+    def __getattr__(self, name: str) -> Any:
+        def call(**request: Any) -> Any:
+            if self.fault is not None:
+                self.refused += 1
+                raise self.fault
+            return getattr(self.real, name)(**request)
+
+        return call
+
+
+def results_to_look_up(fault: Exception, tick_s: float = 2.0) -> tuple[Controlled, BadLine]:
+    """Every task has written its result, and the first have ended: from now on S3 answers with the fault."""
+    cluster = Controlled(zones=("us-east-1a",), work_s=60.0, max_instances=20, growth_per_tick=20, tick_s=tick_s)
+    line = BadLine(cluster.s3)
+    cluster.s3 = line  # type: ignore[assignment]
+    cluster.controllers = [cluster.controller()]
+    order = spec(array={"size": TASKS}, container={"image": "argosy/digits", "command": ["work"]})
+    now, output = cluster.world.now, f"s3://results/{RUN_ID}/"
+    cluster.put(SubmitRequest(RUN_ID, now, order, TASKS, "argosy/digits", output, True), RUN_ID)
+    cluster.tick()
+    for index in range(TASKS):
+        line.real.objects[f"{RUN_ID}/attempts/{index}/1/out.txt"] = b"x"
+    while not cluster.record()["counts"][TaskStatus.RUNNING]:
+        cluster.tick()
+    line.fault = fault
+    while not cluster.record()["counts"][TaskStatus.VERIFYING]:
+        cluster.tick()
+    return cluster, line
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=["throttled", "an error of S3", "no answer"])
+def test_minutes_without_s3_fail_no_task_that_is_done(fault: Exception) -> None:
+    cluster, line = results_to_look_up(fault)
+    cluster.run_for(1500.0)
+    assert line.refused > TASKS
+    assert cluster.record()["status"] == RunStatus.RUNNING
+    line.fault = None
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record["status"], record["counts"][TaskStatus.SUCCEEDED]) == (RunStatus.SUCCEEDED, TASKS)
+    assert record["attempts"] == TASKS
+
+
+def test_results_that_cannot_be_looked_up_for_an_hour_are_given_up() -> None:
+    cluster, line = results_to_look_up(FAULTS[0])
+    began = cluster.world.now
+    cluster.tick_s = 30.0
+    cluster.run_for(3000.0)
+    assert cluster.record()["status"] == RunStatus.RUNNING
+    cluster.run_for(900.0)
+    assert cluster.record()["counts"][TaskStatus.FAILED] == TASKS
+    line.fault = None
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert record["status"] == RunStatus.FAILED
+    assert "SlowDown" in record["status_reason"]
+    assert record["stopped_at"] - began < 3600.0 + 600.0
+
+
+def test_a_refusal_that_stays_is_asked_twenty_times_at_growing_pauses_and_not_for_an_hour() -> None:
+    cluster, line = results_to_look_up(refusal("AccessDenied", "User is not authorized", 403))
+    began = cluster.world.now
+    while not cluster.record()["counts"][TaskStatus.FAILED]:
+        cluster.tick()
+        assert cluster.world.now - began < 1800.0
+    assert cluster.world.now - began > 600.0  # twenty rounds, not twenty answers
+    line.fault = None
+    cluster.run_to_rest()
+    assert cluster.record()["status"] == RunStatus.FAILED
