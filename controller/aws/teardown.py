@@ -19,8 +19,9 @@ from controller.aws.freeing import free
 
 KILL = {"pk": {"S": "CONTROL"}, "sk": {"S": "KILL"}}
 # The controller looks at the switch once a turn, and a turn takes less than a minute (D12a); what it had in hand when
-# the switch was thrown may still raise a fleet. Only what stays empty this long is empty.
-QUIET_S = 120.0
+# the switch was thrown may still raise a fleet, a minute later each if the commit and then the call hang until boto3
+# gives them up. Only what stays empty this long is empty.
+QUIET_S = 180.0
 DEADLINE_MARGIN_S = 60.0  # of the function's own time limit, for the last batch of deletions
 _GONE = {"ResourceNotFoundException", "ClusterNotFoundException", "NoSuchBucket"}
 

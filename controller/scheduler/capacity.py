@@ -104,7 +104,14 @@ def _cheapest(offers: Sequence[Offer], most: int, headroom: Headroom) -> list[Of
 
 
 def targets(
-    state: State, places: Places, order: Order, leaving: Sequence[Instance], now: float, policy: Policy
+    state: State,
+    places: Places,
+    order: Order,
+    leaving: Sequence[Instance],
+    now: float,
+    policy: Policy,
+    *,
+    nothing: bool = False,
 ) -> list[SetTarget]:
     """The absolute targets that differ from what was wanted or acknowledged.
 
@@ -112,7 +119,7 @@ def targets(
     instances for too long gives up what it owes and cools off. What is lowered comes first. A fleet counts instances
     that were warned until they end: while their replacements are ordered they are added, so that these come at once.
     A surplus fleet of a pool is to keep nothing. Whatever we take ourselves to hold, no target rises by more than what
-    is ordered (`_Rises`).
+    is ordered (`_Rises`). `nothing`: all are 0, whatever is held.
     """
     kept = state.held()
     kept.subtract((i.pool, i.purchase) for i in leaving if i.counts_for_target and state.in_pools_fleet(i))
@@ -131,7 +138,8 @@ def targets(
             key = pool.key, purchase
             new = (0 if late else places.owed_used.get(key, 0)) + order.instances[key]
             replaced = warned[key] if new else 0
-            want[purchase] = rises.at_most(pool, purchase, kept[key] + new + replaced, replaced)
+            wanted = 0 if nothing else kept[key] + new + replaced
+            want[purchase] = rises.at_most(pool, purchase, wanted, replaced)
         if pool.fleet_id and _differs(pool, want[Purchase.SPOT], want[Purchase.ON_DEMAND]):
             actions.append(SetTarget(pool.key, want[Purchase.SPOT], want[Purchase.ON_DEMAND], late))
     return sorted(actions, key=lambda action: _grows(state.pools[action.pool], action))
@@ -179,11 +187,12 @@ def terminations(leaving: Sequence[Instance]) -> list[Terminate]:
 
 def let_go(state: State, now: float, policy: Policy, *, down: bool) -> list[SetTarget | Terminate]:
     """Where nothing may be bought: targets only go down, to what is held, and what idles goes. `down`: the deployment
-    is shut down, and no least size is kept."""
+    is shut down. No least size is kept then, and every target is 0, which ends nothing and replaces nothing: any other
+    might be more than what the teardown has made of it meanwhile."""
     if down:
         policy = replace(policy, min_instances=0, min_idle=0)
     leaving = leaving_instances(state, NO_PLACES, now, policy)
-    return [*targets(state, NO_PLACES, Order(), leaving, now, policy), *terminations(leaving)]
+    return [*targets(state, NO_PLACES, Order(), leaving, now, policy, nothing=down), *terminations(leaving)]
 
 
 def leaving_instances(state: State, places: Places, now: float, policy: Policy) -> list[Instance]:

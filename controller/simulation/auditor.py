@@ -18,6 +18,7 @@ from controller.model.attempts import AttemptKey, AttemptStatus
 from controller.model.policy import Policy
 from controller.model.runs import TERMINAL_RUN
 from controller.model.tasks import TERMINAL, TaskStatus
+from controller.simulation import deserved
 from controller.simulation.job import CANARY, Job
 from controller.simulation.ledger_book import Book, Live
 from controller.simulation.mishaps import fleet_is_ours, is_ours
@@ -217,6 +218,8 @@ class Auditor(logging.Handler):
             self.found("I12", sentence)
 
     def _check_intent(self, live: Live) -> None:
+        if sentence := deserved.launches(live.key.launch):
+            self.found("liveness", f"{live.key} {sentence}", live.instance)
         instance = self.book.instances.get(live.instance)
         sick = instance is None or instance["interrupted_at"] or instance["rebalance_at"] or instance["cordon"]
         if instance is None or sick or instance["status"] != "ACTIVE" or not instance["owned"]:
@@ -270,6 +273,8 @@ class Auditor(logging.Handler):
             self.found(
                 "I8", f"{name}: {user_failures} user attempts booked, {self.blamed[job.run_id, index]} used", *names
             )
+        if sentence := deserved.failure(self.book.records[job.run_id], row, limit, self.policy):
+            self.found("I8", f"{name} {sentence}", *names)
         if status == TaskStatus.SUCCEEDED and (job.run_id, index, committed) not in self.ended_well:
             self.found("I2", f"{name} succeeded by attempt {committed}, which did not end well", *names)
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from controller.aws.freeing import free
+from controller.aws.teardown import QUIET_S
 from controller.catalogue.types import load_catalogue
 from controller.model.policy import Policy
 from controller.simulation import verdict
@@ -93,7 +94,7 @@ class Trial:
         self.world.sinks += [self.auditor.hear, self.programs, EventPath(self.world, queue, self.faults)]
         self.mishaps = Mishaps(self.world, self.faults)
         self.billing = Billing(self.world)
-        self.destroyed = False
+        self.destroyed, self.quiet_at = False, 0.0
         self.absent = False
         self.faults_ended = self.start
         self._furnish()
@@ -201,6 +202,8 @@ class Trial:
     def _is_over(self) -> bool:
         if self.destroyed:
             return self.world.now - self.faults_ended > 1800.0
+        if self.quiet_at:  # the teardown has not ended yet
+            return False
         submitted = len(self.auditor.book.records) == len(self.jobs)
         return submitted and all(process.at_rest for process in self.deployment.processes)
 
@@ -250,11 +253,12 @@ class Trial:
         """Teardown's custom resource: the kill switch, then passes until nothing is left."""
         if self.faults.active:
             self.deployment.kill()
+            self.quiet_at = self.world.now + QUIET_S
             self.world.later(20.0, self._free)
 
     def _free(self) -> None:
         ec2 = verdict.TeardownClient(self.world)
-        if free(ec2, "main").clean and not self.destroyed:
+        if free(ec2, "main").clean and self.world.now >= self.quiet_at and not self.destroyed:
             self.destroyed = True
             self.auditor.launching = False
         self.world.later(20.0, self._free)

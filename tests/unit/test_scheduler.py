@@ -333,7 +333,8 @@ def test_the_kill_switch_stops_buying_and_launching_but_not_stopping() -> None:
     launched(state)
     told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "")))
     actions = decide(state, CATALOGUE, NOW, POLICY, launching=False)
-    assert {type(action) for action in actions} == {StopAttempt}
+    assert {type(action) for action in actions} == {StopAttempt, SetTarget}
+    assert all((each.spot_target, each.on_demand_target) == (0, 0) for each in actions if isinstance(each, SetTarget))
 
 
 def test_results_are_verified_and_complete_runs_closed() -> None:
