@@ -183,7 +183,7 @@ class Auditor(logging.Handler):
         fleet = self.world.ec2.ledger.fleet(request["FleetId"])
         if not fleet_is_ours(fleet):
             self.found("I10", f"{fleet.fleet_id} is not ours and was steered", fleet.fleet_id)
-        fleets = [each for each in self.world.ec2.ledger.fleets.values() if fleet_is_ours(each)]
+        fleets = [each for each in self.world.ec2.ledger.fleets.values() if each.is_live and fleet_is_ours(each)]
         # What a fleet launched just before it was given up comes on top, until a sweep shows it; and what is let go,
         # for targets are set before anything is ended.
         known = self.book.instances
@@ -192,7 +192,8 @@ class Auditor(logging.Handler):
         if self.alone and fleet.total_target > len(fleet.members) and held + missing > self.policy.max_instances:
             sentence = f"{missing} more instances are ordered beside {held}, {self.policy.max_instances} are allowed"
             self.found("I7", sentence, fleet.fleet_id)
-        if (sentence := self.raises.unordered(self.book, fleet)) and self.alone:
+        replaced = any(not each.is_live and each.pools == fleet.pools for each in self.world.ec2.ledger.fleets.values())
+        if (sentence := self.raises.unordered(self.book, fleet)) and self.alone and not replaced:
             self.found("I7", f"{fleet.fleet_id} was {sentence}", fleet.fleet_id)
         if not self.launching and fleet.total_target:
             self.found("kill", f"{fleet.fleet_id} was raised after the deployment was torn down", fleet.fleet_id)

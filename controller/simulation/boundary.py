@@ -20,6 +20,7 @@ from controller.simulation.world import World
 JSON = dict[str, Any]
 
 LATENCY_S = 0.02  # each way
+PROTECTED = "The instance may not be terminated. Modify its 'disableApiTermination' instance attribute and try again."
 HANG_S = 60.0  # boto3's read time-out
 PAGE_SIZE = 3  # of ECS listings while pages may fail: small clusters have several pages then
 SCRIPTED = ("crash-before", "crash-after", "reply-lost", "throttle", "server-error", "time-out")
@@ -59,6 +60,8 @@ class Boundary:
         if self.buckets is not None and service in ("ecs", "ec2") and not self.buckets.take(operation):
             fault = "throttle"
         self._before(service, operation, request, fault)
+        if operation == "terminate_instances":
+            self._refuse_protected(request["InstanceIds"])
         if fault == "time-out":
             self.world.run_for(HANG_S)
         reply = effect(**self._narrowed(operation, request))
@@ -119,6 +122,16 @@ class Boundary:
         # Throttling comes dressed as other errors too (reliability.md row 6).
         dressed = service == "ecs" and self.faults.coin()
         raise _error("InvalidParameterException" if dressed else "ThrottlingException", 400, operation)
+
+    def _refuse_protected(self, instance_ids: list[str]) -> None:
+        """One protected instance spoils the call for all."""
+        rate = self.faults.rates["protected"] if self.faults.on("protected") else 0.0
+        for name in instance_ids:
+            if self.world.share("protected", name) < rate:
+                self.faults.note("protected")
+                raise ClientError(
+                    {"Error": {"Code": "OperationNotPermitted", "Message": PROTECTED}}, "TerminateInstances"
+                )
 
     def _narrowed(self, operation: str, request: JSON) -> JSON:
         small = operation in ("list_tasks", "list_container_instances") and self.faults.on("page-failure")

@@ -115,6 +115,11 @@ class Fleet:
     history: list[JSON] = field(default_factory=list)
 
     @property
+    def is_live(self) -> bool:
+        """Not deleted, whatever its instances do."""
+        return not self.state.startswith("deleted")
+
+    @property
     def total_target(self) -> int:
         return self.spot_target + self.on_demand_target
 

@@ -38,10 +38,11 @@ class AgentSide(EcsOperations):
             return AgentWork(start, stop)
 
     def set_agent_connected(self, container_instance_arn: str, connected: bool) -> None:
-        """Agents come and go several times an hour; their tasks run on meanwhile. Raises KeyError."""
+        """Agents come and go several times an hour; their tasks run on meanwhile. ECS does not listen to one whose
+        instance was deregistered."""
         with self.lock:
-            instance = self.ledger.instance(container_instance_arn)
-            if instance.agent_connected == connected or instance.status == "INACTIVE":
+            instance = self.ledger.known_instance(container_instance_arn)
+            if instance is None or instance.agent_connected == connected or instance.status == "INACTIVE":
                 return
             instance.agent_connected = connected
             changed_instance(self.ledger, instance)
@@ -49,8 +50,11 @@ class AgentSide(EcsOperations):
                 call_agent(self.ledger, instance)
 
     def lose_instance(self, container_instance_arn: str) -> None:
-        """The EC2 instance is gone: INACTIVE, its tasks STOPPED as seen in the field (aws.md 9.6). Raises KeyError."""
+        """The EC2 instance is gone: INACTIVE, its tasks STOPPED as seen in the field (aws.md 9.6). One that was
+        deregistered long before is forgotten already."""
         with self.lock:
-            instance = self.ledger.instance(container_instance_arn)
+            instance = self.ledger.known_instance(container_instance_arn)
+            if instance is None:
+                return
             reason = f"Host EC2 (instance {instance.ec2_instance_id}) terminated."
             gone(self.ledger, instance, "TerminationNotice", reason)

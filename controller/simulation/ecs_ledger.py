@@ -73,10 +73,17 @@ class Ledger:
 
     def instance(self, container_instance_arn: str) -> Instance:
         """By full ARN, whatever the cluster. Raises KeyError."""
+        found = self.known_instance(container_instance_arn)
+        if found is None:
+            raise KeyError(container_instance_arn)
+        return found
+
+    def known_instance(self, container_instance_arn: str) -> Instance | None:
+        """The same; None for one that is forgotten."""
         for cluster in self.clusters.values():
             if container_instance_arn in cluster.instances:
                 return cluster.instances[container_instance_arn]
-        raise KeyError(container_instance_arn)
+        return None
 
     def leaves(self, cluster: Cluster, record: Task | Instance) -> None:
         """The record has come to its end; it is forgotten after STOPPED_TASKS_KEPT_S."""

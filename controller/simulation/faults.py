@@ -46,6 +46,9 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "two-versions": (0.3, 1.0),  # a trial: some controllers are of the version before, with its state format
     "absence": (0.1, 0.5),  # a trial: no controller works for up to 3 hours
     "token-misbehaviour": (0.3, 0.9),  # a launch: ECS forgets the client token at once
+    "deregistered": (0.5, 4.0),  # an idle instance, per hour: it is taken out of the cluster, and lives on
+    "protected": (0.05, 0.3),  # an instance: EC2 refuses to end it, for as long as faults strike
+    "fleet-replaced": (0.3, 1.0),  # a trial: a pool gets another fleet, its own is deleted and its instances live on
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from controller.simulation.agent import Course, Habits
 from controller.simulation.ec2 import Ec2Instance
 from controller.simulation.ec2_records import Fleet
@@ -35,6 +37,8 @@ class Mishaps:
         for pool in self._pools():
             if self._faults.strikes("shortage"):
                 self._short(pool, self._faults.between(0, 300))
+        if self._faults.strikes("fleet-replaced"):
+            self._world.later(self._faults.between(30, 900), self._replace_fleet)
 
     def end(self) -> None:
         """Every shortage is over, instances are sound from now on. Agents that are cut off for good stay so."""
@@ -79,8 +83,30 @@ class Mishaps:
             self._world.ec2.recommend_rebalance(instance.instance_id)
         if self._faults.strikes("partition", share):
             self._cut_off(instance.instance_id)
+        if self._faults.strikes("deregistered", share):
+            self._deregister(instance)
         if self._faults.strikes("host-loss", share):
             self._world.ec2.lose(instance.instance_id)
+
+    def _deregister(self, instance: Ec2Instance) -> None:
+        """By somebody's hand. Not where tasks run: they would go on as orphans that no agent reports."""
+        cluster = self._world.ecs.ledger.clusters[self._world.cluster]
+        for member in list(cluster.instances.values()):
+            if member.ec2_instance_id == instance.instance_id and member.status == "ACTIVE" and not member.tasks:
+                self._world.ecs.deregister_container_instance(
+                    cluster=self._world.cluster, containerInstance=member.arn, force=True
+                )
+
+    def _replace_fleet(self) -> None:
+        """As CloudFormation does: the new one is there before the old one is deleted."""
+        fleets = [each for each in self._world.ec2.ledger.fleets.values() if fleet_is_ours(each) and each.is_live]
+        if not self._faults.active or not fleets:
+            return
+        old = max(fleets, key=lambda each: len(each.members))
+        (pool,) = old.pools
+        tags: dict[str, Any] = dict(old.tags)
+        self._world.add_fleet(pool.instance_type, pool.zone, **tags)
+        self._world.ec2.delete_fleets(FleetIds=[old.fleet_id], TerminateInstances=False)
 
     def _cut_off(self, instance_id: str) -> None:
         agent = self._world.agents.get(instance_id)

@@ -72,7 +72,7 @@ def leftovers(trial: Trial) -> list[Violation]:
         if instance.alive and is_ours(world, instance):
             audit.found("R14", f"{instance.instance_id} still costs money at rest", instance.instance_id)
     for fleet in world.ec2.ledger.fleets.values():
-        if fleet.tags.get("argosy:stage") == "main" and fleet.total_target:
+        if fleet.is_live and fleet.tags.get("argosy:stage") == "main" and fleet.total_target:
             audit.found("R14", f"the target of {fleet.fleet_id} is {fleet.total_target} at rest", fleet.fleet_id)
     if not trial.destroyed:
         for job in trial.jobs.values():

@@ -70,11 +70,13 @@ def test_a_gone_instance_does_not_reconnect(cloud: EcsCloud) -> None:
     assert cloud.instance(arn)["agentConnected"] is False
 
 
-def test_unknown_instances_are_key_errors(cloud: EcsCloud) -> None:
-    model = model_of(cloud)
-    for call in (model.agent_work, model.lose_instance, lambda arn: model.set_agent_connected(arn, True)):
-        with pytest.raises(KeyError):
-            call("arn:aws:ecs:us-east-1:123456789012:container-instance/argosy/0")
+def test_nobody_works_for_an_instance_that_ecs_does_not_know_and_its_end_is_no_news(cloud: EcsCloud) -> None:
+    model, unknown = model_of(cloud), "arn:aws:ecs:us-east-1:123456789012:container-instance/argosy/0"
+    with pytest.raises(KeyError):
+        model.agent_work(unknown)
+    model.set_agent_connected(unknown, False)
+    model.lose_instance(unknown)
+    assert not model.list_container_instances(cluster="argosy")["containerInstanceArns"]
 
 
 # --- threads -------------------------------------------------------------------------------------------------------
