@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.model.attempts import AttemptStatus
+from controller.simulation.mishaps import fleet_is_ours
 from controller.simulation.trial import TEST_POLICY, Plan, Trial
 from tests.simulation.test_trials import SMALL
 
@@ -27,7 +28,7 @@ def really_alive(trial: Trial) -> set[str]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_three_ticks_after_the_faults_have_ended_the_store_knows_what_runs_and_targets_are_acknowledged(
+def test_three_ticks_after_the_faults_have_ended_the_store_knows_what_runs_and_the_fleets_have_their_targets(
     seed: int,
 ) -> None:
     trial = Trial(Plan(seed, KINDS, tasks=12, instances=4, controllers=2, faulty_s=240.0, every_kind=True))
@@ -49,7 +50,9 @@ def test_three_ticks_after_the_faults_have_ended_the_store_knows_what_runs_and_t
     assert not recent
     state = process.engine.state
     assert state is not None
-    assert all(pool.confirmed for pool in state.pools.values())
+    asked = {f"{pool.instance_type}/{pool.zone}": pool.target for pool in state.pools.values()}
+    fleets = [fleet for fleet in trial.world.ec2.ledger.fleets.values() if fleet_is_ours(fleet) and fleet.is_live]
+    assert {fleet.tags["argosy:pool"]: fleet.total_target for fleet in fleets} == asked
 
 
 def _moved_since(trial: Trial, task_id: str, at: float) -> bool:
