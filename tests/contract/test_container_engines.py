@@ -20,6 +20,8 @@ from controller.local.images import CannotPullError
 from controller.local.process import OUT_OF_MEMORY, Ended, Isolation, Program
 from tests.container_engines import DOCKERFILE, install_fake, static_busybox, use
 
+pytestmark = pytest.mark.xdist_group("local")  # a machine has one engine, and its images and containers are everybody's
+
 
 @pytest.fixture(params=["fake", "podman", "docker"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
