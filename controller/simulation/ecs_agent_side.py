@@ -24,10 +24,10 @@ class AgentSide(EcsOperations):
     """Not an AWS API: the agent's websocket, and what happens when it breaks."""
 
     def agent_work(self, container_instance_arn: str) -> AgentWork:
-        """Hand over what is new; nothing while the agent is disconnected. Raises KeyError for an unknown instance."""
+        """Hand over what is new; nothing while the agent is disconnected, or its instance is not known any more."""
         with self.lock:
-            instance = self.ledger.instance(container_instance_arn)
-            if not instance.agent_connected:
+            instance = self.ledger.known_instance(container_instance_arn)
+            if instance is None or not instance.agent_connected:
                 return AgentWork()
             for task in instance.to_start.values():
                 task.handed_over = True

@@ -72,8 +72,7 @@ def test_a_gone_instance_does_not_reconnect(cloud: EcsCloud) -> None:
 
 def test_nobody_works_for_an_instance_that_ecs_does_not_know_and_its_end_is_no_news(cloud: EcsCloud) -> None:
     model, unknown = model_of(cloud), "arn:aws:ecs:us-east-1:123456789012:container-instance/argosy/0"
-    with pytest.raises(KeyError):
-        model.agent_work(unknown)
+    assert not model.agent_work(unknown).start
     model.set_agent_connected(unknown, False)
     model.lose_instance(unknown)
     assert not model.list_container_instances(cluster="argosy")["containerInstanceArns"]
