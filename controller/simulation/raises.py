@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controller.model.tasks import TERMINAL
 from controller.simulation.ec2_records import Fleet
 from controller.simulation.ledger_book import Book
 
@@ -25,6 +26,7 @@ class Raises:
             if f"{each['instance_type']}/{each['zone']}" == fleet.tags.get("argosy:pool")
         )
         base = max(before, len(fleet.members))
-        if after <= base or held <= base:
+        open_tasks = sum(row[0] not in TERMINAL for table in book.tables.values() for row in table)
+        if after - base <= open_tasks or held <= base:  # no order is for more instances than there are tasks
             return ""
         return f"raised from {before} to {after} with {len(fleet.members)} members, though {held} are known to live"
