@@ -81,6 +81,9 @@ def run(words: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     code = process.wait()
     out_of_memory = "true" if "FAKE_OOM=1" in given.get("--env", ()) else "false"
+    if "FAKE_LATE=1" in given.get("--env", ()):
+        state.write_text(f"running {process.pid} false {code}")
+        return 127
     state.write_text(f"exited {process.pid} {out_of_memory}")
     return 128 - code if code < 0 else code
 
@@ -115,8 +118,17 @@ def inspect(words: list[str]) -> int:
     state = HOME / "containers" / words[2]
     if not state.exists():
         return 125
-    status, _, out_of_memory = state.read_text().split()
+    status, _, out_of_memory, *_ = state.read_text().split()
     print(status, out_of_memory)
+    return 0
+
+
+def wait(words: list[str]) -> int:
+    """The engine's books catch up."""
+    state = HOME / "containers" / words[0]
+    _, pid, out_of_memory, code = state.read_text().split()
+    state.write_text(f"exited {pid} {out_of_memory}")
+    print(code)
     return 0
 
 
@@ -127,7 +139,7 @@ def remove(words: list[str]) -> int:
 
 COMMANDS = {
     "info": info, "build": build, "pull": pull, "image": image, "run": run, "stop": stop, "kill": kill,
-    "inspect": inspect, "rm": remove,
+    "inspect": inspect, "rm": remove, "wait": wait,
 }  # fmt: skip
 
 if __name__ == "__main__":

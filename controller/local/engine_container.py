@@ -12,11 +12,13 @@ import subprocess
 import threading
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from controller.local.process import OUT_OF_MEMORY, ContainerProcess, Ended, Isolation, Program
 
 NOT_STARTED = 127
+SETTLE_S = 30.0
 INITS = ("catatonit", "/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit")  # where podman looks for one
 _RAN = ("exited", "stopped", "removing", "dead")
 _ASKED = "{{.State.Status}} {{.State.OOMKilled}}"
@@ -79,17 +81,43 @@ class EngineContainer:
         self._on_line(line)
 
     def _ended(self, ended: Ended) -> None:
-        status, _, out_of_memory = self._ask("inspect", "--format", _ASKED, self._name).stdout.strip().partition(" ")
-        self._ask("rm", "--force", self._name)
+        exit_code = ended.exit_code
+        status, out_of_memory = self._state()
+        if status == "running":
+            exit_code = self._settled(exit_code)
+            status, out_of_memory = self._state()
+        self._remove()
         if status not in _RAN:
-            said = self._last_line or f"{self._engine} run ended with {ended.exit_code}"
+            said = self._last_line or f"{self._engine} run ended with {exit_code}"
             self._on_end(Ended(NOT_STARTED, f"CannotStartContainerError: {said}"))
         else:
-            self._on_end(Ended(ended.exit_code, OUT_OF_MEMORY if out_of_memory == "true" else None))
+            self._on_end(Ended(exit_code, OUT_OF_MEMORY if out_of_memory else None))
 
-    def _ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def _state(self) -> tuple[str, bool]:
+        """The engine's word for it, and whether the kernel killed it for want of memory."""
+        status, _, out_of_memory = self._ask("inspect", "--format", _ASKED, self._name).stdout.strip().partition(" ")
+        return status, out_of_memory == "true"
+
+    def _settled(self, exit_code: int) -> int:
+        """On a busy machine podman's `run` ends, with 127, before its books say that the container has ended: wait for
+        them. `exit_code`, when they never do."""
+        with suppress(ValueError, subprocess.TimeoutExpired):
+            return int(self._ask("wait", self._name, limit_s=SETTLE_S).stdout)
+        return exit_code
+
+    def _remove(self) -> None:
+        """A second time when the engine was not done with it yet."""
+        if self._ask("rm", "--force", self._name).returncode != 0:
+            self._ask("rm", "--force", self._name)
+
+    def _ask(self, *arguments: str, limit_s: float | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self._engine, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            [self._engine, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=limit_s,
         )
 
 

@@ -103,6 +103,13 @@ def test_stop_asks_first(engine: str, runtime: EngineRuntime) -> None:
     assert containers(engine) == []
 
 
+@pytest.mark.parametrize("engine", ["fake"], indirect=True)
+def test_an_engine_whose_books_are_late_is_waited_for(engine: str, runtime: EngineRuntime) -> None:
+    """As podman's are on a busy machine: `run` ends with 127, and the container is still said to run."""
+    assert start(runtime, "exit 7", {"FAKE_LATE": "1"}).end() == Ended(7)
+    assert containers(engine) == []
+
+
 def test_stop_kills_what_does_not_listen(runtime: EngineRuntime) -> None:
     started = start(runtime, "trap '' TERM; echo ready; while :; do :; done", stop_timeout_s=1.0)
     assert started.line() == "ready"
