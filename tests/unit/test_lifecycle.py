@@ -484,6 +484,15 @@ def test_results_that_nobody_can_look_up_count_as_missing_in_the_end() -> None:
     assert the_run(state).complete
 
 
+def test_a_launch_that_is_refused_over_and_over_is_paused_and_ends_no_run() -> None:
+    state = state_with_instance()
+    for minute in range(2 * POLICY.max_setbacks):
+        told(state, NotCarriedOut("no items", about=f"launch:{RUN_ID}"), now=NOW + 60 * minute)
+    run = state.runs[RUN_ID]
+    assert (run.done, run.halted, run.waiting) == (False, False, "no items")
+    assert not state.may_try(f"launch:{RUN_ID}", NOW + 60 * minute)
+
+
 def test_what_passes_by_itself_is_given_up_only_after_an_hour_in_which_it_was_tried_again_and_again() -> None:
     state = state_with_instance(tasks=3, expects_result=True)
     launched(state)
