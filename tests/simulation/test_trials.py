@@ -142,9 +142,17 @@ def test_a_fault_at_every_call_of_a_small_run_does_no_harm(fault: str) -> None:
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 30))])
 def test_eight_controllers_at_once_violate_nothing(seed: int) -> None:
+    assert verdict_of_eight(seed).ok
+
+
+def test_eight_controllers_at_once_do_get_in_each_others_way() -> None:
+    assert sum(verdict_of_eight(seed).conflicts for seed in range(3)) > 3
+
+
+def verdict_of_eight(seed: int) -> Verdict:
     verdict = run_trial(Plan(seed, controllers=8))
     assert verdict.ok, told(verdict)
-    assert verdict.conflicts
+    return verdict
 
 
 def test_a_token_that_aws_forgets_is_found_told_and_shrunk_to_what_it_takes() -> None:
