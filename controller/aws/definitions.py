@@ -18,7 +18,7 @@ from controller.aws.ecs_requests import (
 )
 from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.items import S3ItemsReader, passes
-from controller.aws.markers import remove_marker
+from controller.aws.markers import remove_former_failure
 from controller.layout import items_uri, spec_uri, split_s3
 from controller.model.events import Event, RunNotPrepared, RunPrepared
 from controller.model.host_ports import Port
@@ -105,7 +105,7 @@ class Definitions:
         if "itemsFrom" in run.spec["array"] and not (run.retries and self._has_pinned(run)):
             self._pin_items(run)
         if run.retries:
-            remove_marker(self._s3, run, succeeded=False)
+            remove_former_failure(self._s3, run)
         bucket, key = split_s3(spec_uri(run.output))
         body = json.dumps(run.spec, indent=2, ensure_ascii=False).encode()
         self._s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")

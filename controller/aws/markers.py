@@ -34,12 +34,9 @@ def put_marker(s3: Any, run: Run, succeeded: bool) -> None:
     s3.put_object(Bucket=bucket, Key=key, Body=b"", Metadata=named, IfNoneMatch="*")
 
 
-def remove_marker(s3: Any, run: Run, succeeded: bool) -> None:
+def remove_former_failure(s3: Any, run: Run) -> None:
     """Whoever waits for the end of the run must not see that of an earlier try. Raises AWS_ERRORS."""
-    uri = marker_uri(run.output, succeeded)
-    head = _head(s3, uri)
-    if head is not None and _retries(head) < run.retries:
-        _delete(s3, uri)
+    _delete_failure(s3, run, before=run.retries)
 
 
 def withdraw_failure(s3: Any, run: Run) -> None:
@@ -50,9 +47,15 @@ def withdraw_failure(s3: Any, run: Run) -> None:
 def take_back(s3: Any, run: Run, succeeded: bool) -> None:
     """A marker of `run` that was written too late. One that tells of success always holds: such a run is never
     reopened. Raises AWS_ERRORS."""
-    uri = marker_uri(run.output, succeeded)
-    head = None if succeeded else _head(s3, uri)
-    if head is not None and _retries(head) <= run.retries:
+    if not succeeded:
+        _delete_failure(s3, run, before=run.retries + 1)
+
+
+def _delete_failure(s3: Any, run: Run, before: int) -> None:
+    """Unless it belongs to that try or a later one."""
+    uri = marker_uri(run.output, succeeded=False)
+    head = _head(s3, uri)
+    if head is not None and _retries(head) < before:
         _delete(s3, uri)
 
 

@@ -16,6 +16,7 @@ from controller.aws.errors import AWS_ERRORS, Kind, classify
 from controller.aws.fleets import Fleets
 from controller.aws.spot_prices import GoOn
 from controller.ecs_shapes import container_instance_seen, task_seen
+from controller.model.arns import cell_of, task_id_of
 from controller.model.attempts import AttemptStatus
 from controller.model.events import ContainerInstanceSeen, FleetSeen, HostSeen, Observed, TaskSeen
 from controller.model.state import State
@@ -113,7 +114,7 @@ class Observer:
         running, alive = self._believed(cell.name)
         unsure: list[str] = []
         for arn in _listed(cell, self._until, go_on, "list_tasks", "taskArns", desiredStatus="RUNNING"):
-            task_id = arn.rsplit("/", 1)[-1]
+            task_id = task_id_of(arn)
             alive.discard(task_id)
             if task_id in running:
                 yield TaskSeen(arn=arn, version=0, last_status="RUNNING", desired_status="RUNNING")  # nothing new
@@ -127,11 +128,11 @@ class Observer:
     def _doubtful(self, cell: Cell, seen: Sequence[TaskSeen], go_on: GoOn) -> Iterator[TaskSeen]:
         """What was alive when it was listed, and is believed to have ended by now: a sweep may take a minute, and what
         ended in it would be taken for tasks that belong to nobody. Raises AWS_ERRORS, _BrokeOff."""
-        _, alive = self._believed(cell.name)
         here = [
-            each.arn for each in seen if each.key and each.last_status != "STOPPED" and _region(each.arn) == cell.name
+            each.arn for each in seen if each.key and each.last_status != "STOPPED" and cell_of(each.arn) == cell.name
         ]
-        for chunk in chunks([arn for arn in here if arn.rsplit("/", 1)[-1] not in alive]):
+        _, alive = self._believed(cell.name) if here else (set(), set())
+        for chunk in chunks([arn for arn in here if task_id_of(arn) not in alive]):
             _wait(cell, self._until, go_on)
             answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
             yield from map(task_seen, answer["tasks"])
@@ -203,7 +204,3 @@ def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> G
         log.warning("the listing of %s in %s broke off: %s", what, cell.name, fault.text)
         return False
     return True
-
-
-def _region(arn: str) -> str:
-    return arn.split(":")[3]

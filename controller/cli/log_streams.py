@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from controller.cli.problems import is_denied
+from controller.model.arns import cell_of, task_id_of
 
 if TYPE_CHECKING:
     from controller.cli.session import Session
@@ -52,18 +53,13 @@ def _described(session: Session, arns: list[str]) -> Iterator[Mapping[str, Any]]
     """Nothing when the user may not ask ECS: the deployment's own group and prefix then have to do."""
     cluster = session.deployment.cluster
     try:
-        for region in sorted({_region(arn) for arn in arns}):
-            ecs, here = session.client("ecs", region), [arn for arn in arns if _region(arn) == region]
+        for region in sorted({cell_of(arn) for arn in arns}):
+            ecs, here = session.client("ecs", region), [arn for arn in arns if cell_of(arn) == region]
             for first in range(0, len(here), DESCRIBE_LIMIT):
                 yield from ecs.describe_tasks(cluster=cluster, tasks=here[first : first + DESCRIBE_LIMIT])["tasks"]
     except Exception as fault:
         if not is_denied(fault):
             raise
-
-
-def _region(arn: str) -> str:
-    """Of the ARN: a task's log lies where the task ran."""
-    return arn.split(":")[3]
 
 
 def _stopped(session: Session, run_id: str) -> dict[int, Mapping[str, Any]]:
@@ -98,14 +94,14 @@ def _stream(
 ) -> Stream:
     from controller.aws.ecs_requests import LOG_STREAM_PREFIX
 
-    task_id = arn.rpartition("/")[2]
+    task_id = task_id_of(arn)
     group, prefix, container = session.deployment.log_group, LOG_STREAM_PREFIX, OWN_CONTAINER
     if task is not None:
         container = next((each["name"] for each in task["overrides"]["containerOverrides"]), container)
         options = _log_options(session, task, container, definitions)
         group = options.get("awslogs-group", group)
         prefix = options.get("awslogs-stream-prefix", prefix)
-    return Stream(index, group, f"{prefix}/{container}/{task_id}", _region(arn))
+    return Stream(index, group, f"{prefix}/{container}/{task_id}", cell_of(arn))
 
 
 def _log_options(
@@ -113,7 +109,7 @@ def _log_options(
 ) -> Mapping[str, str]:
     arn = task["taskDefinitionArn"]
     if arn not in definitions:
-        ecs = session.client("ecs", _region(task["taskArn"]))
+        ecs = session.client("ecs", cell_of(task["taskArn"]))
         definitions[arn] = ecs.describe_task_definition(taskDefinition=arn)["taskDefinition"]
     for each in definitions[arn]["containerDefinitions"]:
         if each["name"] == container:

@@ -15,6 +15,7 @@ from controller.lifecycle.ending import (
 )
 from controller.lifecycle.health import note_end
 from controller.lifecycle.marks import end_attempt, may_settle_more, set_back, set_task
+from controller.model.arns import cell_of, cluster_of, task_id_of
 from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
 from controller.model.costs import Work
 from controller.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
@@ -26,21 +27,6 @@ from controller.model.tasks import NO_EXIT_CODE, TaskStatus
 
 REFUSED_BACKOFF_S = 2.0  # our picture of the instance was stale; the next sweep mends it
 START_BACKOFF_S = 10.0
-
-
-def task_id_of(arn: str) -> str:
-    return arn.rsplit("/", 1)[-1]
-
-
-def cell_of(arn: str) -> str:
-    """The region in an ARN."""
-    return arn.split(":")[3]
-
-
-def cluster_of(arn: str) -> tuple[str, ...]:
-    """Partition, Region, account and name of the cluster in the ARN of a task or a container instance."""
-    head, _, resource = arn.rpartition(":")
-    return head, *resource.split("/")[1:-1]
 
 
 def accept(state: State, event: LaunchAccepted, now: float) -> None:

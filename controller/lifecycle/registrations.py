@@ -6,8 +6,8 @@ message of it is lost: ECS then refuses every launch there, and only what its li
 
 from __future__ import annotations
 
-from controller.lifecycle.attempts import cluster_of
 from controller.lifecycle.health import note_agent
+from controller.model.arns import cluster_of
 from controller.model.events import ContainerInstanceSeen, Observed
 from controller.model.instances import Instance, InstanceStatus
 from controller.model.policy import Policy

@@ -19,6 +19,7 @@ from controller.model.actions import (
     StopOrphan,
     VerifyResult,
 )
+from controller.model.arns import cell_of
 from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
 from controller.model.instances import Instance, InstanceStatus
 from controller.model.policy import Policy
@@ -99,7 +100,7 @@ def stops(state: State, now: float, policy: Policy) -> Iterator[StopAttempt]:
             arn = _arn(state, row)
             if arn is None:
                 continue  # its instance has not registered in our eyes yet
-            yield StopAttempt(arn, arn.split(":")[3], key, cause, reason)
+            yield StopAttempt(arn, cell_of(arn), key, cause, reason)
 
 
 def _stop_candidates(state: State, now: float, policy: Policy) -> NDArray[np.int64]:

@@ -210,7 +210,7 @@ def retry_repeats_numbers(patch: Patch) -> None:
 def marker_of_the_earlier_end_stays(patch: Patch) -> None:
     from controller.aws import definitions
 
-    patch.setattr(definitions, "remove_marker", lambda s3, run, succeeded: None)
+    patch.setattr(definitions, "remove_former_failure", lambda s3, run: None)
 
 
 @planted(

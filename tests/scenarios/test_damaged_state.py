@@ -83,7 +83,8 @@ def test_a_record_that_is_gone_is_set_aside_too_and_its_tasks_are_stopped() -> N
     assert cluster.record(OTHER)["status"] == RunStatus.SUCCEEDED
 
 
-def test_a_run_that_was_set_aside_goes_on_where_it_stopped_once_its_document_is_restored() -> None:
+def set_aside_and_restored() -> Controlled:
+    """A chunk of the first run's tasks was damaged, both runs have ended, and somebody has restored it."""
     cluster = two_runs()
     key = documents.run_partition(RUN_ID), "TASKS#00000"
     good = cluster.store.items[key]
@@ -91,6 +92,11 @@ def test_a_run_that_was_set_aside_goes_on_where_it_stopped_once_its_document_is_
     restarted(cluster)
     cluster.run_to_rest()
     cluster.store.items[key] = good
+    return cluster
+
+
+def test_a_run_that_was_set_aside_goes_on_where_it_stopped_once_its_document_is_restored() -> None:
+    cluster = set_aside_and_restored()
     cluster.world.workload = lambda task, instance: Course(5.0)
     cluster.retry()
     cluster.run_to_rest()
@@ -100,13 +106,7 @@ def test_a_run_that_was_set_aside_goes_on_where_it_stopped_once_its_document_is_
 
 def test_a_run_that_was_set_aside_ends_when_it_is_cancelled_as_it_is_reopened() -> None:
     """Its tasks still count as live, and no attempt is left whose end would say otherwise."""
-    cluster = two_runs()
-    key = documents.run_partition(RUN_ID), "TASKS#00000"
-    good = cluster.store.items[key]
-    rot(cluster, *key)
-    restarted(cluster)
-    cluster.run_to_rest()
-    cluster.store.items[key] = good
+    cluster = set_aside_and_restored()
     cluster.retry()
     cluster.world.run_for(1.0)
     cluster.cancel()

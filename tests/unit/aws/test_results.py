@@ -13,7 +13,7 @@ import pytest
 from moto import mock_aws
 
 from controller.aws import results as results_module
-from controller.aws.markers import remove_marker
+from controller.aws.markers import remove_former_failure
 from controller.aws.results import Results
 from controller.model.actions import CloseRun, VerifyResult
 from controller.model.events import NotCarriedOut, ResultSeen, RunClosed
@@ -205,7 +205,7 @@ def test_a_reopened_run_loses_the_marker_of_an_earlier_try_only(s3: Any, named: 
     put(s3, "_FAILED", b"", Metadata=named)
     state = finished([TaskStatus.FAILED], [0])
     state.runs[RUN_ID].retries = 1
-    remove_marker(s3, state.runs[RUN_ID], succeeded=False)
+    remove_former_failure(s3, state.runs[RUN_ID])
     assert ("Contents" in s3.list_objects_v2(Bucket="results", Prefix=ROOT)) is stays
 
 
