@@ -6,7 +6,7 @@ import sys
 
 import aws_cdk as cdk
 
-from controller.settings import SettingsError
+from argosy.settings.settings import SettingsError
 from stacks.deployment import build
 from stacks.given import settings_of
 

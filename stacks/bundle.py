@@ -21,6 +21,7 @@ import jsii
 from aws_cdk import aws_lambda as lambda_
 
 ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "controller"  # holds the package `argosy`
 REQUIREMENTS = ROOT / "requirements" / "controller.txt"
 CACHE = ROOT / "build" / "lambda"
 RUNTIME, PYTHON = lambda_.Runtime.PYTHON_3_13, "3.13"
@@ -29,7 +30,8 @@ SIZE_LIMIT_MB = 120  # DESIGN D14, unpacked; Lambda's own limit is 250
 RECIPE = "1"  # raise it when the steps below change what ends up in the zip
 
 _SHIPPED = (".py", ".json", ".lark")
-_LEFT_OUT = ("cli", "local", "simulation")  # parts that no function imports
+# The rooms of `argosy` that run on a user's machine; no function imports them.
+USERS_HALF = ("bench", "cli", "client", "emulator", "local", "simulation")
 # What importing never touches. numpy's tests alone are a fifth of it.
 _PRUNED = ("**/tests", "numpy/f2py", "numpy/_pyinstaller", "**/*.pyi", "bin", "include", "share", "**/__pycache__")
 # The parts that do without wheels: boto3 is in the runtime.
@@ -43,18 +45,18 @@ class BundleError(RuntimeError):
 
 def controller_code(*, dependencies: bool) -> lambda_.Code:
     """The code of `api` and `controller`. Without dependencies it synthesises offline but does not run."""
-    sources = [p for p in _sources() if p.relative_to(ROOT / "controller").parts[0] not in _LEFT_OUT]
+    sources = [p for p in _sources() if p.relative_to(SOURCE).parts[1] not in USERS_HALF]
     return _code(sources, REQUIREMENTS if dependencies else None)
 
 
 def small_code(files: Iterable[str]) -> lambda_.Code:
-    """The code of a function that needs nothing but these files of `controller` and the runtime's boto3."""
+    """The code of a function that needs nothing but these files of `argosy` and the runtime's boto3."""
     names = ("__init__.py", "aws/__init__.py", *files)
-    return _code([ROOT / "controller" / name for name in names], None)
+    return _code([SOURCE / "argosy" / name for name in names], None)
 
 
 def _sources() -> list[Path]:
-    return sorted(p for p in (ROOT / "controller").rglob("*") if p.suffix in _SHIPPED and p.is_file())
+    return sorted(p for p in (SOURCE / "argosy").rglob("*") if p.suffix in _SHIPPED and p.is_file())
 
 
 def _code(sources: list[Path], requirements: Path | None) -> lambda_.Code:
@@ -62,7 +64,7 @@ def _code(sources: list[Path], requirements: Path | None) -> lambda_.Code:
         image=cdk.DockerImage.from_registry("never-used"), local=_Bundler(sources, requirements)
     )
     return lambda_.Code.from_asset(
-        str(ROOT / "controller"),
+        str(SOURCE),
         asset_hash=_digest(sources, requirements),
         asset_hash_type=cdk.AssetHashType.CUSTOM,
         bundling=bundling,
@@ -86,7 +88,7 @@ class _Bundler:
         if self._requirements:
             shutil.copytree(wheels(self._requirements), output, dirs_exist_ok=True)
         for source in self._sources:
-            target = output / source.relative_to(ROOT)
+            target = output / source.relative_to(SOURCE)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
         check_size(output)

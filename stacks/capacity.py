@@ -14,8 +14,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from controller.catalogue.types import as_of, load_catalogue
-from controller.settings import Settings
+from argosy.catalogue.types import as_of, load_catalogue
+from argosy.settings.settings import Settings
 
 
 class Fleets(Construct):

@@ -15,8 +15,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
-from controller.messages import KINDS, Kind
-from controller.settings import Settings
+from argosy.messages.kinds import KINDS, Kind
+from argosy.settings.settings import Settings
 from stacks import grants, nag
 from stacks.capacity import Fleets
 from stacks.functions import log_group

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 from stacks.cell import CellStack
 from stacks.examples import ExamplesStack
 from stacks.home import HomeStack

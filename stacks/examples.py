@@ -18,7 +18,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 from stacks import dsstne, grants, nag
 from stacks.bundle import ROOT
 from stacks.image_assets import CPU, GPU, flavours, image_asset

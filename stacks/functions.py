@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from controller.settings import LOG_RETENTION_DAYS, Settings
+from argosy.settings.settings import LOG_RETENTION_DAYS, Settings
 from stacks import nag
 from stacks.bundle import ARCHITECTURE, RUNTIME
 

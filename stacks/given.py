@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 
-from controller.settings import Settings, load_settings
+from argosy.settings.settings import Settings, load_settings
 
 _SPELLINGS = [field.alias or name for name, field in Settings.model_fields.items()]
 

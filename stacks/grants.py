@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def instance(arns: Arns, region: str) -> list[iam.PolicyStatement]:
 
 
 def freeing(arns: Arns) -> list[iam.PolicyStatement]:
-    """What `controller/aws/freeing.py` does: find all that is ours, lower fleets and end instances."""
+    """What `controller/argosy/aws/freeing.py` does: find all that is ours, lower fleets and end instances."""
     return [allow(["ec2:DescribeLaunchTemplates"], ["*"]), *_ending(arns)]
 
 

@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 from stacks import bundle, grants, nag
 from stacks.cell import Cell, TaskRoles
 from stacks.events import Events
@@ -101,7 +101,7 @@ class HomeStack(cdk.Stack):
             name="api",
             description="Argosy: submit, describe, list and cancel runs",
             code=code,
-            handler="controller.handlers.api",
+            handler="argosy.handlers.api",
             rights=grants.api(arns, bucket),
             environment=environment,
             timeout_s=API_TIMEOUT_S,
@@ -115,7 +115,7 @@ class HomeStack(cdk.Stack):
             name="controller",
             description="Argosy: places tasks, steers the fleets",
             code=code,
-            handler="controller.handlers.controller",
+            handler="argosy.handlers.controller",
             rights=grants.controller(arns, bucket),
             environment=environment,
             timeout_s=CONTROLLER_TIMEOUT_S,

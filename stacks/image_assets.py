@@ -11,7 +11,7 @@ from pathlib import Path
 from aws_cdk import aws_ecr_assets as assets
 from constructs import Construct
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 
 CPU, GPU = "cpu", "gpu"
 

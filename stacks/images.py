@@ -13,7 +13,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 from stacks.bundle import ROOT
 from stacks.image_assets import GPU, flavours, image_asset
 

@@ -11,7 +11,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 
 MINUTE, FIVE = cdk.Duration.minutes(1), cdk.Duration.minutes(5)
 NAMESPACE = "Argosy"

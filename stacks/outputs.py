@@ -13,7 +13,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 from stacks import grants, nag
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 
 import aws_cdk as cdk
 
-from controller.settings import Settings, SettingsError
+from argosy.settings.settings import Settings, SettingsError
 from stacks.deployment import stack_names
 from stacks.given import settings_of
 

@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 
 
 class Store(Construct):

@@ -14,8 +14,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from controller.model.resources import SHARED_MEMORY
-from controller.settings import Settings
+from argosy.catalogue.types import SHARED_MEMORY_DIVISOR
+from argosy.settings.settings import Settings
 
 CONTAINER = "main"  # the name that the controller's overrides expect
 # Amazon Linux without a driver: the NVIDIA runtime puts nvidia-smi and the libraries in.
@@ -86,7 +86,7 @@ class TaskDefinitions(Construct):
         return definition
 
     def _linux(self, name: str, shape: Shape) -> ecs.LinuxParameters:
-        shared_mib = shape.memory_mib // SHARED_MEMORY if shape.gpus else None
+        shared_mib = shape.memory_mib // SHARED_MEMORY_DIVISOR if shape.gpus else None
         linux = ecs.LinuxParameters(self, f"Linux{name}", init_process_enabled=True, shared_memory_size=shared_mib)
         linux.drop_capabilities(ecs.Capability.ALL)
         linux.add_tmpfs(ecs.Tmpfs(container_path="/tmp", size=64, mount_options=[ecs.TmpfsMountOption.NOSUID]))

@@ -1,7 +1,7 @@
 """How does `cdk destroy` leave nothing that costs money? A custom resource that goes first and waits until all is gone.
 
 It depends on everything else in its stack, so CloudFormation deletes it before anything else, while the functions,
-the table and the rights that it needs are still there. `controller/aws/teardown.py` is what it runs.
+the table and the rights that it needs are still there. `controller/argosy/aws/teardown.py` is what it runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import custom_resources as cr
 from constructs import Construct, IConstruct
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 from stacks import bundle, grants, nag
 from stacks.functions import Function, log_group
 
@@ -81,7 +81,7 @@ class Teardown(Construct):
             name=f"teardown-{id.lower()}",
             description=f"Argosy: {what}",
             code=bundle.small_code(bundle.TEARDOWN_FILES),
-            handler=f"controller.aws.teardown.{handler}",
+            handler=f"argosy.aws.teardown.{handler}",
             rights=grants.teardown(grants.Arns(settings), self._region, bucket.bucket_arn if bucket else None),
             environment={**environment, "ARGOSY_EMPTY_BUCKET": bucket.bucket_name} if bucket else environment,
             timeout_s=900,

@@ -8,7 +8,7 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 from stacks import bundle, grants
 from stacks.functions import Function
 
@@ -16,7 +16,7 @@ EVERY_MINUTES = 15  # 2,900 short invocations a month: within Lambda's free requ
 
 
 class Watchdog(Construct):
-    """Looks at the heartbeat, and frees all instances when it is older than an hour (`controller/aws/watchdog.py`)."""
+    """Looks at the heartbeat, and frees all instances when it is older than an hour (`argosy.aws.watchdog`)."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, dead_letters: sqs.IQueue) -> None:
         super().__init__(scope, id)
@@ -27,7 +27,7 @@ class Watchdog(Construct):
             name="watchdog",
             description="Argosy: ends instances whose controller is dead",
             code=bundle.small_code(bundle.WATCHDOG_FILES),
-            handler="controller.aws.watchdog.handler",
+            handler="argosy.aws.watchdog.handler",
             rights=grants.watchdog(grants.Arns(settings)),
             environment={
                 "ARGOSY_STAGE": settings.stage,

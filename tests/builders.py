@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from controller.lifecycle.apply import apply
-from controller.lifecycle.begin import begin
-from controller.model.actions import Action, Launch
-from controller.model.attempts import AttemptKey
-from controller.model.events import (
+from argosy.lifecycle.apply import apply
+from argosy.lifecycle.begin import begin
+from argosy.model.actions import Action, Launch
+from argosy.model.attempts import AttemptKey
+from argosy.model.events import (
     ContainerInstanceSeen,
     Event,
     FleetSeen,
@@ -19,11 +19,11 @@ from controller.model.events import (
     RunSubmitted,
     TaskSeen,
 )
-from controller.model.policy import Policy
-from controller.model.requests import SubmitRequest
-from controller.model.runs import needs_of
-from controller.model.state import State
-from controller.ports import AlreadyExists, Key, StaleState
+from argosy.model.policy import Policy
+from argosy.model.requests import SubmitRequest
+from argosy.model.runs import needs_of
+from argosy.model.state import State
+from argosy.ports import AlreadyExists, Key, StaleState
 
 NOW = 1_800_000_000.0
 POLICY = Policy()

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from controller.placement.demand import Batch
-from controller.placement.supply import InstanceRow
+from argosy.placement.demand import Batch
+from argosy.placement.supply import InstanceRow
 
 SHARE, DAY = 1 << 20, 1 << 20
 AXES = ("cpu", "memory", "gpu")

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.market.risk import PRIOR_HOURS, RATE_OF_BAND
-from controller.model.policy import Policy
+from argosy.market.risk import PRIOR_HOURS, RATE_OF_BAND
+from argosy.model.policy import Policy
 
 HALF_LIVES_H = (1.0, 3.0, 6.0, 12.0, 24.0, 96.0, math.inf)
 PRIORS_H = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)

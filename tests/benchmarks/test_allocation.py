@@ -11,9 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from controller.market.allocation.allocate import Allocation, allocate
-from controller.market.allocation.pricing import Pricer
-from controller.market.allocation.problem import Offered, Problem, Wanted
+from argosy.market.allocation.allocate import Allocation, allocate
+from argosy.market.allocation.pricing import Pricer
+from argosy.market.allocation.problem import Offered, Problem, Wanted
 from tests.allocation_checks import best_worth
 from tests.properties.test_allocation_properties import assert_whole
 

@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import time
 began = time.perf_counter()
-import controller.handlers
-controller.handlers.{root}()
+import argosy.handlers
+argosy.handlers.{root}()
 print(time.perf_counter() - began)
 """
 NAMES = (

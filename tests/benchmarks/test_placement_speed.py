@@ -15,10 +15,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from controller.placement.demand import Batch, Queue
-from controller.placement.offline import pack
-from controller.placement.place import place, place_queue
-from controller.placement.supply import InstanceRow, Supply
+from argosy.bench.offline import pack
+from argosy.placement.demand import Batch, Queue
+from argosy.placement.place import place, place_queue
+from argosy.placement.supply import InstanceRow, Supply
 
 pytestmark = pytest.mark.benchmark
 INSTANCES = 5_000
@@ -142,6 +142,6 @@ def test_eight_clusters_and_a_million_tasks_in_memory() -> None:
 
 
 def test_importing_is_quick() -> None:
-    script = "import time; s = time.process_time(); import controller.placement.place; print(time.process_time() - s)"
+    script = "import time; s = time.process_time(); import argosy.placement.place; print(time.process_time() - s)"
     seconds = min(float(subprocess.check_output([sys.executable, "-c", script])) for _ in range(5))
     report("import of placement", seconds, 0.25)

@@ -10,8 +10,8 @@ import os
 
 import pytest
 
-from controller.cli import simulate_views
-from controller.simulation.scale import ScaleRun, Size
+from argosy.cli.here import simulate_views
+from argosy.simulation.scale import ScaleRun, Size
 
 TASKS = int(os.environ.get("ARGOSY_BENCH_TASKS", "20000"))
 INSTANCES = 5_000 if TASKS >= 500_000 else 1_500

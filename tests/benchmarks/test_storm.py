@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from controller.aws.sqs import ENOUGH
-from controller.catalogue.types import load_catalogue
-from controller.engine import Engine
-from controller.model.attempts import AttemptKey, AttemptStatus
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
-from controller.ports import Message
+from argosy.aws.sqs import ENOUGH
+from argosy.catalogue.types import load_catalogue
+from argosy.engine.tick import Engine
+from argosy.model.attempts import AttemptKey, AttemptStatus
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.ports import Message
 from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, container_instance, fleet, host, prepared, submitted, told
 from tests.unit.test_loop import Clock, IdleHands
 

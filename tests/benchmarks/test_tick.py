@@ -11,12 +11,12 @@ import time
 
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.engine import Engine
-from controller.model.attempts import AttemptKey, AttemptStatus
-from controller.model.events import ContainerInstanceSeen
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
+from argosy.catalogue.types import load_catalogue
+from argosy.engine.tick import Engine
+from argosy.model.attempts import AttemptKey, AttemptStatus
+from argosy.model.events import ContainerInstanceSeen
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from tests.builders import (
     NOW,
     POLICY,

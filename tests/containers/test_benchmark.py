@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli.benchmark_records import from_record, read
-from controller.local.cloud import LocalAws
-from controller.local.options import LocalOptions
+from argosy.cli.runs.benchmark_records import from_record, read
+from argosy.local.cloud import LocalAws
+from argosy.local.options import LocalOptions
 from tests.containers import s3
 from tests.readmes import Shell, command_lines
 

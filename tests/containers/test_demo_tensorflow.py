@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.tf, pytest.mark.xdist_group("demo")]
 
 
 def test_the_demo_classifies_every_image_once_although_an_instance_was_taken_away(tmp_path: Path) -> None:
-    argosy = [sys.executable, "-c", "from controller.cli.main import main; main()"]
+    argosy = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
     done = subprocess.run(
         [*argosy, "demo-tensorflow", "--out", str(tmp_path), "--python", sys.executable],
         cwd=CONTAINERS.parent,

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from controller.local.cloud import LocalAws
-from controller.local.options import LocalOptions
+from argosy.local.cloud import LocalAws
+from argosy.local.options import LocalOptions
 from tests.containers import s3
 from tests.readmes import Shell, command_lines
 

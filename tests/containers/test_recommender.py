@@ -319,8 +319,8 @@ def test_the_chain_of_the_template_ends_with_its_results_in_s3_once(home: Path) 
 
 def test_the_readmes_lines_can_be_typed_and_both_runs_recommend(tmp_path: Path) -> None:
     """Its numbers too: recall@10 of the first block, on the ratings that it generates."""
-    from controller.local.cloud import LocalAws
-    from controller.local.options import LocalOptions
+    from argosy.local.cloud import LocalAws
+    from argosy.local.options import LocalOptions
     from tests.readmes import Shell, command_lines
 
     with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:

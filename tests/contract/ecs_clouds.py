@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from controller.catalogue.types import load_catalogue
-from controller.simulation.botocore_check import SimulatedClient
-from controller.simulation.ecs import EcsModel
+from argosy.catalogue.types import load_catalogue
+from argosy.emulator.botocore_check import SimulatedClient
+from argosy.emulator.ecs.service import EcsModel
 
 CLUSTER = "argosy"
 _numbers = itertools.count(1)

@@ -7,22 +7,14 @@ from typing import Any
 
 import pytest
 
-from controller.aws.cell import Cell
-from controller.aws.hands import AwsHands
-from controller.aws.pace import Paces
-from controller.catalogue.types import load_catalogue
-from controller.messages import to_event
-from controller.model.actions import (
-    Action,
-    Launch,
-    PrepareRun,
-    ResolveLaunches,
-    SetTarget,
-    StopAttempt,
-    Terminate,
-)
-from controller.model.attempts import AttemptKey, StopCause
-from controller.model.events import (
+from argosy.aws.cell import Cell
+from argosy.aws.hands import AwsHands
+from argosy.aws.pace import Paces
+from argosy.catalogue.types import load_catalogue
+from argosy.messages.kinds import to_event
+from argosy.model.actions import Action, Launch, PrepareRun, ResolveLaunches, SetTarget, StopAttempt, Terminate
+from argosy.model.attempts import AttemptKey, StopCause
+from argosy.model.events import (
     Event,
     LaunchAccepted,
     LaunchDisproved,
@@ -35,9 +27,9 @@ from controller.model.events import (
     TargetAccepted,
     TaskSeen,
 )
-from controller.model.state import State
-from controller.simulation.agent import Course
-from controller.simulation.world import World
+from argosy.model.state import State
+from argosy.simulation.agent import Course
+from argosy.simulation.world import World
 from tests.builders import CELL, RUN_ID, begun, submitted, told
 from tests.unit.aws.fakes import DEPLOYMENT, ScriptedClient, timed_out
 

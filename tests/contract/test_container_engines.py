@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from controller.local.engine import EngineRuntime, NoEngineError, check, real_gpus
-from controller.local.images import CannotPullError
-from controller.local.process import OUT_OF_MEMORY, Ended, Isolation, Program
+from argosy.local.engine import EngineRuntime, NoEngineError, check, real_gpus
+from argosy.local.images import CannotPullError
+from argosy.local.process import OUT_OF_MEMORY, Ended, Isolation, Program
 from tests.container_engines import DOCKERFILE, install_fake, static_busybox, use
 
 pytestmark = pytest.mark.xdist_group("local")  # a machine has one engine, and its images and containers are everybody's
@@ -225,7 +225,7 @@ def test_limits_user_and_file_system_are_the_definitions(fake: Path, images: Pat
     ],
 )
 def test_real_gpus_are_given_by_their_ordinals(tmp_path: Path, engine: str, flags: list[str]) -> None:
-    from controller.local.engine_container import run_arguments
+    from argosy.local.engine_container import run_arguments
 
     told = {"NVIDIA_VISIBLE_DEVICES": "GPU-a,GPU-c", "CUDA_VISIBLE_DEVICES": "0,2"}
     program = Program([], told, tmp_path, None, isolation=Isolation("i", gpu_ordinals=(0, 2)))
@@ -240,7 +240,7 @@ def test_real_gpus_are_given_by_their_ordinals(tmp_path: Path, engine: str, flag
 
 
 def test_a_program_without_an_image_is_refused(tmp_path: Path) -> None:
-    from controller.local.engine_container import run_arguments
+    from argosy.local.engine_container import run_arguments
 
     with pytest.raises(ValueError, match="no image"):
         run_arguments("podman", "n", Program([], {}, tmp_path, None), 0)

@@ -6,8 +6,8 @@ import json
 from datetime import datetime
 from typing import Any
 
-from controller.messages import to_event
-from controller.model.events import ContainerInstanceSeen, TaskSeen
+from argosy.messages.kinds import to_event
+from argosy.model.events import ContainerInstanceSeen, TaskSeen
 from tests.contract.ecs_clouds import CLUSTER, EcsCloud
 
 TASK = "ECS Task State Change"

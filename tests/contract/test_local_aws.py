@@ -14,7 +14,7 @@ import pytest
 import requests
 from botocore.exceptions import ClientError
 
-from controller.local.deployment import local_settings
+from argosy.local.deployment import local_settings
 from tests.e2e.local_cloud import Cloud, cloud
 from tests.unit.local.waiting import until
 

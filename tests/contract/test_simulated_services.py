@@ -10,15 +10,15 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from controller.aws.dynamodb import DynamoStore
-from controller.aws.sqs import SqsQueue
-from controller.aws.wake import AwsWake
-from controller.ports import AlreadyExists, StaleState
-from controller.simulation.botocore_check import SimulatedClient
-from controller.simulation.bus import BusModel, LambdaModel
-from controller.simulation.dynamodb import DynamoModel
-from controller.simulation.s3 import S3Model
-from controller.simulation.sqs import SqsModel
+from argosy.aws.dynamodb import DynamoStore
+from argosy.aws.sqs import SqsQueue
+from argosy.aws.wake import AwsWake
+from argosy.emulator.botocore_check import SimulatedClient
+from argosy.emulator.bus import BusModel, LambdaModel
+from argosy.emulator.dynamodb import DynamoModel
+from argosy.emulator.s3 import S3Model
+from argosy.emulator.sqs import SqsModel
+from argosy.ports import AlreadyExists, StaleState
 
 TABLE = "argosy-state"
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from controller.aws.cell import Cell
-from controller.aws.hands import AwsHands
-from controller.aws.pace import Paces
-from controller.catalogue.types import load_catalogue
-from controller.model.events import FleetSeen, Observed
-from controller.simulation.price_walk import walking_prices
-from controller.simulation.world import World
+from argosy.aws.cell import Cell
+from argosy.aws.hands import AwsHands
+from argosy.aws.pace import Paces
+from argosy.catalogue.types import load_catalogue
+from argosy.emulator.ec2.price_walk import walking_prices
+from argosy.model.events import FleetSeen, Observed
+from argosy.simulation.world import World
 from tests.builders import CELL
 from tests.unit.aws.fakes import DEPLOYMENT, ScriptedClient
 

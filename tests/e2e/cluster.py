@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from controller.local.clients import Clients
-from controller.local.cloud import LocalAws
-from controller.local.deployment import local_settings
-from controller.local.options import EAGER_POLICY, LocalOptions
+from argosy.local.clients import Clients
+from argosy.local.cloud import LocalAws
+from argosy.local.deployment import local_settings
+from argosy.local.options import EAGER_POLICY, LocalOptions
 
 PATIENCE_S = 90.0
 PAUSE = threading.Event()

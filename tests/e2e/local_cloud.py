@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from controller.local.clients import Clients
-from controller.local.cloud import LocalAws
-from controller.local.options import LocalOptions
+from argosy.local.clients import Clients
+from argosy.local.cloud import LocalAws
+from argosy.local.options import LocalOptions
 from tests.unit.local.waiting import until
 
 ECHO = "tests.unit.local.handlers_for_tests.echo"

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.local.clients import Clients
-from controller.local.cloud import LocalAws
-from controller.local.options import LocalOptions
+from argosy.local.clients import Clients
+from argosy.local.cloud import LocalAws
+from argosy.local.options import LocalOptions
 
 ROOT = Path(__file__).parents[2]
-ARGOSY = [sys.executable, "-c", "from controller.cli.main import main; main()"]
+ARGOSY = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
 
 pytestmark = pytest.mark.e2e
 

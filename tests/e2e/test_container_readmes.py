@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.local.cloud import LocalAws
-from controller.local.options import LocalOptions
+from argosy.local.cloud import LocalAws
+from argosy.local.options import LocalOptions
 from tests.readmes import CONTAINERS, Shell, command_lines
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local")]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ARGOSY = [sys.executable, "-c", "from controller.cli.main import main; main()"]
+ARGOSY = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
 
 pytestmark = pytest.mark.e2e
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from controller.local.clients import Clients
-from controller.local.cloud import LocalAws
-from controller.local.options import LocalOptions
+from argosy.local.clients import Clients
+from argosy.local.cloud import LocalAws
+from argosy.local.options import LocalOptions
 from tests.container_engines import install_fake, static_busybox, use
 from tests.e2e.cluster import WORKER, Cluster
 
@@ -135,7 +135,7 @@ def test_an_instance_that_is_lost_takes_its_containers_with_it(local: Cluster) -
 
 
 def argosy(*words: str) -> tuple[int, str]:
-    from controller.cli.main import app
+    from argosy.cli.main import app
 
     result = CliRunner().invoke(app, list(words))
     return result.exit_code, result.stderr

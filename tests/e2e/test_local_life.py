@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from controller.local.cloud import LocalAws
-from controller.local.options import LocalOptions
+from argosy.local.cloud import LocalAws
+from argosy.local.options import LocalOptions
 from tests.e2e.local_cloud import cloud
 
 pytestmark = pytest.mark.e2e

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from controller.local.clients import package_root
+from argosy.local.clients import package_root
 
 pytestmark = pytest.mark.e2e
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.e2e
 @pytest.mark.parametrize("way", ["SIGTERM", "SIGINT", "shutdown"])
 def test_it_ends_cleanly(way: str, tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(package_root())}
-    command = [sys.executable, "-m", "controller.local.run", "--port", "0"]
+    command = [sys.executable, "-m", "argosy.local.run", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         endpoint = process.stdout.readline().strip()

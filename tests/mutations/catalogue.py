@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from controller.lifecycle import apply as apply_module
-from controller.simulation.campaign import run_trial
-from controller.simulation.faults import ALL
-from controller.simulation.trial import Plan
+from argosy.lifecycle import apply as apply_module
+from argosy.simulation.campaign import run_trial
+from argosy.simulation.faults import ALL
+from argosy.simulation.trial import Plan
 
 Patch = pytest.MonkeyPatch
 SEEDS = 100

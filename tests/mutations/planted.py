@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller import engine as engine_module
-from controller.aws import ecs_requests, launching
-from controller.aws.dynamodb import DynamoStore
-from controller.aws.fleets import Fleets
-from controller.aws.launching import Launching
-from controller.engine import Engine
-from controller.lifecycle import apply as apply_module
-from controller.lifecycle import attempts, capacity, ending
-from controller.market import release
-from controller.model.attempts import AttemptStatus
-from controller.model.events import LaunchDisproved
-from controller.model.instances import Instance, InstanceStatus
-from controller.scheduler import upkeep
+from argosy.aws import ecs_requests, launching
+from argosy.aws.dynamodb import DynamoStore
+from argosy.aws.fleets import Fleets
+from argosy.aws.launching import Launching
+from argosy.engine import tick as engine_module
+from argosy.engine.tick import Engine
+from argosy.lifecycle import apply as apply_module
+from argosy.lifecycle import attempts, capacity, ending
+from argosy.market import release
+from argosy.model.attempts import AttemptStatus
+from argosy.model.events import LaunchDisproved
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.scheduler import upkeep
 from tests.mutations.catalogue import LIFE, PROTOCOL, Patch, planted, scenario
 
 
@@ -66,7 +66,7 @@ def commit_after_launch(patch: Patch) -> None:
     commit = Engine._commit
 
     def late(self: Engine, state: Any, folded: Any, refused: Any, effects: bool, *rest: Any) -> None:
-        from controller.scheduler.decide import decide
+        from argosy.scheduler.decide import decide
 
         actions = [a for a in decide(state, self.catalogue, self.now(), self.policy) if not hasattr(a, "sentence")]
         self.hands.carry_out(actions, state, self.now() + self.execute_s)
@@ -169,7 +169,7 @@ def refused_launch_leaves_no_idle_time(patch: Patch) -> None:
 
 @planted("tasks wait for ever for an instance that never registers", "no-register")
 def silent_instances_are_waited_for(patch: Patch) -> None:
-    from controller.scheduler import places
+    from argosy.scheduler import places
 
     booting = InstanceStatus.BOOTING
     patch.setattr(places, "_may_still_come", lambda instance, now, policy: instance.status is booting)
@@ -203,8 +203,8 @@ def broken_listing_is_believed(patch: Patch) -> None:
 
 @planted("results count although nobody looked for them")
 def results_unverified(patch: Patch) -> None:
-    from controller.aws.results import Results
-    from controller.model.events import ResultSeen
+    from argosy.aws.results import Results
+    from argosy.model.events import ResultSeen
 
     patch.setattr(Results, "verify", lambda self, action, state: ResultSeen(action.run_id, action.index, 7, 1))
 
@@ -229,8 +229,8 @@ def launches_never_resolved(patch: Patch) -> None:
 
 @planted("a run is closed without its manifest")
 def closed_without_a_manifest(patch: Patch) -> None:
-    from controller.aws.results import Results
-    from controller.model.events import RunClosed
+    from argosy.aws.results import Results
+    from argosy.model.events import RunClosed
 
     patch.setattr(Results, "close", lambda self, action, state: RunClosed(action.run_id))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.aws.fleets import Fleets
-from controller.lifecycle import pools
-from controller.model.events import NotCarriedOut
-from controller.model.state import State
-from controller.scheduler import capacity
+from argosy.aws.fleets import Fleets
+from argosy.lifecycle import pools
+from argosy.model.events import NotCarriedOut
+from argosy.model.state import State
+from argosy.scheduler import capacity
 from tests.mutations.catalogue import Patch, planted, scenario
 
 FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.test_fleets_of_pools"

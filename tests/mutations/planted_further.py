@@ -7,22 +7,22 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from controller import engine as engine_module
-from controller import loading
-from controller.aws import launching
-from controller.aws.dynamodb import DynamoStore
-from controller.aws.launching import Launching
-from controller.lifecycle import apply as apply_module
-from controller.lifecycle import attempts, begin, capacity, quarantine, retry
-from controller.market import release
-from controller.model import columns
-from controller.model.attempts import StopCause
-from controller.model.events import LaunchDisproved
-from controller.model.instances import Instance, InstanceStatus
-from controller.model.runs import Run
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
-from controller.scheduler import upkeep
+from argosy.aws import launching
+from argosy.aws.dynamodb import DynamoStore
+from argosy.aws.launching import Launching
+from argosy.engine import loading
+from argosy.engine import tick as engine_module
+from argosy.lifecycle import apply as apply_module
+from argosy.lifecycle import attempts, begin, capacity, quarantine, retry
+from argosy.market import release
+from argosy.model import columns
+from argosy.model.attempts import StopCause
+from argosy.model.events import LaunchDisproved
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.scheduler import upkeep
 from tests.mutations.catalogue import DAMAGE, LIFE, MESSAGES, PROTOCOL, RETRY, SICK, Patch, planted, scenario
 
 
@@ -161,7 +161,7 @@ def warnings_are_waited_for(patch: Patch) -> None:
     check=scenario(SICK, "test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_given_up"),
 )
 def unregistered_are_not_counted(patch: Patch) -> None:
-    from controller.lifecycle import passing
+    from argosy.lifecycle import passing
 
     patch.setattr(passing, "note_unregistered", lambda state, now, policy: None)
 
@@ -208,7 +208,7 @@ def retry_repeats_numbers(patch: Patch) -> None:
     check=scenario(RETRY, "test_while_it_is_tried_again_no_marker_says_that_the_run_has_ended"),
 )
 def marker_of_the_earlier_end_stays(patch: Patch) -> None:
-    from controller.aws import definitions
+    from argosy.aws import definitions
 
     patch.setattr(definitions, "remove_former_failure", lambda s3, run: None)
 
@@ -261,7 +261,7 @@ def strays_are_left_alone(patch: Patch) -> None:
 
 @planted("work is given to instances that are let go of in the same tick")
 def released_with_work(patch: Patch) -> None:
-    from controller.scheduler import capacity as scheduling
+    from argosy.scheduler import capacity as scheduling
 
     real = release.releasable
 

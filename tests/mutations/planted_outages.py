@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from controller.aws.launching import Launching
-from controller.lifecycle import apply as apply_module
-from controller.lifecycle import quarantine, registrations, strangers
-from controller.model.events import LaunchDisproved, LaunchMissed
-from controller.model.state import Setback
+from argosy.aws.launching import Launching
+from argosy.lifecycle import apply as apply_module
+from argosy.lifecycle import quarantine, registrations, strangers
+from argosy.model.events import LaunchDisproved, LaunchMissed
+from argosy.model.state import Setback
 from tests.mutations.catalogue import DAMAGE, PROTOCOL, Patch, planted, scenario
 from tests.scenarios.test_outages import FAULTS
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.market.allocation.allocate import Allocation, allocate
-from controller.market.allocation.pricing import Pricer
-from controller.market.allocation.problem import Offered, Problem, Wanted
-from controller.market.allocation.relaxed import relaxed_worth
+from argosy.market.allocation.allocate import Allocation, allocate
+from argosy.market.allocation.pricing import Pricer
+from argosy.market.allocation.problem import Offered, Problem, Wanted
+from argosy.market.allocation.relaxed import relaxed_worth
 from tests.allocation_checks import all_patterns, cheapest_usd
 
 needs = st.tuples(st.integers(0, 6), st.integers(0, 9), st.sampled_from((0, 0, 0, 1, 2))).filter(any)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.catalogue.quotas import quota_key
-from controller.market.buy import Bounds, Limits, Order, buy
-from controller.model.instances import Purchase
-from controller.model.pools import Offer
-from controller.model.resources import Resources
-from controller.placement.demand import Batch
+from argosy.catalogue.quotas import quota_key
+from argosy.market.buy import Bounds, Limits, Order, buy
+from argosy.model.instances import Purchase
+from argosy.model.pools import Offer
+from argosy.model.resources import Resources
+from argosy.placement.demand import Batch
 
 ZONES = ("us-east-1a", "us-east-1b")
 QUOTA = ("us-east-1", "spot", "standard")

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.lifecycle.begin import begin
-from controller.lifecycle.ledger import claim
-from controller.lifecycle.passing import pass_time
-from controller.model import documents
-from controller.model.actions import Launch, StopAttempt
-from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
-from controller.model.costs import summed
-from controller.model.events import HostStateChanged, InterruptionWarned, LaunchAccepted, RunCancelled, RunClosed
-from controller.model.instances import Instance
-from controller.model.ledger import not_charged
-from controller.model.policy import Policy
-from controller.model.requests import CancelRequest
-from controller.model.runs import Run
-from controller.model.state import State
+from argosy.lifecycle.begin import begin
+from argosy.lifecycle.ledger import claim
+from argosy.lifecycle.passing import pass_time
+from argosy.model import documents
+from argosy.model.actions import Launch, StopAttempt
+from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.costs import summed
+from argosy.model.events import HostStateChanged, InterruptionWarned, LaunchAccepted, RunCancelled, RunClosed
+from argosy.model.instances import Instance
+from argosy.model.ledger import not_charged
+from argosy.model.policy import Policy
+from argosy.model.requests import CancelRequest
+from argosy.model.runs import Run
+from argosy.model.state import State
 from tests.builders import (
     CELL,
     NOW,

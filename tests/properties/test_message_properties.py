@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.aws.sqs import parse
-from controller.lifecycle.apply import apply
-from controller.messages import KINDS, PoisonMessage, to_event
-from controller.model import documents
-from controller.model.events import TaskSeen
-from controller.model.state import State
+from argosy.aws.sqs import parse
+from argosy.lifecycle.apply import apply
+from argosy.messages.kinds import KINDS, PoisonMessage, to_event
+from argosy.model import documents
+from argosy.model.events import TaskSeen
+from argosy.model.state import State
 from tests.builders import (
     NOW,
     POLICY,
@@ -178,9 +178,9 @@ def test_a_message_of_a_megabyte_is_cut_to_what_an_item_can_hold() -> None:
 @pytest.mark.parametrize("where", ["us-east-1:123456789012", "eu-west-1:123456789012", "us-east-1:999999999999"])
 def test_a_task_of_another_cluster_changes_nothing_even_if_it_calls_itself_ours(cluster: str, where: str) -> None:
     state = state_with_instance(tasks=3)
-    from controller.lifecycle.begin import begin
-    from controller.model.actions import Launch
-    from controller.model.attempts import AttemptKey
+    from argosy.lifecycle.begin import begin
+    from argosy.model.actions import Launch
+    from argosy.model.attempts import AttemptKey
     from tests.builders import CELL, instance_id
 
     key = AttemptKey(RUN_ID, 0, 1, 0)

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.placement.demand import Batch, Queue, SoftConstraint
-from controller.placement.fitness import Candidates
-from controller.placement.place import Placement, place_queue
-from controller.placement.supply import InstanceRow, Supply
+from argosy.placement.demand import Batch, Queue, SoftConstraint
+from argosy.placement.fitness import Candidates
+from argosy.placement.place import Placement, place_queue
+from argosy.placement.supply import InstanceRow, Supply
 from tests.placement_oracle import Host, Reference, hosts, left
 
 ORDINARY = settings(max_examples=500, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))

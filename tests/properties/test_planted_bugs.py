@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from controller.placement import feasibility, interleaved, kernels, place, state
+from argosy.placement import feasibility, interleaved, kernels, place, state
 from tests.properties.test_placement_properties import cases, check, plain_cases, tall_cases
 
 SEARCH = settings(

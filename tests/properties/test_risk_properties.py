@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.lifecycle.pools import cool_off
-from controller.market import risk
-from controller.model.instances import Purchase
-from controller.model.policy import Policy
-from controller.model.pools import Pool
+from argosy.lifecycle.pools import cool_off
+from argosy.market import risk
+from argosy.model.instances import Purchase
+from argosy.model.policy import Policy
+from argosy.model.pools import Pool
 from tests.builders import NOW
 
 PRICES = st.floats(1e-4, 100.0)

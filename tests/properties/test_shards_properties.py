@@ -8,11 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller import layout, shards, spec_overrides
-from controller.ecs_shapes import LAUNCH_VARIABLE
-from controller.spec import Fault, RunSpec, SpecError, parse_spec, schema, to_json
-from controller.spec_faults import FAULT_LIMIT, path_text
-from controller.spec_file import check_text, read
+from argosy import layout
+from argosy.model.attempts import LAUNCH_VARIABLE
+from argosy.spec import overrides, shards
+from argosy.spec.faults import FAULT_LIMIT, path_text
+from argosy.spec.file import check_text, read
+from argosy.spec.parse import Fault, RunSpec, SpecError, parse_spec, schema, to_json
 
 RUN_ID = "n" * 63 + "-261121-062733-k3f9"
 plain = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=40)
@@ -95,7 +96,7 @@ def test_no_task_of_a_range_is_longer_than_the_bound(
     }
     output = layout.run_output("s3://bucket/prefix", RUN_ID)
     index %= shards.task_count(data)
-    assert _sent(data, output, index, attempt, None) <= spec_overrides.longest(data)[0]
+    assert _sent(data, output, index, attempt, None) <= overrides.longest(data)[0]
 
 
 @given(
@@ -110,7 +111,7 @@ def test_no_item_is_longer_than_the_bound_and_the_longest_is_close_to_it(
     data = {"name": "n" * 63, "container": {"command": command}, "array": {"items": listed}, "output": "s3://bucket/p"}
     output = layout.run_output("s3://bucket/p", RUN_ID)
     sent = [_sent(data, output, index, 65_535, None) for index in range(len(listed))]
-    bound = spec_overrides.longest(data)[0]
+    bound = overrides.longest(data)[0]
     assert max(sent) <= bound <= max(sent) + 4  # the launch number may have five digits
 
 

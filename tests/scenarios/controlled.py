@@ -11,19 +11,19 @@ from functools import partial
 from hashlib import md5
 from typing import Any
 
-from controller import stored
-from controller.aws.cell import Cell
-from controller.aws.hands import AwsHands
-from controller.aws.pace import Paces
-from controller.catalogue.types import load_catalogue
-from controller.engine import Engine
-from controller.model import requests
-from controller.model.policy import Policy
-from controller.model.requests import CancelRequest, RetryRequest, SubmitRequest
-from controller.model.runs import Run
-from controller.ports import Message, StaleState
-from controller.simulation.agent import Course
-from controller.simulation.world import World
+from argosy.api import reading
+from argosy.aws.cell import Cell
+from argosy.aws.hands import AwsHands
+from argosy.aws.pace import Paces
+from argosy.catalogue.types import load_catalogue
+from argosy.engine.tick import Engine
+from argosy.model import requests
+from argosy.model.policy import Policy
+from argosy.model.requests import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.runs import Run
+from argosy.ports import Message, StaleState
+from argosy.simulation.agent import Course
+from argosy.simulation.world import World
 from tests.builders import CELL, RUN_ID, MemoryStore, spec
 from tests.unit.aws.fakes import DEPLOYMENT, ScriptedClient, refusal
 
@@ -143,7 +143,7 @@ class Controlled:
             events=ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": []}),
             clock=self.world.moment,
             threads=1,
-            retries_of=partial(stored.retries_of, self.store),
+            retries_of=partial(reading.retries_of, self.store),
         )
         return Engine(self.store, self.events, hands, load_catalogue(), self.policy, self.world.moment)
 
@@ -215,7 +215,7 @@ class Controlled:
 
     def record(self, run_id: str = RUN_ID) -> Mapping[str, Any]:
         """The run as users see it."""
-        record = stored.run(self.store, run_id)
+        record = reading.run(self.store, run_id)
         assert record is not None
         return record
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from controller import stored
-from controller.simulation.agent import Course
-from controller.simulation.billing import Billing
-from controller.simulation.ec2 import Ec2Instance
+from argosy.api import reading
+from argosy.emulator.ec2.service import Ec2Instance
+from argosy.simulation.agent import Course
+from argosy.simulation.billing import Billing
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
 
@@ -50,7 +50,7 @@ class Watch:
         return [each for each in self.world.ec2.ledger.instances.values() if each.state in ("pending", "running")]
 
     def record(self) -> dict[str, Any] | None:
-        return stored.run(self.controlled.store, RUN_ID)
+        return reading.run(self.controlled.store, RUN_ID)
 
     def to_rest(self, limit_s: float = 6 * 3600.0) -> None:
         end = self.world.now + limit_s

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from controller.model.policy import VcpuQuota
-from controller.model.runs import RunStatus
-from controller.simulation.agent import Course
+from argosy.model.policy import VcpuQuota
+from argosy.model.runs import RunStatus
+from argosy.simulation.agent import Course
 from tests.builders import CELL
 from tests.scenarios.controlled import Controlled
 

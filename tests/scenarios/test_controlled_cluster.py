@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controller.model.runs import RunStatus
-from controller.model.tasks import TaskStatus
+from argosy.model.runs import RunStatus
+from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
 from tests.unit.aws.fakes import refusal

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from controller.api import Api
-from controller.model import documents
-from controller.model.damage import UnreadableState
-from controller.model.runs import RunStatus, sort_key
-from controller.model.tasks import TaskStatus
-from controller.simulation.agent import Course
+from argosy.api.actions import Api
+from argosy.model import documents
+from argosy.model.damage import UnreadableState
+from argosy.model.runs import RunStatus, sort_key
+from argosy.model.tasks import TaskStatus
+from argosy.simulation.agent import Course
 from tests.builders import CELL, RUN_ID
 from tests.scenarios.controlled import Controlled
 from tests.unit.aws.fakes import refusal

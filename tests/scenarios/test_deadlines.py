@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from controller.model.runs import RunStatus
-from controller.model.stance import Stance
-from controller.model.tasks import TaskStatus
+from argosy.model.runs import RunStatus
+from argosy.model.stance import Stance
+from argosy.model.tasks import TaskStatus
 from tests.scenarios.controlled import ZONES, Controlled
 
 SPOT_THEN = {"purchase": "spot-then-on-demand"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from controller.model import documents
-from controller.model.tasks import TaskStatus
+from argosy.model import documents
+from argosy.model.tasks import TaskStatus
 from tests.builders import CELL
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.test_two_cells import AWAY, TwoCells

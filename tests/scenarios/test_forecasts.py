@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from controller.admission import Limits
-from controller.api import Api
+from argosy.api.actions import Api
+from argosy.api.admission import Limits
 from tests.builders import spec
 from tests.scenarios.controlled import RUN_ID, ZONES, Controlled
 from tests.unit.test_api import Images, Items, Wake

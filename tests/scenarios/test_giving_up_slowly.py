@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from controller.model.attempts import AttemptStatus
-from controller.model.runs import RunStatus
-from controller.model.tasks import TaskStatus, TaskTable
+from argosy.model.attempts import AttemptStatus
+from argosy.model.runs import RunStatus
+from argosy.model.tasks import TaskStatus, TaskTable
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
 from tests.unit.aws.fakes import refusal

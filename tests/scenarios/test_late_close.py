@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from controller.model.runs import RunStatus
-from controller.simulation.agent import Course
+from argosy.model.runs import RunStatus
+from argosy.simulation.agent import Course
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.test_retry import failing

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from controller.model import documents
-from controller.model.runs import RunStatus
-from controller.model.tasks import TaskStatus
+from argosy.model import documents
+from argosy.model.runs import RunStatus
+from argosy.model.tasks import TaskStatus
 from tests.scenarios.controlled import Controlled
 from tests.unit.aws.fakes import refusal
 

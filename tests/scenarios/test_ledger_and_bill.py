@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from controller import spending
-from controller.model.costs import Costs, summed
-from controller.simulation.agent import Course
-from controller.simulation.billing import Billing
+from argosy.api import spending
+from argosy.model.costs import Costs, summed
+from argosy.simulation.agent import Course
+from argosy.simulation.billing import Billing
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
 

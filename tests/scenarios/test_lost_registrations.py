@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from controller.model.instances import Instance, InstanceStatus
-from controller.model.runs import RunStatus
-from controller.model.tasks import TaskStatus
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.runs import RunStatus
+from argosy.model.tasks import TaskStatus
 from tests.scenarios.controlled import Controlled
 from tests.unit.aws.fakes import refusal
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ConnectTimeoutError
 
-from controller.model.requests import SubmitRequest
-from controller.model.runs import RunStatus
-from controller.model.tasks import TaskStatus
+from argosy.model.requests import SubmitRequest
+from argosy.model.runs import RunStatus
+from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID, spec
 from tests.scenarios.controlled import Controlled
 from tests.unit.aws.fakes import refusal

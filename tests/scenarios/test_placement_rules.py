@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from controller.admission import Limits, admit
-from controller.model.actions import Action, HaltRun
-from controller.model.events import Event
-from controller.model.runs import RunStatus
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
-from controller.placement.arrays import AnyArray
-from controller.placement.custom import OwnFunctions
-from controller.placement.fitness import Candidates
-from controller.ports import Hands
+from argosy.api.admission import Limits, admit
+from argosy.model.actions import Action, HaltRun
+from argosy.model.events import Event
+from argosy.model.runs import RunStatus
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.placement.arrays import AnyArray
+from argosy.placement.custom import OwnFunctions
+from argosy.placement.fitness import Candidates
+from argosy.ports import Hands
 from tests.scenarios.controlled import Controlled
 
 FIRST, SECOND = "digits-261121-062733-k3f9", "zebra-261121-062734-aaaa"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controller.placement.demand import Batch
-from controller.placement.place import place
-from controller.placement.supply import InstanceRow, Supply
+from argosy.placement.demand import Batch
+from argosy.placement.place import place
+from argosy.placement.supply import InstanceRow, Supply
 
 SIZES = {"t2.small": (1024, 2048, 0), "t2.medium": (2048, 4096, 0), "g2.2xlarge": (8192, 15360, 1)}
 FLEET = [

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from controller.model.runs import RunStatus
-from controller.model.tasks import TaskStatus, TaskTable
-from controller.simulation.agent import Course
+from argosy.model.runs import RunStatus
+from argosy.model.tasks import TaskStatus, TaskTable
+from argosy.simulation.agent import Course
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
 from tests.unit.aws.fakes import refusal

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from controller.model.instances import InstanceStatus
-from controller.model.runs import RunStatus
-from controller.model.tasks import TaskStatus
-from controller.simulation.agent import Course, Habits
+from argosy.model.instances import InstanceStatus
+from argosy.model.runs import RunStatus
+from argosy.model.tasks import TaskStatus
+from argosy.simulation.agent import Course, Habits
 from tests.scenarios.controlled import Controlled
 
 ZONE = ("us-east-1a",)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from controller.market.offers import offers_of, rejected
-from controller.model.instances import Purchase
-from controller.model.runs import RunStatus
-from controller.model.state import State
+from argosy.market.offers import offers_of, rejected
+from argosy.model.instances import Purchase
+from argosy.model.runs import RunStatus
+from argosy.model.state import State
 from tests.scenarios.controlled import TICK_S, Controlled
 from tests.unit.aws.fakes import refusal
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from controller.aws.cell import Cell
-from controller.aws.pace import Paces
-from controller.catalogue.types import load_catalogue
-from controller.model.runs import RunStatus
-from controller.simulation.agent import Course
-from controller.simulation.world import World
+from argosy.aws.cell import Cell
+from argosy.aws.pace import Paces
+from argosy.catalogue.types import load_catalogue
+from argosy.model.runs import RunStatus
+from argosy.simulation.agent import Course
+from argosy.simulation.world import World
 from tests.builders import CELL
 from tests.scenarios.controlled import Controlled
 

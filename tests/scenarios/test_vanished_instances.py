@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.model.tasks import TaskStatus
+from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
 

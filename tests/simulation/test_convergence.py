@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.model.attempts import AttemptStatus
-from controller.simulation.mishaps import fleet_is_ours
-from controller.simulation.trial import TEST_POLICY, Plan, Trial
+from argosy.model.attempts import AttemptStatus
+from argosy.simulation.mishaps import fleet_is_ours
+from argosy.simulation.trial import TEST_POLICY, Plan, Trial
 from tests.simulation.test_trials import SMALL
 
 KINDS = frozenset(

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from controller.aws.wake import AwsWake
-from controller.catalogue.types import load_catalogue
-from controller.loop import Loop, LoopReport
-from controller.model.policy import Policy
-from controller.simulation.agent import Course
-from controller.simulation.auditor import Auditor
-from controller.simulation.botocore_check import SimulatedClient
-from controller.simulation.boundary import Boundary, Crash
-from controller.simulation.bus import LambdaModel
-from controller.simulation.deployment import SimulatedDeployment
-from controller.simulation.faults import Faults
-from controller.simulation.world import World
+from argosy.aws.wake import AwsWake
+from argosy.catalogue.types import load_catalogue
+from argosy.emulator.botocore_check import SimulatedClient
+from argosy.emulator.bus import LambdaModel
+from argosy.engine.loop import Loop, LoopReport
+from argosy.model.policy import Policy
+from argosy.simulation.agent import Course
+from argosy.simulation.auditor import Auditor
+from argosy.simulation.boundary import Boundary, Crash
+from argosy.simulation.deployment import SimulatedDeployment
+from argosy.simulation.faults import Faults
+from argosy.simulation.world import World
 from tests.simulation.test_trials import SMALL_JOB
 
 JOB = replace(SMALL_JOB, expects_result=False)

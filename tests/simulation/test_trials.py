@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from controller.simulation.boundary import SCRIPTED
-from controller.simulation.campaign import replay_command, run_trial, shrink
-from controller.simulation.faults import ALL, KINDS, kinds_of
-from controller.simulation.job import Job
-from controller.simulation.throttles import Buckets
-from controller.simulation.trial import Plan, Trial
-from controller.simulation.verdict import Verdict
+from argosy.emulator.throttles import Buckets
+from argosy.simulation.boundary import SCRIPTED
+from argosy.simulation.campaign import replay_command, run_trial, shrink
+from argosy.simulation.faults import ALL, KINDS, kinds_of
+from argosy.simulation.job import Job
+from argosy.simulation.trial import Plan, Trial
+from argosy.simulation.verdict import Verdict
 
 QUICK_SEEDS = 12
 SMALL_JOB = Job(

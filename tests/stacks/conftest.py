@@ -10,7 +10,7 @@ import pytest
 from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
-from controller.settings import load_settings
+from argosy.settings.settings import load_settings
 from stacks.deployment import build
 from tests.stacks.templates import Template
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from controller.catalogue.types import ECS_RESERVED_MEMORY_MIB, load_catalogue
-from controller.settings import Settings
+from argosy.catalogue.types import ECS_RESERVED_MEMORY_MIB, load_catalogue
+from argosy.settings.settings import Settings
 from tests.stacks.templates import Template, text
 
 pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from controller.settings import load_settings
+from argosy.settings.settings import load_settings
 from stacks import dsstne
 from stacks.deployment import stack_names
 from tests.stacks.conftest import ROOT, synthesised
@@ -157,8 +157,8 @@ def test_no_definition_holds_a_secret(examples: Template) -> None:
 
 
 def test_local_mode_knows_the_same_definitions(examples: Template) -> None:
-    from controller.local.definitions import definitions as local_definitions
-    from controller.local.deployment import Names
+    from argosy.local.definitions import definitions as local_definitions
+    from argosy.local.deployment import Names
 
     names = Names("argosy", "123456789012", "us-east-1")
     local = {each["family"]: each for each in local_definitions(ROOT / "containers", names, 90)}

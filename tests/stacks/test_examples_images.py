@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from controller.settings import SettingsError, load_settings
+from argosy.settings.settings import SettingsError, load_settings
 from tests.stacks.conftest import ROOT, synthesised
 from tests.stacks.templates import Template
 

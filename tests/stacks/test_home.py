@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from controller.messages import RULE_PATTERNS
+from argosy.messages.kinds import RULE_PATTERNS
 from stacks import bundle
 from tests.stacks.templates import Template, text
 
@@ -100,11 +100,11 @@ def function(template: Template, name: str) -> dict[str, Any]:
 
 def test_the_functions(home: Template) -> None:
     for name, handler in {
-        "argosy-api": "controller.handlers.api",
-        "argosy-controller": "controller.handlers.controller",
-        "argosy-watchdog": "controller.aws.watchdog.handler",
-        "argosy-teardown-begin": "controller.aws.teardown.on_event",
-        "argosy-teardown-wait": "controller.aws.teardown.is_complete",
+        "argosy-api": "argosy.handlers.api",
+        "argosy-controller": "argosy.handlers.controller",
+        "argosy-watchdog": "argosy.aws.watchdog.handler",
+        "argosy-teardown-begin": "argosy.aws.teardown.on_event",
+        "argosy-teardown-wait": "argosy.aws.teardown.is_complete",
     }.items():
         found = function(home, name)
         assert (found["Handler"], found["Runtime"], found["Architectures"]) == (handler, "python3.13", ["arm64"])
@@ -217,7 +217,7 @@ def test_alarms_go_by_mail_only_when_asked(home: Template, wide: dict[str, Templ
 
 
 def test_the_dashboard_shows_metrics_that_the_controller_emits(home: Template) -> None:
-    source = (bundle.ROOT / "controller" / "handlers.py").read_text()
+    source = (bundle.SOURCE / "argosy" / "handlers.py").read_text()
     body = text(home.one("AWS::CloudWatch::Dashboard")["DashboardBody"])
     shown = {
         metric[1]
@@ -236,7 +236,7 @@ def asset(template: Template, function_name: str) -> str:
 
 @pytest.mark.parametrize(
     ("name", "module"),
-    [("argosy-watchdog", "controller.aws.watchdog"), ("argosy-teardown-wait", "controller.aws.teardown")],
+    [("argosy-watchdog", "argosy.aws.watchdog"), ("argosy-teardown-wait", "argosy.aws.teardown")],
 )
 def test_the_small_functions_run_from_their_zip_alone(home: Template, name: str, module: str) -> None:
     program = f"import {module}, sys; print('numpy' in sys.modules, 'pydantic' in sys.modules)"
@@ -247,19 +247,19 @@ def test_the_small_functions_run_from_their_zip_alone(home: Template, name: str,
 
 
 def test_the_controllers_zip_holds_the_handlers_and_their_data_but_no_local_mode(home: Template) -> None:
-    folder = Path(asset(home, "argosy-controller")) / "controller"
+    folder = Path(asset(home, "argosy-controller")) / "argosy"
     assert (folder / "handlers.py").is_file()
     assert (folder / "catalogue" / "prices.json").is_file()
-    assert not [name for name in ("local", "simulation", "cli") if (folder / name).exists()]
+    assert not [name for name in bundle.USERS_HALF if (folder / name).exists()]
 
 
 def test_every_module_in_the_controllers_zip_can_be_imported_from_there(home: Template) -> None:
     program = """
 import importlib, pathlib, sys
 root = pathlib.Path(sys.argv[1])
-for path in sorted((root / "controller").rglob("*.py")):
+for path in sorted((root / "argosy").rglob("*.py")):
     importlib.import_module(".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"))
-print(sys.modules["controller"].__file__)
+print(sys.modules["argosy"].__file__)
 """
     folder = asset(home, "argosy-controller")
     environment = {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "AWS_REGION": "us-east-1"}

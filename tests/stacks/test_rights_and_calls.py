@@ -16,12 +16,12 @@ import pytest
 from aws_cdk import aws_iam as iam
 from botocore import xform_name
 
-from controller.settings import Settings
+from argosy.settings.settings import Settings
 from stacks import grants
 
 pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
 
-AWS = Path(__file__).resolve().parents[2] / "controller" / "aws"
+AWS = Path(__file__).resolve().parents[2] / "controller" / "argosy" / "aws"
 ARNS, BUCKET = grants.Arns(Settings(), "aws", "123456789012"), "arn:aws:s3:::results"
 # Where an operation's right has another name, or needs more than one.
 RIGHTS = {

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from controller.admission import Limits, admit, check_spec, fingerprint, limits_of
-from controller.model.resources import Resources
-from controller.ports import ItemsUnreadable
-from controller.settings import load_settings
-from controller.spec import SpecError, parse_spec, to_json
+from argosy.api.admission import Limits, admit, check_spec, fingerprint, limits_of
+from argosy.model.resources import Resources
+from argosy.ports import ItemsUnreadable
+from argosy.settings.settings import load_settings
+from argosy.spec.parse import SpecError, parse_spec, to_json
 
 SHAPES = {
     "c5.xlarge": Resources(4096, 7500, 0),

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controller.market.allocation.allocate import Allocation, allocate
-from controller.market.allocation.problem import Offered, Problem, Wanted
+from argosy.market.allocation.allocate import Allocation, allocate
+from argosy.market.allocation.problem import Offered, Problem, Wanted
 from tests.benchmarks.test_allocation import backlog, changed, market
 from tests.properties.test_allocation_properties import assert_whole
 

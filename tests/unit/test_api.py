@@ -8,22 +8,23 @@ from typing import Any
 
 import pytest
 
-from controller import layout, views
-from controller.admission import Limits
-from controller.api import REQUEST_LIMIT, Api, envelope_of_error, new_run_id
-from controller.api_requests import page_token
-from controller.lifecycle.apply import apply
-from controller.model import documents, requests
-from controller.model.attempts import AttemptKey
-from controller.model.damage import UnreadableState
-from controller.model.events import RunCancelled, RunSubmitted
-from controller.model.instances import Instance, InstanceStatus
-from controller.model.pools import Pool
-from controller.model.resources import Resources
-from controller.model.runs import Failure, RunStatus
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
-from controller.ports import ItemsUnreadable, Key
+from argosy import layout
+from argosy.api import views
+from argosy.api.actions import REQUEST_LIMIT, Api, envelope_of_error, new_run_id
+from argosy.api.admission import Limits
+from argosy.api.requests import page_token
+from argosy.lifecycle.apply import apply
+from argosy.model import documents, requests
+from argosy.model.attempts import AttemptKey
+from argosy.model.damage import UnreadableState
+from argosy.model.events import RunCancelled, RunSubmitted
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.pools import Pool
+from argosy.model.resources import Resources
+from argosy.model.runs import Failure, RunStatus
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.ports import ItemsUnreadable, Key
 from tests.builders import NOW, POLICY, MemoryStore
 
 SPEC: dict[str, Any] = {

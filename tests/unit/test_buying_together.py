@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.market.buy import Bounds, Limits, Order, buy, hypothetical
-from controller.market.offers import offers_of
-from controller.model.actions import SetTarget
-from controller.model.events import TargetAccepted
-from controller.model.instances import Purchase
-from controller.model.pools import Offer, Pool
-from controller.model.resources import Resources
-from controller.placement.demand import Batch
-from controller.placement.place import place
-from controller.placement.supply import Supply
-from controller.scheduler.decide import decide
+from argosy.catalogue.types import load_catalogue
+from argosy.market.buy import Bounds, Limits, Order, buy, hypothetical
+from argosy.market.offers import offers_of
+from argosy.model.actions import SetTarget
+from argosy.model.events import TargetAccepted
+from argosy.model.instances import Purchase
+from argosy.model.pools import Offer, Pool
+from argosy.model.resources import Resources
+from argosy.placement.demand import Batch
+from argosy.placement.place import place
+from argosy.placement.supply import Supply
+from argosy.scheduler.decide import decide
 from tests.builders import NOW, POLICY, begun, fleet, prepared, state_with, submitted, told
 
 CATALOGUE = load_catalogue()

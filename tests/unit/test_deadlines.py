@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from controller.market.deadline import RESERVE_SHARE, Job, stance_of
-from controller.market.hindsight import least_cost
-from controller.market.replay import Setting, greedy, hindsight, on_demand_only, replay, windows
-from controller.model.deadlines import deadline_at
-from controller.model.stance import Stance
+from argosy.bench.hindsight import least_cost
+from argosy.bench.replay import Setting, greedy, hindsight, on_demand_only, replay, windows
+from argosy.market.deadline import RESERVE_SHARE, Job, stance_of
+from argosy.model.deadlines import deadline_at
+from argosy.model.stance import Stance
 
 JOB = Job(total_s=3600, left_s=3600, window_s=7200, time_left_s=7200, change_s=180, look_s=15)
 

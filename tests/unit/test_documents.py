@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from controller.lifecycle.marks import set_back
-from controller.model import documents
-from controller.model.columns import CorruptChunk
-from controller.model.events import InterruptionWarned, RunClosed
-from controller.model.formats import OLDEST, OlderFormat
-from controller.model.state import MAX_SETBACKS_STORED, State
-from controller.model.tasks import TaskStatus, TaskTable
-from controller.simulation import former_version
+from argosy.lifecycle.marks import set_back
+from argosy.model import documents
+from argosy.model.columns import CorruptChunk
+from argosy.model.events import InterruptionWarned, RunClosed
+from argosy.model.formats import OLDEST, OlderFormat
+from argosy.model.state import MAX_SETBACKS_STORED, State
+from argosy.model.tasks import TaskStatus, TaskTable
+from argosy.simulation import former_version
 from tests.builders import (
     NOW,
     RUN_ID,

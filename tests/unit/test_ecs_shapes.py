@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from controller.ecs_shapes import container_instance_seen, epoch_s, key_of_task, task_seen
-from controller.model.attempts import AttemptKey
+from argosy.messages.ecs import container_instance_seen, epoch_s, key_of_task, task_seen
+from argosy.model.attempts import AttemptKey
 from tests.builders import CELL, RUN_ID
 
 ARN = f"arn:aws:ecs:{CELL}:123456789012:task/argosy/0123456789abcdef0123456789abcdef"

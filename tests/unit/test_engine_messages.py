@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from controller.engine import Engine
-from controller.model import requests
-from controller.model.requests import SubmitRequest
-from controller.ports import Message
+from argosy.engine.tick import Engine
+from argosy.model import requests
+from argosy.model.requests import SubmitRequest
+from argosy.ports import Message
 from tests.builders import NOW, POLICY, MemoryStore, spec
 from tests.unit.test_loop import IdleHands
 

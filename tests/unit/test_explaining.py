@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from controller.catalogue.types import load_catalogue
-from controller.explaining import explain_run
-from controller.model.events import PoolShort
-from controller.model.state import State
-from controller.scheduler.decide import decide
+from argosy.api.explaining import explain_run
+from argosy.catalogue.types import load_catalogue
+from argosy.model.events import PoolShort
+from argosy.model.state import State
+from argosy.scheduler.decide import decide
 from tests.builders import (
     NOW,
     POLICY,

@@ -8,34 +8,25 @@ from typing import Any
 
 import pytest
 
-from controller.lifecycle import ledger, losing, retry
-from controller.lifecycle.apply import apply
-from controller.lifecycle.begin import begin
-from controller.lifecycle.capping import cap
-from controller.lifecycle.passing import pass_time
-from controller.lifecycle.quarantine import mend
-from controller.loading import load
-from controller.messages import KINDS
-from controller.model import documents, events, requests
-from controller.model.actions import (
-    CapRun,
-    CloseRun,
-    Launch,
-    MendState,
-    SetTarget,
-    StopAttempt,
-    StopOrphan,
-    VerifyResult,
-)
-from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
-from controller.model.instances import InstanceStatus
-from controller.model.requests import RetryRequest
-from controller.model.runs import RunStatus
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
-from controller.ports import StaleState
-from controller.scheduler import upkeep
-from controller.tick_bounds import is_progress, one_by_one, touched
+from argosy.engine.bounds import is_progress, one_by_one, touched
+from argosy.engine.loading import load
+from argosy.lifecycle import ledger, losing, retry
+from argosy.lifecycle.apply import apply
+from argosy.lifecycle.begin import begin
+from argosy.lifecycle.capping import cap
+from argosy.lifecycle.passing import pass_time
+from argosy.lifecycle.quarantine import mend
+from argosy.messages.kinds import KINDS
+from argosy.model import documents, events, requests
+from argosy.model.actions import CapRun, CloseRun, Launch, MendState, SetTarget, StopAttempt, StopOrphan, VerifyResult
+from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.instances import InstanceStatus
+from argosy.model.requests import RetryRequest
+from argosy.model.runs import RunStatus
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.ports import StaleState
+from argosy.scheduler import upkeep
 from tests.builders import (
     CELL,
     NOW,
@@ -130,7 +121,7 @@ def test_an_attempt_of_a_run_that_was_set_aside_is_adopted_but_counted_for_nobod
     begun(state, [Launch(key, 1, state.started_by(1), instance_id(1), CELL)])
     row = state.row_of(key)
     assert row is not None
-    from controller.lifecycle.attempts import _adopt
+    from argosy.lifecycle.attempts import _adopt
 
     run = state.runs.pop(RUN_ID)
     _adopt(state, row, task_arn(1), NOW)

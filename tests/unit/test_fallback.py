@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.lifecycle.begin import begin
-from controller.market.deadline import Job
-from controller.market.fallback import minutes, purchases, steered
-from controller.market.progress import job_of
-from controller.market.room import tasks_in
-from controller.model import documents
-from controller.model.actions import HaltRun, SetTarget, Steer
-from controller.model.events import PoolShort
-from controller.model.instances import Purchase
-from controller.model.policy import VcpuQuota
-from controller.model.runs import Run
-from controller.model.stance import Stance, Steering
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
-from controller.scheduler.asks import ON_DEMAND_ONLY, SPOT_ONLY, asks_of
-from controller.scheduler.decide import decide
-from controller.scheduler.places import assign
+from argosy.catalogue.types import load_catalogue
+from argosy.lifecycle.begin import begin
+from argosy.market.deadline import Job
+from argosy.market.fallback import minutes, purchases, steered
+from argosy.market.progress import job_of
+from argosy.market.room import tasks_in
+from argosy.model import documents
+from argosy.model.actions import HaltRun, SetTarget, Steer
+from argosy.model.events import PoolShort
+from argosy.model.instances import Purchase
+from argosy.model.policy import VcpuQuota
+from argosy.model.runs import Run
+from argosy.model.stance import Stance, Steering
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.scheduler.asks import ON_DEMAND_ONLY, SPOT_ONLY, asks_of
+from argosy.scheduler.decide import decide
+from argosy.scheduler.places import assign
 from tests.builders import (
     CELL,
     NOW,

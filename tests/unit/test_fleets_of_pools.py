@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.market.buy import Order
-from controller.model import documents
-from controller.model.actions import SetTarget, Terminate
-from controller.model.events import FleetSeen, HostStateChanged, NotCarriedOut, Observed, TargetAccepted
-from controller.model.instances import Purchase
-from controller.model.pools import Pool
-from controller.model.state import State
-from controller.scheduler import capacity
-from controller.scheduler.decide import decide
+from argosy.catalogue.types import load_catalogue
+from argosy.market.buy import Order
+from argosy.model import documents
+from argosy.model.actions import SetTarget, Terminate
+from argosy.model.events import FleetSeen, HostStateChanged, NotCarriedOut, Observed, TargetAccepted
+from argosy.model.instances import Purchase
+from argosy.model.pools import Pool
+from argosy.model.state import State
+from argosy.scheduler import capacity
+from argosy.scheduler.decide import decide
 from tests.builders import (
     CELL,
     NOW,

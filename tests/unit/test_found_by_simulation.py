@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.engine import Engine
-from controller.lifecycle.ending import Account, account_for
-from controller.model.actions import Action, Launch, SetTarget, Terminate
-from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
-from controller.model.events import (
+from argosy.catalogue.types import load_catalogue
+from argosy.engine.tick import Engine
+from argosy.lifecycle.ending import Account, account_for
+from argosy.model.actions import Action, Launch, SetTarget, Terminate
+from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.events import (
     Event,
     HostStateChanged,
     InterruptionWarned,
@@ -24,12 +24,12 @@ from controller.model.events import (
     RebalanceAdvised,
     TargetAccepted,
 )
-from controller.model.instances import InstanceStatus, Purchase
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
-from controller.scheduler.budget import Holding, Purse
-from controller.scheduler.budget_demand import most_tasks
-from controller.scheduler.decide import decide
+from argosy.model.instances import InstanceStatus, Purchase
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.scheduler.budget import Holding, Purse
+from argosy.scheduler.budget_demand import most_tasks
+from argosy.scheduler.decide import decide
 from tests.builders import (
     CELL,
     NOW,

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from controller import handlers
-from controller.aws.placement_scores import PlacementScores
-from controller.engine import TickReport
-from controller.model import documents
+from argosy import handlers
+from argosy.aws.placement_scores import PlacementScores
+from argosy.engine.tick import TickReport
+from argosy.model import documents
 from tests.unit.aws.fakes import refusal, timed_out
 
-GOOD, GONE = "controller.placement.fitness:least_allocated", "no_such_module:f"
+GOOD, GONE = "argosy.placement.fitness:least_allocated", "no_such_module:f"
 
 
 @pytest.fixture

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from controller.lifecycle.ledger import MOST_MARKETS, OTHER_MARKETS, claim, close_run
-from controller.model import documents
-from controller.model.costs import Costs, Spent, costs_of, market_of, split, summed
-from controller.model.events import HostStateChanged, InterruptionWarned, ResultSeen, RunClosed
-from controller.model.instances import Instance, Purchase
-from controller.model.ledger import not_charged
-from controller.model.runs import Run
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
+from argosy.lifecycle.ledger import MOST_MARKETS, OTHER_MARKETS, claim, close_run
+from argosy.model import documents
+from argosy.model.costs import Costs, Spent, costs_of, market_of, split, summed
+from argosy.model.events import HostStateChanged, InterruptionWarned, ResultSeen, RunClosed
+from argosy.model.instances import Instance, Purchase
+from argosy.model.ledger import not_charged
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from tests.builders import (
     NOW,
     RUN_ID,

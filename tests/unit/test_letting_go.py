@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from controller.market.release import releasable
-from controller.model.actions import SetTarget
-from controller.model.events import InterruptionWarned
-from controller.model.state import State
+from argosy.market.release import releasable
+from argosy.model.actions import SetTarget
+from argosy.model.events import InterruptionWarned
+from argosy.model.state import State
 from tests.builders import (
     CELL,
     NOW,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.model.actions import Launch, StopAttempt
-from controller.model.attempts import AttemptKey, AttemptStatus, StopCause
-from controller.model.events import (
+from argosy.model.actions import Launch, StopAttempt
+from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.events import (
     ControllerStarted,
     HostStateChanged,
     InterruptionWarned,
@@ -21,11 +21,11 @@ from controller.model.events import (
     RunClosed,
     RunNotPrepared,
 )
-from controller.model.instances import InstanceStatus
-from controller.model.requests import CancelRequest
-from controller.model.runs import RunStatus
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
+from argosy.model.instances import InstanceStatus
+from argosy.model.requests import CancelRequest
+from argosy.model.runs import RunStatus
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from tests.builders import (
     NOW,
     POLICY,

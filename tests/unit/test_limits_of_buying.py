@@ -8,20 +8,19 @@ from typing import Any
 
 import pytest
 
-from controller.catalogue.quotas import quota_family, quota_key
-from controller.catalogue.types import load_catalogue
-from controller.market.buy import Bounds, Limits, buy
-from controller.market.offers import offers_of
-from controller.model.actions import NoteOrder, Remark, SetTarget
-from controller.model.events import PoolShort, TargetAccepted
-from controller.model.instances import Purchase
-from controller.model.policy import Policy, VcpuQuota
-from controller.model.pools import Offer, Pool
-from controller.placement.demand import Batch
-from controller.scheduler.bounds import away_usd_per_task_hour
-from controller.scheduler.decide import decide
-from controller.settings import SettingsError, load_settings
-from controller.settings_limits import policy_numbers
+from argosy.catalogue.quotas import quota_family, quota_key
+from argosy.catalogue.types import load_catalogue
+from argosy.market.buy import Bounds, Limits, buy
+from argosy.market.offers import offers_of
+from argosy.model.actions import NoteOrder, Remark, SetTarget
+from argosy.model.events import PoolShort, TargetAccepted
+from argosy.model.instances import Purchase
+from argosy.model.policy import Policy, VcpuQuota
+from argosy.model.pools import Offer, Pool
+from argosy.placement.demand import Batch
+from argosy.scheduler.bounds import away_usd_per_task_hour
+from argosy.scheduler.decide import decide
+from argosy.settings.settings import SettingsError, load_settings
 from tests.builders import CELL, NOW, POLICY, begun, fleet, host, prepared, state_with, submitted, told
 
 CATALOGUE = load_catalogue()
@@ -209,7 +208,7 @@ def test_settings_reach_the_policy() -> None:
             "vcpuQuotas": {"us-east-1": {"spot": {"standard": 64, "p5": 8}, "onDemand": {"p": 0}}},
         }
     )  # fmt: skip
-    policy = Policy(**policy_numbers(settings))
+    policy = settings.policy()
     assert (policy.min_idle, policy.min_instances, policy.max_type_share, policy.max_cell_share) == (1, 2, 0.5, 0.6)
     assert [policy.linger_of(name) for name in ("p3.2xlarge", "g4dn.xlarge", "c5.large")] == [60, 120, 300]
     assert policy.cool_down_s == 30

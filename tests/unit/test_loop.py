@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from controller.aws.clients import READ_TIMEOUT_S
-from controller.aws.observe import SWEEP_LIMIT_S
-from controller.engine import Engine
-from controller.loop import BEAT_S, LEASE_S, RESERVE_S, WAIT_S, Loop
-from controller.model.actions import Action
-from controller.model.events import Event, Observed
-from controller.model.requests import INBOX
-from controller.model.state import State
-from controller.ports import Message
+from argosy.aws.clients import READ_TIMEOUT_S
+from argosy.aws.observe import SWEEP_LIMIT_S
+from argosy.engine.loop import BEAT_S, LEASE_S, RESERVE_S, WAIT_S, Loop
+from argosy.engine.tick import Engine
+from argosy.model.actions import Action
+from argosy.model.events import Event, Observed
+from argosy.model.requests import INBOX
+from argosy.model.state import State
+from argosy.ports import Message
 from tests.builders import NOW, POLICY, MemoryStore
 
 

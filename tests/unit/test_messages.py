@@ -6,14 +6,8 @@ from typing import Any
 
 import pytest
 
-from controller.messages import KINDS, RULE_PATTERNS, PoisonMessage, to_event
-from controller.model.events import (
-    ContainerInstanceSeen,
-    HostStateChanged,
-    InterruptionWarned,
-    PoolShort,
-    RebalanceAdvised,
-)
+from argosy.messages.kinds import KINDS, RULE_PATTERNS, PoisonMessage, to_event
+from argosy.model.events import ContainerInstanceSeen, HostStateChanged, InterruptionWarned, PoolShort, RebalanceAdvised
 
 
 def message(detail_type: str, detail: Any, source: str = "aws.ec2", **outer: Any) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import zlib
 import numpy as np
 import pytest
 
-from controller.model import packing
-from controller.model.attempts import AttemptKey, AttemptTable
-from controller.model.columns import CorruptChunk
-from controller.model.tasks import TaskStatus, TaskTable
+from argosy.model import packing
+from argosy.model.attempts import AttemptKey, AttemptTable
+from argosy.model.columns import CorruptChunk
+from argosy.model.tasks import TaskStatus, TaskTable
 
 DEFAULTS = {"status": 0, "exit_code": -1, "name": b""}
 

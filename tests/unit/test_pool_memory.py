@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from controller.model.actions import SetTarget
-from controller.model.events import HostStateChanged, InterruptionWarned, Observed, PoolShort
-from controller.model.pools import Pool
-from controller.model.state import State
+from argosy.model.actions import SetTarget
+from argosy.model.events import HostStateChanged, InterruptionWarned, Observed, PoolShort
+from argosy.model.pools import Pool
+from argosy.model.state import State
 from tests.builders import NOW, POLICY, begun, container_instance, fleet, host, instance_id, state_with, told
 
 COOL = POLICY.cool_off_s

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from controller.lifecycle import strangers
-from controller.model.events import ContainerInstanceSeen, Observed
-from controller.model.instances import Instance, InstanceStatus
-from controller.model.state import State
+from argosy.lifecycle import strangers
+from argosy.model.events import ContainerInstanceSeen, Observed
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.state import State
 from tests.builders import CELL, NOW, POLICY, container_instance, instance_id, state_with_instance, told
 
 FIRST = container_instance(1, version=57)

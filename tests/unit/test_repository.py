@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("controller", "stacks", "containers", "tests", "docs", "requirements", ".ci")
 SKIPPED = ("__pycache__", "node_modules", ".pytest_cache")
-LINES_MAX = 300  # of a file; docs/changing.md
+LINES_MAX = 400  # of a file; docs/changing.md
 FUNCTION_LINES_MAX = 60
 
 # Put together here, so that this file does not offend against its own rules.
@@ -217,8 +217,10 @@ def loaded_by(*modules: str) -> set[str]:
 
 
 def modules_in(package: str) -> list[str]:
-    paths = sorted((ROOT / "controller" / package).rglob("*.py"))
-    return [name(p).removesuffix(".py").removesuffix("/__init__").replace("/", ".") for p in paths]
+    source = ROOT / "controller"
+    paths = sorted((source / "argosy" / package).rglob("*.py"))
+    files = [p.relative_to(source).as_posix().removesuffix(".py") for p in paths]
+    return [file.removesuffix("/__init__").replace("/", ".") for file in files]
 
 
 @pytest.mark.parametrize("package", ["model", "placement", "market"])
@@ -227,14 +229,12 @@ def test_the_core_loads_neither_boto3_nor_pydantic(package: str) -> None:
 
 
 def test_the_lambda_functions_load_nothing_of_local_mode_or_the_command() -> None:
-    assert loaded_by("controller.handlers").isdisjoint(
-        {"moto", "rich", "typer", "flask", "sklearn", "aws_cdk", "psutil"}
-    )
+    assert loaded_by("argosy.handlers").isdisjoint({"moto", "rich", "typer", "flask", "sklearn", "aws_cdk", "psutil"})
 
 
 def test_the_command_answers_help_without_loading_aws() -> None:
     code = (
-        "import sys, controller.cli.main as command\n"
+        "import sys, argosy.cli.main as command\n"
         "try: command.main()\n"
         "except SystemExit: pass\n"
         "print(*sys.modules, file=sys.stderr)"
@@ -281,7 +281,7 @@ def test_make_alone_prints_every_target() -> None:
 
 def test_every_argosy_command_in_the_documents_exists() -> None:
     process = subprocess.run(
-        [sys.executable, "-c", "from controller.cli.main import main; main()", "--help"],
+        [sys.executable, "-c", "from argosy.cli.main import main; main()", "--help"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -304,7 +304,7 @@ def test_links_between_the_documents_lead_somewhere() -> None:
 
 def test_the_published_schema_is_the_specs() -> None:
     """Editors read docs/run.schema.json; `argosy schema > docs/run.schema.json` writes it again."""
-    from controller.spec import schema
+    from argosy.spec.parse import schema
 
     assert json.loads((ROOT / "docs/run.schema.json").read_text()) == schema()
 

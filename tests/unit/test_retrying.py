@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from controller.lifecycle.apply import apply
-from controller.model import documents, requests
-from controller.model.events import RunRetried
-from controller.model.requests import RetryRequest
-from controller.model.runs import Run, RunStatus
-from controller.model.tasks import TaskStatus
-from controller.ports import AlreadyExists
+from argosy.lifecycle.apply import apply
+from argosy.model import documents, requests
+from argosy.model.events import RunRetried
+from argosy.model.requests import RetryRequest
+from argosy.model.runs import Run, RunStatus
+from argosy.model.tasks import TaskStatus
+from argosy.ports import AlreadyExists
 from tests.builders import NOW, POLICY
 from tests.unit.test_api import Desk, error_of
 
@@ -67,7 +67,7 @@ def test_a_retry_that_is_folded_in_between_two_looks_is_seen(desk: Desk) -> None
 
     def meanwhile(partition: str) -> dict[str, bytes]:
         desk.store.read_partition = read  # type: ignore[method-assign]
-        from controller.loading import load_run
+        from argosy.engine.loading import load_run
 
         apply(desk.state, RunRetried(RetryRequest(run_id, NOW), load_run(desk.store, run_id)), desk.time, POLICY)
         desk.commit()
@@ -180,8 +180,8 @@ def test_the_token_expires_with_the_others(desk: Desk) -> None:
 
 
 def test_a_reopened_run_keeps_what_succeeded_and_gives_the_rest_a_fresh_budget(desk: Desk) -> None:
-    from controller.lifecycle.retry import revive
-    from controller.loading import load_run
+    from argosy.engine.loading import load_run
+    from argosy.lifecycle.retry import revive
 
     run_id = ended(desk, FAILED=2, CANCELLED=3)
     stored = load_run(desk.store, run_id)
@@ -203,8 +203,8 @@ def test_a_reopened_run_keeps_what_succeeded_and_gives_the_rest_a_fresh_budget(d
 
 def test_a_second_wish_leaves_what_the_run_has_at_work_alone(desk: Desk) -> None:
     """A task whose result is being looked up has no attempt any more, and is not lost for that."""
-    from controller.lifecycle.retry import revive
-    from controller.loading import load_run
+    from argosy.engine.loading import load_run
+    from argosy.lifecycle.retry import revive
 
     run_id = ended(desk, FAILED=2, CANCELLED=3)
     stored = load_run(desk.store, run_id)
@@ -223,7 +223,7 @@ def test_a_second_wish_leaves_what_the_run_has_at_work_alone(desk: Desk) -> None
 
 
 def test_how_often_a_run_was_reopened_is_not_known_of_a_record_that_cannot_be_read(desk: Desk) -> None:
-    from controller.stored import retries_of
+    from argosy.api.reading import retries_of
 
     run_id = ended(desk, FAILED=2)
     key = next(key for key in desk.store.items if key[0] == documents.RUNS)

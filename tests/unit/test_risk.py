@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controller.catalogue.types import InstanceType, load_catalogue
-from controller.market import risk
-from controller.market.offers import as_registered, is_stale, offers_of, rate_of, rejected
-from controller.market.zones import SIMILAR_PRICE
-from controller.model.instances import Purchase
-from controller.model.policy import Policy
-from controller.model.pools import Offer, Pool
+from argosy.catalogue.types import InstanceType, load_catalogue
+from argosy.market import risk
+from argosy.market.offers import as_registered, is_stale, offers_of, rate_of, rejected
+from argosy.market.zones import SIMILAR_PRICE
+from argosy.model.instances import Purchase
+from argosy.model.policy import Policy
+from argosy.model.pools import Offer, Pool
 from tests.builders import CELL, NOW
 
 CATALOGUE = load_catalogue()

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.lifecycle.marks import note_orders
-from controller.model.actions import (
+from argosy.catalogue.types import load_catalogue
+from argosy.lifecycle.marks import note_orders
+from argosy.model.actions import (
     Action,
     CloseRun,
     Launch,
@@ -23,8 +23,8 @@ from controller.model.actions import (
     Terminate,
     VerifyResult,
 )
-from controller.model.attempts import StopCause
-from controller.model.events import (
+from argosy.model.attempts import StopCause
+from argosy.model.events import (
     ControllerStarted,
     InterruptionWarned,
     NotCarriedOut,
@@ -35,10 +35,10 @@ from controller.model.events import (
     RunClosed,
     TargetAccepted,
 )
-from controller.model.requests import CancelRequest
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
-from controller.scheduler.decide import decide
+from argosy.model.requests import CancelRequest
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.scheduler.decide import decide
 from tests.builders import (
     CELL,
     NOW,

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.explaining import explain_run
-from controller.model.actions import Action, HaltRun, Launch, PrepareRun, Remark, SetTarget
-from controller.model.events import LaunchAccepted, RunPrepared
-from controller.model.runs import RunStatus
-from controller.model.state import State
-from controller.placement.arrays import AnyArray
-from controller.placement.custom import OwnFunctions
-from controller.placement.fitness import Candidates
-from controller.scheduler.decide import NO_FUNCTIONS, decide
-from controller.scheduler.places import active_rows
+from argosy.api.explaining import explain_run
+from argosy.catalogue.types import load_catalogue
+from argosy.model.actions import Action, HaltRun, Launch, PrepareRun, Remark, SetTarget
+from argosy.model.events import LaunchAccepted, RunPrepared
+from argosy.model.runs import RunStatus
+from argosy.model.state import State
+from argosy.placement.arrays import AnyArray
+from argosy.placement.custom import OwnFunctions
+from argosy.placement.fitness import Candidates
+from argosy.scheduler.decide import NO_FUNCTIONS, decide
+from argosy.scheduler.places import active_rows
 from tests.builders import (
     NOW,
     POLICY,

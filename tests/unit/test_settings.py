@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.catalogue.types import load_catalogue, offered
-from controller.settings import MAX_JSON_BYTES, Settings, SettingsError, load_settings
-from controller.settings_limits import policy_numbers
+from argosy.catalogue.types import load_catalogue, offered
+from argosy.settings.settings import MAX_JSON_BYTES, Settings, SettingsError, load_settings
 
 
 def faults_of(context: dict[str, Any]) -> dict[str, str]:
@@ -160,4 +159,4 @@ def test_placement_scores_are_asked_for_only_where_the_owner_says_so() -> None:
 
 
 def test_what_is_kept_back_for_stopping_a_run_covers_the_stop_time_out() -> None:
-    assert policy_numbers(Settings(stop_timeout_s=110))["wind_down_s"] > 110
+    assert Settings(stop_timeout_s=110).policy().wind_down_s > 110

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from controller import layout, shards
+from argosy import layout
+from argosy.spec import shards
 from tests import builders
 
 OUTPUT = "s3://bucket/prefix/digits-261121-062733-k3f9/"

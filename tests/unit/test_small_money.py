@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.model.policy import Policy
-from controller.model.pools import Pool
-from controller.small_money import has_caps, warnings
+from argosy.api.warnings import has_caps, warnings
+from argosy.catalogue.types import load_catalogue
+from argosy.model.policy import Policy
+from argosy.model.pools import Pool
 
 SHAPE = {"vcpus": 1, "memory": 1024, "gpus": 0}
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from controller import spec_bounds, spec_overrides
-from controller.spec import SpecError, parse_spec, schema, to_json
-from controller.spec_faults import FAULT_LIMIT, Fault, capped, path_text
-from controller.spec_file import check_text
+from argosy.spec import bounds, overrides
+from argosy.spec.faults import FAULT_LIMIT, Fault, capped, path_text
+from argosy.spec.file import check_text
+from argosy.spec.parse import SpecError, parse_spec, schema, to_json
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -568,8 +568,8 @@ def test_a_long_environment_alone_is_too_long_too() -> None:
 
 def test_items_from_a_file_are_weighed_when_they_are_handed_in() -> None:
     data = spec(container=container("${item}"), array={"itemsFrom": "s3://b/items"})
-    assert list(spec_overrides.faults(data, ["short"])) == []
-    assert len(list(spec_overrides.faults(data, ["x" * 8192]))) == 1
+    assert list(overrides.faults(data, ["short"])) == []
+    assert len(list(overrides.faults(data, ["x" * 8192]))) == 1
 
 
 def test_paths_quote_names_that_are_not_plain() -> None:
@@ -617,11 +617,11 @@ def test_size_is_counted_in_the_bytes_that_are_stored(item: Any) -> None:
         return len(json.dumps({"a": [item] * count}, separators=(",", ":"), ensure_ascii=False).encode())
 
     each = stored(2) - stored(1)
-    just = (spec_bounds.SIZE_LIMIT - 20) // (each + str(item).count("[") + str(item).count("{"))
-    assert spec_bounds.faults({"a": [item] * just}) == []
-    assert spec_bounds.faults({"a": [item] * (spec_bounds.SIZE_LIMIT // each + 1)}) != []
+    just = (bounds.SIZE_LIMIT - 20) // (each + str(item).count("[") + str(item).count("{"))
+    assert bounds.faults({"a": [item] * just}) == []
+    assert bounds.faults({"a": [item] * (bounds.SIZE_LIMIT // each + 1)}) != []
 
 
 def test_numbers_of_any_length_are_counted_and_not_written() -> None:
-    assert spec_bounds.faults({"a": 10**5000}) == []  # refused as a value
-    assert spec_bounds.faults({"a": 10**400_000}) != []
+    assert bounds.faults({"a": 10**5000}) == []  # refused as a value
+    assert bounds.faults({"a": 10**400_000}) != []

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.spec import Fault, SpecError
-from controller.spec_file import check_text, is_json_name, located, read
+from argosy.spec.file import check_text, is_json_name, located, read
+from argosy.spec.parse import Fault, SpecError
 
 DATA = Path(__file__).parent.parent / "data"
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.ecs_shapes import container_instance_seen
-from controller.model import documents
-from controller.model.actions import Launch, SetTarget
-from controller.model.events import LaunchAccepted, LaunchRefused
-from controller.model.resources import NOTHING, Resources
-from controller.model.state import State
-from controller.scheduler.decide import decide
+from argosy.catalogue.types import load_catalogue
+from argosy.messages.ecs import container_instance_seen
+from argosy.model import documents
+from argosy.model.actions import Launch, SetTarget
+from argosy.model.events import LaunchAccepted, LaunchRefused
+from argosy.model.resources import NOTHING, Resources
+from argosy.model.state import State
+from argosy.scheduler.decide import decide
 from tests.builders import (
     NOW,
     POLICY,

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from controller.engine import Engine
-from controller.lifecycle.ledger import close_run
-from controller.lifecycle.passing import pass_time
-from controller.loading import load
-from controller.model import documents
-from controller.model.actions import Action, CapRun, Launch, ResolveLaunches
-from controller.model.attempts import AttemptKey, AttemptStatus
-from controller.model.events import Event, HostStateChanged, InterruptionWarned, LaunchAccepted, LaunchInDoubt, Observed
-from controller.model.instances import Instance
-from controller.model.resources import Resources
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
-from controller.ports import Message
-from controller.scheduler.decide import decide
-from controller.tick_bounds import CommitTooLarge, check_size
+from argosy.engine.bounds import CommitTooLarge, check_size
+from argosy.engine.loading import load
+from argosy.engine.tick import Engine
+from argosy.lifecycle.ledger import close_run
+from argosy.lifecycle.passing import pass_time
+from argosy.model import documents
+from argosy.model.actions import Action, CapRun, Launch, ResolveLaunches
+from argosy.model.attempts import AttemptKey, AttemptStatus
+from argosy.model.events import Event, HostStateChanged, InterruptionWarned, LaunchAccepted, LaunchInDoubt, Observed
+from argosy.model.instances import Instance
+from argosy.model.resources import Resources
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.ports import Message
+from argosy.scheduler.decide import decide
 from tests.builders import (
     CELL,
     NOW,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from controller.lifecycle.ending import Account
-from controller.lifecycle.health import note_end
-from controller.model.attempts import StopCause
-from controller.model.instances import Instance, InstanceStatus
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
+from argosy.lifecycle.ending import Account
+from argosy.lifecycle.health import note_end
+from argosy.model.attempts import StopCause
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from tests.builders import POLICY, RUN_ID, container_instance, host, instance_id, state_with, submitted, told
 
 HOLE, OTHER, THIRD = (instance_id(number) for number in (1, 2, 3))

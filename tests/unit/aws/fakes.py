@@ -12,8 +12,8 @@ from botocore import xform_name
 from botocore.exceptions import ClientError, ReadTimeoutError
 from botocore.validate import ParamValidator
 
-from controller.aws.cell import Cell, Deployment
-from controller.aws.pace import Pace, Paces
+from argosy.aws.cell import Cell, Deployment
+from argosy.aws.pace import Pace, Paces
 from tests.builders import CELL, NOW
 
 ACCOUNT = "123456789012"

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from controller.aws.cell import Cell
-from controller.aws.definitions import Definitions
-from controller.aws.items import S3ItemsReader
-from controller.model.events import RunNotPrepared, RunPrepared
-from controller.model.runs import Run
+from argosy.aws.cell import Cell
+from argosy.aws.definitions import Definitions
+from argosy.aws.items import S3ItemsReader
+from argosy.model.events import RunNotPrepared, RunPrepared
+from argosy.model.runs import Run
 from tests.builders import CELL, NOW, RUN_ID, prepared, state_with, submitted
 from tests.unit.aws.fakes import DEPLOYMENT, Clock, ScriptedClient, cell, refusal, timed_out
 

@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from controller.aws.dynamodb import CONFLICT_TRIES, DynamoStore
-from controller.ports import AlreadyExists, StaleState
+from argosy.aws.dynamodb import CONFLICT_TRIES, DynamoStore
+from argosy.ports import AlreadyExists, StaleState
 from tests.builders import NOW
 from tests.unit.aws.fakes import refusal, timed_out
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller.aws.ecs_requests import (
+from argosy.aws.ecs_requests import (
     UnusableDefinition,
     client_token,
     definition_content,
@@ -16,11 +16,11 @@ from controller.aws.ecs_requests import (
     run_task_request,
     usable_container,
 )
-from controller.ecs_shapes import key_of_task
-from controller.model.actions import Launch
-from controller.model.attempts import AttemptKey
-from controller.model.resources import Resources
-from controller.model.runs import Run
+from argosy.messages.ecs import key_of_task
+from argosy.model.actions import Launch
+from argosy.model.attempts import AttemptKey
+from argosy.model.resources import Resources
+from argosy.model.runs import Run
 from tests.builders import CELL, RUN_ID, instance_id, prepared, state_with, submitted
 from tests.unit.aws.fakes import DEPLOYMENT
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from controller.aws.cell import chunks, pages
-from controller.aws.clients import Clients
-from controller.aws.images import SsmImages
-from controller.aws.wake import AwsWake
+from argosy.aws.cell import chunks, pages
+from argosy.aws.clients import Clients
+from argosy.aws.images import SsmImages
+from argosy.aws.wake import AwsWake
 from tests.unit.aws.fakes import ScriptedClient, refusal, timed_out
 
 

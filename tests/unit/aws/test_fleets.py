@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from controller.aws.fleets import Fleets
-from controller.model.actions import SetTarget, Terminate
-from controller.model.events import HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
-from controller.model.state import State
+from argosy.aws.fleets import Fleets
+from argosy.model.actions import SetTarget, Terminate
+from argosy.model.events import HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
+from argosy.model.state import State
 from tests.builders import CELL, NOW, container_instance, fleet, host, instance_id, state_with
 from tests.unit.aws.fakes import Clock, ScriptedClient, cell, refusal, timed_out
 

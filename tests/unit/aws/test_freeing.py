@@ -15,9 +15,9 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from moto import mock_aws
 
-from controller.aws import teardown, watchdog
-from controller.aws.dynamodb import DynamoStore
-from controller.aws.freeing import FLEET_TAG, TEMPLATE_TAG, free
+from argosy.aws import teardown, watchdog
+from argosy.aws.dynamodb import DynamoStore
+from argosy.aws.freeing import FLEET_TAG, TEMPLATE_TAG, free
 
 NOW = 1_800_000_000.0
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from controller.aws.hands import AwsHands
-from controller.model.actions import (
+from argosy.aws.hands import AwsHands
+from argosy.model.actions import (
     Action,
     CloseRun,
     Launch,
@@ -23,8 +23,8 @@ from controller.model.actions import (
     Terminate,
     VerifyResult,
 )
-from controller.model.attempts import AttemptKey, StopCause
-from controller.model.events import (
+from argosy.model.attempts import AttemptKey, StopCause
+from argosy.model.events import (
     Event,
     HostStateChanged,
     LaunchAccepted,
@@ -37,7 +37,7 @@ from controller.model.events import (
     TargetAccepted,
     TaskSeen,
 )
-from controller.model.state import State
+from argosy.model.state import State
 from tests.builders import CELL, NOW, RUN_ID, instance_id, prepared, state_with_instance, task_arn
 from tests.unit.aws.fakes import DEPLOYMENT, Clock, ScriptedClient, cell, refusal, timed_out
 

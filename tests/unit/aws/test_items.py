@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from controller.aws import items
-from controller.aws.items import S3ItemsReader, passes
-from controller.layout import items_uri
-from controller.ports import ItemsUnreadable
+from argosy.aws import items
+from argosy.aws.items import S3ItemsReader, passes
+from argosy.layout import items_uri
+from argosy.ports import ItemsUnreadable
 from tests.unit.aws.fakes import ScriptedClient, refusal, timed_out
 
 URI = "s3://data/items.jsonl"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from controller.aws.definitions import Definitions
-from controller.aws.items import S3ItemsReader
-from controller.aws.launching import Launching
-from controller.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
-from controller.model.attempts import AttemptKey, StopCause
-from controller.model.events import (
+from argosy.aws.definitions import Definitions
+from argosy.aws.items import S3ItemsReader
+from argosy.aws.launching import Launching
+from argosy.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
+from argosy.model.attempts import AttemptKey, StopCause
+from argosy.model.events import (
     Event,
     LaunchAccepted,
     LaunchDisproved,
@@ -21,7 +21,7 @@ from controller.model.events import (
     NotCarriedOut,
     TaskSeen,
 )
-from controller.model.state import State
+from argosy.model.state import State
 from tests.builders import (
     CELL,
     NOW,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controller.aws.fleets import Fleets
-from controller.aws.observe import SWEEP_LIMIT_S, Observer
-from controller.lifecycle.apply import apply
-from controller.model.events import Observed, TaskSeen
-from controller.model.state import State
+from argosy.aws.fleets import Fleets
+from argosy.aws.observe import SWEEP_LIMIT_S, Observer
+from argosy.lifecycle.apply import apply
+from argosy.model.events import Observed, TaskSeen
+from argosy.model.state import State
 from tests.builders import CELL, NOW, POLICY, instance_id, launched, state_with_instance, task, task_arn, told
 from tests.unit.aws.fakes import Clock, ScriptedClient, cell, refusal, timed_out
 

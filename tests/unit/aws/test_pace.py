@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.aws.pace import Pace, Paces
+from argosy.aws.pace import Pace, Paces
 from tests.builders import NOW
 from tests.unit.aws.fakes import Clock
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from moto import mock_aws
 
-from controller.aws import results as results_module
-from controller.aws.markers import remove_former_failure
-from controller.aws.results import Results
-from controller.model.actions import CloseRun, VerifyResult
-from controller.model.events import NotCarriedOut, ResultSeen, RunClosed
-from controller.model.state import State
-from controller.model.tasks import TaskStatus
+from argosy.aws import results as results_module
+from argosy.aws.markers import remove_former_failure
+from argosy.aws.results import Results
+from argosy.model.actions import CloseRun, VerifyResult
+from argosy.model.events import NotCarriedOut, ResultSeen, RunClosed
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from tests.builders import NOW, RUN_ID, container_instance, fleet, host, instance_id, prepared, state_with, submitted
 from tests.unit.aws.fakes import Clock, ScriptedClient, refusal, timed_out
 

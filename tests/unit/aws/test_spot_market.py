@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from controller.aws.placement_scores import SCORES_FRESH_S, NoScores, PlacementScores
-from controller.aws.spot_prices import PRICES_FRESH_S, TRY_AGAIN_S, SpotPrices
+from argosy.aws.placement_scores import SCORES_FRESH_S, NoScores, PlacementScores
+from argosy.aws.spot_prices import PRICES_FRESH_S, TRY_AGAIN_S, SpotPrices
 from tests.builders import CELL, NOW
 from tests.unit.aws.fakes import Clock, ScriptedClient, cell, refusal
 

@@ -12,7 +12,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from controller.aws.sqs import ENOUGH, SqsQueue, parse
+from argosy.aws.sqs import ENOUGH, SqsQueue, parse
 from tests.builders import NOW
 from tests.unit.aws.fakes import Clock, ScriptedClient, refusal, timed_out
 

@@ -14,8 +14,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
-from controller.cli.main import app
-from controller.cli.session import Place, Tools
+from argosy.cli.main import app
+from argosy.cli.session import Tools
+from argosy.client.aws_clients import Place
 
 GOLDEN = Path(__file__).parents[2] / "data" / "cli"
 NOW = 1_795_242_453.0  # 2026-11-21 06:27:33 UTC

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from controller.cli.bench import register
+from argosy.cli.bench.place import register
 
 HOURLY = ("--work", "4", "--deadlines", "5,8", "--change", "360")
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import NoCredentialsError
 
-from controller.catalogue.data import shipped_folder
-from controller.catalogue.types import load_catalogue
-from controller.cli.catalogue_changes import REFRESHED
+from argosy.catalogue.data import shipped_folder
+from argosy.catalogue.types import load_catalogue
+from argosy.cli.cluster.catalogue_changes import REFRESHED
 from tests.unit.cli.fakes import NOW, Pages, World, golden
 
 ZONES = ("us-east-1a", "us-east-1b")

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.cli.aws_clients import make_client
-from controller.cli.session import Place, Session, Tools
+from argosy.cli.session import Session, Tools
+from argosy.client.aws_clients import Place, make_client
 from tests.unit.cli.fakes import RUN_ID, World, ended, refusal, run_view
 
 LOCAL = "http://127.0.0.1:4566"

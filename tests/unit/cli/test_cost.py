@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from controller import cost_views
-from controller.cli.live import frame
-from controller.model.costs import Costs
+from argosy.api import cost_views
+from argosy.cli.runs.live import frame
+from argosy.model.costs import Costs
 from tests.unit.cli.fakes import NOW, RUN_ID, World, ended, golden, run_view
 
 SPOT = "us-east-1/c5.xlarge/us-east-1a|spot"

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from controller.cli import demo_report
-from controller.cli.demo import AGAIN_AFTER_S, TIME_LIMIT_S, Play, Show, busiest_instance, slowed
-from controller.cli.problems import CliError
-from controller.cli.session import Place, Session, Tools
+from argosy.cli.here import demo_report
+from argosy.cli.here.demo import AGAIN_AFTER_S, TIME_LIMIT_S, Play, Show, busiest_instance, slowed
+from argosy.cli.problems import CliError
+from argosy.cli.session import Session, Tools
+from argosy.client.aws_clients import Place
 from tests.unit.cli.fakes import RUN_ID, World, ended, golden, instance, run_view, task_row, tasks
 
 ROWS = [{"index": 900, "label": 3, "predicted": 3}, {"index": 901, "label": 5, "predicted": 8}]

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from controller import shards, spec
-from controller.cli import demo_tensorflow, spec_source
-from controller.cli.demo_tensorflow_report import Classified, closing_table, rows_of, summary
+from argosy.cli.here import demo_tensorflow
+from argosy.cli.here.demo_tensorflow_report import Classified, closing_table, rows_of, summary
+from argosy.cli.runs import spec_source
+from argosy.spec import parse as spec
+from argosy.spec import shards
 from tests.unit.cli.fakes import World, ended, tasks
 
 ROOT = Path(__file__).resolve().parents[3]

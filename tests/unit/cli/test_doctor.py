@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import NoCredentialsError
 
-from controller.catalogue.quotas import FAMILIES, quota_family
-from controller.cli import checks
-from controller.cli.checks import ACCOUNT_CHECKS, AMI_PARAMETERS, BOOTSTRAP_PARAMETER, SERVICE_ROLES
-from controller.cli.findings import Finding, looked_at
-from controller.cli.session import Place, Session, Tools
-from controller.settings import Settings
+from argosy.catalogue.quotas import FAMILIES, quota_family
+from argosy.cli.deployment import checks
+from argosy.cli.deployment.checks import ACCOUNT_CHECKS, AMI_PARAMETERS, BOOTSTRAP_PARAMETER, SERVICE_ROLES
+from argosy.cli.deployment.findings import Finding, looked_at
+from argosy.cli.session import Session, Tools
+from argosy.client.aws_clients import Place
+from argosy.settings.settings import Settings
 from tests.unit.cli.fakes import Functions, Pages, World, golden, refusal
 
 ECR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/argosy/digits"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.main import get_group
 
-from controller.cli.late import load
-from controller.cli.main import Commands, app
+from argosy.cli.late import load
+from argosy.cli.main import Commands, app
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("containers/*/README.md"))]

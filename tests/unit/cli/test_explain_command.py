@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.explaining import explain_run
-from controller.model.stance import Stance, Steering
-from controller.model.state import State
-from controller.scheduler.decide import decide
+from argosy.api.explaining import explain_run
+from argosy.catalogue.types import load_catalogue
+from argosy.model.stance import Stance, Steering
+from argosy.model.state import State
+from argosy.scheduler.decide import decide
 from tests.builders import (
     NOW,
     POLICY,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli.local import pythons_of, settings_of, welcome
-from controller.cli.problems import CliError
+from argosy.cli.here.local import pythons_of, settings_of, welcome
+from argosy.cli.problems import CliError
 
 
 def test_the_welcome_names_the_next_commands() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from controller.cli import main
-from controller.cli.late import Late, LateGroup
+from argosy.cli import main
+from argosy.cli.late import Late, LateGroup
 from tests.unit.cli.fakes import World
 
 
@@ -114,8 +114,18 @@ def test_a_fault_of_argosy_exits_3_with_its_traceback(capsys: pytest.CaptureFixt
 
 def test_listing_the_commands_imports_nothing_heavy() -> None:
     """What keeps `argosy --help` under 0.3 s; the time itself is held by tests/benchmarks."""
-    code = "import sys; from controller.cli.main import app; print(*sys.modules)"
+    code = "import sys; from argosy.cli.main import app; print(*sys.modules)"
     loaded = set(
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     )
-    assert not loaded & {"boto3", "botocore", "numpy", "pydantic", "rich", "ruamel", "moto", "lark", "controller.spec"}
+    assert not loaded & {
+        "boto3",
+        "botocore",
+        "numpy",
+        "pydantic",
+        "rich",
+        "ruamel",
+        "moto",
+        "lark",
+        "argosy.spec.parse",
+    }

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from controller.cli import figures
+from argosy.cli import figures
 from tests.unit.cli.fakes import OUTPUT, RUN_ID, World, ended, refusal, run_view, tasks
 
 PREFIX = f"{RUN_ID}/"
@@ -54,7 +54,7 @@ def test_the_rows_stand_in_the_order_of_the_tasks_as_the_programs_wrote_them(tmp
 
 
 def figure(path: Path) -> str:
-    from controller.cli.figures import size
+    from argosy.cli.figures import size
 
     return size(path.stat().st_size)
 

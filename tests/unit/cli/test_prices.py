@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller.cli.price_history import BLOCKS, SPARK_CELLS, Series, sparkline
+from argosy.cli.cluster.price_history import BLOCKS, SPARK_CELLS, Series, sparkline
 from tests.unit.cli.fakes import NOW, Pages, World, golden, refusal
 
 DAY = 86_400

@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from controller.cli.query import register
-from controller.cli.session import Tools
+from argosy.cli.cluster.query import register
+from argosy.cli.session import Tools
 
 ARN = "arn:aws:ecs:us-east-1:123456789012:container-instance/argosy/"
 INSTANCES = [

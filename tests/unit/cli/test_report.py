@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from controller.cli.benchmark_records import NoRecord, from_record, read
-from controller.cli.benchmark_table import comparison, notes
+from argosy.cli.runs.benchmark_records import NoRecord, from_record, read
+from argosy.cli.runs.benchmark_table import comparison, notes
 from tests.unit.cli.fakes import OUTPUT, RUN_ID, World, ended, run_view, tasks
 
 RECORDED = Path(__file__).resolve().parents[3] / "containers" / "tensorflow-benchmark" / "recorded"

@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from controller.cli.main import app
+from argosy.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.cli.submit import FOR_ITS_FAULTS
+from argosy.cli.runs.submit import FOR_ITS_FAULTS
 from tests.unit.cli.fakes import OUTPUT, RUN_ID, World, api_error, ended, refusal, run_view, tasks
 
 SPEC = """\
@@ -261,7 +261,7 @@ def test_detached_submit_in_json_is_the_api_s_body(spec: str) -> None:
 def test_a_spec_may_come_from_standard_input() -> None:
     from typer.testing import CliRunner
 
-    from controller.cli.main import app
+    from argosy.cli.main import app
 
     result = CliRunner().invoke(app, ["validate", "-"], input=SPEC)
     assert result.stdout.startswith("- is valid: digits, 18 tasks")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from controller.cli import figures
-from controller.cli.live import bar, frame
-from controller.cli.watch import MISSES_LIMIT, Pace
+from argosy.cli import figures
+from argosy.cli.runs.live import bar, frame
+from argosy.cli.runs.watch import MISSES_LIMIT, Pace
 from tests.unit.cli.fakes import NOW, RUN_ID, World, api_error, ended, golden, refusal, run_view, tasks
 from tests.unit.cli.test_reading import FAILURE
 

@@ -477,8 +477,9 @@ def test_generated_ratings_are_the_same_each_time_and_hold_out_a_fifth(program: 
 
 @pytest.mark.parametrize(("name", "tasks"), [("run.yaml", 1), ("run-4-gpu.yaml", 1)])
 def test_the_run_specs_beside_the_program_are_valid(name: str, tasks: int) -> None:
-    from controller import shards, spec
-    from controller.spec_file import check_text
+    from argosy.spec import parse as spec
+    from argosy.spec import shards
+    from argosy.spec.file import check_text
 
     form = spec.to_json(check_text((FOLDER / name).read_text())[0])
     assert shards.task_count(form) == tasks

@@ -220,8 +220,9 @@ def test_an_unusable_table_and_a_missing_one_exit_64(tmp_path: Path) -> None:
 
 
 def test_the_run_spec_has_a_task_for_each_point() -> None:
-    from controller import shards, spec
-    from controller.spec_file import check_text
+    from argosy.spec import parse as spec
+    from argosy.spec import shards
+    from argosy.spec.file import check_text
 
     form = spec.to_json(check_text((FOLDER / "run.yaml").read_text())[0])
     points = {(item["alpha"], item["lambda"]) for item in form["array"]["items"]}

@@ -135,8 +135,9 @@ def test_no_more_cpus_stand_in_than_gpus_were_given(asked: str, got: int) -> Non
 
 @pytest.mark.parametrize(("name", "gpus"), [("cpu", 0), ("1-gpu", 1), ("4-gpu", 4), ("8-gpu", 8)])
 def test_each_run_spec_names_its_task_definition(name: str, gpus: int) -> None:
-    from controller import shards, spec
-    from controller.spec_file import check_text
+    from argosy.spec import parse as spec
+    from argosy.spec import shards
+    from argosy.spec.file import check_text
 
     form = spec.to_json(check_text((FOLDER / f"run-{name}.yaml").read_text())[0])
     assert (shards.task_count(form), shards.expects_result(form)) == (1, True)
@@ -155,8 +156,8 @@ def test_the_gpu_definitions_train_the_same_batch_on_each_gpu() -> None:
 
 
 def test_local_mode_registers_the_definitions_with_their_gpus() -> None:
-    from controller.local.definitions import definitions
-    from controller.local.deployment import Names
+    from argosy.local.definitions import definitions
+    from argosy.local.deployment import Names
 
     found = {each["family"]: each for each in definitions(FOLDER.parent, Names("argosy", "1", "us-east-1"), 10)}
     assert {"tensorflow-cpu", "tensorflow-1-gpu", "tensorflow-4-gpu", "tensorflow-8-gpu"} <= set(found)

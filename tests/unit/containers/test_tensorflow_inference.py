@@ -25,9 +25,10 @@ from inference.pipeline import Batch
 from inference.sources import Picture
 from inference.work import Work
 
-from controller import shards, spec
-from controller.aws.manifest import objects_that_count
-from controller.spec_file import check_text
+from argosy.aws.manifest import objects_that_count
+from argosy.spec import parse as spec
+from argosy.spec import shards
+from argosy.spec.file import check_text
 from tests.unit.containers.s3_answers import answering
 
 CONTAINERS = Path(__file__).resolve().parents[3] / "containers"

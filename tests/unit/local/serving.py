@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from controller.local.clients import Clients
-from controller.local.lambda_api import LambdaApi
-from controller.local.lambda_runner import LambdaFunction
-from controller.local.server import Admin, Front
-from controller.local.wsgi_server import Application, WsgiServer
+from argosy.local.clients import Clients
+from argosy.local.lambda_api import LambdaApi
+from argosy.local.lambda_runner import LambdaFunction
+from argosy.local.server import Admin, Front
+from argosy.local.wsgi_server import Application, WsgiServer
 
 
 def no_moto(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from controller.catalogue.types import load_catalogue
-from controller.local.container import Surroundings, plan
-from controller.local.host import Host
-from controller.local.images import Image
+from argosy.catalogue.types import load_catalogue
+from argosy.local.container import Surroundings, plan
+from argosy.local.host import Host
+from argosy.local.images import Image
 
 IMAGE = Image(("run",), ("--default",), {"FROM_IMAGE": "1", "A": "image"}, Path("/images/tool"))
 AROUND = Surroundings({"AWS_REGION": "us-east-1", "A": "host"}, ("GPU-a", "GPU-b", "GPU-c"))

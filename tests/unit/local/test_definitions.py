@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from controller.local.definitions import definitions
-from controller.local.deployment import Names
-from controller.local.engine import EngineRuntime
-from controller.local.images import ImageStore
+from argosy.local.definitions import definitions
+from argosy.local.deployment import Names
+from argosy.local.engine import EngineRuntime
+from argosy.local.images import ImageStore
 
 NAMES = Names("argosy", "123456789012", "us-east-1")
 

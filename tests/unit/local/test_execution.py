@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from controller.local.container import Surroundings
-from controller.local.execution import Execution, Report
-from controller.local.images import ImageStore
-from controller.local.log_shipper import LogShipper
+from argosy.local.container import Surroundings
+from argosy.local.execution import Execution, Report
+from argosy.local.images import ImageStore
+from argosy.local.log_shipper import LogShipper
 
 WAITED_S = 0.5  # long enough for a report that must not come
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from controller.local.cloud import LocalAws
+from argosy.local.cloud import LocalAws
 
 
 def test_an_error_is_one_line_with_the_path_of_the_log_which_is_kept(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.local.images import CannotPullError, ImageStore, source_of
+from argosy.local.images import CannotPullError, ImageStore, source_of
 
 DIGEST = "sha256:" + "0" * 64
 

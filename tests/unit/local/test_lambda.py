@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from controller.local.clients import package_root
-from controller.local.lambda_runner import FunctionSpec, LambdaFunction, ThrottledError
-from controller.local.ticker import Ticker
+from argosy.local.clients import package_root
+from argosy.local.lambda_runner import FunctionSpec, LambdaFunction, ThrottledError
+from argosy.local.ticker import Ticker
 from tests.unit.local.serving import front
 from tests.unit.local.waiting import is_gone, until
 

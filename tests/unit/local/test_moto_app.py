@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from controller.local.moto_app import MotoApp
+from argosy.local.moto_app import MotoApp
 from tests.unit.local.serving import front
 
 

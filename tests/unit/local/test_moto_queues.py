@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from moto.sqs.models import sqs_backends
 
-from controller.local.moto_app import MotoApp
+from argosy.local.moto_app import MotoApp
 from tests.unit.local.serving import front
 
 ACCOUNT, REGION = "123456789012", "us-east-1"

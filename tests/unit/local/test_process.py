@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.local.process import OUT_OF_MEMORY, ContainerProcess, Ended, Program
+from argosy.local.process import OUT_OF_MEMORY, ContainerProcess, Ended, Program
 from tests.unit.local.waiting import is_gone, until
 
 

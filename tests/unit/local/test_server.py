@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import requests
 
-from controller.local.server import UnknownThingError
-from controller.local.wsgi_server import WsgiServer
-from controller.simulation.ecs import EcsModel
+from argosy.emulator.ecs.service import EcsModel
+from argosy.local.server import UnknownThingError
+from argosy.local.wsgi_server import WsgiServer
 from tests.unit.local.serving import Region, front, served
 
 

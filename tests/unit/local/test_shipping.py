@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from controller.local.clients import Clients
-from controller.local.forwarder import EventForwarder
-from controller.local.log_shipper import MAX_LINE, LogShipper
-from controller.local.moto_app import MotoApp
+from argosy.local.clients import Clients
+from argosy.local.forwarder import EventForwarder
+from argosy.local.log_shipper import MAX_LINE, LogShipper
+from argosy.local.moto_app import MotoApp
 from tests.unit.local.serving import front
 from tests.unit.local.waiting import until
 

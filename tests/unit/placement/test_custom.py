@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from controller.placement.arrays import AnyArray
-from controller.placement.custom import FitnessFailed, OwnFunctions, load_fitness
-from controller.placement.demand import Batch
-from controller.placement.fitness import Candidates, least_allocated
-from controller.placement.place import place
-from controller.placement.supply import InstanceRow, Supply
+from argosy.placement.arrays import AnyArray
+from argosy.placement.custom import FitnessFailed, OwnFunctions, load_fitness
+from argosy.placement.demand import Batch
+from argosy.placement.fitness import Candidates, least_allocated
+from argosy.placement.place import place
+from argosy.placement.supply import InstanceRow, Supply
 
-NAME = "controller.placement.fitness:least_allocated"
+NAME = "argosy.placement.fitness:least_allocated"
 
 
 def test_an_allowed_function_is_loaded() -> None:
@@ -26,8 +26,8 @@ def test_an_allowed_function_is_loaded() -> None:
     [
         ("os:system", [NAME], "do not allow"),
         ("no_such_module:f", ["no_such_module:f"], "there is no fitness function"),
-        ("controller.placement.fitness:nothing", ["controller.placement.fitness:nothing"], "there is no fitness"),
-        ("controller.placement.fitness:CPU", ["controller.placement.fitness:CPU"], "is no function"),
+        ("argosy.placement.fitness:nothing", ["argosy.placement.fitness:nothing"], "there is no fitness"),
+        ("argosy.placement.fitness:CPU", ["argosy.placement.fitness:CPU"], "is no function"),
         ("a b:c", ["a b:c"], "is no module:function"),
     ],
 )

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from controller.placement.demand import Batch
-from controller.placement.explain import explain
-from controller.placement.place import place
-from controller.placement.supply import InstanceRow, Supply
+from argosy.placement.demand import Batch
+from argosy.placement.explain import explain
+from argosy.placement.place import place
+from argosy.placement.supply import InstanceRow, Supply
 
 TYPE = "ecs.instance-type"
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from controller.placement.demand import Batch, Queue, SoftConstraint
-from controller.placement.fitness import Candidates
-from controller.placement.place import place
-from controller.placement.query import QuerySyntaxError
-from controller.placement.supply import InstanceRow, Supply
+from argosy.placement.demand import Batch, Queue, SoftConstraint
+from argosy.placement.fitness import Candidates
+from argosy.placement.place import place
+from argosy.placement.query import QuerySyntaxError
+from argosy.placement.supply import InstanceRow, Supply
 
 HUGE = 10**30
 

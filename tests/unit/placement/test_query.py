@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from controller.placement.query import MAX_EXPRESSION_CHARS, QuerySyntaxError, check_constraints, matching, parse
-from controller.placement.supply import InstanceRow, Supply
+from argosy.placement.query import MAX_EXPRESSION_CHARS, QuerySyntaxError, check_constraints, matching, parse
+from argosy.placement.supply import InstanceRow, Supply
 
 TYPE, ZONE = "ecs.instance-type", "ecs.availability-zone"
 

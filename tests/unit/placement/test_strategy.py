@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.placement.feasibility import check_ports
-from controller.placement.strategy import check_strategy, steps_of
+from argosy.placement.feasibility import check_ports
+from argosy.placement.strategy import check_strategy, steps_of
 
 GOOD = [
     "random", "random:42", "spread:instanceId", "spread:host", "spread:attribute:ecs.availability-zone",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.planning.schedule import Crew, course
+from argosy.planning.schedule import Crew, course
 
 UNPACED = 1e9
 

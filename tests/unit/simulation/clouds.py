@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.catalogue.types import load_catalogue
-from controller.simulation.botocore_check import SimulatedClient
-from controller.simulation.ec2 import Ec2Model
-from controller.simulation.world import START
+from argosy.catalogue.types import load_catalogue
+from argosy.emulator.botocore_check import SimulatedClient
+from argosy.emulator.ec2.service import Ec2Model
+from argosy.simulation.world import START
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 NAMED = {name: load_catalogue()[name] for name in ("c5.large", "c5.2xlarge", "c5.9xlarge", "p3.2xlarge", "p3.8xlarge")}

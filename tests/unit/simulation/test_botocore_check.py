@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, OperationNotPageableError, ParamValidationError
 
-from controller.simulation.botocore_check import ShapeMismatch, SimulatedClient
-from controller.simulation.refusals import Refused
+from argosy.emulator.botocore_check import ShapeMismatch, SimulatedClient
+from argosy.emulator.refusals import Refused
 
 
 class Answers:

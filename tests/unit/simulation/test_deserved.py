@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.model.policy import Policy
-from controller.model.tasks import TaskStatus
-from controller.simulation import deserved
+from argosy.model.policy import Policy
+from argosy.model.tasks import TaskStatus
+from argosy.simulation import deserved
 
 POLICY = Policy(max_losses=20, max_start_failures=3)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from controller.messages import to_event
-from controller.model.events import HostStateChanged, InterruptionWarned, RebalanceAdvised
-from controller.simulation.ec2_fill import spot_class
+from argosy.emulator.ec2.fill import spot_class
+from argosy.messages.kinds import to_event
+from argosy.model.events import HostStateChanged, InterruptionWarned, RebalanceAdvised
 from tests.contract.ecs_clouds import refused
 from tests.unit.simulation.clouds import NAMED, START, ZONES, Ec2Cloud
 

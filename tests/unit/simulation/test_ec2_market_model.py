@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError
 
-from controller.catalogue.types import load_catalogue
-from controller.simulation.price_walk import STEP_S, walking_prices
-from controller.simulation.world import START, World
+from argosy.catalogue.types import load_catalogue
+from argosy.emulator.ec2.price_walk import STEP_S, walking_prices
+from argosy.simulation.world import START, World
 
 TYPES = ["c5.large", "c5.xlarge", "c5.2xlarge"]
 

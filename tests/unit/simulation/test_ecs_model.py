@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controller.simulation.ecs import EcsModel
-from controller.simulation.identity import as_uuid, counted_ids
-from controller.simulation.times import epoch_s, iso, isoformed, utc
+from argosy.emulator.ecs.service import EcsModel
+from argosy.emulator.ids import as_uuid, counted_ids
+from argosy.emulator.times import epoch_s, iso, isoformed, utc
 from tests.contract.ecs_clouds import CLUSTER, EcsCloud, simulation
 
 

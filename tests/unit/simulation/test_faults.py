@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.simulation.boundary import Boundary
-from controller.simulation.event_path import LATEST_S, OVERTAKEN_S, EventPath
-from controller.simulation.faults import ALL, KINDS, Faults, kinds_of
-from controller.simulation.mishaps import PULL_ERRORS, Mishaps
-from controller.simulation.sqs import SqsModel
-from controller.simulation.trial import Plan, Trial
-from controller.simulation.world import World
+from argosy.catalogue.types import load_catalogue
+from argosy.emulator.sqs import SqsModel
+from argosy.simulation.boundary import Boundary
+from argosy.simulation.event_path import LATEST_S, OVERTAKEN_S, EventPath
+from argosy.simulation.faults import ALL, KINDS, Faults, kinds_of
+from argosy.simulation.mishaps import PULL_ERRORS, Mishaps
+from argosy.simulation.trial import Plan, Trial
+from argosy.simulation.world import World
 
 # Issue 5 item 5, word by word, and the kind that stands for it (docs/architecture.md carries the same table).
 ASKED_FOR = {

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from controller.loading import load
-from controller.model import documents
-from controller.model.columns import CorruptChunk
-from controller.model.tasks import TaskStatus
-from controller.simulation.dynamodb import DynamoModel
-from controller.simulation.former_version import FORMER, FormerStore, archive, former
+from argosy.emulator.dynamodb import DynamoModel
+from argosy.engine.loading import load
+from argosy.model import documents
+from argosy.model.columns import CorruptChunk
+from argosy.model.tasks import TaskStatus
+from argosy.simulation.former_version import FORMER, FormerStore, archive, former
 from tests.builders import RUN_ID, launched, state_with_instance
 
 
@@ -40,7 +40,7 @@ def test_what_it_stores_is_of_its_own_format_and_the_new_version_goes_on_from_it
 
 
 def test_what_the_new_version_stored_it_refuses_and_says_so() -> None:
-    from controller.aws.dynamodb import DynamoStore
+    from argosy.aws.dynamodb import DynamoStore
 
     model, old, noticed = table()
     new = DynamoStore(model, "t")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.simulation.ec2_records import Fleet
-from controller.simulation.ledger_book import Book
-from controller.simulation.raises import Raises
+from argosy.emulator.ec2.records import Fleet
+from argosy.simulation.ledger_book import Book
+from argosy.simulation.raises import Raises
 from tests.unit.simulation.worlds import world
 
 POOL = "c5.large/us-east-1a"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from controller.catalogue.types import load_catalogue
-from controller.simulation.census import Census
-from controller.simulation.scale import ScaleRun, Size
-from controller.simulation.scale_report import faults_of, report_of
-from controller.simulation.timeline import Timeline
-from controller.simulation.world import World
+from argosy.catalogue.types import load_catalogue
+from argosy.simulation.census import Census
+from argosy.simulation.scale import ScaleRun, Size
+from argosy.simulation.scale_report import faults_of, report_of
+from argosy.simulation.timeline import Timeline
+from argosy.simulation.world import World
 
 SMALL = Size(tasks=60, instances=8, cells=2, seed=1, interrupted_per_hour=10.0)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.simulation.agent import Course, Habits
+from argosy.simulation.agent import Course, Habits
 from tests.unit.simulation.clouds import NAMED
 from tests.unit.simulation.worlds import ended, grown, instances, run, task, world
 

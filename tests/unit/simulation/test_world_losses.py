@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.simulation.agent import Course, Habits
+from argosy.simulation.agent import Course, Habits
 from tests.unit.simulation.worlds import grown, instances, run, task, world
 
 

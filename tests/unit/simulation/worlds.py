@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.simulation.agent import Course, Habits
-from controller.simulation.world import World
+from argosy.simulation.agent import Course, Habits
+from argosy.simulation.world import World
 from tests.unit.simulation.clouds import NAMED
 
 

@@ -1,0 +1,291 @@
+"""What may users ask for, and what are they answered? SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun,
+ExplainRun, DescribeCluster.
+
+The api reads the state and puts requests into the inbox; it never writes the versioned documents (DESIGN D12). Users'
+errors are replies, never exceptions: what is raised here is a fault of ours or of AWS.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import singledispatchmethod
+from typing import Any
+
+from argosy import layout
+from argosy.api import cost_views, explaining, reading, retrying, spending, views, warnings
+from argosy.api import requests as asked
+from argosy.api.admission import Admission, Limits, admit, fingerprint
+from argosy.catalogue.types import load_catalogue
+from argosy.engine.loading import load
+from argosy.model import documents, requests
+from argosy.model.policy import Policy
+from argosy.model.requests import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.runs import TERMINAL_RUN, Run
+from argosy.model.state import State
+from argosy.ports import AlreadyExists, ImageResolver, ItemsReader, StaleState, Store, Wake
+from argosy.spec import bounds, shards
+from argosy.spec.faults import Fault, SpecError
+from argosy.spec.parse import parse_spec, to_json
+
+ID_TRIES = 5
+TOKEN_DAYS = 30  # a client token is remembered this long, and so is the pointer to a request; runs are kept
+# Bytes of a request as it is stored. An item of DynamoDB holds 400 KB, and the ten requests that one tick folds in must
+# fit into one transaction of 4 MB together with what else it writes.
+REQUEST_LIMIT = 256 * 1024
+_STATUS_CODES = {
+    "ValidationException": 400,
+    "ResourceNotFoundException": 404,
+    "ConflictException": 409,
+    "ThrottlingException": 429,
+}
+
+
+class Refusal(Exception):
+    """A user's error, on its way to becoming a reply."""
+
+    def __init__(self, code: str, message: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(message)
+        self.code, self.message, self.faults = code, message, faults
+
+
+@dataclass(slots=True)
+class Api:
+    """The users' actions over what a deployment has. `now` gives epoch seconds."""
+
+    store: Store
+    wake: Wake
+    images: ImageResolver
+    items: ItemsReader
+    limits: Limits
+    cluster: str
+    cells: Sequence[str]
+    now: Callable[[], float]
+    policy: Policy = field(default_factory=Policy)
+    fleets: Sequence[tuple[str, str, str]] = ()  # (cell, instance type, zone) of every fleet that was set up
+
+    def handle(self, request: Any, request_id: str) -> dict[str, Any]:
+        """An envelope for a request. `request_id` names it in errors, and is the token of a submit without one."""
+        try:
+            parsed = asked.parse_request(request)
+            return {"statusCode": 200, "body": self._act(parsed, request_id)}
+        except SpecError as refusal:
+            count = len(refusal.faults)
+            message = "1 field is invalid" if count == 1 else f"{count} fields are invalid"
+            return envelope_of_error("ValidationException", message, request_id, refusal.faults)
+        except Refusal as refusal:
+            return envelope_of_error(refusal.code, refusal.message, request_id, refusal.faults)
+
+    @singledispatchmethod
+    def _act(self, request: Any, request_id: str) -> dict[str, Any]:
+        raise TypeError(f"no action for {type(request).__name__}")
+
+    @_act.register
+    def _(self, request: asked.SubmitRun, request_id: str) -> dict[str, Any]:
+        token = hashlib.sha256((request.client_token or request_id).encode()).hexdigest()
+        admission: Admission | None = None
+        for attempt in range(ID_TRIES):
+            earlier = self._earlier(token, request.spec)
+            if earlier is not None:
+                self.wake.controller()  # the first call may have died between storing and waking
+                return {**self._full_view(earlier), "created": False, "warnings": []}
+            admission = admission or admit(request.spec, self.limits, self.images, self.items, self.now())
+            try:
+                run_id = self._store_run(admission, token, attempt)
+            except AlreadyExists:
+                continue  # the same token a moment ago, or a run of that id: look again, then take another id
+            self.wake.controller()
+            return {**self._full_view(run_id), "created": True, "warnings": self._warnings(admission)}
+        raise Refusal("ConflictException", "other submissions were in the way: try again")
+
+    def _warnings(self, admission: Admission) -> list[str]:
+        """What is allowed and yet may not be meant."""
+        if not warnings.has_caps(form := admission.form):
+            return [*admission.notes]
+        pools = list(reading.cluster(self.store)[0].pools.values())
+        return [*admission.notes, *warnings.warnings(form, pools, self.limits.shapes, load_catalogue(), self.policy)]
+
+    def _earlier(self, token: str, spec: Any) -> str | None:
+        """The id of the run that this token has made; refuses a token that was used with another spec."""
+        body = self.store.read((requests.TOKENS, token))
+        if body is None:
+            return None
+        record = json.loads(body)
+        if record["specSha256"] != fingerprint(to_json(parse_spec(spec))):
+            raise Refusal("ConflictException", f"this clientToken has already made {record['runId']} of another spec")
+        return str(record["runId"])
+
+    def _store_run(self, admission: Admission, token: str, attempt: int) -> str:
+        """Create the request, its token and the pointer from its id, all or nothing. Raises AlreadyExists."""
+        now = self.now()
+        name = admission.form["name"]
+        run_id = new_run_id(name, now, f"{token}{attempt}")
+        request = SubmitRequest(
+            run_id=run_id,
+            submitted_at=now,
+            spec=admission.form,
+            task_count=admission.task_count,
+            image=admission.image,
+            output=layout.run_output(admission.form.get("output", self.limits.default_output), run_id),
+            expects_result=shards.expects_result(admission.form),
+        )
+        body = _fitting(request)
+        place = requests.inbox_key(now, run_id)
+        pointer, forgotten_at = reading.request_pointer(run_id), now + TOKEN_DAYS * 86_400
+        made = {"runId": run_id, "specSha256": fingerprint(admission.form)}
+        self.store.create(
+            {
+                (requests.TOKENS, token): json.dumps(made).encode(),
+                pointer: place.encode(),
+                (requests.INBOX, place): body,
+            },
+            expires_at={(requests.TOKENS, token): forgotten_at, pointer: forgotten_at},
+        )
+        return run_id
+
+    @_act.register
+    def _(self, request: asked.PlanRun, request_id: str) -> dict[str, Any]:
+        from argosy.api.plan_question import answer  # numpy, the query language and the market: only plans need it
+
+        return answer(self, admit(request.spec, self.limits, self.images, self.items, self.now()))
+
+    @_act.register
+    def _(self, request: asked.DescribeRun, request_id: str) -> dict[str, Any]:
+        record = spending.of_run(self.store, self._record(request.run_id), self.now(), self.policy)
+        view = views.full_run_view(record)
+        if "cost" in request.include:
+            view["cost"] = cost_views.cost_view(record)
+        if "tasks" in request.include:
+            view |= self._task_page(record, request)
+        elif request.next_token is not None:
+            raise SpecError([Fault("nextToken", 'is only possible with include: ["tasks"]')])
+        return view
+
+    def _task_page(self, record: dict[str, Any], request: asked.DescribeRun) -> dict[str, Any]:
+        start = asked.index_of_page(request.next_token)
+        end = min(start + request.max_results, record["task_count"])
+        state = reading.cluster(self.store)[0]
+        rows: list[dict[str, Any]] = []
+        chunks = list(reading.task_chunks(self.store, record, start, end))
+        # A commit may have come between: a record read after the chunks has every reason that they number.
+        record = {**record, "reasons": self._record(request.run_id)["reasons"]}
+        for first, chunk in chunks:
+            wanted = range(max(start - first, 0), min(end - first, chunk.rows))
+            rows += views.task_rows(record, chunk, first, wanted, state, self.now())
+        more = end < record["task_count"]
+        return {"taskList": rows, "nextToken": asked.page_token(str(end)) if more else None}
+
+    @_act.register
+    def _(self, request: asked.ListRuns, request_id: str) -> dict[str, Any]:
+        after = None if request.next_token is None else asked.page_place(request.next_token)
+        page, following = self.store.page(documents.RUNS, request.max_results, after)
+        records = reading.with_retries(self.store, [documents.decode(body) for _, body in page])
+        runs = [views.run_view(each) for each in spending.up_to_now(self.store, records, self.now(), self.policy)]
+        if after is None:
+            shown = {run["runId"] for run in runs}
+            waiting = [views.run_view(record) for record in reading.runs_in_inbox(self.store)]
+            runs = [run for run in waiting if run["runId"] not in shown] + runs  # the newest of all
+        return {"runs": runs, "nextToken": None if following is None else asked.page_token(following)}
+
+    @_act.register
+    def _(self, request: asked.CancelRun, request_id: str) -> dict[str, Any]:
+        record = self._record(request.run_id)
+        if record["status"] not in TERMINAL_RUN:
+            if reading.is_stranded(self.store, request.run_id):
+                with _refusing():  # the controller would set the request aside without a word
+                    retrying.check_readable(self.store, request.run_id)
+            now = max(self.now(), record["submitted_at"], record.get("retry_at", 0.0) + 1e-6)  # after what it is about
+            cancel = CancelRequest(request.run_id, now, request.reason)
+            place = requests.inbox_key(now, f"{request.run_id}#cancel#{request_id}")
+            with suppress(AlreadyExists):  # the same request, delivered twice
+                self.store.create({(requests.INBOX, place): requests.to_bytes(cancel)})
+            self.wake.controller()
+        return views.full_run_view(record)
+
+    @_act.register
+    def _(self, request: asked.RetryRun, request_id: str) -> dict[str, Any]:
+        record = self._record(request.run_id)
+        now = max(self.now(), record["submitted_at"])
+        wanted = RetryRequest(request.run_id, now, request.failed, request.cancelled)
+        with _refusing():
+            created = retrying.put(self.store, record, wanted, request.client_token or request_id)
+        self.wake.controller()
+        tasks = retrying.task_count(record, wanted) if created else 0
+        return {**self._full_view(request.run_id), "created": created, "tasksToRetry": tasks}
+
+    @_act.register
+    def _(self, request: asked.ExplainRun, request_id: str) -> dict[str, Any]:
+        record = self._record(request.run_id)
+        if request.index is not None and request.index >= record["task_count"]:
+            raise SpecError([Fault("index", f"the run has {record['task_count']} tasks, counted from 0")])
+        run = self._open_run(request.run_id)
+        if run is None:
+            return explaining.not_open(record)
+        switched_off = self.store.kill_switch()
+        return explaining.explain_run(*run, load_catalogue(), self.now(), request.index, self.policy, switched_off)
+
+    def _open_run(self, run_id: str) -> tuple[State, Run] | None:
+        """The whole state and a run in it; None when the run is not folded in yet, or closed."""
+        state = self.whole_state()
+        return (state, state.runs[run_id]) if run_id in state.runs else None
+
+    def whole_state(self) -> State:
+        """As of the last commit. Raises Refusal when the controller commits faster than we can read."""
+        for _ in range(ID_TRIES):
+            with suppress(StaleState):  # the controller committed while we were reading
+                return load(self.store)
+        raise Refusal("ThrottlingException", "the controller is busy: try again")
+
+    @_act.register
+    def _(self, request: asked.DescribeCluster, request_id: str) -> dict[str, Any]:
+        state, run_ids = reading.cluster(self.store)
+        needs = reading.needs_by_number(self.store, run_ids)
+        return views.cluster_view(state, needs, self.cluster, self.cells, self.now(), self.policy)
+
+    def _full_view(self, run_id: str) -> dict[str, Any]:
+        return views.full_run_view(self._record(run_id))
+
+    def _record(self, run_id: str) -> dict[str, Any]:
+        record = reading.run(self.store, run_id)
+        if record is None:
+            raise Refusal("ResourceNotFoundException", f"there is no run {run_id[:100]!r}")
+        return record
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except retrying.NotRetried as why:
+        raise Refusal("ConflictException", str(why)) from why
+
+
+def envelope_of_error(code: str, message: str, request_id: str, faults: Sequence[Fault] = ()) -> dict[str, Any]:
+    """An error as users get it. Codes without a status of their own are faults of ours: 500."""
+    error: dict[str, Any] = {"code": code, "message": message, "requestId": request_id}
+    error["fieldList"] = [{"path": fault.path, "message": fault.message} for fault in faults]
+    return {"statusCode": _STATUS_CODES.get(code, 500), "body": {"error": error}}
+
+
+def new_run_id(name: str, now: float, seed: str) -> str:
+    """`digits-261121-062733-k3f9`: the name, the second (UTC), and four characters that derive from `seed`."""
+    tail = base64.b32encode(hashlib.sha256(seed.encode()).digest())[:4].decode().lower()
+    return f"{name}-{datetime.fromtimestamp(now, UTC):%y%m%d-%H%M%S}-{tail}"
+
+
+def _fitting(request: SubmitRequest) -> bytes:
+    """The request as it is stored. Raises SpecError, at the largest field, when that is too much for an item.
+
+    `spec.bounds` has measured what the user sent; the defaults that were filled in come on top.
+    """
+    body = requests.to_bytes(request)
+    if len(body) <= REQUEST_LIMIT:
+        return body
+    path, size = bounds.largest(request.spec)
+    much = f"takes {size} of the {len(body)} bytes that the run takes with all defaults; the limit is {REQUEST_LIMIT}"
+    raise SpecError([Fault(path, f"{much}: put long items into an S3 object (itemsFrom)")])

@@ -1,0 +1,245 @@
+"""May this deployment take the run? The spec's own faults together with those that only a deployment can see.
+
+Its limits, images and item files are handed in; without limits (`argosy validate` far from any deployment) what they
+would tell is not asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.catalogue.types import load_catalogue
+from argosy.layout import split_s3
+from argosy.model.deadlines import LONGEST_S, deadline_at
+from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.runs import needs_of
+from argosy.placement.query import check_constraints, check_strategy
+from argosy.placement.strategy import is_function_name
+from argosy.ports import ImageResolver, ItemsReader, ItemsUnreadable
+from argosy.settings.settings import Settings
+from argosy.spec import bounds, checks, overrides, shards
+from argosy.spec.faults import Fault, SpecError, shown
+from argosy.spec.fields import TASK_LIMIT
+from argosy.spec.models import RunSpec
+from argosy.spec.parse import parse_spec, to_json
+
+OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME, and where it comes in flavours argosy/NAME-gpu
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a deployment allows. shapes: what an instance of each of its types has for tasks; empty = not known."""
+
+    default_output: str  # s3://bucket/ or s3://bucket/prefix/
+    buckets: frozenset[str]  # where results may go, its own bucket included
+    shapes: Mapping[str, Resources]
+    fitness_functions: frozenset[str] = frozenset()  # of the owner's own, that a strategy may name
+    cells: tuple[str, ...] = ()  # the deployment's Regions; empty = not known
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A run that may be taken. notes: what is allowed and yet may not be meant, a sentence each."""
+
+    form: dict[str, Any]  # the validated JSON form, defaults filled in
+    image: str  # resolved; empty when the spec names a task definition
+    task_count: int
+    notes: tuple[str, ...] = ()
+
+
+def limits_of(settings: Settings, bucket: str) -> Limits:
+    """The limits of a deployment whose own bucket is `bucket`: types that are named and offered in any of its cells."""
+    catalogue = load_catalogue()
+    names = {name for cell in settings.cells for name, _ in settings.pools(cell)}
+    shapes = {
+        name: Resources(kind.cpu_units, kind.registered_memory_mib, kind.gpus)
+        for name, kind in catalogue.items()
+        if name in names
+    }
+    buckets = frozenset({bucket, *settings.output_buckets})
+    return Limits(f"s3://{bucket}/", buckets, shapes, frozenset(settings.fitness_functions), settings.cells)
+
+
+def admit(data: Any, limits: Limits, images: ImageResolver, items: ItemsReader, now: float = 0.0) -> Admission:
+    """Everything that can be known about a run at submit. `now` 0: deadlines are not held against it. Raises SpecError
+    with every fault."""
+    spec, faults = _check(data, limits, now)
+    known = {fault.path for fault in faults}
+    image, image_faults = ("", []) if known & {"", "container", "container.image"} else _image(data, images)
+    count, item_faults = (None, []) if known & {"", "array", "array.itemsFrom"} else _items(data, items)
+    if spec is None or faults or image_faults or item_faults:
+        raise SpecError([*faults, *image_faults, *item_faults])
+    form = to_json(spec)
+    return Admission(form, image, shards.task_count(form, count), tuple(_flavour_notes(form, images)))
+
+
+def check_spec(data: Any, limits: Limits | None = None, now: float = 0.0) -> RunSpec:
+    """The spec, after all checks that need nothing but the limits. Raises SpecError with every fault."""
+    spec, faults = _check(data, limits, now)
+    if spec is None or faults:
+        raise SpecError(faults)
+    return spec
+
+
+def fingerprint(form: Mapping[str, Any]) -> str:
+    """Hex digest of a JSON form; the same however its fields are ordered. What a client token is compared by."""
+    return hashlib.sha256(json.dumps(form, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _check(data: Any, limits: Limits | None, now: float) -> tuple[RunSpec | None, list[Fault]]:
+    """The spec if it is one by itself, and every fault found."""
+    spec: RunSpec | None = None
+    faults: list[Fault] = []
+    try:
+        spec = parse_spec(data)
+    except SpecError as refusal:
+        faults = list(refusal.faults)
+    known = {fault.path for fault in faults}
+    if isinstance(data, Mapping) and "" not in known:
+        found = [*_placement_faults(data, limits), *(_limit_faults(data, limits) if limits else ())]
+        found += _deadline_faults(data, now)
+        faults += [fault for fault in found if fault.path not in known]
+    return spec, faults
+
+
+def _limit_faults(data: Mapping[str, Any], limits: Limits) -> Iterator[Fault]:
+    try:
+        bucket = split_s3(data.get("output") or limits.default_output)[0]
+    except (ValueError, AttributeError):
+        bucket = None  # a fault of its own
+    if bucket is not None and bucket not in limits.buckets:
+        allowed = ", ".join(sorted(limits.buckets))
+        yield Fault("output", f"bucket {bucket[:63]} is not one that this deployment may write to: {allowed}")
+    if limits.shapes and data.get("taskDefinition") is None:
+        yield from shape_faults(data.get("resources"), limits.shapes)
+    yield from _cell_faults(data, limits.cells)
+
+
+def _cell_faults(data: Mapping[str, Any], cells: Sequence[str]) -> Iterator[Fault]:
+    capacity = data.get("capacity")
+    given = capacity.get("cells") if isinstance(capacity, Mapping) and cells else None
+    for number, cell in enumerate(given if isinstance(given, list) else ()):
+        if isinstance(cell, str) and cell not in cells:
+            yield Fault(f"capacity.cells[{number}]", f"{shown(cell)} is no cell of this deployment: {', '.join(cells)}")
+
+
+def _deadline_faults(data: Any, now: float) -> Iterator[Fault]:
+    """A deadline that is over, or further away than anybody means. `now` 0 = not known."""
+    capacity = data.get("capacity") if isinstance(data, Mapping) and now else None
+    given = capacity.get("deadline") if isinstance(capacity, Mapping) else None
+    try:
+        at = deadline_at(given, now) if isinstance(given, str) else None
+    except ValueError:
+        return  # a fault of its own
+    if at is not None and at <= now:
+        yield Fault("capacity.deadline", f"{shown(given)} is in the past")
+    elif at is not None and at > now + LONGEST_S:
+        yield Fault("capacity.deadline", f"{shown(given)} is more than 366 days from now")
+
+
+def shape_faults(resources: Any, shapes: Mapping[str, Resources]) -> Iterator[Fault]:
+    """Whether a task fits on an empty instance of any type, and if not, what the largest one has."""
+    try:
+        needs = needs_of({"resources": resources or {}})
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        return  # a fault of its own
+    too_much = [axis for axis in Resources._fields if getattr(needs, axis) > _most(shapes, axis)[0]]
+    for axis in too_much:
+        most, name = _most(shapes, axis)
+        has = f"the largest instance type of this deployment, {name}, has {_amount(axis, most)}" if most else ""
+        yield Fault(_FIELDS[axis], f"{_amount(axis, getattr(needs, axis))} asked, but {has or _NONE[axis]}")
+    if not too_much and not any(_fits(needs, shape) for shape in shapes.values()):
+        yield Fault("resources", "no instance type of this deployment has as much of each of them at once")
+
+
+_FIELDS = {"cpu_units": "resources.vcpus", "memory_mib": "resources.memory", "gpus": "resources.gpus"}
+_NONE = dict.fromkeys(_FIELDS, "no instance type of this deployment has any")
+
+
+def _most(shapes: Mapping[str, Resources], axis: str) -> tuple[int, str]:
+    """The largest amount and the first type that has it."""
+    name = max(shapes, key=lambda each: int(getattr(shapes[each], axis)))
+    return getattr(shapes[name], axis), name
+
+
+def _fits(needs: Resources, shape: Resources) -> bool:
+    return all(mine <= theirs for mine, theirs in zip(needs, shape, strict=True))
+
+
+def _amount(axis: str, amount: int) -> str:
+    if axis == "cpu_units":
+        return f"{amount / CPU_UNITS_PER_VCPU:g} vCPUs"
+    if axis == "memory_mib":
+        return f"{amount} MiB for tasks"
+    return f"{amount} GPU{'' if amount == 1 else 's'}"
+
+
+def _placement_faults(data: Mapping[str, Any], limits: Limits | None) -> Iterator[Fault]:
+    placement = data.get("placement")
+    if not isinstance(placement, Mapping):
+        return
+
+    def check_chain(strategy: Sequence[str]) -> list[str]:
+        """Which functions are allowed only the deployment knows: without one, every name of the form is."""
+        allowed = filter(is_function_name, strategy) if limits is None else limits.fitness_functions
+        return check_strategy(strategy, frozenset(allowed))
+
+    yield from _text_faults("placement.constraints", placement.get("constraints"), check_constraints)
+    yield from _text_faults("placement.strategy", placement.get("strategy"), check_chain)
+    soft = placement.get("softConstraints")
+    for number, each in enumerate(soft if isinstance(soft, list) else ()):
+        expression = each.get("expression") if isinstance(each, Mapping) else None
+        for message in check_constraints([expression]) if isinstance(expression, str) else ():
+            yield Fault(f"placement.softConstraints[{number}].expression", message)
+
+
+def _text_faults(path: str, texts: Any, check: Callable[[Sequence[str]], list[str]]) -> list[Fault]:
+    """What is wrong with each of the texts by itself; when nothing is, what is wrong with them together."""
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        return []  # a fault of its own
+    alone = [Fault(f"{path}[{number}]", message) for number, text in enumerate(texts) for message in check([text])]
+    return alone or [Fault(path, message) for message in check(texts)]
+
+
+def _image(data: Mapping[str, Any], images: ImageResolver) -> tuple[str, list[Fault]]:
+    image = data["container"].get("image") if data.get("container") else None
+    if image is None:
+        return "", []
+    resolved = images.resolve(image)
+    if resolved is None:
+        return "", [Fault("container.image", f"{image} is not known to this deployment: publish the image first")]
+    return resolved, []
+
+
+def _flavour_notes(form: Mapping[str, Any], images: ImageResolver) -> Iterator[str]:
+    """An image for CPUs on GPUs. No fault: on GPUs that local mode pretends, it is the one that runs."""
+    image = (form.get("container") or {}).get("image") or ""
+    if not image.startswith(OWN_NAMESPACE) or image.endswith(GPU_SUFFIX):
+        return
+    gpus, other = needs_of(form).gpus, f"{image}{GPU_SUFFIX}"
+    if gpus and images.resolve(other) is not None:
+        yield (
+            f"container.image: {image} is the flavour for CPUs, which cannot use the {_amount('gpus', gpus)} of each"
+            f" task: name {other}, unless the GPUs are pretended ones"
+        )
+
+
+def _items(data: Mapping[str, Any], reader: ItemsReader) -> tuple[int | None, list[Fault]]:
+    """How many items the `itemsFrom` object has, and what is wrong with them; None for other arrays."""
+    uri = data["array"].get("itemsFrom")
+    if uri is None:
+        return None, []
+    try:
+        items = reader.read_items(uri)
+    except ItemsUnreadable as fault:
+        return None, [Fault("array.itemsFrom", str(fault))]
+    if not 1 <= len(items) <= TASK_LIMIT:
+        return None, [Fault("array.itemsFrom", f"has {len(items)} items; a run has 1 to {TASK_LIMIT} tasks")]
+    where = "array.itemsFrom"
+    faults = [Fault(f"{where}{fault.path}", fault.message) for fault in bounds.value_faults(items)]
+    faults += checks.item_faults(items, checks.keys_used(data), where)
+    return len(items), faults or list(overrides.faults(data, items))

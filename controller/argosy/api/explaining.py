@@ -1,0 +1,181 @@
+"""Why does a run wait? What the cluster as it is, and what could be bought for it, say to its next task.
+
+The same batches, rows and offers as the scheduler's, so that the answer is the reason and not a guess at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from argosy.catalogue.types import InstanceType
+from argosy.market.fallback import purchases
+from argosy.market.offers import as_registered, offers_of
+from argosy.market.progress import job_of
+from argosy.model.instances import Purchase
+from argosy.model.policy import Policy
+from argosy.model.pools import Offer
+from argosy.model.runs import TERMINAL_RUN, Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.placement.explain import Explanation, explain
+from argosy.placement.supply import Supply
+from argosy.scheduler.asks import batch_of, shunned_by
+from argosy.scheduler.budget_places import is_about_money
+from argosy.scheduler.places import active_rows, assign, coming_rows
+from argosy.scheduler.reasons import HELD_BY, market_answer, why_nothing_is_bought
+
+_USUAL = Policy()
+
+
+def explain_run(
+    state: State,
+    run: Run,
+    catalogue: Mapping[str, InstanceType],
+    now: float,
+    index: int | None = None,
+    policy: Policy = _USUAL,
+    switched_off: str | None = None,
+) -> dict[str, Any]:
+    """The reply of ExplainRun. `index`: a task whose own state is told as well; `switched_off`: why nothing may be
+    launched in the whole deployment, if so.
+
+    verdict: "done" (nothing waits), "off" (the kill switch), "placed" (it fits now and starts with the next tick),
+    "waiting" (for instances that are full or on their way), "capped" (by maxConcurrentTasks or its money), "behind"
+    (earlier runs take the room), "never" (nothing of this deployment could take it, even when empty).
+    """
+    catalogue = as_registered(catalogue, state.pools.values())
+    batch = replace(batch_of(state, run, float("inf"), shunned_by(state)), count=1)
+    coming, _ = coming_rows(state, catalogue, now, policy)
+    everything = _offers(state, run, catalogue)
+    here = explain(batch, Supply.of(active_rows(state, now)))
+    soon = explain(batch, Supply.of(coming))
+    market = market_answer(batch, everything)
+    pending = int(run.tasks.counts()[TaskStatus.PENDING])
+    verdict = _verdict(pending, bool(here.fits), here.never and soon.never and market.never)
+    if verdict in ("placed", "waiting"):
+        verdict = _held_back(state, run, catalogue, now, verdict, policy)
+    if pending and switched_off is not None:
+        verdict = "off"
+    limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) else ""  # the scheduler knows which
+    buying = why_nothing_is_bought(state, batch, catalogue, now, policy, limit)
+    return {
+        "runId": run.id,
+        "status": run.status.value,
+        "pending": pending,
+        "verdict": verdict,
+        "sentence": _sentence(verdict, run, here, soon.fits, buying, switched_off),
+        "cluster": here.to_json(),
+        "coming": soon.to_json(),
+        "market": market.to_json(),
+        "purchase": purchase_now(run, state, now, policy),
+        "lastOrder": state.last_order.to_json() if state.last_order.at else None,
+        "task": None if index is None else _task(run, index, now),
+    }
+
+
+def purchase_now(run: Run, state: State, now: float, policy: Policy) -> dict[str, Any] | None:
+    """What is bought for a run that may change between spot and on-demand, why, and what slack its deadline leaves."""
+    if run.purchase != "spot-then-on-demand" and run.deadline_at is None:
+        return None
+    job = job_of(run, state, now, policy)
+    return {
+        "now": " or ".join(sorted(purchases(run, state, now, policy))),
+        "reason": run.steering.reason or None,
+        "slackSeconds": None if job is None else round(job.slack_s),
+        "leftSeconds": None if job is None else round(job.left_s),
+        "late": run.steering.late,
+    }
+
+
+def _offers(state: State, run: Run, catalogue: Mapping[str, InstanceType]) -> list[Offer]:
+    """All that the run may buy, those that are cooling off as well."""
+    everything = offers_of(state.pools.values(), catalogue, float("inf"))
+    one_kind = {str(purchase): purchase for purchase in Purchase}.get(run.purchase)
+    return [offer for offer in everything if one_kind in (None, offer.purchase)]
+
+
+def not_open(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply for a run that the controller has not taken in yet, or has closed."""
+    closed = record["status"] in TERMINAL_RUN
+    return {
+        "runId": record["id"],
+        "status": record["status"],
+        "pending": 0 if closed else record["task_count"],
+        "verdict": "done" if closed else "waiting",
+        "sentence": "the run is over" if closed else "the controller has not taken the run in yet",
+        "cluster": None,
+        "coming": None,
+        "market": None,
+        "purchase": None,
+        "lastOrder": None,
+        "task": None,
+    }
+
+
+def _verdict(pending: int, fits: bool, never: bool) -> str:
+    if not pending:
+        return "done"
+    if fits:
+        return "placed"
+    return "never" if never else "waiting"
+
+
+def _held_back(
+    state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, verdict: str, policy: Policy
+) -> str:
+    """ "capped" by the run's own limit; "behind" earlier runs, which take the room that its tasks would fit into."""
+    if run.max_concurrent is not None and len(state.attempts.of_run(run.number)) >= run.max_concurrent:
+        return "capped"
+    if is_about_money(run.waiting):
+        return "capped"
+    if verdict == "placed" and run.ready and next(iter(state.runs)) != run.id:
+        launched = {launch.key.run_id for launch in assign(state, catalogue, now, policy).launches}
+        return verdict if run.id in launched or not launched else "behind"
+    return verdict
+
+
+def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: str, switched_off: str | None) -> str:
+    if verdict == "done":
+        return "no task of this run is waiting for a place"
+    if verdict == "off":
+        return f"launching is switched off for the whole deployment: {switched_off}"
+    if not run.task_definition:
+        return run.waiting or "the run is being prepared"
+    if verdict == "placed":
+        return "there is room for its next task: it starts with the next tick, or when its back-off ends"
+    if verdict == "never":
+        return buying
+    if verdict == "capped":
+        return _cap_in_words(run)
+    if verdict == "behind":
+        return "there is room for its next task, but the tasks of runs that were submitted earlier take it first"
+    on_its_way = "1 instance that could take it is on its way"
+    many = f"{coming} instances that could take it are on their way"
+    sentences = [on_its_way if coming == 1 else many] if coming else [buying]
+    if coming and run.waiting.startswith(HELD_BY):
+        sentences.append(f"more are {run.waiting}")
+    if here.instances:
+        instances = "instance that is" if here.instances == 1 else f"{here.instances} instances that are"
+        sentences.append(f"the {instances} here: {here.reasons_in_words()}")
+    return "; ".join(sentences)
+
+
+def _cap_in_words(run: Run) -> str:
+    """A limit in money is said by the scheduler, which knows how far it is used."""
+    if is_about_money(run.waiting):
+        return run.waiting
+    return f"as many of its tasks are alive as placement.maxConcurrentTasks allows: {run.max_concurrent}"
+
+
+def _task(run: Run, index: int, now: float) -> dict[str, Any]:
+    table = run.tasks
+    wait_s = float(table["not_before"][index]) - now
+    return {
+        "index": index,
+        "status": TaskStatus(int(table["status"][index])).name,
+        "attempts": int(table["attempts"][index]),
+        "reason": run.reasons[int(table["reason"][index])] or None,
+        "backOffSeconds": round(wait_s, 1) if wait_s > 0 else None,
+    }

@@ -1,0 +1,75 @@
+"""How does a spec become a question that can be planned: its size, its seconds, and where it could be bought?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from argosy.api import warnings
+from argosy.api.admission import Admission
+from argosy.catalogue.types import load_catalogue
+from argosy.model import documents
+from argosy.model.policy import Policy
+from argosy.model.resources import Resources
+from argosy.model.runs import needs_of
+from argosy.model.state import State
+from argosy.planning.durations import seconds_of
+from argosy.planning.plan import Market, Planned, plan_run
+from argosy.ports import Store
+from argosy.spec.faults import Fault, SpecError
+
+PAST_RUNS_READ = 200  # the newest; a page of the store
+
+
+class Asked(Protocol):
+    """What a plan needs of a deployment: the api has it."""
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def now(self) -> Callable[[], float]: ...
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def fleets(self) -> Sequence[tuple[str, str, str]]: ...
+    @property
+    def cells(self) -> Sequence[str]: ...
+    def whole_state(self) -> State: ...
+
+
+def answer(asked: Asked, admission: Admission) -> dict[str, Any]:
+    """The reply of PlanRun. Raises SpecError when the size of a task is not known."""
+    records = list(_past(asked.store, admission.form))
+    state, catalogue = asked.whole_state(), load_catalogue()
+    types = {kind for _, kind, _ in asked.fleets}
+    about_money = warnings.warnings(admission.form, list(state.pools.values()), types, catalogue, asked.policy)
+    question = Planned(
+        form=admission.form,
+        task_count=admission.task_count,
+        warnings=[*about_money, *admission.notes],
+        needs=_needs(admission.form, records),
+        seconds=seconds_of(admission.form, records),
+        catalogue=catalogue,
+        policy=asked.policy,
+        now=asked.now(),
+        market=Market(asked.fleets, asked.cells[0]),
+    )
+    return plan_run(question, state)
+
+
+def _past(store: Store, form: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Records of earlier runs of the same name, newest first."""
+    page, _ = store.page(documents.RUNS, PAST_RUNS_READ)
+    return (record for _, body in page if (record := documents.decode(body))["name"] == form["name"])
+
+
+def _needs(form: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Resources:
+    """What a task takes: the spec says, or, of a registered task definition, an earlier run of the same name."""
+    if "taskDefinition" not in form:
+        return needs_of(form)
+    family = form["taskDefinition"].partition(":")[0]
+    for record in records:
+        if f":task-definition/{family}:" in record["task_definition"]:
+            return Resources(*record["needs"])
+    sentence = "what its tasks take is known once a run of this name was submitted: until then it cannot be planned"
+    raise SpecError([Fault("taskDefinition", sentence)])

@@ -1,0 +1,147 @@
+"""What does the store know of runs and of the cluster, for those who only read?
+
+A run is found in its record once the controller has folded it in, before that in the inbox. Large parts are left alone
+unless they are asked for: a run's tasks by chunk, the cluster without its runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from argosy.api import views
+from argosy.model import documents, requests
+from argosy.model.damage import FAULTS
+from argosy.model.requests import RetryRequest, SubmitRequest
+from argosy.model.resources import Resources
+from argosy.model.runs import TERMINAL_RUN, RunStatus, sort_key
+from argosy.model.state import State
+from argosy.model.tasks import TaskTable
+from argosy.ports import Key, Store
+
+SUBMITTED = "SUBMITTED"  # partition of pointers; sort key = run id, body = the sort key in the inbox
+_RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,62}-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re.ASCII)
+
+
+def request_pointer(run_id: str) -> Key:
+    """The item that says where in the inbox the request of a run lies, until it is folded in; makes its id unique.
+
+    In a partition of its own: the api, which writes it, has no right to write where the versioned documents are.
+    """
+    return SUBMITTED, run_id
+
+
+def run(store: Store, run_id: str) -> dict[str, Any] | None:
+    """The run's record (`documents.run_record`), folded in or not; None for one that does not exist."""
+    if not _RUN_ID.fullmatch(run_id):
+        return None
+    # Folded in between the first two looks, it is found at the third.
+    record = _folded(store, run_id) or _in_inbox(store, run_id) or _folded(store, run_id)
+    if record is None or not _may_be_reopened(record):
+        return record
+    [shown] = with_retries(store, [record])
+    # A retry that was folded in since the first look is not in the inbox any more, and the record has changed.
+    return shown if "retry_at" in shown else _folded(store, run_id)
+
+
+def is_stranded(store: Store, run_id: str) -> bool:
+    """Whether a run does not count as ended, and yet nobody works at it: its record was put back by hand, or the root
+    of the state was. Looked at twice, because the controller may have closed it in between."""
+    return _is_at_work(store, run_id) and run_id not in _open_runs(store) and _is_at_work(store, run_id)
+
+
+def _is_at_work(store: Store, run_id: str) -> bool:
+    record = _folded(store, run_id)
+    return record is not None and record["status"] not in TERMINAL_RUN
+
+
+def _open_runs(store: Store) -> list[str]:
+    root = store.read((documents.STATE, documents.ROOT))
+    return documents.active_runs({} if root is None else {documents.ROOT: root})
+
+
+def retries_of(store: Store, run_id: str) -> int:
+    """How often the run was reopened, as of now; 0 when its record is gone or cannot be read."""
+    with suppress(*FAULTS):
+        return int((_folded(store, run_id) or {}).get("retries", 0))
+    return 0
+
+
+def with_retries(store: Store, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records, of which those that are about to be reopened do not count as ended: `retry_at` says since when."""
+    if not any(map(_may_be_reopened, records)):
+        return list(records)
+    asked = {
+        request.run_id: request.requested_at
+        for request in _requests_in_inbox(store)
+        if isinstance(request, RetryRequest)
+    }
+    return [
+        {**record, **_REOPENED, "retry_at": asked[record["id"]]}
+        if record["id"] in asked and _may_be_reopened(record)
+        else record
+        for record in records
+    ]
+
+
+_REOPENED = {"status": RunStatus.SUBMITTED.value, "status_reason": "", "stopped_at": 0.0}
+
+
+def _may_be_reopened(record: dict[str, Any]) -> bool:
+    return record["status"] in TERMINAL_RUN and record["status"] != RunStatus.SUCCEEDED
+
+
+def runs_in_inbox(store: Store) -> list[dict[str, Any]]:
+    """Records of the runs that are not folded in yet, newest first."""
+    waiting = [request for request in _requests_in_inbox(store) if isinstance(request, SubmitRequest)]
+    return [views.submitted_record(request) for request in waiting[::-1]]
+
+
+def _requests_in_inbox(store: Store) -> list[requests.Request]:
+    """In order of arrival, without those that the controller will set aside for a person to look at."""
+    found = []
+    for body in store.read_partition(requests.INBOX).values():
+        with suppress(ValueError):
+            found.append(requests.from_bytes(body))
+    return found
+
+
+def task_chunks(store: Store, record: dict[str, Any], start: int, end: int) -> Iterator[tuple[int, TaskTable]]:
+    """(index of its first task, table) of each chunk that holds tasks start:end. Untouched chunks are defaults."""
+    rows = TaskTable.chunk_rows
+    for number in range(start // rows, -(-end // rows)):
+        chunk = TaskTable(min(rows, record["task_count"] - number * rows), record["halted"])
+        body = store.read((documents.run_partition(record["id"]), f"TASKS#{number:05d}"))
+        if body is not None:
+            chunk.unpack(0, body)
+        yield number * rows, chunk
+
+
+def cluster(store: Store) -> tuple[State, list[str]]:
+    """Instances, pools, attempts and sums, without the runs; and the ids of the open runs."""
+    items = store.read_partition(documents.STATE)
+    run_ids = documents.active_runs(items)
+    if run_ids:
+        root = documents.decode(items[documents.ROOT])
+        items = {**items, documents.ROOT: documents.encode({**root, "runs": []})}
+    return documents.restore(0, items, {}), run_ids
+
+
+def needs_by_number(store: Store, run_ids: Sequence[str]) -> dict[int, Resources]:
+    """What a task of each run takes, by the run's number."""
+    records = [record for run_id in run_ids if (record := _folded(store, run_id))]
+    return {record["number"]: Resources(*record["needs"]) for record in records}
+
+
+def _folded(store: Store, run_id: str) -> dict[str, Any] | None:
+    body = store.read((documents.RUNS, sort_key(run_id)))
+    return None if body is None else dict(documents.decode(body))
+
+
+def _in_inbox(store: Store, run_id: str) -> dict[str, Any] | None:
+    place = store.read(request_pointer(run_id))
+    body = None if place is None else store.read((requests.INBOX, place.decode()))
+    request = None if body is None else requests.from_bytes(body)
+    return views.submitted_record(request) if isinstance(request, SubmitRequest) else None

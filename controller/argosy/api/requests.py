@@ -1,0 +1,123 @@
+"""What may a user's request look like? One model for each action, refused with every fault and its path."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from argosy.spec.faults import Fault, SpecError, from_pydantic
+from argosy.spec.fields import Strict, refused
+
+PAGE_LIMIT = 100  # runs
+TASK_PAGE_LIMIT = 1000  # tasks; keeps a reply far below Lambda's 6 MB
+TOKEN_LIMIT = 64  # as ECS's clientToken
+
+
+def _printable(text: str) -> str:
+    if not (text.isascii() and text.isprintable()):
+        raise refused("must be printable ASCII")
+    return text
+
+
+class SubmitRun(Strict):
+    action: Literal["SubmitRun"]
+    client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(_printable)] | None = None
+    spec: dict[str, Any]
+
+
+class PlanRun(Strict):
+    action: Literal["PlanRun"]
+    spec: dict[str, Any]
+
+
+class DescribeRun(Strict):
+    action: Literal["DescribeRun"]
+    run_id: str
+    include: list[Literal["tasks", "cost"]] = Field(default_factory=list)
+    max_results: int = Field(default=100, ge=1, le=TASK_PAGE_LIMIT)
+    next_token: str | None = None
+
+
+class ListRuns(Strict):
+    action: Literal["ListRuns"]
+    max_results: int = Field(default=20, ge=1, le=PAGE_LIMIT)
+    next_token: str | None = None
+
+
+class CancelRun(Strict):
+    action: Literal["CancelRun"]
+    run_id: str
+    reason: Annotated[str, Field(max_length=255), AfterValidator(_printable)] = ""
+
+
+class RetryRun(Strict):
+    action: Literal["RetryRun"]
+    run_id: str
+    failed: bool = True
+    cancelled: bool = False
+    client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(_printable)] | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> RetryRun:
+        if not (self.failed or self.cancelled):
+            raise refused("failed and cancelled are both false: nothing would run again")
+        return self
+
+
+class ExplainRun(Strict):
+    action: Literal["ExplainRun"]
+    run_id: str
+    index: int | None = Field(default=None, ge=0)
+
+
+class DescribeCluster(Strict):
+    action: Literal["DescribeCluster"]
+
+
+ActionRequest = SubmitRun | PlanRun | DescribeRun | ListRuns | CancelRun | RetryRun | ExplainRun | DescribeCluster
+_MODELS = (SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster)
+ACTIONS: dict[str, type[Strict]] = {model.__name__: model for model in _MODELS}
+
+
+def parse_request(request: Any) -> Strict:
+    """The request as its model. Raises SpecError with every fault."""
+    if not isinstance(request, Mapping):
+        raise SpecError([Fault("", "a request is a JSON object with an action")])
+    model = ACTIONS.get(request["action"]) if isinstance(request.get("action"), str) else None
+    if model is None:
+        what = "is required" if "action" not in request else "is unknown"
+        raise SpecError([Fault("action", f"{what}; known: {', '.join(ACTIONS)}")])
+    try:
+        return model.model_validate(dict(request))
+    except ValidationError as refusal:
+        fields = [field.alias or name for name, field in model.model_fields.items()]
+        raise SpecError(from_pydantic(refusal.errors(include_url=False), lambda path: fields)) from refusal
+
+
+def page_token(place: str) -> str:
+    """An opaque token for the place where the next page starts."""
+    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
+
+
+def page_place(token: str) -> str:
+    """The inverse of `page_token`. Raises SpecError for anything that it did not write."""
+    try:
+        place = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError) as fault:
+        raise SpecError([Fault("nextToken", "is not a token that this api has given out")]) from fault
+    return place
+
+
+def index_of_page(token: str | None) -> int:
+    """The task at which a page of tasks starts. Raises SpecError for a token that we did not give out."""
+    if token is None:
+        return 0
+    place = page_place(token)
+    if not re.fullmatch(r"[0-9]{1,7}", place, re.ASCII):
+        raise SpecError([Fault("nextToken", "is not a token that this api has given out")])
+    return int(place)

@@ -1,0 +1,93 @@
+"""May a run be tried again, and how is the request left for the controller? (decision 11)
+
+Created conditionally together with its client token, as a submit is: the same request twice reopens the run once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.api import reading
+from argosy.engine.loading import load_run
+from argosy.model import requests
+from argosy.model.damage import FAULTS
+from argosy.model.requests import RetryRequest
+from argosy.model.runs import TERMINAL_RUN, RunStatus
+from argosy.model.tasks import TERMINAL, TaskStatus
+from argosy.ports import AlreadyExists, Store
+
+TOKEN_DAYS = 30
+
+
+class NotRetried(Exception):
+    """The run cannot be tried again; the message says why."""
+
+
+def put(store: Store, record: Mapping[str, Any], request: RetryRequest, token: str) -> bool:
+    """Leave the request in the inbox. False: this token has done so before. Raises NotRetried.
+
+    record: the run as it is stored; token: the client's, or what else tells two requests apart.
+    """
+    key = (requests.TOKENS, hashlib.sha256(f"retry\0{request.run_id}\0{token}".encode()).hexdigest())
+    wish = {"runId": request.run_id, "failed": request.failed, "cancelled": request.cancelled}
+    if (earlier := store.read(key)) is not None:
+        if json.loads(earlier) != wish:
+            raise NotRetried("this clientToken has already retried other tasks of this run")
+        return False
+    _check(store, record, request)
+    place = (requests.INBOX, requests.inbox_key(request.requested_at, f"{request.run_id}#retry#{key[1][:16]}"))
+    try:
+        store.create(
+            {key: json.dumps(wish).encode(), place: requests.to_bytes(request)},
+            expires_at={key: request.requested_at + TOKEN_DAYS * 86_400},
+        )
+    except AlreadyExists:  # the same request, delivered twice at once
+        return False
+    return True
+
+
+def check_readable(store: Store, run_id: str) -> None:
+    """Of a run that nobody works at. Raises NotRetried when its documents cannot be read."""
+    try:
+        load_run(store, run_id)
+    except FAULTS as fault:
+        what = f"what is stored of {run_id} cannot be read ({type(fault).__name__}: {str(fault)[:200]})"
+        raise NotRetried(f"{what}: restore it first, as docs/operations.md says") from fault
+
+
+def _check(store: Store, record: Mapping[str, Any], request: RetryRequest) -> None:
+    run_id, counts = record["id"], record["counts"]
+    if record["status"] not in TERMINAL_RUN and reading.is_stranded(store, run_id):
+        check_readable(store, run_id)
+        return
+    if record["status"] not in TERMINAL_RUN:
+        raise NotRetried(f"{run_id} is {record['status']}: only a run that has ended can be tried again")
+    if record["status"] == RunStatus.SUCCEEDED:
+        raise NotRetried(f"every task of {run_id} succeeded: there is nothing to try again")
+    check_readable(store, run_id)
+    if not task_count(record, request) and not was_never_closed(record):
+        raise NotRetried(_what_there_is(run_id, counts, request))
+
+
+def task_count(record: Mapping[str, Any], request: RetryRequest) -> int:
+    """How many tasks would run again. Those that still count as pending or live in a run that was set aside are among
+    them."""
+    counts = record["counts"]
+    wanted = {TaskStatus.FAILED: request.failed, TaskStatus.CANCELLED: request.cancelled}
+    live = sum(counts[status] for status in TaskStatus if status not in TERMINAL)
+    return int(live + sum(counts[status] for status, asked in wanted.items() if asked))
+
+
+def was_never_closed(record: Mapping[str, Any]) -> bool:
+    """All tasks succeeded, but manifest and marker could not be written: reopened, it is closed once more."""
+    return bool(record["task_count"]) and record["counts"][TaskStatus.SUCCEEDED] == record["task_count"]
+
+
+def _what_there_is(run_id: str, counts: list[int], request: RetryRequest) -> str:
+    failed, cancelled = counts[TaskStatus.FAILED], counts[TaskStatus.CANCELLED]
+    if cancelled and not request.cancelled:
+        return f"no task of {run_id} failed; {cancelled} were cancelled: ask for those (--cancelled)"
+    return f"no task of {run_id} was cancelled; {failed} failed: ask for those (--failed)"

@@ -1,0 +1,93 @@
+"""What does a run cost, while it is open and when it is over, as users are shown it?
+
+A run's record holds what was charged to it. Of instances that are alive that is done when they end, or the run: until
+then what they have cost so far is read off the cluster, by the same arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.api import reading
+from argosy.model.costs import Costs, summed
+from argosy.model.ledger import not_charged
+from argosy.model.policy import Policy
+from argosy.model.reserve import holdings, kept_idle, to_come_usd
+from argosy.model.resources import Resources
+from argosy.model.runs import TERMINAL_RUN
+from argosy.model.state import State
+from argosy.ports import Store
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What the instances that are alive have cost by now, for whom."""
+
+    state: State
+    needs: Mapping[int, Resources]
+    pending: Mapping[int, Mapping[str, Costs]]
+    now: float
+    policy: Policy
+
+    @classmethod
+    def of(cls, store: Store, now: float, policy: Policy) -> Books:
+        state, run_ids = reading.cluster(store)
+        needs = reading.needs_by_number(store, run_ids)
+        return cls(state, needs, not_charged(state, needs, now), now, policy)
+
+    def brought_up_to_now(self, record: JSON) -> JSON:
+        """The record of an open run, with what was not charged yet."""
+        number = record["number"]
+        ledger = {market: Costs(*row) for market, row in record.get("costs", {}).items()}
+        pending = self.pending.get(number, {})
+        for market, costs in pending.items():
+            ledger.setdefault(market, Costs()).add(costs)
+        more = summed(pending.values())
+        return {
+            **record,
+            "cost_usd": record["cost_usd"] + more.total,
+            "on_demand_cost_usd": record["on_demand_cost_usd"] + more.on_demand,
+            "costs": {market: costs.to_list() for market, costs in ledger.items()},
+            **self._committed(record),
+        }
+
+    def _committed(self, record: JSON) -> JSON:
+        """What live attempts and booting instances will still cost, and what the run pays an hour now."""
+        number, expected_s = record["number"], record.get("expected_s") or self.policy.attempt_s
+        held = holdings(self.state, self.needs, number, expected_s, self.now).values()
+        idle = list(kept_idle(self.state, number))
+        to_come = sum(to_come_usd(each, self.policy.boot_s, expected_s, self.now) for each in idle)
+        return {
+            "reserved_usd": to_come + sum(each.reserved_usd for each in held),
+            "usd_per_hour": sum(each.price_usd_per_hour for each in idle) + sum(each.usd_per_hour for each in held),
+        }
+
+
+def is_spending(record: Mapping[str, Any]) -> bool:
+    """Whether instances may be at work for the run: it is folded in and not over."""
+    return bool(record["number"]) and record["status"] not in TERMINAL_RUN
+
+
+def up_to_now(store: Store, records: Iterable[JSON], now: float, policy: Policy) -> list[JSON]:
+    """The records with what they have cost by now; the cluster is only read for those that are open."""
+    listed = list(records)
+    if not any(map(is_spending, listed)):
+        return listed
+    books = Books.of(store, now, policy)
+    return [books.brought_up_to_now(record) if is_spending(record) else record for record in listed]
+
+
+def of_run(store: Store, record: JSON, now: float, policy: Policy) -> JSON:
+    """The record with what the run has cost by now. What the controller charges between two looks is counted once: the
+    record is read again after the cluster."""
+    for _ in range(3 if is_spending(record) else 0):
+        [shown] = up_to_now(store, [record], now, policy)
+        again = reading.run(store, record["id"])
+        if again is None or again["cost_usd"] == record["cost_usd"]:
+            return shown
+        record = again
+    return record

@@ -1,0 +1,67 @@
+"""Is a run's money too little to be of use? What its submitter is told at once; the run is taken all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from argosy.catalogue.types import InstanceType
+from argosy.market.offers import offers_of, resources_of
+from argosy.model.instances import Purchase
+from argosy.model.policy import Policy
+from argosy.model.pools import Pool
+from argosy.model.resources import Resources
+from argosy.model.runs import needs_of
+from argosy.scheduler.budget import dollars
+
+ALWAYS = float("inf")  # pools that are cooling off count as well
+USUALLY = "-"  # the place of a pool that stands for its type everywhere
+_ONLY = {"spot": {Purchase.SPOT}, "on-demand": {Purchase.ON_DEMAND}}
+
+
+def has_caps(form: Mapping[str, Any]) -> bool:
+    capacity = form.get("capacity", {})
+    return capacity.get("budgetUsd") is not None or capacity.get("maxHourlyCost") is not None
+
+
+def warnings(
+    form: Mapping[str, Any],
+    pools: Sequence[Pool],
+    types: Iterable[str],
+    catalogue: Mapping[str, InstanceType],
+    policy: Policy,
+) -> list[str]:
+    """For a spec's JSON form, against the cheapest instance that could take one of its tasks: out of `pools` or, before
+    the first look at the market, of `types` at their usual prices. Nothing is said of task definitions."""
+    offers = [] if form.get("taskDefinition") is not None else list(_able(form, pools, types, catalogue, policy))
+    if not offers:
+        return []
+    price, name = min(offers)
+    cheapest = f"the cheapest instance that could take a task ({name}, about {dollars(price)} an hour)"
+    capacity, said = form.get("capacity", {}), []
+    hourly, budget = capacity.get("maxHourlyCost"), capacity.get("budgetUsd")
+    if hourly is not None and hourly < price:
+        said.append(f"capacity.maxHourlyCost: {dollars(hourly)} an hour is below {cheapest}: nothing can be bought")
+    if budget is not None and budget < price:
+        said.append(f"capacity.budgetUsd: {dollars(budget)} is less than an hour of {cheapest}: what fits is bought")
+    return said
+
+
+def _able(
+    form: Mapping[str, Any],
+    pools: Sequence[Pool],
+    types: Iterable[str],
+    catalogue: Mapping[str, InstanceType],
+    policy: Policy,
+) -> Iterator[tuple[float, str]]:
+    """(USD an hour, type) of what could be bought and has room for a task."""
+    needs = needs_of(form)
+    buys = _ONLY.get(form.get("capacity", {}).get("purchase", "spot"), set(Purchase))
+    usual = [Pool(USUALLY, name, USUALLY, USUALLY) for name in types]
+    for offer in offers_of(pools or usual, catalogue, ALWAYS, policy):
+        if offer.purchase in buys and _fits(needs, resources_of(catalogue[offer.instance_type])):
+            yield offer.price_usd_per_hour, offer.instance_type
+
+
+def _fits(needs: Resources, size: Resources) -> bool:
+    return all(mine <= theirs for mine, theirs in zip(needs, size, strict=True))

@@ -1,0 +1,55 @@
+"""What does the controller know of the places it works in? One deployment, and in it a cell for each region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.aws.pace import Paces
+
+TIME_WAS_UP = "time was up"  # why an action was not begun
+CHUNK = 100  # most Describe* calls and TerminateInstances take this many ids
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What CDK made and the controller's environment names."""
+
+    stage: str
+    prefix: str  # of every name in AWS
+    log_group: str
+    execution_role_arn: str
+    task_role_arn: str
+    stop_timeout_s: int = 30  # between SIGTERM and SIGKILL; ECS's own default, well inside a spot warning's 120 s
+    placement_scores: bool = False  # whether EC2 is asked for them
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One region's cluster and fleets, the clients that reach them, and how fast these may be used."""
+
+    name: str  # the region
+    cluster: str
+    ecs: Any  # boto3 client
+    ec2: Any
+    paces: Paces
+
+
+def pages(call: Any, **request: Any) -> Iterator[dict[str, Any]]:
+    """The pages of a listing that continues by `nextToken` (ECS) or `NextToken` (EC2). Lazy: stop when you like.
+
+    boto3's paginators would do, but clients are handed in (DESIGN D11) and only have to have the operations.
+    """
+    while True:
+        page = call(**request)
+        yield page
+        name = "nextToken" if "nextToken" in page else "NextToken"
+        if not page.get(name):
+            return
+        request[name] = page[name]
+
+
+def chunks(ids: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(ids), CHUNK):
+        yield ids[start : start + CHUNK]

@@ -1,0 +1,147 @@
+"""What does a run need before its first task: which task definition, and what lies in its results folder?"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.aws.cell import Cell, Deployment
+from argosy.aws.ecs_requests import (
+    STAGE_TAG,
+    UnusableDefinition,
+    definition_content,
+    needs_of_definition,
+    ports_of_definition,
+    usable_container,
+)
+from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.items import S3ItemsReader, passes
+from argosy.aws.markers import remove_former_failure
+from argosy.layout import items_uri, spec_uri, split_s3
+from argosy.model.events import Event, RunNotPrepared, RunPrepared
+from argosy.model.host_ports import Port
+from argosy.model.resources import Resources
+from argosy.model.runs import Run
+from argosy.ports import ItemsUnreadable
+from argosy.spec.checks import item_faults, keys_used
+from argosy.spec.overrides import faults as override_faults
+
+
+class NotNow(Exception):
+    """The pace of registrations leaves no room before the deadline."""
+
+
+class Definitions:
+    """Prepares runs. Each distinct content is registered once in each cell; what is known is remembered."""
+
+    def __init__(self, deployment: Deployment, cells: Mapping[str, Cell], s3: Any, items: S3ItemsReader) -> None:
+        self._deployment, self._cells, self._s3, self._items = deployment, cells, s3, items
+        self._arns: dict[tuple[str, str], str] = {}  # (cell, family or run id) -> ARN of the revision
+
+    def prepare(self, run: Run, deadline: float) -> Event:
+        """RunPrepared, or RunNotPrepared with a sentence. Safe to do twice."""
+        try:
+            first, *others = self._cells.values()
+            prepared = self._resolve(run, first, deadline)
+            for cell in others:
+                self._resolve(run, cell, deadline)
+            self._fill_folder(run)
+            return prepared
+        except AWS_ERRORS as error:
+            fault = classify(error)
+            final = fault.lasting or fault.kind is Kind.NOT_FOUND
+            return RunNotPrepared(run.id, f"the run could not be prepared: {fault.text}", final)
+        except (UnusableDefinition, ItemsUnreadable) as fault:
+            final = not (isinstance(fault, ItemsUnreadable) and passes(fault))
+            return RunNotPrepared(run.id, str(fault), final)
+        except NotNow:
+            return RunNotPrepared(run.id, "waits for its turn to register a task definition", final=False)
+
+    def arn_in(self, run: Run, cell: Cell, deadline: float) -> str:
+        """The run's definition in a cell: the prepared revision, or its like in another region.
+
+        Raises AWS_ERRORS, UnusableDefinition, NotNow.
+        """
+        if run.task_definition.split(":")[3:4] == [cell.name]:
+            return run.task_definition
+        if (cell.name, run.id) not in self._arns:
+            self._arns[cell.name, run.id] = self._resolve(run, cell, deadline).task_definition
+        return self._arns[cell.name, run.id]
+
+    def _resolve(self, run: Run, cell: Cell, deadline: float) -> RunPrepared:
+        if "taskDefinition" in run.spec:
+            return self._users_own(run, cell)
+        arn = self._registered(run, cell, deadline)
+        return _prepared(run.id, arn, run.container, run.needs, run.host_ports)
+
+    def _users_own(self, run: Run, cell: Cell) -> RunPrepared:
+        definition = cell.ecs.describe_task_definition(taskDefinition=run.spec["taskDefinition"])["taskDefinition"]
+        container, needs = usable_container(definition), needs_of_definition(definition)
+        ports = ports_of_definition(definition)
+        return _prepared(run.id, str(definition["taskDefinitionArn"]), container, needs, ports)
+
+    def _registered(self, run: Run, cell: Cell, deadline: float) -> str:
+        content = definition_content(run, cell.name, self._deployment)
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        family = f"{self._deployment.prefix}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        known = self._arns.get((cell.name, family))
+        if known is None:
+            known = _described(cell, family) or self._register(cell, family, content, deadline)
+            self._arns[cell.name, family] = known
+        return known
+
+    def _register(self, cell: Cell, family: str, content: Mapping[str, Any], deadline: float) -> str:
+        if not cell.paces.definitions.take(deadline):
+            raise NotNow
+        tags = [{"key": STAGE_TAG, "value": self._deployment.stage}]
+        answer = cell.ecs.register_task_definition(family=family, tags=tags, **content)
+        return str(answer["taskDefinition"]["taskDefinitionArn"])
+
+    def _fill_folder(self, run: Run) -> None:
+        """spec.json, and the pinned copy of the items; a run that was reopened loses its marker, and keeps the items
+        that it had. Raises AWS_ERRORS, ItemsUnreadable."""
+        if "itemsFrom" in run.spec["array"] and not (run.retries and self._has_pinned(run)):
+            self._pin_items(run)
+        if run.retries:
+            remove_former_failure(self._s3, run)
+        bucket, key = split_s3(spec_uri(run.output))
+        body = json.dumps(run.spec, indent=2, ensure_ascii=False).encode()
+        self._s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")
+
+    def _has_pinned(self, run: Run) -> bool:
+        """Raises ItemsUnreadable when AWS does not answer."""
+        try:
+            self._items.fetch(items_uri(run.output))
+        except ItemsUnreadable as error:
+            if passes(error):
+                raise
+            return False
+        return True
+
+    def _pin_items(self, run: Run) -> None:
+        source = run.spec["array"]["itemsFrom"]
+        items = self._items.read_items(source)
+        if len(items) != run.task_count:
+            raise ItemsUnreadable(f"{source} had {run.task_count} items at submit and has {len(items)} now")
+        for fault in (*item_faults(items, keys_used(run.spec), source), *override_faults(run.spec, items)):
+            raise ItemsUnreadable(f"{fault.path} {fault.message}")
+        bucket, key = split_s3(items_uri(run.output))
+        lines = "".join(json.dumps(item, separators=(",", ":"), ensure_ascii=False) + "\n" for item in items)
+        self._s3.put_object(Bucket=bucket, Key=key, Body=lines.encode(), ContentType="application/jsonl")
+
+
+def _described(cell: Cell, family: str) -> str | None:
+    """The family's latest active revision; None when there is none. Raises AWS_ERRORS."""
+    try:
+        definition = cell.ecs.describe_task_definition(taskDefinition=family)["taskDefinition"]
+    except AWS_ERRORS as error:
+        if classify(error).kind is Kind.NOT_FOUND:
+            return None
+        raise
+    return str(definition["taskDefinitionArn"]) if definition.get("status", "ACTIVE") == "ACTIVE" else None
+
+
+def _prepared(run_id: str, arn: str, container: str, needs: Resources, ports: tuple[Port, ...]) -> RunPrepared:
+    return RunPrepared(run_id, arn, container, needs.cpu_units, needs.memory_mib, needs.gpus, ports)

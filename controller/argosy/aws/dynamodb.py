@@ -1,0 +1,203 @@
+"""How does the state lie in one DynamoDB table? Items of pk, sk and body; the version on an item of its own.
+
+STATE / VERSION    version (N), digest (S): what hangs on what; digest tells whose commit made this version
+CONTROL / LEASE    owner (S), until (N, epoch seconds): deleted when it is given back
+CONTROL / HEARTBEAT  at (N, epoch seconds): when a tick was last carried through; never deleted, the watchdog reads it
+CONTROL / KILL     reason (S)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.ports import AlreadyExists, Key, StaleState
+
+VERSION_KEY: Key = ("STATE", "VERSION")
+LEASE_KEY: Key = ("CONTROL", "LEASE")
+HEARTBEAT_KEY: Key = ("CONTROL", "HEARTBEAT")
+KILL_KEY: Key = ("CONTROL", "KILL")
+CONFLICT_TRIES = 3  # a transaction cancelled by a neighbour's is sent again this often in all
+
+
+class DynamoStore:
+    """`ports.Store` over a boto3 DynamoDB client."""
+
+    def __init__(self, client: Any, table: str) -> None:
+        self._client, self._table = client, table
+
+    def read(self, key: Key) -> bytes | None:
+        item = self._get(key)
+        return bytes(item["body"]["B"]) if "body" in item else None
+
+    def read_partition(self, partition: str) -> dict[str, bytes]:
+        documents: dict[str, bytes] = {}
+        start: dict[str, Any] = {}
+        while True:
+            page = self._query(partition, **start)
+            documents |= dict(_bodies(page["Items"]))
+            if "LastEvaluatedKey" not in page:
+                return documents
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    def page(self, partition: str, limit: int, after: str | None = None) -> tuple[list[tuple[str, bytes]], str | None]:
+        start = {} if after is None else {"ExclusiveStartKey": _key((partition, after))}
+        page = self._query(partition, Limit=limit, ScanIndexForward=False, **start)
+        last = page.get("LastEvaluatedKey")
+        return _bodies(page["Items"]), str(last["sk"]["S"]) if last else None
+
+    def create(self, items: Mapping[Key, bytes], expires_at: Mapping[Key, float] | None = None) -> None:
+        ends = expires_at or {}
+        puts = [
+            {"Put": {**self._put(key, body, ends.get(key)), "ConditionExpression": "attribute_not_exists(pk)"}}
+            for key, body in items.items()
+        ]
+        try:
+            self._transact(puts)
+        except AWS_ERRORS as error:
+            if _condition_failed(error):
+                raise AlreadyExists(", ".join("/".join(key) for key in items)) from error
+            if any(self.read(key) != body for key, body in items.items()):
+                raise
+
+    def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
+        deleted = list(deletes)
+        digest = _digest(version, puts, deleted)
+        actions = [
+            {"Update": self._raise_version(version, digest)},
+            *({"Put": self._put(key, body)} for key, body in puts.items()),
+            *({"Delete": {"TableName": self._table, "Key": _key(key)}} for key in deleted),
+        ]
+        try:
+            self._transact(actions)
+        except AWS_ERRORS as error:
+            self._settle(version, digest, error)
+
+    def version(self) -> int:
+        return int(self._get(VERSION_KEY).get("version", {"N": "0"})["N"])
+
+    def take_lease(self, owner: str, now: float, seconds: float) -> bool:
+        try:
+            self._client.update_item(
+                TableName=self._table,
+                Key=_key(LEASE_KEY),
+                UpdateExpression="SET #owner = :owner, #until = :until",
+                ConditionExpression="attribute_not_exists(pk) OR #until <= :now OR #owner = :owner",
+                ExpressionAttributeNames={"#owner": "owner", "#until": "until"},
+                ExpressionAttributeValues={
+                    ":owner": {"S": owner},
+                    ":until": {"N": repr(now + seconds)},
+                    ":now": {"N": repr(now)},
+                },
+            )
+        except ClientError as error:
+            if _condition_failed(error):
+                return False
+            raise
+        return True
+
+    def release_lease(self, owner: str) -> None:
+        try:
+            self._client.delete_item(
+                TableName=self._table,
+                Key=_key(LEASE_KEY),
+                ConditionExpression="#owner = :owner",
+                ExpressionAttributeNames={"#owner": "owner"},
+                ExpressionAttributeValues={":owner": {"S": owner}},
+            )
+        except ClientError as error:
+            if not _condition_failed(error):
+                raise
+
+    def beat(self, now: float) -> None:
+        item = {**_key(HEARTBEAT_KEY), "at": {"N": repr(now)}}
+        self._client.put_item(TableName=self._table, Item=item)
+
+    def kill_switch(self) -> str | None:
+        item = self._get(KILL_KEY)
+        return str(item.get("reason", {}).get("S", "the kill switch is set")) if item else None
+
+    def _settle(self, version: int, digest: str, error: Exception) -> None:
+        """A commit that failed, or whose reply did: whose version is stored now? Raises unless it is ours."""
+        stored = self._get(VERSION_KEY)
+        stands_at = int(stored.get("version", {"N": "0"})["N"])
+        if stands_at == version + 1 and stored.get("digest", {}).get("S") == digest:
+            return
+        if stands_at != version or _condition_failed(error):
+            raise StaleState(f"version {version} was expected, {stands_at} is stored") from error
+        raise error
+
+    def _transact(self, actions: Sequence[Mapping[str, Any]]) -> None:
+        for last in [False] * (CONFLICT_TRIES - 1) + [True]:
+            try:
+                self._client.transact_write_items(TransactItems=actions)
+                return
+            except ClientError as error:
+                # A neighbour's transaction touched the same items at the same moment: nothing was written.
+                if last or "TransactionConflict" not in _reasons(error) or _condition_failed(error):
+                    raise
+
+    def _raise_version(self, version: int, digest: str) -> dict[str, Any]:
+        condition = "#version = :old" if version else "attribute_not_exists(pk)"
+        values = {":new": {"N": str(version + 1)}, ":digest": {"S": digest}}
+        return {
+            "TableName": self._table,
+            "Key": _key(VERSION_KEY),
+            "UpdateExpression": "SET #version = :new, #digest = :digest",
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": {"#version": "version", "#digest": "digest"},
+            "ExpressionAttributeValues": values | ({":old": {"N": str(version)}} if version else {}),
+        }
+
+    def _put(self, key: Key, body: bytes, expires_at: float | None = None) -> dict[str, Any]:
+        item: dict[str, Any] = {**_key(key), "body": {"B": body}}
+        if expires_at is not None:
+            item["expires_at"] = {"N": str(int(expires_at))}  # the table's TTL attribute: whole seconds
+        return {"TableName": self._table, "Item": item}
+
+    def _get(self, key: Key) -> dict[str, Any]:
+        answer = self._client.get_item(TableName=self._table, Key=_key(key), ConsistentRead=True)
+        return dict(answer.get("Item", {}))
+
+    def _query(self, partition: str, **paging: Any) -> dict[str, Any]:
+        return dict(
+            self._client.query(
+                TableName=self._table,
+                KeyConditionExpression="pk = :pk",
+                ExpressionAttributeValues={":pk": {"S": partition}},
+                ConsistentRead=True,
+                **paging,
+            )
+        )
+
+
+def _key(key: Key) -> dict[str, Any]:
+    return {"pk": {"S": key[0]}, "sk": {"S": key[1]}}
+
+
+def _bodies(items: Iterable[Mapping[str, Any]]) -> list[tuple[str, bytes]]:
+    """Items without a body (the version) are no documents."""
+    return [(item["sk"]["S"], bytes(item["body"]["B"])) for item in items if "body" in item]
+
+
+def _digest(version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> str:
+    content = hashlib.sha256(str(version).encode())
+    for key in sorted(puts):
+        content.update("\0".join(key).encode() + hashlib.sha256(puts[key]).digest())
+    content.update(repr(sorted(deletes)).encode())
+    return content.hexdigest()
+
+
+def _reasons(error: Exception) -> set[str]:
+    response: Mapping[str, Any] = error.response if isinstance(error, ClientError) else {}
+    return {str(reason.get("Code")) for reason in response.get("CancellationReasons") or ()}
+
+
+def _condition_failed(error: Exception) -> bool:
+    fault = classify(error)
+    single = fault.kind is Kind.CONFLICT and fault.code == "ConditionalCheckFailedException"
+    return single or "ConditionalCheckFailed" in _reasons(error)

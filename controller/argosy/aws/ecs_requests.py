@@ -1,0 +1,166 @@
+"""What exactly is ECS asked for? Requests as pure functions of the stored intent and the run's spec (DESIGN D4).
+
+The same intent gives the same request, byte for byte, whichever controller sends it and however often: that, and the
+token made of it, is what makes sending it again safe.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+from argosy.aws.cell import Deployment
+from argosy.catalogue.types import SHARED_MEMORY_DIVISOR
+from argosy.model.actions import Launch
+from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
+from argosy.model.host_ports import RESERVED_PORTS, Port
+from argosy.model.resources import Resources
+from argosy.model.runs import Run
+from argosy.spec.shards import task_overrides
+
+RUN_TAG, STAGE_TAG = "argosy:run", "argosy:stage"
+LOG_STREAM_PREFIX = "argosy"
+STOP_REASON_LIMIT = 255  # characters ECS keeps
+
+
+def client_token(key: AttemptKey) -> str:
+    """43 of the 64 characters that ECS allows."""
+    digest = hashlib.sha256("|".join(map(str, key)).encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def run_task_request(
+    launch: Launch, run: Run, item: Any, *, cluster: str, stage: str, task_definition: str
+) -> dict[str, Any]:
+    """RunTask for one attempt, pinned to its instance.
+
+    item: the task's item of an `itemsFrom` array, else None. Raises KeyError when the item lacks what the spec uses.
+    """
+    key = launch.key
+    overrides = task_overrides(run.spec, run.id, run.output, key.index, key.attempt, item, count=run.task_count)
+    environment = [*overrides["environment"], {"name": LAUNCH_VARIABLE, "value": str(key.launch)}]
+    override = {"name": run.container, "environment": environment}
+    if overrides["command"] is not None:
+        override["command"] = overrides["command"]
+    tags = {**run.spec.get("tags", {}), RUN_TAG: run.id, STAGE_TAG: stage}
+    return {
+        "cluster": cluster,
+        "taskDefinition": task_definition,
+        "count": 1,
+        "launchType": "EC2",
+        "clientToken": client_token(key),
+        "startedBy": launch.started_by,
+        "group": run.group,
+        "placementConstraints": [{"type": "memberOf", "expression": f"ec2InstanceId == {launch.instance_id}"}],
+        "overrides": {"containerOverrides": [override]},
+        "enableECSManagedTags": True,
+        "tags": [{"key": name, "value": value} for name, value in sorted(tags.items())],
+    }
+
+
+def definition_content(run: Run, region: str, deployment: Deployment) -> dict[str, Any]:
+    """The task definition of a spec's own container, without its family.
+
+    The user's environment is not in it but in every task's overrides (`shards.task_overrides`): so runs of one image
+    and size share a definition, and definitions may be registered only once a second (aws.md 3.1).
+    """
+    linux: dict[str, Any] = {"initProcessEnabled": True}  # reaps children and passes SIGTERM on
+    container: dict[str, Any] = {
+        "name": run.container,
+        "image": run.image,
+        "cpu": run.needs.cpu_units,
+        "memory": run.needs.memory_mib,
+        "essential": True,
+        "privileged": False,
+        "stopTimeout": deployment.stop_timeout_s,
+        "linuxParameters": linux,
+        "logConfiguration": {
+            "logDriver": "awslogs",
+            "options": {
+                "awslogs-group": deployment.log_group,
+                "awslogs-region": region,
+                "awslogs-stream-prefix": LOG_STREAM_PREFIX,
+            },
+        },
+    }
+    if run.host_ports:
+        container["portMappings"] = [
+            {"containerPort": number, "hostPort": number, "protocol": protocol} for number, protocol in run.host_ports
+        ]
+    if run.needs.gpus:
+        linux["sharedMemorySize"] = run.needs.memory_mib // SHARED_MEMORY_DIVISOR
+        container["resourceRequirements"] = [{"type": "GPU", "value": str(run.needs.gpus)}]
+        # Images that are not made from nvidia/cuda get no driver without it (aws.md 7.1).
+        container["environment"] = [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility,compute"}]
+    return {
+        "networkMode": "bridge",
+        "requiresCompatibilities": ["EC2"],
+        "executionRoleArn": deployment.execution_role_arn,
+        "taskRoleArn": deployment.task_role_arn,
+        "containerDefinitions": [container],
+    }
+
+
+class UnusableDefinition(ValueError):
+    """A user's task definition that we cannot run; the message is a sentence."""
+
+
+def needs_of_definition(definition: dict[str, Any]) -> Resources:
+    """What ECS takes off an instance for one task: task-level cpu and memory if set, otherwise the sum over the
+    containers, in which `memoryReservation` wins over `memory` (aws.md 2.2). Raises UnusableDefinition."""
+    containers = definition.get("containerDefinitions") or []
+    cpu = int(definition.get("cpu") or sum(int(each.get("cpu") or 0) for each in containers))
+    memory = int(
+        definition.get("memory")
+        or sum(int(each.get("memoryReservation") or each.get("memory") or 0) for each in containers)
+    )
+    return Resources(cpu, memory, sum(_gpus(each) for each in containers))
+
+
+def ports_of_definition(definition: dict[str, Any]) -> tuple[Port, ...]:
+    """The host ports that one task holds; those that the agent chooses are none of them. In host mode every container
+    port is one. Raises UnusableDefinition for a port that no task can have."""
+    host_mode = definition.get("networkMode") == "host"
+    mappings = [
+        each for container in definition["containerDefinitions"] for each in container.get("portMappings") or ()
+    ]
+    held = {
+        (int(number), str(mapping.get("protocol") or "tcp"))
+        for mapping in mappings
+        if (number := mapping.get("hostPort") or (host_mode and mapping.get("containerPort")))
+    }
+    for number, protocol in sorted(held):
+        if number in RESERVED_PORTS:
+            name = f"{definition.get('family')}:{definition.get('revision')}"
+            raise UnusableDefinition(
+                f"task definition {name} asks for host port {number}/{protocol}, which ECS's agent reserves"
+            )
+    return tuple(sorted(held))
+
+
+def usable_container(definition: dict[str, Any]) -> str:
+    """The container that gets the overrides: the first essential one. Raises UnusableDefinition."""
+    name = f"{definition.get('family')}:{definition.get('revision')}"
+    if definition.get("status", "ACTIVE") != "ACTIVE":
+        raise UnusableDefinition(f"task definition {name} is {definition['status']}: name an active revision")
+    if definition.get("networkMode") == "awsvpc":
+        raise UnusableDefinition(f"task definition {name} uses network mode awsvpc: Argosy runs bridge, host and none")
+    if definition.get("requiresCompatibilities") and "EC2" not in definition["requiresCompatibilities"]:
+        raise UnusableDefinition(f"task definition {name} is not made for EC2")
+    for container in definition.get("containerDefinitions") or ():
+        if container.get("essential", True):
+            return str(container["name"])
+    raise UnusableDefinition(f"task definition {name} has no essential container")
+
+
+def _gpus(container: dict[str, Any]) -> int:
+    gpus = 0
+    for need in container.get("resourceRequirements") or ():
+        if need.get("type") == "GPU":
+            if not str(need.get("value", "")).isdecimal():
+                raise UnusableDefinition(
+                    f"container {container['name']} asks for GPU {need.get('value')!r}: only whole numbers"
+                )
+            gpus += int(need["value"])
+    return gpus

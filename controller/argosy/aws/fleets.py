@@ -1,0 +1,202 @@
+"""How are EC2 fleets steered, and what do they hold? Targets are absolute; instances are let go by name.
+
+One `maintain` fleet per pool (DESIGN D8): a target that is lowered ends nothing (no-termination), and an instance is
+only terminated once its fleet would not replace it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from argosy.aws.cell import TIME_WAS_UP, Cell, chunks, pages
+from argosy.aws.errors import AWS_ERRORS, Fault, Kind, classify
+from argosy.aws.placement_scores import NoScores, Scores
+from argosy.aws.spot_prices import GoOn, SpotPrices
+from argosy.messages.ecs import epoch_s
+from argosy.model.actions import SetTarget, Terminate
+from argosy.model.events import Event, FleetSeen, HostSeen, HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
+from argosy.model.state import State
+
+STAGE_TAG, POOL_TAG = "argosy:stage", "argosy:pool"
+LIVE_FLEETS = ("submitted", "active", "modifying")
+STILL_RUNNING = "deleted_running"  # a deleted fleet whose instances live on: they are ours to end
+FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself; nobody can forge it
+
+log = logging.getLogger(__name__)
+
+
+class Fleets:
+    """SetTarget and Terminate, and the listings of fleets and instances, of every cell."""
+
+    def __init__(
+        self, stage: str, cells: Mapping[str, Cell], clock: Callable[[], float], scores: Scores | None = None
+    ) -> None:
+        self._stage, self._cells, self._clock = stage, cells, clock
+        self._prices, self._scores = SpotPrices(), scores or NoScores()
+        self._ours: dict[str, set[str]] = {}  # by cell: ids of all fleets of ours that were ever listed
+
+    def set_target(self, action: SetTarget, state: State, deadline: float) -> Event:
+        pool = state.pools.get(action.pool)
+        cell = self._cells.get(pool.cell) if pool else None
+        if pool is None or cell is None:
+            return NotCarriedOut(f"there is no fleet for {action.pool}")
+        if not cell.paces.fleets.take(deadline):
+            return NotCarriedOut(TIME_WAS_UP)
+        try:
+            cell.ec2.modify_fleet(
+                FleetId=action.fleet_id or pool.fleet_id,
+                ExcessCapacityTerminationPolicy="no-termination",
+                TargetCapacitySpecification={
+                    "TotalTargetCapacity": action.spot_target + action.on_demand_target,
+                    "SpotTargetCapacity": action.spot_target,
+                    "OnDemandTargetCapacity": action.on_demand_target,
+                },
+            )
+        except AWS_ERRORS as error:
+            fault = _heard(cell, error)
+            short = fault.kind is Kind.CAPACITY
+            if short:
+                return PoolShort(action.pool, fault.code)
+            return NotCarriedOut(f"{action.pool}: {fault.text}", about=f"target:{action.pool}")
+        return TargetAccepted(action.pool, action.spot_target, action.on_demand_target, action.fleet_id)
+
+    def terminate(self, action: Terminate, state: State, accepted: Mapping[str, bool], deadline: float) -> list[Event]:
+        """accepted: of the targets set in this pass, by pool, whether EC2 took them.
+
+        An instance whose fleet still wants it is left alone: the fleet would replace it.
+        """
+        cell = self._cells.get(action.cell)
+        if cell is None:
+            return [NotCarriedOut(f"there is no cell {action.cell}")]
+        settled = [name for name in action.instance_ids if _settled(name, state, accepted)]
+        events: list[Event] = []
+        if len(settled) < len(action.instance_ids):
+            left = len(action.instance_ids) - len(settled)
+            events.append(NotCarriedOut(f"{left} instances stay: the targets of their fleets are not confirmed"))
+        for chunk in chunks(settled):
+            events += self._terminate_chunk(cell, chunk, deadline)
+        return events
+
+    def _terminate_chunk(self, cell: Cell, instance_ids: list[str], deadline: float) -> list[Event]:
+        if not cell.paces.fleets.take(deadline):
+            return [NotCarriedOut(TIME_WAS_UP)]
+        try:
+            answer = cell.ec2.terminate_instances(InstanceIds=instance_ids)
+        except AWS_ERRORS as error:
+            fault = _heard(cell, error)
+            gone = set(re.findall(r"\bi-[0-9a-f]+\b", fault.message)) & set(instance_ids)
+            if fault.kind is not Kind.NOT_FOUND or not gone:
+                return self._without_the_stubborn(cell, instance_ids, fault, deadline)
+            # One unknown id spoils the whole call: EC2 has forgotten it, so it is gone.
+            rest = [name for name in instance_ids if name not in gone]
+            events: list[Event] = [HostStateChanged(name, "terminated", self._clock()) for name in sorted(gone)]
+            return events + (self._terminate_chunk(cell, rest, deadline) if rest else [])
+        return [
+            HostStateChanged(each["InstanceId"], each["CurrentState"]["Name"], self._clock())
+            for each in answer.get("TerminatingInstances", ())
+        ]
+
+    def _without_the_stubborn(self, cell: Cell, instance_ids: list[str], fault: Fault, deadline: float) -> list[Event]:
+        """One instance that EC2 refuses to end spoils the whole call: by halves until it is alone (a hundred calls one
+        by one would take longer than a tick at the pace of the fleets' calls)."""
+        if fault.kind in (Kind.THROTTLED, Kind.IN_DOUBT):
+            return [NotCarriedOut(fault.text)]
+        if len(instance_ids) == 1:
+            log.warning("%s is not ended: %s", instance_ids[0], fault.text)
+            return [NotCarriedOut(f"{instance_ids[0]}: {fault.text}", about=f"terminate:{instance_ids[0]}")]
+        middle = len(instance_ids) // 2
+        halves = instance_ids[:middle], instance_ids[middle:]
+        return [event for half in halves for event in self._terminate_chunk(cell, half, deadline)]
+
+    def fleets(self, cell: Cell, now: float, go_on: GoOn = lambda: None) -> Iterator[FleetSeen]:
+        """Our live fleets; DescribeFleets cannot filter by tags. Raises AWS_ERRORS, and what `go_on` raises."""
+        states = [{"Name": "fleet-state", "Values": [*LIVE_FLEETS, STILL_RUNNING]}]
+        tagged = [
+            (tags[POOL_TAG], fleet)
+            for page in pages(_asking(cell.ec2.describe_fleets, go_on), MaxResults=100, Filters=states)
+            for fleet in page["Fleets"]
+            if (tags := _tags(fleet)).get(STAGE_TAG) == self._stage and "/" in tags.get(POOL_TAG, "")
+        ]
+        self._ours.setdefault(cell.name, set()).update(fleet["FleetId"] for _, fleet in tagged)
+        found = [(pool, fleet) for pool, fleet in tagged if fleet.get("FleetState") != STILL_RUNNING]
+        types = {pool.split("/")[0] for pool, _ in found}
+        prices, scores = self._prices.of(cell, types, now, go_on), self._scores.of(cell, types, now, go_on)
+        for pool, fleet in found:
+            instance_type, zone = pool.split("/", 1)
+            price, priced_at = prices.get((instance_type, zone), (None, 0.0))
+            target = fleet.get("TargetCapacitySpecification", {})
+            yield FleetSeen(
+                cell=cell.name,
+                instance_type=instance_type,
+                zone=zone,
+                fleet_id=fleet["FleetId"],
+                spot_target=int(target.get("SpotTargetCapacity") or 0),
+                on_demand_target=int(target.get("OnDemandTargetCapacity") or 0),
+                spot_usd_per_hour=price,
+                priced_at=priced_at,
+                placement_score=None if scores is None else scores.get((instance_type, zone), 0),
+            )
+
+    def hosts(self, cell: Cell, go_on: GoOn = lambda: None) -> Iterator[HostSeen]:
+        """Every instance with our stage's tag in a fleet of ours, the ended ones as long as EC2 shows them.
+
+        The tag alone proves nothing: whoever may tag could have us end a stranger's instance. Raises AWS_ERRORS, and
+        what `go_on` raises.
+        """
+        if cell.name not in self._ours:
+            deque(self.fleets(cell, self._clock(), go_on), maxlen=0)  # before the first look, no fleet is ours
+        tagged = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}]
+        for page in pages(_asking(cell.ec2.describe_instances, go_on), Filters=tagged, MaxResults=1000):
+            for reservation in page["Reservations"]:
+                for instance in reservation["Instances"]:
+                    if _tags(instance).get(FLEET_OF_INSTANCE_TAG) in self._ours[cell.name]:
+                        yield _host_seen(instance, cell.name)
+
+
+def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bool:
+    """Whether the instance's fleet has been told that it is not wanted any more, or there is no such fleet."""
+    instance = state.instances.get(instance_id)
+    pool = state.pools.get(instance.pool) if instance else None
+    if instance is None or pool is None or not pool.fleet_id:
+        return True
+    if not state.in_pools_fleet(instance):
+        return instance.fleet_id not in pool.surplus
+    return accepted.get(pool.key, pool.confirmed)
+
+
+def _asking(call: Any, go_on: GoOn) -> Any:
+    """The call, before which `go_on` is asked each time: it raises when there is no time for another page."""
+
+    def asked(**request: Any) -> Any:
+        go_on()
+        return call(**request)
+
+    return asked
+
+
+def _host_seen(instance: Mapping[str, Any], cell: str) -> HostSeen:
+    return HostSeen(
+        instance_id=instance["InstanceId"],
+        cell=cell,
+        instance_type=instance["InstanceType"],
+        zone=instance.get("Placement", {}).get("AvailabilityZone", ""),
+        purchase="spot" if instance.get("InstanceLifecycle") == "spot" else "on-demand",
+        state=instance["State"]["Name"],
+        launched_at=epoch_s(instance.get("LaunchTime")),
+        fleet_id=_tags(instance).get(FLEET_OF_INSTANCE_TAG, ""),
+    )
+
+
+def _tags(fleet: Mapping[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in fleet.get("Tags") or ()}
+
+
+def _heard(cell: Cell, error: Exception) -> Fault:
+    fault = classify(error)
+    if fault.kind is Kind.THROTTLED:
+        cell.paces.fleets.throttled()
+    return fault

@@ -1,0 +1,202 @@
+"""Who carries the actions out, and in which order?
+
+Stops come first (they hurry), targets before terminations (or fleets would replace what we end), launches last: they
+alone can use up all the time there is, and must not starve the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
+from typing import Any, TypeVar
+
+from argosy.aws.cell import TIME_WAS_UP, Cell, Deployment
+from argosy.aws.definitions import Definitions
+from argosy.aws.fleets import Fleets
+from argosy.aws.items import S3ItemsReader
+from argosy.aws.launching import Launching
+from argosy.aws.observe import Observer
+from argosy.aws.placement_scores import NoScores, PlacementScores
+from argosy.aws.results import Results
+from argosy.model.actions import (
+    Action,
+    CloseRun,
+    Launch,
+    PrepareRun,
+    Remark,
+    ResolveLaunches,
+    SetTarget,
+    StopAttempt,
+    StopOrphan,
+    Terminate,
+    VerifyResult,
+)
+from argosy.model.events import Event, LaunchRefused, NotCarriedOut, TargetAccepted
+from argosy.model.state import State
+
+THREADS = 8  # of a cell: a RunTask takes some 100 ms, so 8 at a time use up the launch rate of 40/s
+STOPS_SHARE = 0.4  # of a tick's time that stops may use up at most
+VERIFY_SHARE = 0.7  # of it that must be over before no further look-up begins
+VERIFICATIONS = 100  # between two signs of life
+
+A = TypeVar("A")
+
+
+class AwsHands:
+    """`ports.Hands` over the cells' clients."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        cells: Sequence[Cell],
+        *,
+        s3: Any,
+        events: Any,
+        clock: Callable[[], float],
+        threads: int = THREADS,
+        keep_alive: Callable[[], None] = lambda: None,
+        retries_of: Callable[[str], int] = lambda run_id: 0,
+    ) -> None:
+        """events: EventBridge client. clock: epoch seconds. threads: 1 does everything in the caller's own thread.
+
+        keep_alive: a sign of life, given often during work that may outlast the controller's lease; cheap, raises
+        nothing. retries_of: how often a run was reopened, as the store has it now (`stored.retries_of`).
+        """
+        by_name = {cell.name: cell for cell in cells}
+        self._clock, self._threads, self._keep_alive = clock, threads, keep_alive
+        self._cell_count = max(1, len(by_name))
+        items = S3ItemsReader(s3)
+        self._definitions = Definitions(deployment, by_name, s3, items)
+        self._launching = Launching(deployment, by_name, self._definitions, items, clock)
+        scores = PlacementScores() if deployment.placement_scores else NoScores()
+        self._fleets = Fleets(deployment.stage, by_name, clock, scores)
+        self._results = Results(s3, events, clock, keep_alive, retries_of)
+        self._observer = Observer(by_name, self._fleets, clock, keep_alive)
+
+    def observe(self, now: float) -> Event | None:
+        return self._observer.observe(now)
+
+    def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+        self._observer.state = state
+        began = self._clock()
+
+        def until(share: float) -> float:
+            return began + share * (deadline - began)
+
+        events: list[Event] = []
+        events += self._stop(actions, until(STOPS_SHARE))
+        events += self._steer(actions, state, deadline)
+        events += self._prepare(actions, state, deadline)
+        events += self._verify(actions, state, until(VERIFY_SHARE))
+        events += self._close(actions, state, deadline)
+        for action in _of(ResolveLaunches, actions):
+            events += self._launching.resolve(action, state, deadline)
+        events += self._launch(list(_of(Launch, actions)), state, deadline)
+        events += [NotCarriedOut(f"unknown action {type(action).__name__}") for action in actions if not _known(action)]
+        return events
+
+    def _stop(self, actions: Sequence[Action], deadline: float) -> Iterator[Event]:
+        stops: list[StopAttempt | StopOrphan] = [*_of(StopAttempt, actions), *_of(StopOrphan, actions)]
+        return self._in_threads(lambda stop: self._launching.stop(stop, deadline), stops)
+
+    def _steer(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
+        def set_target(target: SetTarget) -> list[Event]:
+            return [self._fleets.set_target(target, state, deadline)]
+
+        accepted: dict[str, bool] = {}
+        targets = list(_of(SetTarget, actions))
+        for target, event in zip(targets, self._in_threads(set_target, targets, self._cell_count), strict=True):
+            if not target.fleet_id:
+                accepted[target.pool] = isinstance(event, TargetAccepted)
+            yield event
+        for terminate in _of(Terminate, actions):
+            yield from self._fleets.terminate(terminate, state, accepted, deadline)
+
+    def _prepare(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
+        for action in _of(PrepareRun, actions):
+            run = state.runs.get(action.run_id)
+            if run is None or self._clock() >= deadline:
+                yield NotCarriedOut(TIME_WAS_UP if run else "its run is closed")
+            else:
+                yield self._definitions.prepare(run, deadline)
+
+    def _verify(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
+        def verify(action: VerifyResult) -> list[Event]:
+            if self._clock() >= deadline:
+                return [NotCarriedOut(TIME_WAS_UP)]
+            return [self._results.verify(action, state)]
+
+        actions_of = list(_of(VerifyResult, actions))
+        for start in range(0, len(actions_of), VERIFICATIONS):
+            self._keep_alive()
+            yield from self._in_threads(verify, actions_of[start : start + VERIFICATIONS])
+
+    def _close(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
+        for action in _of(CloseRun, actions):
+            in_time = self._clock() < deadline
+            self._keep_alive()
+            yield self._results.close(action, state) if in_time else NotCarriedOut(TIME_WAS_UP)
+
+    def _launch(self, launches: Sequence[Launch], state: State, deadline: float) -> Iterator[Event]:
+        """A run of which nothing was ever started sends one task ahead: what is refused for good is asked for once
+        (or twice: every refusal is checked), not a thousand times (reliability.md row 11)."""
+        refused: dict[str, LaunchRefused] = {}
+
+        def launch(action: Launch) -> list[Event]:
+            verdict = refused.get(action.key.run_id)
+            if verdict is not None:
+                return [NotCarriedOut(f"its run was refused: {verdict.reason}", action.key)]
+            events = self._launching.launch(action, state, deadline)
+            refused.update(
+                {event.key.run_id: event for event in events if isinstance(event, LaunchRefused) and event.final}
+            )
+            return events
+
+        ahead = _first_of_each_new_run(launches, state)
+        for action in ahead:
+            yield from launch(action)
+        first = frozenset(action.key for action in ahead)
+        rest = [action for action in launches if action.key not in first]
+        yield from self._in_threads(launch, _by_turns(rest), self._cell_count)
+
+    def _in_threads(self, do: Callable[[A], Iterable[Event]], work: Sequence[A], cells: int = 1) -> Iterator[Event]:
+        """All of it, in order; every thread has ended before the last event is out. cells: among which it is spread."""
+        if self._threads == 1 or len(work) < 2:
+            for each in work:
+                yield from do(each)
+            return
+        with ThreadPoolExecutor(min(self._threads * cells, len(work))) as pool:
+            for events in pool.map(do, work):
+                yield from events
+
+
+def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:
+    return (action for action in actions if isinstance(action, kind))
+
+
+_KINDS = (
+    CloseRun, Launch, PrepareRun, Remark, ResolveLaunches, SetTarget, StopAttempt, StopOrphan, Terminate, VerifyResult
+)  # fmt: skip
+
+
+def _known(action: object) -> bool:
+    return isinstance(action, _KINDS)
+
+
+def _by_turns(launches: Sequence[Launch]) -> list[Launch]:
+    """One of each cell after the other, each cell's in order: every cell has a launch rate of its own to use up."""
+    by_cell: dict[str, list[Launch]] = {}
+    for action in launches:
+        by_cell.setdefault(action.cell, []).append(action)
+    turns = zip_longest(*by_cell.values())
+    return [action for turn in turns for action in turn if action is not None]
+
+
+def _first_of_each_new_run(launches: Iterable[Launch], state: State) -> list[Launch]:
+    first: dict[str, Launch] = {}
+    for action in launches:
+        run = state.runs.get(action.key.run_id)
+        if run is not None and run.attempts == 0:
+            first.setdefault(run.id, action)
+    return list(first.values())

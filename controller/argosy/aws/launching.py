@@ -1,0 +1,238 @@
+"""How is an intent carried out, and how is doubt about it settled? (DESIGN D4, reliability.md section 5)
+
+Nothing here decides what to launch, and nothing raises for what AWS answers: what happened, what was refused and what
+is in doubt are events. A launch is sent with a token that follows from its key, so sending it again is harmless while
+the token lives; whether it still does is the engine's business (`ResolveLaunches.resend`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from argosy.aws.cell import TIME_WAS_UP, Cell, Deployment, chunks, pages
+from argosy.aws.definitions import Definitions, NotNow
+from argosy.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_task_request
+from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.items import S3ItemsReader, passes
+from argosy.messages.ecs import task_seen
+from argosy.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
+from argosy.model.attempts import AttemptKey
+from argosy.model.events import (
+    Event,
+    LaunchAccepted,
+    LaunchDisproved,
+    LaunchInDoubt,
+    LaunchMissed,
+    LaunchRefused,
+    NotCarriedOut,
+    TaskSeen,
+)
+from argosy.model.state import State
+from argosy.ports import ItemsUnreadable
+
+# An intent is last sent ten minutes after it was made (Policy.intent_age_s) and its task shows in listings five minutes
+# later at the latest (reliability.md row 5): two listings that are complete after that, and do not show it, are proof.
+DISPROVED_AFTER_S = 15 * 60.0
+
+
+class Launching:
+    """RunTask and StopTask for attempts."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        cells: Mapping[str, Cell],
+        definitions: Definitions,
+        items: S3ItemsReader,
+        clock: Callable[[], float],
+    ) -> None:
+        self._deployment, self._cells, self._definitions = deployment, cells, definitions
+        self._items, self._clock = items, clock
+
+    def launch(self, launch: Launch, state: State, deadline: float) -> list[Event]:
+        """One event. Safe to call from several threads."""
+        try:
+            request = self._request(launch, state, deadline)
+        except (KeyError, UnusableDefinition, ItemsUnreadable, NotNow, *AWS_ERRORS) as fault:
+            return [_no_request(launch.key, fault)]
+        if request is None:
+            return [NotCarriedOut("its run or cell is not there any more", launch.key)]
+        outcome = self._send(launch, request, deadline)
+        if isinstance(outcome, LaunchRefused):
+            return [self._checked(launch, request, outcome, deadline)]
+        return [outcome]
+
+    def resolve(self, action: ResolveLaunches, state: State, deadline: float) -> list[Event]:
+        """What the listings show is adopted. Once they were complete, the rest is sent again while it is young enough;
+        what is older never happened if two of them do not show it."""
+        events: list[Event] = []
+        for cell_name in sorted({launch.cell for launch in action.launches}):
+            launches = [launch for launch in action.launches if launch.cell == cell_name]
+            found, complete = self._listed(self._cells.get(cell_name), action.started_by, deadline)
+            for launch in launches:
+                if launch.key in found:
+                    seen = found[launch.key]
+                    events += [LaunchAccepted(launch.key, seen.arn, seen.gpu_ids), seen]
+                elif action.resend and complete:
+                    events += self._again(launch, state, deadline)
+                else:
+                    events.append(self._absent(launch.key, action.intended_at, complete, state))
+        return events
+
+    def stop(self, action: StopAttempt | StopOrphan, deadline: float) -> list[Event]:
+        """Ask for a stop; the reply is a sighting of the task. What is gone already, the sweep will say."""
+        key = action.key if isinstance(action, StopAttempt) else None
+        reason = action.reason if isinstance(action, StopAttempt) else "belongs to no live attempt"
+        cell = self._cells.get(action.cell)
+        if cell is None:
+            return [NotCarriedOut(f"there is no cell {action.cell}", key)]
+        if not cell.paces.launches.take(deadline, urgent=True):
+            return [NotCarriedOut(TIME_WAS_UP, key)]
+        try:
+            answer = cell.ecs.stop_task(cluster=cell.cluster, task=action.arn, reason=reason[:STOP_REASON_LIMIT])
+        except AWS_ERRORS as error:
+            fault = classify(error)
+            if fault.kind is Kind.THROTTLED:
+                cell.paces.launches.throttled()
+            return [NotCarriedOut(fault.text, key)]
+        return [task_seen(answer["task"])] if answer.get("task") else []
+
+    def _request(self, launch: Launch, state: State, deadline: float) -> dict[str, Any] | None:
+        """Raises KeyError, AWS_ERRORS, UnusableDefinition, ItemsUnreadable, NotNow."""
+        run, cell = state.runs.get(launch.key.run_id), self._cells.get(launch.cell)
+        if run is None or cell is None:
+            return None
+        item = None
+        if "itemsFrom" in run.spec["array"]:
+            item = self._items.pinned_item(run.output, launch.key.index)
+        return run_task_request(
+            launch,
+            run,
+            item,
+            cluster=cell.cluster,
+            stage=self._deployment.stage,
+            task_definition=self._definitions.arn_in(run, cell, deadline),
+        )
+
+    def _send(self, launch: Launch, request: Mapping[str, Any], deadline: float) -> Event:
+        cell = self._cells[launch.cell]
+        if not cell.paces.launches.take(deadline):
+            return NotCarriedOut(TIME_WAS_UP, launch.key)
+        try:
+            return _outcome(launch.key, cell.ecs.run_task(**request))
+        except AWS_ERRORS as error:
+            return _failure(launch.key, error, cell)
+
+    def _checked(self, launch: Launch, request: Mapping[str, Any], refused: LaunchRefused, deadline: float) -> Event:
+        """A refusal does not prove that nothing started (reliability.md row 2): the same token tells."""
+        again = self._send(launch, request, deadline)
+        if isinstance(again, NotCarriedOut):
+            return LaunchInDoubt(launch.key, f"{refused.reason}, not checked: {again.reason}")
+        return again
+
+    def _again(self, launch: Launch, state: State, deadline: float) -> list[Event]:
+        """The identical request. What was not sent this time is in doubt as before."""
+        return [
+            LaunchInDoubt(event.key, event.reason) if isinstance(event, NotCarriedOut) and event.key else event
+            for event in self.launch(launch, state, deadline)
+        ]
+
+    def _absent(self, key: AttemptKey, intended_at: float, complete: bool, state: State) -> Event:
+        if not complete:
+            return LaunchInDoubt(key, "a listing broke off")
+        if self._clock() - intended_at <= DISPROVED_AFTER_S:
+            return LaunchInDoubt(key, "too old to send again, too young for its absence to be proof")
+        row = state.row_of(key)
+        missed_before = row is not None and state.attempts["absent_since"][row] > 0
+        return LaunchDisproved(key) if missed_before else LaunchMissed(key)
+
+    def _listed(self, cell: Cell | None, started_by: str, deadline: float) -> tuple[dict[AttemptKey, TaskSeen], bool]:
+        """The plan's tasks by key, running and stopped, and whether the listings were complete."""
+        found: dict[AttemptKey, TaskSeen] = {}
+        if cell is None:
+            return found, False
+        try:
+            arns: list[str] = []
+            for status in ("RUNNING", "STOPPED"):
+                arns += _paced_listing(cell, deadline, startedBy=started_by, desiredStatus=status)
+            described = _paced_describing(cell, list(dict.fromkeys(arns)), deadline)
+        except AWS_ERRORS as error:
+            if classify(error).kind is Kind.THROTTLED:
+                cell.paces.reads.throttled()
+            return found, False
+        except NotNow:
+            return found, False
+        found = {seen.key: seen for seen in described if seen.key is not None}
+        return found, len(described) == len(set(arns))  # listed but not describable yet: no proof of anything
+
+
+def _paced_listing(cell: Cell, deadline: float, **filters: str) -> Iterator[str]:
+    def call(**request: Any) -> dict[str, Any]:
+        if not cell.paces.reads.take(deadline):
+            raise NotNow
+        return dict(cell.ecs.list_tasks(**request))
+
+    for page in pages(call, cluster=cell.cluster, maxResults=100, **filters):
+        yield from page["taskArns"]
+
+
+def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[TaskSeen]:
+    seen: list[TaskSeen] = []
+    for chunk in chunks(arns):
+        if not cell.paces.reads.take(deadline):
+            raise NotNow
+        seen += [task_seen(task) for task in cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)["tasks"]]
+    return seen
+
+
+def _later(key: AttemptKey, reason: str) -> Event:
+    return NotCarriedOut(reason, key, f"launch:{key.run_id}")
+
+
+def _no_request(key: AttemptKey, fault: Exception) -> Event:
+    """The request could not even be made: for good, or only for now."""
+    if isinstance(fault, NotNow):
+        return NotCarriedOut(TIME_WAS_UP, key)
+    if isinstance(fault, AWS_ERRORS):
+        why = classify(fault)
+        return LaunchRefused(key, why.code, why.message, final=True) if why.lasting else _later(key, why.text)
+    if isinstance(fault, ItemsUnreadable) and passes(fault):
+        return _later(key, str(fault))
+    reason = f"the task's item has no {fault}" if isinstance(fault, KeyError) else str(fault)
+    return LaunchRefused(key, "INVALID", reason, final=True)
+
+
+def _outcome(key: AttemptKey, answer: Mapping[str, Any]) -> Event:
+    """What a RunTask that was answered says. `failures` is an open list of reasons (aws.md 2.4)."""
+    tasks: Sequence[Mapping[str, Any]] = answer.get("tasks") or ()
+    if tasks:
+        seen = task_seen(tasks[0])
+        return LaunchAccepted(key, seen.arn, seen.gpu_ids)
+    for failure in answer.get("failures") or ():
+        return LaunchRefused(key, str(failure.get("reason", "")), str(failure.get("detail") or ""))
+    return LaunchInDoubt(key, "an answer with neither tasks nor failures")
+
+
+def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:
+    fault = classify(error)
+    if fault.kind is Kind.THROTTLED:
+        cell.paces.launches.throttled()
+        if _was_retried(error):
+            return LaunchInDoubt(key, f"an earlier try of the call may have worked: {fault.text}")
+        return NotCarriedOut(fault.text, key)
+    if fault.kind is Kind.CONFLICT:
+        # Our token with other parameters: the task is there, whatever the parameters were (reliability.md row 4).
+        arns = error.response.get("resourceIds") if isinstance(error, ClientError) else ()
+        return LaunchAccepted(key, str(arns[0])) if arns else LaunchInDoubt(key, fault.text)
+    if fault.kind is Kind.IN_DOUBT:
+        return LaunchInDoubt(key, fault.text)
+    return LaunchRefused(key, fault.code, fault.message, final=fault.lasting)
+
+
+def _was_retried(error: Exception) -> bool:
+    """Whether botocore had sent the request before: then the last answer does not speak for the first."""
+    metadata = error.response.get("ResponseMetadata", {}) if isinstance(error, ClientError) else {}
+    return bool(metadata.get("RetryAttempts"))

@@ -1,0 +1,206 @@
+"""What is really there? The full sweep of ECS and EC2 that repairs whatever events missed (DESIGN D5).
+
+Describing costs as many calls as listing, so tasks are listed as far as they are to run, and described only where the
+listing and the controller's belief differ: what it does not know to be running, and what it believes alive and the
+listing does not show (stopped tasks among them, which DescribeTasks knows for an hour).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from argosy.aws.cell import Cell, chunks, pages
+from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.fleets import Fleets
+from argosy.aws.spot_prices import GoOn
+from argosy.messages.ecs import container_instance_seen, task_seen
+from argosy.model.arns import cell_of, task_id_of
+from argosy.model.attempts import AttemptStatus
+from argosy.model.events import ContainerInstanceSeen, FleetSeen, HostSeen, Observed, TaskSeen
+from argosy.model.state import State
+
+# No call begins after this. Wait, execution, sweep and the one call that may be in hand then fit into what an
+# invocation keeps in reserve (loop.RESERVE_S).
+SWEEP_LIMIT_S = 25.0
+# A sweep of thousands of instances goes on in the next tick after this: launches wait meanwhile, and two seconds are
+# what the bucket of AWS holds for them (100 calls at 40/s), less what deciding and committing take.
+SLICE_S = 0.5
+
+log = logging.getLogger(__name__)
+Until = Callable[[], float]
+
+
+class _BrokeOff(Exception):
+    """There is no time for the rest of the sweep, or the read pace leaves no room for it."""
+
+
+class Observer:
+    """Sweeps every cell. One that breaks off says so, and then its silence proves nothing."""
+
+    def __init__(
+        self,
+        cells: Mapping[str, Cell],
+        fleets: Fleets,
+        clock: Callable[[], float],
+        keep_alive: Callable[[], None] = lambda: None,
+    ) -> None:
+        """keep_alive: called before every request."""
+        self._cells, self._fleets, self._clock, self._keep_alive = cells, fleets, clock, keep_alive
+        self._sweep: Generator[None, None, Observed] | None = None  # the one under way
+        self._deadline = 0.0  # of its present piece
+        self.state: State | None = None  # what the controller believes: the sweep accounts for each of its tasks
+
+    def observe(self, now: float) -> Observed | None:
+        """The next piece of a sweep; what it saw once it is complete, as of the moment when it was begun."""
+        began = self._clock()
+        self._deadline = began + SWEEP_LIMIT_S
+        self._sweep = self._sweep or self._swept(now)
+        try:
+            while self._clock() - began < SLICE_S:
+                next(self._sweep)
+        except StopIteration as end:
+            self._sweep = None
+            return cast(Observed, end.value)
+        return None
+
+    def _go_on(self) -> None:
+        self._keep_alive()
+        if self._clock() >= self._deadline:
+            raise _BrokeOff("it took too long")
+
+    def _swept(self, now: float) -> Generator[None, None, Observed]:
+        """A pause wherever one is possible. What has a version comes first. Fleets and hosts have none: they are listed
+        at one go at the end, so that nothing is done between seeing them and believing it; so is what is doubtful."""
+        go_on = self._go_on
+        tasks: list[TaskSeen] = []
+        instances: list[ContainerInstanceSeen] = []
+        hosts: list[HostSeen] = []
+        fleets: list[FleetSeen] = []
+        whole = {"tasks": True, "container instances": True, "hosts": True}
+        for cell in self._cells.values():
+            listed = _container_instances(cell, self._until, go_on)
+            whole["container instances"] &= yield from _gather(instances, listed, cell, "container instances")
+            whole["tasks"] &= yield from _gather(tasks, self._tasks(cell, go_on), cell, "tasks")
+        again: list[TaskSeen] = []
+        for cell in self._cells.values():
+            whole["tasks"] &= _all_of(_gather(again, self._doubtful(cell, tasks, go_on), cell, "tasks"))
+        newer = {seen.arn: seen for seen in again}
+        tasks = [newer.get(seen.arn, seen) for seen in tasks]
+        whole_cells: set[str] = set()
+        for cell in self._cells.values():
+            all_fleets = _all_of(_gather(fleets, self._fleets.fleets(cell, now, go_on), cell, "fleets"))
+            all_hosts = _all_of(_gather(hosts, self._fleets.hosts(cell, go_on), cell, "hosts"))
+            whole_cells |= {cell.name} if all_fleets and all_hosts else set()
+            whole["hosts"] &= all_hosts
+        return Observed(
+            at=now,
+            tasks=tuple(tasks),
+            container_instances=tuple(instances),
+            hosts=tuple(hosts),
+            fleets=tuple(fleets),
+            tasks_complete=whole["tasks"],
+            container_instances_complete=whole["container instances"],
+            hosts_complete=whole["hosts"],
+            whole_cells=frozenset(whole_cells),
+        )
+
+    def _until(self) -> float:
+        return self._deadline
+
+    def _tasks(self, cell: Cell, go_on: GoOn) -> Iterator[TaskSeen]:
+        """Raises AWS_ERRORS, _BrokeOff."""
+        running, alive = self._believed(cell.name)
+        unsure: list[str] = []
+        for arn in _listed(cell, self._until, go_on, "list_tasks", "taskArns", desiredStatus="RUNNING"):
+            task_id = task_id_of(arn)
+            alive.discard(task_id)
+            if task_id in running:
+                yield TaskSeen(arn=arn, version=0, last_status="RUNNING", desired_status="RUNNING")  # nothing new
+            else:
+                unsure.append(arn)
+        for chunk in chunks(unsure + sorted(alive)):
+            _wait(cell, self._until, go_on)
+            answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
+            yield from map(task_seen, answer["tasks"])
+
+    def _doubtful(self, cell: Cell, seen: Sequence[TaskSeen], go_on: GoOn) -> Iterator[TaskSeen]:
+        """What was alive when it was listed, and is believed to have ended by now: a sweep may take a minute, and what
+        ended in it would be taken for tasks that belong to nobody. Raises AWS_ERRORS, _BrokeOff."""
+        here = [
+            each.arn for each in seen if each.key and each.last_status != "STOPPED" and cell_of(each.arn) == cell.name
+        ]
+        _, alive = self._believed(cell.name) if here else (set(), set())
+        for chunk in chunks([arn for arn in here if task_id_of(arn) not in alive]):
+            _wait(cell, self._until, go_on)
+            answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
+            yield from map(task_seen, answer["tasks"])
+
+    def _believed(self, cell_name: str) -> tuple[set[str], set[str]]:
+        """Ids of the cell's tasks that the controller believes to be running, and to be alive at all."""
+        running: set[str] = set()
+        alive: set[str] = set()
+        if self.state is None:
+            return running, alive
+        attempts = self.state.attempts
+        for row in attempts.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
+            instance = self.state.instance_of(row)
+            if instance is None or instance.cell == cell_name:
+                task_id = bytes(attempts["task_id"][row]).decode()
+                alive.add(task_id)
+                if attempts["status"][row] == AttemptStatus.RUNNING:
+                    running.add(task_id)
+        return running, alive
+
+
+def _container_instances(cell: Cell, until: Until, go_on: GoOn) -> Iterator[ContainerInstanceSeen]:
+    """Raises AWS_ERRORS, _BrokeOff."""
+    arns = list(_listed(cell, until, go_on, "list_container_instances", "containerInstanceArns"))
+    for chunk in chunks(arns):
+        _wait(cell, until, go_on)
+        answer = cell.ecs.describe_container_instances(cluster=cell.cluster, containerInstances=chunk)
+        for instance in answer["containerInstances"]:
+            yield container_instance_seen(instance, cell.name, listed=True)
+
+
+def _listed(cell: Cell, until: Until, go_on: GoOn, operation: str, member: str, **filters: str) -> Iterator[str]:
+    def call(**request: Any) -> dict[str, Any]:
+        _wait(cell, until, go_on)
+        return dict(getattr(cell.ecs, operation)(**request))
+
+    for page in pages(call, cluster=cell.cluster, maxResults=100, **filters):
+        yield from page[member]
+
+
+def _wait(cell: Cell, until: Until, go_on: GoOn) -> None:
+    go_on()
+    if not cell.paces.reads.take(until()):
+        raise _BrokeOff("it took too long")
+
+
+def _all_of(gathering: Generator[None, None, bool]) -> bool:
+    """Without a pause."""
+    while True:
+        try:
+            next(gathering)
+        except StopIteration as end:
+            return bool(end.value)
+
+
+def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> Generator[None, None, bool]:
+    """Take in what the listing shows, with a pause after each; False when it broke off."""
+    try:
+        for each in listing:
+            into.append(each)
+            yield
+    except _BrokeOff as broke_off:
+        log.warning("the listing of %s in %s broke off: %s", what, cell.name, broke_off)
+        return False
+    except AWS_ERRORS as error:
+        fault = classify(error)
+        if fault.kind is Kind.THROTTLED and what in ("tasks", "container instances"):
+            cell.paces.reads.throttled()
+        log.warning("the listing of %s in %s broke off: %s", what, cell.name, fault.text)
+        return False
+    return True

@@ -1,0 +1,183 @@
+"""Did a task write its result, and how is a run closed? (DESIGN D12b)"""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from argosy.aws.earlier import earlier_entries
+from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.manifest import StoredObject, manifest_lines, objects_that_count, task_counts
+from argosy.aws.markers import as_it_is, put_marker, take_back, withdraw_failure
+from argosy.layout import ATTEMPT_METADATA, attempt_uri, manifest_uri, part_suffix, part_uri, split_s3
+from argosy.model.actions import CloseRun, VerifyResult
+from argosy.model.events import Event, NotCarriedOut, ResultSeen, RunClosed
+from argosy.model.ledger import cost_so_far
+from argosy.model.runs import Run, RunStatus
+from argosy.model.state import State
+
+EVENT_SOURCE, EVENT_TYPE = "argosy", "Run State Change"
+PAGE = 1000  # objects in a page of a listing
+LINES = 10_000  # of a manifest: a fraction of a second
+IN_MEMORY_BYTES = 8 * 1024 * 1024  # of a manifest; a larger one goes through a temporary file
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Results:
+    """Looks results up and closes runs, over boto3 clients of S3 and EventBridge."""
+
+    def __init__(
+        self,
+        s3: Any,
+        events: Any,
+        clock: Callable[[], float],
+        keep_alive: Callable[[], None] = lambda: None,
+        retries_of: Callable[[str], int] = lambda run_id: 0,
+    ) -> None:
+        """keep_alive: called for every page and every thousands of lines of a close, which may take minutes.
+        retries_of: how often a run was reopened, as the store has it now; raises AWS_ERRORS."""
+        self._s3, self._events, self._clock, self._keep_alive = s3, events, clock, keep_alive
+        self._retries_of = retries_of
+
+    def verify(self, action: VerifyResult, state: State) -> Event:
+        """ResultSeen; its attempt is the one that the part names. Safe to call from several threads."""
+        run = state.runs.get(action.run_id)
+        if run is None:
+            return NotCarriedOut("its run is closed")
+        try:
+            return self._part(run, action) or self._attempt_folder(run, action)
+        except AWS_ERRORS as error:
+            fault = classify(error)
+            if fault.kind is Kind.NOT_FOUND:  # not even the bucket is there
+                return ResultSeen(run.id, action.index, 0)
+            reason = f"the result of task {action.index} could not be looked up: {fault.text}"
+            return NotCarriedOut(reason, about=f"verify:{run.id}", passing=fault.passing)
+
+    def close(self, action: CloseRun, state: State) -> Event:
+        """Manifest, then the marker as the last object, then the event. Doing it twice writes the same again; once the
+        run was reopened by others it writes nothing, or takes its marker back."""
+        run = state.runs.get(action.run_id)
+        if run is None:
+            return NotCarriedOut("its run is closed")
+        try:
+            condition = as_it_is(self._s3, run)
+            if self._was_reopened(run):
+                return NotCarriedOut("its run was reopened meanwhile")
+            self._write_manifest(run, state, condition)
+            if self._was_reopened(run) or not self._mark(run):
+                return NotCarriedOut("its run was reopened meanwhile")
+            self._announce(run, cost_so_far(state, run, self._clock()))
+        except AWS_ERRORS as error:
+            fault = classify(error)
+            reason = f"run {run.id} could not be closed: {fault.text}"
+            return NotCarriedOut(reason, about=f"close:{run.id}", passing=fault.passing)
+        return RunClosed(run.id)
+
+    def _was_reopened(self, run: Run) -> bool:
+        """By another controller: we slept, and our picture of the run is that of an earlier try."""
+        return self._retries_of(run.id) > run.retries
+
+    def _mark(self, run: Run) -> bool:
+        """Write the marker. False: too late, and it was taken back. We may have slept in the middle of the request, so
+        that only a look afterwards can tell."""
+        succeeded = run.final_status is RunStatus.SUCCEEDED
+        put_marker(self._s3, run, succeeded)
+        if self._was_reopened(run):
+            take_back(self._s3, run, succeeded)
+            return False
+        if succeeded:
+            withdraw_failure(self._s3, run)  # of a controller that woke up late and did not come to look
+        return True
+
+    def _part(self, run: Run, action: VerifyResult) -> ResultSeen | None:
+        bucket, key = split_s3(part_uri(run.output, action.index, part_suffix(run.spec)))
+        try:
+            head = self._s3.head_object(Bucket=bucket, Key=key)
+        except AWS_ERRORS as error:
+            if classify(error).kind is Kind.NOT_FOUND:
+                return None
+            raise
+        named = str(head.get("Metadata", {}).get(ATTEMPT_METADATA, ""))
+        attempt = int(named) if named.isdecimal() and int(named) else action.attempt
+        return ResultSeen(run.id, action.index, attempt, int(head["ContentLength"]))
+
+    def _attempt_folder(self, run: Run, action: VerifyResult) -> ResultSeen:
+        stored = list(self._stored(attempt_uri(run.output, action.index, action.attempt)))
+        attempt = action.attempt if stored else 0
+        return ResultSeen(run.id, action.index, attempt, sum(size for _, size in stored))
+
+    def _stored(self, uri: str) -> Iterator[StoredObject]:
+        """Everything under an address, in the order of its keys. Raises AWS_ERRORS."""
+        bucket, prefix = split_s3(uri)
+        request = {"Bucket": bucket, "Prefix": prefix}
+        while True:
+            page = self._s3.list_objects_v2(**request)
+            yield from ((each["Key"], int(each["Size"])) for each in page.get("Contents", ()))
+            if not page.get("IsTruncated"):
+                return
+            request["ContinuationToken"] = page["NextContinuationToken"]
+
+    def _write_manifest(self, run: Run, state: State, condition: Mapping[str, str]) -> None:
+        """`condition`: that nobody else has written it. Raises AWS_ERRORS."""
+        _, folder = split_s3(run.output)
+        found = (each for name in ("parts/", "attempts/") for each in self._stored(run.output + name))
+        stored = self._with_signs_of_life(found, PAGE)
+        counting = objects_that_count(run, folder, stored)
+        lines = manifest_lines(run, state.instances, counting, earlier_entries(self._s3, run))
+        with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as manifest:
+            for line in self._with_signs_of_life(lines, LINES):
+                manifest.write(line.encode())
+            self._keep_alive()
+            small = manifest.tell() <= IN_MEMORY_BYTES
+            manifest.seek(0)
+            bucket, key = split_s3(manifest_uri(run.output))
+            body = manifest.read() if small else manifest
+            self._s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json", **condition)
+
+    def _with_signs_of_life(self, things: Iterable[T], every: int) -> Iterator[T]:
+        for number, thing in enumerate(things):
+            if number % every == 0:
+                self._keep_alive()
+            yield thing
+
+    def _announce(self, run: Run, cost_usd: float) -> None:
+        """Tell EventBridge. Raises AWS_ERRORS where another try may help; otherwise the run is closed unannounced."""
+        detail = _detail(run, cost_usd, self._clock())
+        entry = {"Source": EVENT_SOURCE, "DetailType": EVENT_TYPE, "Detail": json.dumps(detail)}
+        try:
+            answer = self._events.put_events(Entries=[entry])
+        except AWS_ERRORS as error:
+            if not classify(error).lasting:
+                raise
+            log.error("the end of run %s could not be announced: %s", run.id, classify(error).text)
+            return
+        if answer.get("FailedEntryCount"):
+            log.error("the end of run %s was not announced: %s", run.id, answer["Entries"][0].get("ErrorCode"))
+
+
+def _detail(run: Run, cost_usd: float, stopped_at: float) -> dict[str, Any]:
+    """After AWS Batch's own event."""
+    return {
+        "runId": run.id,
+        "name": run.name,
+        "status": run.final_status.value,
+        "previousStatus": run.status.value,
+        "statusReason": run.status_reason or None,
+        "tasks": task_counts(run),
+        "output": run.output,
+        "costUsd": cost_usd,
+        "submittedAt": _iso(run.submitted_at),
+        "startedAt": _iso(run.started_at),
+        "stoppedAt": _iso(stopped_at),
+    }
+
+
+def _iso(at: float) -> str | None:
+    return datetime.fromtimestamp(at, UTC).isoformat() if at else None

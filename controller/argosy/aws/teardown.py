@@ -1,0 +1,172 @@
+"""How does a deployment end so that nothing of it costs money any more? The custom resource behind `cdk destroy`.
+
+`on_event` stops the controller for good: kill switch, tick off. `is_complete` is asked again and again: fleets to 0,
+instances ended, the cluster emptied, until nothing is left and the controller had time to notice. Every step may be
+repeated, and a table or rule that is already gone is no obstacle.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from argosy.aws.freeing import free
+
+KILL = {"pk": {"S": "CONTROL"}, "sk": {"S": "KILL"}}
+# The controller looks at the switch once a turn, and a turn takes less than a minute (D12a); what it had in hand when
+# the switch was thrown may still raise a fleet, a minute later each if the commit and then the call hang until boto3
+# gives them up. Only what stays empty this long is empty.
+QUIET_S = 180.0
+DEADLINE_MARGIN_S = 60.0  # of the function's own time limit, for the last batch of deletions
+_GONE = {"ResourceNotFoundException", "ClusterNotFoundException", "NoSuchBucket"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One cell and what it takes to end it: boto3 clients of its Region, those of the home Region, and names."""
+
+    stage: str
+    region: str
+    home: str
+    cluster: str
+    table: str
+    tick_rule: str
+    empty_bucket: str | None
+    ec2: Any
+    ecs: Any
+    dynamodb: Any  # home
+    events: Any  # home
+    s3: Any
+
+    @property
+    def reason(self) -> str:
+        return f"{self.region} of stage {self.stage} is being destroyed"
+
+
+def on_event(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
+    """CloudFormation creates, updates or deletes the resource; only deleting does something."""
+    return begin(event, place(), time.time())
+
+
+def is_complete(event: Mapping[str, Any], context: Any) -> dict[str, bool]:
+    """Asked every few seconds after `on_event`."""
+    left_s = context.get_remaining_time_in_millis() / 1000 - DEADLINE_MARGIN_S
+    return answer(event, place(), time.time(), deadline=time.time() + left_s, clock=time.time)
+
+
+def answer(
+    event: Mapping[str, Any], place: Place, now: float, *, deadline: float, clock: Callable[[], float]
+) -> dict[str, bool]:
+    """What the provider framework is told. It takes an exception for the end, so a fault of AWS is a "not yet"."""
+    try:
+        return {"IsComplete": complete(event, place, now, deadline=deadline, clock=clock)}
+    except (ClientError, BotoCoreError) as error:
+        print(f"not yet: {error}")
+        return {"IsComplete": False}
+
+
+def place() -> Place:
+    """From the function's environment."""
+    import boto3
+
+    region, home = os.environ["AWS_REGION"], os.environ["ARGOSY_HOME_REGION"]
+    return Place(
+        stage=os.environ["ARGOSY_STAGE"],
+        region=region,
+        home=home,
+        cluster=os.environ["ARGOSY_CLUSTER"],
+        table=os.environ["ARGOSY_TABLE"],
+        tick_rule=os.environ["ARGOSY_TICK_RULE"],
+        empty_bucket=os.environ.get("ARGOSY_EMPTY_BUCKET"),
+        ec2=boto3.client("ec2"),
+        ecs=boto3.client("ecs"),
+        dynamodb=boto3.client("dynamodb", region_name=home),
+        events=boto3.client("events", region_name=home),
+        s3=boto3.client("s3"),
+    )
+
+
+def begin(event: Mapping[str, Any], place: Place, now: float) -> dict[str, Any]:
+    """Throw the switch on Delete. The id never changes: a changed one would make CloudFormation delete the old.
+
+    A cell that goes alone leaves the tick on: the other cells' work goes on as soon as the switch is back.
+    """
+    name = event.get("PhysicalResourceId") or f"teardown-{place.stage}-{place.region}"
+    identity: dict[str, Any] = {"PhysicalResourceId": name}
+    if event["RequestType"] != "Delete":
+        return identity
+    item = {**KILL, "reason": {"S": place.reason}}
+    _unless_gone(place.dynamodb.put_item, TableName=place.table, Item=item)
+    if place.region == place.home:
+        _unless_gone(place.events.disable_rule, Name=place.tick_rule)
+    return {**identity, "Data": {"KilledAt": str(now)}}
+
+
+def complete(
+    event: Mapping[str, Any], place: Place, now: float, *, deadline: float, clock: Callable[[], float]
+) -> bool:
+    """One more pass; True when nothing is left. Raises ClientError when a listing fails."""
+    if event["RequestType"] != "Delete":
+        return True
+    result = free(place.ec2, place.stage)
+    for problem in result.problems:
+        print(problem)
+    registered = _clear_cluster(place)
+    quiet = now - float(event.get("Data", {}).get("KilledAt", now)) >= QUIET_S
+    if not (result.clean and not registered and quiet):
+        return False
+    if place.empty_bucket and not _empty(place.s3, place.empty_bucket, deadline, clock):
+        return False
+    if place.region != place.home:
+        _release_switch(place)
+    return True
+
+
+def _clear_cluster(place: Place) -> int:
+    """Deregister what is still registered (a cluster with members cannot be deleted); how many there were."""
+    found = _unless_gone(place.ecs.list_container_instances, cluster=place.cluster)
+    arns: list[str] = found["containerInstanceArns"] if found else []
+    for arn in arns:
+        _unless_gone(place.ecs.deregister_container_instance, cluster=place.cluster, containerInstance=arn, force=True)
+    return len(arns)
+
+
+def _empty(s3: Any, bucket: str, deadline: float, clock: Callable[[], float]) -> bool:
+    """Delete objects and versions a page at a time until none is left or the time is up."""
+    while clock() < deadline:
+        page = _unless_gone(s3.list_object_versions, Bucket=bucket, MaxKeys=1000)
+        found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])] if page else []
+        if not found:
+            return True
+        objects = [{"Key": entry["Key"], "VersionId": entry["VersionId"]} for entry in found]
+        s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+    return False
+
+
+def _release_switch(place: Place) -> None:
+    """One cell less is not the end of the deployment: take our own switch back, and nobody else's."""
+    try:
+        place.dynamodb.delete_item(
+            TableName=place.table,
+            Key=KILL,
+            ConditionExpression="reason = :ours",
+            ExpressionAttributeValues={":ours": {"S": place.reason}},
+        )
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in _GONE | {"ConditionalCheckFailedException"}:
+            raise
+
+
+def _unless_gone(call: Any, **request: Any) -> Any:
+    """The answer, or None when what the call is about does not exist any more."""
+    try:
+        return call(**request)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in _GONE:
+            return None
+        raise

@@ -1,0 +1,139 @@
+"""Which instance types are there, how large are they, what do they cost, and where are they offered?
+
+Data only (`data`), shipped as JSON; each file names its date and source. The live market (spot prices,
+interruptions) and what a container instance really registers come from AWS and override these figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from argosy.catalogue.data import FILES, document
+
+HOME_REGION = "us-east-1"
+CPU_UNITS_PER_VCPU = 1024  # the ECS agent registers vCPUs x 1024
+# What part of its memory a task with GPUs may use as /dev/shm, where NCCL's processes and data loaders meet: half,
+# as Linux has it for a tmpfs. Docker's own 64 MiB are too few, and what lies there counts as the task's memory.
+SHARED_MEMORY_DIVISOR = 2
+ECS_RESERVED_MEMORY_MIB = 256  # the agent's ECS_RESERVED_MEMORY; the launch templates set the same number
+
+# Share of the nominal memory that Linux reports as MemTotal, which is what the agent registers before it subtracts
+# ECS_RESERVED_MEMORY. AWS gives 7,985 of 8,192 MiB (97.5 %) for an m4.large with an older, lighter kernel
+# (https://docs.aws.amazon.com/batch/latest/userguide/memory-management.html); Karpenter assumes 92.5 % to be safe.
+# 95 % lies between the two; a registered instance replaces the estimate by its own figure.
+MEMORY_SHARE_PERCENT = 95
+
+BANDS = ("<5%", "5-10%", "10-15%", "15-20%", ">20%")  # the Spot Instance Advisor's interruptions in a month
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """One EC2 instance type, priced for one Region.
+
+    memory_mib and gpu_memory_mib are nominal; registered_memory_mib is the estimate of what ECS offers to tasks.
+    gpu_memory_mib is that of one GPU; 0 GPUs have model None. Prices are Linux, USD per hour.
+    """
+
+    name: str
+    vcpus: int
+    cpu_units: int
+    memory_mib: int
+    registered_memory_mib: int
+    gpus: int
+    gpu_model: str | None
+    gpu_memory_mib: int
+    architecture: str
+    on_demand_usd_per_hour: float
+    typical_spot_usd_per_hour: float
+
+    @property
+    def family(self) -> str:
+        """The part before the dot: "c5" of "c5.large"."""
+        return self.name.partition(".")[0]
+
+
+def registered_memory_mib(nominal_mib: int) -> int:
+    """What an instance of `nominal_mib` will offer to tasks, rounded down (see MEMORY_SHARE_PERCENT)."""
+    return nominal_mib * MEMORY_SHARE_PERCENT // 100 - ECS_RESERVED_MEMORY_MIB
+
+
+@cache
+def load_catalogue(region: str = HOME_REGION) -> Mapping[str, InstanceType]:
+    """Every known type by name, whole families in ascending size, at `region`'s prices.
+
+    A type whose price in `region` is unknown carries the one of us-east-1, or of any other Region, so every type has a
+    price; a typical spot price of 0 is not known. Includes types that are offered nowhere any more (p3.2xlarge):
+    whether a Region offers a type is `offered`'s answer.
+    """
+    prices = document("prices.json")["regions"]
+    nearest = [prices.get(region, {}), prices[HOME_REGION], *prices.values()]
+    found = {}
+    for name, row in document("instance_types.json")["types"].items():
+        known = next((rows[name] for rows in nearest if name in rows), None)
+        if known is not None:
+            found[name] = _instance_type(name, row, known[0], known[1] or 0.0)
+    return MappingProxyType(found)
+
+
+@cache
+def in_region(kind: InstanceType, region: str) -> InstanceType:
+    """The type at `region`'s prices. us-east-1's are those of the catalogue that was handed out."""
+    here = load_catalogue(region).get(kind.name) if region != HOME_REGION else None
+    if here is None:
+        return kind
+    return replace(
+        kind,
+        on_demand_usd_per_hour=here.on_demand_usd_per_hour,
+        typical_spot_usd_per_hour=here.typical_spot_usd_per_hour,
+    )
+
+
+@cache
+def offered(region: str) -> frozenset[str]:
+    """The catalogue's types that EC2 offers in `region` as far as is known; empty for a Region without data."""
+    return frozenset(document("offered.json")["regions"].get(region, ()))
+
+
+def is_offered_in(region: str, zone: str, name: str) -> bool:
+    """Whether a type that `region` offers is there in that zone of its; True where that is not known. Only a refreshed
+    catalogue knows: names of zones differ from account to account."""
+    return zone not in lacking_zones(region, name)
+
+
+def lacking_zones(region: str, name: str) -> tuple[str, ...]:
+    """The zones of `region` that are known not to offer the type."""
+    zones = document("offered.json").get("zones", {}).get(region, {})
+    return tuple(zone for zone, lacks in zones.items() if name in lacks)
+
+
+@cache
+def interruption_band(region: str, name: str) -> int | None:
+    """Index into BANDS: how often AWS took such instances back in a month; None = the Advisor does not list it."""
+    band = document("interruption_bands.json")["regions"].get(region, {}).get(name)
+    return None if band is None else int(band)
+
+
+def as_of(region: str = HOME_REGION) -> Mapping[str, str]:
+    """The date (ISO) of each data file, for messages that quote it: of `region`'s own figures where they are newer."""
+    dates = {name.removesuffix(".json"): document(name) for name in FILES}
+    return {name: each.get("refreshed", {}).get(region, each["date"]) for name, each in dates.items()}
+
+
+def _instance_type(name: str, row: Mapping[str, Any], on_demand: float, spot: float) -> InstanceType:
+    return InstanceType(
+        name=name,
+        vcpus=row["vcpus"],
+        cpu_units=row["vcpus"] * CPU_UNITS_PER_VCPU,
+        memory_mib=row["memoryMib"],
+        registered_memory_mib=row.get("registeredMemoryMib") or registered_memory_mib(row["memoryMib"]),
+        gpus=row["gpus"],
+        gpu_model=row["gpuModel"],
+        gpu_memory_mib=row["gpuMemoryMib"],
+        architecture=row["architecture"],
+        on_demand_usd_per_hour=on_demand,
+        typical_spot_usd_per_hour=spot,
+    )

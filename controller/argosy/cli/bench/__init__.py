@@ -1,0 +1,1 @@
+"""The `argosy bench` commands."""

@@ -1,0 +1,141 @@
+"""What would be bought for a recorded backlog, and how far from the cheapest is that? `bench allocate`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from argosy.cli.problems import CliError
+from argosy.cli.session import Session
+
+if TYPE_CHECKING:
+    from argosy.bench.market_files import PoolName
+    from argosy.market.allocation.allocate import Allocation
+    from argosy.market.allocation.problem import Problem
+
+
+def allocate(
+    session: Session,
+    pools: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="CSV: region,availabilityZone,instanceType,cpu,memory,gpus,priceUsdPerHour,maxInstances; "
+            "an interruptionRate is checked, not priced.",
+        ),
+    ],
+    backlog: Annotated[Path, typer.Option(metavar="FILE", help="CSV: shapeId,cpu,memory,gpus,count")],
+    max_share: Annotated[
+        float | None,
+        typer.Option(metavar="F", help="Largest share of the bought cpu of one instance type, above 0, to 1."),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(metavar="N", min=0, max=3_600, help="Look for about so long at most.")
+    ] = 10.0,
+    plan: Annotated[
+        Path | None, typer.Option(metavar="OUT.json", help="Write which tasks go on how many instances of each pool.")
+    ] = None,
+    warm: Annotated[
+        bool,
+        typer.Option("--warm", help="Plan again as the next tick would, patterns kept, demand +-10 %, prices +-3 %."),
+    ] = False,
+) -> None:
+    """Buy the cheapest instances for a backlog from the pools of a file, and measure it."""
+    from argosy.bench.market_files import read_backlog, read_pools
+    from argosy.market.allocation.allocate import allocate as allocated
+    from argosy.market.allocation.problem import Problem as Asked
+
+    if max_share is not None and not 0 < max_share <= 1:
+        raise CliError(f"--max-share {max_share:g} is no share above 0, to 1.", next_step="e.g. --max-share 0.25")
+    names, offered = read_pools(pools)
+    shapes, wanted = read_backlog(backlog)
+    problem = Asked(offered, wanted, max_share)
+    started = time.perf_counter()
+    found = allocated(problem, clock=time.perf_counter, seconds=seconds)
+    report = _report(found, shapes, time.perf_counter() - started)
+    if warm:
+        report |= _again(problem, found, seconds)
+    if plan is not None:
+        _write(plan, {"pools": _pools(found, names, shapes)})
+    for line in _remarks(problem, found, shapes):
+        typer.echo(line, err=True)
+    if session.wants_json:
+        session.print_json(report)
+    else:
+        typer.echo("\n".join(f"{name:22} {value}" for name, value in report.items()))
+
+
+def _again(problem: Problem, found: Allocation, seconds: float) -> dict[str, Any]:
+    """The figures of a second plan, begun with the patterns of the first. The changes are the same every time."""
+    import numpy as np
+
+    from argosy.market.allocation.allocate import allocate as allocated
+    from argosy.market.allocation.problem import Problem as Changed
+    from argosy.market.allocation.problem import Wanted
+
+    rng = np.random.default_rng(0)
+    offered = replace(
+        problem.offered, price=problem.offered.price * rng.uniform(0.97, 1.03, len(problem.offered.price))
+    )
+    count = (problem.wanted.count * rng.uniform(0.9, 1.1, len(problem.wanted.count))).astype(np.int64)
+    changed = Changed(offered, Wanted(problem.wanted.need, count), problem.max_share)
+    started = time.perf_counter()
+    next_one = allocated(changed, clock=time.perf_counter, seconds=seconds, kept=found.kept)
+    took = time.perf_counter() - started
+    gap = round(100 * next_one.gap, 4) if next_one.gap < float("inf") else None
+    return {"warmSeconds": round(took, 4), "warmGapPct": gap, "patternsKept": len(found.kept.patterns)}
+
+
+def _report(found: Allocation, shapes: Sequence[str], seconds: float) -> dict[str, Any]:
+    left_out = zip(shapes, found.left_out.tolist(), strict=True)
+    return {
+        "usdPerHour": round(found.usd_per_hour, 6),
+        "lowerBoundUsdPerHour": max(0.0, round(found.lower_bound_usd_per_hour - 5e-7, 6)),
+        "gapPct": round(100 * found.gap, 4) if found.gap < float("inf") else None,
+        "seconds": round(seconds, 4),
+        "instances": found.instances,
+        "pools": len(set(found.pool.tolist())),
+        "method": found.method,
+        "unplaced": {shape: count for shape, count in left_out if count},
+    }
+
+
+def _remarks(problem: Any, found: Allocation, shapes: Sequence[str]) -> list[str]:
+    """Which shapes are left out, and why."""
+    lines = []
+    for number, shape in enumerate(shapes):
+        if problem.homeless[number]:
+            lines.append(f"no pool can hold a task of shape {shape}: {_sized(problem, number)}. The rest is planned.")
+        elif found.left_out[number]:
+            limit = "their pools are sold out" + (" or at their share" if problem.max_share is not None else "")
+            lines.append(f"{found.left_out[number]} tasks of shape {shape} have no place: {limit}.")
+    return lines
+
+
+def _sized(problem: Any, number: int) -> str:
+    cpu, memory, gpus = problem.wanted.need[number].tolist()
+    return f"{cpu} cpu units, {memory} MiB, {gpus} GPUs"
+
+
+def _pools(found: Allocation, names: Sequence[PoolName], shapes: Sequence[str]) -> list[dict[str, Any]]:
+    """One entry per pool that something is bought from, in the order of the file."""
+    entries: dict[int, dict[str, Any]] = {}
+    for pool, pattern, times in zip(found.pool.tolist(), found.pattern.tolist(), found.times.tolist(), strict=True):
+        name = names[pool]
+        at = {"region": name.region, "availabilityZone": name.zone, "instanceType": name.instance_type, "patterns": []}
+        counts = {shape: count for shape, count in zip(shapes, pattern, strict=True) if count}
+        entries.setdefault(pool, at)["patterns"].append({"counts": counts, "instances": times})
+    return list(entries.values())
+
+
+def _write(path: Path, plan: dict[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(plan, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror or error}.") from None

@@ -1,0 +1,144 @@
+"""What does AWS say about instance types in a Region? Sizes, zones, the price list and spot prices, as plain rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any
+
+from argosy.cli.problems import CliError
+from argosy.cli.session import Session
+
+PRICE_LIST_REGION = "us-east-1"  # one of the few places where the price list is served
+NAMES_PER_CALL = 100  # values that a filter takes are at most 200
+SPOT_PRODUCT = "Linux/UNIX"
+# Linux, shared tenancy, nothing preinstalled, not part of a reservation: what a plain on-demand instance costs.
+_PLAIN = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
+
+
+@dataclass(slots=True)
+class Found:
+    """One Region's answers. types: fields as in instance_types.json; prices in USD an hour."""
+
+    types: dict[str, dict[str, Any]] = field(default_factory=dict)
+    zones: dict[str, set[str]] = field(default_factory=dict)  # zone -> types that are offered there
+    on_demand: dict[str, float] = field(default_factory=dict)
+    spot: dict[str, float] = field(default_factory=dict)  # the median over the zones
+    notes: list[str] = field(default_factory=list)
+
+
+def read_region(session: Session, region: str, patterns: list[str]) -> Found:
+    """The catalogue's types and those that match `patterns`. Raises CliError for a pattern that nothing matches."""
+    from argosy.catalogue.data import document
+
+    ec2, found = session.client("ec2", region), Found()
+    known = list(document("instance_types.json")["types"])
+    for chunk in _chunks([*known, *patterns]):
+        for view in _pages(ec2, "describe_instance_types", "InstanceTypes", Filters=_named(chunk)):
+            _take_type(found, view)
+    if absent := [pattern for pattern in patterns if not _matches(found, pattern)]:
+        raise CliError(
+            f"{region} has no usable instance type that matches {', '.join(map(repr, absent))}.",
+            next_step="usable are x86_64 types, not bare metal, with whole NVIDIA GPUs or none",
+        )
+    names = list(found.types)
+    if gone := [name for name in known if name not in found.types]:
+        found.notes.append(f"{region} does not describe {', '.join(gone)}: kept as they are, and not offered there")
+    _take_offers(found, ec2, names)
+    _take_spot(found, ec2, names, session.tools.now())
+    _take_on_demand(found, session, region)
+    return found
+
+
+def _take_type(found: Found, view: Mapping[str, Any]) -> None:
+    """Types that Argosy cannot use are left out: its images are for x86_64, and its GPUs are whole ones of NVIDIA's."""
+    gpus = view.get("GpuInfo", {}).get("Gpus", [])
+    whole = all(gpu.get("Manufacturer") == "NVIDIA" and gpu.get("Count", 0) >= 1 for gpu in gpus)
+    other = any(view.get(part) for part in ("InferenceAcceleratorInfo", "NeuronInfo", "FpgaInfo"))
+    x86 = "x86_64" in view["ProcessorInfo"]["SupportedArchitectures"]
+    if view.get("BareMetal") or other or not (x86 and whole):
+        return
+    found.types[view["InstanceType"]] = {
+        "vcpus": view["VCpuInfo"]["DefaultVCpus"],
+        "memoryMib": view["MemoryInfo"]["SizeInMiB"],
+        "gpus": sum(gpu["Count"] for gpu in gpus),
+        "gpuModel": gpus[0]["Name"] if gpus else None,
+        "gpuMemoryMib": gpus[0]["MemoryInfo"]["SizeInMiB"] if gpus else 0,
+        "architecture": "x86_64",
+    }
+
+
+def _matches(found: Found, pattern: str) -> bool:
+    from fnmatch import fnmatchcase
+
+    return any(fnmatchcase(name, pattern) for name in found.types)
+
+
+def _take_offers(found: Found, ec2: Any, names: list[str]) -> None:
+    zones = ec2.describe_availability_zones(Filters=[{"Name": "zone-type", "Values": ["availability-zone"]}])
+    found.zones = {zone["ZoneName"]: set() for zone in zones["AvailabilityZones"]}
+    for chunk in _chunks(names):
+        request = {"LocationType": "availability-zone", "Filters": _named(chunk)}
+        for each in _pages(ec2, "describe_instance_type_offerings", "InstanceTypeOfferings", **request):
+            if each["Location"] in found.zones:
+                found.zones[each["Location"]].add(each["InstanceType"])
+
+
+def _take_spot(found: Found, ec2: Any, names: list[str], now: float) -> None:
+    newest: dict[tuple[str, str], tuple[datetime, float]] = {}
+    moment = datetime.fromtimestamp(now, UTC)
+    for chunk in _chunks(names):
+        request = {"InstanceTypes": chunk, "ProductDescriptions": [SPOT_PRODUCT], "StartTime": moment}
+        for each in _pages(ec2, "describe_spot_price_history", "SpotPriceHistory", **request):
+            pool, price = (each["InstanceType"], each["AvailabilityZone"]), float(each["SpotPrice"])
+            if price > 0:
+                newest[pool] = max(newest.get(pool, (each["Timestamp"], price)), (each["Timestamp"], price))
+    by_type: dict[str, list[float]] = {}
+    for (name, _), (_, price) in newest.items():
+        by_type.setdefault(name, []).append(price)
+    found.spot = {name: round(median(prices), 4) for name, prices in by_type.items()}
+
+
+def _take_on_demand(found: Found, session: Session, region: str) -> None:
+    if session.place.is_loopback:
+        found.notes.append(f"{region}: an AWS on this machine has no price list; on-demand prices stay as they are")
+        return
+    filters = [
+        {"Type": "TERM_MATCH", "Field": name, "Value": value}
+        for name, value in {**_PLAIN, "regionCode": region}.items()
+    ]
+    pricing = session.client("pricing", PRICE_LIST_REGION)
+    for text in _pages(pricing, "get_products", "PriceList", ServiceCode="AmazonEC2", Filters=filters):
+        product = json.loads(text)
+        name = product["product"].get("attributes", {}).get("instanceType", "")
+        prices = list(_usd_per_hour(product)) if name in found.types else []
+        if prices:
+            found.on_demand[name] = max(prices)
+    if absent := [name for name in found.types if name not in found.on_demand]:
+        found.notes.append(f"{region}: the price list has no on-demand price for {', '.join(absent)}: kept as it was")
+
+
+def _usd_per_hour(product: Mapping[str, Any]) -> Iterator[float]:
+    for term in product.get("terms", {}).get("OnDemand", {}).values():
+        for dimension in term.get("priceDimensions", {}).values():
+            price = float(dimension.get("pricePerUnit", {}).get("USD", 0))
+            if dimension.get("unit") in ("Hrs", "Hours") and price > 0:
+                yield price
+
+
+def _named(names: Iterable[str]) -> list[dict[str, Any]]:
+    """A filter, unlike a list of names, tolerates types that are gone, and knows wildcards."""
+    return [{"Name": "instance-type", "Values": list(names)}]
+
+
+def _chunks(names: list[str]) -> Iterator[list[str]]:
+    for first in range(0, len(names), NAMES_PER_CALL):
+        yield names[first : first + NAMES_PER_CALL]
+
+
+def _pages(client: Any, operation: str, member: str, **request: Any) -> Iterator[Any]:
+    for page in client.get_paginator(operation).paginate(**request):
+        yield from page[member]

@@ -1,0 +1,198 @@
+"""What does spot capacity cost now and in the last week, and what does the deployment make of it? `prices`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from argosy.cli.problems import CliError, is_from_aws
+from argosy.cli.runs.reading import SEE_PANEL
+from argosy.cli.session import Session, command
+from argosy.client.aws_clients import DEFAULT_REGION
+from argosy.client.errors import ArgosyError
+
+if TYPE_CHECKING:
+    from argosy.catalogue.types import InstanceType
+    from argosy.cli.cluster.price_history import Pool, Series
+
+Row = dict[str, Any]
+_RATE_SHOWN = 0.02  # interruptions an hour: below, the band says enough
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "prices", panel=SEE_PANEL)(prices)
+
+
+def prices(
+    session: Session,
+    pattern: Annotated[
+        str, typer.Option("--type", metavar="GLOB", help="Instance types, e.g. 'g5.*' or '*.xlarge'.")
+    ] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many rows.")] = 40,
+) -> None:
+    """Spot prices now and in the last week, cheapest first."""
+    from argosy.cli.cluster.price_history import history
+
+    region = session.client("ec2").meta.region_name or DEFAULT_REGION
+    kinds, now = _kinds(pattern, region), session.tools.now()
+    series, unusable = history(session.client("ec2"), list(kinds), now)
+    fleets, unknown = _fleets(session, region)
+    rows = [_row(kinds[pool[0]], region, pool, each, fleets.get(pool, {}), now) for pool, each in series.items()]
+    rows.sort(key=lambda row: (row["gpus"] > 0, row["spotUsdPerUnitHour"], row["availabilityZone"]))
+    notes = list(_notes(kinds, region, unusable, [fleets[pool] for pool in fleets if pool[0] in kinds], unknown))
+    if session.wants_json:
+        session.print_json({"region": region, "prices": rows, "notes": notes})
+    else:
+        _print(session, rows, region, limit, notes)
+
+
+def _kinds(pattern: str, region: str) -> dict[str, InstanceType]:
+    """Those that match, or those that deployments have by default. Raises CliError when no type matches."""
+    from argosy.catalogue.types import load_catalogue
+    from argosy.settings.settings import Settings
+
+    catalogue = load_catalogue(region)
+    default = Settings().instance_types.all
+    names = [name for name in catalogue if fnmatchcase(name, pattern)] if pattern else list(default)
+    if not names:
+        step = "families there are: " + ", ".join(sorted({kind.family for kind in catalogue.values()}))
+        raise CliError(f"No instance type of the catalogue matches {pattern!r}.", next_step=step)
+    return {name: catalogue[name] for name in names}
+
+
+def _fleets(session: Session, region: str) -> tuple[dict[Pool, Mapping[str, Any]], str]:
+    """What the deployment remembers of each of its pools here; or why that is not known."""
+    try:
+        fleets = session.api.cluster()["fleets"]
+    except ArgosyError as error:
+        return {}, error.message
+    except Exception as fault:
+        if not is_from_aws(fault):
+            raise
+        return {}, str(fault)
+    return {(each["instanceType"], each["availabilityZone"]): each for each in fleets if each["cell"] == region}, ""
+
+
+def _row(kind: InstanceType, region: str, pool: Pool, series: Series, fleet: Mapping[str, Any], now: float) -> Row:
+    from argosy.catalogue.types import BANDS, interruption_band
+    from argosy.cli.cluster.price_history import as_json, sparkline
+
+    band = interruption_band(region, kind.name)
+    return {
+        "instanceType": kind.name,
+        "availabilityZone": pool[1],
+        "vcpus": kind.vcpus,
+        "memoryMib": kind.memory_mib,
+        "gpus": kind.gpus,
+        "gpuModel": kind.gpu_model,
+        "spotUsdPerHour": series.now,
+        "onDemandUsdPerHour": kind.on_demand_usd_per_hour,
+        "saving": 1 - series.now / kind.on_demand_usd_per_hour,
+        "spotUsdPerVcpuHour": series.now / kind.vcpus,
+        "spotUsdPerGpuHour": series.now / kind.gpus if kind.gpus else None,
+        "spotUsdPerUnitHour": series.now / (kind.gpus or kind.vcpus),
+        "unchangedForSeconds": max(0.0, now - series.since),
+        "interruptionBand": None if band is None else BANDS[band],
+        "interruptionsPerHour": fleet.get("interruptionsPerHour"),
+        "coolingOffUntil": fleet.get("coolingOffUntil"),
+        "coolingOffAfter": fleet.get("coolingOffAfter"),
+        "unsettledUntil": fleet.get("unsettledUntil"),
+        "noOfferBecause": fleet.get("noOfferBecause"),
+        "controllerPricedAt": fleet.get("pricedAt"),
+        "sparkline": sparkline(series, now),
+        "history": as_json(series),
+    }
+
+
+def _notes(
+    kinds: Mapping[str, InstanceType], region: str, unusable: int, fleets: list[Mapping[str, Any]], unknown: str
+) -> Iterator[str]:
+    from argosy.catalogue.types import as_of
+
+    dates = as_of(region)
+    yield (
+        f"on-demand prices of {dates['prices']}; interrupted a month as AWS's Spot Instance Advisor said on "
+        f"{dates['interruption_bands']}"
+    )
+    if unusable:
+        yield f"{unusable} entries of EC2's price history are no prices and were left out"
+    if unknown:
+        yield f"no cool-offs are shown, because no deployment answers: {unknown}"
+    stale = [fleet for fleet in fleets if fleet.get("priceIsStale")]
+    if stale:
+        oldest = min(fleet["pricedAt"] for fleet in stale)
+        yield (
+            f"the controller has not heard the prices of {len(stale)} of its {len(fleets)} pools for too long "
+            f"(since {oldest}): it assumes their on-demand prices"
+        )
+
+
+def _print(session: Session, rows: list[Row], region: str, limit: int, notes: list[str]) -> None:
+    console = session.console
+    if not rows:
+        console.print(f"AWS quotes no spot price for these types in {region}: they are not offered there.")
+        return
+    console.print(_headline(rows, region))
+    console.print(_table(rows[:limit]))
+    if len(rows) > limit:
+        console.print(f"{len(rows) - limit:,} more rows with --limit {len(rows)}", style="dim")
+    for note in notes:
+        console.print(note, style="dim")
+
+
+def _headline(rows: list[Row], region: str) -> str:
+    best = []
+    for unit, is_gpu in (("vCPU", False), ("GPU", True)):
+        row = next((each for each in rows if bool(each["gpus"]) == is_gpu), None)
+        if row is not None:
+            where = f"{row['instanceType']} in {row['availabilityZone']}"
+            best.append(f"cheapest {unit}: {where} at ${row['spotUsdPerUnitHour']:.4f} per {unit} and hour")
+    return f"{region}: {'; '.join(best)}"
+
+
+def _table(rows: list[Row]) -> Any:
+    from argosy.cli import figures
+    from argosy.cli.runs.run_views import plain_table
+
+    names = ("TYPE", "ZONE", ">VCPU", ">GIB", "GPU", ">SPOT $/H", ">ON-DEMAND", ">SAVES", ">$/VCPU-H", ">$/GPU-H")
+    table = plain_table(*names, ">SINCE", "7 DAYS", "INTERRUPTED", "COOL-OFF")
+    for row in rows:
+        table.add_row(
+            row["instanceType"],
+            row["availabilityZone"],
+            str(row["vcpus"]),
+            f"{row['memoryMib'] / 1024:g}",
+            f"{row['gpus']} {row['gpuModel']}" if row["gpus"] else "-",
+            f"{row['spotUsdPerHour']:.4f}",
+            f"{row['onDemandUsdPerHour']:.4f}",
+            f"{100 * row['saving']:.0f} %",  # negative when spot costs more, which does happen
+            f"{row['spotUsdPerVcpuHour']:.4f}",
+            f"{row['spotUsdPerGpuHour']:.4f}" if row["gpus"] else "-",
+            figures.duration(row["unchangedForSeconds"]),
+            row["sparkline"],
+            _interrupted(row),
+            _cool_off(row),
+        )
+    return table
+
+
+def _interrupted(row: Row) -> str:
+    """The band, and our own rate where it is worth a word."""
+    band, rate = row["interruptionBand"] or "-", row["interruptionsPerHour"] or 0.0
+    return f"{band}, here {rate:.2f}/h" if rate >= _RATE_SHOWN else band
+
+
+def _cool_off(row: Row) -> str:
+    if row["coolingOffUntil"]:
+        return f"until {_clock(row['coolingOffUntil'])} ({row['coolingOffAfter']})"
+    if row["unsettledUntil"]:
+        return f"until {_clock(row['unsettledUntil'])} (interruption)"
+    return row["noOfferBecause"] or "-"
+
+
+def _clock(iso: str) -> str:
+    return f"{datetime.fromisoformat(iso).astimezone(UTC):%H:%M:%S}"

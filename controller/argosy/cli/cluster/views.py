@@ -1,0 +1,112 @@
+"""How does the cluster look in a terminal? From the body of DescribeCluster to a headline and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from argosy.cli import figures
+from argosy.cli.runs.run_views import plain_table
+
+View = Mapping[str, Any]
+_COLOURS = {"BOOTING": "cyan", "ACTIVE": "green", "DRAINING": "yellow", "RELEASING": "yellow", "GONE": "dim"}
+
+
+def cluster(view: View, now: float, show_gone: bool) -> Iterator[RenderableType]:
+    """A headline, one row per instance (those that are gone last, or only counted), and the fleets' targets."""
+    instances = sorted(view["instances"], key=lambda each: (each["status"] == "GONE", each["instanceType"]))
+    gone = [each for each in instances if each["status"] == "GONE"]
+    shown = instances if show_gone else instances[: len(instances) - len(gone)]
+    yield headline(view)
+    if shown:
+        yield instance_table(shown, now)
+    if gone and not show_gone:
+        yield f"{figures.counted(len(gone), 'instance')} ended lately: --all shows them"
+    ordered = orders(view)
+    if ordered:
+        yield ordered
+    yield from troubles(view)
+
+
+def headline(view: View) -> Text:
+    """How many instances, what they cost an hour, what has been spent."""
+    alive = sum(each["status"] != "GONE" for each in view["instances"])
+    line = Text(f"{view['cluster']}: {figures.counted(alive, 'instance')}", "bold")
+    line.append(f", {figures.money(view['usdPerHour'])} per hour", "default")
+    spent, on_demand = float(view["spentUsd"]), float(view["onDemandUsd"])
+    less = figures.saved(spent, on_demand)
+    line.append(f"; spent {figures.money(spent)} (on-demand {figures.money(on_demand)}{', ' + less if less else ''})")
+    peak = _peak(view.get("peakUtilisation") or {})
+    return line.append(f"; peak use {peak}") if peak else line
+
+
+def _peak(peak: View) -> str:
+    names = {"cpu": "CPU", "memory": "memory", "gpus": "GPU"}
+    return ", ".join(f"{name} {100 * peak[key]:.0f} %" for key, name in names.items() if peak.get(key) is not None)
+
+
+def instance_table(instances: list[View], now: float) -> Table:
+    table = plain_table(
+        "INSTANCE", "TYPE", "ZONE", "BOUGHT", "STATUS", "CPU (vCPU)", "MEMORY (GiB)", "GPU", ">TASKS", ">$/H", ">UP"
+    )
+    for each in instances:
+        up = figures.seconds_between(each["launchedAt"], each["stoppedAt"], now)
+        table.add_row(
+            each["instanceId"],
+            each["instanceType"],
+            each["availabilityZone"],
+            each["purchase"],
+            Text(each["status"], _COLOURS.get(each["status"], "")),
+            figures.use(each["cpu"]),
+            figures.use(_gib(each["memory"])),
+            figures.use(each["gpus"]),
+            str(each["tasks"]),
+            f"{each['priceUsdPerHour']:.4f}",
+            "-" if up is None else figures.duration(up),
+        )
+    return table
+
+
+def _gib(mib: View) -> View:
+    return {key: amount / 1024 for key, amount in mib.items()}
+
+
+def orders(view: View) -> str:
+    """`on order: c5.xlarge us-east-1a 2 spot; ...`; empty when no fleet has a target."""
+    wanted = [
+        f"{each['instanceType']} {each['availabilityZone']} "
+        + " + ".join(
+            f"{each[key]} {words}"
+            for key, words in (("spotTarget", "spot"), ("onDemandTarget", "on-demand"))
+            if each[key]
+        )
+        for each in view["fleets"]
+        if each["spotTarget"] or each["onDemandTarget"]
+    ]
+    return f"fleet targets: {'; '.join(wanted)}" if wanted else ""
+
+
+def troubles(view: View) -> Iterator[str]:
+    """Pools that are not bought from for a while, and spot prices that are too old to be believed."""
+    cooling = sorted((each for each in view["fleets"] if each.get("coolingOffUntil")), key=_cooling_off_until)
+    if cooling:
+        first = cooling[0]
+        yield (
+            f"{figures.counted(len(cooling), 'pool')} cooling off: {first['instanceType']} in "
+            f"{first['availabilityZone']} until {figures.clock(first['coolingOffUntil'])} after "
+            f"{first['coolingOffAfter']}{', ...' if len(cooling) > 1 else ''} (argosy prices shows all)"
+        )
+    stale = [each["pricedAt"] for each in view["fleets"] if each.get("priceIsStale")]
+    if stale:
+        yield (
+            f"spot prices of {figures.counted(len(stale), 'pool')} were last heard at {figures.clock(min(stale))}: "
+            "too long ago, their on-demand prices are assumed"
+        )
+
+
+def _cooling_off_until(fleet: View) -> str:
+    return str(fleet["coolingOffUntil"])

@@ -1,0 +1,62 @@
+"""What did a check of `argosy doctor` find, and what may it not look at?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from argosy.cli.problems import from_aws, is_denied, is_from_aws
+from argosy.client.errors import ArgosyError, error_code
+
+if TYPE_CHECKING:
+    from argosy.cli.session import Session
+
+Check = Callable[["Session"], "list[Finding]"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """state: ok; note = works, but look at it; wrong = runs will not work; denied = may not look."""
+
+    name: str
+    state: str
+    says: str
+    type_this: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "state": self.state, "says": self.says, "next": self.type_this or None}
+
+
+def ok(name: str, says: str) -> list[Finding]:
+    return [Finding(name, "ok", says)]
+
+
+def wrong(name: str, says: str, type_this: str) -> list[Finding]:
+    return [Finding(name, "wrong", says, type_this)]
+
+
+def note(name: str, says: str, type_this: str = "") -> list[Finding]:
+    return [Finding(name, "note", says, type_this)]
+
+
+def looked_at(name: str, check: Check, session: Session) -> list[Finding]:
+    """What a check finds; what AWS does not allow it to see, and what cannot be asked, are findings too."""
+    try:
+        return check(session)
+    except ArgosyError as error:
+        return wrong(name, error.message, error.next_step)
+    except Exception as fault:
+        if is_denied(fault):
+            operation = getattr(fault, "operation_name", "this")
+            says = f"cannot tell: you may not call {operation}"
+            return [Finding(name, "denied", says, "ask for that right, or let an administrator type `argosy doctor`")]
+        if not is_from_aws(fault):
+            raise
+        said = from_aws(fault)
+        return wrong(name, said.message, said.next_step)
+
+
+def missing(fault: Exception, *codes: str) -> bool:
+    """Whether AWS said that there is no such thing."""
+    return error_code(fault) in codes

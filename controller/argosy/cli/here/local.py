@@ -1,0 +1,114 @@
+"""An AWS on this machine that runs tasks as processes: `local`. Nothing leaves the machine, nothing costs money."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from argosy.cli.problems import CliError
+from argosy.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from argosy.settings.settings import Settings
+
+TRY_PANEL = "Try it and measure it"
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "local", panel=TRY_PANEL, connected=False, as_json=False)(local)
+
+
+def local(
+    session: Session,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Where to listen; 0 chooses a free one.")
+    ] = 4566,
+    python: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--python",
+            metavar="IMAGES=PATH",
+            help="Which Python runs the programs of some images, such as 'tensorflow-*=.venv-tensorflow/bin/python';"
+            " may be repeated. [default: the one that runs argosy]",
+        ),
+    ] = None,
+    cells: Annotated[
+        str, typer.Option("--cells", metavar="REGIONS", help="Regions to run in, apart by commas; the first is home.")
+    ] = "us-east-1",
+    runtime: Annotated[
+        str, typer.Option("--runtime", metavar="NAME", help="What runs tasks: process, podman or docker.")
+    ] = "process",
+) -> None:
+    """Start AWS on this machine and keep it running until Ctrl-C."""
+    from argosy.local.options import LocalOptions
+    from argosy.local.run import serve
+
+    options = LocalOptions(settings=settings_of(cells), pythons=pythons_of(python or ()), engine=engine_of(runtime))
+    try:
+        serve(port, options, lambda aws: typer.echo("\n".join(welcome(aws.endpoint_url))))
+    except OSError as fault:
+        step = f"choose another port: argosy local --port {port + 1}" if port else ""
+        raise CliError(f"Cannot listen on 127.0.0.1:{port}: {fault.strerror or fault}.", next_step=step) from fault
+
+
+def welcome(endpoint_url: str) -> list[str]:
+    """What a newcomer can type now."""
+    return [
+        f"Local AWS is ready at {endpoint_url} (Ctrl-C stops it). In another terminal:",
+        f"  export ARGOSY_ENDPOINT_URL={endpoint_url}",
+        "  argosy submit containers/digits/run.yaml",
+        "  argosy cluster",
+        f"  aws --endpoint-url {endpoint_url} ecs list-container-instances --cluster argosy",
+    ]
+
+
+def settings_of(cells: str) -> Settings:
+    """Raises CliError for what is no list of Regions."""
+    from pydantic import ValidationError
+
+    from argosy.local.deployment import local_settings
+
+    names = [name.strip() for name in cells.split(",")]
+    try:
+        return local_settings(cells=names)
+    except ValidationError as fault:
+        told = sorted({f"{error['loc'][0]}: {error['msg']}" for error in fault.errors()})
+        raise CliError(
+            f"--cells {cells} is no list of Regions.", details=told, next_step="e.g. --cells us-east-1,eu-west-1"
+        ) from fault
+
+
+def engine_of(runtime: str) -> str | None:
+    """None for processes. Raises CliError for an engine that is not there or does not work."""
+    from argosy.local.engine import ENGINES, NoEngineError, check
+
+    if runtime == "process":
+        return None
+    if runtime not in ENGINES:
+        raise CliError(f"--runtime is process, {' or '.join(ENGINES)}, not {runtime}.")
+    try:
+        check(runtime)
+    except NoEngineError as fault:
+        step = "without --runtime tasks run as processes of this machine, which needs no engine"
+        raise CliError(f"--runtime {runtime}: {fault}.", next_step=step) from fault
+    return runtime
+
+
+def pythons_of(assignments: Iterable[str]) -> dict[str, str]:
+    """`tensorflow-*=.venv-tensorflow/bin/python` -> {glob: absolute path}. Raises CliError."""
+    found = {}
+    for text in assignments:
+        images, _, path = text.partition("=")
+        if not images or not path:
+            raise CliError(
+                f"--python {text!r} must be IMAGES=PATH, such as 'tensorflow-*=.venv-tensorflow/bin/python'."
+            )
+        if not os.access(path, os.X_OK) or Path(path).is_dir():
+            step = "type `make tensorflow`" if ".venv-tensorflow" in path else ""
+            raise CliError(f"--python {text!r}: {path} is no program that can be run.", next_step=step)
+        found[images] = str(Path(path).absolute())  # not resolved: the link is what makes it that environment's
+    return found

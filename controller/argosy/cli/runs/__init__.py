@@ -1,0 +1,1 @@
+"""The commands of the panels "Runs" and "Run specs"."""

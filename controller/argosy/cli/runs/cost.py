@@ -1,0 +1,100 @@
+"""What has a run cost, where, and what was it good for? `cost`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from argosy.cli import figures
+from argosy.cli.runs.reading import RUN_PANEL, RunId
+from argosy.cli.session import Session, command
+
+View = Mapping[str, Any]
+# What a kind of cost means to somebody who reads the word for the first time.
+KINDS = (
+    ("useful", "attempts that succeeded"),
+    ("boot", "from the launch of an instance until it could take tasks"),
+    ("idle", "paid for while nothing of the run used it"),
+    ("redone", "attempts lost with their instance and done again"),
+    ("failed", "attempts that failed or were stopped"),
+)
+
+
+class By(StrEnum):
+    """How the table is cut."""
+
+    POOL = "pool"
+    WASTE = "waste"
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "cost", panel=RUN_PANEL)(cost)
+
+
+def cost(
+    session: Session,
+    run: RunId,
+    by: Annotated[By, typer.Option("--by", help="pool: where it was spent; waste: what it was good for.")] = By.WASTE,
+) -> None:
+    """What a run has cost: where, and what it was good for."""
+    view = session.api.describe_with_cost(run)
+    if session.wants_json:
+        session.print_json(document(view))
+        return
+    session.console.print(headline(view))
+    if not view["cost"]["byPool"]:
+        session.console.print("No instance has worked for it yet.")
+        return
+    session.console.print(by_pool(view) if by is By.POOL else by_waste(view))
+    if caps := figures.caps(view):
+        session.console.print(f"limits: {caps}")
+    other = By.WASTE if by is By.POOL else By.POOL
+    session.console.print(f"next: {session.again(f'cost {run} --by {other}')}", style="dim")
+
+
+def document(view: View) -> dict[str, Any]:
+    """The ledger as JSON: all of it, whichever table would be shown."""
+    keys = ("runId", "status", "costUsd", "onDemandCostUsd", "usefulUsd", "budget")
+    return {**{key: view.get(key) for key in keys}, **view["cost"]}
+
+
+def headline(view: View) -> str:
+    """`digits-...: $0.123 so far for 1.8 instance-hours (on-demand $0.369, 67 % less)`."""
+    spot, on_demand = float(view["costUsd"]), float(view["onDemandCostUsd"])
+    less = figures.saved(spot, on_demand)
+    so_far = "" if view["status"] in figures.TERMINAL else " so far"
+    compared = f" (on-demand {figures.money(on_demand)}{', ' + less if less else ''})" if spot else ""
+    hours = figures.hours(view["cost"]["instanceHours"])
+    return f"{view['runId']}: {figures.money(spot)}{so_far} for {hours}{compared}"
+
+
+def by_waste(view: View) -> Any:
+    from argosy.cli.runs.run_views import plain_table
+
+    table = plain_table("SPENT ON", ">COST", ">SHARE", "WHAT THAT IS")
+    parts, total = view["cost"]["byWaste"], sum(view["cost"]["byWaste"].values())
+    for kind, meaning in KINDS:
+        usd = parts[f"{kind}Usd"]
+        table.add_row(kind, figures.money(usd), figures.share(usd, total), meaning)
+    table.add_row("together", figures.money(total), "", "")
+    return table
+
+
+def by_pool(view: View) -> Any:
+    from argosy.cli.runs.run_views import plain_table
+
+    table = plain_table("POOL", "BOUGHT", ">INSTANCE-HOURS", ">COST", ">USEFUL", ">ON-DEMAND")
+    for each in view["cost"]["byPool"]:
+        where = each["availabilityZone"]
+        table.add_row(
+            f"{each['instanceType']} in {where}" if where else each["instanceType"],
+            each["purchase"] or "-",
+            f"{each['instanceHours']:.3f}",
+            figures.money(each["costUsd"]),
+            figures.share(each["usefulUsd"], each["costUsd"]),
+            figures.money(each["onDemandCostUsd"]),
+        )
+    return table

@@ -1,0 +1,85 @@
+"""Why does a run wait, and what would help? `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from argosy.cli.figures import duration
+from argosy.cli.runs.reading import RUN_PANEL, RunId
+from argosy.cli.session import Session, command
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "explain", panel=RUN_PANEL)(explain)
+
+
+def explain(
+    session: Session,
+    run: RunId,
+    task: Annotated[int | None, typer.Option("--task", min=0, help="Also this task's own state.")] = None,
+) -> None:
+    """Why a run's tasks wait, in numbers, and what would help."""
+    reply = session.api.explain(run, task)
+    if session.wants_json:
+        session.print_json(reply)
+        return
+    for line in lines_of(reply):
+        session.console.print(line, highlight=False)
+
+
+def lines_of(reply: Mapping[str, Any]) -> list[str]:
+    """The verdict first, then what each supply says, then the task."""
+    words = {"done": "nothing waits", "placed": "starts soon", "waiting": "waits", "never": "can never run here"}
+    words |= {"off": "may not start", "capped": "is held by its own limit", "behind": "waits behind earlier runs"}
+    lines = [f"{reply['runId']}: {words[reply['verdict']]}; {reply['sentence']}"]
+    if (purchase := reply.get("purchase")) is not None and reply["verdict"] != "done":
+        lines.append(_purchase(purchase))
+    if reply["verdict"] in ("waiting", "never"):
+        lines += _supply("Instances that are here", reply["cluster"])
+        lines += _supply("Instances on their way", reply["coming"])
+        lines += _supply("What could be bought, empty", reply["market"])
+        lines += _last_order(reply.get("lastOrder"))
+    if (task := reply["task"]) is not None:
+        back_off = f", in back-off for {task['backOffSeconds']} s" if task["backOffSeconds"] else ""
+        reason = f": {task['reason']}" if task["reason"] else ""
+        lines.append(f"task {task['index']}: {task['status']}, {task['attempts']} attempts{back_off}{reason}")
+    return lines
+
+
+def _purchase(purchase: Mapping[str, Any]) -> str:
+    """What is bought now, and what the deadline leaves."""
+    why = f" ({purchase['reason']})" if purchase["reason"] else ""
+    line = f"what is bought for it now is {purchase['now']}{why}"
+    if purchase["slackSeconds"] is None:
+        return line
+    slack, left = purchase["slackSeconds"], duration(purchase["leftSeconds"])
+    if slack < 0:
+        return f"{line}; on on-demand the rest takes about {left}: the deadline is missed by about {duration(-slack)}"
+    return f"{line}; on on-demand the rest takes about {left}: {duration(slack)} of slack"
+
+
+def _supply(title: str, explanation: Mapping[str, Any] | None) -> list[str]:
+    if not explanation or not explanation["instances"]:
+        return []
+    lines = [f"{title}: {explanation['fits']} of {explanation['instances']} would take the next task"]
+    if not explanation["fits"]:
+        lines += [f"  {_reason(reason)}" for reason in explanation["reasons"]]
+    if explanation["relaxation"]:
+        lines.append(f"  it would fit if {explanation['relaxation']}")
+    return lines
+
+
+def _last_order(order: Mapping[str, Any] | None) -> list[str]:
+    """What the controller bought last, for any run, and how near to the cheapest that was."""
+    if not order:
+        return []
+    above = "" if order["gapPct"] is None else f", at most {order['gapPct']:.1f} % above the least it could cost"
+    return [f"The last purchase: {order['instances']} instances for ${order['usdPerHour']:.4f} an hour{above}"]
+
+
+def _reason(reason: Mapping[str, Any]) -> str:
+    most = "" if reason["bestInstance"] is None else f"; most free is {reason['best']} on {reason['bestInstance']}"
+    return f"{reason['refused']} refuse: {reason['detail']}{most} ({reason['only']} for this alone)"

@@ -1,0 +1,86 @@
+"""What does a person watching a run on a terminal see? One block that is redrawn in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from argosy.cli import figures
+from argosy.cli.runs import run_views
+from argosy.cli.runs.reading import next_steps
+
+if TYPE_CHECKING:
+    from argosy.cli.runs.watch import Pace
+    from argosy.cli.session import Session
+
+BAR_WIDTH = 50
+FAILURES_SHOWN = 3
+_SEGMENTS = (
+    ("succeeded", "green"),
+    ("failed", "red"),
+    ("cancelled", "yellow"),
+    ("running", "cyan"),
+    ("starting", "blue"),
+)
+
+
+class LiveView:
+    """A context manager that gives the function to call with each view; the last frame stays on the screen."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._live = Live(console=session.console, auto_refresh=False)
+        self._last: Mapping[str, Any] | None = None
+
+    def __enter__(self) -> LiveView:
+        self._live.start()
+        return self
+
+    def __call__(self, view: Mapping[str, Any], pace: Pace) -> None:
+        self._last = view
+        self._live.update(frame(view, pace.text(), self._session.tools.now()), refresh=True)
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
+        self._live.stop()
+        if self._last and self._last["status"] in figures.TERMINAL:
+            for step in next_steps(self._session, self._last):
+                self._session.console.print(step, style="dim")
+
+
+def frame(view: Mapping[str, Any], pace: str, now: float) -> RenderableType:
+    """Headline, bar, counts and pace, use, cost, the last failures."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    grid.add_row("tasks", run_views.task_counts(view["tasks"]) + (f"  ({pace})" if pace else ""))
+    grid.add_row("attempts", run_views.attempts(view))
+    spent = f"{figures.cost(view)}{figures.useful(view)}, {figures.counted(view['instances'], 'instance')}"
+    grid.add_row("cost so far", spent)
+    if caps := figures.caps(view):
+        grid.add_row("limits", caps)
+    for name, text in (("deadline", figures.deadline(view, now)), ("purchase", figures.purchase(view))):
+        if text:
+            grid.add_row(name, Text(text))
+    for key, name in (("waiting", "waiting"), ("statusReason", "reason")):
+        if view.get(key):
+            grid.add_row(name, Text(view[key]))
+    failures = run_views.failure_lines(view.get("failures", ())[-FAILURES_SHOWN:])
+    return Group(run_views.headline(view, now), bar(view["tasks"]), grid, *failures)
+
+
+def bar(tasks: Mapping[str, Any], width: int = BAR_WIDTH) -> Text:
+    """One colour per state, in proportion; what is pending stays empty."""
+    total, text, upto, drawn = max(1, tasks["total"]), Text(), 0, 0
+    for status, colour in _SEGMENTS:
+        upto += tasks[status]
+        end = round(width * upto / total)
+        text.append("━" * (end - drawn), colour)
+        drawn = max(drawn, end)
+    text.append("━" * (width - drawn), "bright_black")
+    return text.append(f" {100 * figures.finished(tasks) // total:3d} %")

@@ -1,0 +1,147 @@
+"""What would a run cost, and when would it end? `plan`, which starts nothing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from argosy.cli import figures
+from argosy.cli.runs.reading import RUN_PANEL
+from argosy.cli.runs.submit import SpecFile
+from argosy.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_REASON_ROWS = 6
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "plan", panel=RUN_PANEL)(plan)
+
+
+def plan(
+    session: Session,
+    file: SpecFile,
+    *,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", "-s", min=1, help="Items per task: array.shardSize.")
+    ] = None,
+    num_batches: Annotated[
+        int | None, typer.Option("--num-batches", "-b", min=1, help="Tasks: array.range 0:(batch size x this).")
+    ] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="S3_PREFIX", help="Where results go.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one field, e.g. resources.vcpus=2.")
+    ] = None,
+) -> None:
+    """What a run would buy, cost and take. Nothing is started."""
+    from argosy.cli.runs import spec_source
+    from argosy.cli.runs.submit import sent
+
+    shorthands = spec_source.Shorthands(batch_size, num_batches, output)
+    spec, document = spec_source.load(file, shorthands, changes or [])
+    reply = sent(session.api.plan, spec, str(file), document)
+    if session.wants_json:
+        session.print_json(reply)
+        return
+    show(session, reply)
+    again = shlex.join(["submit", str(file), *_as_typed(batch_size, num_batches, output, changes or [])])
+    session.console.print(f"next: {session.again(again)}", style="dim")
+
+
+def _as_typed(batch_size: int | None, num_batches: int | None, output: str | None, changes: list[str]) -> list[str]:
+    """The options again, so that what is submitted next is what was planned."""
+    given = [("--batch-size", batch_size), ("--num-batches", num_batches), ("--output", output)]
+    given += [("--set", change) for change in changes]
+    return [word for name, value in given if value is not None for word in (name, str(value))]
+
+
+def show(session: Session, reply: Mapping[str, Any]) -> None:
+    """For a person: what would be bought, the forecast, what was left out and what would be cheaper."""
+    if reply["instances"]:
+        session.console.print(_bought(reply))
+        session.console.print()
+    session.console.print(_forecast(reply))
+    for title, lines in (
+        ("Left out", _left_out(reply)),
+        ("Cheaper", _cheaper(reply)),
+        ("Assumed", reply["assumptions"]),
+        ("Mind", reply["warnings"]),
+    ):
+        if lines:
+            session.console.print(f"\n{title}:")
+        for line in lines:
+            session.console.print(f"  {line}", highlight=False)
+
+
+def _bought(reply: Mapping[str, Any]) -> Table:
+    from argosy.cli.runs.run_views import plain_table
+
+    table = plain_table(">BUY", "TYPE", "ZONE", "AS", ">TASKS EACH", ">$/H EACH")
+    for row in reply["instances"]:
+        table.add_row(
+            f"{row['count']:,}",
+            row["instanceType"],
+            row["zone"],
+            row["purchase"],
+            str(row["tasksAtATime"]),
+            f"{row['priceUsdPerHour']:.4f}",
+        )
+    return table
+
+
+def _forecast(reply: Mapping[str, Any]) -> Table:
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in _rows(reply):
+        grid.add_row(name, value)
+    return grid
+
+
+def _rows(reply: Mapping[str, Any]) -> list[tuple[str, str]]:
+    tasks = f"{figures.counted(reply['tasks'], 'task')}, {reply['places']:,} at a time"
+    here = f" ({reply['placesHere']:,} of them on instances that are here)" if reply["placesHere"] else ""
+    rows = [("run", f"{reply['name']}: {tasks}{here}")]
+    if not reply["possible"]:
+        return [*rows, ("forecast", "none: nothing of this deployment could run it")]
+    rows.append(("cost", between(reply["costUsd"], figures.money)))
+    rows.append(("ends after", between(reply["seconds"], figures.duration)))
+    other = reply["onDemand"]
+    if other is not None:
+        less = figures.saved(reply["costUsd"]["expected"], other["costUsd"])
+        types = ", ".join(other["instanceTypes"])
+        end = f"; this plan costs {less}" if less else ""
+        rows.append(("on demand", f"{figures.money(other['costUsd'])} in {other['region']} ({types}){end}"))
+    return rows
+
+
+def between(given: Mapping[str, float], shown: Any) -> str:
+    """`$0.0040, between $0.0021 and $0.0093`."""
+    return f"{shown(given['expected'])}, between {shown(given['low'])} and {shown(given['high'])}"
+
+
+def _left_out(reply: Mapping[str, Any]) -> list[str]:
+    lines = [
+        f"{figures.counted(row['pools'], 'pool')} of {_types(row['instanceTypes'])}: {row['reason']}"
+        for row in reply["rejected"][:_REASON_ROWS]
+    ]
+    more = len(reply["rejected"]) - _REASON_ROWS
+    return [*lines, f"and {more} more reasons with --json"] if more > 0 else lines
+
+
+def _types(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} other types"
+
+
+def _cheaper(reply: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{row['sentence']}: " + ("it could run" if row["saves"] is None else f"-{100 * row['saves']:.0f} %")
+        for row in reply["relaxations"]
+    ]

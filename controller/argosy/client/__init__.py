@@ -1,0 +1,1 @@
+"""How does a user's program reach a deployment? Finding it, and calling its api function."""

@@ -1,0 +1,118 @@
+"""What does a deployment's api function answer? One method for each action; the user's own credentials invoke it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.client.errors import ArgosyError
+
+PAGE_SIZE = 1000  # tasks asked for in one DescribeRun
+_USERS_FAULTS = (400, 404, 409)  # asking for something else puts these right
+
+
+class ApiError(ArgosyError):
+    """The api refused the request: `code` is its own, `faults` are (path, message)."""
+
+    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
+        self.code = str(error.get("code", "InternalError"))
+        self.faults = [(str(each["path"]), str(each["message"])) for each in error.get("fieldList") or ()]
+        super().__init__(
+            str(error.get("message", "no message")),
+            is_users_fault=status in _USERS_FAULTS,
+            details=[": ".join(part for part in each if part) for each in self.faults],
+            next_step=_next_step(self.code, str(error.get("requestId") or "")),
+        )
+
+
+def _next_step(code: str, request_id: str) -> str:
+    steps = {
+        "ResourceNotFoundException": "type `argosy runs` to see the runs there are",
+        "ConflictException": "use another --client-token, or leave it out",
+        "ThrottlingException": "wait a little and type it again",
+        "InternalError": f"look for request {request_id} in the api function's log",
+    }
+    return steps.get(code, "")
+
+
+class Api:
+    """Each answers the body of the envelope, and raises ApiError or what botocore raises."""
+
+    def __init__(self, functions: Any, function_name: str) -> None:
+        self._functions = functions
+        self._function_name = function_name
+
+    def submit(self, spec: Mapping[str, Any], client_token: str) -> dict[str, Any]:
+        """The same token and spec again answer the same run with created = false."""
+        return self._call("SubmitRun", spec=spec, clientToken=client_token)
+
+    def plan(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return self._call("PlanRun", spec=spec)
+
+    def describe(self, run_id: str) -> dict[str, Any]:
+        return self._call("DescribeRun", runId=run_id)
+
+    def describe_with_cost(self, run_id: str) -> dict[str, Any]:
+        """The run view with its ledger, `cost`."""
+        return self._call("DescribeRun", runId=run_id, include=["cost"])
+
+    def describe_with_tasks(self, run_id: str) -> dict[str, Any]:
+        """The run view with all pages of `taskList` in one."""
+        view = self._call("DescribeRun", runId=run_id, include=["tasks"], maxResults=PAGE_SIZE)
+        tasks, token = list(view.get("taskList", ())), view.get("nextToken")
+        while token:
+            page = self._call("DescribeRun", runId=run_id, include=["tasks"], maxResults=PAGE_SIZE, nextToken=token)
+            tasks += page.get("taskList", ())
+            token = page.get("nextToken")
+        return {**view, "taskList": tasks, "nextToken": None}
+
+    def runs(self, limit: int) -> dict[str, Any]:
+        """The newest `limit` runs; `nextToken` is null when those were all."""
+        page = self._call("ListRuns", maxResults=min(limit, 100))
+        runs, token = list(page["runs"]), page.get("nextToken")
+        while token and len(runs) < limit:
+            page = self._call("ListRuns", maxResults=min(limit - len(runs), 100), nextToken=token)
+            runs += page["runs"]
+            token = page.get("nextToken")
+        return {"runs": runs, "nextToken": token}
+
+    def cancel(self, run_id: str, reason: str | None) -> dict[str, Any]:
+        return self._call("CancelRun", runId=run_id, **({"reason": reason} if reason else {}))
+
+    def retry(self, run_id: str, failed: bool, cancelled: bool, client_token: str) -> dict[str, Any]:
+        """The same token again answers created = false."""
+        wanted = {"failed": failed, "cancelled": cancelled, "clientToken": client_token}
+        try:
+            return self._call("RetryRun", runId=run_id, **wanted)
+        except ApiError as refusal:
+            if refusal.code == "ConflictException" and "clientToken" not in str(refusal):
+                refusal.next_step = ""  # it says itself what is in the way
+            raise
+
+    def explain(self, run_id: str, index: int | None) -> dict[str, Any]:
+        return self._call("ExplainRun", runId=run_id, **({} if index is None else {"index": index}))
+
+    def cluster(self) -> dict[str, Any]:
+        return self._call("DescribeCluster")
+
+    def _call(self, action: str, **fields: Any) -> dict[str, Any]:
+        request = json.dumps({"action": action, **fields})
+        answer = self._functions.invoke(FunctionName=self._function_name, Payload=request.encode())
+        reply = json.loads(answer["Payload"].read() or b"null")
+        if answer.get("FunctionError"):
+            raise _crashed(self._function_name, reply)
+        if not isinstance(reply, dict) or "statusCode" not in reply:
+            raise ArgosyError(f"{self._function_name} did not answer as Argosy's api does.")
+        if reply["statusCode"] != 200:
+            raise ApiError(reply["statusCode"], reply["body"]["error"])
+        body: dict[str, Any] = reply["body"]
+        return body
+
+
+def _crashed(function_name: str, reply: Any) -> ArgosyError:
+    reason = reply.get("errorMessage", "") if isinstance(reply, dict) else ""
+    return ArgosyError(
+        f"The function {function_name} failed: {reason or 'no reason given'}",
+        next_step=f"look at the log group /aws/lambda/{function_name}",
+    )

@@ -1,0 +1,54 @@
+"""How are boto3 clients made: from the user's own configuration, or with dummy keys for an AWS on this machine?"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+DEFAULT_REGION = "us-east-1"
+API_TIMEOUT_S = 70  # the api function may take a minute; botocore's own default would retry at 60 s
+POOL_SIZE = 32  # parallel GETs of results
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which AWS: None means "as boto3 finds it" (environment, profile)."""
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    profile: str | None = None
+    stage: str = "main"
+
+    @property
+    def is_loopback(self) -> bool:
+        """True for an AWS on this machine, such as `argosy local`."""
+        host = urlsplit(self.endpoint_url or "").hostname or ""
+        return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def make_client(place: Place, service: str) -> Any:
+    """A boto3 client. Loopback endpoints get dummy credentials unless a profile or keys are set: no others are needed
+    there, and looking for them in the instance metadata would only cost a second."""
+    import boto3
+    from botocore.config import Config
+
+    session = boto3.Session(profile_name=place.profile, region_name=place.region)
+    keys: dict[str, str] = {}
+    if place.is_loopback and not place.profile and not os.environ.get("AWS_ACCESS_KEY_ID"):
+        keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+    config = Config(
+        read_timeout=API_TIMEOUT_S,
+        max_pool_connections=POOL_SIZE,
+        retries={"mode": "standard", "max_attempts": 4},
+        user_agent_extra="argosy-cli",
+        s3={"addressing_style": "path"} if place.is_loopback else {},
+    )
+    return session.client(
+        service,
+        region_name=session.region_name or DEFAULT_REGION,
+        endpoint_url=place.endpoint_url,
+        config=config,
+        **keys,
+    )

@@ -1,0 +1,58 @@
+"""What would EventBridge and Lambda do for the controller? Take its announcements, and remember whether it is woken."""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import Any
+
+from argosy.emulator.refusals import Refused, operation
+
+JSON = dict[str, Any]
+MAX_ENTRIES = 10
+
+
+class BusModel:
+    """EventBridge: what was announced, and which rules are enabled."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self.announced: list[JSON] = []
+        self.enabled: set[str] = set()
+
+    def catch_up(self) -> None:
+        """Nothing happens by itself here."""
+
+    @operation
+    def put_events(self, request: JSON) -> JSON:
+        if not 1 <= len(request["Entries"]) <= MAX_ENTRIES:
+            raise Refused("ValidationException", f"1 to {MAX_ENTRIES} entries, please")
+        first = len(self.announced)
+        self.announced += request["Entries"]
+        made = [{"EventId": f"event-{number}"} for number in range(first, len(self.announced))]
+        return {"FailedEntryCount": 0, "Entries": made}
+
+    @operation
+    def enable_rule(self, request: JSON) -> JSON:
+        self.enabled.add(request["Name"])
+        return {}
+
+    @operation
+    def disable_rule(self, request: JSON) -> JSON:
+        self.enabled.discard(request["Name"])
+        return {}
+
+
+class LambdaModel:
+    """Lambda: how often each function was invoked. Whoever composes the simulation lets it run."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self.invoked: list[str] = []
+
+    def catch_up(self) -> None:
+        """Nothing happens by itself here."""
+
+    @operation
+    def invoke(self, request: JSON) -> JSON:
+        self.invoked.append(request["FunctionName"])
+        return {"StatusCode": 202 if request.get("InvocationType") == "Event" else 200}

@@ -1,0 +1,112 @@
+"""How does a maintain fleet follow its target? Launching what is missing, and, if told so, ending what is too much."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from argosy.emulator.ec2.account import Ec2Ledger
+from argosy.emulator.ec2.changes import launch, shut_down, warn
+from argosy.emulator.ec2.events import fleet_error, fleet_state
+from argosy.emulator.ec2.records import Fleet, Pool
+
+SCALE_IN_NOTICE_S = 120.0  # victims of a fleet's scale-in get a warning like any other (aws.md 9.4)
+_NO_CAPACITY = "allLaunchSpecsTemporarilyBlacklisted"
+_OVER_QUOTA = "spotInstanceCountLimitExceeded"
+_MESSAGES = {
+    _NO_CAPACITY: "Several attempts to launch instances failed. There is no Spot capacity available.",
+    _OVER_QUOTA: "Max spot instance count exceeded",
+}
+
+
+def fill(ledger: Ec2Ledger) -> None:
+    """Bring every fleet that may need it to its target, in order of creation."""
+    fleets = sorted(ledger.to_fill.values(), key=lambda fleet: fleet.ordinal)
+    ledger.to_fill.clear()
+    for fleet in fleets:
+        if fleet.state in ("submitted", "active", "modifying"):
+            _follow(ledger, fleet)
+
+
+def spot_class(instance_type: str) -> str:
+    """The quota class of a type (aws.md 4.3): "P", "G and VT", "F", "X", "Inf", "Trn", "DL" or "Standard"."""
+    family = instance_type.partition(".")[0]
+    for prefix in ("inf", "trn", "dl"):
+        if family.startswith(prefix):
+            return "DL" if prefix == "dl" else prefix.capitalize()
+    if family.startswith(("g", "vt")):
+        return "G and VT"
+    return family[0].upper() if family[0] in "pfx" else "Standard"
+
+
+def _follow(ledger: Ec2Ledger, fleet: Fleet) -> None:
+    _settle_state(ledger, fleet)
+    if fleet.excess_policy == "termination":
+        _shrink(ledger, fleet)
+    if ledger.now() < fleet.retry_at:
+        return
+    fleet.short = ""
+    for purchase, target in (("on-demand", fleet.on_demand_target), ("spot", fleet.spot_target)):
+        missing = target - fleet.count(purchase)
+        for _ in range(missing):
+            pool, short = _choose(ledger, fleet, purchase)
+            if pool is None:
+                _run_short(ledger, fleet, short)
+                break
+            if (key := _key(pool, purchase)) in ledger.available:
+                ledger.available[key] -= 1
+            launch(ledger, fleet, pool, purchase)
+
+
+def _settle_state(ledger: Ec2Ledger, fleet: Fleet) -> None:
+    if fleet.state != "active":
+        said = "active" if fleet.state == "submitted" else "modify_succeeded"
+        fleet.state = "active"
+        fleet_state(ledger, fleet, said)
+
+
+def _choose(ledger: Ec2Ledger, fleet: Fleet, purchase: str) -> tuple[Pool | None, str]:
+    """The cheapest pool that can deliver one more; or why none can."""
+    able = [pool for pool in fleet.pools if ledger.available.get(_key(pool, purchase), 1) > 0]
+    if not able:
+        return None, _NO_CAPACITY
+    if purchase == "on-demand":
+        return min(able, key=lambda pool: ledger.catalogue[pool.instance_type].on_demand_usd_per_hour), ""
+    able = [pool for pool in able if _within_quota(ledger, pool.instance_type)]
+    if not able:
+        return None, _OVER_QUOTA
+    return min(able, key=lambda pool: ledger.prices(pool.instance_type, pool.zone, ledger.now())), ""
+
+
+def _within_quota(ledger: Ec2Ledger, instance_type: str) -> bool:
+    name = spot_class(instance_type)
+    if name not in ledger.quotas:
+        return True
+    used = sum(
+        ledger.catalogue[each.instance_type].vcpus
+        for each in ledger.instances.values()
+        if each.alive and each.purchase == "spot" and spot_class(each.instance_type) == name
+    )
+    return used + ledger.catalogue[instance_type].vcpus <= ledger.quotas[name]
+
+
+def _run_short(ledger: Ec2Ledger, fleet: Fleet, sub_type: str) -> None:
+    """Say so, and try again after a while: AWS blacklists the launch specification for some minutes."""
+    fleet.short = sub_type
+    fleet.retry_at = ledger.now() + ledger.shortage_retry_s
+    fleet_error(ledger, fleet, sub_type, _MESSAGES[sub_type])
+    ledger.later(fleet.retry_at, partial(ledger.to_fill.__setitem__, fleet.fleet_id, fleet))
+
+
+def _shrink(ledger: Ec2Ledger, fleet: Fleet) -> None:
+    """The fleet chooses its victims blind to ECS: here the youngest."""
+    for purchase, target in (("spot", fleet.spot_target), ("on-demand", fleet.on_demand_target)):
+        staying = [each for each in fleet.members.values() if each.purchase == purchase and each.ends_at is None]
+        for victim in staying[max(target, 0) :]:
+            if purchase == "spot":
+                warn(ledger, victim, SCALE_IN_NOTICE_S)
+            else:
+                shut_down(ledger, victim, "Server.FleetScaleIn", "Fleet scale-in")
+
+
+def _key(pool: Pool, purchase: str) -> str:
+    return pool.name if purchase == "spot" else f"{pool.name}/on-demand"

@@ -1,0 +1,100 @@
+"""What does a CreateFleet or ModifyFleet ask for, and may it? Pools, targets and tags, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.emulator.ec2.account import Ec2Ledger
+from argosy.emulator.ec2.records import Pool
+from argosy.emulator.refusals import Refused
+
+JSON = dict[str, Any]
+
+MAX_TARGET = 10_000
+MAX_CONFIGS = 50
+MAX_OVERRIDES = 300  # over all launch templates
+
+
+def read_pools(ledger: Ec2Ledger, configs: list[JSON]) -> list[Pool]:
+    """Every override is one pool. Raises Refused."""
+    if not 1 <= len(configs) <= MAX_CONFIGS:
+        raise Refused("InvalidParameterValue", f"Give 1 to {MAX_CONFIGS} launch template configurations.")
+    pools = [_pool(ledger, config, override) for config in configs for override in config.get("Overrides") or ()]
+    if not 1 <= len(pools) <= MAX_OVERRIDES:
+        raise Refused(
+            "InvalidParameterValue", f"Give 1 to {MAX_OVERRIDES} overrides, each with an instance type and zone."
+        )
+    return pools
+
+
+def read_targets(specification: JSON, default_type: str) -> tuple[int, int]:
+    """(spot, on-demand): what is not given to either goes to the default type. Raises Refused."""
+    total = int(specification["TotalTargetCapacity"])
+    spot, on_demand = specification.get("SpotTargetCapacity"), specification.get("OnDemandTargetCapacity")
+    if spot is None and on_demand is None:
+        spot, on_demand = (total, 0) if default_type == "spot" else (0, total)
+    elif spot is None:
+        spot = total - int(on_demand or 0)
+    elif on_demand is None:
+        on_demand = total - spot
+    spot, on_demand = int(spot), int(on_demand or 0)
+    if min(total, spot, on_demand) < 0 or spot + on_demand > total:
+        raise Refused(
+            "InvalidParameterValue",
+            "The on-demand and spot target capacities must not exceed the total target capacity.",
+        )
+    if total > MAX_TARGET:
+        raise Refused("InvalidParameterValue", f"The target capacity of a fleet is at most {MAX_TARGET}.")
+    rest = total - spot - on_demand
+    return (spot + rest, on_demand) if default_type == "spot" else (spot, on_demand + rest)
+
+
+def read_tags(specifications: list[JSON] | None) -> dict[str, str]:
+    """The fleet's own tags; instances of a maintain fleet are tagged by the launch template. Raises Refused."""
+    tags: dict[str, str] = {}
+    for each in specifications or ():
+        if each.get("ResourceType") != "fleet":
+            raise Refused(
+                "InvalidParameterValue",
+                f"'{each.get('ResourceType')}' is not a valid resource type to tag for a fleet of type maintain.",
+            )
+        tags.update({tag["Key"]: tag.get("Value", "") for tag in each.get("Tags") or ()})
+    check_tags(tags)
+    return tags
+
+
+def check_tags(tags: dict[str, str]) -> None:
+    """At most 50, no reserved prefix. Raises Refused."""
+    if len(tags) > 50:
+        raise Refused("TagLimitExceeded", "The maximum number of Tags for a resource has been reached.")
+    for key in tags:
+        if key.lower().startswith("aws:"):
+            raise Refused(
+                "InvalidParameterValue", f"Tag keys starting with 'aws:' are reserved for internal use: {key}"
+            )
+
+
+def _pool(ledger: Ec2Ledger, config: JSON, override: JSON) -> Pool:
+    template = config.get("LaunchTemplateSpecification") or {}
+    name = template.get("LaunchTemplateId") or template.get("LaunchTemplateName")
+    if not name or not template.get("Version"):
+        raise Refused("MissingParameter", "A launch template's id or name, and its version, are required.")
+    if ledger.templates and name not in ledger.templates:
+        raise Refused("InvalidLaunchTemplateId.NotFound", f"The specified launch template, {name}, does not exist.")
+    instance_type = str(override.get("InstanceType") or "")
+    if instance_type not in ledger.catalogue:
+        raise Refused("InvalidParameterValue", f"Invalid value '{instance_type}' for InstanceType.")
+    if override.get("WeightedCapacity") not in (None, 1, 1.0):
+        raise Refused("UnsupportedOperation", "Weighted capacity is not available here.")
+    return Pool(instance_type, _zone(ledger, override), str(name), str(template["Version"]))
+
+
+def _zone(ledger: Ec2Ledger, override: JSON) -> str:
+    zone, subnet = override.get("AvailabilityZone"), override.get("SubnetId")
+    by_subnet = {ledger.subnet(each): each for each in ledger.zones}
+    if subnet is not None and subnet not in by_subnet:
+        raise Refused("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
+    zone = zone or by_subnet.get(subnet or "", ledger.zones[0])
+    if zone not in ledger.zones:
+        raise Refused("InvalidParameterValue", f"Invalid availability zone: [{zone}]")
+    return str(zone)

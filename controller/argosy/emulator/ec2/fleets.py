@@ -1,0 +1,201 @@
+"""Which fleets are there? Creating, describing, steering, deleting, and their history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.emulator.ec2.changes import shut_down
+from argosy.emulator.ec2.events import fleet_state
+from argosy.emulator.ec2.filters import paged, passing
+from argosy.emulator.ec2.fleet_requests import read_pools, read_tags, read_targets
+from argosy.emulator.ec2.operations import Ec2Operations
+from argosy.emulator.ec2.records import Fleet, Pool
+from argosy.emulator.ids import as_uuid
+from argosy.emulator.refusals import Refused, operation
+from argosy.emulator.times import epoch_s, utc
+
+JSON = dict[str, Any]
+
+_DELETED = ("deleted", "deleted_running", "deleted_terminating")
+_FILTERS = {
+    "activity-status": lambda fleet: [activity(fleet).replace("_", "-"), activity(fleet)],
+    "excess-capacity-termination-policy": lambda fleet: [str(fleet.excess_policy == "termination").lower()],
+    "fleet-state": lambda fleet: [fleet.state.replace("_", "-"), fleet.state],
+    "replace-unhealthy-instances": lambda fleet: [str(bool(fleet.request.get("ReplaceUnhealthyInstances"))).lower()],
+    "type": lambda fleet: ["maintain"],
+}
+
+
+class Fleets(Ec2Operations):
+    """Operations on EC2 Fleets of type maintain. Nothing is launched before the next `advance`."""
+
+    @operation
+    def create_fleet(self, request: JSON) -> JSON:
+        """The same ClientToken with the same request answers the same fleet."""
+        if (request.get("Type") or "maintain") != "maintain":
+            raise Refused("UnsupportedOperation", "Only fleets of type maintain are available here.")
+        token = request.get("ClientToken")
+        for earlier in self.ledger.fleets.values():
+            if token is not None and earlier.request.get("ClientToken") == token:
+                if earlier.request != request:
+                    raise Refused("IdempotentParameterMismatch", "The token was used with other parameters.")
+                return {"FleetId": earlier.fleet_id}
+        specification = request["TargetCapacitySpecification"]
+        default_type = specification.get("DefaultTargetCapacityType") or "on-demand"
+        spot, on_demand = read_targets(specification, default_type)
+        fleet = Fleet(
+            ordinal=self.ledger.ordinal(),
+            fleet_id=f"fleet-{as_uuid(self.ledger.new_id())}",
+            created_at=self.ledger.now(),
+            pools=read_pools(self.ledger, request["LaunchTemplateConfigs"]),
+            request=request,
+            spot_target=spot,
+            on_demand_target=on_demand,
+            default_type=default_type,
+            excess_policy=request.get("ExcessCapacityTerminationPolicy") or "termination",
+            tags=read_tags(request.get("TagSpecifications")),
+        )
+        self.ledger.fleets[fleet.fleet_id] = fleet
+        fleet_state(self.ledger, fleet, "submitted")
+        self.ledger.to_fill[fleet.fleet_id] = fleet
+        return {"FleetId": fleet.fleet_id}
+
+    @operation
+    def modify_fleet(self, request: JSON) -> JSON:
+        """Targets are absolute. The fleet is `modifying` until the next `advance`."""
+        fleet = self.ledger.fleet(request["FleetId"])
+        if fleet.state in _DELETED:
+            raise Refused("FleetNotInModifiableState", f"The fleet {fleet.fleet_id} is {fleet.state}.")
+        specification = request.get("TargetCapacitySpecification")
+        spot, on_demand = fleet.spot_target, fleet.on_demand_target
+        if specification is not None:
+            spot, on_demand = read_targets(specification, fleet.default_type)
+        configs = request.get("LaunchTemplateConfigs")
+        fleet.pools = read_pools(self.ledger, configs) if configs else fleet.pools
+        if (spot, on_demand) != (fleet.spot_target, fleet.on_demand_target):
+            fleet.retry_at = 0.0  # a new order is tried at once
+        fleet.spot_target, fleet.on_demand_target = spot, on_demand
+        fleet.excess_policy = request.get("ExcessCapacityTerminationPolicy") or fleet.excess_policy
+        fleet.state = "modifying" if fleet.state == "active" else fleet.state
+        fleet_state(self.ledger, fleet, "modify_in_progress")
+        self.ledger.to_fill[fleet.fleet_id] = fleet
+        return {"Return": True}
+
+    @operation
+    def delete_fleets(self, request: JSON) -> JSON:
+        """With its instances, or leaving them to run; deleting twice is harmless."""
+        done, undone = [], []
+        for fleet_id in request["FleetIds"]:
+            fleet = self.ledger.fleets.get(fleet_id)
+            if fleet is None:
+                error = {"Code": "fleetIdDoesNotExist", "Message": f"The fleet ID '{fleet_id}' does not exist"}
+                undone.append({"FleetId": fleet_id, "Error": error})
+                continue
+            before = fleet.state
+            if before not in _DELETED:
+                self._delete(fleet, terminate=request["TerminateInstances"])
+            done.append({"FleetId": fleet_id, "PreviousFleetState": before, "CurrentFleetState": fleet.state})
+        return {"SuccessfulFleetDeletions": done, "UnsuccessfulFleetDeletions": undone}
+
+    @operation
+    def describe_fleets(self, request: JSON) -> JSON:
+        """By id or all; the documented filters only (there is none by tag)."""
+        ids = request.get("FleetIds")
+        fleets = [self.ledger.fleet(each) for each in ids] if ids else list(self.ledger.fleets.values())
+        found = passing(fleets, request.get("Filters"), _FILTERS)
+        return paged(request, "Fleets", [fleet_view(fleet) for fleet in found])
+
+    @operation
+    def describe_fleet_instances(self, request: JSON) -> JSON:
+        """Those alive."""
+        fleet = self.ledger.fleet(request["FleetId"])
+        by_type = {"instance-type": lambda each: [each.instance_type]}
+        found = passing(list(fleet.members.values()), request.get("Filters"), by_type)
+        active = [
+            {
+                "InstanceId": each.instance_id,
+                "InstanceType": each.instance_type,
+                "InstanceHealth": "healthy",
+                **({"SpotInstanceRequestId": each.spot_request_id} if each.spot_request_id else {}),
+            }
+            for each in found
+        ]
+        return {**paged(request, "ActiveInstances", active), "FleetId": fleet.fleet_id}
+
+    @operation
+    def describe_fleet_history(self, request: JSON) -> JSON:
+        """What happened since StartTime, oldest first."""
+        fleet, start = self.ledger.fleet(request["FleetId"]), epoch_s(request["StartTime"])
+        wanted = request.get("EventType")
+        records = [
+            {
+                "EventType": each["type"],
+                "Timestamp": utc(each["at"]),
+                "EventInformation": {
+                    name: value
+                    for name, value in (
+                        ("EventSubType", each["sub"]),
+                        ("EventDescription", each["text"]),
+                        ("InstanceId", each["instance"]),
+                    )
+                    if value
+                },
+            }
+            for each in fleet.history
+            if each["at"] >= start and wanted in (None, each["type"])
+        ]
+        page = paged(request, "HistoryRecords", records)
+        ends = {"FleetId": fleet.fleet_id, "StartTime": utc(start), "LastEvaluatedTime": utc(self.ledger.now())}
+        return {**page, **ends}
+
+    def _delete(self, fleet: Fleet, terminate: bool) -> None:
+        fleet.state = "deleted_terminating" if terminate else "deleted_running"
+        for instance in list(fleet.members.values()) if terminate else ():
+            shut_down(self.ledger, instance, "Client.FleetDeleted", "Fleet deleted")
+        if not any(each.fleet_id == fleet.fleet_id for each in self.ledger.instances.values() if not each.ended_at):
+            fleet.state = "deleted"
+        fleet_state(self.ledger, fleet, fleet.state)
+
+
+def activity(fleet: Fleet) -> str:
+    """ActivityStatus."""
+    if fleet.short:
+        return "error"
+    if len(fleet.members) < fleet.total_target:
+        return "pending_fulfillment"
+    excess = len(fleet.members) > fleet.total_target and fleet.excess_policy == "termination"
+    return "pending_termination" if excess else "fulfilled"
+
+
+def fleet_view(fleet: Fleet) -> JSON:
+    """A FleetData of DescribeFleets."""
+    shown = ("SpotOptions", "OnDemandOptions", "Context", "ClientToken", "ValidFrom", "ValidUntil")
+    return {
+        "ActivityStatus": activity(fleet),
+        "CreateTime": utc(fleet.created_at),
+        "FleetId": fleet.fleet_id,
+        "FleetState": fleet.state,
+        "ExcessCapacityTerminationPolicy": fleet.excess_policy,
+        "FulfilledCapacity": float(len(fleet.members)),
+        "FulfilledOnDemandCapacity": float(fleet.count("on-demand")),
+        "LaunchTemplateConfigs": [_config(pool) for pool in fleet.pools],
+        "TargetCapacitySpecification": {
+            "TotalTargetCapacity": fleet.total_target,
+            "OnDemandTargetCapacity": fleet.on_demand_target,
+            "SpotTargetCapacity": fleet.spot_target,
+            "DefaultTargetCapacityType": fleet.default_type,
+        },
+        "TerminateInstancesWithExpiration": bool(fleet.request.get("TerminateInstancesWithExpiration")),
+        "Type": "maintain",
+        "ReplaceUnhealthyInstances": bool(fleet.request.get("ReplaceUnhealthyInstances")),
+        "Tags": [{"Key": key, "Value": value} for key, value in fleet.tags.items()],
+        **{name: fleet.request[name] for name in shown if fleet.request.get(name) is not None},
+    }
+
+
+def _config(pool: Pool) -> JSON:
+    name = "LaunchTemplateId" if pool.template.startswith("lt-") else "LaunchTemplateName"
+    return {
+        "LaunchTemplateSpecification": {name: pool.template, "Version": pool.template_version},
+        "Overrides": [{"InstanceType": pool.instance_type, "AvailabilityZone": pool.zone}],
+    }

@@ -1,0 +1,176 @@
+"""What can be bought, where, and at what price? Instance types, offerings, zones and the spot price history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from argosy.emulator.ec2.filters import paged, passing
+from argosy.emulator.ec2.operations import Ec2Operations
+from argosy.emulator.ec2.records import MachineType
+from argosy.emulator.refusals import Refused, operation
+from argosy.emulator.times import epoch_s, utc
+
+JSON = dict[str, Any]
+
+PRICE_STEP_S = 900.0  # the price function is looked at this often; equal neighbours are one entry
+HISTORY_S = 90 * 86_400.0
+_PRODUCT = "Linux/UNIX"
+
+
+class Market(Ec2Operations):
+    """Read-only operations."""
+
+    @operation
+    def describe_spot_price_history(self, request: JSON) -> JSON:
+        """A change log, newest first, with the entry in force at StartTime (default: now). Prices are strings."""
+        now = self.ledger.now()
+        end = min(epoch_s(request["EndTime"]), now) if request.get("EndTime") else now
+        start = epoch_s(request["StartTime"]) if request.get("StartTime") else end
+        start = max(start, now - HISTORY_S)
+        products = request.get("ProductDescriptions") or [_PRODUCT]
+        types = request.get("InstanceTypes") or list(self.ledger.catalogue)
+        zones = [request["AvailabilityZone"]] if request.get("AvailabilityZone") else list(self.ledger.zones)
+        rows = [
+            self._price_row(name, zone, at, price)
+            for name in types
+            for zone in zones
+            if name in self.ledger.catalogue and zone in self.ledger.zones and _PRODUCT in products
+            for at, price in self._changes(name, zone, start, end)
+        ]
+        read = {
+            "instance-type": lambda row: [row["InstanceType"]],
+            "availability-zone": lambda row: [row["AvailabilityZone"]],
+            "product-description": lambda row: [row["ProductDescription"]],
+        }
+        found = passing(rows, request.get("Filters"), read)
+        found.sort(key=lambda row: row["Timestamp"], reverse=True)
+        return paged(request, "SpotPriceHistory", found)
+
+    @operation
+    def describe_instance_types(self, request: JSON) -> JSON:
+        """From the catalogue handed in; an unknown type refuses the whole call."""
+        names = request.get("InstanceTypes") or list(self.ledger.catalogue)
+        if len(names) > 100 and request.get("InstanceTypes"):
+            raise Refused("InvalidParameterValue", "At most 100 instance types can be described at once.")
+        unknown = [name for name in names if name not in self.ledger.catalogue]
+        if unknown:
+            listed = ", ".join(unknown)
+            raise Refused("InvalidInstanceType", f"The following supplied instance types do not exist: [{listed}]")
+        views = [type_view(name, self.ledger.catalogue[name]) for name in names]
+        read = {
+            "instance-type": lambda view: [view["InstanceType"]],
+            "processor-info.supported-architecture": lambda view: view["ProcessorInfo"]["SupportedArchitectures"],
+            "vcpu-info.default-vcpus": lambda view: [str(view["VCpuInfo"]["DefaultVCpus"])],
+            "memory-info.size-in-mib": lambda view: [str(view["MemoryInfo"]["SizeInMiB"])],
+        }
+        found = passing(views, request.get("Filters"), read)
+        return paged(request, "InstanceTypes", found, smallest=5, largest=100)
+
+    @operation
+    def describe_instance_type_offerings(self, request: JSON) -> JSON:
+        """Every type of the catalogue is offered in the region and in each zone."""
+        by_zone = request.get("LocationType") == "availability-zone"
+        places = self.ledger.zones if by_zone else (self.ledger.region,)
+        kind = "availability-zone" if by_zone else "region"
+        rows = [
+            {"InstanceType": name, "LocationType": kind, "Location": place}
+            for name in self.ledger.catalogue
+            for place in places
+        ]
+        read = {"instance-type": lambda row: [row["InstanceType"]], "location": lambda row: [row["Location"]]}
+        return paged(request, "InstanceTypeOfferings", passing(rows, request.get("Filters"), read), smallest=5)
+
+    @operation
+    def get_spot_placement_scores(self, request: JSON) -> JSON:
+        """Of the zones, or the region as a whole: 10 where every type can be had, 1 where none can; always low for
+        fewer than three types, as AWS says."""
+        types = request.get("InstanceTypes") or []
+        regions = request.get("RegionNames") or [self.ledger.region]
+        unknown = [name for name in types if name not in self.ledger.catalogue]
+        if unknown or not types:
+            raise Refused("InvalidParameterValue", f"Invalid instance types: [{', '.join(unknown)}]")
+        scores = {zone: self._score(types, zone) for zone in self.ledger.zones}
+        rows: list[JSON] = []
+        if self.ledger.region in regions:
+            rows = [
+                {"Region": self.ledger.region, "AvailabilityZoneId": self._zone_row(zone)["ZoneId"], "Score": score}
+                for zone, score in scores.items()
+            ]
+            if not request.get("SingleAvailabilityZone"):
+                rows = [{"Region": self.ledger.region, "Score": max(scores.values())}]
+        rows.sort(key=lambda row: -row["Score"])
+        return paged(request, "SpotPlacementScores", rows[:10], smallest=10)
+
+    def _score(self, types: list[str], zone: str) -> int:
+        if len(types) < 3:
+            return 1
+        there = sum(self.ledger.available.get(f"{name}/{zone}", 1) > 0 for name in types)
+        return 1 + 9 * there // len(types)
+
+    @operation
+    def describe_availability_zones(self, request: JSON) -> JSON:
+        """All of the region's, or those named."""
+        wanted = request.get("ZoneNames") or self.ledger.zones
+        for zone in wanted:
+            if zone not in self.ledger.zones:
+                raise Refused("InvalidParameterValue", f"Invalid availability zone: [{zone}]")
+        rows = [self._zone_row(zone) for zone in self.ledger.zones if zone in wanted]
+        read = {
+            "zone-name": lambda row: [row["ZoneName"]],
+            "zone-type": lambda row: [row["ZoneType"]],
+            "state": lambda row: [row["State"]],
+        }
+        return {"AvailabilityZones": passing(rows, request.get("Filters"), read)}
+
+    def _changes(self, name: str, zone: str, start: float, end: float) -> Iterator[tuple[float, float]]:
+        at = start // PRICE_STEP_S * PRICE_STEP_S
+        last = None
+        while at <= end:
+            price = round(self.ledger.prices(name, zone, at), 6)
+            if price != last:
+                yield at, price
+            last, at = price, at + PRICE_STEP_S
+
+    def _price_row(self, name: str, zone: str, at: float, price: float) -> JSON:
+        return {
+            "AvailabilityZone": zone,
+            "InstanceType": name,
+            "ProductDescription": _PRODUCT,
+            "SpotPrice": f"{price:.6f}",
+            "Timestamp": utc(at),
+        }
+
+    def _zone_row(self, zone: str) -> JSON:
+        return {
+            "State": "available",
+            "OptInStatus": "opt-in-not-required",
+            "RegionName": self.ledger.region,
+            "ZoneName": zone,
+            "ZoneId": f"{self.ledger.region}-az{self.ledger.zones.index(zone) + 1}",
+            "GroupName": self.ledger.region,
+            "NetworkBorderGroup": self.ledger.region,
+            "ZoneType": "availability-zone",
+        }
+
+
+def type_view(name: str, machine: MachineType) -> JSON:
+    """An InstanceTypeInfo, as far as anyone here reads it."""
+    view: JSON = {
+        "InstanceType": name,
+        "CurrentGeneration": True,
+        "SupportedUsageClasses": ["on-demand", "spot"],
+        "BareMetal": False,
+        "ProcessorInfo": {"SupportedArchitectures": [machine.architecture]},
+        "VCpuInfo": {"DefaultVCpus": machine.vcpus},
+        "MemoryInfo": {"SizeInMiB": machine.memory_mib},
+    }
+    if machine.gpus:
+        gpu = {
+            "Name": machine.gpu_model or "",
+            "Manufacturer": "NVIDIA",
+            "Count": machine.gpus,
+            "MemoryInfo": {"SizeInMiB": machine.gpu_memory_mib},
+        }
+        view["GpuInfo"] = {"Gpus": [gpu], "TotalGpuMemoryInMiB": machine.gpus * machine.gpu_memory_mib}
+    return view

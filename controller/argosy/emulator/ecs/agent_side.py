@@ -1,0 +1,60 @@
+"""What does an ECS agent learn over its connection, and what does ECS learn from its loss?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from argosy.emulator.ecs.changes import call_agent, changed_instance, gone
+from argosy.emulator.ecs.operations import EcsOperations
+from argosy.emulator.ecs.views import task_view
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentWork:
+    """Tasks to start (as DescribeTasks shows them) and ARNs of tasks to stop, since the agent last asked."""
+
+    start: list[JSON] = field(default_factory=list)
+    stop: list[str] = field(default_factory=list)
+
+
+class AgentSide(EcsOperations):
+    """Not an AWS API: the agent's websocket, and what happens when it breaks."""
+
+    def agent_work(self, container_instance_arn: str) -> AgentWork:
+        """Hand over what is new; nothing while the agent is disconnected, or its instance is not known any more."""
+        with self.lock:
+            instance = self.ledger.known_instance(container_instance_arn)
+            if instance is None or not instance.agent_connected:
+                return AgentWork()
+            for task in instance.to_start.values():
+                task.handed_over = True
+            start = [task_view(self.ledger, task) for task in instance.to_start.values()]
+            stop = list(instance.to_stop)
+            instance.to_start.clear()
+            instance.to_stop.clear()
+            return AgentWork(start, stop)
+
+    def set_agent_connected(self, container_instance_arn: str, connected: bool) -> None:
+        """Agents come and go several times an hour; their tasks run on meanwhile. ECS does not listen to one whose
+        instance was deregistered."""
+        with self.lock:
+            instance = self.ledger.known_instance(container_instance_arn)
+            if instance is None or instance.agent_connected == connected or instance.status == "INACTIVE":
+                return
+            instance.agent_connected = connected
+            changed_instance(self.ledger, instance)
+            if instance.to_start or instance.to_stop:
+                call_agent(self.ledger, instance)
+
+    def lose_instance(self, container_instance_arn: str) -> None:
+        """The EC2 instance is gone: INACTIVE, its tasks STOPPED as seen in the field (aws.md 9.6). One that was
+        deregistered long before is forgotten already."""
+        with self.lock:
+            instance = self.ledger.known_instance(container_instance_arn)
+            if instance is None:
+                return
+            reason = f"Host EC2 (instance {instance.ec2_instance_id}) terminated."
+            gone(self.ledger, instance, "TerminationNotice", reason)

@@ -1,0 +1,140 @@
+"""What does a task take from an instance, does it fit, and what is left? The only module that moves resources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from argosy.emulator.ecs.records import Definition, Instance, Needs, Task
+from argosy.emulator.refusals import Refused
+
+JSON = dict[str, Any]
+
+_DOCKER_API = "com.amazonaws.ecs.capability.docker-remote-api."  # every real agent declares some versions of it
+RESERVED_PORTS = frozenset((port, "tcp") for port in (22, 2375, 2376, 51678, 51679))  # ssh, docker, the agent's own
+
+
+def needs_of(definition: Definition, overrides: Mapping[str, Any]) -> Needs:
+    """Task-level cpu and memory if set, otherwise the sum over the containers, of which memoryReservation wins over
+    memory: the agent's own rule (ToHostResources; aws.md 2.2). Overrides count. Raises Refused."""
+    merged = [{**container, **_override(container["name"], overrides)} for container in definition.containers]
+    cpu = overrides.get("cpu") or definition.body.get("cpu")
+    memory = overrides.get("memory") or definition.body.get("memory")
+    host_mode = definition.body.get("networkMode") == "host"
+    return Needs(
+        cpu_units=cpu_units(cpu) if cpu else sum(int(each.get("cpu") or 0) for each in merged),
+        memory_mib=memory_mib(memory) if memory else sum(_container_memory_mib(each) for each in merged),
+        gpus={each["name"]: count for each in merged if (count := gpu_count(each))},
+        ports=frozenset(_host_ports(merged, host_mode)),
+    )
+
+
+def gpu_count(container: Mapping[str, Any]) -> int:
+    """How many whole GPUs a container definition (or override) asks for. Values were checked at registration."""
+    requirements: Iterable[Mapping[str, str]] = container.get("resourceRequirements") or ()
+    return sum(int(each["value"]) for each in requirements if each["type"] == "GPU")
+
+
+def cpu_units(text: str) -> int:
+    """A task-level cpu: "1024" or "1 vCPU". Raises Refused."""
+    return _size(text, {"": 1, "vcpu": 1024}, "cpu")
+
+
+def memory_mib(text: str) -> int:
+    """A task-level memory: "2048" or "2 GB". Raises Refused."""
+    return _size(text, {"": 1, "gb": 1024}, "memory")
+
+
+def shortfall(instance: Instance, needs: Needs, required: Iterable[str]) -> str | None:
+    """The first reason why ECS refuses to put such a task there, in AWS's words; None when it fits.
+
+    `required` are names of attributes. An instance that declares no Docker API is not described in full (an emulated
+    agent) and is taken to be capable of everything.
+    """
+    if not instance.agent_connected:
+        return "AGENT"
+    if needs.cpu_units > instance.free_cpu_units:
+        return "RESOURCE:CPU"
+    if needs.memory_mib > instance.free_memory_mib:
+        return "RESOURCE:MEMORY"
+    if needs.ports & instance.taken_ports:
+        return "RESOURCE:PORTS"
+    if needs.gpu_count > len(instance.free_gpu_ids):
+        return "RESOURCE:GPU"
+    declares = any(name.startswith(_DOCKER_API) for name in instance.attributes)
+    missing = [name for name in required if name not in instance.attributes]
+    return "ATTRIBUTE" if declares and missing else None
+
+
+def take(instance: Instance, needs: Needs) -> dict[str, list[str]]:
+    """Take a task's needs from its instance; which GPUs each container got. The caller has asked `shortfall`."""
+    instance.free_cpu_units -= needs.cpu_units
+    instance.free_memory_mib -= needs.memory_mib
+    instance.taken_ports |= needs.ports
+    pinned: dict[str, list[str]] = {}
+    for name, count in needs.gpus.items():
+        pinned[name] = instance.free_gpu_ids[:count]
+        del instance.free_gpu_ids[:count]
+    return pinned
+
+
+def give_back(task: Task) -> None:
+    """Called once, when the task is STOPPED. AWS may do it when the *desired* status becomes STOPPED, the agent then
+    holds the successor PENDING; this is the careful reading: a GPU id is never in two tasks that are not stopped."""
+    instance = task.instance
+    instance.free_cpu_units += task.needs.cpu_units
+    instance.free_memory_mib += task.needs.memory_mib
+    instance.taken_ports -= task.needs.ports
+    free = set(instance.free_gpu_ids).union(*(container.gpu_ids for container in task.containers))
+    instance.free_gpu_ids = [gpu for gpu in instance.gpu_ids if gpu in free]
+
+
+def remaining(instance: Instance) -> list[JSON]:
+    """remainingResources. PORTS list what is *in use*; GPU lists the free ids (the common reading; aws.md 7.2)."""
+    values: dict[str, Any] = {
+        "CPU": instance.free_cpu_units,
+        "MEMORY": instance.free_memory_mib,
+        "PORTS": [str(port) for port, protocol in sorted(instance.taken_ports) if protocol == "tcp"],
+        "PORTS_UDP": [str(port) for port, protocol in sorted(instance.taken_ports) if protocol == "udp"],
+        "GPU": list(instance.free_gpu_ids),
+    }
+    return [
+        resource(each["name"], values[each["name"]]) if each["name"] in values else dict(each)
+        for each in instance.registered
+    ]
+
+
+def resource(name: str, value: int | list[str]) -> JSON:
+    """One Resource, all its value fields set as ECS sets them."""
+    empty: JSON = {"name": name, "doubleValue": 0.0, "longValue": 0, "integerValue": 0}
+    if isinstance(value, int):
+        return {**empty, "type": "INTEGER", "integerValue": value}
+    return {**empty, "type": "STRINGSET", "stringSetValue": list(value)}
+
+
+def _override(name: str, overrides: Mapping[str, Any]) -> JSON:
+    for each in overrides.get("containerOverrides") or ():
+        if each.get("name") == name:
+            return {key: value for key, value in each.items() if key != "environment"}
+    return {}
+
+
+def _container_memory_mib(container: Mapping[str, Any]) -> int:
+    return int(container.get("memoryReservation") or container.get("memory") or 0)
+
+
+def _host_ports(containers: Iterable[Mapping[str, Any]], host_mode: bool) -> Iterable[tuple[int, str]]:
+    for container in containers:
+        for mapping in container.get("portMappings") or ():
+            port = mapping.get("hostPort") or (mapping.get("containerPort") if host_mode else 0)
+            if port:
+                yield int(port), str(mapping.get("protocol") or "tcp")
+
+
+def _size(text: str, units: Mapping[str, int], what: str) -> int:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(text))
+    factor = units.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise Refused("ClientException", f"Invalid '{what}' setting for task.")
+    return int(float(match[1]) * factor)

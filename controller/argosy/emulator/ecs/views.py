@@ -1,0 +1,184 @@
+"""How do the records look from outside? The API's shapes (datetimes) and the events' details (ISO strings)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.emulator.ecs.account import Ledger
+from argosy.emulator.ecs.records import Cluster, Container, Definition, Instance, Task
+from argosy.emulator.ecs.resources import remaining
+from argosy.emulator.ids import as_uuid
+from argosy.emulator.times import iso, isoformed, utc
+
+JSON = dict[str, Any]
+
+_TASK_TIMES = (
+    ("createdAt", "created_at"),
+    ("startedAt", "started_at"),
+    ("stoppingAt", "stopping_at"),
+    ("stoppedAt", "stopped_at"),
+    ("executionStoppedAt", "execution_stopped_at"),
+    ("pullStartedAt", "pull_started_at"),
+    ("pullStoppedAt", "pull_stopped_at"),
+)
+_NOT_IN_TASK_EVENTS = frozenset({"tags", "healthStatus", "inferenceAccelerators"})
+_NOT_IN_INSTANCE_EVENTS = frozenset({"tags", "registeredAt", "runningTasksCount", "pendingTasksCount", "attachments"})
+
+
+def task_view(ledger: Ledger, task: Task) -> JSON:
+    """A Task of DescribeTasks, tags included."""
+    cluster_arn = ledger.arn("cluster", task.cluster)
+    view: JSON = {
+        "attachments": [],
+        "attributes": [_attribute(pair) for pair in _cpu_architecture(task.instance)],
+        "availabilityZone": task.instance.zone,
+        "clusterArn": cluster_arn,
+        "containerInstanceArn": task.instance.arn,
+        "containers": [_container(task, each) for each in task.containers],
+        "cpu": str(task.needs.cpu_units),
+        "desiredStatus": task.desired_status,
+        "enableExecuteCommand": task.enable_execute_command,
+        "group": task.group,
+        "healthStatus": "UNKNOWN",
+        "inferenceAccelerators": [],
+        "lastStatus": task.last_status,
+        "launchType": "EC2",
+        "memory": str(task.needs.memory_mib),
+        "overrides": task.overrides,
+        "tags": list(task.tags),
+        "taskArn": task.arn,
+        "taskDefinitionArn": task.definition.arn,
+        "version": task.version,
+    }
+    if task.last_status != "PENDING" or task.handed_over:
+        view["connectivity"] = "CONNECTED"
+    for name, at in _TASK_TIMES:
+        moment = getattr(task, at)
+        if moment is not None:
+            view[name] = utc(moment)
+    optional = {"startedBy": task.started_by, "stopCode": task.stop_code, "stoppedReason": task.stopped_reason}
+    view.update({name: value for name, value in optional.items() if value is not None})
+    return view
+
+
+def instance_view(ledger: Ledger, instance: Instance) -> JSON:
+    """A ContainerInstance of DescribeContainerInstances, tags included."""
+    running = sum(task.last_status == "RUNNING" for task in instance.tasks.values())
+    return {
+        "agentConnected": instance.agent_connected,
+        "attachments": [],
+        "attributes": [_attribute(pair) for pair in instance.attributes.items()],
+        "containerInstanceArn": instance.arn,
+        "ec2InstanceId": instance.ec2_instance_id,
+        "pendingTasksCount": len(instance.tasks) - running,
+        "registeredAt": utc(instance.registered_at),
+        "registeredResources": [dict(each) for each in instance.registered],
+        "remainingResources": remaining(instance),
+        "runningTasksCount": running,
+        "status": instance.status,
+        "tags": list(instance.tags),
+        "version": instance.version,
+        "versionInfo": dict(instance.version_info),
+    }
+
+
+def cluster_view(cluster: Cluster) -> JSON:
+    """A Cluster of DescribeClusters, tags and settings included."""
+    live = [task for instance in cluster.instances.values() for task in instance.tasks.values()]
+    running = sum(task.last_status == "RUNNING" for task in live)
+    return {
+        "activeServicesCount": 0,
+        "capacityProviders": [],
+        "clusterArn": cluster.arn,
+        "clusterName": cluster.name,
+        "defaultCapacityProviderStrategy": [],
+        "pendingTasksCount": len(live) - running,
+        "registeredContainerInstancesCount": sum(each.status != "INACTIVE" for each in cluster.instances.values()),
+        "runningTasksCount": running,
+        "settings": list(cluster.settings),
+        "statistics": [],
+        "status": cluster.status,
+        "tags": list(cluster.tags),
+    }
+
+
+def definition_view(ledger: Ledger, definition: Definition) -> JSON:
+    """A TaskDefinition of DescribeTaskDefinition."""
+    view = {
+        **definition.body,
+        "taskDefinitionArn": definition.arn,
+        "family": definition.family,
+        "revision": definition.revision,
+        "status": definition.status,
+        "registeredAt": utc(definition.registered_at),
+        "registeredBy": f"arn:aws:iam::{ledger.account}:root",
+    }
+    if definition.deregistered_at is not None:
+        view["deregisteredAt"] = utc(definition.deregistered_at)
+    return view
+
+
+def emit_task(ledger: Ledger, task: Task) -> None:
+    """An "ECS Task State Change" with the task as it is now."""
+    detail = {key: value for key, value in task_view(ledger, task).items() if key not in _NOT_IN_TASK_EVENTS}
+    _emit(ledger, "ECS Task State Change", task.arn, detail)
+
+
+def emit_instance(ledger: Ledger, instance: Instance) -> None:
+    """An "ECS Container Instance State Change" with the instance as it is now."""
+    view = instance_view(ledger, instance)
+    detail = {key: value for key, value in view.items() if key not in _NOT_IN_INSTANCE_EVENTS}
+    detail["clusterArn"] = ledger.arn("cluster", instance.cluster)
+    _emit(ledger, "ECS Container Instance State Change", instance.arn, detail)
+
+
+def _emit(ledger: Ledger, detail_type: str, arn: str, detail: JSON) -> None:
+    moment = iso(ledger.now())
+    ledger.emit(
+        {
+            "version": "0",
+            "id": as_uuid(ledger.new_id()),
+            "detail-type": detail_type,
+            "source": "aws.ecs",
+            "account": ledger.account,
+            "time": moment,
+            "region": ledger.region,
+            "resources": [arn],
+            "detail": {**isoformed(detail), "updatedAt": moment},
+        }
+    )
+
+
+def _container(task: Task, container: Container) -> JSON:
+    view: JSON = {
+        "containerArn": container.arn,
+        "taskArn": task.arn,
+        "name": container.name,
+        "image": container.image,
+        "lastStatus": container.last_status,
+        "networkInterfaces": [],
+        "healthStatus": "UNKNOWN",
+        "cpu": container.cpu,
+        "networkBindings": list(container.network_bindings),
+    }
+    optional = {
+        "memory": container.memory,
+        "memoryReservation": container.memory_reservation,
+        "gpuIds": list(container.gpu_ids) or None,
+        "exitCode": container.exit_code,
+        "reason": container.reason,
+        "runtimeId": container.runtime_id,
+        "imageDigest": container.image_digest,
+    }
+    view.update({name: value for name, value in optional.items() if value is not None})
+    return view
+
+
+def _attribute(pair: tuple[str, str | None]) -> JSON:
+    name, value = pair
+    return {"name": name} if value is None else {"name": name, "value": value}
+
+
+def _cpu_architecture(instance: Instance) -> list[tuple[str, str | None]]:
+    name = "ecs.cpu-architecture"
+    return [(name, instance.attributes[name])] if name in instance.attributes else []

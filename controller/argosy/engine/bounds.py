@@ -1,0 +1,85 @@
+"""How much can one tick take on? What its actions touch, which outcomes are progress, a sweep in single sightings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import replace
+
+from argosy.model.actions import (
+    Action,
+    CapRun,
+    CloseRun,
+    HaltRun,
+    Launch,
+    PrepareRun,
+    Remark,
+    ResolveLaunches,
+    Steer,
+    StopAttempt,
+    VerifyResult,
+)
+from argosy.model.events import Event, LaunchInDoubt, LaunchMissed, NotCarriedOut, Observed
+from argosy.model.state import State
+
+MOST_ITEMS = 99  # of a commit: a transaction of DynamoDB holds 100, the version among them
+
+
+class CommitTooLarge(Exception):
+    """A tick changed more documents than one commit holds: a fault of ours, which trying again does not mend."""
+
+
+def check_size(puts: int, deletions: int) -> None:
+    """Raises CommitTooLarge, so that a log names the cause: DynamoDB itself says only that something is invalid."""
+    if puts + deletions > MOST_ITEMS:
+        raise CommitTooLarge(
+            f"a tick wants to write {puts} documents and remove {deletions}; a commit holds {MOST_ITEMS} of both"
+        )
+
+
+def touched(action: Action, state: State) -> set[tuple[str, int]]:
+    """The run's record and the chunk of its tasks that the action or its outcome writes; empty for what concerns
+    capacity only, which is never held back (Claim and NoteOrder among it), and for what sees to its own bounds
+    (ReviveTasks, MendState)."""
+    if isinstance(action, ResolveLaunches):
+        return {touch for launch in action.launches for touch in touched(launch, state)}
+    if isinstance(action, Launch | StopAttempt):
+        run_id, index = action.key.run_id, action.key.index
+    elif isinstance(action, VerifyResult):
+        run_id, index = action.run_id, action.index
+    elif isinstance(action, CloseRun | PrepareRun | Remark | HaltRun | Steer | CapRun):
+        return {(action.run_id, -1)}
+    else:
+        return set()
+    run = state.runs.get(run_id)
+    return {(run_id, -1), (run_id, index // run.tasks.chunk_rows)} if run else set()
+
+
+def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: int) -> Action:
+    """A plan in doubt may hold launches of a hundred runs: of those as many as fit beside what is promised. The others
+    stay in doubt, and are resolved by a later tick."""
+    if not isinstance(action, ResolveLaunches):
+        return action
+    reach, kept = set(promised), []
+    for launch in action.launches:
+        more = reach | touched(launch, state)
+        if len(more) <= at_most:
+            reach = more
+            kept.append(launch)
+    return replace(action, launches=tuple(kept)) if kept else action
+
+
+def is_progress(outcome: Event) -> bool:
+    """Whether the outcome is a reason to go on at once: what was set back waits for its pause."""
+    set_back = isinstance(outcome, LaunchInDoubt | LaunchMissed)
+    return not (set_back or (isinstance(outcome, NotCarriedOut) and outcome.about))
+
+
+def one_by_one(sweep: Event) -> Iterator[Event]:
+    """A sweep's sightings each by itself, so that a tick can stop between two of them, then the sweep: what it shows
+    is known by then, and what is left is what it does not show."""
+    if isinstance(sweep, Observed):
+        yield from sweep.fleets
+        yield from sweep.hosts
+        yield from sweep.container_instances
+        yield from (task for task in sweep.tasks if task.version)
+    yield sweep

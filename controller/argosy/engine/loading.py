@@ -1,0 +1,36 @@
+"""How is the whole state read from the store, all of one version?"""
+
+from __future__ import annotations
+
+from argosy.model import documents
+from argosy.model.runs import TERMINAL_RUN, Run, sort_key
+from argosy.model.state import State
+from argosy.ports import StaleState, Store
+
+
+def load(store: Store) -> State:
+    """The state as it was last committed; what of it cannot be read is named in its `losses`.
+
+    Raises StaleState when somebody commits meanwhile (try again), NewerFormat, OlderFormat, UnreadableState.
+    """
+    version = store.version()
+    items = store.read_partition(documents.STATE)
+    runs = {}
+    for run_id in documents.active_runs(items):
+        record = store.read((documents.RUNS, sort_key(run_id)))
+        partition = store.read_partition(documents.run_partition(run_id))
+        if record is not None:
+            runs[run_id] = (record, partition)
+    if version != store.version():
+        raise StaleState("the state changed while it was read")
+    return documents.restore(version, items, runs)
+
+
+def load_run(store: Store, run_id: str, ended: bool = True) -> Run | None:
+    """A run that is not among the open ones, as it is stored; None when there is none. Raises one of `damage.FAULTS`
+    when it cannot be read. ended: whether one that counts as ended is wanted as well."""
+    body = store.read((documents.RUNS, sort_key(run_id)))
+    record = None if body is None else documents.decode(body)
+    if record is None or not (ended or record["status"] not in TERMINAL_RUN):
+        return None
+    return documents.run_from(record, store.read_partition(documents.run_partition(run_id)))

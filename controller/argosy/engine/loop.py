@@ -1,0 +1,117 @@
+"""How long does one invocation of the controller work, and when does it go to rest? (DESIGN D12a)
+
+The invocation that gets the lease loops: tick after tick until there is no work and no instance, or until its time is
+nearly up. Every other invocation leaves at once. The lease only saves double work: it is the conditional commit that
+makes launches unique.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from argosy.engine.tick import Engine, TickReport
+from argosy.model.requests import INBOX
+from argosy.ports import StaleState, Store, Wake
+
+# A dead controller is replaced after this and the schedule's minute: 120 s at most. Work that takes longer renews it.
+LEASE_S = 60.0
+# No tick begins with less time than this left. A tick waits (WAIT_S), carries out (Engine.execute_s, 5 s), sweeps
+# (observe.SWEEP_LIMIT_S, 25 s) and may have one call in hand when its time is up (clients.READ_TIMEOUT_S, 15 s). Only
+# the closing of a huge run takes longer: one that is cut off is begun anew by the next invocation.
+RESERVE_S = 60.0
+WAIT_S = 5.0  # long poll on the queue when nothing happens
+BEAT_S = 30.0  # the heartbeat is written at most this often
+
+
+@dataclass(frozen=True, slots=True)
+class LoopReport:
+    """Why the loop ended, and what it did."""
+
+    reason: str  # "no lease" | "rest" | "time" | "lease lost"
+    ticks: int = 0
+    events: int = 0
+    poison: int = 0
+    launches: int = 0
+    conflicts: int = 0
+
+
+@dataclass(slots=True)
+class Loop:
+    """One invocation's loop, run once. `lease_s` and `wait_s` are shorter in local mode."""
+
+    engine: Engine
+    store: Store
+    wake: Wake
+    owner: str
+    now: Callable[[], float]
+    on_tick: Callable[[TickReport], None] = lambda report: None
+    lease_s: float = LEASE_S
+    reserve_s: float = RESERVE_S
+    wait_s: float = WAIT_S
+    leased_at: float = float("-inf")
+    beaten_at: float = float("-inf")
+    lost: bool = False  # the lease, to somebody else
+
+    def run(self, remaining_s: Callable[[], float]) -> LoopReport:
+        """Work until rest or until `remaining_s()` falls under the reserve.
+
+        Whoever runs out of time leaves the rest to the schedule's next minute and does not invoke itself: Lambda cuts
+        functions that drive themselves (DESIGN D12a, reliability.md row 33).
+        """
+        if not self.renew():
+            return LoopReport("no lease")
+        self.engine.forget()  # somebody else may have committed since this process last worked
+        try:
+            report = self._loop(remaining_s)
+        except BaseException:
+            with suppress(Exception):  # what ended the loop is told, not what came of tidying up after it
+                self.store.release_lease(self.owner)  # the next invocation need not wait until it expires
+            raise
+        self.store.release_lease(self.owner)
+        return report
+
+    def renew(self) -> bool:
+        """Hold the lease for longer when a third of it is over; the hands call this during long work. False = lost."""
+        now = self.now()
+        if not self.lost and now - self.leased_at > self.lease_s / 3:
+            self.lost = not self.store.take_lease(self.owner, now, self.lease_s)
+            self.leased_at = now
+        return not self.lost
+
+    def _loop(self, remaining_s: Callable[[], float]) -> LoopReport:
+        ticks = events = poison = launches = conflicts = 0
+        reason = "time"
+        while remaining_s() > self.reserve_s:
+            if not self.renew():
+                reason = "lease lost"
+                break
+            try:
+                tick = self.engine.tick(self.wait_s)
+            except StaleState:
+                conflicts += 1
+                continue
+            self._beat()
+            self.on_tick(tick)
+            ticks, events, poison = ticks + 1, events + tick.events, poison + tick.poison
+            launches += tick.launches
+            if tick.at_rest and self._rested():
+                reason = "rest"
+                break
+        return LoopReport(reason, ticks, events, poison, launches, conflicts)
+
+    def _beat(self) -> None:
+        """Only a tick that was carried through counts: one that fails every time must look dead to the watchdog."""
+        now = self.now()
+        if now - self.beaten_at >= BEAT_S:
+            self.store.beat(now)
+            self.beaten_at = now
+
+    def _rested(self) -> bool:
+        """Disable the tick, then look at the inbox once more: a request that came in between wakes us again."""
+        self.wake.rest()
+        if self.store.read_partition(INBOX):
+            self.wake.stay()
+            return False
+        return True

@@ -1,0 +1,280 @@
+"""How does one tick turn facts into effects: load, apply, decide, commit, execute, observe?
+
+Nothing is done outside before the intent is committed; every outcome is a fact of the next tick (DESIGN section 5).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from argosy.catalogue.types import InstanceType
+from argosy.engine.bounds import check_size, cut, is_progress, one_by_one, touched
+from argosy.engine.loading import load, load_run
+from argosy.lifecycle.apply import apply
+from argosy.lifecycle.begin import begin
+from argosy.lifecycle.marks import measure
+from argosy.lifecycle.passing import pass_time
+from argosy.messages.kinds import PoisonMessage, to_event
+from argosy.model import documents, requests
+from argosy.model.actions import Action, Inside, Launch, NoteOrder
+from argosy.model.damage import FAULTS
+from argosy.model.events import ControllerStarted, Event, Observed, RunCancelled, RunRetried, RunSubmitted
+from argosy.model.instances import InstanceStatus
+from argosy.model.orders import OrderNote
+from argosy.model.policy import Policy
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.placement.custom import OwnFunctions
+from argosy.ports import EventQueue, Hands, Message, Store
+from argosy.scheduler.decide import NO_FUNCTIONS, decide
+
+MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
+MAX_REQUEST_BYTES_PER_TICK = 800_000  # their specs are stored in the same commit
+
+
+@dataclass(frozen=True, slots=True)
+class TickReport:
+    """What one tick did: for logs, metrics and the loop that decides whether to rest."""
+
+    events: int
+    poison: int
+    actions: int
+    launches: int
+    at_rest: bool  # no run is open and no instance is alive
+    seconds: float = 0.0
+    tasks_pending: int = 0
+    tasks_running: int = 0
+    instances: int = 0
+    repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
+    damage: tuple[str, ...] = ()  # stored documents that could not be read, in sentences
+    stubborn: int = 0  # instances that EC2 refuses to end
+    bought: int = 0  # instances ordered
+    order_gap_pct: float | None = None  # what they cost above the least possible; None = nothing bought, or not known
+
+
+@dataclass(slots=True)
+class Engine:
+    """One controller. Keeps its state between ticks; whoever commits first wins, the other starts over."""
+
+    store: Store
+    queue: EventQueue
+    hands: Hands
+    catalogue: Mapping[str, InstanceType]
+    policy: Policy
+    now: Callable[[], float]
+    execute_s: float = 5.0  # how long a tick may spend on carrying out
+    functions: OwnFunctions = NO_FUNCTIONS
+    state: State | None = None
+    backlog: deque[Message] = field(default_factory=deque)
+    outcomes: deque[Event] = field(default_factory=deque)
+    sightings: deque[Event] = field(default_factory=deque)  # of the last sweep, not applied yet
+    committed_root: bytes = b""
+    carried_out_at: float = 0.0  # when the outcomes came about
+    acted_at: float = 0.0  # when something was last done outside, as far as is known
+    looked_at: float = 0.0  # the last sweep that showed every instance
+
+    def tick(self, wait_s: float = 0.0) -> TickReport:
+        """One round. Raises StaleState when another controller has committed; the next tick then loads anew."""
+        try:
+            return self._tick(wait_s)
+        except BaseException:
+            self.forget()  # what was sent and what was not is no longer known: the next load treats it as in doubt
+            raise
+
+    def forget(self) -> None:
+        """Drop what is in memory; messages that were not deleted come again."""
+        self.state = None
+        self.backlog.clear()
+        self.outcomes.clear()
+        self.sightings.clear()
+
+    def _tick(self, wait_s: float) -> TickReport:
+        state = self.state = self.state or self._load()
+        busy = any(map(is_progress, self.outcomes))
+        self._apply_outcomes(state)
+        folded, refused = self._fold_requests(state)
+        busy = busy or bool(folded or self.sightings or self.backlog)
+        busy = busy or any(instance.losing for instance in state.instances.values())
+        self.backlog.extend(self.queue.receive(0.0 if busy else wait_s))
+        began = self.now()
+        repaired = self._apply_sightings(state, len(folded))
+        applied, poison = self._apply_messages(state, len(folded))
+        pass_time(state, self.now(), self.policy)
+        launching = self.store.kill_switch() is None
+        actions = decide(state, self.catalogue, self.now(), self.policy, launching, self.functions)
+        actions = self._begin(state, actions, len(folded))
+        measure(state)
+        effects = [action for action in actions if not isinstance(action, Inside)]
+        self._commit(state, folded, refused, bool(effects))
+        self.queue.delete([message.receipt for message in applied])
+        if effects:
+            self.acted_at = self.now()
+        self.outcomes.extend(self.hands.carry_out(effects, state, self.now() + self.execute_s))
+        self.carried_out_at = self.now()
+        if not self.sightings and self._sweep_is_due(state):
+            sweep = self.hands.observe(self.now())
+            self.sightings.extend(one_by_one(sweep) if sweep else ())
+        counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
+        return TickReport(
+            events=len(applied),
+            poison=poison,
+            actions=len(effects),
+            launches=sum(isinstance(action, Launch) for action in effects),
+            at_rest=self._at_rest(state),
+            seconds=self.now() - began,
+            tasks_pending=int(counts[TaskStatus.PENDING]),
+            tasks_running=int(counts[TaskStatus.RUNNING]),
+            instances=sum(instance.alive for instance in state.instances.values()),
+            repaired=repaired,
+            damage=self._reported(state),
+            stubborn=sum(what.startswith("terminate:") for what in state.setbacks),
+            **_bought(actions),
+        )
+
+    def _load(self) -> State:
+        state = load(self.store)
+        if not state.epoch:
+            digest = hashlib.sha256(f"{self.now():.6f}".encode()).digest()
+            state.epoch = base64.b32encode(digest)[:8].decode().lower()
+        apply(state, ControllerStarted(), self.now(), self.policy)
+        self.acted_at = 0.0 if self._is_idle(state) else self.now()  # by whoever came before
+        return state
+
+    def _reported(self, state: State) -> tuple[str, ...]:
+        """What the load found damaged, told once."""
+        told = tuple(damage.sentence for damage in state.losses.found)
+        state.losses.found.clear()
+        return told
+
+    def _fold_requests(self, state: State) -> tuple[list[str], dict[str, bytes]]:
+        """Take the inbox in: the keys that the commit removes, and those requests that nobody can read."""
+        folded: list[str] = []
+        refused: dict[str, bytes] = {}
+        size = 0
+        for key, body in list(self.store.read_partition(requests.INBOX).items())[:MAX_REQUESTS_PER_TICK]:
+            size += len(body)
+            if folded and (size > MAX_REQUEST_BYTES_PER_TICK or not self._has_room(state, len(folded))):
+                break
+            folded.append(key)
+            try:
+                event = self._requested(state, requests.from_bytes(body))
+            except FAULTS:  # nobody can read it, or the run that it is about
+                refused[key] = body  # set aside, so that it blocks nobody
+                continue
+            apply(state, event, self.now(), self.policy)
+        return folded, refused
+
+    def _requested(self, state: State, request: requests.Request) -> Event:
+        """Raises one of FAULTS when the run that is to be opened again cannot be read. Whoever commits meanwhile makes
+        our commit fail, so that what is read here belongs to our version."""
+        if isinstance(request, requests.SubmitRequest):
+            return RunSubmitted(request)
+        is_open = request.run_id in state.runs
+        if isinstance(request, requests.CancelRequest):
+            return RunCancelled(request, None if is_open else load_run(self.store, request.run_id, ended=False))
+        return RunRetried(request, None if is_open else load_run(self.store, request.run_id))
+
+    def _apply_outcomes(self, state: State) -> None:
+        """What became of the last tick's actions: all of it, before anything else is judged. An intent that is left
+        afterwards was never sent. `_begin` saw to it that one commit can hold this. It counts from when it happened:
+        the process may have been frozen for hours since, and nobody pays for those."""
+        while self.outcomes:
+            apply(state, self.outcomes.popleft(), self.carried_out_at, self.policy)
+
+    def _apply_sightings(self, state: State, deletions: int) -> int:
+        """What the sweep saw, until the commit would grow too large; the rest waits for the next tick. How many ends of
+        tasks and instances it showed."""
+        if not self.sightings:
+            return 0
+        live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]
+        while self.sightings and self._has_room(state, deletions):
+            seen = self.sightings.popleft()
+            apply(state, seen, self.now(), self.policy)
+            if isinstance(seen, Observed) and seen.hosts_complete:
+                self.looked_at = seen.at
+        return live - len(state.attempts.live()) + sum(not instance.alive for instance in alive)
+
+    def _apply_messages(self, state: State, deletions: int) -> tuple[list[Message], int]:
+        """As many as the commit has room for; how many of them nobody can read."""
+        applied: list[Message] = []
+        poison = 0
+        while self.backlog and self._has_room(state, deletions):
+            message = self.backlog.popleft()
+            try:
+                event = to_event(message.body)
+            except PoisonMessage:
+                poison += 1  # it is not deleted: after some more tries the queue sets it aside among the dead letters
+                continue
+            applied.append(message)
+            if event is not None:
+                apply(state, event, self.now(), self.policy)
+        return applied, poison
+
+    def _has_room(self, state: State, deletions: int) -> bool:
+        """For more facts: what the tick decides must fit as well."""
+        few = state.dirty_documents + deletions < self.policy.max_dirty_documents
+        return few and state.dirty_bytes < self.policy.max_dirty_bytes
+
+    def _begin(self, state: State, actions: Sequence[Action], deletions: int) -> list[Action]:
+        """Mark the actions, as far as this commit can hold the marks and the next one the outcomes; what does not fit
+        is decided anew in the next tick."""
+        begun: list[Action] = []
+        promised: set[tuple[str, int]] = set()
+        for wanted in actions:
+            action = cut(wanted, state, promised, self.policy.max_promised_documents)
+            touches = touched(action, state)
+            full = state.dirty_documents + deletions >= self.policy.full_commit_documents
+            full = full or state.dirty_bytes >= self.policy.full_commit_bytes
+            if touches and (full or len(promised | touches) > self.policy.max_promised_documents):
+                continue
+            begin(state, action, self.now(), self.policy)
+            promised |= touches
+            begun.append(action)
+        return begun
+
+    def _commit(self, state: State, folded: list[str], refused: Mapping[str, bytes], effects: bool) -> None:
+        """Nothing is done outside without a commit before it; a tick that changes nothing writes nothing."""
+        puts = documents.changed(state)
+        root = puts[documents.STATE, documents.ROOT]
+        if len(puts) == 1 and root == self.committed_root and not (folded or effects):
+            return
+        puts |= {(requests.REFUSED, key): body for key, body in refused.items()}
+        check_size(len(puts), len(folded))
+        self.store.commit(state.version, puts, [(requests.INBOX, key) for key in folded])
+        documents.committed(state)
+        self.committed_root = root
+
+    def _sweep_is_due(self, state: State) -> bool:
+        booting = any(instance.status is InstanceStatus.BOOTING for instance in state.instances.values())
+        owed = any(pool.ordered_since for pool in state.pools.values())
+        eager = booting or owed or (self._is_idle(state) and not self._has_looked())
+        period_s = self.policy.eager_sweep_s if eager else self.policy.sweep_s
+        return self.now() - state.observed_at >= period_s
+
+    def _at_rest(self, state: State) -> bool:
+        """Nothing to do, nothing that costs money, and we have looked since we last did anything: a fleet may have
+        launched an instance a moment before its target was lowered, and nobody would ever come back for it."""
+        return self._is_idle(state) and not (self.outcomes or self.sightings or self.backlog) and self._has_looked()
+
+    def _is_idle(self, state: State) -> bool:
+        """As far as is known; ordered instances count as alive."""
+        targets = any(pool.target or not pool.confirmed for pool in state.pools.values())
+        alive = any(instance.alive and instance.owned for instance in state.instances.values())
+        return not (state.runs or targets or alive)
+
+    def _has_looked(self) -> bool:
+        """At every instance, and late enough for what was launched last to show."""
+        return self.looked_at >= self.acted_at + self.policy.eager_sweep_s
+
+
+def _bought(actions: Sequence[Action]) -> dict[str, Any]:
+    """A report's figures of what was ordered."""
+    note = next((action.note for action in actions if isinstance(action, NoteOrder)), OrderNote())
+    return {"bought": note.instances, "order_gap_pct": note.to_json()["gapPct"]}

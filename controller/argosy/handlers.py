@@ -1,0 +1,241 @@
+"""Where does Lambda enter? Two thin composition roots: `api` for users, `controller` for the loop.
+
+Everything is built once per process and on first use, from the environment that the stacks and local mode set alike.
+Clients are made lazily; each function holds only those it has the rights for (DESIGN D12).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import cache, partial
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from argosy.aws.clients import Clients
+from argosy.aws.dynamodb import DynamoStore
+from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.wake import AwsWake
+from argosy.engine.tick import TickReport
+from argosy.model.damage import UNREADABLE
+from argosy.model.policy import Policy
+from argosy.settings.settings import Settings
+
+logger = Logger(service="argosy")
+
+
+def api(event: Any, context: Any) -> dict[str, Any]:
+    """The users' actions: one envelope, users' errors and AWS's returned and not raised.
+
+    A call of ours that AWS throttles answers ThrottlingException (429). Whatever else AWS does to us (a right that is
+    missing, a service that does not answer) answers InternalError (500), is logged with its stack trace and counted as
+    the metric ApiFaults, on which there is an alarm. A fault in our own code is raised as it is: the function's Errors
+    metric has an alarm too, and the invoker learns of it as FunctionError.
+    """
+    try:
+        return dict(_api().handle(event, context.aws_request_id))
+    except AWS_ERRORS as error:
+        return _aws_failed(error, context.aws_request_id)
+    except UNREADABLE as fault:
+        return _unreadable(fault, context.aws_request_id)
+
+
+def controller(event: Any, context: Any) -> dict[str, Any]:
+    """The loop. Whatever invoked it, only the holder of the lease works."""
+    from argosy.engine.loop import Loop
+
+    # Local mode is more eager.
+    seconds: dict[str, Any] = {name: float(value) for name, value in _json("ARGOSY_LOOP").items()}
+    store, wake, engine = _controller()
+    loop = Loop(engine, store, wake, context.aws_request_id, time.time, _TickLog().note, **seconds)
+    _life.renew = loop.renew
+    report = asdict(loop.run(lambda: context.get_remaining_time_in_millis() / 1000))
+    logger.info("loop ended", extra=report)
+    return report
+
+
+def _unreadable(fault: Exception, request_id: str) -> dict[str, Any]:
+    """A stored document is corrupt, or of a version that this one must not read."""
+    from argosy.api.actions import envelope_of_error
+
+    logger.error("a stored document cannot be read", extra={"requestId": request_id, "damage": str(fault)})
+    metrics = _metrics()
+    metrics.add_metric("ApiFaults", MetricUnit.Count, 1)
+    _write(metrics)
+    return envelope_of_error("InternalError", f"what is stored cannot be read: {fault}", request_id)
+
+
+def _aws_failed(error: Exception, request_id: str) -> dict[str, Any]:
+    from argosy.api.actions import envelope_of_error
+
+    fault = classify(error)
+    if fault.kind is Kind.THROTTLED:
+        logger.warning("a request was throttled by AWS", extra={"requestId": request_id, "fault": fault.text})
+        message = "AWS asks us to go slower: try again in a moment"
+        return envelope_of_error("ThrottlingException", message, request_id)
+    logger.error("a request failed at AWS", exc_info=error, extra={"requestId": request_id, "fault": fault.text})
+    metrics = _metrics()
+    metrics.add_metric("ApiFaults", MetricUnit.Count, 1)
+    _write(metrics)
+    message = f"a call to AWS failed ({fault.code}); a submit may be sent again with the same clientToken"
+    return envelope_of_error("InternalError", message, request_id)
+
+
+def _metrics() -> Metrics:
+    metrics = Metrics(namespace="Argosy")
+    metrics.set_default_dimensions(Cluster=os.environ["ARGOSY_CLUSTER"])
+    return metrics
+
+
+def _write(metrics: Metrics) -> None:
+    print(json.dumps(metrics.serialize_metric_set()))
+    metrics.clear_metrics()
+
+
+class _SignsOfLife:
+    """What the hands call during long work: the lease of the invocation that is at work is renewed.
+
+    It does not beat: only a tick that was carried through counts as a heartbeat (`argosy.engine.loop`).
+    """
+
+    renew: Callable[[], bool]
+
+    def __call__(self) -> None:
+        """Raises nothing: an AWS error costs at worst the lease, and the conditional commit guards the rest."""
+        try:
+            self.renew()
+        except AWS_ERRORS as error:
+            logger.warning("the lease could not be renewed", extra={"fault": classify(error).text})
+
+
+_life = _SignsOfLife()
+
+
+class _TickLog:
+    """A log line and metrics for every tick that did something."""
+
+    def note(self, report: TickReport) -> None:
+        for sentence in report.damage:
+            logger.error("a stored document cannot be read", extra={"damage": sentence})
+        if not (report.events or report.actions or report.poison or report.damage):
+            return
+        logger.info("tick", extra=asdict(report))
+        metrics = _metrics()
+        metrics.add_metric("Events", MetricUnit.Count, report.events)
+        metrics.add_metric("Launches", MetricUnit.Count, report.launches)
+        metrics.add_metric("PoisonMessages", MetricUnit.Count, report.poison)
+        metrics.add_metric("RepairedBySweep", MetricUnit.Count, report.repaired)
+        metrics.add_metric("CorruptDocuments", MetricUnit.Count, len(report.damage))
+        metrics.add_metric("TickSeconds", MetricUnit.Seconds, report.seconds)
+        metrics.add_metric("TasksPending", MetricUnit.Count, report.tasks_pending)
+        metrics.add_metric("TasksRunning", MetricUnit.Count, report.tasks_running)
+        metrics.add_metric("Instances", MetricUnit.Count, report.instances)
+        if report.stubborn:
+            metrics.add_metric("StubbornInstances", MetricUnit.Count, report.stubborn)
+        if report.order_gap_pct is not None:
+            metrics.add_metric("OrderGapPct", MetricUnit.Percent, report.order_gap_pct)
+        _write(metrics)
+
+
+@cache
+def _clients() -> Clients:
+    return Clients(os.environ["AWS_REGION"])
+
+
+@cache
+def _settings() -> Settings:
+    return Settings.from_json(os.environ["ARGOSY_SETTINGS"])
+
+
+def _store_and_wake() -> tuple[DynamoStore, AwsWake]:
+    clients = _clients()
+    store = DynamoStore(clients.get("dynamodb"), os.environ["ARGOSY_TABLE"])
+    function, rule = os.environ["ARGOSY_CONTROLLER_FUNCTION"], os.environ["ARGOSY_TICK_RULE"]
+    return store, AwsWake(clients.get("lambda"), clients.get("events"), function, rule)
+
+
+@cache
+def _api() -> Any:
+    from argosy.api.actions import Api
+    from argosy.api.admission import limits_of
+    from argosy.aws.images import SsmImages
+    from argosy.aws.items import S3ItemsReader
+
+    clients, settings = _clients(), _settings()
+    store, wake = _store_and_wake()
+    return Api(
+        store=store,
+        wake=wake,
+        images=SsmImages(clients.get("ssm"), settings.prefix),
+        items=S3ItemsReader(clients.get("s3")),
+        limits=limits_of(settings, os.environ["ARGOSY_BUCKET"]),
+        cluster=os.environ["ARGOSY_CLUSTER"],
+        cells=settings.cells,
+        now=time.time,
+        policy=_policy(),
+        fleets=[(cell, kind, zone) for cell in settings.cells for kind, zone in settings.pools(cell)],
+    )
+
+
+def _policy() -> Policy:
+    """The numbers that steer the controller, and plans: the owner's settings, more eager in local mode."""
+    return replace(_settings().policy(), **_json("ARGOSY_POLICY"))
+
+
+@cache
+def _controller() -> tuple[DynamoStore, AwsWake, Any]:
+    from argosy.api import reading
+    from argosy.aws.cell import Cell, Deployment
+    from argosy.aws.hands import AwsHands
+    from argosy.aws.pace import Paces
+    from argosy.aws.sqs import SqsQueue
+    from argosy.catalogue.types import load_catalogue
+    from argosy.engine.tick import Engine
+    from argosy.placement.custom import OwnFunctions
+
+    clients, settings = _clients(), _settings()
+    store, wake = _store_and_wake()
+    deployment = Deployment(
+        stage=settings.stage,
+        prefix=settings.prefix,
+        log_group=os.environ["ARGOSY_LOG_GROUP"],
+        execution_role_arn=os.environ["ARGOSY_EXECUTION_ROLE_ARN"],
+        task_role_arn=os.environ["ARGOSY_TASK_ROLE_ARN"],
+        stop_timeout_s=settings.stop_timeout_s,
+        placement_scores=settings.placement_scores,
+    )
+    cells = [
+        Cell(
+            name=region,
+            cluster=os.environ["ARGOSY_CLUSTER"],
+            ecs=clients.get("ecs", region),
+            ec2=clients.get("ec2", region),
+            paces=Paces.of_aws(time.time, time.sleep),
+        )
+        for region in settings.cells
+    ]
+    hands = AwsHands(
+        deployment,
+        cells,
+        s3=clients.get("s3"),
+        events=clients.get("events"),
+        clock=time.time,
+        keep_alive=_life,
+        retries_of=partial(reading.retries_of, store),
+    )
+    queue = SqsQueue(clients.get("sqs"), os.environ["ARGOSY_QUEUE_URL"], time.sleep)
+    functions = OwnFunctions.load(settings.fitness_functions)
+    for name, fault in functions.faults.items():
+        logger.error("a fitness function cannot be used", extra={"function": name, "fault": fault})
+    engine = Engine(store, queue, hands, load_catalogue(), _policy(), time.time, functions=functions)
+    return store, wake, engine
+
+
+def _json(name: str) -> Mapping[str, Any]:
+    """An optional JSON object of the environment."""
+    return dict(json.loads(os.environ.get(name, "{}")))

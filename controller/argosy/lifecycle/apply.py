@@ -1,0 +1,267 @@
+"""How does a fact change the state?
+
+Facts may be late, doubled or out of order: a fact about an attempt applies only if attempt, ARN and a higher version
+match (DESIGN D5). What applies to nothing is dropped here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from argosy.lifecycle import attempts, capacity, ledger, pools, quarantine, registrations, retry
+from argosy.lifecycle.capping import drop_unsent
+from argosy.lifecycle.ending import Hearing, charge_user, give_up, stop_if_all_alike
+from argosy.lifecycle.marks import is_hopeless, set_back, set_task
+from argosy.model import events
+from argosy.model.attempts import AttemptStatus
+from argosy.model.host_ports import ports_of_spec
+from argosy.model.policy import Policy
+from argosy.model.resources import Resources
+from argosy.model.runs import Run, RunStatus, needs_of
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus, TaskTable
+
+MAX_PREPARE_TRIES = 8
+
+
+def apply(state: State, event: events.Event, now: float, policy: Policy) -> None:
+    """Take one fact in. `now` is used where the fact carries no time of its own."""
+    _apply(event, state, now, policy)
+
+
+@singledispatch
+def _apply(event: object, state: State, now: float, policy: Policy) -> None:
+    state.unknown_events += 1
+
+
+@_apply.register
+def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> None:
+    request = event.request
+    if request.run_id in state.runs:
+        return
+    state.runs[request.run_id] = Run(
+        id=request.run_id,
+        number=state.next_run,
+        spec=request.spec,
+        submitted_at=request.submitted_at,
+        task_count=request.task_count,
+        image=request.image,
+        output=request.output,
+        expects_result=request.expects_result,
+        tasks=TaskTable(request.task_count),
+        needs=needs_of(request.spec),
+        host_ports=ports_of_spec(request.spec),
+    )
+    state.next_run += 1
+    state.new_runs.add(request.run_id)
+    state.changed_runs.add(request.run_id)
+
+
+@_apply.register
+def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> None:
+    run = state.runs.get(event.request.run_id) or retry.adopt(state, event.stored)
+    if run is None or run.complete:
+        return
+    run.cancelled = True  # a retry under way goes on: it cancels what nobody works at any more (`retry.revive`)
+    give_up(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled")
+    drop_unsent(state, run, now, policy)
+
+
+@_apply.register
+def _(event: events.RunRetried, state: State, now: float, policy: Policy) -> None:
+    retry.reopen(state, event.request, event.stored)
+
+
+@_apply.register
+def _(event: events.RunPrepared, state: State, now: float, policy: Policy) -> None:
+    run = state.runs.get(event.run_id)
+    if run is None or run.task_definition:
+        return
+    run.task_definition, run.container = event.task_definition, event.container
+    run.needs = Resources(event.cpu_units, event.memory_mib, event.gpus)
+    run.host_ports = event.host_ports
+    run.status = RunStatus.PROVISIONING
+    state.changed_runs.add(run.id)
+
+
+@_apply.register
+def _(event: events.RunNotPrepared, state: State, now: float, policy: Policy) -> None:
+    run = state.runs.get(event.run_id)
+    if run is None or run.task_definition:
+        return
+    run.prepare_tries += 1
+    run.prepare_after = now + min(60.0, 2.0**run.prepare_tries)
+    run.waiting = event.reason
+    if event.final or run.prepare_tries >= MAX_PREPARE_TRIES:
+        give_up(state, run, event.reason)
+    state.changed_runs.add(run.id)
+
+
+@_apply.register
+def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None:
+    run = state.runs.get(event.run_id)
+    if run is None or run.done or not run.complete:
+        return
+    ledger.close_run(state, run, now)
+    run.status, run.stopped_at, run.waiting = run.final_status, now, ""
+    state.changed_runs.add(run.id)
+
+
+@_apply.register
+def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> None:
+    run = state.runs.get(event.run_id)
+    state.setbacks.pop(f"verify:{event.run_id}", None)
+    if run is None or run.tasks["status"][event.index] != TaskStatus.VERIFYING:
+        return
+    if event.attempt:
+        set_task(
+            state, run, event.index, status=TaskStatus.SUCCEEDED, committed=event.attempt, bytes=event.bytes, reason=0
+        )
+        return
+    instance = bytes(run.tasks["instance"][event.index]).decode()
+    ledger.unbook(state, run, event.index)
+    missing = "the program ended well but wrote no result"
+    seen = events.TaskSeen(arn="", version=0, last_status="STOPPED", exit_code=0, status_reason=missing)
+    charge_user(Hearing(state, run, now, policy), event.index, seen, missing, instance)
+    stop_if_all_alike(state, run, policy)
+
+
+@_apply.register
+def _(event: events.ControllerStarted, state: State, now: float, policy: Policy) -> None:
+    rows = state.attempts.with_status(AttemptStatus.INTENT)
+    state.attempts.set_many(rows, status=AttemptStatus.IN_DOUBT)
+    state.observed_at = 0.0  # events may have been missed: look at everything at once
+    quarantine.set_aside(state, now, policy)
+
+
+@_apply.register
+def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> None:
+    """The intent stays as it is and is decided anew, after a pause when it is known what failed. Closing a run, or
+    looking up its results, is not tried for ever."""
+    if not event.about:
+        return
+    setback = set_back(state, event.about, event.reason, now, event.passing)
+    what, _, name = event.about.partition(":")
+    run = state.runs.get(name)
+    if run is None:
+        return
+    run.waiting = event.reason
+    state.changed_runs.add(run.id)
+    if not is_hopeless(setback, now, policy):
+        return
+    if what == "close":
+        ledger.close_run(state, run, now)
+        run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
+    elif what == "verify":
+        _give_up_results(state, run, event.reason)
+
+
+def _give_up_results(state: State, run: Run, reason: str) -> None:
+    """Results that nobody can look up count as missing; what can be held by one commit at a time."""
+    give_up(state, run, f"results cannot be looked up: {reason}")
+    rows = run.tasks.in_few_chunks((run.tasks["status"] == TaskStatus.VERIFYING).nonzero()[0])
+    run.tasks.set_many(rows, status=TaskStatus.FAILED, reason=run.reason_row(reason))
+    for index in rows.tolist():
+        ledger.unbook(state, run, index)
+
+
+@_apply.register
+def _(event: events.LaunchAccepted, state: State, now: float, policy: Policy) -> None:
+    state.setbacks.pop(f"launch:{event.key.run_id}", None)
+    attempts.accept(state, event, now)
+
+
+@_apply.register
+def _(event: events.LaunchRefused, state: State, now: float, policy: Policy) -> None:
+    attempts.refuse(state, event, now, policy)
+
+
+@_apply.register
+def _(event: events.LaunchInDoubt, state: State, now: float, policy: Policy) -> None:
+    row = state.row_of(event.key)
+    if row is None:
+        return
+    set_back(state, f"resolve:{int(state.attempts['plan'][row])}", event.reason, now)
+    if state.attempts["status"][row] == AttemptStatus.INTENT:
+        state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
+
+
+@_apply.register
+def _(event: events.LaunchMissed, state: State, now: float, policy: Policy) -> None:
+    attempts.note_missed(state, event.key, now)
+
+
+@_apply.register
+def _(event: events.LaunchDisproved, state: State, now: float, policy: Policy) -> None:
+    attempts.miss_launch(state, event.key, now, policy)
+
+
+@_apply.register
+def _(event: events.TaskSeen, state: State, now: float, policy: Policy) -> None:
+    attempts.see(state, event, now, policy)
+
+
+@_apply.register
+def _(event: events.ContainerInstanceSeen, state: State, now: float, policy: Policy) -> None:
+    capacity.see_container_instance(state, event, now, policy)
+
+
+@_apply.register
+def _(event: events.HostSeen, state: State, now: float, policy: Policy) -> None:
+    capacity.see_host(state, event, now, policy)
+
+
+@_apply.register
+def _(event: events.HostStateChanged, state: State, now: float, policy: Policy) -> None:
+    capacity.change_host_state(state, event, now, policy)
+
+
+@_apply.register
+def _(event: events.InterruptionWarned, state: State, now: float, policy: Policy) -> None:
+    instance = state.instances.get(event.instance_id)
+    if instance is not None:
+        capacity.warn(state, instance, event.at or now, now, policy)
+
+
+@_apply.register
+def _(event: events.RebalanceAdvised, state: State, now: float, policy: Policy) -> None:
+    instance = state.instances.get(event.instance_id)
+    if instance is not None and instance.alive and not instance.rebalance_at:
+        instance.rebalance_at = event.at or now
+        state.changed_instances.add(instance.id)
+
+
+@_apply.register
+def _(event: events.FleetSeen, state: State, now: float, policy: Policy) -> None:
+    pools.see_fleet(state, event, now)
+
+
+@_apply.register
+def _(event: events.TargetAccepted, state: State, now: float, policy: Policy) -> None:
+    state.setbacks.pop(f"target:{event.pool}", None)
+    pools.fleet_told(state, event)
+
+
+@_apply.register
+def _(event: events.PoolShort, state: State, now: float, policy: Policy) -> None:
+    pools.note_shortage(state, event, now, policy)
+
+
+@_apply.register
+def _(event: events.Observed, state: State, now: float, policy: Policy) -> None:
+    """A sweep: everything it shows, then what its complete listings do not show any more."""
+    for fleet in event.fleets:
+        pools.see_fleet(state, fleet, event.at)
+    for host in event.hosts:
+        capacity.see_host(state, host, event.at, policy)
+    for container_instance in event.container_instances:
+        capacity.see_container_instance(state, container_instance, event.at, policy)
+    attempts.see_all(state, event, policy)
+    capacity.miss_hosts(state, event, policy)
+    registrations.miss(state, event, policy)
+    pools.miss_fleets(state, event)
+    pools.count_hours(state, event.at, policy)
+    state.observed_at = event.at
+    state.losses.seen |= event.whole_cells
+    if event.hosts_complete:
+        state.losses.blind = False

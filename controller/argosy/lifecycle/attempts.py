@@ -1,0 +1,261 @@
+"""How do facts about ECS tasks change attempts and their tasks?"""
+
+from __future__ import annotations
+
+from argosy.lifecycle import ledger, strangers
+from argosy.lifecycle.ending import (
+    Account,
+    Hearing,
+    account_for,
+    charge_infrastructure,
+    charge_user,
+    give_up,
+    host_was_lost,
+    stop_if_all_alike,
+)
+from argosy.lifecycle.health import note_end
+from argosy.lifecycle.marks import end_attempt, may_settle_more, set_back, set_task
+from argosy.model.arns import cell_of, cluster_of, task_id_of
+from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.costs import Work
+from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
+from argosy.model.instances import Instance
+from argosy.model.policy import Policy
+from argosy.model.runs import Run, RunStatus
+from argosy.model.state import State
+from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
+
+REFUSED_BACKOFF_S = 2.0  # our picture of the instance was stale; the next sweep mends it
+START_BACKOFF_S = 10.0
+
+
+def accept(state: State, event: LaunchAccepted, now: float) -> None:
+    row = state.row_of(event.key)
+    if row is None:
+        state.orphans[event.arn] = cell_of(event.arn)
+        return
+    _adopt(state, row, event.arn, now)
+    _note_gpus(state, row, event.gpu_ids)
+    strangers.note_acceptance(state, bytes(state.attempts["instance"][row]).decode())
+
+
+def refuse(state: State, event: LaunchRefused, now: float, policy: Policy) -> None:
+    """ECS started nothing: place anew, on nobody's account; our picture was wrong, so look again soon."""
+    reason = f"{event.reason}: {event.detail}" if event.detail else event.reason
+    run = state.runs.get(event.key.run_id)
+    if not event.final and (row := state.row_of(event.key)) is not None:
+        strangers.note_refusal(state, bytes(state.attempts["instance"][row]).decode(), event.reason, now, policy)
+    disprove(state, event.key, now, reason)
+    if event.final and run is not None:
+        give_up(state, run, f"no task can be started: {reason}")
+    state.observed_at = 0.0
+
+
+def disprove(state: State, key: AttemptKey, now: float, reason: str) -> None:
+    """The launch did not happen: the same attempt gets a new launch number, and with it a new token."""
+    row = state.row_of(key)
+    if row is None or state.attempts["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
+        return
+    run = state.runs[key.run_id]
+    status = TaskStatus.CANCELLED if run.halted else TaskStatus.PENDING
+    not_before = now + REFUSED_BACKOFF_S
+    set_task(
+        state,
+        run,
+        key.index,
+        status=status,
+        launch=key.launch + 1,
+        not_before=not_before,
+        reason=run.reason_row(reason),
+    )
+    end_attempt(state, row, now)
+
+
+def note_missed(state: State, key: AttemptKey, now: float) -> None:
+    """A complete listing does not show a launch in doubt; it is looked for once more before that counts as proof."""
+    row = state.row_of(key)
+    if row is None or state.attempts["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
+        return
+    state.attempts.set(row, absent_since=now)
+    set_back(state, f"resolve:{int(state.attempts['plan'][row])}", "a listing did not show it", now, passing=True)
+
+
+def miss_launch(state: State, key: AttemptKey, now: float, policy: Policy) -> None:
+    """A launch in doubt that ECS does not show: it never happened, as long as ECS would still show it if it had been.
+    Later it may have happened and ended, unseen by anybody: then it was an attempt, and is lost."""
+    row = state.row_of(key)
+    if row is None or now - float(state.attempts["intended_at"][row]) < policy.ecs_memory_s:
+        disprove(state, key, now, "the launch never happened")
+    elif state.attempts["status"][row] in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
+        run = state.runs[key.run_id]
+        run.attempts += 1
+        set_task(state, run, key.index, attempts=key.attempt, launch=0)
+        lose(state, row, "ECS has forgotten whether it was launched", now, policy)
+
+
+def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
+    """One ECS task as an event or a listing showed it. False when it belongs to no live attempt."""
+    row = state.attempts.row_of_task_id.get(task_id_of(seen.arn).encode())
+    if row is None and seen.key is not None:
+        row = state.row_of(seen.key)
+        if row is not None and (state.attempts["task_id"][row] or not _is_of_its_cluster(state, row, seen.arn)):
+            return False  # a second copy of this attempt, or a stranger that calls itself so
+    if row is None:
+        return False
+    if not state.attempts["task_id"][row]:
+        _adopt(state, row, seen.arn, now)
+    state.attempts.columns["absent_since"][row] = 0.0
+    if seen.version <= state.attempts["version"][row]:
+        return True
+    state.attempts.set(row, version=seen.version)
+    _note_gpus(state, row, seen.gpu_ids)
+    if seen.last_status == "RUNNING":
+        _run(state, row, seen, now)
+    elif seen.last_status == "STOPPED":
+        end(state, row, seen, now, policy)
+    return True
+
+
+def _is_of_its_cluster(state: State, row: int, task_arn: str) -> bool:
+    """As far as the instance's own ARN can tell."""
+    instance = state.instance_of(row)
+    return instance is None or not instance.arn or cluster_of(instance.arn) == cluster_of(task_arn)
+
+
+def see_all(state: State, sweep: Observed, policy: Policy) -> None:
+    """A sweep's tasks: what belongs to nobody is an orphan, what stays away for long is lost."""
+    shown = set()
+    for seen in sweep.tasks:
+        shown.add(task_id_of(seen.arn).encode())
+        known = see(state, seen, sweep.at, policy)
+        ours = seen.key is not None and seen.started_by.startswith(f"argosy-{state.epoch}-")
+        if not known and ours and seen.desired_status == "RUNNING" and seen.last_status != "STOPPED":
+            state.orphans[seen.arn] = cell_of(seen.arn)
+    if sweep.tasks_complete:
+        _miss(state, shown, sweep.at, policy)
+
+
+def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
+    table = state.attempts
+    for row in table.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
+        if bytes(table["task_id"][row]) in shown or at - table["launched_at"][row] < policy.absence_s:
+            continue
+        since = float(table["absent_since"][row])
+        if not since:
+            table.set(row, absent_since=at)
+        elif at - since >= policy.absence_s and may_settle_more(state, policy):  # else after the next sweep
+            lose(state, row, "ECS has forgotten the task", at, policy)
+
+
+def lose(state: State, row: int, reason: str, now: float, policy: Policy) -> None:
+    """The attempt is over and nobody saw how."""
+    lost = TaskSeen(arn="", version=0, last_status="STOPPED", stop_code="TerminationNotice", reason=reason)
+    end(state, row, lost, now, policy)
+
+
+def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> None:
+    """The ECS task stopped: book the attempt and free its row."""
+    table = state.attempts
+    run = state.run_by_number(int(table["run"][row]))
+    instance = state.instance_of(row)
+    index, cause = int(table["index"][row]), StopCause(int(table["stop_cause"][row]))
+    if run is not None:
+        _book(state, run, row, seen, now)
+        account = _judge(Hearing(state, run, now, policy), index, seen, cause, instance)
+        if instance is not None:
+            seconds = float(run.tasks["seconds"][index])
+            note_end(state, run, instance, account, cause, seconds, policy)
+            ledger.book(state, run, instance, seconds, _work(account, TaskStatus(int(run.tasks["status"][index]))))
+    end_attempt(state, row, now)
+
+
+def _judge(at: Hearing, index: int, seen: TaskSeen, cause: StopCause, instance: Instance | None) -> Account:
+    """Who is charged with the end, once it is."""
+    state, run = at.state, at.run
+    account = account_for(seen, cause, instance)
+    reason = _shown_reason(run, seen, cause)
+    if account is Account.SUCCESS:
+        run.note_duration(float(run.tasks["seconds"][index]))
+        done = {"status": TaskStatus.SUCCEEDED, "committed": int(run.tasks["attempts"][index])}
+        set_task(state, run, index, **({"status": TaskStatus.VERIFYING} if run.expects_result else done))
+    elif account is Account.CANCELLED:
+        set_task(state, run, index, status=TaskStatus.CANCELLED, reason=run.reason_row(reason))
+    elif account is Account.USER:
+        charge_user(at, index, seen, reason, instance.id if instance else None)
+        stop_if_all_alike(state, run, at.policy)
+    elif account is Account.BUSY:
+        delay_s = START_BACKOFF_S * 2.0 ** min(int(run.tasks["losses"][index]), 5)
+        charge_infrastructure(at, index, reason, at.policy.max_losses, delay_s)
+    elif account is Account.START:
+        charge_infrastructure(at, index, reason, at.policy.max_start_failures, START_BACKOFF_S)
+        stop_if_all_alike(state, run, at.policy)
+    else:
+        run.interruptions += cause is StopCause.INTERRUPTED or host_was_lost(seen, instance)
+        charge_infrastructure(at, index, reason, at.policy.max_losses, 0.0)
+    return account
+
+
+def _work(account: Account, status: TaskStatus) -> Work:
+    """What the attempt was good for, now that its task has this status. A loss that nobody does again is a failure."""
+    if account is Account.SUCCESS:
+        return Work.USEFUL
+    again = account in (Account.LOST, Account.START, Account.BUSY) and status is TaskStatus.PENDING
+    return Work.REDONE if again else Work.FAILED
+
+
+def _shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
+    if cause is StopCause.TIMED_OUT:
+        return f"the attempt took longer than {run.attempt_timeout_s:.0f} s"
+    return seen.reason or seen.stop_code or "the task stopped"
+
+
+def _adopt(state: State, row: int, arn: str, now: float) -> None:
+    table = state.attempts
+    if table["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
+        return
+    table.name_task(row, task_id_of(arn))
+    table.set(row, status=AttemptStatus.LAUNCHED, launched_at=now, absent_since=0.0)
+    run = state.run_by_number(int(table["run"][row]))
+    if run is not None:
+        run.attempts += 1
+        run.instances.add(bytes(table["instance"][row]).decode())
+        set_task(state, run, int(table["index"][row]), attempts=int(table["attempt"][row]), launch=0)
+
+
+def _run(state: State, row: int, seen: TaskSeen, now: float) -> None:
+    started_at = seen.started_at or now
+    state.attempts.set(row, status=AttemptStatus.RUNNING, started_at=started_at)
+    run = state.run_by_number(int(state.attempts["run"][row]))
+    if run is None:
+        return
+    set_task(state, run, int(state.attempts["index"][row]), status=TaskStatus.RUNNING)
+    run.started_at = run.started_at or started_at
+    if run.status is RunStatus.PROVISIONING:
+        run.status = RunStatus.RUNNING
+
+
+def _note_gpus(state: State, row: int, gpu_ids: tuple[str, ...]) -> None:
+    instance = state.instance_of(row)
+    if not gpu_ids or instance is None:
+        return
+    mask = sum(1 << instance.gpu_ids.index(gpu) for gpu in gpu_ids if gpu in instance.gpu_ids)
+    state.attempts.set(row, gpu_mask=mask)
+
+
+def _book(state: State, run: Run, row: int, seen: TaskSeen, now: float) -> None:
+    """What the attempt used: seconds, instance, GPUs."""
+    table = state.attempts
+    started_at = seen.started_at or float(table["started_at"][row])
+    seconds = max(0.0, (seen.stopped_at or now) - started_at) if started_at else 0.0
+    set_task(
+        state,
+        run,
+        int(table["index"][row]),
+        exit_code=NO_EXIT_CODE if seen.exit_code is None else seen.exit_code,
+        seconds=seconds,
+        instance=bytes(table["instance"][row]),
+        gpu_mask=int(table["gpu_mask"][row]),
+    )
+    run.started_at = run.started_at or started_at
+    if run.status is RunStatus.PROVISIONING and started_at:
+        run.status = RunStatus.RUNNING

@@ -1,0 +1,130 @@
+"""How does the state mark an action, before the action is committed and carried out?"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from argosy.lifecycle import capping, ledger, quarantine, retry
+from argosy.lifecycle.ending import give_up
+from argosy.lifecycle.marks import set_task
+from argosy.lifecycle.pools import run_short
+from argosy.model.actions import (
+    Action,
+    CapRun,
+    Claim,
+    HaltRun,
+    Launch,
+    MendState,
+    NoteOrder,
+    Remark,
+    ReviveTasks,
+    SetTarget,
+    Steer,
+    StopAttempt,
+    StopOrphan,
+    Terminate,
+)
+from argosy.model.instances import InstanceStatus
+from argosy.model.policy import Policy
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+
+
+def begin(state: State, action: Action, now: float, policy: Policy) -> None:
+    """Mark `action` in `state`. Actions that are safe to do twice leave no mark."""
+    _begin(action, state, now, policy)
+
+
+@singledispatch
+def _begin(action: object, state: State, now: float, policy: Policy) -> None:
+    """Preparing, resolving, verifying and closing are decided anew until their outcome is known: no mark."""
+
+
+@_begin.register
+def _(action: Launch, state: State, now: float, policy: Policy) -> None:
+    if state.row_of(action.key) is not None:
+        return  # an intent that was not sent yet: the same row is sent now
+    run = state.runs[action.key.run_id]
+    state.attempts.add(run.number, action.key, action.plan, action.instance_id, now)
+    state.next_plan = max(state.next_plan, action.plan + 1)
+    set_task(state, run, action.key.index, status=TaskStatus.STARTING)
+    state.instances[action.instance_id].idle_since = 0.0
+    state.changed_instances.add(action.instance_id)
+
+
+@_begin.register
+def _(action: StopAttempt, state: State, now: float, policy: Policy) -> None:
+    row = state.row_of(action.key)
+    if row is not None:
+        state.attempts.set(row, stop_at=now, stop_cause=action.cause)
+
+
+@_begin.register
+def _(action: StopOrphan, state: State, now: float, policy: Policy) -> None:
+    state.orphans.pop(action.arn, None)  # the next sweep names it again if it still lives
+
+
+@_begin.register
+def _(action: SetTarget, state: State, now: float, policy: Policy) -> None:
+    pool = state.pools[action.pool]
+    if action.fleet_id:
+        return  # a surplus fleet's: it is told to keep nothing until it has heard
+    if action.gives_up:
+        run_short(state, pool, "instances that were ordered and did not come", now, policy)
+    if action.spot_target > pool.spot_target or action.on_demand_target > pool.on_demand_target:
+        pool.grown_at = now
+    pool.spot_target, pool.on_demand_target = action.spot_target, action.on_demand_target
+    state.changed_pools = True
+
+
+@_begin.register
+def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
+    for instance_id in action.instance_ids:
+        instance = state.instances[instance_id]
+        instance.status, instance.released_at = InstanceStatus.RELEASING, now
+        state.changed_instances.add(instance_id)
+
+
+@_begin.register
+def _(action: Remark, state: State, now: float, policy: Policy) -> None:
+    state.runs[action.run_id].waiting = action.sentence
+    state.changed_runs.add(action.run_id)
+
+
+@_begin.register
+def _(action: HaltRun, state: State, now: float, policy: Policy) -> None:
+    run = state.runs[action.run_id]
+    give_up(state, run, action.reason)
+    capping.drop_unsent(state, run, now, policy)
+
+
+@_begin.register
+def _(action: Steer, state: State, now: float, policy: Policy) -> None:
+    state.runs[action.run_id].steering = action.steering
+    state.changed_runs.add(action.run_id)
+
+
+@_begin.register
+def _(action: ReviveTasks, state: State, now: float, policy: Policy) -> None:
+    retry.revive(state, state.runs[action.run_id], policy)
+
+
+@_begin.register
+def _(action: MendState, state: State, now: float, policy: Policy) -> None:
+    quarantine.mend(state, now, policy)
+
+
+@_begin.register
+def _(action: CapRun, state: State, now: float, policy: Policy) -> None:
+    capping.cap(state, state.runs[action.run_id], action.reason, now, policy)
+
+
+@_begin.register
+def _(action: Claim, state: State, now: float, policy: Policy) -> None:
+    for instance_id in action.instance_ids:
+        ledger.claim(state, state.instances[instance_id], state.runs[action.run_id], now)
+
+
+@_begin.register
+def _(action: NoteOrder, state: State, now: float, policy: Policy) -> None:
+    state.last_order = action.note

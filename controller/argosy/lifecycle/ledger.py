@@ -1,0 +1,105 @@
+"""Who is charged for the time of instances, and when? When an instance ends, every run that worked there; when a run
+ends, that run, for its part of every instance that lives on.
+
+Charged time is noted on the instance, so that it is charged once: the ledgers of all runs and what belongs to nobody
+add up to what instances cost, whatever happens (decision 12).
+"""
+
+from __future__ import annotations
+
+from argosy.model.costs import NOBODY, Costs, Spent, Work, costs_of, market_of, split
+from argosy.model.instances import Instance
+from argosy.model.ledger import running_work
+from argosy.model.runs import Run
+from argosy.model.state import State
+
+MOST_MARKETS = 300  # rows of a run's ledger: its record is one item of at most 400 KB
+OTHER_MARKETS = "(other pools)"
+
+
+def book(state: State, run: Run, instance: Instance, seconds: float, work: Work) -> None:
+    """An attempt ended on the instance. What is gone has been charged already, on what was known then."""
+    if seconds > 0 and not instance.is_settled:
+        done = instance.work.setdefault(run.number, [0.0] * len(Work))
+        done[work] += seconds * run.needs.share_of(instance.total)
+        state.changed_instances.add(instance.id)
+
+
+def unbook(state: State, run: Run, index: int) -> None:
+    """The task's last attempt, booked as useful, turns out to have written nothing."""
+    instance = state.instances.get(bytes(run.tasks["instance"][index]).decode())
+    if instance is None:
+        return
+    share_s = float(run.tasks["seconds"][index]) * run.needs.share_of(instance.total)
+    done = instance.work.get(run.number)
+    if done is not None and not instance.is_settled:
+        moved = min(share_s, done[Work.USEFUL])
+        done[Work.USEFUL] -= moved
+        done[Work.FAILED] += moved
+        state.changed_instances.add(instance.id)
+    elif (charged := run.costs.get(market_of(instance))) is not None:
+        usd = min(share_s * instance.price_usd_per_hour / 3600, charged.useful)
+        charged.useful -= usd
+        charged.failed += usd
+        state.changed_runs.add(run.id)
+
+
+def claim(state: State, instance: Instance, run: Run, now: float) -> None:
+    """The run counts on the instance, which no run does yet. What it idled away until now was for nobody."""
+    spent = split(instance, now).get(NOBODY)
+    if spent is not None and instance.idle_since:
+        idle_s = min(spent.idle, max(0.0, now - instance.idle_since))  # not the rest of its first minute
+        _charge(state, NOBODY, instance, Spent(idle=idle_s))
+    instance.bought_for = run.number
+    state.changed_instances.add(instance.id)
+
+
+def charge_next(state: State, instance: Instance) -> None:
+    """It is gone and has many payers: one of them pays its part. Idle time is shared in proportion to work, so that
+    what is left over is shared among the others as it would have been with all of them at once."""
+    number = next(iter(instance.work))
+    spent = split(instance, instance.stopped_at).get(number)
+    if spent is not None:
+        _charge(state, number, instance, spent)
+    del instance.work[number]
+    state.changed_instances.add(instance.id)
+
+
+def close_instance(state: State, instance: Instance) -> None:
+    """It is gone: all of its time that is left is charged."""
+    for number, spent in split(instance, instance.stopped_at).items():
+        _charge(state, number, instance, spent)
+    instance.charged_s = instance.billed_s(instance.stopped_at)  # without the rounding
+    instance.work = {}
+    instance.bought_for = NOBODY
+
+
+def close_run(state: State, run: Run, at: float) -> None:
+    """The run is over: it pays its part of every instance that is alive."""
+    running = running_work(state, {each.number: each.needs for each in state.runs.values()}, at)
+    for instance in state.instances.values():
+        if instance.owes and (run.number in instance.work or instance.bought_for == run.number):
+            spent = split(instance, at, running.get(instance.id)).get(run.number)
+            if spent is not None:
+                _charge(state, run.number, instance, spent)
+            instance.work.pop(run.number, None)
+            if instance.bought_for == run.number:
+                instance.bought_for = NOBODY
+            state.changed_instances.add(instance.id)
+
+
+def _charge(state: State, number: int, instance: Instance, spent: Spent) -> None:
+    costs = costs_of(spent, instance)
+    instance.charged_s += spent.seconds
+    instance.charged_boot_s += spent.boot
+    run = state.run_by_number(number)
+    if run is None:
+        state.unattributed.add(costs)
+        return
+    market = market_of(instance)
+    if market not in run.costs and len(run.costs) >= MOST_MARKETS:
+        market = OTHER_MARKETS
+    run.costs.setdefault(market, Costs()).add(costs)
+    run.cost_usd += costs.total
+    run.on_demand_cost_usd += costs.on_demand
+    state.changed_runs.add(run.id)

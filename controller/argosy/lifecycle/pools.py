@@ -1,0 +1,244 @@
+"""What does a pool remember of its shortages and interruptions? Cool-offs that double and fade, counts that decay."""
+
+from __future__ import annotations
+
+from argosy.catalogue.quotas import quota_key
+from argosy.model.events import FleetSeen, Observed, PoolShort, TargetAccepted
+from argosy.model.instances import Instance, InstanceStatus, Purchase, pool_key
+from argosy.model.policy import Policy
+from argosy.model.pools import Pool
+from argosy.model.state import State
+
+NEVER_JOINED = "it never joined the cluster"
+_FORGOTTEN = 20  # half-lives after which nothing is left of a count
+_SPOT_ONLY = "spot"  # in the reason of a shortage that concerns no on-demand instance, such as a spot quota
+
+# What fleets and EC2 say when a vCPU quota is full, and for which purchase (aws.md 4.3).
+OVER_QUOTA = {
+    "spotInstanceCountLimitExceeded": Purchase.SPOT,
+    "MaxSpotInstanceCountExceeded": Purchase.SPOT,
+    "VcpuLimitExceeded": Purchase.ON_DEMAND,
+}
+
+
+def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
+    """A fleet that we meet for the first time keeps its targets until the next decision. A pool is steered by the fleet
+    that it was steered by: others of the same pool are only told to keep nothing."""
+    met = Pool(seen.cell, seen.instance_type, seen.zone, seen.fleet_id, seen.spot_target, seen.on_demand_target)
+    pool = state.pools.setdefault(met.key, met)
+    before = _shown(pool)
+    if not pool.fleet_id:
+        _adopt(pool, seen)
+    elif pool.fleet_id != seen.fleet_id:
+        others = {*pool.surplus} - {seen.fleet_id}
+        pool.surplus = sorted(others | ({seen.fleet_id} if seen.spot_target + seen.on_demand_target else set()))
+    else:
+        pool.confirmed_spot, pool.confirmed_on_demand = seen.spot_target, seen.on_demand_target
+    if seen.spot_usd_per_hour:
+        pool.spot_usd_per_hour, pool.priced_at = seen.spot_usd_per_hour, seen.priced_at or now
+    if seen.placement_score is not None:
+        pool.placement_score = seen.placement_score
+    state.changed_pools |= before != _shown(pool)
+
+
+def _adopt(pool: Pool, seen: FleetSeen) -> None:
+    """From now on this fleet is the pool's, with the targets that it has."""
+    pool.fleet_id, pool.ordered_since = seen.fleet_id, 0.0
+    pool.spot_target = pool.confirmed_spot = seen.spot_target
+    pool.on_demand_target = pool.confirmed_on_demand = seen.on_demand_target
+    pool.surplus = [name for name in pool.surplus if name != seen.fleet_id]
+
+
+def _shown(pool: Pool) -> tuple[object, ...]:
+    prices = pool.spot_usd_per_hour, pool.priced_at, pool.placement_score
+    return pool.fleet_id, pool.confirmed_spot, pool.confirmed_on_demand, *pool.surplus, *prices
+
+
+def miss_fleets(state: State, sweep: Observed) -> None:
+    """A pool whose fleet a whole listing of its cell does not show is retired: nothing is bought there, nothing is
+    confirmed any more, and its instances may go; unless there is another fleet of it, of several the one with the
+    least name."""
+    shown: dict[str, dict[str, FleetSeen]] = {}
+    for fleet in sweep.fleets:
+        shown.setdefault(pool_key(fleet.cell, fleet.instance_type, fleet.zone), {})[fleet.fleet_id] = fleet
+    for pool in state.pools.values():
+        if pool.cell not in sweep.whole_cells:
+            continue
+        before, fleets = _shown(pool), shown.get(pool.key, {})
+        pool.surplus = [name for name in pool.surplus if name in fleets]
+        if pool.fleet_id and pool.fleet_id not in fleets:
+            none = FleetSeen(pool.cell, pool.instance_type, pool.zone, "", 0, 0)
+            _adopt(pool, fleets[min(fleets)] if fleets else none)
+        state.changed_pools |= before != _shown(pool)
+
+
+def fleet_told(state: State, told: TargetAccepted) -> None:
+    """EC2 has taken a target. A surplus fleet is told one thing only: to keep nothing."""
+    pool = state.pools[told.pool]
+    if told.fleet_id:
+        pool.surplus = [name for name in pool.surplus if name != told.fleet_id]
+    else:
+        pool.confirmed_spot, pool.confirmed_on_demand = told.spot_target, told.on_demand_target
+    state.changed_pools = True
+
+
+def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) -> None:
+    """`pool` is a pool's key or its fleet's id: EC2's events name the fleet."""
+    for pool in list(state.pools.values()):
+        if event.pool in (pool.key, pool.fleet_id):
+            run_short(state, pool, event.reason, now, policy)
+            if event.reason in OVER_QUOTA:
+                _avoid_quota(state, pool, event.reason, now, policy)
+
+
+def _avoid_quota(state: State, full: Pool, reason: str, now: float, policy: Policy) -> None:
+    """A vCPU quota is full: no pool that draws on it can deliver more."""
+    purchase = OVER_QUOTA[reason]
+    key = quota_key(full.instance_type, purchase)
+    for pool in state.pools.values():
+        if pool.cell == full.cell and quota_key(pool.instance_type, purchase) == key:
+            cool_off(pool, purchase, reason, now, policy)
+
+
+def run_short(state: State, pool: Pool, reason: str, now: float, policy: Policy) -> None:
+    """It cannot deliver what it owes: that is not waited for any longer, and no more is asked of it for a while.
+
+    EC2 does not say which purchase option ran short: what was owed did, and spot if nothing was.
+    """
+    owed = state.owed()
+    short = {purchase for purchase in Purchase if owed[pool.key, purchase]} or {Purchase.SPOT}
+    if _SPOT_ONLY in reason.lower():
+        short &= {Purchase.SPOT}
+    for purchase in short:
+        cool_off(pool, purchase, reason, now, policy)
+    # What was asked for stands at EC2 until it has acknowledged less, whether or not its first answer was heard.
+    if Purchase.SPOT in short:
+        pool.confirmed_spot = max(pool.confirmed_spot, pool.spot_target)
+        pool.spot_target -= owed[pool.key, Purchase.SPOT]
+    if Purchase.ON_DEMAND in short:
+        pool.confirmed_on_demand = max(pool.confirmed_on_demand, pool.on_demand_target)
+        pool.on_demand_target -= owed[pool.key, Purchase.ON_DEMAND]
+    state.changed_pools = True
+
+
+def cool_off(pool: Pool, purchase: Purchase, reason: str, now: float, policy: Policy) -> None:
+    """Twice as long as the last time, unless that was long ago. A shortage that is heard of again meanwhile is the
+    same one."""
+    if now < (pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until):
+        return
+    until = now + _next_pause_s(pool, now, policy)
+    pool.short_reason = reason
+    if purchase is Purchase.SPOT:
+        pool.short_until = until
+    else:
+        pool.on_demand_short_until = until
+
+
+def _next_pause_s(pool: Pool, now: float, policy: Policy) -> float:
+    """Counts one more trouble and answers how long the pool is avoided for it."""
+    quiet_s = max(0.0, now - max(pool.short_until, pool.on_demand_short_until, pool.unsettled_until))
+    pool.shortages = pool.shortages * 0.5 ** (quiet_s / policy.cool_off_fade_s) + 1
+    doubled = policy.cool_off_s * 2.0 ** min(pool.shortages - 1, _FORGOTTEN)
+    return float(max(policy.cool_off_s, min(policy.cool_off_max_s, doubled)))
+
+
+def note_delivery(state: State, instance: Instance, now: float) -> None:
+    """An instance has come: if it was ordered since the last cool-off, that has half been made good."""
+    pool = state.pools.get(instance.pool)
+    if pool is None or not pool.shortages or max(pool.short_until, pool.on_demand_short_until) > now:
+        return
+    pool.shortages /= 2
+    state.changed_pools = True
+
+
+def note_registered(state: State, instance: Instance) -> None:
+    """It has joined the cluster, late or not."""
+    if instance.cordon == NEVER_JOINED:
+        instance.cordon = ""
+    pool = state.pools.get(instance.pool)
+    if pool is not None and pool.unregistered:
+        pool.unregistered = 0
+        state.changed_pools = True
+
+
+def note_unregistered(state: State, now: float, policy: Policy) -> None:
+    """Those that have not joined the cluster in time are given up, each counted once. After some in a row it is the
+    image, the network or the role of all of them, and more would only cost money (reliability.md row 41)."""
+    for instance in state.instances.values():
+        late = instance.status is InstanceStatus.BOOTING and now - instance.launched_at >= policy.register_patience_s
+        if late and instance.owned and not instance.cordon:
+            instance.cordon = NEVER_JOINED
+            state.changed_instances.add(instance.id)
+            _count_unregistered(state, instance, now, policy)
+
+
+def _count_unregistered(state: State, instance: Instance, now: float, policy: Policy) -> None:
+    pool = state.pools.get(instance.pool)
+    if pool is None:
+        return
+    pool.unregistered += 1
+    if pool.unregistered >= policy.max_unregistered:
+        pool.short_until = pool.on_demand_short_until = now + policy.cool_off_max_s
+        pool.short_reason = f"{pool.unregistered} instances in a row never joined the cluster"
+    state.changed_pools = True
+
+
+def note_interruption(state: State, instance: Instance, at: float, policy: Policy) -> None:
+    """EC2 took a spot instance back: counted, and the pool is unsettled for a while. Many at once are one reason to be
+    unsettled, and as many for the rate."""
+    pool = state.pools.get(instance.pool)
+    if pool is None or instance.purchase is not Purchase.SPOT or not instance.owned:
+        return
+    weight = _weight(pool, at, policy)
+    pool.interruptions += weight
+    if at >= pool.unsettled_until:
+        pool.unsettled_until = at + _next_pause_s(pool, at, policy)
+    state.changed_pools = True
+
+
+def note_end(state: State, instance: Instance, at: float, policy: Policy) -> None:
+    """A spot instance is gone: its hours that were not counted yet."""
+    pool = state.pools.get(instance.pool)
+    if pool is None or instance.purchase is not Purchase.SPOT or not instance.owned:
+        return
+    weight = _weight(pool, at, policy)
+    pool.instance_hours += weight * _hours_since(instance, pool.rate_at, at)
+    state.changed_pools = True
+
+
+def note_memory(state: State, instance: Instance) -> None:
+    """What instances of the type really register: offers and orders count on that from now on."""
+    pool = state.pools.get(instance.pool)
+    if pool is not None and pool.registered_memory_mib != instance.total.memory_mib:
+        pool.registered_memory_mib = instance.total.memory_mib
+        state.changed_pools = True
+
+
+def count_hours(state: State, now: float, policy: Policy) -> None:
+    """The hours of the spot instances that live, into the counts of their pools; at most once a sweep's period."""
+    living: dict[str, list[Instance]] = {}
+    for instance in state.instances.values():
+        if instance.owned and instance.alive and instance.purchase is Purchase.SPOT:
+            living.setdefault(instance.pool, []).append(instance)
+    for key, instances in living.items():
+        pool = state.pools.get(key)
+        if pool is None or now - pool.rate_at < policy.sweep_s:
+            continue
+        hours = sum(_hours_since(instance, pool.rate_at, now) for instance in instances)
+        kept = 0.5 ** ((now - pool.rate_at) / policy.rate_half_life_s) if pool.rate_at else 0.0
+        pool.interruptions, pool.instance_hours = pool.interruptions * kept, pool.instance_hours * kept + hours
+        pool.rate_at = now
+        state.changed_pools = True
+
+
+def _hours_since(instance: Instance, since: float, until: float) -> float:
+    return max(0.0, until - max(instance.launched_at, since)) / 3600
+
+
+def _weight(pool: Pool, at: float, policy: Policy) -> float:
+    """What something that happens at `at` counts in counts that are decayed to `rate_at` only."""
+    halvings = (at - pool.rate_at) / policy.rate_half_life_s
+    if halvings > _FORGOTTEN:
+        pool.interruptions = pool.instance_hours = 0.0
+        pool.rate_at, halvings = at, 0.0
+    return float(2.0**halvings)

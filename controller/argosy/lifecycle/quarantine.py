@@ -1,0 +1,117 @@
+"""What becomes of runs and attempts whose stored state cannot be read?
+
+A run that cannot be read is set aside: it counts as FAILED, its record says why, its documents stay as they are for a
+person to restore. Its tasks that still run belong to nobody then and are stopped as orphans. A lost chunk of attempts
+costs each of them one infrastructure loss: they are done again under the next number, and their instances count as
+idle. Everybody else carries on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from argosy.lifecycle.ending import Hearing, charge_infrastructure
+from argosy.lifecycle.marks import end_attempt, set_task
+from argosy.model.damage import Damage
+from argosy.model.documents import DAMAGED
+from argosy.model.policy import Policy
+from argosy.model.runs import Run, RunStatus, sort_key
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+
+MOST_KEPT_BYTES = 399_000  # of a record: what an item holds beside its key
+FORGOTTEN = "the record of its attempt was lost"
+
+
+def set_aside(state: State, now: float, policy: Policy) -> None:
+    """Close the runs that cannot be read, as far as records can say it, and as many as this commit can hold: until
+    then the root goes on naming the others."""
+    while state.losses.runs and _has_room(state, policy):
+        damage = state.losses.runs.pop(0)
+        where = ""
+        if damage.body:
+            name = f"{sort_key(damage.run_id)}@{state.version}"
+            state.damaged[name] = damage.body[:MOST_KEPT_BYTES]
+            where = f"; its bytes are kept as {DAMAGED} / {name}"
+        state.quarantined[damage.run_id] = _closed_record(damage, where, now)
+
+
+def _closed_record(damage: Damage, where: str, now: float) -> dict[str, Any]:
+    record = dict(damage.record or _unknown(damage.run_id))
+    reason = f"set aside: {damage.sentence}{where}"
+    return {**record, "status": RunStatus.FAILED.value, "status_reason": reason, "stopped_at": now, "waiting": ""}
+
+
+def _unknown(run_id: str) -> Mapping[str, Any]:
+    """What `documents.run_record` would say of a run of which only the id is left."""
+    return {
+        "id": run_id,
+        "number": 0,
+        "name": run_id.rsplit("-", 3)[0],
+        "submitted_at": 0.0,
+        "started_at": 0.0,
+        "output": "",
+        "needs": [0, 0, 0],
+        "task_count": 0,
+        "counts": [0] * len(TaskStatus),
+        "attempts": 0,
+        "interruptions": 0,
+        "cost_usd": 0.0,
+        "on_demand_cost_usd": 0.0,
+        "instances": [],
+        "failures": [],
+        "halted": True,
+        "reasons": [""],
+    }
+
+
+def mend(state: State, now: float, policy: Policy) -> None:
+    """The next attempts without an open run, tasks without an attempt, and instances that seem to be at work without
+    one, as many as this commit can hold."""
+    set_aside(state, now, policy)
+    left = bool(state.losses.runs)
+    for remedy in (_strays(state, now), _forgotten(state, now, policy), _seeming_busy(state, now)):
+        for _ in remedy:
+            if not _has_room(state, policy):
+                left = True
+                break
+    state.losses.attempts = left
+
+
+def _has_room(state: State, policy: Policy) -> bool:
+    return state.dirty_documents < policy.max_dirty_documents and state.dirty_bytes < policy.max_dirty_bytes
+
+
+def _strays(state: State, now: float) -> Iterator[None]:
+    open_runs = [run.number for run in state.runs.values()]
+    rows = state.attempts.live()
+    for row in rows[~np.isin(state.attempts["run"][rows], open_runs)].tolist():
+        end_attempt(state, row, now)
+        yield
+
+
+def _seeming_busy(state: State, now: float) -> Iterator[None]:
+    """Their attempts were lost, so that no end of one ever makes them idle: they are from now on."""
+    for instance in state.instances.values():
+        busy = instance.alive and instance.registered_at and not instance.idle_since
+        if busy and not state.attempts.on_instance(instance.id):
+            instance.idle_since = now
+            state.changed_instances.add(instance.id)
+            yield
+
+
+def _forgotten(state: State, now: float, policy: Policy) -> Iterator[None]:
+    for run in state.runs.values():
+        for index in _without_attempt(state, run):
+            # The number of an attempt that was intended and never adopted is in no table: two are left out.
+            set_task(state, run, index, attempts=int(run.tasks["attempts"][index]) + 1)
+            charge_infrastructure(Hearing(state, run, now, policy), index, FORGOTTEN, policy.max_losses, 0.0)
+            yield
+
+
+def _without_attempt(state: State, run: Run) -> Iterable[int]:
+    live = np.isin(run.tasks["status"], (TaskStatus.STARTING, TaskStatus.RUNNING))
+    return [index for index in np.flatnonzero(live).tolist() if (run.number, index) not in state.attempts.row_of_task]

@@ -1,0 +1,135 @@
+"""How does a run that has ended come back to life, so that what did not succeed is tried again? (decision 11)
+
+The run itself is reopened: same id, same results folder, same task table. What succeeded is not touched. What is tried
+again gets a fresh budget and its next attempt number, so that no token, no prefix and no late event can be mistaken.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from argosy.model.policy import Policy
+from argosy.model.requests import RetryRequest
+from argosy.model.runs import Run, RunStatus
+from argosy.model.stance import UNSTEERED
+from argosy.model.state import State
+from argosy.model.tasks import CHUNKS_AT_ONCE, TaskStatus
+
+LIVE = (TaskStatus.STARTING, TaskStatus.RUNNING, TaskStatus.VERIFYING)
+PENDING = int(TaskStatus.PENDING)  # among what is revived: what is pending stays so
+Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
+    """O(1): a mark on the run. Its tasks follow a few chunks at a time (`revive`), then it is prepared anew.
+
+    stored: the run as it is stored, when it is not among the open ones, whether or not it counts as ended. A run that
+    succeeded is left alone, and so is one at work, unless it was just reopened for other tasks: then these follow.
+    """
+    open_run = state.runs.get(request.run_id)
+    run = open_run or stored
+    if run is None or _has_its_results(run):
+        return
+    statuses = {TaskStatus.FAILED: request.failed, TaskStatus.CANCELLED: request.cancelled}
+    wanted = [int(status) for status, wished in statuses.items() if wished]
+    if open_run is not None and not (run.done or run.complete):
+        _widen(state, run, wanted)
+        return
+    _take_in(state, run)
+    run.retried, run.revives, run.revived_to = wanted, [*wanted, *_never_started(run)], 0
+    run.tasks.halted = True  # nothing starts before every task has been looked at
+    run.retries += 1
+    run.status, run.status_reason, run.waiting = RunStatus.SUBMITTED, "", ""
+    run.cancelled, run.stopped_at, run.capped_at = False, 0.0, 0.0
+    run.reopened_at, run.steering = request.requested_at, UNSTEERED
+    run.task_definition, run.prepare_after, run.prepare_tries = "", 0.0, 0  # and with it the marker goes
+    run.failures.clear()
+    for what in ("close", "verify", "launch"):
+        state.setbacks.pop(f"{what}:{run.id}", None)
+    state.changed_runs.add(run.id)
+
+
+def _widen(state: State, run: Run, wanted: list[int]) -> None:
+    """Two requests with different wishes were both left while the run counted as ended: the later one's tasks are
+    revived as well. A run that is being given up again is left alone."""
+    more = [status for status in wanted if status not in run.retried]
+    if not more or not run.retries or run.cancelled or (run.halted and not run.revives):
+        return
+    run.revives = [*(run.revives or [PENDING]), *more]
+    run.revived_to = 0
+    run.retried += more
+    state.changed_runs.add(run.id)
+
+
+def adopt(state: State, stored: Run | None) -> Run | None:
+    """A run that does not count as ended, and that nobody works at, is taken in as it is, to be cancelled."""
+    if stored is None or stored.done:
+        return None
+    _take_in(state, stored)
+    stored.revives, stored.revived_to, stored.task_definition = [PENDING], 0, ""
+    return stored
+
+
+def _take_in(state: State, run: Run) -> None:
+    """Among the open ones. Its number may have been given away: a root that was restored may be older than the run."""
+    if any(other.number == run.number for other in state.runs.values() if other is not run):
+        run.number = state.next_run
+    state.next_run = max(state.next_run, run.number + 1)
+    state.runs[run.id] = run
+
+
+def _never_started(run: Run) -> list[int]:
+    """Of a run that had to be set aside what was pending waits on; in one that was halted it counts as cancelled."""
+    return [] if run.tasks.halted else [PENDING]
+
+
+def _has_its_results(run: Run) -> bool:
+    return run.status is RunStatus.SUCCEEDED
+
+
+def revive(state: State, run: Run, policy: Policy) -> None:
+    """Make the next tasks pending again, as many as this commit can hold beside what it holds already. Of a run that
+    was cancelled meanwhile nothing is tried again, and what was live without an attempt is cancelled."""
+    rows, touched = run.tasks.chunk_rows, 0
+    while run.revived_to < run.task_count and touched < CHUNKS_AT_ONCE and _has_room(state, policy):
+        end = min(run.revived_to + rows, run.task_count)
+        touched += _revive_rows(state, run, np.arange(run.revived_to, end))
+        run.revived_to = end
+    if run.revived_to >= run.task_count:
+        run.revives, run.revived_to = [], 0
+        run.tasks.halted = bool(run.cancelled or run.status_reason)  # given up while it was looked through
+    state.changed_runs.add(run.id)
+
+
+def _has_room(state: State, policy: Policy) -> bool:
+    return state.dirty_documents < policy.max_dirty_documents and state.dirty_bytes < policy.max_dirty_bytes
+
+
+def _revive_rows(state: State, run: Run, rows: Rows) -> bool:
+    """Whether anything had to be written. What a halt had left pending counts as cancelled until here."""
+    table = run.tasks
+    status = table["status"][rows]
+    if not {TaskStatus.CANCELLED, TaskStatus.PENDING} & set(run.revives):
+        unstarted = rows[status == TaskStatus.PENDING]
+        if len(unstarted):
+            table.set_many(unstarted, status=TaskStatus.CANCELLED)
+    interrupted = _interrupted(state, run, rows)
+    if len(interrupted):
+        table.set_many(interrupted, attempts=table["attempts"][interrupted] + 1, launch=0)
+    wanted = [each for each in run.revives if each != TaskStatus.PENDING]
+    again = np.concatenate([rows[np.isin(status, wanted)], interrupted])
+    if run.cancelled:
+        table.set_many(interrupted, status=TaskStatus.CANCELLED)
+    elif len(again):
+        table.set_many(again, status=TaskStatus.PENDING, user_failures=0, losses=0, not_before=0.0, reason=0)
+    return int(rows[0]) // table.chunk_rows in table.dirty
+
+
+def _interrupted(state: State, run: Run, rows: Rows) -> Rows:
+    """Live tasks of a run that had to be set aside: nobody knows of their attempts any more. Those of a run at work
+    are no business of ours."""
+    if run.task_definition:
+        return rows[:0]
+    live = rows[np.isin(run.tasks["status"][rows], LIVE)].tolist()
+    forgotten = [index for index in live if (run.number, index) not in state.attempts.row_of_task]
+    return np.array(forgotten, dtype=np.int64)

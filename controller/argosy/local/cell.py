@@ -1,0 +1,81 @@
+"""What does one Region contribute to the embedded AWS? Its ECS, its EC2, the agents of its instances, and its clock."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from argosy.catalogue.types import load_catalogue
+from argosy.emulator.ec2.price_walk import walking_prices
+from argosy.emulator.ec2.service import Ec2Instance, Ec2Model
+from argosy.emulator.ecs.service import EcsModel
+from argosy.local.agent import AgentOptions, Agents
+from argosy.local.clock import Clock
+from argosy.local.host import Host
+from argosy.local.log_shipper import LogShipper
+from argosy.local.runtime import Runtime
+from argosy.settings.settings import Settings
+
+_WARNING = "EC2 Spot Instance Interruption Warning"
+_IMAGES = {False: "ami-0c0ffee0000000001", True: "ami-0c0ffee0000000002"}  # without and with GPU
+
+
+class LocalCell:
+    """One Region. `forward` gets its events, which on AWS its rules send to the home Region's bus."""
+
+    def __init__(
+        self, region: str, account: str, settings: Settings, boot_s: float, forward: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self.region = region
+        self._catalogue = load_catalogue(region)
+        self._forward = forward
+        self.ecs = EcsModel(now=time.time, region=region, account=account, emit=self._emit, new_id=_new_id)
+        self.ec2 = Ec2Model(
+            now=time.time,
+            region=region,
+            account=account,
+            emit=self._emit,
+            new_id=_new_id,
+            catalogue=self._catalogue,
+            zones=settings.zones_of(region),
+            prices=walking_prices(self._catalogue),
+            boot_s=boot_s,
+        )
+        for name in settings.instance_types.all:
+            image_id = _IMAGES[self._catalogue[name].gpus > 0]
+            tags = {"argosy:stage": settings.stage, "Name": settings.prefix}
+            self.ec2.add_launch_template(f"{settings.prefix}-{name}", image_id=image_id, tags=tags)
+
+    def start(self, images: Runtime, options: AgentOptions, logs: Any, complain: Callable[[str], None]) -> ExitStack:
+        """Agents and clock at work; closing what is returned ends them. logs: CloudWatch Logs client of the Region."""
+        with ExitStack() as parts:  # what was started before a fault is ended again
+            shipper = LogShipper(logs, complain)
+            parts.callback(shipper.close)
+            self._agents = Agents(self.ecs, images, shipper, options)
+            self._agents.start()
+            parts.callback(self._agents.close)
+            self.ec2.on_running.append(self._up)
+            self.ec2.on_terminated.append(lambda instance: self._agents.post_down(instance.instance_id))
+            parts.callback(Clock(self.ec2).close)
+            return parts.pop_all()
+
+    def has(self, instance_id: str) -> bool:
+        """Whether it is an instance of this Region, alive or remembered."""
+        return instance_id in self.ec2.ledger.instances
+
+    def _up(self, instance: Ec2Instance) -> None:
+        host = Host(instance.instance_id, self._catalogue[instance.instance_type], instance.zone)
+        self._agents.post_up(host, instance.image_id)
+
+    def _emit(self, message: dict[str, Any]) -> None:
+        """Called under the models' locks, in order."""
+        if message["detail-type"] == _WARNING:
+            self._agents.post_warning(message["detail"]["instance-id"])
+        self._forward(message)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex

@@ -1,0 +1,77 @@
+"""How does this process talk to its own endpoint: with which keys, and with what environment for its children?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+KEY = "local"  # any key is accepted
+_KEPT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
+
+
+class Clients:
+    """boto3 clients of one endpoint, each made once; thread-safe."""
+
+    def __init__(self, endpoint: str, region: str) -> None:
+        # No proxies: whatever the environment says, the loopback interface is reached directly.
+        self._config = Config(proxies={}, retries={"mode": "standard", "max_attempts": 3}, max_pool_connections=32)
+        self._session = boto3.Session(aws_access_key_id=KEY, aws_secret_access_key=KEY, region_name=region)
+        self.endpoint = endpoint
+        self._clients: dict[tuple[str, str | None], Any] = {}
+        self._guard = Lock()
+
+    def __call__(self, service: str, region: str | None = None) -> Any:
+        """The client of a service, e.g. "s3". region: another one than home."""
+        with self._guard:
+            if (service, region) not in self._clients:
+                made = self._session.client(
+                    service, region_name=region, endpoint_url=self.endpoint, config=self._config
+                )
+                self._clients[service, region] = made
+            return self._clients[service, region]
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._guard:
+            for client in self._clients.values():
+                client.close()
+
+
+def child_environment(endpoint: str, region: str) -> dict[str, str]:
+    """What functions and tasks find: our endpoint, dummy keys, and nothing of the user's own AWS configuration."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return {
+        **kept,
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": KEY,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def container_environment(endpoint: str, region: str) -> dict[str, str]:
+    """The same for what runs in a container: without what only means something on this machine."""
+    return {name: value for name, value in child_environment(endpoint, region).items() if name not in _KEPT}
+
+
+def images_folder() -> Path:
+    """Inside the package when it was installed from a wheel, else `containers/` of the checkout."""
+    shipped = package_root() / "argosy" / "containers"
+    return shipped if shipped.is_dir() else package_root().parent / "containers"
+
+
+def package_root() -> Path:
+    """Where `argosy` is imported from."""
+    return Path(__file__).resolve().parents[2]

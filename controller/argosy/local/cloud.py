@@ -1,0 +1,197 @@
+"""How is the embedded AWS put together, and how does it end without a trace? The composition root of local mode."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from argosy.local.agent import AgentOptions
+from argosy.local.cell import LocalCell
+from argosy.local.clients import Clients, child_environment, container_environment
+from argosy.local.definitions import register
+from argosy.local.deployment import Names, create
+from argosy.local.engine import EngineRuntime, real_gpus
+from argosy.local.forwarder import EventForwarder
+from argosy.local.functions import deploy, specs
+from argosy.local.images import ImageStore
+from argosy.local.lambda_api import LambdaApi
+from argosy.local.lambda_runner import LambdaFunction
+from argosy.local.moto_app import MotoApp
+from argosy.local.options import LocalOptions
+from argosy.local.runtime import Runtime
+from argosy.local.server import Front, UnknownThingError
+from argosy.local.ticker import Ticker
+from argosy.local.wsgi_server import LOOPBACK, WsgiServer
+
+ACCOUNT = "123456789012"  # moto's
+
+
+class LocalAws:
+    """One embedded AWS with one deployment in it. One per process at a time: moto's state is global.
+
+    `start` raises OSError if the port is taken. `on_shutdown` is called when a client asks for the end.
+    """
+
+    def __init__(self, port: int = 0, options: LocalOptions | None = None) -> None:
+        self.options = options or LocalOptions()
+        self.region = self.options.settings.region
+        self.names = Names(self.options.settings.prefix, ACCOUNT, self.region)
+        self.endpoint_url = ""
+        self.state_dir = Path()
+        self.on_shutdown: Callable[[], None] = lambda: None
+        self.cells: dict[str, LocalCell] = {}  # by Region; the first is home
+        self.functions: dict[str, LambdaFunction] = {}
+        self.function_errors = 0  # invocations that failed by themselves: then the logs outlive the process
+        self._port = port
+        self._parts = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def start(self) -> str:
+        """Everything up and the deployment created; the endpoint."""
+        with self._parts:  # what was started before a fault is ended again
+            self._start()
+            self._parts = self._parts.pop_all()
+        return self.endpoint_url
+
+    def close(self) -> None:
+        """End every process and thread; forget everything. Harmless when repeated."""
+        self._parts.close()
+
+    def interrupt(self, instance_id: str, notice_s: float = 120.0) -> None:
+        """A spot interruption warning now, the end of the instance `notice_s` later. Raises KeyError, ValueError."""
+        self._cell_of(instance_id).ec2.interrupt(instance_id, notice_s)
+
+    def _start(self) -> None:
+        self.state_dir = self._folder()
+        self._make_models()
+        self._serve()
+        clients = Clients(self.endpoint_url, self.region)
+        self._parts.callback(clients.close)
+        self._forward = EventForwarder(clients("events"), _complain)
+        self._parts.callback(self._forward.close)
+        images = self._runtime()
+        deployment = create(clients, self.options.settings, self.names, images.names())
+        for region in self.cells:
+            names = replace(self.names, region=region)
+            register(clients("ecs", region), images, names, self.options.settings.stop_timeout_s)
+        self._start_agents(clients, images)
+        self._start_functions(clients, deployment["queueUrl"])
+
+    def _make_models(self) -> None:
+        for region in self.options.settings.cells:
+            self.cells[region] = LocalCell(region, ACCOUNT, self.options.settings, self.options.boot_s, self._send)
+
+    def _serve(self) -> None:
+        moto = MotoApp()
+        self._parts.callback(moto.close)
+        front = Front(cells=self.cells, functions=LambdaApi(self.functions), admin=self._admin(), moto=moto)
+        server = WsgiServer(front, self._port)
+        server.start()
+        self._parts.callback(server.close)
+        self._parts.callback(moto.stop_waiting)
+        self.endpoint_url = f"http://{LOOPBACK}:{server.port}"
+
+    def _runtime(self) -> Runtime:
+        options = self.options
+        if options.engine is None:
+            return ImageStore(options.images_root, options.pythons)
+        return EngineRuntime(options.engine, options.images_root, real_gpus())
+
+    def _start_agents(self, clients: Clients, images: Runtime) -> None:
+        """The cells share what this machine can run."""
+        told = child_environment if self.options.engine is None else container_environment
+        processes = max(1, self.options.processes // len(self.cells))
+        for region, cell in self.cells.items():
+            environment = told(self.endpoint_url, region)
+            options = AgentOptions(self.names.prefix, environment, processes, self.options.stop_timeout_s)
+            self._parts.push(cell.start(images, options, clients("logs", region), _complain))
+
+    def _start_functions(self, clients: Clients, queue_url: str) -> None:
+        deployed = specs(self.options, self.names, self.endpoint_url, queue_url)
+        self.functions.update(deploy(deployed, self.state_dir, self._function_failed))
+        for function in self.functions.values():
+            self._parts.callback(function.close)
+        controller = self.functions[self.names.controller_function]
+        events, rule = clients("events"), self.names.tick_rule
+        ticker = Ticker(
+            controller, lambda: events.describe_rule(Name=rule)["State"] == "ENABLED", self.options.tick_s, _complain
+        )
+        self._parts.callback(ticker.close)
+        ticker.start()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        """Called under the models' locks, in order; all cells' events come to home's bus."""
+        self._forward(message)
+
+    def _cell_of(self, instance_id: str) -> LocalCell:
+        """Raises KeyError."""
+        for cell in self.cells.values():
+            if cell.has(instance_id):
+                return cell
+        raise KeyError(instance_id)
+
+    def _folder(self) -> Path:
+        if self.options.state_dir is not None:
+            self.options.state_dir.mkdir(parents=True, exist_ok=True)
+            return self.options.state_dir
+        folder = Path(tempfile.mkdtemp(prefix="argosy-local-"))
+        self._parts.callback(self._forget, folder)
+        return folder
+
+    def _forget(self, folder: Path) -> None:
+        """The functions' logs go with the process, unless somebody will want to read them."""
+        if not self.function_errors:
+            shutil.rmtree(folder)
+
+    def _function_failed(self, what: str, log: Path) -> None:
+        self.function_errors += 1
+        _complain(f"{what} (its log: {log})")
+
+    def _admin(self) -> dict[str, Callable[[dict[str, Any]], dict[str, Any]]]:
+        return {
+            "GET health": lambda request: {"status": "ok", "endpoint": self.endpoint_url, "region": self.region},
+            "POST interrupt": lambda request: self._on_instance(
+                request, lambda name: self.interrupt(name, float(request.get("noticeS", 120)))
+            ),
+            "POST rebalance": lambda request: self._on_instance(
+                request, lambda name: self._cell_of(name).ec2.recommend_rebalance(name)
+            ),
+            "POST shortage": self._shortage,
+            "POST kill-controller": lambda request: {"pids": self.functions[self.names.controller_function].kill()},
+            "POST shutdown": self._ask_for_the_end,
+        }
+
+    def _on_instance(self, request: dict[str, Any], act: Callable[[str], None]) -> dict[str, Any]:
+        instance_id = str(request["instanceId"])
+        try:
+            act(instance_id)
+        except KeyError as fault:
+            raise UnknownThingError(f"there is no instance {instance_id}") from fault
+        return {"instanceId": instance_id}
+
+    def _shortage(self, request: dict[str, Any]) -> dict[str, Any]:
+        pool, available = str(request["pool"]), request.get("available")
+        zone = pool.split("/")[1] if "/" in pool else ""
+        cell = self.cells.get(zone[:-1], self.cells[self.region])
+        cell.ec2.set_shortage(pool, None if available is None else int(available))
+        return {"pool": pool, "available": available}
+
+    def _ask_for_the_end(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.on_shutdown()
+        return {"status": "ending"}
+
+
+def _complain(message: str) -> None:
+    print(f"embedded AWS: {message}", file=sys.stderr)

@@ -1,0 +1,193 @@
+"""What does a deployment consist of? What the stacks create, by plain API calls on any endpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.messages.kinds import RULE_PATTERNS
+from argosy.settings.settings import Settings
+
+Client = Callable[..., Any]  # a boto3 client by service name and, for another than the home Region, that
+MAX_RECEIVES = 5  # then a message goes to the dead queue
+LOCAL_TYPES = {
+    "cpu": ["c5.large", "c5.xlarge", "c5.2xlarge", "c5.4xlarge"],
+    "gpu": ["p3.2xlarge", "p3.8xlarge", "p3.16xlarge"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of one deployment's parts."""
+
+    prefix: str
+    account: str
+    region: str
+
+    @property
+    def api_function(self) -> str:
+        return f"{self.prefix}-api"
+
+    @property
+    def controller_function(self) -> str:
+        return f"{self.prefix}-controller"
+
+    @property
+    def tick_rule(self) -> str:
+        return f"{self.prefix}-tick"
+
+    @property
+    def table(self) -> str:
+        return f"{self.prefix}-state"
+
+    @property
+    def queue(self) -> str:
+        return f"{self.prefix}-events"
+
+    @property
+    def bucket(self) -> str:
+        return f"{self.prefix}-results"
+
+    @property
+    def log_group(self) -> str:
+        return f"/ecs/{self.prefix}/tasks"
+
+    def function_arn(self, name: str) -> str:
+        """The ARN of a function."""
+        return f"arn:aws:lambda:{self.region}:{self.account}:function:{name}"
+
+    def role_arn(self, name: str) -> str:
+        """The ARN of a role; nothing checks rights locally."""
+        return f"arn:aws:iam::{self.account}:role/{self.prefix}-{name}"
+
+
+def local_settings(**changes: Any) -> Settings:
+    """The settings of local mode: c5 and p3 in three zones, and little patience. `changes` in cdk.json's spelling."""
+    cells = changes.get("cells", ["us-east-1"])
+    context = {
+        "cells": cells,
+        "instanceTypes": LOCAL_TYPES,
+        # p3 is withdrawn on AWS, but it is what the originals ran on.
+        "offered": {cell: {"add": [*LOCAL_TYPES["cpu"], *LOCAL_TYPES["gpu"]]} for cell in cells},
+        "lingerSeconds": 10,
+        "stopTimeoutSeconds": 10,
+        **changes,
+    }
+    return Settings.model_validate(context)
+
+
+def create(client: Client, settings: Settings, names: Names, images: Iterable[str]) -> dict[str, Any]:
+    """Create everything; the body of the parameter that tells users where it is."""
+    client("s3").create_bucket(Bucket=names.bucket)
+    _create_table(client("dynamodb"), names.table)
+    queue_url = _create_queue(client("sqs"), names)
+    _create_rules(client("events"), names)
+    for cell in settings.cells:
+        _create_cell(client, settings, names, cell)
+    deployment = {
+        "stage": settings.stage,
+        "region": settings.region,
+        "cells": list(settings.cells),
+        "cluster": names.prefix,
+        "apiFunction": names.api_function,
+        "controllerFunction": names.controller_function,
+        "bucket": names.bucket,
+        "logGroup": names.log_group,
+        "table": names.table,
+        "queueUrl": queue_url,
+    }
+    _create_parameters(client("ssm"), names.prefix, deployment, images)
+    return deployment
+
+
+def _create_cell(client: Client, settings: Settings, names: Names, cell: str) -> None:
+    """What each Region has. Its events need no rules of its own: the models hand them to home's bus."""
+    tags = [{"key": "argosy:stage", "value": settings.stage}]
+    client("logs", cell).create_log_group(logGroupName=names.log_group)
+    client("ecs", cell).create_cluster(clusterName=names.prefix, tags=tags)
+    for instance_type, zone in settings.pools(cell):
+        create_fleet(client("ec2", cell), settings, instance_type, zone)
+
+
+def function_environment(settings: Settings, names: Names, queue_url: str) -> dict[str, str]:
+    """What the functions are told, the same on AWS; the endpoint and credentials come on top."""
+    return {
+        "ARGOSY_STAGE": settings.stage,
+        "ARGOSY_TABLE": names.table,
+        "ARGOSY_QUEUE_URL": queue_url,
+        "ARGOSY_CLUSTER": names.prefix,
+        "ARGOSY_BUCKET": names.bucket,
+        "ARGOSY_LOG_GROUP": names.log_group,
+        "ARGOSY_CONTROLLER_FUNCTION": names.controller_function,
+        "ARGOSY_TICK_RULE": names.tick_rule,
+        "ARGOSY_EXECUTION_ROLE_ARN": names.role_arn("execution"),
+        "ARGOSY_TASK_ROLE_ARN": names.role_arn("task"),
+        "ARGOSY_SETTINGS": settings.to_json(),
+    }
+
+
+def create_fleet(ec2: Any, settings: Settings, instance_type: str, zone: str) -> str:
+    """The fleet of one pool, empty until the controller wants something of it; its id."""
+    tags = [
+        {"Key": "argosy:stage", "Value": settings.stage},
+        {"Key": "argosy:pool", "Value": f"{instance_type}/{zone}"},
+    ]
+    template = {"LaunchTemplateName": f"{settings.prefix}-{instance_type}", "Version": "1"}
+    created = ec2.create_fleet(
+        Type="maintain",
+        TargetCapacitySpecification={
+            "TotalTargetCapacity": 0,
+            "SpotTargetCapacity": 0,
+            "OnDemandTargetCapacity": 0,
+            "DefaultTargetCapacityType": "spot",
+        },
+        LaunchTemplateConfigs=[
+            {
+                "LaunchTemplateSpecification": template,
+                "Overrides": [{"InstanceType": instance_type, "AvailabilityZone": zone}],
+            }
+        ],
+        SpotOptions={"AllocationStrategy": "price-capacity-optimized"},
+        ExcessCapacityTerminationPolicy="no-termination",
+        TagSpecifications=[{"ResourceType": "fleet", "Tags": tags}],
+    )
+    return str(created["FleetId"])
+
+
+def _create_table(dynamodb: Any, name: str) -> None:
+    keys = {"pk": "HASH", "sk": "RANGE"}
+    dynamodb.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
+        KeySchema=[{"AttributeName": key, "KeyType": kind} for key, kind in keys.items()],
+    )
+    dynamodb.update_time_to_live(
+        TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires_at"}
+    )
+
+
+def _create_queue(sqs: Any, names: Names) -> str:
+    dead_url = sqs.create_queue(QueueName=f"{names.queue}-dead")["QueueUrl"]
+    dead = sqs.get_queue_attributes(QueueUrl=dead_url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    redrive = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": MAX_RECEIVES})
+    attributes = {"RedrivePolicy": redrive, "VisibilityTimeout": "60"}
+    return str(sqs.create_queue(QueueName=names.queue, Attributes=attributes)["QueueUrl"])
+
+
+def _create_rules(events: Any, names: Names) -> None:
+    queue_arn = f"arn:aws:sqs:{names.region}:{names.account}:{names.queue}"
+    for name, pattern in RULE_PATTERNS:
+        rule = f"{names.prefix}-{name}"
+        events.put_rule(Name=rule, EventPattern=json.dumps(pattern), State="ENABLED")
+        events.put_targets(Rule=rule, Targets=[{"Id": "queue", "Arn": queue_arn}])
+    # No target: moto can neither fire a schedule nor invoke a function. The ticker looks at the rule's state.
+    events.put_rule(Name=names.tick_rule, ScheduleExpression="rate(1 minute)", State="DISABLED")
+
+
+def _create_parameters(ssm: Any, prefix: str, deployment: dict[str, Any], images: Iterable[str]) -> None:
+    ssm.put_parameter(Name=f"/{prefix}/deployment", Value=json.dumps(deployment), Type="String")
+    for image in images:
+        ssm.put_parameter(Name=f"/{prefix}/images/{image}", Value=f"argosy/{image}", Type="String")

@@ -1,0 +1,56 @@
+"""What can be chosen about an embedded AWS?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from argosy.local.clients import images_folder
+from argosy.local.deployment import local_settings
+from argosy.settings.settings import Settings
+
+# The controller's patience, in proportion to boot times of a second. Tasks may wait long for a free core of this
+# machine, so pending ones are left in peace.
+EAGER_POLICY = MappingProxyType(
+    {
+        "sweep_s": 15.0,
+        "eager_sweep_s": 3.0,
+        "order_patience_s": 20.0,
+        "cool_off_s": 20.0,
+        "cool_off_max_s": 120.0,
+        "cool_off_fade_s": 120.0,
+        "cool_down_s": 5.0,
+        "foreign_patience_s": 3.0,
+        "refusal_pause_s": 3.0,
+        "register_patience_s": 60.0,
+        "absence_s": 30.0,
+        "stop_again_s": 15.0,
+        "pending_patience_s": 36_000.0,
+        "retry_backoff_s": 0.5,
+        "boot_s": 3.0,
+        "start_s": 1.0,
+    }
+)
+EAGER_LOOP = MappingProxyType({"lease_s": 10.0, "wait_s": 1.0})
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOptions:
+    """Defaults are those of `argosy local`. Times in seconds."""
+
+    settings: Settings = field(default_factory=local_settings)
+    images_root: Path = field(default_factory=images_folder)
+    pythons: Mapping[str, str] = field(default_factory=dict)  # glob over image names -> the Python that runs them
+    engine: str | None = None  # podman or docker, which then run the tasks; None: as processes of this machine
+    state_dir: Path | None = None  # logs of the functions; None: a temporary folder that goes with the process
+    boot_s: float = 1.0  # from launch to a running instance
+    tick_s: float = 1.0  # stands in for the one-minute schedule
+    processes: int = field(default_factory=lambda: max(4, os.cpu_count() or 1))  # tasks that really run at once
+    stop_timeout_s: float | None = None  # None: each container's own stopTimeout
+    loop: Mapping[str, float] = field(default_factory=lambda: EAGER_LOOP)
+    policy: Mapping[str, float] = field(default_factory=lambda: EAGER_POLICY)
+    api_handler: str = "argosy.handlers.api"
+    controller_handler: str = "argosy.handlers.controller"

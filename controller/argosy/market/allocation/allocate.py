@@ -1,0 +1,106 @@
+"""Which instances, with which tasks on them, are bought for a backlog, and how much cheaper could it be?
+
+A greedy answer is there first. Then a linear program over patterns improves on it as far as time allows, and a bound
+from its duals says what no plan can cost less than (docs/decisions/0006-allocation.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from argosy.market.allocation.basket import Basket
+from argosy.market.allocation.bound import best_bound
+from argosy.market.allocation.effort import THOROUGH, Clock, Deadline, Effort
+from argosy.market.allocation.generate import Centre
+from argosy.market.allocation.kept import Kept
+from argosy.market.allocation.master import Unsolved, is_available
+from argosy.market.allocation.patterns import by_patterns
+from argosy.market.allocation.problem import Problem, Wanted
+from argosy.market.allocation.rounding import finish
+from argosy.placement.arrays import FloatArray, IntArray
+
+_GREEDY_SLACK = 0.9  # what is nearly as good as the best is bought without looking again
+_NOTHING = Kept()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocation:
+    """`times[r]` instances of pool `pool[r]`, each with `pattern[r]` (s,) tasks by shape."""
+
+    pool: IntArray
+    pattern: IntArray
+    times: IntArray
+    left_out: IntArray  # (s,) tasks without a place, those of shapes that no pool can hold included
+    usd_per_hour: float
+    lower_bound_usd_per_hour: float  # what no plan for the tasks that have a place can cost less than
+    method: str  # "greedy" or "patterns"
+    kept: Kept
+
+    @property
+    def gap(self) -> float:
+        """How much dearer than the bound the plan is, as a share of the bound; 0 for an empty plan."""
+        low = self.lower_bound_usd_per_hour
+        if self.usd_per_hour <= low:
+            return 0.0
+        return self.usd_per_hour / low - 1 if low > 0 else float("inf")
+
+    @property
+    def instances(self) -> int:
+        return int(self.times.sum())
+
+
+def allocate(
+    problem: Problem,
+    *,
+    clock: Clock | None = None,
+    seconds: float = 10.0,
+    kept: Kept = _NOTHING,
+    solver: bool = True,
+    effort: Effort = THOROUGH,
+) -> Allocation:
+    """The cheapest plan found for `problem` in about `seconds` by `clock`; without a clock, in the rounds of `effort`.
+
+    kept: of an earlier allocation. solver: False = only the greedy answer. Equal arguments get equal answers unless
+    time ran out.
+    """
+    homeless = np.where(problem.homeless, problem.wanted.count, 0)
+    problem = Problem(problem.offered, Wanted(problem.wanted.need, problem.wanted.count - homeless), problem.max_share)
+    deadline = Deadline(clock, seconds)
+    value = _single_values(problem)
+    greedy = Basket(problem)
+    greedy.raise_cap(float(problem.wanted.count.astype(float) @ problem.wanted.need[:, 0]))
+    finish(greedy, value, problem.offered.price, _GREEDY_SLACK)
+    if solver and is_available() and problem.wanted.count.any() and not deadline.passed():
+        try:
+            best, bound, kept = by_patterns(problem, greedy, value, kept, effort, deadline)
+            return _answer(best, homeless, bound, "greedy" if best is greedy else "patterns", kept)
+        except Unsolved:
+            pass  # the greedy answer is whole, and its bound is its own
+    bound = best_bound(problem, Centre(0.0, value, problem.offered.price), greedy, None, 0, 0, deadline)
+    return _answer(greedy, homeless, bound, "greedy", kept)
+
+
+def _single_values(problem: Problem) -> FloatArray:
+    """(s,) the lowest price of a task where only its shape is on the instance; 0 for shapes that nothing holds."""
+    cheapest = problem.cheapest(problem.offered.price)[:, None]
+    price = np.where(problem.room > 0, cheapest / np.maximum(problem.room, 1), np.inf)
+    lowest = price.min(axis=0, initial=np.inf)
+    found: FloatArray = np.where(np.isfinite(lowest), lowest, 0.0)
+    return found
+
+
+def _answer(basket: Basket, homeless: IntArray, bound: float, method: str, kept: Kept) -> Allocation:
+    rows = basket.rows()
+    shapes = len(homeless)
+    return Allocation(
+        pool=np.array([pool for pool, _, _ in rows], dtype=np.int64),
+        pattern=np.array([pattern for _, pattern, _ in rows], dtype=np.int64).reshape(-1, shapes),
+        times=np.array([times for _, _, times in rows], dtype=np.int64),
+        left_out=basket.rest + homeless,
+        usd_per_hour=basket.usd_per_hour(),
+        lower_bound_usd_per_hour=min(bound, basket.usd_per_hour()),
+        method=method,
+        kept=kept,
+    )

@@ -1,0 +1,91 @@
+"""What is the best filling of every size at once? One unbounded-knapsack table over a grid of cpu and memory.
+
+`layers[g][c, m]` is the most that tasks on at most `g` GPUs, `c` cpu steps and `m` memory steps are worth. Every size
+is one cell of it. A shape is added in place, block after block of as many rows as it needs: a block reads only rows
+that are already final for this shape, so any number of copies is covered in one pass. All values are whole numbers,
+so the way back is found by equality and nothing is lost to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.placement.arrays import IntArray
+
+Layer = NDArray[np.int32]
+LARGEST_VALUE = 1 << 29  # of any cell: two may be added in int32
+_BLOCK = 1 << 16  # cells handled at once: stays in the second-level cache
+
+
+def fill_table(need: IntArray, value: IntArray, sizes: IntArray) -> list[Layer]:
+    """The layers for `sizes` (k, 3), `need` (s, 3) in grid steps and `value` (s,) whole numbers > 0.
+
+    Every need must be above zero on one axis, or the value would be without end; no cell may exceed LARGEST_VALUE.
+    """
+    gpus = int(sizes[:, 2].max(initial=0))
+    layers: list[Layer] = []
+    for g in range(gpus + 1):
+        rows, columns = sizes[sizes[:, 2] >= g, :2].max(axis=0) + 1
+        layer: Layer = np.zeros((rows, columns), dtype=np.int32)
+        if layers:
+            np.copyto(layer, layers[-1][:rows, :columns])
+        for (cpu, memory, taken), worth in zip(need.tolist(), value.tolist(), strict=True):
+            if taken == 0 and g == 0:
+                _add_copies(layer, cpu, memory, worth)
+            elif 0 < taken <= g:
+                _raise(layer[cpu:, memory:], layers[g - taken], worth)
+        layers.append(layer)
+    return layers
+
+
+def _add_copies(layer: Layer, cpu: int, memory: int, worth: int) -> None:
+    if cpu == 0:
+        layer, cpu, memory = layer.T, memory, cpu
+    for start in range(cpu, len(layer), cpu):
+        end = min(start + cpu, len(layer))
+        _raise(layer[start:end, memory:], layer[start - cpu : end - cpu], worth)
+
+
+def _raise(target: Any, source: Any, worth: int) -> None:
+    """target = max(target, source + worth), in blocks that stay in the cache; source may be larger."""
+    rows, columns = target.shape
+    if not rows or not columns:
+        return
+    step = max(1, _BLOCK // columns)
+    for start in range(0, rows, step):
+        part = target[start : start + step]
+        np.maximum(part, source[start : start + len(part), :columns] + np.int32(worth), out=part)
+
+
+def values_at(layers: Sequence[Layer], sizes: IntArray) -> IntArray:
+    """(k,) int64: the worth of the best filling of each size."""
+    found = np.zeros(len(sizes), dtype=np.int64)
+    for g, layer in enumerate(layers):
+        here = sizes[:, 2] == g
+        found[here] = layer[sizes[here, 0], sizes[here, 1]]
+    return found
+
+
+def patterns_at(layers: Sequence[Layer], need: IntArray, value: IntArray, sizes: IntArray) -> IntArray:
+    """(k, s) int64: a best filling of each size, traced back from its cell; ties go to the lower shape."""
+    pattern = np.zeros((len(sizes), len(need)), dtype=np.int64)
+    left = sizes.copy()
+    rows = np.arange(len(sizes))
+    worth = values_at(layers, left)
+    while (worth > 0).any():
+        going = np.flatnonzero(worth > 0)
+        rows, left, worth = rows[going], left[going], worth[going]
+        before = left[:, None, :] - need[None, :, :]
+        fits = np.asarray((before >= 0).all(axis=2))
+        source = values_at(layers, np.where(fits[:, :, None], before, 0).reshape(-1, 3)).reshape(fits.shape)
+        step = np.where(fits, source + value == worth[:, None], False)
+        # Where no shape leads here, the value is that of one GPU less.
+        shape, moves = np.argmax(step, axis=1), np.asarray(step.any(axis=1))
+        pattern[rows[moves], shape[moves]] += 1
+        left = np.where(moves[:, None], left - need[shape], left - [0, 0, 1])
+        worth = np.where(moves, worth - value[shape], worth)
+    return pattern

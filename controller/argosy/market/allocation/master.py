@@ -1,0 +1,163 @@
+"""How often is each pattern used, and how many instances of each pool are bought, if both may be fractions?
+
+An LP in HiGHS. Columns: instances of a pool at its price, up to its depth; uses of a pattern; tasks left out at a price
+above all others, so that there always is a solution. Rows: every shape's tasks are in patterns; every size's patterns
+have instances; with a maximum share, no kind has more than its share of the bought cpu. New patterns are added as
+columns and the simplex goes on from where it stood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from argosy.market.allocation.problem import Problem
+from argosy.placement.arrays import FloatArray, IntArray
+
+CPU = 1024.0  # cpu units per vCPU: keeps the numbers of the share rows near one
+_OPTIONS: Final = (
+    ("output_flag", False),
+    ("threads", 1),
+    ("random_seed", 1),
+    ("presolve", "off"),  # it would throw the basis away
+    ("simplex_strategy", 4),  # primal: adding columns keeps the basis feasible
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """An optimum of the LP over the patterns it knows."""
+
+    bought: FloatArray  # (p,) instances
+    used: FloatArray  # (q,) of each pattern
+    left_out: FloatArray  # (s,) tasks
+    task_value: FloatArray  # (s,) USD per hour: duals of the demand
+    size_value: FloatArray  # (k,) USD per hour: duals of the sizes
+    share_value: FloatArray  # (t,) USD per hour and cpu unit: duals of the shares
+    usd_per_hour: float  # the objective, with what is left out
+
+
+class Unsolved(Exception):
+    """HiGHS gave up on the numbers."""
+
+
+def is_available() -> bool:
+    """Whether HiGHS is installed: without it there is the greedy answer."""
+    from importlib.util import find_spec
+
+    return find_spec("highspy") is not None
+
+
+class Master:
+    """The LP of one problem. Patterns are (size, tasks by shape) and are only ever added."""
+
+    def __init__(self, problem: Problem, penalty: FloatArray) -> None:
+        import highspy
+
+        self._problem, self._infinity = problem, float(highspy.kHighsInf)
+        engine: Any = highspy.Highs
+        self._lp = engine()
+        for option, choice in _OPTIONS:
+            self._lp.setOptionValue(option, choice)
+        self.size_of = np.zeros(0, dtype=np.int64)
+        self.pattern = np.zeros((0, len(penalty)), dtype=np.int64)
+        self._known: set[tuple[int, bytes]] = set()
+        self._add_rows()
+        self._add_columns(penalty, np.full(len(penalty), self._infinity), [([s], [1.0]) for s in range(len(penalty))])
+        self._add_pools()
+
+    def add(self, size_of: IntArray, pattern: IntArray) -> int:
+        """Patterns (q, s) for sizes (q,); those that are empty or known already are left out. How many were new."""
+        size_of, pattern = self._new(size_of, pattern)
+        if len(size_of):
+            self.size_of = np.concatenate([self.size_of, size_of])
+            self.pattern = np.concatenate([self.pattern, pattern])
+            entries = []
+            for size, row in zip(size_of.tolist(), pattern, strict=True):
+                held = np.flatnonzero(row)
+                entries.append(([*held.tolist(), self._size_row(size)], [*row[held].tolist(), -1.0]))
+            self._add_columns(np.zeros(len(entries)), np.full(len(entries), self._infinity), entries)
+        return len(size_of)
+
+    def solve(self) -> Solution:
+        """Unsolved when HiGHS finds no optimum: amounts of 2^40 beside 1 are beyond floats."""
+        self._lp.run()
+        status = self._lp.modelStatusToString(self._lp.getModelStatus())
+        if status != "Optimal":
+            raise Unsolved(f"the LP has no optimum: {status}")
+        answer = self._lp.getSolution()
+        column, dual = np.array(answer.col_value), np.array(answer.row_dual)
+        shapes, sizes, pools = self.pattern.shape[1], len(self._problem.sizes), len(self._problem.offered.price)
+        uses = shapes + pools + (self._kinds > 0)
+        return Solution(
+            bought=np.maximum(column[shapes : shapes + pools], 0),
+            used=np.maximum(column[uses:], 0),
+            left_out=np.maximum(column[:shapes], 0),
+            task_value=np.maximum(dual[:shapes], 0),
+            size_value=dual[shapes : shapes + sizes],
+            share_value=np.maximum(dual[shapes + sizes + 1 :], 0),
+            usd_per_hour=float(self._lp.getObjectiveValue()),
+        )
+
+    def demand(self, count: IntArray) -> None:
+        """Ask for other numbers of tasks from now on."""
+        for shape, number in enumerate(count.tolist()):
+            self._lp.changeRowBounds(shape, float(number), self._infinity)
+
+    @property
+    def _kinds(self) -> int:
+        return int(self._problem.offered.kind.max(initial=-1)) + 1 if self._problem.max_share is not None else 0
+
+    def _size_row(self, size: int) -> int:
+        return self.pattern.shape[1] + size
+
+    def _add_rows(self) -> None:
+        sizes = len(self._problem.sizes)
+        lower = [*self._problem.wanted.count.astype(float).tolist(), *[0.0] * sizes]
+        upper = [self._infinity] * len(lower)
+        if self._kinds:
+            # Nobody buys empty instances only to make the shares come out.
+            upper[len(lower) - sizes :] = [0.0] * sizes
+            lower += [0.0] * (1 + self._kinds)
+            upper += [0.0, *[self._infinity] * self._kinds]
+        rows = len(lower)
+        none = np.zeros(0, dtype=np.int32)
+        self._lp.addRows(
+            rows, np.array(lower), np.array(upper), 0, np.zeros(rows, dtype=np.int32), none, none.astype(float)
+        )
+
+    def _add_pools(self) -> None:
+        offered, shares = self._problem.offered, self.pattern.shape[1] + len(self._problem.sizes)
+        entries: list[tuple[list[int], list[float]]] = []
+        for size, kind, cpu in zip(
+            self._problem.size_of_pool.tolist(),
+            offered.kind.tolist(),
+            (offered.capacity[:, 0] / CPU).tolist(),
+            strict=True,
+        ):
+            if self._kinds:
+                entries.append(([self._size_row(size), shares, shares + 1 + kind], [1.0, cpu, -cpu]))
+            else:
+                entries.append(([self._size_row(size)], [1.0]))
+        self._add_columns(offered.price, offered.depth.astype(float), entries)
+        if self._kinds:
+            share = float(self._problem.max_share or 0)
+            total = ([shares, *range(shares + 1, shares + 1 + self._kinds)], [-1.0, *[share] * self._kinds])
+            self._add_columns(np.zeros(1), np.full(1, self._infinity), [total])
+
+    def _add_columns(self, cost: FloatArray, upper: FloatArray, entries: list[tuple[list[int], list[float]]]) -> None:
+        starts = np.cumsum([0, *[len(rows) for rows, _ in entries]])[:-1].astype(np.int32)
+        rows = np.array([row for rows, _ in entries for row in rows], dtype=np.int32)
+        amounts = np.array([amount for _, amounts in entries for amount in amounts], dtype=np.float64)
+        self._lp.addCols(len(entries), cost, np.zeros(len(entries)), upper, len(rows), starts, rows, amounts)
+
+    def _new(self, size_of: IntArray, pattern: IntArray) -> tuple[IntArray, IntArray]:
+        fresh = []
+        for row, (size, tasks) in enumerate(zip(size_of.tolist(), pattern, strict=True)):
+            key = (size, tasks.tobytes())
+            if key not in self._known and tasks.any():
+                self._known.add(key)
+                fresh.append(row)
+        return size_of[fresh], pattern[fresh]

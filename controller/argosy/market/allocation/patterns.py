@@ -1,0 +1,91 @@
+"""How is the greedy answer improved on with the pattern LP? Generate, round, bound; again on a finer grid if needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from argosy.market.allocation.basket import Basket
+from argosy.market.allocation.bound import best_bound
+from argosy.market.allocation.effort import Deadline, Effort
+from argosy.market.allocation.generate import Centre, generate
+from argosy.market.allocation.kept import Kept, keep, recall
+from argosy.market.allocation.master import Master, Solution
+from argosy.market.allocation.pricing import Pricer
+from argosy.market.allocation.problem import Problem, Wanted
+from argosy.market.allocation.rounding import rounded
+from argosy.placement.arrays import FloatArray, IntArray
+
+_SHARES = (0.6, 0.75)  # of the time for patterns, first and on finer grids: a whole plan and a sharp bound come after
+_ROOM_FOR_MORE = 0.3  # of the time: whoever needed more for a coarse grid does not begin with a finer one
+_NEVER_DEARER = 10.0  # a task is left out only if its place costs more than so many of the dearest instances
+_A_HAIR_LESS = 0.998
+
+
+def by_patterns(
+    problem: Problem, greedy: Basket, value: FloatArray, kept: Kept, effort: Effort, deadline: Deadline
+) -> tuple[Basket, float, Kept]:
+    """The best plan, `greedy` included, a bound of the cost of placing what it places, and what to keep.
+
+    value: (s,) > 0 for shapes that fit somewhere: which tasks to prefer where the LP says they are worth nothing.
+    """
+    dearest = float(problem.offered.price.max(initial=0.0))
+    master = Master(problem, np.full(len(value), _NEVER_DEARER * dearest))
+    master.add(*_single_patterns(problem))
+    master.add(*recall(problem, kept))
+    pricer = Pricer(problem.sizes, problem.wanted.need, problem.wanted.count)
+    best, bound, keeping = greedy, 0.0, kept
+    for number, work in enumerate(effort.work):
+        share = _SHARES[min(number, len(_SHARES) - 1)]
+        search = _Search(master, pricer, work, effort.rounds, lambda share=share: deadline.passed(share))  # type: ignore[misc]
+        solution, centre = search.run(problem)
+        keeping = keep(problem, master, solution)
+        basket = rounded(problem, master, solution, np.maximum(solution.task_value, value * 1e-6))
+        if _cost(basket) < _cost(best):
+            bound = bound if np.array_equal(best.rest, basket.rest) else 0.0
+            best = basket
+        enough = best.usd_per_hour() / (1 + effort.good_enough)
+        bound = max(bound, best_bound(problem, centre, best, pricer, work, effort.looks, deadline))
+        if best.rest.any() and bound < enough:
+            centre = search.centre_of_placed(problem, best)
+            bound = max(bound, best_bound(problem, centre, best, pricer, work, effort.looks, deadline))
+        if bound >= enough or deadline.passed(_ROOM_FOR_MORE):
+            break
+    return best, bound, keeping
+
+
+class _Search:
+    """Column generation with one grid."""
+
+    def __init__(self, master: Master, pricer: Pricer, work: int, rounds: int, time_is_up: Callable[[], bool]) -> None:
+        self._master, self._pricer, self._work = master, pricer, work
+        self._rounds, self._time_is_up = rounds, time_is_up
+
+    def run(self, problem: Problem) -> tuple[Solution, Centre]:
+        return generate(problem, self._master, self._pricer, self._work, self._rounds, self._time_is_up)
+
+    def centre_of_placed(self, problem: Problem, basket: Basket) -> Centre:
+        """Duals for the tasks that have a place.
+
+        Where all is sold out the LP's own say what a place is worth to those left out, which is far more than it costs.
+        So a hair less than what was placed is asked for.
+        """
+        fewer = np.floor((problem.wanted.count - basket.rest) * _A_HAIR_LESS).astype(np.int64)
+        self._master.demand(fewer)
+        _, centre = self.run(replace(problem, wanted=Wanted(problem.wanted.need, fewer)))
+        self._master.demand(problem.wanted.count)
+        return centre
+
+
+def _cost(basket: Basket) -> tuple[int, float]:
+    return int(basket.rest.sum()), basket.usd_per_hour()
+
+
+def _single_patterns(problem: Problem) -> tuple[IntArray, IntArray]:
+    """As many tasks of one shape as go on an instance, for every size and shape."""
+    size, shape = np.nonzero(problem.room)
+    pattern = np.zeros((len(size), len(problem.wanted.need)), dtype=np.int64)
+    pattern[np.arange(len(size)), shape] = problem.room[size, shape]
+    return size.astype(np.int64), pattern

@@ -1,0 +1,127 @@
+"""Which filling of each size is worth most under given values of the tasks, and at most how much is any filling worth?
+
+Sizes that tasks could not make worth their price even if they could be cut (`relaxed`) need no knapsack. The rest is
+looked up in one table per group: small sizes on a finer grid than large ones, and those with GPUs by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from argosy.market.allocation.filling import fill, order_by_worth
+from argosy.market.allocation.grid import Grid, grid_for
+from argosy.market.allocation.knapsack import LARGEST_VALUE, fill_table, patterns_at, values_at
+from argosy.market.allocation.relaxed import relaxed_worth, undominated
+from argosy.placement.arrays import BoolArray, FloatArray, IntArray
+
+_NEGLIGIBLE = 1e-9
+_LEAST_VALUE = 1e-12  # USD per hour: less is nothing, and in bounds this much
+_MOST_GPUS = 32  # on an instance: a layer of the table each; beyond, quick fillings and the relaxation have to do
+
+
+class Pricer:
+    """Prices the fillings of `sizes` (k, 3) with tasks of `need` (s, 3), at most `most` (s,) of a shape on each."""
+
+    def __init__(self, sizes: IntArray, need: IntArray, most: IntArray) -> None:
+        self.sizes, self.need, self.most = sizes, need, most
+        self._grids: dict[tuple[int, ...], Grid] = {}
+        self.exact = True
+        """Whether every table so far had a grid on which no need was rounded."""
+
+    def fillings(self, value: FloatArray, floor: FloatArray, work: int) -> tuple[IntArray, FloatArray]:
+        """(k, s) the best fillings found and (k,) their worth; for sizes that cannot exceed `floor` (k,) quick ones.
+
+        work: how many cells times shapes a table may have. Needs are rounded up to the grid: every filling fits.
+        """
+        value = np.where(value < _LEAST_VALUE, 0.0, value)
+        pattern = np.zeros((len(self.sizes), len(self.need)), dtype=np.int64)
+        active = relaxed_worth(self.sizes, self.need, value) > floor * (1 + _NEGLIGIBLE)
+        for rows, shapes, grid in self._tables(value, active, work):
+            need, sizes = grid.up(self.need[shapes]), grid.down(self._useful(rows, shapes))
+            worth = np.floor(value[shapes] * _scale(sizes, need, value[shapes])).astype(np.int64)
+            kept = undominated(need, worth)
+            layers = fill_table(need[kept], worth[kept], sizes)
+            pattern[np.ix_(rows, shapes[kept])] = patterns_at(layers, need[kept], worth[kept], sizes)
+        pattern = self._completed(np.minimum(pattern, self.most), value)
+        return pattern, pattern @ value
+
+    def at_most(self, value: FloatArray, active: BoolArray, work: int) -> FloatArray:
+        """(k,) what no filling of a size is worth more than; sharper for the sizes that are `active` (k,).
+
+        Needs are rounded down to the grid and values up: never underestimated.
+        """
+        value = np.where((value > 0) & (value < _LEAST_VALUE), _LEAST_VALUE, value)
+        bound = relaxed_worth(self.sizes, self.need, value)
+        for rows, shapes, grid in self._tables(value, active, work):
+            need, sizes = grid.down(self.need[shapes]), grid.down(self._useful(rows, shapes))
+            if (need == 0).all(axis=1).any():
+                continue  # too coarse to say anything: the relaxation stands
+            scale = _scale(sizes, need, value[shapes])
+            worth = np.ceil(value[shapes] * scale).astype(np.int64)
+            kept = undominated(need, worth)
+            layers = fill_table(need[kept], worth[kept], sizes)
+            bound[rows] = np.minimum(bound[rows], values_at(layers, sizes) / scale * (1 + 1e-12))
+        return bound
+
+    def _tables(self, value: FloatArray, active: BoolArray, work: int) -> Iterator[tuple[IntArray, IntArray, Grid]]:
+        """(sizes, shapes, grid) of each table that has to be filled."""
+        worthy = np.flatnonzero(value > 0)
+        worthy = worthy[undominated(self.need[worthy], value[worthy])]
+        for rows in self._groups(active, bool(self.need[worthy, 2].any())):
+            shapes = worthy[(self.need[worthy] <= self.sizes[rows].max(axis=0)).all(axis=1)]
+            if len(rows) and len(shapes):
+                corner = self._useful(rows, shapes).max(axis=0)
+                passes = int((self.need[shapes, 2] == 0).sum() + (self.need[shapes, 2] > 0).sum() * corner[2])
+                yield rows, shapes, self._grid(shapes, value, corner, max(1, work // passes))
+
+    def _groups(self, active: BoolArray, gpu_tasks: bool) -> list[IntArray]:
+        """Active sizes that share a table: alike in GPUs, and within a factor of four of each other."""
+        if not active.any():
+            return []
+        largest = np.maximum(self.sizes[active, :2].max(axis=0), 1)
+        share = np.maximum((self.sizes[:, :2] / largest).max(axis=1), 1e-9)
+        key = np.ceil(np.log(share) / np.log(4) - 1e-9).astype(np.int64)
+        gpus = np.ceil(np.log2(np.maximum(self.sizes[:, 2], 1))).astype(np.int64) + 1
+        key = np.where((self.sizes[:, 2] > 0) & gpu_tasks, gpus, np.maximum(key, -2))
+        return [
+            np.flatnonzero(active & (key == group) & (self.sizes[:, 2] * gpu_tasks <= _MOST_GPUS))
+            for group in np.unique(key[active]).tolist()
+        ]
+
+    def _useful(self, rows: IntArray, shapes: IntArray) -> IntArray:
+        """The sizes less what no mix of the shapes could use: memory beyond the hungriest shape on all cpu, say."""
+        sizes, need = self.sizes[rows].copy(), self.need[shapes]
+        if not need[:, 2].any():
+            sizes[:, 2] = 0
+        for axis, other in ((1, 0), (0, 1)):
+            if (need[:, other] > 0).all():
+                ratio = float((need[:, axis] / need[:, other]).max())
+                usable = np.ceil(self.sizes[rows, other] * ratio * (1 + 1e-12)).astype(np.int64)
+                sizes[:, axis] = np.minimum(sizes[:, axis], usable)
+        return sizes
+
+    def _grid(self, shapes: IntArray, value: FloatArray, corner: IntArray, cells: int) -> Grid:
+        key = (*corner.tolist(), cells, *shapes.tolist())
+        if key not in self._grids:
+            self._grids[key] = grid_for(self.need[shapes], value[shapes], (int(corner[0]), int(corner[1])), cells)
+        self.exact &= self._grids[key].exact
+        return self._grids[key]
+
+    def _completed(self, pattern: IntArray, value: FloatArray) -> IntArray:
+        """Rounding leaves room: fill it up."""
+        free = self.sizes - pattern @ self.need
+        order = order_by_worth(self.sizes, self.need, value, (1.0, 1.0, 1.0))
+        full: IntArray = np.minimum(pattern + fill(free, self.need, order, self.most), self.most)
+        return full
+
+
+def _scale(sizes: IntArray, need: IntArray, value: FloatArray) -> float:
+    """Whole numbers per USD, so that no cell of the table can exceed LARGEST_VALUE.
+
+    A filling uses at most the whole of each of three axes: it is worth at most three times the best value per share.
+    """
+    share = (need / np.maximum(sizes.max(axis=0), 1)).sum(axis=1)
+    most = 3 * float((value / share).max())
+    return LARGEST_VALUE / 2 / max(most, float(value.max()))

@@ -1,0 +1,113 @@
+"""What is on offer, and what is asked for: as arrays, checked once, with offers of equal size grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from argosy.placement.arrays import MAX_AMOUNT, MAX_TASKS, BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offered:
+    """Pools: row p is `depth[p]` instances of `capacity[p]` (cpu units, MiB, GPUs) at `price[p]` USD per hour each.
+
+    kind: (p,) int64, a number per instance type: what a maximum share counts by.
+    """
+
+    capacity: IntArray
+    price: FloatArray
+    depth: IntArray
+    kind: IntArray
+
+    @classmethod
+    def of(
+        cls, capacity: Sequence[Sequence[int]], price: Sequence[float], depth: Sequence[int], kind: Sequence[int]
+    ) -> Offered:
+        """ValueError for a price that is no positive number, a negative amount, or one that int64 sums cannot bear."""
+        sizes = np.array(capacity, dtype=np.int64).reshape(-1, 3)
+        prices, depths = np.array(price, dtype=np.float64), np.array(depth, dtype=np.int64)
+        _refuse_beyond(sizes, MAX_AMOUNT, "capacity")
+        _refuse_beyond(depths, MAX_TASKS, "depth")
+        if not (np.isfinite(prices) & (prices > 0)).all():
+            raise ValueError("a price must be a positive number of USD per hour")
+        return cls(sizes, prices, depths, np.array(kind, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """Shapes: row s is `count[s]` tasks that need `need[s]` (cpu units, MiB, GPUs) each."""
+
+    need: IntArray
+    count: IntArray
+
+    @classmethod
+    def of(cls, need: Sequence[Sequence[int]], count: Sequence[int]) -> Wanted:
+        """ValueError for a shape that asks for nothing, a negative number, or one that int64 sums cannot bear."""
+        needs, counts = np.array(need, dtype=np.int64).reshape(-1, 3), np.array(count, dtype=np.int64)
+        _refuse_beyond(needs, MAX_AMOUNT, "need")
+        _refuse_beyond(counts, MAX_TASKS, "count")
+        if not (needs > 0).any(axis=1).all():
+            raise ValueError("a shape must ask for something")
+        return cls(needs, counts)
+
+
+def _refuse_beyond(amounts: IntArray, most: int, name: str) -> None:
+    if amounts.size and (int(amounts.min()) < 0 or int(amounts.max()) > most):
+        raise ValueError(f"a {name} must be between 0 and {most}")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One allocation. Sizes are the distinct capacities among the offers: patterns belong to sizes, not to pools."""
+
+    offered: Offered
+    wanted: Wanted
+    max_share: float | None = None
+    """Largest share of the bought cpu that one kind may have, 0 < share <= 1; None = any."""
+
+    @cached_property
+    def _grouped(self) -> tuple[IntArray, IntArray]:
+        sizes, of_pool = np.unique(self.offered.capacity, axis=0, return_inverse=True)
+        return sizes, of_pool.reshape(-1).astype(np.int64)
+
+    @property
+    def sizes(self) -> IntArray:
+        """(k, 3) int64, the distinct capacities."""
+        return self._grouped[0]
+
+    @property
+    def size_of_pool(self) -> IntArray:
+        """(p,) int64."""
+        return self._grouped[1]
+
+    @cached_property
+    def room(self) -> IntArray:
+        """(k, s) int64: how many tasks of one shape alone an empty instance of a size takes, at most all there are."""
+        return np.minimum(rooms(self.sizes, self.wanted.need), self.wanted.count)
+
+    @cached_property
+    def homeless(self) -> BoolArray:
+        """(s,) bool: shapes with tasks that no pool can hold."""
+        some = np.zeros(len(self.sizes), dtype=np.int64)
+        np.maximum.at(some, self.size_of_pool, self.offered.depth)
+        return (self.wanted.count > 0) & ~((self.room > 0) & (some > 0)[:, None]).any(axis=0)
+
+    def cheapest(self, price: FloatArray) -> FloatArray:
+        """(k,) the lowest of `price` (p,) among the pools of a size that have any instance; infinite where none has."""
+        lowest = np.full(len(self.sizes), np.inf)
+        some = self.offered.depth > 0
+        np.minimum.at(lowest, self.size_of_pool[some], price[some])
+        return lowest
+
+
+def rooms(free: IntArray, need: IntArray) -> IntArray:
+    """(k, s): how often each need (s, 3) goes into each free capacity (k, 3); no need is zero on every axis."""
+    most = np.full((len(free), len(need)), MAX_TASKS, dtype=np.int64)
+    for axis in range(3):
+        asked = need[:, axis] > 0
+        most[:, asked] = np.minimum(most[:, asked], free[:, axis, None] // need[None, asked, axis])
+    return most

@@ -1,0 +1,79 @@
+"""What is a filling of each size worth at most, if tasks could be cut? Cheap, and sharp for large instances.
+
+For prices a, b of cpu and memory with `a * cpu_s + b * memory_s >= value_s` for every CPU shape, no filling without GPU
+tasks is worth more than `a * cpu + b * memory`; GPUs then cost what the dearest GPU shape is still worth above that.
+The best (a, b) lies where two shapes (or one and an axis) are tight; each candidate is scaled until it holds for all,
+so rounding errors can only raise the bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from argosy.placement.arrays import FloatArray, IntArray
+
+_UP = 1 + 1e-10  # above what the few float operations here can lose
+_CANDIDATES = 20_000
+
+
+def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatArray:
+    """(k,) an upper bound of the worth of any filling of `sizes` (k, 3) with tasks `need` (s, 3) of `value` (s,) >= 0.
+
+    Only shapes of which a whole task fits count.
+    """
+    fits = (need[None, :, :] <= sizes[:, None, :]).all(axis=2) & (value > 0)
+    alike, of_size = np.unique(fits, axis=0, return_inverse=True)
+    worth = np.zeros(len(sizes))
+    for number, shapes in enumerate(alike):
+        if shapes.any():
+            rows = of_size.reshape(-1) == number
+            kept = np.flatnonzero(shapes)
+            kept = kept[undominated(need[kept], value[kept])]
+            worth[rows] = _cut(sizes[rows].astype(np.float64), need[kept].astype(np.float64), value[kept])
+    return worth
+
+
+def undominated(need: IntArray, value: IntArray | FloatArray) -> IntArray:
+    """Shapes worth something, without those that another, no larger, is worth as much as; ties to the lower."""
+    smaller = (need[:, None, :] <= need[None, :, :]).all(axis=2) & (value[:, None] >= value[None, :])
+    earlier = np.arange(len(need))[:, None] < np.arange(len(need))[None, :]
+    beaten = (smaller & (~smaller.T | earlier)).any(axis=0)
+    return np.flatnonzero(~beaten & (value > 0))
+
+
+def _cut(sizes: FloatArray, need: FloatArray, value: FloatArray) -> FloatArray:
+    alone, sized = need[:, 2] == 0, need[:, :2].any(axis=1)
+    prices = _prices(need[alone, :2], value[alone]) if alone.any() else np.zeros((1, 2))
+    # With GPU tasks on board cpu and memory may cost more than CPU tasks alone would make them.
+    if not alone.all() and sized.any():
+        prices = np.concatenate([prices, _prices(need[sized, :2], value[sized])])
+    rest = np.maximum(value - prices @ need[:, :2].T, 0) * ~alone
+    per_gpu = np.max(rest / np.maximum(need[:, 2], 1), axis=1)
+    lowest: FloatArray = (prices @ sizes[:, :2].T + per_gpu[:, None] * sizes[:, 2]).min(axis=0) * _UP
+    return lowest
+
+
+def _prices(need: FloatArray, value: FloatArray) -> FloatArray:
+    """(c, 2) candidate prices of cpu and memory, each scaled so that no shape is worth more than it costs."""
+    first, second = np.triu_indices(len(need), 1)
+    if len(first) > _CANDIDATES:  # many shapes: those nearest to one another in what they ask for
+        order = np.argsort(np.arctan2(need[:, 1], need[:, 0]), kind="stable")
+        pairs = [(order[:-gap], order[gap:]) for gap in range(1, max(2, _CANDIDATES // len(need)))]
+        first, second = np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+    (c1, m1), (c2, m2) = need[first].T, need[second].T
+    det = c1 * m2 - c2 * m1
+    cut = np.abs(det) > 1e-9 * np.maximum(c1 * m2, c2 * m1)
+    first, second, c1, m1, c2, m2, det = (x[cut] for x in (first, second, c1, m1, c2, m2, det))
+    found = np.stack([(value[first] * m2 - value[second] * m1), (value[second] * c1 - value[first] * c2)], axis=1)
+    found = found / det[:, None]
+    found = found[(found >= 0).all(axis=1)]
+    scale = 1 / np.maximum(need.max(axis=0), 1)
+    found = np.vstack([found, scale * np.eye(2), scale])
+    cost = found @ need.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.max(np.where(value > 0, value / cost, 0.0), axis=1)
+    usable = np.isfinite(factor)
+    # Candidates that had to be scaled up much lie inside; what they say, others say better.
+    usable &= (factor <= 1 + 1e-6) | (np.arange(len(found)) >= len(found) - 3)
+    kept: FloatArray = found[usable] * np.maximum(factor[usable, None], 0)
+    return kept

@@ -1,0 +1,92 @@
+"""How does a plan in fractions become one in whole instances? Round down, then complete the little that is left.
+
+The LP has at most one fraction per row, so what is left is small whatever the number of tasks.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from argosy.market.allocation.basket import Basket, complete, fit_smaller
+from argosy.market.allocation.generate import pool_prices
+from argosy.market.allocation.master import Master, Solution
+from argosy.market.allocation.problem import Problem
+from argosy.placement.arrays import FloatArray, IntArray
+
+_WHOLE = 1e-6  # a fraction this close to the next whole number is that number
+_REPAIRS = 20
+
+
+def rounded(problem: Problem, master: Master, solution: Solution, value: FloatArray) -> Basket:
+    """A whole plan near `solution`; `value` (s,) > 0 says which tasks to prefer while it is completed."""
+    basket = Basket(problem)
+    price = pool_prices(problem, solution)
+    basket.raise_cap(float(solution.bought @ problem.offered.capacity[:, 0]))
+    uses = np.floor(solution.used + _WHOLE).astype(np.int64)
+    order = np.lexsort((np.arange(len(price)), price, problem.size_of_pool))
+    starts = np.searchsorted(problem.size_of_pool[order], np.arange(len(problem.sizes) + 1))
+    bought = np.floor(solution.bought + _WHOLE).astype(np.int64)
+    for number in np.flatnonzero(uses).tolist():
+        size = int(master.size_of[number])
+        pools = order[starts[size] : starts[size + 1]]
+        _buy_use(basket, pools, bought, master.pattern[number], int(uses[number]))
+    finish(basket, value, np.maximum(price, offered_floor(problem)))
+    return basket
+
+
+def offered_floor(problem: Problem) -> FloatArray:
+    """No pool is ever free, whatever the shares make of its price."""
+    lowest: FloatArray = problem.offered.price * 0.05
+    return lowest
+
+
+def _buy_use(basket: Basket, pools: IntArray, bought: IntArray, pattern: IntArray, times: int) -> None:
+    """One pattern's instances: from the pools that the LP bought them from, then from any of the size."""
+    for limit in (bought, basket.depth_left):
+        for pool in pools.tolist():
+            if not times:
+                return
+            done = basket.buy(pool, pattern, min(times, int(limit[pool])))
+            if limit is bought:
+                bought[pool] -= done
+            times -= done
+
+
+def finish(basket: Basket, value: FloatArray, price: FloatArray, slack: float = 1.0) -> None:
+    """Complete, move what fits into smaller instances, and see to it that no kind has more than its share."""
+    complete(basket, value, price, slack)
+    fit_smaller(basket)
+    share = basket.problem.max_share
+    for _ in range(_REPAIRS if share is not None else 0):
+        basket.raise_cap(float(basket.bought_cpu))
+        _take_back_excess(basket)
+        before = basket.bought_cpu
+        basket.raise_cap(float(before))
+        complete(basket, value, price, slack)
+        if basket.bought_cpu == before and not _excess(basket).any():
+            return
+
+
+def _excess(basket: Basket) -> FloatArray:
+    """(t,) cpu units that a kind has above its share of what is bought."""
+    most = basket.bought_cpu * float(basket.problem.max_share or 1) * (1 + 1e-9)
+    over: FloatArray = np.maximum(basket.cpu_by_kind - most, 0)
+    return over
+
+
+def _take_back_excess(basket: Basket) -> None:
+    """Instances of kinds above their share go, the least useful of them first; their tasks are to be placed again."""
+    offered, need = basket.problem.offered, basket.problem.wanted.need
+    over = _excess(basket)
+    rows = [row for row in basket.rows() if over[offered.kind[row[0]]] > 0]
+    for pool, pattern, times in sorted(
+        rows, key=lambda row: (float((row[1] @ need)[0]) / offered.price[row[0]], row[0])
+    ):
+        excess = math.ceil(over[offered.kind[pool]])
+        cpu = int(offered.capacity[pool, 0])
+        if excess > 0 and cpu:
+            gone = min(times, -(-excess // cpu))
+            basket.give_back(pool, pattern, gone)
+            over[offered.kind[pool]] -= gone * cpu

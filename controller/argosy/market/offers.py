@@ -1,0 +1,172 @@
+"""What could be bought now, at what price, and what would it give us? And what makes no offer, and why?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import numpy as np
+
+from argosy.catalogue.types import InstanceType, in_region, interruption_band
+from argosy.market import risk
+from argosy.model.instances import Purchase
+from argosy.model.policy import Policy
+from argosy.model.pools import Offer, Pool
+from argosy.model.resources import Resources
+
+PURCHASE_ATTRIBUTE = "argosy.purchase"
+CELL_ATTRIBUTE = "argosy.cell"
+_USUAL = Policy()
+
+
+def offers_of(
+    pools: Iterable[Pool],
+    catalogue: Mapping[str, InstanceType],
+    now: float,
+    policy: Policy = _USUAL,
+    attempt_s: float | None = None,
+) -> list[Offer]:
+    """A spot and an on-demand offer for every pool unless `rejected` says why not, cheapest first.
+
+    `now` = infinity includes those that are cooling off. `attempt_s`: how long an attempt takes that an interruption
+    would have to repeat; None = the policy's guess.
+    """
+    found = [
+        (pool, kind, purchase)
+        for pool in pools
+        for purchase in Purchase
+        if (kind := catalogue.get(pool.instance_type)) is not None and not _reason(pool, kind, purchase, now, policy)
+    ]
+    prices = [price_of(pool, kind, purchase, now, policy) for pool, kind, purchase in found]
+    effective = risk.effective_price(
+        np.array(prices),
+        rate=np.array([rate_of(pool, now, policy) if bought is Purchase.SPOT else 0.0 for pool, _, bought in found]),
+        attempt_s=attempt_s or policy.attempt_s,
+        boot_s=policy.boot_s,
+        planned_life_s=policy.planned_life_s,
+        caution=np.array([_caution(pool, now) if bought is Purchase.SPOT else 1.0 for pool, _, bought in found]),
+    )
+    offers = [
+        _offer(pool, kind, purchase, price, useful)
+        for (pool, kind, purchase), price, useful in zip(found, prices, effective.tolist(), strict=True)
+    ]
+    return sorted(offers, key=lambda offer: (offer.price_usd_per_hour, offer.pool, offer.purchase))
+
+
+def rejected(
+    pools: Iterable[Pool],
+    catalogue: Mapping[str, InstanceType],
+    now: float,
+    policy: Policy = _USUAL,
+    purchase: Purchase = Purchase.SPOT,
+) -> list[tuple[str, str]]:
+    """(pool, reason) for every pool that makes no such offer now."""
+    found = [(pool, _reason(pool, catalogue.get(pool.instance_type), purchase, now, policy)) for pool in pools]
+    return [(pool.key, reason) for pool, reason in found if reason]
+
+
+def _reason(pool: Pool, kind: InstanceType | None, purchase: Purchase, now: float, policy: Policy) -> str:
+    """Why the pool makes no offer of that kind; "" when it makes one."""
+    if kind is None:
+        return f"unknown type: {pool.instance_type} is not in the catalogue (argosy catalogue refresh --type)"
+    if not pool.fleet_id:
+        return "there is no fleet for it"
+    until = pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until
+    if until > now:
+        because = f" after {pool.short_reason}" if pool.short_reason else ""
+        return f"cooling off until {clock(until)}{because}"
+    price = price_of(pool, kind, purchase, now, policy)
+    return _above_cap(kind, price, policy) if risk.is_price(price) else "no price is known"
+
+
+def _above_cap(kind: InstanceType, price: float, policy: Policy) -> str:
+    units = ("GPU", kind.gpus, policy.max_usd_per_gpu_hour, "perGpuHour")
+    if not kind.gpus:
+        units = ("vCPU", kind.vcpus, policy.max_usd_per_vcpu_hour, "perVcpuHour")
+    what, count, cap, name = units
+    if price > policy.max_usd_per_hour:
+        return f"${price:.4g} an hour is above priceCaps.perInstanceHour (${policy.max_usd_per_hour:.4g})"
+    if price / count > cap:
+        return f"${price / count:.4g} an hour for each {what} is above priceCaps.{name} (${cap:.4g})"
+    return ""
+
+
+def price_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, policy: Policy) -> float:
+    """USD an hour. A spot price that was never seen is the type's typical one; one that is too old is on-demand's."""
+    here = in_region(kind, pool.cell)
+    if purchase is Purchase.ON_DEMAND or is_stale(pool, now, policy):
+        return here.on_demand_usd_per_hour
+    seen = pool.spot_usd_per_hour
+    return seen if risk.is_price(seen) else here.typical_spot_usd_per_hour or here.on_demand_usd_per_hour
+
+
+def is_stale(pool: Pool, now: float, policy: Policy) -> bool:
+    """Whether its spot price was seen too long ago to be believed."""
+    age_s = now - pool.priced_at if now != float("inf") else 0.0
+    return bool(pool.priced_at) and age_s > policy.price_limit_s
+
+
+def rate_of(pool: Pool, now: float, policy: Policy) -> float:
+    """Expected interruptions per instance-hour on spot: the Advisor's band and what we have seen, faded until now."""
+    age_s = max(0.0, now - pool.rate_at) if now != float("inf") else 0.0
+    kept = 0.5 ** (age_s / policy.rate_half_life_s)
+    band = interruption_band(pool.cell, pool.instance_type)
+    return float(risk.interruption_rate(band, pool.interruptions * kept, pool.instance_hours * kept))
+
+
+def as_registered(catalogue: Mapping[str, InstanceType], pools: Iterable[Pool]) -> Mapping[str, InstanceType]:
+    """The catalogue with the memory that instances of each type were last seen to register, instead of the estimate:
+    an instance bought for a task that does not fit it would be bought again and again."""
+    seen: dict[str, int] = {}
+    for pool in pools:
+        if memory_mib := pool.registered_memory_mib:
+            seen[pool.instance_type] = min(memory_mib, seen.get(pool.instance_type, memory_mib))
+    known = {
+        name: replace(catalogue[name], registered_memory_mib=memory_mib)
+        for name, memory_mib in seen.items()
+        if name in catalogue and catalogue[name].registered_memory_mib != memory_mib
+    }
+    return MappingProxyType({**catalogue, **known}) if known else catalogue
+
+
+def clock(at: float) -> str:
+    """`14:03:07 UTC`, for sentences about later today."""
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S} UTC"
+
+
+def _caution(pool: Pool, now: float) -> float:
+    return (risk.UNSETTLED if now < pool.unsettled_until else 1.0) * risk.score_factor(pool.placement_score)
+
+
+def _offer(pool: Pool, kind: InstanceType, purchase: Purchase, price: float, effective: float) -> Offer:
+    return Offer(
+        pool=pool.key,
+        cell=pool.cell,
+        instance_type=pool.instance_type,
+        zone=pool.zone,
+        purchase=purchase,
+        price_usd_per_hour=price,
+        resources=resources_of(kind),
+        attributes=tuple(expected_attributes(kind, pool.zone, purchase, pool.cell).items()),
+        effective_usd_per_hour=effective,
+    )
+
+
+def resources_of(kind: InstanceType) -> Resources:
+    """What an instance of the type registers with ECS."""
+    return Resources(kind.cpu_units, kind.registered_memory_mib, kind.gpus)
+
+
+def expected_attributes(kind: InstanceType, zone: str, purchase: Purchase, cell: str) -> dict[str, str]:
+    """The attributes an instance will have once its agent has registered, as far as constraints can know them."""
+    return {
+        "ecs.instance-type": kind.name,
+        "ecs.availability-zone": zone,
+        "ecs.cpu-architecture": kind.architecture,
+        "ecs.os-type": "linux",
+        "ecs.os-family": "LINUX",
+        PURCHASE_ATTRIBUTE: purchase.value,
+        CELL_ATTRIBUTE: cell,
+    }

@@ -1,0 +1,100 @@
+"""How much on-demand can a run have: any at all, and for how many of its tasks at a time?"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from argosy.catalogue.quotas import quota_key
+from argosy.catalogue.types import load_catalogue
+from argosy.market.offers import price_of, rejected
+from argosy.market.room import tasks_in
+from argosy.model.instances import Instance, Purchase
+from argosy.model.policy import Policy
+from argosy.model.pools import Pool
+from argosy.model.runs import Run
+from argosy.model.state import State
+
+_HAIR = 1e-9
+_QuotaKey = tuple[str, str]  # cell, key of the quota family
+
+
+def is_ever_to_be_had(run: Run, state: State, policy: Policy) -> bool:
+    """Whether quotas, price caps and the run's hourly cap let one instance through; a cool-off ends by itself."""
+    quotas = _quotas(policy)
+    return any(
+        quotas.get(_key(pool), math.inf) >= load_catalogue()[pool.instance_type].vcpus
+        and _affordable(run, pool, policy) >= 1
+        for pool in _open_to(run, state, policy)
+    )
+
+
+def tasks_at_most(run: Run, state: State, policy: Policy) -> float:
+    """How many of its tasks on-demand takes at a time, by quotas and the hourly cap; infinite where nothing binds."""
+    pools = list(_open_to(run, state, policy))
+    by_money = max((_affordable(run, pool, policy) * _tasks(pool, run) for pool in pools), default=0)
+    return min(_by_quotas(run, state, pools, policy), by_money)
+
+
+def instances_of_others(run: Run, state: State) -> int:
+    """Alive, and neither the run's nor free to be."""
+    return sum(i.alive and not _is_its(run, state, i, or_idle=True) for i in state.instances.values())
+
+
+def _by_quotas(run: Run, state: State, pools: list[Pool], policy: Policy) -> float:
+    """Of the type that gives fewest, where a quota has any; quotas add up."""
+    left, fewest = _left(run, state, policy), dict[_QuotaKey, float]()
+    for pool in pools:
+        key = _key(pool)
+        if key not in left:
+            return math.inf
+        tasks = left[key] // load_catalogue()[pool.instance_type].vcpus * _tasks(pool, run)
+        if tasks > 0:
+            fewest[key] = min(tasks, fewest.get(key, tasks))
+    return sum(fewest.values())
+
+
+def _left(run: Run, state: State, policy: Policy) -> dict[_QuotaKey, int]:
+    """Less what others hold. What is only ordered may be the run's own: it does not count."""
+    quotas = _quotas(policy)
+    used: Counter[_QuotaKey] = Counter()
+    for each in state.instances.values() if quotas else ():
+        kind = load_catalogue().get(each.instance_type)
+        is_owned = each.alive and each.owned and each.purchase is Purchase.ON_DEMAND
+        if kind and is_owned and not _is_its(run, state, each):
+            used[each.cell, quota_key(each.instance_type, Purchase.ON_DEMAND.value)] += kind.vcpus
+    return {key: vcpus - used[key] for key, vcpus in quotas.items()}
+
+
+def _is_its(run: Run, state: State, instance: Instance, or_idle: bool = False) -> bool:
+    tasks = state.attempts.runs_on_instance.get(instance.id.encode()) or Counter[int]()
+    if tasks.get(run.number) or instance.bought_for == run.number:
+        return True
+    return or_idle and not any(tasks.values())
+
+
+def _open_to(run: Run, state: State, policy: Policy) -> Iterator[Pool]:
+    """The pools that sell on-demand instances for its tasks, cooling off or not."""
+    closed = {key for key, _ in rejected(state.pools.values(), load_catalogue(), math.inf, policy, Purchase.ON_DEMAND)}
+    return (pool for key, pool in state.pools.items() if key not in closed and tasks_in(pool, run))
+
+
+def _affordable(run: Run, pool: Pool, policy: Policy) -> float:
+    """How many instances capacity.maxHourlyCost pays for."""
+    if run.max_hourly_usd is None:
+        return math.inf
+    price = price_of(pool, load_catalogue()[pool.instance_type], Purchase.ON_DEMAND, math.inf, policy)
+    return int(run.max_hourly_usd / max(price, _HAIR) * (1 + _HAIR))
+
+
+def _tasks(pool: Pool, run: Run) -> int:
+    return min(tasks_in(pool, run), run.max_tasks_per_instance or 1_000_000)
+
+
+def _quotas(policy: Policy) -> dict[_QuotaKey, int]:
+    return {(q.cell, q.family): q.vcpus for q in policy.vcpu_quotas if q.purchase == Purchase.ON_DEMAND.value}
+
+
+def _key(pool: Pool) -> _QuotaKey:
+    return pool.cell, quota_key(pool.instance_type, Purchase.ON_DEMAND.value)

@@ -1,0 +1,101 @@
+"""Which instances are let go of, and which stay although they idle?
+
+An instance goes when it has idled for its type's linger and nothing keeps it. It is never let go while a task of ours
+runs there, whatever it costs: what runs would have to be paid for twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.policy import Policy
+from argosy.model.state import State
+
+KEEP_ATTRIBUTE = "argosy.keep"  # a custom attribute of the container instance: `aws ecs put-attributes`
+_NO = ("false", "no", "0")
+
+
+def releasable(
+    state: State, wanted: Collection[str], now: float, policy: Policy, at_once: Collection[str] = ()
+) -> list[Instance]:
+    """Idle instances past their linger that got no work in this tick (`wanted`), most expensive first, as far as the
+    least sizes allow; instances that never registered, have fallen silent, or should have gone by themselves or on
+    being told to drain, whatever runs there; and, again, those whose release has not shown its effect. `at_once`:
+    instances that do not linger."""
+    found = [
+        instance
+        for instance in state.instances.values()
+        if instance.owned
+        and instance.id not in wanted
+        and _may_go(state, instance, now, policy, instance.id in at_once)
+    ]
+    found.sort(key=lambda instance: (-instance.price_usd_per_hour, instance.id))
+    staying = _least_idle(state, wanted, policy)
+    spare = [instance for instance in found if _is_spare(instance) and instance.id not in staying]
+    going = {instance.id for instance in spare[: _most_to_go(state, policy)]}
+    return [instance for instance in found if instance.id in going or not _is_spare(instance)]
+
+
+def is_kept(instance: Instance) -> bool:
+    """Whether its owner has said that it is to stay (the attribute argosy.keep, to anything but false)."""
+    return instance.attributes.get(KEEP_ATTRIBUTE, "false").lower() not in _NO
+
+
+def _is_spare(instance: Instance) -> bool:
+    """Could still be of use: what the least sizes count, and what alone waits for linger and cool-down."""
+    return instance.placeable
+
+
+def _least_idle(state: State, wanted: Collection[str], policy: Policy) -> set[str]:
+    """Ids of the `min_idle` cheapest idle instances."""
+    if not policy.min_idle:
+        return set()
+    idle = [i for i in state.instances.values() if _is_spare(i) and i.owned and i.idle_since and i.id not in wanted]
+    idle.sort(key=lambda instance: (instance.price_usd_per_hour, instance.id))
+    return {instance.id for instance in idle[: policy.min_idle]}
+
+
+def _most_to_go(state: State, policy: Policy) -> int:
+    """How many may go, so that the cluster keeps its least size while runs are open."""
+    size = sum(instance.counts_for_target for instance in state.instances.values())
+    return max(0, size - policy.min_instances) if any(not run.done for run in state.runs.values()) else size
+
+
+def _may_go(state: State, instance: Instance, now: float, policy: Policy, at_once: bool) -> bool:
+    if instance.status is InstanceStatus.GONE or not state.may_try(f"terminate:{instance.id}", now):
+        return False
+    past_hope = _is_past_hope(instance, now, policy)
+    if past_hope and instance.status in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
+        return True  # its tasks count as lost only once EC2 confirms that it is gone (reliability.md row 45)
+    if state.attempts.on_instance(instance.id) and not (past_hope and instance.status is InstanceStatus.RELEASING):
+        return False
+    if instance.status is InstanceStatus.RELEASING:
+        return now - instance.released_at >= policy.stop_again_s
+    if instance.status is InstanceStatus.BOOTING:
+        return at_once or now - instance.launched_at >= policy.register_patience_s
+    if is_kept(instance):
+        return False
+    if at_once or not _is_spare(instance):
+        return bool(instance.idle_since)  # nothing will be placed on it any more: there is no reason to linger
+    idle_long = bool(instance.idle_since) and now - instance.idle_since >= policy.linger_of(instance.instance_type)
+    return idle_long and not _grew_lately(state, instance.instance_type, now, policy)
+
+
+def _is_past_hope(instance: Instance, now: float, policy: Policy) -> bool:
+    """It goes, whatever runs there: its agent is silent, it was warned and never taken back, or it was told to drain
+    and neither the time its tasks were given nor their stops have emptied it (reliability.md rows 45 and 47)."""
+    waited = (
+        (instance.disconnected_at, policy.agent_patience_s),
+        (instance.interrupted_at, policy.warning_patience_s),
+        (instance.draining_since, policy.drain_patience_s + policy.agent_patience_s),
+    )
+    return any(since and now - since >= patience_s for since, patience_s in waited)
+
+
+def _grew_lately(state: State, instance_type: str, now: float, policy: Policy) -> bool:
+    """More of the type was ordered a moment ago: releasing some now would only be ordered again."""
+    return any(
+        pool.instance_type == instance_type and pool.grown_at and now - pool.grown_at < policy.cool_down_s
+        for pool in state.pools.values()
+    )

@@ -1,0 +1,1 @@
+"""What does AWS tell us? From EventBridge messages and ECS shapes to events."""

@@ -1,0 +1,173 @@
+"""What does an ECS task or container instance say, however it reached us?
+
+Pure parsers of one shape with two dialects: what the API answers (aware datetimes) and the `detail` of an event (ISO
+strings); plain epochs are read as well. Every field but the ARN may be missing, unknown ones are ignored
+(aws.md 9.2, 9.3). A field of the wrong type, or beyond what the columns of the state can hold, raises one of
+UNREADABLE: a poison message. Texts and lists are cut to what an item of the store can hold, whatever was sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
+from argosy.model.events import ContainerInstanceSeen, TaskSeen
+
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+MAX_TEXT = 1_000  # characters kept of a reason; ECS's own are shorter
+MAX_ARN = 2_048  # as IAM has it
+MAX_GPUS = 32  # bits of a gpu_mask
+MAX_ATTRIBUTES = 200  # an agent registers some fifty; ECS allows ten of one's own
+MAX_ATTRIBUTE = 128  # characters of a name or value, as ECS has it
+LATEST_S = 4_102_444_800.0  # the year 2100: times beyond it are no times
+_EC2_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
+_KEY_VARIABLES = ("ARGOSY_RUN_ID", "ARGOSY_TASK_INDEX", "ARGOSY_TASK_ATTEMPT", LAUNCH_VARIABLE)
+_SAYS_NOTHING = "Essential container in task exited"  # the stoppedReason of every ordinary end
+
+
+def epoch_s(moment: Any) -> float:
+    """A datetime, an ISO string or an epoch as epoch seconds; 0 when there is none. Raises one of UNREADABLE."""
+    if not moment:
+        return 0.0
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
+    at = moment.timestamp() if isinstance(moment, datetime) else float(moment)
+    if not 0 <= at < LATEST_S:  # nor is NaN
+        raise ValueError(f"not a time: {at}")
+    return at
+
+
+def key_of_task(task: Mapping[str, Any]) -> AttemptKey | None:
+    """Which attempt this task was started for, from the environment in its overrides; None when it is not ours."""
+    for override in _container_overrides(task):
+        values = {entry.get("name"): entry.get("value") for entry in override.get("environment") or ()}
+        run_id, *numbers = (values.get(name) for name in _KEY_VARIABLES)
+        if run_id and all(isinstance(number, str) and number.isdecimal() for number in numbers):
+            return AttemptKey(str(run_id), *(_number(int(str(number)), 2**32) for number in numbers))
+    return None
+
+
+def task_seen(task: Mapping[str, Any]) -> TaskSeen:
+    """A task of DescribeTasks or RunTask, or the detail of an "ECS Task State Change"."""
+    containers = task.get("containers") or ()
+    main = _main_container(task, containers)
+    exit_code = main.get("exitCode")
+    return TaskSeen(
+        arn=_arn(task["taskArn"]),
+        version=_number(int(task.get("version") or 0), 2**63),
+        last_status=_text(task.get("lastStatus")),
+        desired_status=_text(task.get("desiredStatus")),
+        instance_arn=_text(task.get("containerInstanceArn")),
+        started_by=_text(task.get("startedBy")),
+        key=key_of_task(task),
+        exit_code=None if exit_code is None else _exit_code(exit_code),
+        stop_code=_text(task.get("stopCode")),
+        reason=_reason(_text(task.get("stoppedReason")), _text(main.get("reason"))),
+        started_at=epoch_s(task.get("startedAt")),
+        stopped_at=epoch_s(task.get("stoppedAt")),
+        gpu_ids=_gpus(gpu for container in containers for gpu in container.get("gpuIds") or ()),
+        status_reason=_text(task.get("stoppedReason")),
+        container_reason=_text(main.get("reason")),
+    )
+
+
+def container_instance_seen(instance: Mapping[str, Any], cell: str, *, listed: bool = False) -> ContainerInstanceSeen:
+    """An instance of DescribeContainerInstances, or the detail of an "ECS Container Instance State Change".
+
+    An agent that is not said to be connected is taken to be disconnected: nothing is placed by guess.
+    """
+    resources = {entry.get("name"): entry for entry in instance.get("registeredResources") or ()}
+    return ContainerInstanceSeen(
+        arn=_arn(instance["containerInstanceArn"]),
+        version=_number(int(instance.get("version") or 0), 2**63),
+        instance_id=_ec2_id(instance.get("ec2InstanceId")),
+        cell=cell,
+        status=_text(instance.get("status")),
+        agent_connected=instance.get("agentConnected") is True,
+        cpu_units=_number(int(resources.get("CPU", {}).get("integerValue") or 0), 2**31),
+        memory_mib=_number(int(resources.get("MEMORY", {}).get("integerValue") or 0), 2**31),
+        gpu_ids=_gpus(resources.get("GPU", {}).get("stringSetValue") or ()),
+        attributes=_attributes(instance.get("attributes") or ()),
+        registered_at=epoch_s(instance.get("registeredAt")),
+        remaining=_remaining(instance),
+        listed=listed,
+    )
+
+
+def _remaining(instance: Mapping[str, Any]) -> tuple[int, int, int] | None:
+    """What ECS has left to give, whoever took the rest; None when it does not say.
+
+    Whether the set of GPUs holds the free ids is not documented (aws.md 13): where there is none, all are taken to be
+    free, so that none is ever given up by mistake.
+    """
+    said = {entry.get("name"): entry for entry in instance.get("remainingResources") or ()}
+    cpu_units, memory_mib = (said.get(name, {}).get("integerValue") for name in ("CPU", "MEMORY"))
+    if cpu_units is None or memory_mib is None:
+        return None
+    free = said.get("GPU", {}).get("stringSetValue")
+    registered = {entry.get("name"): entry for entry in instance.get("registeredResources") or ()}
+    gpus = registered.get("GPU", {}).get("stringSetValue") or () if free is None else free
+    return int(cpu_units), int(memory_mib), len(gpus)
+
+
+def _arn(arn: Any) -> str:
+    """The one field nothing can do without. Raises ValueError."""
+    if not isinstance(arn, str) or arn.count(":") < 5 or len(arn) > MAX_ARN:
+        raise ValueError(f"not an ARN: {str(arn)[:80]!r}")
+    return arn
+
+
+def _text(value: Any) -> str:
+    return str(value or "")[:MAX_TEXT]
+
+
+def _number(value: int, below: int) -> int:
+    """Raises ValueError for what a column of the state cannot hold."""
+    if not 0 <= value < below:
+        raise ValueError(f"not between 0 and {below}: {value}")
+    return value
+
+
+def _exit_code(value: Any) -> int:
+    """Windows has negative ones."""
+    return _number(int(value) + 2**31, 2**32) - 2**31
+
+
+def _ec2_id(value: Any) -> str:
+    """Empty for what is no EC2 instance (ECS Anywhere's are called mi-...): nobody's business here."""
+    return value if isinstance(value, str) and _EC2_ID.fullmatch(value) else ""
+
+
+def _gpus(ids: Iterable[Any]) -> tuple[str, ...]:
+    found = tuple(str(gpu)[:MAX_ATTRIBUTE] for gpu in ids)
+    if len(found) > MAX_GPUS:
+        raise ValueError(f"{len(found)} GPUs")
+    return found
+
+
+def _attributes(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    named = [(str(entry["name"])[:MAX_ATTRIBUTE], str(entry.get("value") or "")[:MAX_ATTRIBUTE]) for entry in entries]
+    return dict(named[:MAX_ATTRIBUTES])
+
+
+def _container_overrides(task: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return (task.get("overrides") or {}).get("containerOverrides") or ()
+
+
+def _main_container(task: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The container whose end is the attempt's: the one we override; else the first that says how it ended."""
+    ours = {override.get("name") for override in _container_overrides(task)}
+    ordered = sorted(containers, key=lambda each: (each.get("name") not in ours, each.get("exitCode") is None))
+    return ordered[0] if ordered else {}
+
+
+def _reason(stopped: str, container: str) -> str:
+    """Both in one line, without saying a thing twice; what says nothing gives way to the container's own reason."""
+    if not container or container in stopped:
+        return stopped
+    if stopped in container or stopped == _SAYS_NOTHING:
+        return container
+    return f"{stopped}: {container}"

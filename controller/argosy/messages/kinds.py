@@ -1,0 +1,121 @@
+"""Which messages do we listen to, and what fact does each one state?
+
+One table leads from (source, detail-type) to a parser; the same table yields the EventBridge rules that the stacks and
+local mode create, so that rule and parser cannot drift apart (DESIGN section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.messages.ecs import UNREADABLE, container_instance_seen, epoch_s, task_seen
+from argosy.model.events import (
+    ContainerInstanceSeen,
+    Event,
+    HostStateChanged,
+    InterruptionWarned,
+    PoolShort,
+    RebalanceAdvised,
+    TaskSeen,
+)
+
+Detail = Mapping[str, Any]
+MAX_NAME = 128  # characters of a Region or an id
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of message: its rule's name and how it is read."""
+
+    rule: str
+    source: str
+    detail_type: str
+    parse: Callable[[Mapping[str, Any]], Event | None]
+
+    def pattern(self, cluster_arns: list[Any] | None = None) -> dict[str, Any]:
+        """The EventBridge event pattern; ECS's own can be narrowed to our clusters (a list of ARNs or tokens)."""
+        pattern: dict[str, Any] = {"source": [self.source], "detail-type": [self.detail_type]}
+        if self.source == "aws.ecs" and cluster_arns:
+            pattern["detail"] = {"clusterArn": cluster_arns}
+        return pattern
+
+
+def _sent_at(message: Mapping[str, Any]) -> float:
+    """When the message says it was sent, as epoch seconds; 0 when that is missing or unreadable: a warning counts
+    whatever its date looks like."""
+    with suppress(*UNREADABLE):
+        return epoch_s(message.get("time"))
+    return 0.0
+
+
+def _name(value: Any) -> str:
+    """A Region or the id of something. Raises ValueError for what cannot be one."""
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME:
+        raise ValueError(f"not a name: {str(value)[:80]!r}")
+    return value
+
+
+def _task(message: Mapping[str, Any]) -> TaskSeen:
+    return task_seen(message["detail"])
+
+
+def _container_instance(message: Mapping[str, Any]) -> ContainerInstanceSeen:
+    """Its cell is the Region in its ARN: the message may name that of the bus that it came by."""
+    arn = str(message["detail"]["containerInstanceArn"]).split(":")
+    return container_instance_seen(message["detail"], _name(arn[3] if len(arn) > 3 else message.get("region")))
+
+
+def _interruption(message: Mapping[str, Any]) -> InterruptionWarned:
+    return InterruptionWarned(_name(message["detail"]["instance-id"]), _sent_at(message))
+
+
+def _rebalance(message: Mapping[str, Any]) -> RebalanceAdvised:
+    return RebalanceAdvised(_name(message["detail"]["instance-id"]), _sent_at(message))
+
+
+def _host_state(message: Mapping[str, Any]) -> HostStateChanged:
+    detail = message["detail"]
+    return HostStateChanged(_name(detail["instance-id"]), _name(detail["state"]), _sent_at(message))
+
+
+# Sub-types of "EC2 Fleet Error" that mean "this pool cannot deliver now" (aws.md 9.5).
+_SHORTAGES = frozenset({"allLaunchSpecsTemporarilyBlacklisted", "spotInstanceCountLimitExceeded"})
+
+
+def _fleet_error(message: Mapping[str, Any]) -> PoolShort | None:
+    """A shortage names the fleet; the lifecycle knows which pool that is."""
+    sub_type = str(message["detail"].get("sub-type", ""))
+    fleet = next((arn.rsplit("/", 1)[-1] for arn in message.get("resources", []) if "fleet/" in arn), "")
+    return PoolShort(fleet, sub_type) if fleet and sub_type in _SHORTAGES else None
+
+
+KINDS = (
+    Kind("task-state", "aws.ecs", "ECS Task State Change", _task),
+    Kind("container-instance-state", "aws.ecs", "ECS Container Instance State Change", _container_instance),
+    Kind("spot-interruption", "aws.ec2", "EC2 Spot Instance Interruption Warning", _interruption),
+    Kind("rebalance", "aws.ec2", "EC2 Instance Rebalance Recommendation", _rebalance),
+    Kind("instance-state", "aws.ec2", "EC2 Instance State-change Notification", _host_state),
+    Kind("fleet-error", "aws.ec2fleet", "EC2 Fleet Error", _fleet_error),
+)
+RULE_PATTERNS: tuple[tuple[str, dict[str, Any]], ...] = tuple((kind.rule, kind.pattern()) for kind in KINDS)
+_BY_NAME = {(kind.source, kind.detail_type): kind for kind in KINDS}
+
+
+class PoisonMessage(ValueError):
+    """A message that no version of this table can read; it is set aside and counted."""
+
+
+def to_event(message: Mapping[str, Any] | None) -> Event | None:
+    """The fact a message states; None for kinds that we do not use. Raises PoisonMessage."""
+    if message is None or not isinstance(message.get("detail"), Mapping):
+        raise PoisonMessage("not an EventBridge event")
+    kind = _BY_NAME.get((str(message.get("source")), str(message.get("detail-type"))))
+    if kind is None:
+        return None
+    try:
+        return kind.parse(message)
+    except UNREADABLE as fault:
+        raise PoisonMessage(f"{kind.detail_type}: {fault!r}") from fault

@@ -1,0 +1,171 @@
+"""What can the controller do? Inert data: deciding is separate from doing (DESIGN D1).
+
+Each action is either marked in the state before it is done (a launch is an intent first) or safe to do twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from argosy.model.attempts import AttemptKey, StopCause
+from argosy.model.orders import OrderNote
+from argosy.model.stance import Steering
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareRun:
+    """Register the task definition (once per distinct content), write spec.json."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Start one attempt on one instance. Every request parameter follows from this and the run's spec."""
+
+    key: AttemptKey
+    plan: int
+    started_by: str  # the plan's id, at most 36 characters
+    instance_id: str
+    cell: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveLaunches:
+    """Settle the attempts of a plan whose replies were lost: list, adopt, send the same again while young enough."""
+
+    plan: int
+    started_by: str
+    launches: tuple[Launch, ...]
+    intended_at: float
+    resend: bool  # False: too old to send again (DESIGN D4)
+
+
+@dataclass(frozen=True, slots=True)
+class StopAttempt:
+    arn: str
+    cell: str
+    key: AttemptKey
+    cause: StopCause
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopOrphan:
+    """Stop an ECS task that carries our mark but belongs to no live attempt."""
+
+    arn: str
+    cell: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTarget:
+    """Absolute targets of one fleet."""
+
+    pool: str
+    spot_target: int
+    on_demand_target: int
+    gives_up: bool = False  # the pool owed us instances for too long: shun it for a while
+    fleet_id: str = ""  # a surplus fleet's; "" = the pool's own
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """Terminate instances of ours, once their pools' targets were lowered."""
+
+    cell: str
+    instance_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """Look up the result of a task whose program ended well."""
+
+    run_id: str
+    index: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRun:
+    """Write manifest, marker (last) and the Run State Change event."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Tell the user why a run's tasks wait. No effect outside."""
+
+    run_id: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class HaltRun:
+    """Start no task of the run any more, for a reason that only the controller can see. No effect outside."""
+
+    run_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Steer:
+    """From now on the run buys spot, or on-demand, for the reason given. No effect outside."""
+
+    run_id: str
+    steering: Steering
+
+
+@dataclass(frozen=True, slots=True)
+class ReviveTasks:
+    """Make the next tasks of a reopened run pending again, as many as a commit can hold. No effect outside."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MendState:
+    """Go on with bringing order into what a lost document left behind. No effect outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapRun:
+    """The run's budget allows it to start nothing any more. What runs is stopped, or may end, by the run's own rule. No
+    effect outside."""
+
+    run_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """No run has counted on these instances yet, and this one does: it pays for them while nobody has worked there. No
+    effect outside."""
+
+    run_id: str
+    instance_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteOrder:
+    """Remember what this tick buys and how near to the cheapest that is. No effect outside."""
+
+    note: OrderNote
+
+
+# All that happens is in the state.
+Inside = Remark | HaltRun | Steer | ReviveTasks | MendState | CapRun | Claim | NoteOrder
+
+Action = (
+    PrepareRun
+    | Launch
+    | ResolveLaunches
+    | StopAttempt
+    | StopOrphan
+    | SetTarget
+    | Terminate
+    | VerifyResult
+    | CloseRun
+    | Inside
+)

@@ -1,0 +1,148 @@
+"""Which attempts are alive, and where? A row is one live attempt = one ECS task, or the intent to start it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.columns import ColumnTable
+
+LAUNCH_VARIABLE = "ARGOSY_LAUNCH"  # in a task's environment, the launch number: internal, no promise to tasks
+
+
+class AttemptStatus(IntEnum):
+    FREE = 0  # the row holds nothing
+    INTENT = 1  # committed; this controller is about to send it, or has just failed to
+    IN_DOUBT = 2  # it may have been sent; only a listing or the same token again can tell (DESIGN D4)
+    LAUNCHED = 3  # ECS has given it an ARN
+    RUNNING = 4
+
+
+class StopCause(IntEnum):
+    """Why we asked for the stop: decides whose budget the end of the attempt is charged to."""
+
+    NONE = 0
+    INTERRUPTED = 1  # spot warning or lost instance: infrastructure
+    TIMED_OUT = 2  # attemptDurationSeconds: the user's attempt
+    CANCELLED = 3
+    STUCK = 4  # never left PENDING, or sat on an instance that drains for ever: infrastructure
+    CAPPED = 5  # the run's budget is used up
+
+
+class AttemptKey(NamedTuple):
+    """What makes a launch unique; idempotency token and environment derive from it."""
+
+    run_id: str
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a key
+    attempt: int
+    launch: int
+
+
+class AttemptTable(ColumnTable):
+    """Live attempts as columns with reusable rows; shape (rows,). Times are epoch seconds, 0 = not yet."""
+
+    schema: ClassVar[Mapping[str, tuple[str, Any]]] = {
+        "status": ("u1", 0),  # AttemptStatus
+        "run": ("u4", 0),  # Run.number
+        "index": ("u4", 0),
+        "attempt": ("u4", 0),
+        "launch": ("u4", 0),
+        "plan": ("i8", 0),  # the plan that intends it; `startedBy` derives from it
+        "instance": ("S19", b""),  # EC2 id
+        "task_id": ("S40", b""),  # last part of the ARN
+        "version": ("i8", 0),  # highest detail.version applied
+        "intended_at": ("f8", 0.0),
+        "launched_at": ("f8", 0.0),
+        "started_at": ("f8", 0.0),
+        "stop_at": ("f8", 0.0),  # when we last asked ECS to stop it
+        "stop_cause": ("u1", 0),  # StopCause
+        "gpu_mask": ("u4", 0),
+        "absent_since": ("f8", 0.0),  # first complete sweep, or look for a launch in doubt, that did not show it
+    }
+    chunk_rows = 2048
+
+    def __init__(self, rows: int = 0) -> None:
+        super().__init__(rows)
+        self.row_of_task_id: dict[bytes, int] = {}
+        self.row_of_task: dict[tuple[int, int], int] = {}
+        self.rows_of_instance: defaultdict[bytes, set[int]] = defaultdict(set)
+        self.runs_on_instance: defaultdict[bytes, Counter[int]] = defaultdict(Counter)  # live attempts by Run.number
+        self._free: list[int] = list(range(rows - 1, -1, -1))
+
+    def reindex(self) -> None:
+        """Rebuild the look-ups after chunks were read."""
+        live = self.live()
+        runs, indexes, ids = (self[name][live].tolist() for name in ("run", "index", "task_id"))
+        rows = live.tolist()
+        self.row_of_task = {(run, index): row for run, index, row in zip(runs, indexes, rows, strict=True)}
+        self.row_of_task_id = {task_id: row for task_id, row in zip(ids, rows, strict=True) if task_id}
+        self.rows_of_instance.clear()
+        self.runs_on_instance.clear()
+        for instance, run, row in zip(self["instance"][live].tolist(), runs, rows, strict=True):
+            self.rows_of_instance[instance].add(row)
+            self.runs_on_instance[instance][run] += 1
+        self._free = np.flatnonzero(self["status"] == AttemptStatus.FREE)[::-1].tolist()
+
+    def live(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self["status"] != AttemptStatus.FREE)
+
+    def with_status(self, *statuses: AttemptStatus) -> NDArray[np.int64]:
+        return np.flatnonzero(self.has_status(*statuses))
+
+    def has_status(self, *statuses: AttemptStatus) -> NDArray[np.bool_]:
+        """Which rows have one of the statuses; shape (rows,)."""
+        wanted = np.zeros(len(AttemptStatus), dtype=np.bool_)
+        wanted[list(statuses)] = True
+        rows: NDArray[np.bool_] = wanted[self["status"]]
+        return rows
+
+    def on_instance(self, instance_id: str) -> list[int]:
+        """Live rows on the instance, lowest first."""
+        return sorted(self.rows_of_instance.get(instance_id.encode(), ()))
+
+    def of_run(self, number: int) -> NDArray[np.int64]:
+        return np.flatnonzero((self["run"] == number) & (self["status"] != AttemptStatus.FREE))
+
+    def add(self, run: int, key: AttemptKey, plan: int, instance_id: str, now: float) -> int:
+        """Take the lowest free row for a new intent."""
+        if not self._free:
+            start = self.rows
+            self.grow(self.chunk_rows)
+            self._free = list(range(self.rows - 1, start - 1, -1))
+        row = self._free.pop()
+        values = {name: default for name, (_, default) in self.schema.items()}
+        values |= {
+            "status": AttemptStatus.INTENT,
+            "run": run,
+            "index": key.index,
+            "attempt": key.attempt,
+            "launch": key.launch,
+            "plan": plan,
+            "instance": instance_id.encode(),
+            "intended_at": now,
+        }
+        self.set(row, **values)
+        self.row_of_task[run, key.index] = row
+        self.rows_of_instance[instance_id.encode()].add(row)
+        self.runs_on_instance[instance_id.encode()][run] += 1
+        return row
+
+    def name_task(self, row: int, task_id: str) -> None:
+        self.set(row, task_id=task_id.encode())
+        self.row_of_task_id[task_id.encode()] = row
+
+    def remove(self, row: int) -> None:
+        self.row_of_task.pop((int(self["run"][row]), int(self["index"][row])), None)
+        self.row_of_task_id.pop(bytes(self["task_id"][row]), None)
+        instance = bytes(self["instance"][row])
+        self.rows_of_instance[instance].discard(row)
+        self.runs_on_instance[instance][int(self["run"][row])] -= 1
+        if not self.rows_of_instance[instance]:
+            del self.rows_of_instance[instance], self.runs_on_instance[instance]
+        self.set(row, status=AttemptStatus.FREE, task_id=b"", instance=b"")
+        self._free.append(row)

@@ -1,0 +1,124 @@
+"""What did the time of an instance cost, for whom, and what was it good for? Arithmetic on one instance.
+
+The time of an instance that is not charged yet belongs to those who worked there, in proportion to their work: share
+of the instance (dominant share) x seconds. What nobody worked is idle, what passed before it registered is boot. An
+instance on which nobody has worked belongs to the run it was bought for, without one to nobody (0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import NamedTuple
+
+from argosy.model.instances import Instance
+
+NOBODY = 0  # Run.number counts from 1
+
+
+class Work(IntEnum):
+    """What an attempt was good for; the place of its share-seconds in `Instance.work`."""
+
+    USEFUL = 0  # it succeeded
+    REDONE = 1  # it was lost through no fault of its own, and done again
+    FAILED = 2  # it failed, was stopped, or was lost for good
+
+
+class Spent(NamedTuple):
+    """Seconds of one instance."""
+
+    useful: float = 0.0
+    boot: float = 0.0
+    idle: float = 0.0
+    redone: float = 0.0
+    failed: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return sum(self)
+
+
+@dataclass(slots=True)
+class Costs:
+    """USD by what they were spent on, and what the same time costs on demand."""
+
+    useful: float = 0.0
+    boot: float = 0.0
+    idle: float = 0.0
+    redone: float = 0.0
+    failed: float = 0.0
+    on_demand: float = 0.0
+    instance_seconds: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.useful + self.boot + self.idle + self.redone + self.failed
+
+    def add(self, other: Costs) -> None:
+        for name in _NAMES:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def to_list(self) -> list[float]:
+        return [getattr(self, name) for name in _NAMES]
+
+
+_NAMES = tuple(field.name for field in fields(Costs))
+
+
+def costs_of(spent: Spent, instance: Instance) -> Costs:
+    """The time at the price at which the instance was bought."""
+    usd_per_s = instance.price_usd_per_hour / 3600
+    return Costs(
+        useful=spent.useful * usd_per_s,
+        boot=spent.boot * usd_per_s,
+        idle=spent.idle * usd_per_s,
+        redone=spent.redone * usd_per_s,
+        failed=spent.failed * usd_per_s,
+        on_demand=spent.seconds * instance.on_demand_usd_per_hour / 3600,
+        instance_seconds=spent.seconds,
+    )
+
+
+def summed(every: Iterable[Costs]) -> Costs:
+    total = Costs()
+    for costs in every:
+        total.add(costs)
+    return total
+
+
+def market_of(instance: Instance) -> str:
+    """Where and how it was bought: the row of a ledger that it is booked in."""
+    return f"{instance.pool}|{instance.purchase.value}"
+
+
+def split(instance: Instance, at: float, running: Mapping[int, float] | None = None) -> dict[int, Spent]:
+    """Whose the time until `at` is that is not charged yet, by Run.number. `running`: share-seconds of attempts that
+    are alive, which count as useful as long as nothing else is known."""
+    left = max(0.0, instance.billed_s(at) - instance.charged_s)
+    boot = min(left, max(0.0, instance.boot_s(at) - instance.charged_boot_s))
+    work = _with_running(instance.work, running) if running else instance.work
+    done = {number: sum(each) for number, each in work.items()}
+    all_done = sum(done.values())
+    if all_done <= 0:
+        return {instance.bought_for: Spent(boot=boot, idle=left - boot)}
+    scale = min(1.0, (left - boot) / all_done)  # dominant shares may add up to more than one instance
+    idle = max(0.0, left - boot - all_done * scale)
+    return {
+        number: Spent(
+            useful=work[number][Work.USEFUL] * scale,
+            boot=boot * mine / all_done,
+            idle=idle * mine / all_done,
+            redone=work[number][Work.REDONE] * scale,
+            failed=work[number][Work.FAILED] * scale,
+        )
+        for number, mine in done.items()
+    }
+
+
+def _with_running(work: Mapping[int, Sequence[float]], running: Mapping[int, float]) -> dict[int, Sequence[float]]:
+    merged: dict[int, Sequence[float]] = dict(work)
+    for number, seconds in running.items():
+        useful, redone, failed = merged.get(number, (0.0, 0.0, 0.0))
+        merged[number] = (useful + seconds, redone, failed)
+    return merged

@@ -1,0 +1,67 @@
+"""What of the stored state cannot be read, and what is done without it?
+
+A document whose checksum, columns or members are wrong must stop neither the controller nor the other runs: it is left
+out, named here, and `lifecycle.quarantine` brings order into what it leaves behind.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from argosy.model.columns import CorruptChunk
+from argosy.model.formats import NewerFormat, OlderFormat
+
+T = TypeVar("T")
+
+# What unpacking and reading the bytes of a damaged document can raise; CorruptChunk, UnicodeDecodeError and
+# JSONDecodeError are ValueErrors.
+FAULTS = (ValueError, KeyError, TypeError, AttributeError, OverflowError, zlib.error)
+
+
+class UnreadableState(ValueError):
+    """The root of the state cannot be read: without it nothing is known, and nothing is touched."""
+
+
+UNREADABLE = (CorruptChunk, UnreadableState, NewerFormat, OlderFormat)  # what reading the state refuses with a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One document that cannot be read. `run_id`: whose it is; `record`: that run's record, where it can be read, or
+    else `body`, its bytes."""
+
+    document: str
+    reason: str
+    run_id: str = ""
+    record: Mapping[str, Any] | None = None
+    body: bytes = b""
+
+    @property
+    def sentence(self) -> str:
+        return f"the stored {self.document} is corrupt: {self.reason}"
+
+
+@dataclass(slots=True)
+class Losses:
+    """What a load found, and what is left to do about it. Not stored: the next load finds what is still wrong."""
+
+    found: list[Damage] = field(default_factory=list)
+    runs: list[Damage] = field(default_factory=list)  # of open runs that are not set aside yet
+    buckets: set[int] = field(default_factory=set)  # of instances, to be written anew
+    attempts: bool = False  # rows without an open run, or tasks whose row is lost
+    blind: bool = False  # instances or fleets are unknown until a sweep has shown them: nothing is bought before
+    seen: set[str] = field(default_factory=set)  # cells of which a sweep has shown all, while others are unknown
+
+
+def tried(
+    document: str, read: Callable[[], T], run_id: str = "", record: Mapping[str, Any] | None = None
+) -> T | Damage:
+    """What `read` gives, or the damage that it met."""
+    try:
+        return read()
+    except FAULTS as fault:
+        reason = str(fault) if isinstance(fault, CorruptChunk) else f"{type(fault).__name__}: {fault}"
+        return Damage(document, reason[:300], run_id, record)

@@ -1,0 +1,240 @@
+"""How does the state become items of the store, and come back?
+
+Partitions: `STATE` (root, pools, instances in 16 buckets, attempt chunks), `RUNS` (one small record per run, sort key
+by time, which is also what users are shown), `RUN#<id>` (the spec once, the task chunks that were ever touched).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import astuple, fields, replace
+from typing import Any
+
+from argosy.model import formats, run_records
+from argosy.model.costs import Costs
+from argosy.model.damage import Damage, UnreadableState, tried
+from argosy.model.instances import Instance, InstanceStatus, Purchase
+from argosy.model.orders import OrderNote
+from argosy.model.pools import Pool
+from argosy.model.resources import Resources
+from argosy.model.runs import Run, sort_key
+from argosy.model.state import Setback, State
+
+FORMAT, NewerFormat = formats.FORMAT, formats.NewerFormat
+encode, decode = run_records.encode, run_records.decode
+run_record, run_from, task_chunks = run_records.run_record, run_records.run_from, run_records.task_chunks
+STATE, RUNS = "STATE", "RUNS"
+DAMAGED = "DAMAGED"  # partition of records that could not be read, byte for byte: kept for a person to restore
+ROOT, POOLS = "ROOT", "POOLS"
+INSTANCE_BUCKETS = 16
+Documents = dict[tuple[str, str], bytes]
+
+
+def run_partition(run_id: str) -> str:
+    return f"RUN#{run_id}"
+
+
+_ROOT_FIELDS = [
+    "epoch",
+    "next_run",
+    "next_plan",
+    "orphans",
+    "observed_at",
+    "spent_usd",
+    "spent_on_demand_usd",
+    "peak_cpu",
+    "peak_memory",
+    "peak_gpus",
+]
+
+
+def changed(state: State) -> Documents:
+    """Every document that differs from what was last committed; always the root, which says what is active."""
+    documents: Documents = {(STATE, ROOT): encode(_root(state))}
+    if state.changed_pools:
+        documents[STATE, POOLS] = encode([_pool_record(pool) for pool in state.pools.values()])
+    for bucket, members in _changed_buckets(state).items():
+        documents[STATE, f"INSTANCES#{bucket:02d}"] = encode(members)
+    for chunk in state.attempts.dirty:
+        documents[STATE, f"ATTEMPTS#{chunk:04d}"] = state.attempts.pack(chunk)
+    for run_id in state.new_runs:
+        documents[run_partition(run_id), "SPEC"] = encode(state.runs[run_id].spec)  # written once
+    for run_id, record in state.quarantined.items():
+        documents[RUNS, sort_key(run_id)] = encode(record)
+    for name, body in state.damaged.items():
+        documents[DAMAGED, name] = body
+    for run_id, run in state.runs.items():
+        if run_id in state.changed_runs or run.tasks.dirty:
+            documents[RUNS, sort_key(run_id)] = encode(run_record(run))
+        for chunk in run.tasks.dirty:
+            documents[run_partition(run_id), f"TASKS#{chunk:05d}"] = run.tasks.pack(chunk)
+    return documents
+
+
+def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:
+    """The records of all instances in the buckets of those that changed, in one pass over thousands."""
+    buckets = {_bucket(instance_id) for instance_id in state.changed_instances} | state.losses.buckets
+    members: dict[int, list[dict[str, Any]]] = {bucket: [] for bucket in buckets}
+    for instance in state.instances.values() if buckets else ():
+        if (bucket := _bucket(instance.id)) in members:
+            members[bucket].append(_instance_record(instance))
+    return members
+
+
+def committed(state: State) -> None:
+    """Forget what was changed, and the runs that are closed: all of it is stored now."""
+    state.version += 1
+    state.attempts.dirty.clear()
+    for run in state.runs.values():
+        run.tasks.dirty.clear()
+    for run_id in [run.id for run in state.runs.values() if run.done]:
+        del state.runs[run_id]
+    state.new_runs.clear()
+    state.changed_runs.clear()
+    state.changed_instances.clear()
+    state.changed_pools = False
+    state.quarantined.clear()
+    state.damaged.clear()
+    state.losses.buckets.clear()
+
+
+def restore(
+    version: int, items: Mapping[str, bytes], read_run: Mapping[str, tuple[bytes, Mapping[str, bytes]]]
+) -> State:
+    """The state of a version from the `STATE` partition and, for each active run, its record and partition.
+
+    What cannot be read is left out and named in `losses`. Raises NewerFormat, OlderFormat; UnreadableState when the
+    root itself cannot be read.
+    """
+    state = State(version=version)
+    root = _read_root(items)
+    for name in _ROOT_FIELDS:
+        if name in root:
+            setattr(state, name, root[name])
+    state.unattributed = Costs(*root.get("unattributed", ()))
+    state.last_order = OrderNote.from_json(root.get("last_order", {}))
+    state.setbacks = {what: Setback(*setback) for what, setback in root.get("setbacks", {}).items()}
+    _restore_capacity(state, items)
+    for run_id in root["runs"]:
+        found = _restored_run(run_id, read_run.get(run_id))
+        if isinstance(found, Damage):
+            state.losses.found.append(found)
+            state.losses.runs.append(found)
+            state.losses.attempts = True
+        else:
+            state.runs[run_id] = found
+    _restore_attempts(state, items)
+    return state
+
+
+def active_runs(items: Mapping[str, bytes]) -> list[str]:
+    """Raises UnreadableState, NewerFormat, OlderFormat."""
+    return list(_read_root(items)["runs"])
+
+
+def _read_root(items: Mapping[str, bytes]) -> dict[str, Any]:
+    if ROOT not in items:
+        return {"format": FORMAT, "runs": []}
+    root = tried("root of the state", lambda: {"runs": [], **decode(items[ROOT])})
+    if isinstance(root, Damage) or not isinstance(root.get("format"), int):
+        why = root.sentence if isinstance(root, Damage) else "the root of the state names no format"
+        raise UnreadableState(f"{why}; nothing is touched until it is restored (docs/operations.md)")
+    formats.check(root["format"])
+    return root
+
+
+def _root(state: State) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "runs": [
+            *(run.id for run in state.runs.values() if not run.done),
+            *(damage.run_id for damage in state.losses.runs),
+        ],
+        **{name: getattr(state, name) for name in _ROOT_FIELDS},
+        "unattributed": state.unattributed.to_list(),
+        "last_order": state.last_order.to_json(),
+        "setbacks": {what: astuple(setback) for what, setback in state.lasting_setbacks().items()},
+    }
+
+
+def _restored_run(run_id: str, stored: tuple[bytes, Mapping[str, bytes]] | None) -> Run | Damage:
+    if stored is None:
+        return Damage(f"record of {run_id}", "it is not there", run_id)
+    record = tried(f"record of {run_id}", lambda: dict(decode(stored[0])), run_id)
+    if isinstance(record, Damage):
+        return replace(record, body=stored[0])
+    return tried(f"state of {run_id}", lambda: run_from(record, stored[1]), run_id, record)
+
+
+def _bucket(instance_id: str) -> int:
+    return zlib.crc32(instance_id.encode()) % INSTANCE_BUCKETS
+
+
+_INSTANCE_FIELDS = [field.name for field in fields(Instance)]
+_POOL_FIELDS = [field.name for field in fields(Pool)]
+
+
+def _instance_record(instance: Instance) -> dict[str, Any]:
+    return {name: getattr(instance, name) for name in _INSTANCE_FIELDS}
+
+
+def _pool_record(pool: Pool) -> dict[str, Any]:
+    return {name: getattr(pool, name) for name in _POOL_FIELDS}
+
+
+def _instance_from(record: Mapping[str, Any]) -> Instance:
+    known = {field.name for field in fields(Instance)}
+    values = {name: value for name, value in record.items() if name in known}
+    values["status"] = InstanceStatus(values["status"])
+    values["purchase"] = Purchase(values["purchase"])
+    for name in ("total", "foreign", "foreign_seen"):
+        values[name] = Resources(*values.get(name, ()))
+    values["gpu_ids"] = tuple(values["gpu_ids"])
+    values["work"] = {int(number): list(seconds) for number, seconds in values.get("work", {}).items()}
+    return Instance(**values)
+
+
+def _restore_capacity(state: State, items: Mapping[str, bytes]) -> None:
+    """Instances and fleets that cannot be read are left out: EC2 and ECS show them again in the next sweep."""
+    pools = tried("list of fleets", lambda: _pools_from(items))
+    if isinstance(pools, Damage):
+        state.losses.found.append(pools)
+        state.losses.blind = state.changed_pools = True
+    else:
+        state.pools = pools
+    for key in sorted(items):
+        if key.startswith("INSTANCES#"):
+            _restore_bucket(state, key, items[key])
+
+
+def _pools_from(items: Mapping[str, bytes]) -> dict[str, Pool]:
+    known = {field.name for field in fields(Pool)}
+    pools = {}
+    for record in decode(items[POOLS]) if POOLS in items else []:
+        pool = Pool(**{name: value for name, value in record.items() if name in known})
+        pools[pool.key] = pool
+    return pools
+
+
+def _restore_bucket(state: State, key: str, body: bytes) -> None:
+    instances = tried(key, lambda: [_instance_from(record) for record in decode(body)])
+    if isinstance(instances, Damage):
+        state.losses.found.append(instances)
+        state.losses.buckets.add(int(key.split("#")[1]))
+        state.losses.blind = True
+    else:
+        state.instances |= {instance.id: instance for instance in instances}
+
+
+def _restore_attempts(state: State, items: Mapping[str, bytes]) -> None:
+    chunks = {int(key.split("#")[1]): body for key, body in items.items() if key.startswith("ATTEMPTS#")}
+    if chunks:
+        state.attempts.grow((max(chunks) + 1) * state.attempts.chunk_rows)
+    for chunk, body in chunks.items():
+        damage = tried(f"ATTEMPTS#{chunk:04d}", lambda chunk=chunk, body=body: state.attempts.unpack(chunk, body))  # type: ignore[misc]
+        if damage is not None:  # its rows read as free; what they said is found missing by `lifecycle.quarantine`
+            state.losses.found.append(damage)
+            state.losses.attempts = True
+            state.attempts.dirty.add(chunk)
+    state.attempts.reindex()

@@ -1,0 +1,267 @@
+"""What can have happened? Facts, as the lifecycle applies them; every one of them may come late, twice or never."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from argosy.model.attempts import AttemptKey
+from argosy.model.host_ports import Port
+from argosy.model.requests import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class RunSubmitted:
+    request: SubmitRequest
+
+
+@dataclass(frozen=True, slots=True)
+class RunCancelled:
+    """stored: the run as it lies in the store, when it does not count as ended and is not among the open ones."""
+
+    request: CancelRequest
+    stored: Run | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRetried:
+    """stored: the run as it lies in the store, when it is not among the open ones."""
+
+    request: RetryRequest
+    stored: Run | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPrepared:
+    """The task definition is registered and spec.json lies in the results folder."""
+
+    run_id: str
+    task_definition: str
+    container: str
+    cpu_units: int
+    memory_mib: int
+    gpus: int
+    host_ports: tuple[Port, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunNotPrepared:
+    run_id: str
+    reason: str
+    final: bool  # False: worth another try
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSeen:
+    """An ECS task as an event, a reply or a listing showed it. Empty strings and None: not said."""
+
+    arn: str
+    version: int
+    last_status: str
+    desired_status: str = ""
+    instance_arn: str = ""
+    started_by: str = ""
+    key: AttemptKey | None = None  # from the environment in its overrides
+    exit_code: int | None = None
+    stop_code: str = ""
+    reason: str = ""  # both reasons below in one line, as users are shown it
+    started_at: float = 0.0
+    stopped_at: float = 0.0
+    gpu_ids: tuple[str, ...] = ()
+    status_reason: str = ""  # stoppedReason alone: what `onStatusReason` is about
+    container_reason: str = ""  # the container's own reason alone: what `onReason` is about
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchAccepted:
+    key: AttemptKey
+    arn: str
+    gpu_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRefused:
+    """ECS said no and started nothing (a definite refusal: checked with the same token)."""
+
+    key: AttemptKey
+    reason: str  # RESOURCE:GPU, AGENT, ... or an error code
+    detail: str = ""
+    final: bool = False  # True: no launch of this run can ever succeed (AccessDenied, invalid parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchInDoubt:
+    """No reply, or one that proves nothing."""
+
+    key: AttemptKey
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchMissed:
+    """One complete listing did not show an intent that was too old to send again: no proof yet."""
+
+    key: AttemptKey
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchDisproved:
+    """Two complete listings did not show an intent that was too old to send again."""
+
+    key: AttemptKey
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerInstanceSeen:
+    arn: str
+    version: int
+    instance_id: str
+    cell: str
+    status: str
+    agent_connected: bool
+    cpu_units: int = 0
+    memory_mib: int = 0
+    gpu_ids: tuple[str, ...] = ()
+    attributes: dict[str, str] = field(default_factory=dict)
+    registered_at: float = 0.0
+    remaining: tuple[int, int, int] | None = None  # cpu units, MiB and GPUs that ECS has left to give; None = not said
+    listed: bool = False  # by ECS, as a member of our cluster; not claimed by a message
+
+
+@dataclass(frozen=True, slots=True)
+class HostSeen:
+    """An EC2 instance of ours as DescribeInstances showed it."""
+
+    instance_id: str
+    cell: str
+    instance_type: str
+    zone: str
+    purchase: str  # spot | on-demand
+    state: str  # pending | running | shutting-down | terminated | stopping | stopped
+    launched_at: float = 0.0
+    fleet_id: str = ""  # which launched it, by EC2's own tag
+
+
+@dataclass(frozen=True, slots=True)
+class HostStateChanged:
+    instance_id: str
+    state: str
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptionWarned:
+    instance_id: str
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceAdvised:
+    instance_id: str
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSeen:
+    """A fleet of ours, as DescribeFleets showed it, with the pool's spot price when it is known."""
+
+    cell: str
+    instance_type: str
+    zone: str
+    fleet_id: str
+    spot_target: int
+    on_demand_target: int
+    spot_usd_per_hour: float | None = None
+    priced_at: float = 0.0  # when EC2 said so; 0 = now
+    placement_score: int | None = None  # 1 to 10, 0 = EC2 gives none; None: not asked
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAccepted:
+    pool: str
+    spot_target: int
+    on_demand_target: int
+    fleet_id: str = ""  # a surplus fleet's; "" = the pool's own
+
+
+@dataclass(frozen=True, slots=True)
+class PoolShort:
+    """A pool could not deliver."""
+
+    pool: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSeen:
+    """The look-up of a task's result: `attempt` 0 = there is none."""
+
+    run_id: str
+    index: int
+    attempt: int
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunClosed:
+    """Manifest and marker are written."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotCarriedOut:
+    """An action that was not begun (time was up) or failed in a way that left nothing behind: it is decided anew."""
+
+    reason: str
+    key: AttemptKey | None = None
+    about: str = ""  # what is to be tried again after a pause: "close:<run>", "verify:<run>", "target:<pool>", ...
+    passing: bool = False  # AWS throttled or did not answer: that says nothing about the action, and passes
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A full sweep. A kind whose listing was not complete says nothing about what it does not show."""
+
+    at: float
+    tasks: tuple[TaskSeen, ...] = ()
+    container_instances: tuple[ContainerInstanceSeen, ...] = ()
+    hosts: tuple[HostSeen, ...] = ()
+    fleets: tuple[FleetSeen, ...] = ()
+    tasks_complete: bool = True
+    container_instances_complete: bool = True
+    hosts_complete: bool = True
+    whole_cells: frozenset[str] = frozenset()  # whose fleets and hosts were all listed
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerStarted:
+    """State was loaded by a new invocation: intents of the one before are in doubt."""
+
+
+Event = (
+    RunSubmitted
+    | RunCancelled
+    | RunRetried
+    | RunPrepared
+    | RunNotPrepared
+    | TaskSeen
+    | LaunchAccepted
+    | LaunchRefused
+    | LaunchInDoubt
+    | LaunchMissed
+    | LaunchDisproved
+    | ContainerInstanceSeen
+    | HostSeen
+    | HostStateChanged
+    | InterruptionWarned
+    | RebalanceAdvised
+    | FleetSeen
+    | TargetAccepted
+    | PoolShort
+    | ResultSeen
+    | RunClosed
+    | NotCarriedOut
+    | Observed
+    | ControllerStarted
+)

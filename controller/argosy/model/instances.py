@@ -1,0 +1,124 @@
+"""What do we know about every instance we pay for?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from argosy.model.resources import NOTHING, Resources
+
+LEAST_BILLED_S = 60.0  # EC2 charges by the second, and at least a minute
+
+
+class InstanceStatus(StrEnum):
+    BOOTING = "BOOTING"  # EC2 has it, ECS does not know it yet
+    ACTIVE = "ACTIVE"  # registered; may be given work
+    DRAINING = "DRAINING"  # registered; no new work
+    RELEASING = "RELEASING"  # we let go of it
+    GONE = "GONE"  # terminated; kept while a run may still speak of it
+
+
+class Purchase(StrEnum):
+    SPOT = "spot"
+    ON_DEMAND = "on-demand"
+
+
+@dataclass(slots=True)
+class Instance:
+    """One EC2 instance. Times are epoch seconds, 0 = not yet."""
+
+    id: str
+    cell: str
+    instance_type: str
+    zone: str
+    purchase: Purchase = Purchase.SPOT
+    status: InstanceStatus = InstanceStatus.BOOTING
+    arn: str = ""  # of the container instance; empty until registered
+    total: Resources = NOTHING  # what the agent registered
+    gpu_ids: tuple[str, ...] = ()  # registration order; bit j of a gpu_mask is gpu_ids[j]
+    attributes: dict[str, str] = field(default_factory=dict)
+    owned: bool = False  # EC2 shows it with our tag in a fleet of ours; nothing is placed on others
+    agent_connected: bool = False
+    version: int = 0  # highest detail.version applied
+    price_usd_per_hour: float = 0.0
+    on_demand_usd_per_hour: float = 0.0
+    launched_at: float = 0.0
+    registered_at: float = 0.0
+    interrupted_at: float = 0.0  # spot warning heard
+    rebalance_at: float = 0.0
+    released_at: float = 0.0
+    stopped_at: float = 0.0
+    idle_since: float = 0.0  # 0 = busy
+    disconnected_at: float = 0.0  # since when its agent is silent; 0 = it is not
+    strikes: int = 0  # attempts in a row that failed at once or never started here
+    absent_since: float = 0.0  # first complete listing of EC2 that did not show it
+    cordon: str = ""  # why no work is placed here, beyond the status
+    foreign: Resources = NOTHING  # what tasks that are not ours take
+    foreign_seen: Resources = NOTHING  # the least that was seen to be taken by strangers since `foreign_since`
+    foreign_since: float = 0.0  # since when it has been more than `foreign`; 0 = it is not
+    refusals: int = 0  # launches in a row that ECS refused here, for whatever reason
+    paused_until: float = 0.0  # nothing is launched here before, because of them
+    draining_since: float = 0.0  # 0 = it is not DRAINING
+    bought_for: int = 0  # Run.number of the run that counted on it first: it pays while nobody has worked here
+    # What is not charged yet of the work done here: Run.number -> share-seconds by `ledger.Work`.
+    work: dict[int, list[float]] = field(default_factory=dict)
+    charged_s: float = 0.0  # of its time, to runs or to nobody
+    charged_boot_s: float = 0.0
+    fleet_id: str = ""  # which launched it; "" = not known: its pool's
+    arn_since: float = 0.0  # when `arn` was registered, as ECS says; 0 = at `registered_at`
+    unlisted_since: float = 0.0  # first complete listing of ECS that did not show `arn`
+    losing: bool = False  # GONE, but not all of its attempts and payers have been told (`lifecycle.losing`)
+
+    @property
+    def pool(self) -> str:
+        return pool_key(self.cell, self.instance_type, self.zone)
+
+    @property
+    def placeable(self) -> bool:
+        return (
+            self.status is InstanceStatus.ACTIVE
+            and self.owned
+            and self.agent_connected
+            and not (self.interrupted_at or self.rebalance_at or self.cordon or self.absent_since)
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self.status is not InstanceStatus.GONE
+
+    @property
+    def owes(self) -> bool:
+        """Whether some of its time may belong to runs that have not been charged for it."""
+        return self.alive or self.losing
+
+    @property
+    def counts_for_target(self) -> bool:
+        """Whether its fleet's target counts it: ours, alive, not warned, not let go, and not missing in EC2's listing.
+        A fleet replaces what is gone: a target that went on counting it would grow with every replacement."""
+        leaving = self.status in (InstanceStatus.GONE, InstanceStatus.RELEASING)
+        return self.owned and not (leaving or self.interrupted_at or self.absent_since)
+
+    def billed_s(self, now: float) -> float:
+        """For how many seconds it has been paid for; what is charged already stays charged."""
+        if not self.launched_at:
+            return 0.0
+        return max(LEAST_BILLED_S, self.charged_s, (self.stopped_at or now) - self.launched_at)
+
+    def boot_s(self, now: float) -> float:
+        """How many of them passed before it registered."""
+        if not self.launched_at:
+            return 0.0
+        return max(0.0, (self.registered_at or self.stopped_at or now) - self.launched_at)
+
+    @property
+    def is_settled(self) -> bool:
+        """All of its time is charged: what becomes known of its attempts from now on changes no ledger."""
+        return not self.alive and self.charged_s >= self.billed_s(self.stopped_at)
+
+    def hours(self, now: float) -> float:
+        """How long it has been paid for."""
+        return self.billed_s(now) / 3600
+
+
+def pool_key(cell: str, instance_type: str, zone: str) -> str:
+    return f"{cell}/{instance_type}/{zone}"

@@ -1,0 +1,71 @@
+"""Where can capacity be bought, at what price, and how much of it have we ordered?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from argosy.model.instances import Purchase, pool_key
+from argosy.model.resources import Resources
+
+
+@dataclass(slots=True)
+class Pool:
+    """An EC2 Fleet: one instance type in one zone of one cell. Targets are absolute (DESIGN D5, D8)."""
+
+    cell: str
+    instance_type: str
+    zone: str
+    fleet_id: str  # "" = it has none: nothing is bought there
+    spot_target: int = 0  # what we want
+    on_demand_target: int = 0
+    confirmed_spot: int = -1  # what EC2 last acknowledged or showed; -1 = unknown
+    confirmed_on_demand: int = -1
+    spot_usd_per_hour: float = 0.0
+    ordered_since: float = 0.0  # since when it has owed us instances; 0 = it owes none
+    grown_at: float = 0.0  # when its targets were last raised
+    short_until: float = 0.0  # cool-off after a shortage of spot capacity
+    shortages: float = 0.0  # how many cool-offs lately, as of short_until: each doubles the next, and they fade
+    short_reason: str = ""  # what the cool-off is for, in the words of a message
+    on_demand_short_until: float = 0.0  # the same for on-demand capacity
+    unsettled_until: float = 0.0  # after an interruption: bought from only where it is clearly cheaper
+    priced_at: float = 0.0  # since when spot_usd_per_hour is known to hold; 0 = never seen
+    interruptions: float = 0.0  # our own, decayed to rate_at (market/risk.py)
+    instance_hours: float = 0.0  # spot, decayed to rate_at
+    rate_at: float = 0.0
+    placement_score: int = 0  # EC2's spot placement score, 1 to 10; 0 = not known
+    registered_memory_mib: int = 0  # what an instance of it last registered; 0 = none has
+
+    unregistered: int = 0  # instances in a row that never joined the cluster
+    surplus: list[str] = field(default_factory=list)  # other fleets of the same pool that still have a target
+
+    @property
+    def key(self) -> str:
+        return pool_key(self.cell, self.instance_type, self.zone)
+
+    @property
+    def target(self) -> int:
+        return self.spot_target + self.on_demand_target
+
+    @property
+    def confirmed(self) -> bool:
+        return (self.spot_target, self.on_demand_target) == (self.confirmed_spot, self.confirmed_on_demand)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A pool and purchase option at a price now: an instance that does not exist yet."""
+
+    pool: str
+    cell: str
+    instance_type: str
+    zone: str
+    purchase: Purchase
+    price_usd_per_hour: float
+    resources: Resources  # what will really register
+    attributes: tuple[tuple[str, str], ...] = ()
+    effective_usd_per_hour: float = 0.0  # price with what risk adds to it; 0 = no more than the price
+
+    @property
+    def effective(self) -> float:
+        """What is optimised; what is paid, reserved and shown is the price."""
+        return self.effective_usd_per_hour or self.price_usd_per_hour

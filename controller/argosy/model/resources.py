@@ -1,0 +1,35 @@
+"""How much of an instance does a task need or leave free?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+CPU_UNITS_PER_VCPU = 1024  # ECS's unit
+
+
+class Resources(NamedTuple):
+    """An amount of cpu (1/1024 vCPU), memory (MiB) and whole GPUs."""
+
+    cpu_units: int = 0
+    memory_mib: int = 0
+    gpus: int = 0
+
+    def plus(self, other: Resources, times: int = 1) -> Resources:
+        return Resources(
+            self.cpu_units + times * other.cpu_units,
+            self.memory_mib + times * other.memory_mib,
+            self.gpus + times * other.gpus,
+        )
+
+    def minus(self, other: Resources, times: int = 1) -> Resources:
+        return self.plus(other, -times)
+
+    def fits_in(self, total: Resources) -> bool:
+        return all(mine <= theirs for mine, theirs in zip(self, total, strict=True))
+
+    def share_of(self, total: Resources) -> float:
+        """The largest fraction of any axis of `total` that this amount takes (dominant share, 0..1)."""
+        return max((mine / theirs for mine, theirs in zip(self, total, strict=True) if theirs > 0), default=0.0)
+
+
+NOTHING = Resources()

@@ -1,0 +1,186 @@
+"""What does the controller know? Everything hangs on one version (DESIGN D3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from argosy.model.attempts import AttemptKey, AttemptTable
+from argosy.model.costs import Costs
+from argosy.model.damage import Losses
+from argosy.model.instances import Instance, Purchase
+from argosy.model.orders import OrderNote
+from argosy.model.pools import Pool
+from argosy.model.resources import NOTHING, Resources
+from argosy.model.runs import Run
+
+BYTES_PER_INSTANCE = 130  # as stored, compressed: measured with 5,000 and with 20,000
+MAX_SETBACKS_STORED = 100  # each with a reason of at most MAX_REASON characters: the root stays a small item
+MAX_REASON = 300
+
+
+@dataclass(slots=True)
+class Setback:
+    """Something that could not be carried out, again and again. What fails within the pause is of the same round."""
+
+    count: int = 0  # rounds in a row
+    not_before: float = 0.0
+    reason: str = ""
+    since: float = 0.0  # the first of them; 0 = an older record does not say
+    refusals: int = 0  # rounds that were refused for good, as far as anybody can tell: no overload, no lost line
+
+
+@dataclass(slots=True)
+class State:
+    """A snapshot. Only `lifecycle` changes it; `documents` turns it into bytes and back."""
+
+    version: int = 0
+    epoch: str = ""  # tells this state's plans from those of an earlier deployment under the same name
+    next_run: int = 1
+    next_plan: int = 1
+    runs: dict[str, Run] = field(default_factory=dict)  # not yet closed, in order of submission
+    attempts: AttemptTable = field(default_factory=AttemptTable)
+    instances: dict[str, Instance] = field(default_factory=dict)  # by EC2 id
+    pools: dict[str, Pool] = field(default_factory=dict)  # by Pool.key
+    orphans: dict[str, str] = field(default_factory=dict)  # ARN -> cell: ours by mark, of no live attempt
+    observed_at: float = 0.0  # the last sweep
+    spent_usd: float = 0.0  # of instances that are gone
+    spent_on_demand_usd: float = 0.0  # the same hours at on-demand prices
+    unattributed: Costs = field(default_factory=Costs)  # of time that nobody used
+    peak_cpu: float = 0.0  # highest allocated share of the active instances, 0..1
+    peak_memory: float = 0.0
+    peak_gpus: float = 0.0
+    unknown_events: int = 0
+    setbacks: dict[str, Setback] = field(default_factory=dict)  # by what failed
+    losses: Losses = field(default_factory=Losses)  # what could not be read
+    last_order: OrderNote = field(default_factory=OrderNote)  # its patterns are not stored
+    quarantined: dict[str, dict[str, Any]] = field(default_factory=dict)  # records of runs that had to be set aside
+    damaged: dict[str, bytes] = field(default_factory=dict)  # what was stored in place of such records
+
+    # what changed since the last commit; documents reads and clears it
+    new_runs: set[str] = field(default_factory=set)  # whose spec is not stored yet
+    changed_runs: set[str] = field(default_factory=set)
+    changed_instances: set[str] = field(default_factory=set)
+    changed_pools: bool = False
+
+    def run_by_number(self, number: int) -> Run | None:
+        return next((run for run in self.runs.values() if run.number == number), None)
+
+    def key_of(self, row: int) -> AttemptKey | None:
+        """The key of a live attempt; None when its run is closed."""
+        run = self.run_by_number(int(self.attempts["run"][row]))
+        if run is None:
+            return None
+        index, attempt, launch = (int(self.attempts[name][row]) for name in ("index", "attempt", "launch"))
+        return AttemptKey(run.id, index, attempt, launch)
+
+    def row_of(self, key: AttemptKey) -> int | None:
+        """The live row of exactly this attempt and launch."""
+        run = self.runs.get(key.run_id)
+        row = self.attempts.row_of_task.get((run.number, key.index)) if run else None
+        if row is None:
+            return None
+        same = self.attempts["attempt"][row] == key.attempt and self.attempts["launch"][row] == key.launch
+        return row if same else None
+
+    def instance_of(self, row: int) -> Instance | None:
+        return self.instances.get(bytes(self.attempts["instance"][row]).decode())
+
+    def used_by_instance(self) -> dict[str, tuple[Resources, int]]:
+        """What live attempts take on each instance, and how many they are."""
+        needs = {run.number: run.needs for run in self.runs.values()}
+        used: dict[str, tuple[Resources, int]] = {}
+        for name, runs in self.attempts.runs_on_instance.items():
+            taken = NOTHING
+            for number, count in runs.items():
+                if count and number in needs:
+                    taken = taken.plus(needs[number], count)
+            used[name.decode()] = (taken, sum(runs.values()))
+        return used
+
+    def used_on(self, instance_id: str) -> Resources:
+        """What live attempts take on one instance."""
+        needs = {run.number: run.needs for run in self.runs.values()}
+        taken = Resources()
+        for number, count in self.attempts.runs_on_instance.get(instance_id.encode(), {}).items():
+            taken = taken.plus(needs.get(number, Resources()), count)
+        return taken
+
+    def in_pools_fleet(self, instance: Instance) -> bool:
+        """Whether the fleet that its pool is steered by launched it: another one's target counts it, or nobody's."""
+        pool = self.pools.get(instance.pool)
+        return pool is None or instance.fleet_id in ("", pool.fleet_id)
+
+    def held(self) -> Counter[tuple[str, Purchase]]:
+        """Instances that count towards the targets of their (pool, purchase): alive, not warned, not let go."""
+        return Counter(
+            (instance.pool, instance.purchase)
+            for instance in self.instances.values()
+            if instance.counts_for_target and self.in_pools_fleet(instance)
+        )
+
+    def is_stubborn(self, instance: Instance) -> bool:
+        """Whether EC2 has refused to end it."""
+        return bool(self.setbacks) and f"terminate:{instance.id}" in self.setbacks
+
+    def is_counted_by_fleet_alone(self, instance: Instance) -> bool:
+        """It was warned, or EC2 will not end it, and it still lives: its fleet counts it, we do not."""
+        leaves = instance.interrupted_at and not instance.released_at
+        here = instance.owned and instance.alive and not instance.absent_since
+        return bool(here and (leaves or self.is_stubborn(instance))) and self.in_pools_fleet(instance)
+
+    def warned(self) -> Counter[tuple[str, Purchase]]:
+        """Instances that were warned, or cannot be ended, and still live: their fleets count them, we do not."""
+        return Counter(
+            (instance.pool, instance.purchase)
+            for instance in self.instances.values()
+            if self.is_counted_by_fleet_alone(instance)
+        )
+
+    def owed(self) -> Counter[tuple[str, Purchase]]:
+        """Instances that the targets promise and EC2 has not shown yet, by (pool, purchase)."""
+        held, warned = self.held(), self.warned()
+        owed: Counter[tuple[str, Purchase]] = Counter()
+        for pool in self.pools.values():
+            for purchase, target in ((Purchase.SPOT, pool.spot_target), (Purchase.ON_DEMAND, pool.on_demand_target)):
+                key = pool.key, purchase
+                if (missing := target - held[key] - warned[key]) > 0:
+                    owed[key] = missing
+        return owed
+
+    def lasting_setbacks(self) -> dict[str, Setback]:
+        """Those that end in giving up: they are stored, or a controller that starts anew would try for ever. At most
+        two for each open run; of very many those that have failed most."""
+        about_runs = {
+            what: setback
+            for what, setback in self.setbacks.items()
+            if what.startswith(("close:", "verify:")) and what.partition(":")[2] in self.runs
+        }
+        most = sorted(about_runs, key=lambda what: -about_runs[what].count)[:MAX_SETBACKS_STORED]
+        return {what: about_runs[what] for what in most}
+
+    def may_try(self, what: str, now: float) -> bool:
+        """Whether an action that failed before may be tried again yet."""
+        setback = self.setbacks.get(what)
+        return setback is None or setback.not_before <= now
+
+    def started_by(self, plan: int) -> str:
+        """A plan's id as ECS is told it: at most 36 characters of [A-Za-z0-9-_/]."""
+        return f"argosy-{self.epoch}-{plan:x}"
+
+    @property
+    def dirty_bytes(self) -> int:
+        """About how many bytes the next commit writes."""
+        tables = [self.attempts, *(run.tasks for run in self.runs.values())]
+        damaged = sum(map(len, self.damaged.values()))
+        bucket = max(10_000, BYTES_PER_INSTANCE * len(self.instances) // 16)
+        return sum(table.dirty_bytes for table in tables) + bucket * min(len(self.changed_instances), 16) + damaged
+
+    @property
+    def dirty_documents(self) -> int:
+        """About how many items the next commit writes; ticks stop taking work in before this reaches the limit."""
+        chunks = sum(len(run.tasks.dirty) for run in self.runs.values()) + len(self.attempts.dirty)
+        instances = min(len(self.changed_instances) + len(self.losses.buckets), 16)
+        records = len(self.changed_runs) + len(self.quarantined) + len(self.damaged)
+        return chunks + records + 2 * len(self.new_runs) + instances + 2

@@ -1,0 +1,81 @@
+"""What is the state of every task of a run? Row *i* is task *i*."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.columns import ColumnTable
+
+
+class TaskStatus(IntEnum):
+    PENDING = 0  # waits for a place, or for its back-off to end (`not_before`)
+    STARTING = 1  # an attempt is intended or launched, not yet running
+    RUNNING = 2
+    VERIFYING = 3  # the program ended well; its result is being looked up
+    SUCCEEDED = 4
+    FAILED = 5
+    CANCELLED = 6
+
+
+TERMINAL = (TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.CANCELLED)
+NO_EXIT_CODE = -32768
+CHUNKS_AT_ONCE = 12  # of one run that a tick may touch by its own choice; a transaction holds 100 items
+
+
+class TaskTable(ColumnTable):
+    """A run's tasks as columns; shape (tasks,). At most a few bytes a row once compressed."""
+
+    schema: ClassVar[Mapping[str, tuple[str, Any]]] = {
+        "status": ("u1", 0),  # TaskStatus
+        "attempts": ("u4", 0),  # number of the latest attempt; 0 = never tried
+        "launch": ("u4", 0),  # launch number of the latest attempt: rises when a launch proved not to have happened
+        "user_failures": ("u2", 0),  # attempts that used up the user's budget
+        "losses": ("u2", 0),  # attempts lost to infrastructure (spot, host, image pull, refusal after start)
+        "exit_code": ("i4", NO_EXIT_CODE),  # of the latest ended attempt
+        "reason": ("u2", 0),  # row in the run's `reasons`; 0 = none
+        "not_before": ("f8", 0.0),  # epoch seconds: no new attempt earlier
+        "committed": ("u4", 0),  # the attempt whose result counts; 0 = none yet
+        "seconds": ("f4", 0.0),  # from start to stop of the latest ended attempt
+        "bytes": ("i8", 0),  # size of the committed result
+        "instance": ("S19", b""),  # EC2 id of the latest ended attempt
+        "gpu_mask": ("u4", 0),  # bit j = the j-th registered GPU of that instance was pinned to it
+    }
+
+    def __init__(self, rows: int, halted: bool = False) -> None:
+        super().__init__(rows)
+        self.halted = halted  # nothing is started any more: what is pending counts as cancelled, without a write
+
+    def statuses(self, rows: slice = slice(None)) -> NDArray[np.uint8]:
+        """TaskStatus of each row, as users are to see it; shape (rows,)."""
+        status = self["status"][rows]
+        return np.where(status == TaskStatus.PENDING, TaskStatus.CANCELLED, status) if self.halted else status
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many tasks are in each status; shape (7,), indexed by TaskStatus."""
+        counts = np.bincount(self["status"], minlength=len(TaskStatus))
+        if self.halted:
+            counts[TaskStatus.CANCELLED] += counts[TaskStatus.PENDING]
+            counts[TaskStatus.PENDING] = 0
+        return counts
+
+    def startable(self, now: float, limit: int, among: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """The first rows that are pending and past their back-off, in index order: at most `limit`, and no more
+        than lie in a few chunks, so that one commit can hold them. `among`: which rows count; None = all."""
+        ready = (self["status"] == TaskStatus.PENDING) & (self["not_before"] <= now)
+        if among is not None:
+            ready &= among
+        return self.in_few_chunks(np.flatnonzero(ready)[:limit])
+
+    def in_few_chunks(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of ascending `rows` that lie in the first CHUNKS_AT_ONCE chunks that they touch."""
+        chunks = rows // self.chunk_rows
+        return rows[np.isin(chunks, np.unique(chunks)[:CHUNKS_AT_ONCE])]
+
+    def startable_count(self, now: float, among: NDArray[np.bool_] | None = None) -> int:
+        ready = (self["status"] == TaskStatus.PENDING) & (self["not_before"] <= now)
+        return int(np.count_nonzero(ready if among is None else ready & among))

@@ -1,0 +1,140 @@
+"""What does a fitness see? Some rows with some tasks of a batch on them, or one row for many kinds of task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from argosy.placement.arrays import FloatArray, IntArray
+from argosy.placement.demand import Batch, Queue
+from argosy.placement.fitness import GPU, Mix
+from argosy.placement.state import PassState
+
+_MAX_MIX = 128  # shapes of a typical mix: the most frequent ones
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowCandidates:
+    """`rows` (n,) of a pass, the i-th with `already[i]` more tasks of `batch` on it than the state knows of."""
+
+    state: PassState
+    batch: Batch
+    rows: IntArray
+    already: IntArray | None
+    mix: Mix
+
+    def left(self, axis: int) -> IntArray:
+        """(n,) int64."""
+        need = self.batch.need[axis]
+        free: IntArray = self.state.free[axis].take(self.rows)
+        if not need:
+            return free
+        return free - need if self.already is None else free - (self.already + 1) * need
+
+    def total(self, axis: int) -> IntArray:
+        """(n,) int64."""
+        total: IntArray = self.state.supply.total[axis].take(self.rows)
+        return total
+
+    def need(self, axis: int) -> IntArray:
+        """(1,) int64."""
+        return np.array([self.batch.need[axis]], dtype=np.int64)
+
+    @property
+    def running_tasks(self) -> IntArray:
+        """(n,) int64."""
+        running: IntArray = self.state.running_tasks[self.rows]
+        return running if self.already is None else running + self.already
+
+    @property
+    def price_usd_per_hour(self) -> FloatArray:
+        """(n,)."""
+        return self.state.supply.price_usd_per_hour[self.rows]
+
+    @property
+    def interruption_rate(self) -> FloatArray:
+        """(n,)."""
+        return self.state.supply.interruption_rate[self.rows]
+
+    @property
+    def finish_at(self) -> FloatArray:
+        """(n,) epoch seconds, as when the batch's turn came."""
+        return self.state.finish_at[self.rows]
+
+    @property
+    def task_finish_at(self) -> FloatArray:
+        """(1,) epoch seconds."""
+        return np.array([self.batch.finish_at])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KindCandidates:
+    """One row of a pass as k kinds of task see it. `needs` (3, k) int64, `finish` (k,)."""
+
+    state: PassState
+    row: int
+    needs: IntArray
+    finish: FloatArray
+    mix: Mix
+
+    def left(self, axis: int) -> IntArray:
+        """(k,) int64."""
+        return self.state.free[axis, self.row] - self.needs[axis]  # type: ignore[no-any-return]
+
+    def total(self, axis: int) -> IntArray:
+        """(1,) int64."""
+        return self.state.supply.total[axis, self.row : self.row + 1]
+
+    def need(self, axis: int) -> IntArray:
+        """(k,) int64."""
+        return self.needs[axis]  # type: ignore[no-any-return]
+
+    @property
+    def running_tasks(self) -> IntArray:
+        """(1,) int64."""
+        running: IntArray = self.state.running_tasks[self.row : self.row + 1]
+        return running
+
+    @property
+    def price_usd_per_hour(self) -> FloatArray:
+        """(1,)."""
+        return self.state.supply.price_usd_per_hour[self.row : self.row + 1]
+
+    @property
+    def interruption_rate(self) -> FloatArray:
+        """(1,)."""
+        return self.state.supply.interruption_rate[self.row : self.row + 1]
+
+    @property
+    def finish_at(self) -> FloatArray:
+        """(1,) epoch seconds."""
+        return self.state.finish_at[self.row : self.row + 1]
+
+    @property
+    def task_finish_at(self) -> FloatArray:
+        """(k,) epoch seconds."""
+        return self.finish
+
+
+def mix_of(queue: Queue) -> Mix:
+    """The GPU tasks of a queue by shape, the most frequent first."""
+    weights: dict[tuple[int, int, int], int] = {}
+    totals = np.bincount(queue.kind, weights=queue.count, minlength=len(queue.kinds)).astype(np.int64)
+    for batch, count in zip(queue.kinds, totals.tolist(), strict=True):
+        if batch.gpus and count:
+            weights[batch.need] = weights.get(batch.need, 0) + count
+    return make_mix(weights)
+
+
+def make_mix(weights: dict[tuple[int, int, int], int]) -> Mix:
+    """A mix from (cpu units, MiB, GPUs) -> number of tasks."""
+    kept: Sequence[tuple[tuple[int, int, int], int]] = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[
+        :_MAX_MIX
+    ]
+    needs = np.array([need for need, _ in kept], dtype=np.int64).reshape(-1, 3).T
+    return Mix(np.ascontiguousarray(needs), np.array([count for _, count in kept], dtype=np.int64))
+
+
+assert GPU == 2  # the order of `Batch.need`

@@ -1,0 +1,268 @@
+"""How is a chain of steps followed for a run of equal tasks? Closed forms where they are exact, one at a time where
+they are not.
+
+With keys that look at one instance only, what happens on one instance never changes another's key. From that follow:
+
+- keys that never rise: fill in key order;
+- keys that stand still, before a spread or a draw: their distinct values are classes, taken in order, each with the
+  rest of the chain;
+- spread over instances: a water level; the tie for the last round is a placement of one task each by the rest of the
+  chain;
+- spread over an attribute: a water level over its values, inside each the rest of the chain; in the last round each
+  value puts its next instance forward, and the best of those by the rest of the chain win;
+- keys that may rise: the instances' sequences of keys, merged;
+- a spread or a draw after a key that drops with every task: one instance at a time, to the brim;
+- anything else (a spread over two attributes): one task at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from argosy.placement import kernels
+from argosy.placement.arrays import BoolArray, IntArray, sums
+from argosy.placement.candidates import RowCandidates
+from argosy.placement.demand import Batch
+from argosy.placement.fitness import Course, Key, Mix
+from argosy.placement.keys import combine
+from argosy.placement.state import PassState
+from argosy.placement.strategy import Random, SpreadInstances, SpreadValues, Step
+
+_BLOCKS = 32  # blocks of tasks looked at per instance where keys never fall
+_SLOTS = 1 << 20  # keys worked out at once where keys may rise: 8 MiB
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """A run of equal tasks on `rows`, which all have room.
+
+    `counts` (f,) are the tasks of it placed so far, a copy per question.
+    """
+
+    state: PassState
+    batch: Batch
+    mix: Mix
+    rows: IntArray
+    """(f,) int64, ascending."""
+    room: IntArray
+    """(f,) int64."""
+    random: np.random.Generator | None
+    """Where a step draws."""
+
+    def only(self, kept: BoolArray) -> Run:
+        """The same run on fewer rows; `kept` (f,) bool."""
+        return self if kept.all() else replace(self, rows=self.rows[kept], room=self.room[kept])
+
+    def place(self, steps: Sequence[Step], n: int) -> IntArray:
+        """(f,) int64: how many of n tasks each row gets; fewer than n in all when there is no more room."""
+        if not len(self.rows):
+            return np.zeros(0, dtype=np.int64)
+        room = np.minimum(self.room, n)
+        n = min(n, int(room.sum()))
+        return self._follow(tuple(steps), np.arange(len(self.rows)), room, np.zeros(len(self.rows), np.int64), n)
+
+    def _follow(self, steps: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int) -> IntArray:
+        """(a,) int64: tasks of n for each of the positions `at`, when all hold `counts` (f,) already; room (a,)."""
+        if n == 0:
+            return np.zeros(len(at), dtype=np.int64)
+        if n == int(room.sum()):
+            return room
+        first = next((i for i, step in enumerate(steps) if not isinstance(step, Key)), len(steps))
+        prefix = steps[:first]
+        courses = {step.course_for(self.batch.need) for step in prefix if isinstance(step, Key)}
+        if first == len(steps):
+            return self._by_keys(prefix, courses, at, room, counts, n)
+        if courses - {Course.STILL}:
+            to_the_brim = Course.DROPS in courses and not courses & {Course.ANY, Course.RISES}
+            return self._one_at_a_time(steps, at, room, counts, n, to_the_brim=to_the_brim)
+        if prefix:
+            return self._by_classes(prefix, steps[first:], at, room, counts, n)
+        return self._by_first(steps, at, room, counts, n)
+
+    def _by_first(self, steps: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int) -> IntArray:
+        """`_follow` for a chain that begins with a draw or a spread."""
+        step, rest = steps[0], steps[1:]
+        if isinstance(step, Random):
+            return kernels.draw(room, n, self._chance())
+        if isinstance(step, SpreadInstances):
+            return self._over_instances(rest, at, room, counts, n)
+        if isinstance(step, SpreadValues) and not any(isinstance(later, SpreadValues) for later in rest):
+            return self._over_values(step, rest, at, room, counts, n)
+        return self._one_at_a_time(steps, at, room, counts, n, to_the_brim=False)
+
+    def _by_keys(
+        self, keys: tuple[Step, ...], courses: set[Course], at: IntArray, room: IntArray, counts: IntArray, n: int
+    ) -> IntArray:
+        if n == 1 or not courses & {Course.ANY, Course.RISES}:
+            return kernels.fill_in_order(self.key(keys, at, counts), room, n)
+        risers = [key for key in keys if isinstance(key, Key) and key.course_for(self.batch.need) is not Course.STILL]
+        rises = len(risers) == 1 and risers[0].course is Course.RISES
+        taken = np.zeros(len(at), dtype=np.int64)
+        width = 4 + 2 * n // len(at)
+        while n:
+            open_ = np.flatnonzero(room > taken)
+            left, now = (room - taken)[open_], counts[at[open_]] + taken[open_]
+            stride = int(min(left.max() // _BLOCKS, n // (2 * len(open_)))) if rises else 1
+            got = self._blocks(keys, at[open_], now, left, n, stride) if stride > 1 else np.zeros(1, np.int64)
+            if not got.any():
+                width = int(min(left.max(), n, max(1, _SLOTS // len(open_)), width))
+                slots = self._slots(keys, at[open_], now, np.arange(1, width + 1))
+                got, _ = kernels.take_slots(slots, left, ~self._bending(keys, at[open_]), n)
+                width *= 4
+            taken[open_] += got
+            n -= int(got.sum())
+        return taken
+
+    def _blocks(
+        self, keys: tuple[Step, ...], at: IntArray, now: IntArray, left: IntArray, n: int, stride: int
+    ) -> IntArray:
+        ends = np.minimum(np.arange(1, _BLOCKS + 1) * stride, left[:, None])
+        sizes = np.diff(ends, axis=1, prepend=0)
+        return kernels.take_blocks(self._slots(keys, at, now, ends), sizes, left, n)
+
+    def _slots(self, keys: tuple[Step, ...], at: IntArray, now: IntArray, nth: IntArray) -> IntArray:
+        """(a, s) int64: the key each position has for the nth task from now, `nth` (s,) or (a, s) from 1."""
+        already = now[:, None] + (nth - 1)
+        return self.key(keys, np.repeat(at, already.shape[1]), None, already.ravel()).reshape(already.shape)
+
+    def _bending(self, keys: tuple[Step, ...], at: IntArray) -> BoolArray:
+        """(a,) bool: the positions on which some key of the chain may rise."""
+        seen = RowCandidates(self.state, self.batch, self.rows[at], None, self.mix)
+        bends = np.zeros(len(at), dtype=np.bool_)
+        for key in keys:
+            if isinstance(key, Key) and key.course_for(self.batch.need) in (Course.ANY, Course.RISES):
+                bends |= True if key.bends is None else key.bends(seen)
+        return bends
+
+    def _by_classes(
+        self, prefix: tuple[Step, ...], rest: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int
+    ) -> IntArray:
+        classes = self.key(prefix, at, counts)
+        taken = np.zeros(len(at), dtype=np.int64)
+        counts = counts.copy()
+        for value in np.unique(classes):
+            here = np.flatnonzero(classes == value)
+            part = min(n, int(room[here].sum()))
+            taken[here] = self._follow(rest, at[here], room[here], counts, part)
+            counts[at[here]] += taken[here]
+            n -= part
+            if not n:
+                break
+        return taken
+
+    def _over_instances(
+        self, rest: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int
+    ) -> IntArray:
+        taken, tied, left = kernels.water_level(self._existing(at) + counts[at], room, n)
+        if left:
+            after = counts.copy()
+            after[at] += taken
+            taken[tied] += self._follow(rest, at[tied], np.ones(len(tied), np.int64), after, left)
+        return taken
+
+    def _over_values(
+        self, step: SpreadValues, rest: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int
+    ) -> IntArray:
+        values = self.state.supply.attribute(step.attribute)
+        code = values.codes[self.rows[at]]
+        rooms = sums(code, room, len(values.values) + 1)
+        present = np.flatnonzero(rooms)
+        share, tied, left = kernels.water_level(self._existing_values(step, counts)[present], rooms[present], n)
+        taken = np.zeros(len(at), dtype=np.int64)
+        after = counts.copy()
+        for value, part in zip(present.tolist(), share.tolist(), strict=True):
+            here = np.flatnonzero(code == value)
+            taken[here] = self._follow(rest, at[here], np.minimum(room[here], part), after, part)
+        after[at] += taken
+        if left:
+            open_ = np.flatnonzero((room > taken) & np.isin(code, present[tied]))
+            taken[open_] += self._best_of_each(rest, at[open_], code[open_], after, left)
+        return taken
+
+    def _best_of_each(self, rest: tuple[Step, ...], at: IntArray, code: IntArray, counts: IntArray, n: int) -> IntArray:
+        """One task each to the n best of the instances that every value of an attribute puts forward."""
+        order = self._order(rest, at, counts)
+        _, heads = np.unique(code[order], return_index=True)
+        taken = np.zeros(len(at), dtype=np.int64)
+        taken[order[np.sort(heads)[:n]]] = 1
+        return taken
+
+    def _order(self, rest: tuple[Step, ...], at: IntArray, counts: IntArray) -> IntArray:
+        """Positions of `at` from best to worst for one task, ties by row, by chance where the chain says so."""
+        columns: list[IntArray] = []
+        for step in rest:
+            if isinstance(step, Random):
+                columns.append(self._chance().permutation(len(at)))
+            elif isinstance(step, SpreadInstances):
+                columns.append(self._existing(at) + counts[at])
+            elif isinstance(step, Key):
+                columns.append(self.key((step,), at, counts))
+        return combine(columns).argsort(kind="stable") if columns else np.arange(len(at))
+
+    def _one_at_a_time(
+        self, steps: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int, *, to_the_brim: bool
+    ) -> IntArray:
+        """The definition itself: each step in turn keeps the best of the candidates.
+
+        `to_the_brim`: a key before the first spread or draw drops with every task, so that the chosen one stays the
+        best until it is full.
+        """
+        taken = np.zeros(len(at), dtype=np.int64)
+        now = counts.copy()
+        while n:
+            kept = np.flatnonzero(room > taken)
+            for step in steps:
+                if len(kept) > 1:
+                    kept = self._best(step, at, kept, now)
+            chosen = kept[0]
+            part = min(n, int(room[chosen] - taken[chosen])) if to_the_brim else 1
+            taken[chosen] += part
+            now[at[chosen]] += part
+            n -= part
+        return taken
+
+    def _best(self, step: Step, at: IntArray, kept: IntArray, counts: IntArray) -> IntArray:
+        if isinstance(step, Random):
+            return kept[self._chance().integers(len(kept), size=1)]
+        if isinstance(step, SpreadInstances):
+            key = self._existing(at[kept]) + counts[at[kept]]
+        elif isinstance(step, SpreadValues):
+            codes = self.state.supply.attribute(step.attribute).codes
+            key = self._existing_values(step, counts)[codes[self.rows[at[kept]]]]
+        else:
+            key = self.key((step,), at[kept], counts)
+        best: IntArray = kept[key == key.min()]
+        return best
+
+    def _chance(self) -> np.random.Generator:
+        if self.random is None:
+            raise ValueError("a chain with a random step needs a source of chance")
+        return self.random
+
+    def _existing(self, at: IntArray) -> IntArray:
+        """(a,) int64: tasks of the group on each position before this run."""
+        return self.state.of_group(self.batch.group)[self.rows[at]]
+
+    def _existing_values(self, step: SpreadValues, counts: IntArray) -> IntArray:
+        """(v + 1,) int64: tasks of the group for each value of the attribute, on every instance there is, `counts`
+        included.
+        """
+        values = self.state.supply.attribute(step.attribute)
+        all_counts = self.state.of_group(self.batch.group).copy()
+        all_counts[self.rows] += counts
+        return sums(values.codes, all_counts, len(values.values) + 1)
+
+    def key(
+        self, keys: Sequence[Step], at: IntArray, counts: IntArray | None, already: IntArray | None = None
+    ) -> IntArray:
+        """(a,) int64: the keys of a chain at some positions, as one number comparable within this call."""
+        if already is None and counts is not None:
+            already = counts[at] if counts.any() else None
+        if not keys:
+            return np.zeros(len(at), dtype=np.int64)
+        seen = RowCandidates(self.state, self.batch, self.rows.take(at), already, self.mix)
+        columns = [key.of(seen) for key in keys if isinstance(key, Key)]
+        return combine([c if c.shape == at.shape else np.broadcast_to(c, at.shape) for c in columns])

@@ -1,0 +1,97 @@
+"""What is there to place? A queue of batches, each a run of equal tasks, and the same queue as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from argosy.placement.arrays import MAX_AMOUNT, MAX_TASKS, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class SoftConstraint:
+    """A constraint that is better met than not: instances that meet more weight are tried first."""
+
+    constraint: str
+    """A query expression, or "distinctInstance". Judged when the turn of its batch comes."""
+    weight: int = 1
+    """Positive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A run of equal tasks, in queue order. Needs are per task: cpu units (1024 = 1 vCPU), MiB, whole GPUs."""
+
+    cpu_units: int
+    memory_mib: int
+    gpus: int
+    count: int
+    group: str = ""
+    """The task group that spread, distinctInstance and the limits count in; "" = a group of this queue's own unnamed
+    tasks.
+    """
+    constraints: tuple[str, ...] = ()
+    """Query expressions, and "distinctInstance". Hard: they hold for every single task, at the moment it is placed."""
+    strategy: tuple[str, ...] = ()
+    """Names as in docs/placement.md, each breaking the ties of those before it; empty = the default."""
+    host_ports: tuple[tuple[int, str], ...] = ()
+    max_per_instance: int | None = None
+    """Most tasks of the group on one instance, those already running included."""
+    max_instances: int | None = None
+    """Most instances that run tasks of the group, those that already do included."""
+    soft: tuple[SoftConstraint, ...] = ()
+    affinity: tuple[str, ...] = ()
+    """Groups of which a task must run on the instance. The batch's own group: all its tasks keep together."""
+    anti_affinity: tuple[str, ...] = ()
+    """Groups of which no task may run on the instance. The batch's own group: one task per instance."""
+    keep_gpus_free: bool = True
+    """Tasks that need no GPU go to an instance that has GPUs only where no other one can take them."""
+    finish_at: float = 0.0
+    """Epoch seconds when these tasks are expected to end, for `finish-together`; 0 = unknown."""
+
+    @property
+    def need(self) -> tuple[int, int, int]:
+        """cpu units, MiB, GPUs of one task."""
+        return self.cpu_units, self.memory_mib, self.gpus
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queue:
+    """A queue as columns: batch b is `count[b]` tasks of `kinds[kind[b]]` (whose own count means nothing)."""
+
+    kinds: tuple[Batch, ...]
+    kind: IntArray
+    """(b,) int64 into kinds."""
+    count: IntArray
+    """(b,) int64, not negative."""
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch]) -> Queue:
+        """The columns of `batches`. ValueError for a negative number, or one above 2^40 tasks."""
+        seen: dict[Batch, int] = {}
+        kind = np.empty(len(batches), dtype=np.int64)
+        for index, batch in enumerate(batches):
+            prototype = batch if batch.count == 1 else replace(batch, count=1)
+            kind[index] = seen.setdefault(prototype, len(seen))
+        return cls.from_columns(tuple(seen), kind, [batch.count for batch in batches])
+
+    @classmethod
+    def from_columns(cls, kinds: Iterable[Batch], kind: IntArray, count: Sequence[int]) -> Queue:
+        """A queue whose kinds are known already. ValueError as in `of`."""
+        kinds = tuple(map(_within_int64, kinds))
+        for batch in kinds:
+            if min(batch.need) < 0:
+                raise ValueError(f"a task cannot need less than nothing: {batch.need}")
+        if any(not 0 <= n <= MAX_TASKS for n in count) or sum(count) > MAX_TASKS:
+            raise ValueError(f"a batch has a negative number of tasks, or all have more than {MAX_TASKS}")
+        return cls(kinds, kind, np.array(count, dtype=np.int64))
+
+
+def _within_int64(batch: Batch) -> Batch:
+    """A need above all that an instance can have is as good as any other: no row has room for it."""
+    if max(batch.need) <= MAX_AMOUNT:
+        return batch
+    cpu_units, memory_mib, gpus = (min(need, MAX_AMOUNT + 1) for need in batch.need)
+    return replace(batch, cpu_units=cpu_units, memory_mib=memory_mib, gpus=gpus)

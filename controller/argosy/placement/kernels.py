@@ -1,0 +1,126 @@
+"""Where do n equal tasks go? Closed forms over a key and a room per candidate, each equal to placing them one at a
+time.
+
+Candidates stand in row order, so that a stable order breaks ties towards the lower row. Every function returns (f,)
+int64 counts. The sum of `room` is at least n; rooms are at most n.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from argosy.placement.arrays import BoolArray, IntArray, sums
+from argosy.placement.keys import with_rows
+
+
+def fill_in_order(key: IntArray, room: IntArray, n: int) -> IntArray:
+    """Lowest key first, each candidate to the brim.
+
+    Exact when a key never rises while its instance fills: the chosen one then stays the best until it is full.
+    """
+    counts = np.zeros(len(key), dtype=np.int64)
+    if n == 1:
+        counts[key.argmin()] = 1
+        return counts
+    order = _first(key, n)
+    filled = np.minimum(room.take(order).cumsum(), n)
+    filled[1:] -= filled[:-1].copy()
+    counts[order] = filled
+    return counts
+
+
+def _first(key: IntArray, n: int) -> IntArray:
+    """Positions of the n lowest keys (all, if there are fewer), in order; ties to the lower position.
+
+    As every candidate takes at least one task, n tasks reach no further than the n best of them.
+    """
+    unique = with_rows(key)
+    if unique is None:
+        return key.argsort(kind="stable")[:n]
+    if 4 * n < len(key):
+        nearest = unique.argpartition(n)[:n]
+        return nearest[unique[nearest].argsort()]
+    return unique.argsort()
+
+
+def water_level(existing: IntArray, room: IntArray, n: int) -> tuple[IntArray, IntArray, int]:
+    """Whole rounds of "to whom has the fewest": counts, the positions that tie for the rest, and how many the rest are.
+
+    The level is the largest one that n tasks reach everywhere; `existing` (f,) are the tasks already there.
+    """
+    low, high = int(existing.min()), int(existing.max()) + n
+    step = 1
+    while low + step <= high and int(_poured(existing, room, low + step).sum()) <= n:
+        low += step
+        step *= 2
+    while step > 1:
+        step //= 2
+        if int(_poured(existing, room, low + step).sum()) <= n:
+            low += step
+    counts = _poured(existing, room, low)
+    rest = n - int(counts.sum())
+    tied = np.flatnonzero((existing + counts == low) & (counts < room)) if rest else np.empty(0, dtype=np.int64)
+    return counts, tied, rest
+
+
+def _poured(existing: IntArray, room: IntArray, level: int) -> IntArray:
+    return np.minimum(np.maximum(level - existing, 0), room)
+
+
+def take_slots(keys: IntArray, room: IntArray, straight: BoolArray, n: int) -> tuple[IntArray, int]:
+    """One at a time to the lowest key, for keys that may rise and fall: counts, and how many of the n are decided by
+    them.
+
+    `keys` is (f, s): the key of candidate i for its j-th task; beyond its room it is ignored. A candidate is chosen
+    when the highest of its keys so far is the lowest of all, and goes on being chosen while its own stay below: so
+    sorting by that running maximum, then by row, is the order of choice. It is decided up to the point where a
+    candidate with more room runs out of columns. `straight` (f,) bool: candidates whose keys never rise, so that their
+    first one stands for their whole room.
+    """
+    width = keys.shape[1]
+    highest = np.maximum.accumulate(keys, axis=1)
+    usable = np.arange(width) < np.where(straight, 1, room)[:, None]
+    owner, column = np.nonzero(usable)
+    order = highest[usable].argsort(kind="stable")[:n]
+    owners = owner[order]
+    size = np.where(straight, room, 1)[owners]
+    ends_short = (column[order] == width - 1) & ~straight[owners] & (room[owners] > width)
+    if ends_short.any():
+        stop = int(ends_short.argmax()) + 1
+        owners, size = owners[:stop], size[:stop]
+    filled = np.minimum(size.cumsum(), n)
+    return sums(owners, np.diff(filled, prepend=0), len(room)), int(filled[-1])
+
+
+def take_blocks(last_keys: IntArray, sizes: IntArray, room: IntArray, n: int) -> IntArray:
+    """The blocks of tasks that certainly are among the first n, for keys that never fall: counts, perhaps all zero.
+
+    `last_keys` (f, b): the key of the last task of each block of each candidate; `sizes` (f, b) int64, 0 beyond its
+    room. Whatever is no worse than a given block lies in blocks no worse than it or in the one block after them of each
+    candidate: as long as all of those are no more than n tasks, the blocks are decided.
+    """
+    flat = sizes.ravel()
+    order = last_keys.ravel().argsort(kind="stable")
+    order = order[flat[order] > 0]
+    sure = flat[order].cumsum() + int(sizes.max(axis=1).sum()) <= n
+    owner, block = np.divmod(order, last_keys.shape[1])
+    beyond = (block == last_keys.shape[1] - 1) & (room > sizes.sum(axis=1))[owner]
+    stop = min(int(sure.sum()), int(beyond.argmax()) if beyond.any() else len(order))
+    return sums(owner[:stop], flat[order[:stop]], len(room))
+
+
+def draw(room: IntArray, n: int, random: np.random.Generator) -> IntArray:
+    """Each task to one of the candidates that still have room, all equally likely.
+
+    Drawn with the full ones left in and those draws thrown away, which changes no probability; so whole blocks are
+    drawn at once.
+    """
+    counts = np.zeros(len(room), dtype=np.int64)
+    while n:
+        rooms = room - counts
+        open_rows = np.flatnonzero(rooms > 0)
+        share = np.full(len(open_rows), 1 / len(open_rows))
+        taken = np.minimum(random.multinomial(n, share), rooms[open_rows])
+        counts[open_rows] += taken
+        n -= int(taken.sum())
+    return counts

@@ -1,0 +1,54 @@
+"""What is worked out once for all equal batches of a pass: their hard rules, and their chain of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from argosy.placement.demand import Batch
+from argosy.placement.feasibility import Rules, unmet_weight
+from argosy.placement.fitness import GPUS_LAST, Candidates, Course, Fitness, Key
+from argosy.placement.state import PassState
+from argosy.placement.strategy import Random, Step, steps_of
+from argosy.placement.supply import Supply
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """A prepared kind of task. `names_function`: its chain names a function that is not built in."""
+
+    rules: Rules
+    steps: tuple[Step, ...]
+    names_function: bool
+
+    @classmethod
+    def of(cls, batch: Batch, supply: Supply, fitness: Mapping[str, Fitness]) -> Kind:
+        """ValueError (QuerySyntaxError among them) for a strategy or constraint that means nothing."""
+        steps = steps_of(batch.strategy, fitness)
+        if batch.keep_gpus_free and not batch.gpus and steps[0] is not GPUS_LAST:
+            steps = (GPUS_LAST, *steps)
+        return cls(Rules.of(batch, supply), steps, any(name in fitness for name in batch.strategy))
+
+    @property
+    def draws(self) -> bool:
+        """Whether chance has a part in it."""
+        return any(isinstance(step, Random) for step in self.steps)
+
+    def random(self, position: int) -> np.random.Generator:
+        """The chance of the batch at `position` of the queue: the same for the same seed and queue."""
+        seed = next((step.seed for step in self.steps if isinstance(step, Random)), 0)
+        return np.random.default_rng((seed, position))
+
+    def steps_now(self, state: PassState) -> tuple[Step, ...]:
+        """The chain, after the weight of soft constraints as it is now."""
+        if not self.rules.batch.soft:
+            return self.steps
+        unmet = unmet_weight(self.rules.batch, state)
+        soft = Key("soft", lambda c: unmet[_rows_of(c)], Course.STILL, lambda _: int(unmet.max(initial=0)))
+        return (soft, *self.steps)
+
+
+def _rows_of(candidates: Candidates) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return candidates.rows  # type: ignore[attr-defined,no-any-return]

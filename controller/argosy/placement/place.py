@@ -1,0 +1,128 @@
+"""Which instance runs each task of a queue? Batch by batch in queue order, each seeing what those before it left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from argosy.placement import interleaved
+from argosy.placement.arrays import BoolArray, IntArray, empty_rows
+from argosy.placement.candidates import mix_of
+from argosy.placement.chain import Run
+from argosy.placement.demand import Batch, Queue
+from argosy.placement.feasibility import fitting, most_instances, room
+from argosy.placement.fitness import Fitness, Mix
+from argosy.placement.kinds import Kind
+from argosy.placement.state import PassState
+from argosy.placement.strategy import Step
+from argosy.placement.supply import Supply
+
+_NO_FITNESS: Final[Mapping[str, Fitness]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """What goes where: `count[i]` tasks of batch `batch[i]` on row `row[i]`; and how many of each batch found no
+    place.
+    """
+
+    batch: IntArray
+    """(p,) int64, ascending."""
+    row: IntArray
+    """(p,) int64, ascending within a batch."""
+    count: IntArray
+    """(p,) int64, positive."""
+    unplaced: IntArray
+    """(b,) int64, one per batch."""
+
+    @property
+    def placed(self) -> int:
+        """Tasks that found a place."""
+        return int(self.count.sum())
+
+
+def place(batches: Sequence[Batch], supply: Supply, *, fitness: Mapping[str, Fitness] = _NO_FITNESS) -> Placement:
+    """The plan for a queue. `supply` is left as it is. `fitness`: functions that strategies may name besides the
+    built-in ones.
+
+    ValueError for a strategy, constraint or number that means nothing; a task that fits nowhere is merely unplaced.
+    """
+    return place_queue(Queue.of(batches), supply, fitness=fitness)
+
+
+def place_queue(
+    queue: Queue,
+    supply: Supply,
+    *,
+    fitness: Mapping[str, Fitness] = _NO_FITNESS,
+    matrix_from: int = interleaved.MATRIX_FROM,
+) -> Placement:
+    """`place` for a queue that is columns already. `matrix_from`: a matter of speed only (`interleaved`)."""
+    state, mix = PassState(supply), mix_of(queue)
+    kinds = [Kind.of(batch, supply, fitness) for batch in queue.kinds]
+    plan: list[tuple[IntArray, IntArray, IntArray]] = []
+    for start, stop, many in interleaved.stretches(queue, kinds, state, matrix_from):
+        if many:
+            plan.append(interleaved.place_stretch(queue, kinds, state, mix, start, stop))
+            continue
+        for position in range(start, stop):
+            rows, counts = place_batch(kinds[queue.kind[position]], int(queue.count[position]), position, state, mix)
+            if len(rows):
+                plan.append((np.full(len(rows), position, dtype=np.int64), rows, counts))
+    batch, row, count = (
+        (np.concatenate([empty_rows(), *columns]) for columns in zip(*plan, strict=True))
+        if plan
+        else (empty_rows(),) * 3
+    )
+    unplaced = queue.count.copy()
+    np.subtract.at(unplaced, batch, count)
+    return Placement(batch, row, count, unplaced)
+
+
+def place_batch(kind: Kind, n: int, position: int, state: PassState, mix: Mix) -> tuple[IntArray, IntArray]:
+    """Place n tasks of a kind, change `state`, and say on which rows (ascending) how many of them went."""
+    rows = fitting(kind.rules, state)
+    if not len(rows) or not n:
+        return empty_rows(), empty_rows()
+    rooms = np.ones(len(rows), np.int64) if n == 1 and kind.rules.simple else room(kind.rules, state, rows)
+    random = kind.random(position) if kind.draws else None
+    run = Run(state, kind.rules.batch, mix, rows, rooms, random)
+    steps = kind.steps_now(state)
+    if not kind.rules.simple:
+        run = run.only(rooms > 0)
+        most = most_instances(kind.rules, state)
+        if most is not None:
+            run = run.only(_opened(run, steps, n, most))
+    counts = run.place(steps, n)
+    used = counts.nonzero()[0]
+    rows, counts = run.rows[used], counts[used]
+    state.take(kind.rules.batch, rows, counts)
+    return rows, counts
+
+
+def _opened(run: Run, steps: tuple[Step, ...], n: int, most: int) -> BoolArray:
+    """(f,) bool: the rows that are left when only `most` instances may run tasks of the group.
+
+    Until the last new instance is opened, a placement without the limit does the same as one with it. So the instances
+    that the former opens first are the ones; how many tasks open just so many is found by halving. Where chance
+    decides, those instances are drawn first, then the tasks among them.
+    """
+    used = run.state.of_group(run.batch.group) > 0
+    fresh = max(0, most - int(np.count_nonzero(used)))
+    here = used[run.rows]
+    if np.count_nonzero(~here) <= fresh:
+        return np.ones_like(here)
+    if not fresh:
+        return here
+    if run.random is not None:
+        return here | (replace(run, room=np.where(here, 0, 1)).place(steps, fresh) > 0)
+    low, high = fresh, min(n, int(np.minimum(run.room, n).sum()))
+    while low < high:
+        middle = (low + high) // 2
+        opened = np.count_nonzero((run.place(steps, middle) > 0) & ~here)
+        low, high = (middle + 1, high) if opened < fresh else (low, middle)
+    return here | (run.place(steps, low) > 0)

@@ -1,0 +1,82 @@
+"""Which instances does a cluster query expression choose? The whole language that Amazon ECS documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from argosy.placement import query_nodes as nodes
+from argosy.placement.arrays import BoolArray
+from argosy.placement.query_grammar import build
+from argosy.placement.query_nodes import Live, Node
+from argosy.placement.query_tokens import QuerySyntaxError
+from argosy.placement.strategy import check_strategy
+from argosy.placement.supply import Supply
+
+__all__ = ["Query", "QuerySyntaxError", "check_constraints", "check_strategy", "matching", "parse"]
+
+MAX_EXPRESSION_CHARS: Final = 4_096
+MAX_DEPTH: Final = 64  # parentheses and `not` inside one another
+MAX_CONSTRAINTS: Final = 10  # RunTask's own limit
+DISTINCT_INSTANCE: Final = "distinctInstance"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parsed expression. `counts` are the numbers it compares runningTasksCount with; `asks_groups` whether it
+    names task:group.
+    """
+
+    expression: str
+    root: Node
+    counts: tuple[int, ...]
+    asks_groups: bool
+
+    @property
+    def changes(self) -> bool:
+        """Whether placing a task can change the answer."""
+        return bool(self.counts) or self.asks_groups
+
+
+@lru_cache(maxsize=4_096)
+def parse(expression: str) -> Query:
+    """The query. QuerySyntaxError(message, column, expected) when it is none; over 4,096 characters are refused."""
+    if len(expression) > MAX_EXPRESSION_CHARS:
+        message = f"the expression has {len(expression):,} characters, {MAX_EXPRESSION_CHARS:,} are allowed"
+        raise QuerySyntaxError(message, MAX_EXPRESSION_CHARS + 1)
+    if not expression.strip():
+        raise QuerySyntaxError("the expression is empty", 1, "a comparison such as attribute:ecs.instance-type =~ c5.*")
+    root = build(expression)
+    if root.depth > MAX_DEPTH:
+        raise QuerySyntaxError(f"parentheses and not are {root.depth} deep, {MAX_DEPTH} are allowed", 1)
+    parts = list(nodes.parts_of(root))
+    counts = tuple(sorted({part.count for part in parts if isinstance(part, nodes.ByTaskCount)}))
+    asks_groups = any(isinstance(part, nodes.ByMembers) and part.subject == "task:group" for part in parts)
+    return Query(expression, root, counts, asks_groups)
+
+
+def matching(query: Query, supply: Supply, live: Live | None = None) -> BoolArray:
+    """(m,) bool, read only: the rows the query accepts, running tasks taken from `live` (default: the supply as it
+    stands).
+    """
+    if query.changes and live is not None:
+        return query.root.rows(supply, live)
+    kept = supply.cached_mask(query.expression)
+    return kept if kept is not None else supply.keep_mask(query.expression, query.root.rows(supply, supply))
+
+
+def check_constraints(constraints: Sequence[str]) -> list[str]:
+    """One sentence for each constraint that cannot be used; empty when all are fine."""
+    faults = []
+    if len(constraints) > MAX_CONSTRAINTS:
+        faults.append(f"{len(constraints)} constraints are given, ECS takes at most {MAX_CONSTRAINTS}.")
+    for constraint in constraints:
+        if constraint == DISTINCT_INSTANCE:
+            continue
+        try:
+            parse(constraint)
+        except QuerySyntaxError as error:
+            faults.append(f"{constraint[:80]!r} is no cluster query: {error}.")
+    return faults

@@ -1,0 +1,185 @@
+"""Which rows does one comparison of a cluster query accept? Nodes of a parsed query, each a function of columns.
+
+Amazon's silences, as chosen here (docs/placement.md): an instance without the attribute is accepted by `!exists` only;
+`task:group` and `task:startedBy` are sets, of which `==`, `in` and `=~` ask for some member and their negations for
+none; `<` and its like compare attributes as dotted numbers, and what is none is never accepted.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from argosy.placement.arrays import BoolArray, IntArray
+from argosy.placement.supply import Supply
+
+Accepts = Callable[[str], bool]
+Dotted = tuple[int, ...]
+
+COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "EQUAL": operator.eq,
+    "NOT_EQUAL": operator.ne,
+    "GREATER": operator.gt,
+    "GREATER_EQUAL": operator.ge,
+    "LESS": operator.lt,
+    "LESS_EQUAL": operator.le,
+}
+_DOTTED: Final = re.compile(r"v?\d{1,18}(\.\d{1,18}){0,8}\Z")
+
+
+class Live(Protocol):
+    """What changes while tasks are placed. A Supply is one; a pass is another."""
+
+    @property
+    def running_tasks(self) -> IntArray: ...
+    @property
+    def group_names(self) -> frozenset[str]: ...
+    def of_group(self, name: str) -> IntArray: ...
+
+
+class Node(Protocol):
+    """A part of a query."""
+
+    @property
+    def depth(self) -> int: ...
+    def rows(self, supply: Supply, live: Live) -> BoolArray: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """`and` or `or` over two or more parts."""
+
+    parts: tuple[Node, ...]
+    all_of: bool
+
+    @property
+    def depth(self) -> int:
+        return 1 + max(part.depth for part in self.parts)
+
+    def rows(self, supply: Supply, live: Live) -> BoolArray:
+        """(m,) bool."""
+        join = np.logical_and if self.all_of else np.logical_or
+        return join.reduce([part.rows(supply, live) for part in self.parts])  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """`not`: every row that the part does not accept, those without the attribute included."""
+
+    part: Node
+    depth: int
+
+    def rows(self, supply: Supply, live: Live) -> BoolArray:
+        """(m,) bool."""
+        return ~self.part.rows(supply, live)
+
+
+@dataclass(frozen=True, slots=True)
+class ByText:
+    """A subject with one string per instance, or none."""
+
+    subject: str
+    accepts: Accepts
+    missing: bool = False
+    depth: int = 1
+
+    def rows(self, supply: Supply, live: Live) -> BoolArray:
+        """(m,) bool."""
+        return supply.codes(self.subject).where(self.accepts, missing=self.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class ByMembers:
+    """A subject with a set of strings per instance: some member is accepted, or (`none_of`) no member is."""
+
+    subject: str
+    accepts: Accepts
+    none_of: bool
+    depth: int = 1
+
+    def rows(self, supply: Supply, live: Live) -> BoolArray:
+        """(m,) bool."""
+        found = np.zeros(len(supply), dtype=np.bool_)
+        if self.subject == "task:startedBy":
+            found |= np.array([any(map(self.accepts, row.started_by)) for row in supply.rows], dtype=np.bool_)
+        else:
+            for name in filter(self.accepts, live.group_names):
+                found |= live.of_group(name) > 0
+        return ~found if self.none_of else found
+
+
+@dataclass(frozen=True, slots=True)
+class ByTaskCount:
+    """runningTasksCount against a whole number."""
+
+    compare: Callable[[Any, Any], Any]
+    count: int
+    depth: int = 1
+
+    def rows(self, supply: Supply, live: Live) -> BoolArray:
+        """(m,) bool."""
+        return np.asarray(self.compare(live.running_tasks, self.count), dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class ByRegistration:
+    """registeredAt against an instant; an instance that is not registered yet is never accepted."""
+
+    compare: Callable[[Any, Any], Any]
+    instant: float
+    depth: int = 1
+
+    def rows(self, supply: Supply, live: Live) -> BoolArray:
+        """(m,) bool."""
+        at = np.array([row.registered_at for row in supply.rows], dtype=np.float64)
+        return np.asarray(self.compare(at, self.instant), dtype=np.bool_) & (at > 0)
+
+
+def parts_of(node: Node) -> Iterator[Node]:
+    """The node and everything below it."""
+    yield node
+    below = node.parts if isinstance(node, Joined) else (node.part,) if isinstance(node, Negated) else ()
+    for part in below:
+        yield from parts_of(part)
+
+
+def dotted(text: str) -> Dotted | None:
+    """`1.14.5` or `v1.14.5` as (1, 14, 5), trailing zeros dropped so that 1.14 equals 1.14.0; None when it is no
+    such number.
+    """
+    if not _DOTTED.match(text):
+        return None
+    parts = [int(part) for part in text.removeprefix("v").split(".")]
+    while len(parts) > 1 and parts[-1] == 0:
+        parts.pop()
+    return tuple(parts)
+
+
+def ordered(kind: str, bound: Dotted) -> Accepts:
+    """Accepts the dotted numbers on one side of `bound`."""
+
+    def accepts(text: str) -> bool:
+        number = dotted(text)
+        return number is not None and bool(COMPARISONS[kind](number, bound))
+
+    return accepts
+
+
+def instant(text: str) -> float | None:
+    """Epoch seconds of an ISO 8601 date or time, UTC where no zone is given; None when it is none."""
+    try:
+        when = datetime.fromisoformat(text)
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def one_of(values: Sequence[str]) -> Accepts:
+    """Accepts the values named."""
+    return frozenset(values).__contains__

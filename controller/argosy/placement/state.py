@@ -1,0 +1,62 @@
+"""What is left while a pass goes on? The columns that placing a task changes, copied from a supply."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from argosy.placement.arrays import BoolArray, IntArray
+from argosy.placement.demand import Batch
+from argosy.placement.supply import Supply
+
+Port = tuple[int, str]
+
+
+class PassState:
+    """The changing columns of one pass over one supply."""
+
+    def __init__(self, supply: Supply) -> None:
+        self.supply = supply
+        self.free = supply.free.copy()
+        """(3, m) int64."""
+        self.running_tasks = supply.running_tasks.copy()
+        self.finish_at = supply.finish_at.copy()
+        self._groups: dict[str, IntArray] = {}
+        self._ports: dict[Port, BoolArray] = {}
+
+    @property
+    def group_names(self) -> frozenset[str]:
+        """Groups with a task on some instance, those placed in this pass included."""
+        return self.supply.group_names.union(self._groups)
+
+    def of_group(self, name: str) -> IntArray:
+        """(m,) int64: tasks of a group on each instance, those placed in this pass included; not to be changed."""
+        placed = self._groups.get(name)
+        return self.supply.of_group(name) if placed is None else placed
+
+    def port_used(self, port: Port) -> BoolArray:
+        """(m,) bool: one column for every port that is really asked for."""
+        used = self._ports.get(port)
+        if used is None:
+            used = self._ports[port] = np.array(
+                [port in row.used_host_ports for row in self.supply.rows], dtype=np.bool_
+            )
+        return used
+
+    def take(self, batch: Batch, rows: IntArray, counts: IntArray) -> None:
+        """Put `counts` tasks of a batch on `rows`, which are distinct."""
+        for axis, need in enumerate(batch.need):
+            if need:
+                self.free[axis, rows] -= need * counts
+        self.count_tasks(batch.group, rows, counts)
+        for port in batch.host_ports:
+            self.port_used(port)[rows] = True
+        if batch.finish_at:
+            self.finish_at[rows] = np.maximum(self.finish_at[rows], batch.finish_at)
+
+    def count_tasks(self, group: str, rows: IntArray, counts: IntArray) -> None:
+        """Count tasks of a group as running on `rows`, which are distinct."""
+        self.running_tasks[rows] += counts
+        there = self._groups.get(group)
+        if there is None:
+            there = self._groups[group] = self.supply.of_group(group).copy()
+        there[rows] += counts

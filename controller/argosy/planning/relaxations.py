@@ -1,0 +1,98 @@
+"""What would a small change of the request save? "7,500 MiB instead of 7,680 fits one more per instance: -21 %"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from argosy.catalogue.types import InstanceType
+from argosy.market.offers import resources_of
+from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.state import State
+from argosy.planning.forecast import Forecast
+
+if TYPE_CHECKING:
+    from argosy.planning.plan import Planned
+
+LARGEST_CUT = 0.25  # of a task's memory or cpu: more is another program, not a relaxation
+LEAST_SAVING = 0.03
+_TRIED_TYPES = 12  # cheapest for the work
+_SHOWN = 5
+_STEPS = {"memory_mib": 4, "cpu_units": CPU_UNITS_PER_VCPU // 16}
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    kind: str  # of several of a kind the one that saves most is shown
+    sentence: str
+    form: Mapping[str, Any]
+    needs: Resources | None = None
+
+
+def relaxations(question: Planned, state: State, found: Forecast) -> list[dict[str, Any]]:
+    """`sentence` and `saves` (0..1 of the expected cost) of the changes that save most, at most five."""
+    best: dict[str, tuple[float, str]] = {}
+    for change in _changes(question, state):
+        saves = _saving(found, question.forecast(state, change.form, change.needs))
+        if saves >= LEAST_SAVING and saves > best.get(change.kind, (0.0, ""))[0]:
+            best[change.kind] = saves, change.sentence
+    shown = sorted(best.values(), reverse=True)[:_SHOWN]
+    return [{"sentence": sentence, "saves": saves if found.possible else None} for saves, sentence in shown]
+
+
+def _saving(found: Forecast, other: Forecast) -> float:
+    """Share of the expected cost; 1 where only the other one is possible at all."""
+    if not (found.possible and other.possible):
+        return 1.0 if other.possible else 0.0
+    return 1 - other.expected.cost_usd / found.expected.cost_usd if found.expected.cost_usd else 0.0
+
+
+def _changes(question: Planned, state: State) -> Iterator[_Change]:
+    form = question.form
+    kinds = _kinds(question, state)
+    yield from _cuts(question, kinds, "memory_mib", lambda amount: f"{amount:,} MiB")
+    yield from _cuts(question, kinds, "cpu_units", _vcpus)
+    placement = form.get("placement", {})
+    for number, constraint in enumerate(placement.get("constraints", ())):
+        rest = [each for place, each in enumerate(placement["constraints"]) if place != number]
+        without = {**form, "placement": {**placement, "constraints": rest}}
+        yield _Change(f"constraint {number}", f"without the constraint {constraint}", without)
+    capacity = form.get("capacity", {})
+    if capacity.get("purchase", "spot") != "spot":
+        yield _Change("purchase", "with purchase: spot", {**form, "capacity": {**capacity, "purchase": "spot"}})
+    if capacity.get("cells"):
+        free = {name: value for name, value in capacity.items() if name != "cells"}
+        yield _Change("cells", "in any cell", {**form, "capacity": free})
+
+
+def _kinds(question: Planned, state: State) -> list[InstanceType]:
+    """The types of this deployment that could hold a task, those with the cheapest vCPUs first."""
+    names = {pool.instance_type for pool in state.pools.values()} | {name for _, name, _ in question.market.fleets}
+    kinds = [kind for name, kind in question.catalogue.items() if name in names]
+    fitting = [kind for kind in kinds if question.needs.fits_in(resources_of(kind))]
+    return sorted(fitting, key=lambda kind: kind.typical_spot_usd_per_hour / kind.vcpus)[:_TRIED_TYPES]
+
+
+def _cuts(
+    question: Planned, kinds: Sequence[InstanceType], axis: str, shown: Callable[[int], str]
+) -> Iterator[_Change]:
+    """The least that a task would have to give up for one more of them to fit on an instance of some type."""
+    asked = int(getattr(question.needs, axis))
+    for size in sorted({_next_size(kind, axis, asked) for kind in kinds if asked}, reverse=True):
+        if size >= asked * (1 - LARGEST_CUT):
+            sentence = f"{shown(size)} instead of {shown(asked)} lets one more fit on an instance"
+            yield _Change(axis, sentence, question.form, question.needs._replace(**{axis: size}))
+
+
+def _next_size(kind: InstanceType, axis: str, asked: int) -> int:
+    """At which one more task fits when only this axis is short."""
+    total = int(getattr(resources_of(kind), axis))
+    size = total // (total // asked + 1)
+    step = _STEPS[axis]  # nobody writes 0.888672 vCPUs
+    return size // step * step if size >= step else size
+
+
+def _vcpus(cpu_units: int) -> str:
+    vcpus = cpu_units / CPU_UNITS_PER_VCPU
+    return f"{vcpus:g} vCPU" if vcpus == 1 else f"{vcpus:g} vCPUs"

@@ -1,0 +1,229 @@
+"""What do the runs and attempts that exist already need: preparing, stopping, settling, verifying, closing?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.actions import (
+    CloseRun,
+    HaltRun,
+    Launch,
+    MendState,
+    PrepareRun,
+    ResolveLaunches,
+    ReviveTasks,
+    StopAttempt,
+    StopOrphan,
+    VerifyResult,
+)
+from argosy.model.arns import cell_of
+from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.policy import Policy
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.placement.custom import OwnFunctions
+
+
+def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
+    """What is to be done to the state itself, bit by bit: before all else, while the commit has most room. One run at
+    a time."""
+    if state.losses.attempts:
+        yield MendState()
+    for run in state.runs.values():
+        if run.revives:
+            yield ReviveTasks(run.id)
+            return
+
+
+def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[PrepareRun]:
+    """Runs without a task definition yet, but for those that will be halted."""
+    for run in state.runs.values():
+        waits = not run.task_definition and not run.halted and run.prepare_after <= now
+        if waits and not functions.missing(run.strategy):
+            yield PrepareRun(run.id)
+
+
+def halts(state: State, functions: OwnFunctions) -> Iterator[HaltRun]:
+    """Runs whose strategy names a function that is not to be had."""
+    for run in state.runs.values():
+        if not (run.halted or run.done) and (sentence := functions.missing(run.strategy)):
+            yield HaltRun(run.id, sentence)
+
+
+def run_timeouts(state: State, now: float) -> Iterator[HaltRun]:
+    """Runs that have taken longer than they may."""
+    for run in state.runs.values():
+        if run.is_over_time(now) and not (run.halted or run.done):
+            limit = f"timeout.runDurationSeconds allows: {run.duration_limit_s:.0f} s"
+            yield HaltRun(run.id, f"the run took longer than {limit}")
+
+
+def closings(state: State, now: float) -> Iterator[CloseRun]:
+    for run in state.runs.values():
+        if run.complete and not run.done and state.may_try(f"close:{run.id}", now):
+            yield CloseRun(run.id)
+
+
+def verifications(state: State, now: float, policy: Policy) -> Iterator[VerifyResult]:
+    """Results to look up, the lowest indexes first, within the tick's bounds."""
+    room = policy.max_verifications_per_tick
+    for run in state.runs.values():
+        if not state.may_try(f"verify:{run.id}", now):
+            continue
+        rows = run.tasks.in_few_chunks(np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING)[:room])
+        for index in rows.tolist():
+            yield VerifyResult(run.id, index, int(run.tasks["attempts"][index]))
+        room -= len(rows)
+
+
+def orphans(state: State) -> Iterator[StopOrphan]:
+    for arn, cell in state.orphans.items():
+        yield StopOrphan(arn, cell)
+
+
+def stops(state: State, now: float, policy: Policy) -> Iterator[StopAttempt]:
+    """Attempts that must end: their run was cancelled, their time is up, their instance is about to go, or they
+    never got to run. A stop that showed no effect is asked for again."""
+    runs = {run.number: run for run in state.runs.values()}
+    for row in _stop_candidates(state, now, policy).tolist():
+        run = runs.get(int(state.attempts["run"][row]))
+        key = state.key_of(row)
+        if run is None or key is None:
+            continue
+        cause, reason = _why_stop(state, row, run, now, policy)
+        if cause is not StopCause.NONE:
+            arn = _arn(state, row)
+            if arn is None:
+                continue  # its instance has not registered in our eyes yet
+            yield StopAttempt(arn, cell_of(arn), key, cause, reason)
+
+
+def _stop_candidates(state: State, now: float, policy: Policy) -> NDArray[np.int64]:
+    """Rows worth a closer look, found by columns: among 80,000 live attempts few have to end."""
+    table = state.attempts
+    known = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
+    look = table["stop_cause"] != StopCause.NONE
+    look |= (table["started_at"] == 0) & (now - table["launched_at"] >= policy.pending_patience_s)
+    for run in state.runs.values():
+        if run.cancelled or run.capped_at or run.is_over_time(now):
+            look |= table["run"] == run.number
+        elif run.attempt_timeout_s:
+            late = (table["started_at"] > 0) & (now - table["started_at"] >= run.attempt_timeout_s)
+            look |= (table["run"] == run.number) & late
+    for instance in state.instances.values():
+        if instance.alive and (instance.interrupted_at or _drained_too_long(instance, now, policy)):
+            look[table.on_instance(instance.id)] = True
+    lately_asked = (table["stop_at"] > 0) & (now - table["stop_at"] < policy.stop_again_s)
+    return np.flatnonzero(known & look & ~lately_asked)
+
+
+def _why_stop(state: State, row: int, run: Run, now: float, policy: Policy) -> tuple[StopCause, str]:
+    table, timeout_s = state.attempts, run.attempt_timeout_s
+    already = StopCause(int(table["stop_cause"][row]))
+    if already is not StopCause.NONE:
+        return already, "argosy: asked again"
+    instance = state.instance_of(row)
+    started_at = float(table["started_at"][row])
+    if stopped := _why_stop_run(run, started_at, now, policy):
+        return stopped
+    if instance is not None and instance.interrupted_at:
+        return StopCause.INTERRUPTED, "argosy: the instance is about to be interrupted"
+    if instance is not None and _drained_too_long(instance, now, policy):
+        return StopCause.STUCK, "argosy: the instance has been draining for too long"
+    if started_at and timeout_s and now - started_at >= timeout_s:
+        return StopCause.TIMED_OUT, f"argosy: the attempt took longer than {timeout_s:.0f} s"
+    if not started_at and now - float(table["launched_at"][row]) >= policy.pending_patience_s:
+        return StopCause.STUCK, "argosy: the task never left PENDING"
+    return StopCause.NONE, ""
+
+
+def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tuple[StopCause, str] | None:
+    """What ends all attempts of a run, this one among them."""
+    if run.cancelled:
+        return StopCause.CANCELLED, "argosy: the run was cancelled"
+    if run.is_over_time(now):
+        return StopCause.CANCELLED, f"argosy: the run took longer than {run.duration_limit_s:.0f} s"
+    if run.capped_at and (run.drains_at_cap or (started_at and now - started_at >= finish_seconds(run, policy))):
+        return StopCause.CAPPED, "argosy: the run's budget is used up"
+    return None
+
+
+def finish_seconds(run: Run, policy: Policy) -> float:
+    """How long an attempt may take that is to finish after the budget is used up: as long as its time-out says; without
+    one twice as long as the spec or earlier attempts lead to expect, and where nobody knows, the policy's limit."""
+    known_s = max(run.longest_s, float(run.spec.get("array", {}).get("expectedSeconds", 0.0)))
+    return run.attempt_timeout_s or 2 * known_s or policy.finish_s
+
+
+def _drained_too_long(instance: Instance, now: float, policy: Policy) -> bool:
+    return bool(instance.draining_since) and now - instance.draining_since >= policy.drain_patience_s
+
+
+def _arn(state: State, row: int) -> str | None:
+    """ECS accepts the full ARN only together with its cluster: both follow from the instance's own ARN."""
+    task_id = bytes(state.attempts["task_id"][row]).decode()
+    instance = state.instance_of(row)
+    container_instance = instance.arn if instance else ""
+    if not container_instance:
+        return None
+    prefix, _, _ = container_instance.rpartition("/")
+    return f"{prefix.replace(':container-instance/', ':task/')}/{task_id}"
+
+
+def resolutions(state: State, now: float, policy: Policy) -> Iterator[ResolveLaunches]:
+    """Plans whose replies were lost, and intents that could not be sent for too long: one action a plan."""
+    by_plan: dict[int, list[int]] = {}
+    old = [
+        row for row in state.attempts.with_status(AttemptStatus.INTENT).tolist() if not _young(state, row, now, policy)
+    ]
+    for row in state.attempts.with_status(AttemptStatus.IN_DOUBT).tolist() + old:
+        by_plan.setdefault(int(state.attempts["plan"][row]), []).append(row)
+    for plan, rows in by_plan.items():
+        if not state.may_try(f"resolve:{plan}", now):
+            continue
+        launches = tuple(launch for row in rows if (launch := launch_of(state, row)) is not None)
+        intended_at = float(min(state.attempts["intended_at"][row] for row in rows))
+        if launches:
+            young = now - intended_at < policy.intent_age_s
+            yield ResolveLaunches(plan, state.started_by(plan), launches, intended_at, young)
+
+
+def _young(state: State, row: int, now: float, policy: Policy) -> bool:
+    """Young enough to be sent: its token still counts (DESIGN D4)."""
+    return bool(now - state.attempts["intended_at"][row] < policy.intent_age_s)
+
+
+def unsent(state: State, now: float, policy: Policy) -> Iterator[Launch]:
+    """Intents that were committed but never sent (time was up): the very same launches again. Those of a run that was
+    stopped meanwhile are dropped, as soon as a commit has room for it."""
+    for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
+        if not _young(state, row, now, policy):
+            continue
+        launch = launch_of(state, row)
+        instance = state.instance_of(row)
+        if launch is None or instance is None or instance.status is InstanceStatus.GONE:
+            continue
+        if state.runs[launch.key.run_id].halted:
+            continue
+        if state.may_try(f"launch:{launch.key.run_id}", now):
+            yield launch
+
+
+def launch_of(state: State, row: int) -> Launch | None:
+    """The launch that a row intends: a pure function of what was committed."""
+    key = state.key_of(row)
+    instance = state.instance_of(row)
+    if key is None or instance is None:
+        return None
+    plan = int(state.attempts["plan"][row])
+    return Launch(key, plan, state.started_by(plan), instance.id, instance.cell)
+
+
+def next_key(run_id: str, index: int, attempts: int, launch: int) -> AttemptKey:
+    """The attempt that comes after `attempts` real ones; `launch` counts those of its launches that never happened."""
+    return AttemptKey(run_id, index, attempts + 1, launch)

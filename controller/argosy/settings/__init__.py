@@ -1,0 +1,1 @@
+"""How is this deployment set up? The owner's choices, validated once."""

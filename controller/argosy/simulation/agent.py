@@ -1,0 +1,205 @@
+"""What does an ECS agent do? A virtual one: it registers, pulls, runs and stops tasks on a virtual clock.
+
+Whatever it tells ECS goes through the model's own operations, as a real agent's would.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Protocol
+
+from argosy.catalogue.types import CPU_UNITS_PER_VCPU, registered_memory_mib
+from argosy.emulator.ec2.records import Ec2Instance, MachineType
+from argosy.emulator.ecs.service import EcsModel
+from argosy.emulator.ids import as_uuid
+from argosy.simulation.agent_tasks import Course, Execution, Workload
+
+__all__ = ["Course", "Habits", "VirtualAgent", "Workload"]
+
+JSON = dict[str, Any]
+
+_CAPABILITIES = (
+    "com.amazonaws.ecs.capability.docker-remote-api.1.24",
+    "com.amazonaws.ecs.capability.docker-remote-api.1.44",
+    "com.amazonaws.ecs.capability.logging-driver.awslogs",
+    "com.amazonaws.ecs.capability.logging-driver.json-file",
+    "com.amazonaws.ecs.capability.ecr-auth",
+    "com.amazonaws.ecs.capability.task-iam-role",
+    "com.amazonaws.ecs.capability.task-iam-role-network-host",
+    "ecs.capability.execution-role-awslogs",
+    "ecs.capability.execution-role-ecr-pull",
+    "ecs.capability.task-cpu-mem-limit",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How one agent behaves; all times in seconds."""
+
+    register_s: float = 20.0
+    """From the instance's running to the registration."""
+    registers: bool = True
+    gpus: int | None = None
+    """How many GPUs it finds; None = all that the type has."""
+    stop_timeout_s: float = 30.0
+    """ECS_CONTAINER_STOP_TIMEOUT, where a container definition has no stopTimeout of its own."""
+    poll_s: float = 0.1
+    """From ECS having work to the agent's knowing it."""
+    drains_s: float | None = 1.0
+    """From an interruption warning to DRAINING (ECS_ENABLE_SPOT_INSTANCE_DRAINING); None = the option is off."""
+
+
+class Timetable(Protocol):
+    """The part of a world that an agent needs."""
+
+    def later(self, delay_s: float, do: Callable[[], None]) -> None:
+        """`do` after that time; in order of asking where times are equal."""
+
+    def moment(self) -> float:
+        """Epoch seconds."""
+
+
+@dataclass(eq=False, slots=True)
+class VirtualAgent:
+    """The agent of one instance, from `boot` until `die`."""
+
+    ecs: EcsModel
+    cluster: str
+    instance: Ec2Instance
+    machine: MachineType
+    timetable: Timetable
+    workload: Workload
+    habits: Habits
+    arn: str = ""
+    """Of the container instance; "" until it is registered."""
+    alive: bool = True
+    connected: bool = True
+    executions: dict[str, Execution] = field(default_factory=dict)
+    """By task ARN: those it has been told of and that have not ended."""
+    _unsent: list[JSON] = field(default_factory=list)
+
+    def boot(self) -> None:
+        """The instance runs."""
+        if self.habits.registers:
+            self.timetable.later(self.habits.register_s, self._register)
+
+    def die(self) -> None:
+        """The instance is gone, and every task on it, without a word."""
+        self.alive = False
+        for execution in self.executions.values():
+            execution.over = True
+        self.executions.clear()
+
+    def warn(self) -> None:
+        """The instance metadata say that it will be interrupted."""
+        if self.habits.drains_s is not None:
+            self.timetable.later(self.habits.drains_s, self._drain)
+
+    def called(self) -> None:
+        """ECS has work for it."""
+        self.timetable.later(self.habits.poll_s, self._take_work)
+
+    def disconnect(self) -> None:
+        """The network is cut: tasks run on, reports wait. ECS sees the agent disconnected."""
+        self.connected = False
+        if self.arn:
+            self.ecs.set_agent_connected(self.arn, False)
+
+    def reconnect(self) -> None:
+        """The network heals: reports are sent in order, work is asked for."""
+        self.connected = True
+        if not self.arn:
+            self._register()
+            return
+        self.ecs.set_agent_connected(self.arn, True)
+        unsent, self._unsent = self._unsent, []
+        for report in unsent:
+            self.report(report)
+        self._take_work()
+
+    def report(self, change: JSON) -> None:
+        """SubmitTaskStateChange, now or when the network is back."""
+        if not self.connected:
+            self._unsent.append(change)
+            return
+        if self.alive:
+            self.ecs.submit_task_state_change(cluster=self.cluster, **change)
+
+    def _register(self) -> None:
+        if not self.alive or not self.connected or self.arn:
+            return
+        reply = self.ecs.register_container_instance(**self.registration())
+        self.arn = reply["containerInstance"]["containerInstanceArn"]
+        self._take_work()
+        if self.instance.ends_at is not None:
+            self.warn()  # the metadata still say so
+
+    def _take_work(self) -> None:
+        if not self.alive or not self.connected or not self.arn:
+            return
+        work = self.ecs.agent_work(self.arn)
+        for task in work.start:
+            definition = self.ecs.describe_task_definition(taskDefinition=task["taskDefinitionArn"])["taskDefinition"]
+            course = self.workload(task, self.instance)
+            execution = Execution(self, task, definition, course)
+            self.executions[task["taskArn"]] = execution
+            execution.begin()
+        for arn in work.stop:
+            self.executions[arn].stop()  # ECS forgets the stop of a task that has ended meanwhile
+
+    def _drain(self) -> None:
+        if self.alive and self.connected and self.arn:
+            self.ecs.update_container_instances_state(
+                cluster=self.cluster, containerInstances=[self.arn], status="DRAINING"
+            )
+
+    def registration(self) -> JSON:
+        """What it sends in RegisterContainerInstance: sizes and attributes of the real type."""
+        count = self.machine.gpus if self.habits.gpus is None else self.habits.gpus
+        integers = {
+            "CPU": self.machine.vcpus * CPU_UNITS_PER_VCPU,
+            "MEMORY": registered_memory_mib(self.machine.memory_mib),
+        }
+        resources: list[JSON] = [
+            {"name": name, "type": "INTEGER", "integerValue": value} for name, value in integers.items()
+        ]
+        if count:
+            resources.append({"name": "GPU", "type": "STRINGSET", "stringSetValue": gpu_ids(self.instance, count)})
+        identity = {
+            "instanceId": self.instance.instance_id,
+            "instanceType": self.instance.instance_type,
+            "availabilityZone": self.instance.zone,
+            "imageId": self.instance.image_id,
+        }
+        return {
+            "cluster": self.cluster,
+            "instanceIdentityDocument": json.dumps(identity),
+            "totalResources": resources,
+            "attributes": self._attributes(),
+            "versionInfo": {"agentVersion": "1.106.2", "agentHash": "simulated", "dockerVersion": "25.0.14"},
+        }
+
+    def _attributes(self) -> list[JSON]:
+        valued = {
+            "ecs.instance-type": self.instance.instance_type,
+            "ecs.availability-zone": self.instance.zone,
+            "ecs.ami-id": self.instance.image_id,
+            "ecs.subnet-id": self.instance.subnet_id,
+            "ecs.vpc-id": "vpc-00000000000000000",
+            "ecs.os-type": "linux",
+            "ecs.os-family": "LINUX",
+            "ecs.cpu-architecture": self.machine.architecture,
+        }
+        if self.machine.gpus:
+            valued["ecs.capability.gpu-driver-version"] = "580.178.04"
+        named = [{"name": name} for name in _CAPABILITIES]
+        return [{"name": name, "value": value} for name, value in valued.items()] + named
+
+
+def gpu_ids(instance: Ec2Instance, count: int) -> list[str]:
+    """GPU-<uuid> for each GPU, always the same for the same instance."""
+    digests = (sha256(f"{instance.instance_id}/gpu/{ordinal}".encode()).hexdigest() for ordinal in range(count))
+    return [f"GPU-{as_uuid(digest[:32])}" for digest in digests]

@@ -1,0 +1,109 @@
+"""How does one task fare on its instance? Pull, start, end or be stopped; each step is a report to ECS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from argosy.emulator.ec2.records import Ec2Instance
+
+if TYPE_CHECKING:
+    from argosy.simulation.agent import VirtualAgent
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What will become of a task if nobody intervenes; all times in seconds."""
+
+    duration_s: float = 60.0
+    """From RUNNING to the end; infinite = until it is stopped."""
+    exit_code: int | None = 0
+    reason: str | None = None
+    """The container's own, e.g. "OutOfMemoryError: Container killed due to memory usage"."""
+    pull_s: float = 2.0
+    cannot_start: str | None = None
+    """The reason why it never runs, e.g. "CannotPullContainerError: ..."."""
+    obeys_s: float | None = 0.5
+    """From SIGTERM to its end with code 143; None = it ignores SIGTERM and is killed (137) at the stop time-out."""
+
+
+Workload = Callable[[JSON, Ec2Instance], Course]
+"""(task as DescribeTasks shows it, the instance it is on) -> what will become of it."""
+
+
+class Execution:
+    """One task on one instance."""
+
+    def __init__(self, agent: VirtualAgent, task: JSON, definition: JSON, course: Course) -> None:
+        self.task = task
+        self.arn: str = task["taskArn"]
+        self.over = False
+        """Ended, or its instance is gone: nothing that was planned for it happens any more."""
+        self._agent = agent
+        self._course = course
+        self._definition = definition
+        self._running = False
+        self._pull_started_at = agent.timetable.moment()
+
+    def begin(self) -> None:
+        """The image is pulled first."""
+        self._later(self._course.pull_s, self._pulled)
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL at the stop time-out. What does not run yet ends without an exit code."""
+        if not self._running:
+            self._end(None, None, None)
+        elif self._course.obeys_s is not None and self._course.obeys_s <= self._stop_timeout_s():
+            self._later(self._course.obeys_s, lambda: self._end(143, None, None))
+        else:
+            self._later(self._stop_timeout_s(), lambda: self._end(137, None, None))
+
+    def _pulled(self) -> None:
+        if self._course.cannot_start is not None:
+            self._end(None, self._course.cannot_start, self._course.cannot_start)
+            return
+        self._running = True
+        pulled = {"pullStartedAt": self._pull_started_at, "pullStoppedAt": self._agent.timetable.moment()}
+        self._agent.report({"task": self.arn, "status": "RUNNING", "containers": self._containers("RUNNING"), **pulled})
+        if self._course.duration_s != float("inf"):
+            self._later(self._course.duration_s, self._finish)
+
+    def _finish(self) -> None:
+        self._end(self._course.exit_code, self._course.reason, None)
+
+    def _end(self, exit_code: int | None, reason: str | None, task_reason: str | None) -> None:
+        self.over = True
+        self._agent.executions.pop(self.arn, None)
+        containers = self._containers("STOPPED", exit_code, reason)
+        change: JSON = {"task": self.arn, "status": "STOPPED", "containers": containers}
+        if self._running:
+            change["executionStoppedAt"] = self._agent.timetable.moment()
+        if task_reason is not None:
+            change["reason"] = task_reason
+        self._agent.report(change)
+
+    def _containers(self, status: str, exit_code: int | None = None, reason: str | None = None) -> list[JSON]:
+        """All containers share the fate of the task."""
+        change: JSON = {"status": status}
+        if exit_code is not None:
+            change["exitCode"] = exit_code
+        if reason is not None:
+            change["reason"] = reason
+        if self._running:
+            change["runtimeId"] = self.arn.rpartition("/")[2]
+        return [{"containerName": each["name"], **change} for each in self.task["containers"]]
+
+    def _stop_timeout_s(self) -> float:
+        timeouts = [each.get("stopTimeout") for each in self._definition["containerDefinitions"]]
+        given = [float(each) for each in timeouts if each is not None]
+        return max(given, default=self._agent.habits.stop_timeout_s)
+
+    def _later(self, delay_s: float, do: Callable[[], None]) -> None:
+        def unless_over() -> None:
+            if not self.over:
+                do()
+
+        self._agent.timetable.later(delay_s, unless_over)

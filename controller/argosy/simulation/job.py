@@ -1,0 +1,91 @@
+"""What work does a trial submit, and how do its tasks fare? Programs end well, fail, hang and write results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.emulator.s3 import S3Model
+from argosy.layout import ATTEMPT_METADATA, part_suffix, part_uri, split_s3
+from argosy.messages.ecs import key_of_task
+from argosy.model.attempts import AttemptKey
+from argosy.model.requests import SubmitRequest
+from argosy.simulation.agent import Course
+from argosy.simulation.world import World
+
+JSON = dict[str, Any]
+CANARY = "canary-7c1f-secret"  # a secret in the environment of every task: it must appear in no log
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run's work. Times in seconds; shares of tasks or attempts in 0..1."""
+
+    run_id: str
+    spec: Mapping[str, Any]
+    tasks: int
+    expects_result: bool = False
+    shortest_s: float = 20.0
+    longest_s: float = 240.0
+    failing: float = 0.0  # attempts that end with code 1
+    hanging: float = 0.0  # attempts that never end by themselves
+    deaf: float = 0.0  # attempts that ignore SIGTERM
+    unpullable: float = 0.0  # attempts whose image cannot be pulled
+    silent: float = 0.0  # attempts that end well and write nothing
+
+    @property
+    def output(self) -> str:
+        return f"s3://results/{self.run_id}/"
+
+    def request(self, now: float) -> SubmitRequest:
+        image = str(self.spec.get("container", {}).get("image", ""))
+        return SubmitRequest(self.run_id, now, self.spec, self.tasks, image, self.output, self.expects_result)
+
+
+class Programs:
+    """What the containers of all jobs do. Chance depends on (index, attempt) alone, not on the order of events."""
+
+    def __init__(self, world: World, s3: S3Model, jobs: Mapping[str, Job]) -> None:
+        self._world, self._s3, self._jobs = world, s3, jobs
+        self.good = False
+        """From now on programs end well: for the phase in which everything has to come to its end."""
+
+    def course(self, task: JSON) -> Course:
+        key = key_of_task(task)
+        job = self._jobs.get(key.run_id) if key else None
+        if key is None or job is None:
+            return Course()
+        duration_s = job.shortest_s + (job.longest_s - job.shortest_s) * self._share("length", key)
+        if self._unlucky(job.unpullable, "pull", key):
+            return Course(cannot_start="CannotPullContainerError: pull access denied")
+        if self._unlucky(job.hanging, "hang", key):
+            duration_s = float("inf")
+        obeys_s = None if self._unlucky(job.deaf, "deaf", key) else 0.5
+        failed = self._unlucky(job.failing, "fail", key)
+        return Course(duration_s=duration_s, exit_code=1 if failed else 0, obeys_s=obeys_s)
+
+    def __call__(self, message: JSON) -> None:
+        """A sink of the world: whoever ended well has written its part (unless it is one that does not)."""
+        detail = message["detail"]
+        if message["detail-type"] != "ECS Task State Change" or detail.get("lastStatus") != "STOPPED":
+            return
+        key = key_of_task(detail)
+        job = self._jobs.get(key.run_id) if key else None
+        ended_well = any(each.get("exitCode") == 0 for each in detail.get("containers", ()))
+        if key is None or job is None or not job.expects_result or not ended_well:
+            return
+        if not self._unlucky(job.silent, "silent", key):
+            self._write(job, key)
+
+    def _write(self, job: Job, key: AttemptKey) -> None:
+        bucket, name = split_s3(part_uri(job.output, key.index, part_suffix(job.spec)))
+        if (bucket, name) not in self._s3.objects:
+            metadata = {ATTEMPT_METADATA: str(key.attempt)}
+            self._s3.put_object(Bucket=bucket, Key=name, Body=b"{}\n", Metadata=metadata, IfNoneMatch="*")
+
+    def _unlucky(self, rate: float, what: str, key: AttemptKey) -> bool:
+        return bool(rate) and not self.good and self._share(what, key) < rate
+
+    def _share(self, what: str, key: AttemptKey) -> float:
+        return self._world.share(what, *key[:3])

@@ -1,0 +1,112 @@
+"""What does the store say after each commit? Each transaction, read as the next controller would read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from argosy.model import documents
+from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable
+from argosy.model.tasks import TaskStatus, TaskTable
+
+JSON = dict[str, Any]
+_COLUMNS = ("status", "user_failures", "losses", "committed")
+
+
+class Live(NamedTuple):
+    """A live attempt as it is stored."""
+
+    key: AttemptKey
+    instance: str
+    status: int
+    task_id: str
+
+
+class Book:
+    """What is stored, transaction by transaction."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.root: JSON = {}
+        self.records: dict[str, JSON] = {}
+        self.instances: dict[str, JSON] = {}
+        self.tables: dict[str, list[tuple[int, ...]]] = {}
+        """By run: status, user_failures, losses, committed of each task."""
+        self.live: dict[tuple[int, int], Live] = {}
+        """By chunk and row of the attempt table."""
+        self.intended: set[AttemptKey] = set()
+        """Every intent that was ever stored."""
+        self._buckets: dict[str, list[str]] = {}
+        self._runs: dict[int, str] = {}
+        self._tasks: dict[str, TaskTable] = {}
+
+    def take(self, actions: Sequence[JSON]) -> list[Live]:
+        """Read one transaction; the intents that are new in it."""
+        puts: dict[tuple[str, str], bytes] = {}
+        for action in actions:
+            if "Update" in action:
+                values = action["Update"]["ExpressionAttributeValues"]
+                self.version = int(values[":new"]["N"])
+            elif "Put" in action:
+                item = action["Put"]["Item"]
+                puts[item["pk"]["S"], item["sk"]["S"]] = item["body"]["B"]
+        for (pk, sk), body in puts.items():
+            self._take_summary(pk, sk, body)
+        fresh: list[Live] = []
+        for (pk, sk), body in puts.items():
+            kind, _, number = sk.partition("#")
+            if pk.startswith("RUN#") and kind == "TASKS":
+                self._take_tasks(pk.removeprefix("RUN#"), int(number), body)
+            elif pk == documents.STATE and kind == "ATTEMPTS":
+                fresh += self._take_attempts(int(number), body)
+        return fresh
+
+    def _take_summary(self, pk: str, sk: str, body: bytes) -> None:
+        """What the columns need to be understood: root, runs, instances."""
+        if pk == documents.RUNS:
+            self._take_record(documents.decode(body))
+        elif (pk, sk) == (documents.STATE, documents.ROOT):
+            self.root = documents.decode(body)
+        elif pk == documents.STATE and sk.startswith("INSTANCES#"):
+            self._take_instances(sk, documents.decode(body))
+
+    def _take_record(self, record: JSON) -> None:
+        self.records[record["id"]] = record
+        self._runs[record["number"]] = record["id"]
+        if record["id"] not in self._tasks:
+            self._tasks[record["id"]] = TaskTable(record["task_count"])
+        self._read_tasks(record["id"])
+
+    def _take_instances(self, bucket: str, records: list[JSON]) -> None:
+        for instance_id in self._buckets.get(bucket, ()):
+            self.instances.pop(instance_id, None)
+        self._buckets[bucket] = [record["id"] for record in records]
+        self.instances.update({record["id"]: record for record in records})
+
+    def _take_tasks(self, run_id: str, chunk: int, body: bytes) -> None:
+        self._tasks[run_id].unpack(chunk, body)
+        self._read_tasks(run_id)
+
+    def _read_tasks(self, run_id: str) -> None:
+        """Of a run that was halted, what is pending counts as cancelled: nobody writes a million rows for that."""
+        table, halted = self._tasks[run_id], self.records[run_id].get("halted")
+        rows = zip(*(table[name].tolist() for name in _COLUMNS), strict=True)
+        ended = (TaskStatus.CANCELLED,)
+        self.tables[run_id] = [ended + row[1:] if halted and row[0] == TaskStatus.PENDING else row for row in rows]
+
+    def _take_attempts(self, chunk: int, body: bytes) -> list[Live]:
+        table = AttemptTable(AttemptTable.chunk_rows)
+        table.unpack(0, body)
+        self.live = {place: live for place, live in self.live.items() if place[0] != chunk}
+        fresh = []
+        for row in table.live().tolist():
+            run_id = self._runs.get(int(table["run"][row]), "")
+            key = AttemptKey(run_id, *(int(table[name][row]) for name in ("index", "attempt", "launch")))
+            names = (bytes(table[name][row]).decode() for name in ("instance", "task_id"))
+            instance, task_id = names
+            live = Live(key, instance, int(table["status"][row]), task_id)
+            self.live[chunk, row] = live
+            if key not in self.intended and live.status == AttemptStatus.INTENT:
+                fresh.append(live)
+            self.intended.add(key)
+        return fresh

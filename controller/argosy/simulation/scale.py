@@ -1,0 +1,210 @@
+"""How does the controller fare at full size? One huge run over several cells and thousands of instances.
+
+Controller, adapters and the models of ECS, EC2, DynamoDB and S3 are those of every trial. Left out, because a million
+tasks would not end today: faults at each call, the check of every call, and JSON between EventBridge and the queue
+(`lean`), and the events by which ECS tells what is left on an instance whenever a task starts or ends there: they say
+nothing that the controller does not know. In their place a census counts what really runs, and at the end the manifest
+is read entry by entry.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from argosy.aws.cell import Cell
+from argosy.aws.dynamodb import DynamoStore
+from argosy.aws.hands import AwsHands
+from argosy.aws.pace import Paces
+from argosy.catalogue.types import load_catalogue
+from argosy.emulator.bus import BusModel
+from argosy.emulator.dynamodb import DynamoModel
+from argosy.emulator.s3 import S3Model
+from argosy.engine.tick import Engine
+from argosy.model import requests
+from argosy.model.policy import Policy
+from argosy.simulation.billing import Billing
+from argosy.simulation.census import Census
+from argosy.simulation.deployment import DEPLOYMENT, STAGE, TABLE
+from argosy.simulation.job import Job
+from argosy.simulation.lean import DirectQueue, Outside
+from argosy.simulation.timeline import Timeline
+from argosy.simulation.world import START, World
+
+JSON = dict[str, Any]
+
+REGIONS = (
+    "us-east-1",
+    "us-west-2",
+    "eu-west-1",
+    "eu-central-1",
+    "us-east-2",
+    "ap-northeast-1",
+    "eu-north-1",
+    "sa-east-1",
+)
+INSTANCE_TYPE = "c5.xlarge"  # four tasks of one vCPU
+SHORTEST_S, LONGEST_S = 30.0, 70.0  # of a task
+INTERRUPTED_PER_HOUR = 0.2  # of the instances
+LOOK_EVERY_S = 30.0
+DECIDING_S = 1.2  # of virtual time a tick, for what loading, deciding and committing may really take
+LIMIT_S = 7 * 86_400.0
+RARELY = (100_000, 50, 1_000)  # of the garbage collector
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much of everything. interrupted_per_hour: of the instances."""
+
+    tasks: int = 1_000_000
+    instances: int = 5_000
+    cells: int = 8
+    seed: int = 0
+    interrupted_per_hour: float = INTERRUPTED_PER_HOUR
+
+
+class ScaleRun:
+    """One run at size; `run` plays it to its end."""
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+        self.timeline = Timeline(START)
+        self.outside = Outside(self.timeline, size.cells)
+        self.queue = DirectQueue()
+        self.census = Census(size.tasks, SHORTEST_S, LONGEST_S)
+        self.worlds = [self._world(region) for region in REGIONS[: size.cells]]
+        self.bills = [Billing(world) for world in self.worlds]
+        self.dynamodb, self.s3 = DynamoModel(), S3Model()
+        self.job = _job(size)
+        self.engine = self._engine()
+        self.tick_s: list[float] = []
+        """Processor time of each tick, without what the simulated AWS took."""
+        self.busy_s = 0.0
+        """Virtual time in which a cell had both tasks to start and room for them, tick by tick, over all cells."""
+        self.busy_launches = 0
+        self.warned = 0
+        self.began_at = self.timeline.now
+        self.took_s = self.cpu_s = 0.0
+        """Of real time, the simulation's own included."""
+
+    def run(self) -> None:
+        """Until rest. Raises TimeoutError when that takes a week of virtual time."""
+        began, cpu_began = time.perf_counter(), time.process_time()
+        usual = gc.get_threshold()
+        gc.set_threshold(*RARELY)  # looking through millions of records that stay is for nothing
+        try:
+            self._run()
+        finally:
+            gc.set_threshold(*usual)
+        self.took_s, self.cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
+
+    def report(self) -> JSON:
+        """What came of it, once it has been run."""
+        from argosy.simulation.scale_report import report_of
+
+        return report_of(self)
+
+    def _run(self) -> None:
+        request = self.job.request(self.timeline.now)
+        key = (requests.INBOX, requests.inbox_key(self.timeline.now, self.job.run_id))
+        DynamoStore(self.dynamodb, TABLE).create({key: requests.to_bytes(request)})
+        self.timeline.later(LOOK_EVERY_S, self._interrupt)
+        at_rest, submitted = False, False
+        while not at_rest or not submitted:
+            at_rest = self._tick()
+            submitted = submitted or bool(self.engine.state and self.engine.state.next_run > 1)
+            if self.timeline.now - START > LIMIT_S:
+                raise TimeoutError(f"not over after {LIMIT_S / 86_400:.0f} days")
+
+    def _tick(self) -> bool:
+        at, launches, could_launch = self.timeline.now, self.census.launches.copy(), self._could_launch()
+        began, outside_s = time.process_time(), self.outside.seconds
+        report = self.engine.tick()
+        self.tick_s.append(time.process_time() - began - (self.outside.seconds - outside_s))
+        idle = not (report.events or report.actions)
+        self.timeline.run_for(5.0 if idle else DECIDING_S)
+        for region in could_launch & self._could_launch():
+            self.busy_s += self.timeline.now - at
+            self.busy_launches += self.census.launches[region] - launches[region]
+        return report.at_rest
+
+    def _could_launch(self) -> set[str]:
+        """Regions whose instances have room for all that two ticks can start, while so many tasks wait. Two, because a
+        place that has become free during a tick is known to the next one."""
+        state = self.engine.state
+        run = state.runs.get(self.job.run_id) if state else None
+        if run is None or state is None:
+            return set()
+        most = 2 * self.engine.policy.launches_per_cell
+        if run.tasks.startable_count(self.timeline.now) < most * self.size.cells:
+            return set()
+        return {world.region for world in self.worlds if _room(world) >= most}
+
+    def _world(self, region: str) -> World:
+        size = self.size
+        zones = [f"{region}{letter}" for letter in "abc"]
+        world = World(
+            catalogue=load_catalogue(),
+            seed=size.seed,
+            region=region,
+            zones=zones,
+            keep_events=False,
+            timeline=self.timeline,
+        )
+        world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": STAGE})
+        for zone in zones:
+            tags: dict[str, Any] = {"argosy:stage": STAGE, "argosy:pool": f"{INSTANCE_TYPE}/{zone}"}
+            world.add_fleet(INSTANCE_TYPE, zone, **tags)
+        world.ecs.ledger.tells_resources = False
+        world.sinks.append(self.queue)
+        self.census.attend(world)
+        return world
+
+    def _engine(self) -> Engine:
+        clock, outside = self.timeline.moment, self.outside
+        cells = [
+            Cell(
+                world.region,
+                world.cluster,
+                outside.client("ecs", world.ecs),
+                outside.client("ec2", world.ec2),
+                Paces.of_aws(clock, outside.pass_time),
+            )
+            for world in self.worlds
+        ]
+        s3, events = outside.client("s3", self.s3), outside.client("events", BusModel())
+        hands = AwsHands(DEPLOYMENT, cells, s3=s3, events=events, clock=clock, threads=1)
+        policy = replace(Policy(), max_instances=self.size.instances, linger_s=60.0, growth_per_tick=50)
+        store = DynamoStore(outside.client("dynamodb", self.dynamodb), TABLE)
+        return Engine(store, self.queue, hands, load_catalogue(), policy, clock)
+
+    def _interrupt(self) -> None:
+        """Each instance may be taken back."""
+        chance = self.size.interrupted_per_hour * LOOK_EVERY_S / 3600
+        for world in self.worlds:
+            for instance in list(world.ec2.ledger.instances.values()):
+                name = instance.instance_id
+                if instance.state == "running" and world.share("warn", name, self.timeline.now) < chance:
+                    world.interrupt(name)
+                    self.warned += 1
+        self.timeline.later(LOOK_EVERY_S, self._interrupt)
+
+
+def _room(world: World) -> int:
+    """How many more tasks the registered instances of the cell could take."""
+    cluster = world.ecs.ledger.clusters[world.cluster]
+    return sum(each.free_cpu_units // 1024 for each in cluster.instances.values() if each.status == "ACTIVE")
+
+
+def _job(size: Size) -> Job:
+    spec: JSON = {
+        "version": 1,
+        "name": "scale",
+        "container": {"image": "argosy/digits", "command": ["work"]},
+        "resources": {"vcpus": 1, "memory": 1024, "gpus": 0},
+        "array": {"size": size.tasks},
+        "retryStrategy": {"attempts": 3},
+    }
+    return Job(f"scale-270115-080000-{size.seed % 10_000:04d}", spec, size.tasks)

@@ -1,0 +1,204 @@
+"""What does each kind of value in a run spec have to look like? Annotated types, used by the models of `spec`.
+
+Limits carry their source: AWS's own, or ours with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from argosy.model.deadlines import deadline_at
+from argosy.model.host_ports import port_of
+from argosy.spec import shards
+
+TASK_LIMIT = 1_000_000  # tasks of one run: what a tick over one TaskTable is measured at (DESIGN section 6)
+ATTEMPT_LIMIT = 10  # AWS Batch's limit
+RULE_LIMIT = 5  # evaluateOnExit rules: AWS Batch's limit
+TIMEOUT_LIMIT_S = 14 * 86_400  # AWS Batch: a job may run 14 days
+RUN_LIMIT_S = 366 * 86_400  # ours: as a deadline's
+USD_LIMIT = 1_000_000_000.0  # ours: beyond every bill
+TAG_LIMIT = 45  # AWS allows 50; five are kept for Argosy's own
+MEMORY_LIMIT_MIB = 24 * 1024 * 1024  # the largest EC2 instances have 24 TiB
+GROUP_LIMIT = 10  # groups named by affinity, and by antiAffinity: ours, as RunTask's limit on constraints
+SOFT_LIMIT, WEIGHT_LIMIT = 10, 1_000_000  # ours: ten such weights add up to a number that sorts beside other keys
+HOST_PORT_LIMIT = 94  # ECS: 100 reserved ports on an instance, those of its own agent included
+RESERVED_ENVIRONMENT = ("ARGOSY_", "AWS_BATCH_")
+PINNED_ENVIRONMENT = "NVIDIA_VISIBLE_DEVICES"  # overriding it would show a task the GPUs of its neighbours
+
+
+def refused(message: str) -> PydanticCustomError:
+    # The message is handed over as context: pydantic would read its braces as a template.
+    return PydanticCustomError("argosy", "{message}", {"message": message})
+
+
+class Strict(BaseModel):
+    """No unknown fields, no conversions, no changes after the fact; names in camelCase."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel, allow_inf_nan=False)
+
+
+def _whole(value: Any) -> Any:
+    """Python takes true and 1.0 for 1."""
+    if isinstance(value, (bool, float)):
+        raise refused(f"must be a whole number, not {json.dumps(value)}")
+    return value
+
+
+def _range(text: str) -> str:
+    try:
+        shards.parse_range(text)
+    except ValueError as fault:
+        raise refused(str(fault)) from fault
+    return text
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise refused("must not contain a NUL character: no program can be given one")
+    return text
+
+
+def _environment_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII):
+        raise refused("is no name of an environment variable: letters, digits and _, not beginning with a digit")
+    for prefix in RESERVED_ENVIRONMENT:
+        if name.startswith(prefix):
+            raise refused(f"is reserved: Argosy itself sets the variables that begin with {prefix}")
+    if name == PINNED_ENVIRONMENT:
+        raise refused("is reserved: it is set from the GPUs that the task was given")
+    return name
+
+
+def _tag_key(key: str) -> str:
+    if not re.fullmatch(r"[\w\s.:/=+\-@]{1,128}", key):
+        raise refused("a tag's key has 1 to 128 letters, digits, spaces and . : / = + - @ _")
+    if key.lower().startswith(("aws:", "argosy:")):
+        raise refused("is reserved: tags may not begin with aws: or argosy:")
+    return key
+
+
+def _tag_value(value: str) -> str:
+    if not re.fullmatch(r"[\w\s.:/=+\-@]{0,256}", value):
+        raise refused("a tag's value has at most 256 letters, digits, spaces and . : / = + - @ _")
+    return value
+
+
+def _s3_folder(uri: str) -> str:
+    """Segments `.` and `..` would leave the folder when results are downloaded; empty ones vanish on a disk."""
+    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:/[A-Za-z0-9!_.*'()=+@:,-]+)*)/?", uri, re.ASCII)
+    if found is None:
+        raise refused(
+            "must be s3://BUCKET/PREFIX/ of letters, digits and ! _ . * ' ( ) = + @ : , - without empty parts"
+        )
+    if any(part in (".", "..") for part in found[2].split("/")):
+        raise refused("must not have . or .. as a part")
+    return uri
+
+
+def _image(image: str) -> str:
+    """A Docker reference: [registry[:port]/]path[:tag][@sha256:digest]."""
+    domain_and_path = r"(?:[A-Za-z0-9.-]+(?::[0-9]{1,5})?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
+    if not re.fullmatch(
+        rf"{domain_and_path}(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?", image
+    ):
+        raise refused("must be the name of an image: NAME, NAME:TAG or NAME@sha256:DIGEST, such as argosy/digits")
+    return image
+
+
+def _host_port(given: Any) -> Any:
+    try:
+        port_of(given)
+    except ValueError as fault:
+        raise refused(str(fault)) from fault
+    return given
+
+
+def _no_port_twice(given: list[Any]) -> list[Any]:
+    ports = [port_of(each) for each in given]
+    twice = next((port for index, port in enumerate(ports) if port in ports[:index]), None)
+    if twice is not None:
+        raise refused(f"asks for {twice[0]}/{twice[1]} twice")
+    return given
+
+
+def _deadline(text: str) -> str:
+    try:
+        deadline_at(text, 0.0)
+    except ValueError as fault:
+        raise refused(str(fault)) from fault
+    return text
+
+
+def _no_cell_twice(given: list[str]) -> list[str]:
+    twice = next((cell for index, cell in enumerate(given) if cell in given[:index]), None)
+    if twice is not None:
+        raise refused(f"names {twice} twice")
+    return given
+
+
+Version = Annotated[Literal[1], BeforeValidator(_whole)]
+Text = Annotated[str, AfterValidator(_no_nul), Field(max_length=8192)]
+RangeText = Annotated[str, AfterValidator(_range), Field(json_schema_extra={"pattern": r"^[0-9]{1,16}:[0-9]{1,16}$"})]
+S3Folder = Annotated[str, Field(max_length=512), AfterValidator(_s3_folder)]
+S3Object = Annotated[str, Field(max_length=1024, pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+[^/]$")]
+Image = Annotated[str, Field(max_length=255), AfterValidator(_image)]
+EnvironmentName = Annotated[str, Field(max_length=255), AfterValidator(_environment_name)]
+TagKey = Annotated[str, AfterValidator(_tag_key)]
+TagValue = Annotated[str, AfterValidator(_tag_value)]
+GroupName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_:./-]{1,255}$")]  # ECS: up to 255 characters
+HostPort = Annotated[
+    Any,
+    AfterValidator(_host_port),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": 65535},
+                {"type": "string", "pattern": "^[0-9]{1,5}/(tcp|udp)$"},
+            ]
+        }
+    ),
+]
+HostPorts = Annotated[list[HostPort], Field(min_length=1, max_length=HOST_PORT_LIMIT), AfterValidator(_no_port_twice)]
+Deadline = Annotated[str, Field(max_length=64), AfterValidator(_deadline)]
+Cells = Annotated[
+    list[Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]],
+    Field(min_length=1, max_length=8),
+    AfterValidator(_no_cell_twice),
+]
+ExitCodeGlob = Annotated[str, Field(pattern=r"^[0-9*?]{1,512}$")]  # Batch: digits and *
+ReasonGlob = Annotated[str, Field(min_length=1, max_length=512)]
+
+
+class EnvironmentEntry(Strict):
+    """One variable in ECS's own form."""
+
+    name: EnvironmentName = Field(description="Name of the variable.")
+    value: Text = Field(description="Its value; ${...} is substituted.")
+
+
+def _as_mapping(entries: dict[str, str] | list[EnvironmentEntry]) -> dict[str, str]:
+    if isinstance(entries, dict):
+        return entries
+    environment: dict[str, str] = {}
+    for entry in entries:
+        if entry.name in environment:
+            raise refused(f"names {entry.name} twice")
+        environment[entry.name] = entry.value
+    return environment
+
+
+def _form(value: Any) -> str:
+    return "list" if isinstance(value, list) else "map"
+
+
+Environment = Annotated[
+    Annotated[dict[EnvironmentName, Text], Tag("map")] | Annotated[list[EnvironmentEntry], Tag("list")],
+    Discriminator(_form),
+    AfterValidator(_as_mapping),
+]

@@ -1,0 +1,285 @@
+"""Which fields does a run spec have, and what does each mean? AWS Batch's and ECS's words, in camelCase.
+
+The descriptions are what users read in their editor, through the JSON Schema.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from argosy.layout import DEFAULT_PART_SUFFIX
+from argosy.spec.fields import (
+    ATTEMPT_LIMIT,
+    GROUP_LIMIT,
+    MEMORY_LIMIT_MIB,
+    RULE_LIMIT,
+    RUN_LIMIT_S,
+    SOFT_LIMIT,
+    TAG_LIMIT,
+    TASK_LIMIT,
+    TIMEOUT_LIMIT_S,
+    USD_LIMIT,
+    WEIGHT_LIMIT,
+    Cells,
+    Deadline,
+    Environment,
+    ExitCodeGlob,
+    GroupName,
+    HostPorts,
+    Image,
+    RangeText,
+    ReasonGlob,
+    S3Folder,
+    S3Object,
+    Strict,
+    TagKey,
+    TagValue,
+    Text,
+    Version,
+)
+
+
+class Container(Strict):
+    """What runs. With `taskDefinition` only the command and the environment, which override the definition's."""
+
+    image: Image | None = Field(
+        default=None, description="Image by name, tag or digest; argosy/NAME is one of the deployment's."
+    )
+    command: Annotated[list[Text], Field(min_length=1, max_length=1000)] | None = Field(
+        default=None,
+        description="Arguments, one element each, never through a shell. Substituted: ${range} ${start} ${end} ${index}"
+        " ${count} ${item} ${item.KEY} ${output} ${part} ${runId} ${attempt}; $${ gives ${. Default: the image's.",
+    )
+    environment: Environment | None = Field(
+        default=None,
+        description="Variables as a mapping or as ECS's list of name and value; ${...} is substituted in values.",
+    )
+    host_ports: HostPorts | None = Field(
+        default=None,
+        description='Ports of the instance that each task holds, such as 8080 or "53/udp": the container listens on'
+        " the same ones, and two tasks that hold one port never share an instance.",
+    )
+
+
+class TaskResources(Strict):
+    """What one task takes of an instance."""
+
+    vcpus: float = Field(default=1, ge=1 / 1024, le=1024, description="vCPUs; rounded to 1/1024, ECS's CPU unit.")
+    memory: int = Field(
+        default=1024, ge=6, le=MEMORY_LIMIT_MIB, description="MiB, a hard limit: a task above it is killed."
+    )
+    gpus: int = Field(default=0, ge=0, le=16, description="Whole GPUs, pinned to the task.")
+
+
+class Array(Strict):
+    """How the run falls into tasks: exactly one of range, size, items and itemsFrom; at most 1,000,000 tasks."""
+
+    range: RangeText | None = Field(default=None, description="Half-open START:END, cut into shards of shardSize.")
+    shard_size: int | None = Field(
+        default=None, ge=1, description="Length of each task's part of the range. Default 1."
+    )
+    size: int | None = Field(default=None, ge=1, le=TASK_LIMIT, description="That many tasks, told apart by ${index}.")
+    items: Annotated[list[Any], Field(min_length=1, max_length=TASK_LIMIT)] | None = Field(
+        default=None, description="One task for each JSON value; ${item}, and ${item.KEY} of mappings."
+    )
+    items_from: S3Object | None = Field(
+        default=None, description="S3 object with one JSON value on each line, as items."
+    )
+    expected_seconds: float | None = Field(
+        default=None,
+        ge=0.001,
+        le=TIMEOUT_LIMIT_S,
+        description="How long one task takes, about: what deadlines and forecasts count with until tasks have ended.",
+    )
+    part_suffix: str = Field(
+        default=DEFAULT_PART_SUFFIX, pattern=r"^[A-Za-z0-9._-]{0,32}$", description="How the names of part objects end."
+    )
+
+
+class SoftConstraint(Strict):
+    """A constraint that is better met than not."""
+
+    expression: Text = Field(description="As in constraints: a cluster query expression, or distinctInstance.")
+    weight: int = Field(
+        default=1, ge=1, le=WEIGHT_LIMIT, description="How much it counts beside the other soft constraints."
+    )
+
+
+class Placement(Strict):
+    """Which instances the tasks may use, and how they are laid out."""
+
+    constraints: Annotated[list[Text], Field(max_length=10)] = Field(
+        default=[], description="Expressions of the ECS cluster query language, or distinctInstance; all must hold."
+    )
+    strategy: Annotated[list[Text], Field(max_length=5)] = Field(
+        default=[],
+        description="Strategies such as binpack:memory or spread:attribute:ecs.availability-zone, in order; also"
+        " module:function, where the deployment's settings list it.",
+    )
+    max_concurrent_tasks: int | None = Field(
+        default=None, ge=1, le=TASK_LIMIT, description="At most so many of the run's tasks at a time."
+    )
+    # Absent rather than empty by default: so the stored form of a spec without them, and what a client token is
+    # compared by, stay what earlier versions made of it.
+    group: GroupName | None = Field(
+        default=None,
+        description="ECS task group of the run's tasks. Runs may share one: spread, distinctInstance,"
+        " maxTasksPerInstance and affinity then count over all of them. Default: run:RUN_ID.",
+    )
+    max_tasks_per_instance: int | None = Field(
+        default=None, ge=1, le=TASK_LIMIT, description="At most so many tasks of the group on one instance."
+    )
+    soft_constraints: Annotated[list[SoftConstraint], Field(max_length=SOFT_LIMIT)] | None = Field(
+        default=None,
+        description="Preferred, not required: instances that leave the least weight unmet are tried first. They do not"
+        " change what is bought.",
+    )
+    affinity: Annotated[list[GroupName], Field(max_length=GROUP_LIMIT)] | None = Field(
+        default=None,
+        description="Task groups of which a task must run on the same instance. The run's own group keeps it together"
+        " on one instance.",
+    )
+    anti_affinity: Annotated[list[GroupName], Field(max_length=GROUP_LIMIT)] | None = Field(
+        default=None,
+        description="Task groups that never share an instance with the run's tasks, whichever came first. The run's own"
+        " group means one task per instance.",
+    )
+
+
+class Fallback(Strict):
+    """When a run of purchase spot-then-on-demand goes to on-demand, besides its deadline."""
+
+    after_wait_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=TIMEOUT_LIMIT_S,
+        description="Tasks have waited so long while spot is short. Default 600; with a deadline, only that decides.",
+    )
+    after_interruptions: int | None = Field(
+        default=None, ge=1, le=1000, description="A task that was lost so often goes to on-demand itself. Default 3."
+    )
+
+
+class Capacity(Strict):
+    """What may be bought for the run."""
+
+    purchase: Literal["spot", "spot-then-on-demand", "on-demand"] = Field(
+        default="spot",
+        description="Spot instances, on-demand ones, or spot as long as the deadline and fallback allow. Default spot;"
+        " with a deadline, spot-then-on-demand.",
+    )
+    deadline: Deadline | None = Field(
+        default=None,
+        description="When the run is to be done: a time with its offset (2026-11-21T18:00:00Z), or a duration from its"
+        " submission (90m, 2h, 1h30m, PT2H). Spot is used as long as on-demand could still make up for its loss.",
+    )
+    fallback: Fallback | None = Field(
+        default=None, description="When tasks go to on-demand because spot is short or keeps being interrupted."
+    )
+    cells: Cells | None = Field(
+        default=None, description="The only Regions of the deployment that may be bought in. Default: all of them."
+    )
+    max_instances: int | None = Field(
+        default=None, ge=1, le=100_000, description="At most so many instances for the run."
+    )
+    transfer_gb_per_task: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="Gigabytes that a task reads from and writes to the deployment's home Region: what they cost"
+        " between Regions counts when instances in another one are compared. Default 0.",
+    )
+    max_hourly_cost: float | None = Field(
+        default=None,
+        gt=0,
+        le=USD_LIMIT,
+        description="USD an hour: the instances that the run uses never cost more together.",
+    )
+    budget_usd: float | None = Field(
+        default=None,
+        gt=0,
+        le=USD_LIMIT,
+        description="USD: what the run may cost. No task is started whose cost would not fit into what is left.",
+    )
+    on_cap: Literal["drain", "finish"] | None = Field(
+        default=None,
+        description="When budgetUsd is used up: drain stops the tasks that run, finish lets them end. Default drain.",
+    )
+
+
+class ExitRule(Strict):
+    """Conditions that must all hold, and what then happens."""
+
+    on_exit_code: ExitCodeGlob | None = Field(default=None, description="Glob over the exit code.")
+    on_reason: ReasonGlob | None = Field(
+        default=None, description="Glob over the container's reason, as OutOfMemoryError*."
+    )
+    on_status_reason: ReasonGlob | None = Field(default=None, description="Glob over the task's stopped reason.")
+    action: Literal["RETRY", "EXIT"] = Field(description="RETRY while attempts are left, or EXIT at once.")
+
+
+class RetryStrategy(Strict):
+    """When a failed task is tried again. Interruptions and other losses of instances never use up an attempt."""
+
+    attempts: int = Field(
+        default=1, ge=1, le=ATTEMPT_LIMIT, description="Tries of each task. Default 1, as in AWS Batch."
+    )
+    evaluate_on_exit: Annotated[list[ExitRule], Field(max_length=RULE_LIMIT)] = Field(
+        default=[], description="The first rule that matches decides; when none does, the task is tried again."
+    )
+
+
+class Timeout(Strict):
+    """How long one attempt may take, and how long the whole run."""
+
+    attempt_duration_seconds: int | None = Field(
+        default=None, ge=1, le=TIMEOUT_LIMIT_S, description="Seconds; the attempt is then stopped."
+    )
+    run_duration_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=RUN_LIMIT_S,
+        description="Seconds from the submission; the run then ends, whatever is left of it.",
+    )
+
+
+class RunSpec(Strict):
+    """A run: one container, an array of tasks, one output."""
+
+    version: Version = Field(description="Version of this format.")
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of the run; its id begins with it.")
+    container: Container | None = Field(
+        default=None, description="What runs; its image unless taskDefinition is given."
+    )
+    task_definition: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,255}(:[1-9][0-9]{0,9})?$")] | None = Field(
+        default=None,
+        description="A registered ECS task definition, FAMILY or FAMILY:REVISION, in place of container.image.",
+    )
+    resources: TaskResources | None = Field(
+        default=None, description="What each task takes; a taskDefinition says so itself. Default 1 vCPU and 1024 MiB."
+    )
+    array: Array = Field(description="How the run falls into tasks.")
+    output: S3Folder | None = Field(
+        default=None, description="s3://BUCKET/PREFIX/; the run id is appended. Default: the deployment's bucket."
+    )
+    placement: Placement = Field(
+        default_factory=Placement, description="Which instances the tasks may use, and their layout."
+    )
+    capacity: Capacity = Field(
+        default_factory=Capacity, description="What kind of instances may be bought, and how many."
+    )
+    retry_strategy: RetryStrategy = Field(
+        default_factory=RetryStrategy, description="When a failed task is tried again."
+    )
+    timeout: Timeout | None = Field(
+        default=None, description="How long an attempt, and the whole run, may take. Default: no limit."
+    )
+    compat: Literal["aws-batch"] | None = Field(
+        default=None,
+        description="aws-batch also sets AWS Batch's AWS_BATCH_JOB_ARRAY_INDEX, ..._ARRAY_SIZE and ..._ATTEMPT.",
+    )
+    tags: Annotated[dict[TagKey, TagValue], Field(max_length=TAG_LIMIT)] = Field(
+        default={}, description="AWS tags of the run's ECS tasks."
+    )

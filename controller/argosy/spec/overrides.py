@@ -1,0 +1,138 @@
+"""How long can the overrides of any task of a run get? RunTask takes 8,192 characters of them, punctuation included.
+
+The bound needs no loop over the tasks: every number in a template grows with the task's index, so the last task has the
+longest of each. Items are weighed one by one, but only by the lengths that the templates use.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from argosy import layout
+from argosy.model.attempts import LAUNCH_VARIABLE
+from argosy.spec import shards
+from argosy.spec.checks import templates
+from argosy.spec.faults import Fault
+
+OVERRIDES_LIMIT = 8192
+
+# Samples of what is not known yet; only their lengths matter.
+_ATTEMPT = 65_535  # the largest number the task table can hold
+_RUN_ID_TAIL = "-261121-062733-k3f9"
+_OWN_BUCKET = "s3://" + "b" * 63  # the longest name a bucket can have
+_LAUNCH = {"name": LAUNCH_VARIABLE, "value": str(_ATTEMPT)}  # which the launcher adds
+_CONTAINER = {True: "c" * 255, False: "main"}  # the longest name ECS allows in a user's own task definition
+
+
+def faults(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> Iterator[Fault]:
+    """At most one fault. Parts of the spec that are not what they should be weigh nothing.
+
+    items: those of an `itemsFrom` array, once they have been read; inline items are found in `data`.
+    """
+    length, index = longest(data, items)
+    if length > OVERRIDES_LIMIT:
+        yield Fault(
+            "container.command" if _container(data).get("command") else "container",
+            f"makes overrides of up to {length} characters (task {index}), ECS takes {OVERRIDES_LIMIT}:"
+            " put long values into an S3 object and pass its address",
+        )
+
+
+def longest(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> tuple[int, int]:
+    """(characters of JSON, index) of the task with the longest overrides; never less than what is really sent."""
+    form = _form(data)
+    items = form["array"].get("items", items)
+    count = shards.task_count(form, len(items) if items else 1)
+    fixed = _rendered_length(form, count)
+    weights = _item_weights(data)
+    if not items or not weights:
+        return fixed, count - 1
+    lengths = [_item_length(item, weights) for item in items]
+    extra = max(lengths)
+    return fixed + extra, lengths.index(extra)
+
+
+def _container(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    container = data.get("container")
+    return container if isinstance(container, Mapping) else {}
+
+
+def _form(data: Mapping[str, Any]) -> dict[str, Any]:
+    """`data` in the shape of a validated spec, with stand-ins for what is no good."""
+    command = _container(data).get("command")
+    container: dict[str, Any] = {"environment": _environment(_container(data).get("environment"))}
+    if isinstance(command, list):
+        container["command"] = [element for element in command if isinstance(element, str)]
+    return {
+        "name": str(data.get("name"))[:63],
+        "container": container,
+        "taskDefinition": data.get("taskDefinition"),
+        "array": _array(data.get("array")),
+        "output": data["output"][:512] if isinstance(data.get("output"), str) else _OWN_BUCKET,
+        "compat": data.get("compat"),
+    }
+
+
+def _environment(given: Any) -> dict[str, str]:
+    if isinstance(given, list):
+        given = {str(entry.get("name")): entry.get("value") for entry in given if isinstance(entry, Mapping)}
+    if not isinstance(given, Mapping):
+        return {}
+    return {name: text for name, text in given.items() if isinstance(text, str)}
+
+
+def _array(given: Any) -> dict[str, Any]:
+    """The array if tasks can be counted from it, else an array of one."""
+    if not isinstance(given, Mapping):
+        return {"size": 1}
+    array: dict[str, Any] = {"partSuffix": str(given.get("partSuffix", layout.DEFAULT_PART_SUFFIX))[:32]}
+    size, step = given.get("size"), given.get("shardSize")
+    if isinstance(given.get("items"), list) and given["items"]:
+        return {**array, "items": given["items"]}
+    if isinstance(given.get("itemsFrom"), str):
+        return {**array, "itemsFrom": given["itemsFrom"]}
+    try:
+        shards.parse_range(given["range"])
+    except (KeyError, TypeError, ValueError):
+        return {**array, "size": size if isinstance(size, int) and size > 0 else 1}
+    return {**array, "range": given["range"], "shardSize": step if isinstance(step, int) and step > 0 else 1}
+
+
+def _rendered_length(form: Mapping[str, Any], count: int) -> int:
+    """The overrides of the last task, with nothing in place of items and of unknown names."""
+    run_id = form["name"] + _RUN_ID_TAIL
+    output = layout.run_output(form["output"], run_id)
+    known = shards.task_values(form, run_id, output, count - 1, _ATTEMPT, None, count)
+    values = defaultdict(str, known, item="")
+    environment = shards.task_environment(form, values)
+    entries = [{"name": name, "value": text} for name, text in environment.items()]
+    override = {
+        "name": _CONTAINER[bool(form["taskDefinition"])],
+        "command": shards.task_command(form, values),
+        "environment": [*entries, _LAUNCH],
+    }
+    return len(json.dumps({"containerOverrides": [override]}))  # as botocore writes it: with spaces, ASCII only
+
+
+def _item_weights(data: Mapping[str, Any]) -> Counter[str]:
+    """How often the templates say `item` and each `item.KEY`."""
+    names = (name for _, text in templates(data) for name in shards.names_used(text))
+    return Counter(name for name in names if name and name.split(".")[0] == "item")
+
+
+def _item_length(item: Any, weights: Mapping[str, int]) -> int:
+    total = 0
+    for name, times in weights.items():
+        if name == "item":
+            total += times * _escaped(shards.item_text(item))
+        elif isinstance(item, Mapping):
+            total += times * _escaped(shards.item_text(item.get(name.removeprefix("item."), "")))
+    return total
+
+
+def _escaped(text: str) -> int:
+    """Characters inside JSON quotes."""
+    return len(json.dumps(text)) - 2

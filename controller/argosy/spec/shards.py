@@ -1,0 +1,173 @@
+"""Which piece of a run is task *i*, and what is it told?
+
+Pure functions over the validated JSON form of a spec (`spec.to_json`). `${name}` is replaced inside each element of the
+command and each environment value, from a closed list, in one pass and never through a shell: what an item contains is
+never looked at again. `$${` stands for a literal `${`; any other `$` is itself. The launcher calls `task_overrides`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from argosy import layout
+
+VARIABLES = ("range", "start", "end", "index", "count", "item", "output", "part", "runId", "attempt")
+RESULT_VARIABLES = frozenset({"output", "part"})
+ITEM_KEY = re.compile(r"item\.([A-Za-z_][A-Za-z0-9_-]*)", re.ASCII)
+_TOKEN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
+
+
+def parse_range(text: str) -> tuple[int, int]:
+    """`"900:1797"` -> (900, 1797), half-open. Raises ValueError unless 0 <= start < end."""
+    found = re.fullmatch(r"([0-9]{1,16}):([0-9]{1,16})", text, re.ASCII)
+    if found is None:
+        raise ValueError(f"must be two whole numbers START:END such as 0:1000, not {text[:40]!r}")
+    start, end = int(found[1]), int(found[2])
+    if start >= end:
+        raise ValueError(f"must not be empty: its end ({end}) must be greater than its start ({start})")
+    return start, end
+
+
+def task_count(spec: Mapping[str, Any], item_count: int | None = None) -> int:
+    """How many tasks the run has. An `itemsFrom` array is counted by whoever has read it: `item_count`.
+
+    Raises ValueError when that is needed and missing.
+    """
+    array = spec["array"]
+    if "range" in array:
+        start, end = parse_range(array["range"])
+        return -(-(end - start) // int(array.get("shardSize", 1)))
+    if "size" in array:
+        return int(array["size"])
+    if "items" in array:
+        return len(array["items"])
+    if item_count is None:
+        raise ValueError(
+            "the number of tasks of an itemsFrom array is not in its spec: hand in how many items were read"
+        )
+    return item_count
+
+
+def task_range(spec: Mapping[str, Any], index: int) -> tuple[int, int] | None:
+    """The half-open range of task `index`; None for arrays that are not a range. The last shard may be shorter."""
+    array = spec["array"]
+    if "range" not in array:
+        return None
+    start, end = parse_range(array["range"])
+    size = int(array.get("shardSize", 1))
+    first = start + index * size
+    if index < 0 or first >= end:
+        raise IndexError(f"the run has no task {index}")
+    return first, min(first + size, end)
+
+
+def task_item(spec: Mapping[str, Any], index: int) -> Any:
+    """The inline item of task `index`; None for arrays without inline items."""
+    items = spec["array"].get("items")
+    return None if items is None else items[index]
+
+
+def names_used(text: str) -> Iterator[str | None]:
+    """What stands between the braces of each `${...}`; None for one that is never closed."""
+    for token in _TOKEN.finditer(text):
+        if token[0] != "$${":
+            yield token[1]
+
+
+def substitute(text: str, values: Mapping[str, str]) -> str:
+    """Raises KeyError for a name that is not in `values`; validation has refused those at submit."""
+    return _TOKEN.sub(lambda token: "${" if token[0] == "$${" else values[token[1]], text)
+
+
+def expects_result(spec: Mapping[str, Any]) -> bool:
+    """True when the command or the environment names `${part}` or `${output}`: success then needs an object there."""
+    container = spec.get("container", {})
+    texts = [*(container.get("command") or ()), *container.get("environment", {}).values()]
+    return any(name in RESULT_VARIABLES for text in texts for name in names_used(text))
+
+
+def item_text(value: Any) -> str:
+    """Text as it is, everything else as compact JSON."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def task_values(
+    spec: Mapping[str, Any], run_id: str, output: str, index: int, attempt: int, item: Any, count: int
+) -> dict[str, str]:
+    """What every `${name}` stands for in one attempt. A name that means nothing for this kind of array is absent."""
+    values = {
+        "index": str(index),
+        "count": str(count),
+        "output": layout.attempt_uri(output, index, attempt),
+        "part": layout.part_uri(output, index, layout.part_suffix(spec)),
+        "runId": run_id,
+        "attempt": str(attempt),
+    }
+    span = task_range(spec, index)
+    if span is not None:
+        values |= {"range": f"{span[0]}:{span[1]}", "start": str(span[0]), "end": str(span[1])}
+    if "items" in spec["array"] or "itemsFrom" in spec["array"]:
+        values["item"] = item_text(item)
+        if isinstance(item, Mapping):
+            values |= {f"item.{key}": item_text(value) for key, value in item.items()}
+    return values
+
+
+def task_command(spec: Mapping[str, Any], values: Mapping[str, str]) -> list[str] | None:
+    """The command with everything filled in; None = the image's or the task definition's own."""
+    command = spec.get("container", {}).get("command")
+    return None if command is None else [substitute(element, values) for element in command]
+
+
+def task_environment(spec: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, str]:
+    """The user's variables, then ours; validation keeps the two apart."""
+    given = spec.get("container", {}).get("environment", {})
+    environment = {name: substitute(text, values) for name, text in given.items()}
+    environment |= {
+        "ARGOSY_RUN_ID": values["runId"],
+        "ARGOSY_RUN_NAME": str(spec["name"]),
+        "ARGOSY_TASK_INDEX": values["index"],
+        "ARGOSY_TASK_COUNT": values["count"],
+        "ARGOSY_TASK_ATTEMPT": values["attempt"],
+        "ARGOSY_OUTPUT_URI": values["output"],
+        "ARGOSY_PART_URI": values["part"],
+    }
+    if "range" in values:
+        for name in ("range", "start", "end"):
+            environment["ARGOSY_RANGE" if name == "range" else f"ARGOSY_RANGE_{name.upper()}"] = values[name]
+    if spec.get("compat") == "aws-batch":
+        environment["AWS_BATCH_JOB_ARRAY_INDEX"] = values["index"]
+        environment["AWS_BATCH_JOB_ARRAY_SIZE"] = values["count"]
+        environment["AWS_BATCH_JOB_ATTEMPT"] = values["attempt"]
+    return environment
+
+
+def task_overrides(
+    spec: Mapping[str, Any],
+    run_id: str,
+    output: str,
+    index: int,
+    attempt: int,
+    item: Any = None,
+    *,
+    count: int | None = None,
+) -> dict[str, Any]:
+    """What RunTask overrides for one attempt: `{"command": [...] | None, "environment": [{"name", "value"}, ...]}`.
+
+    A pure function of its arguments, so a launch that is sent again is byte for byte the same (DESIGN D4).
+
+    output: the run's own folder, `s3://bucket/prefix/<runId>/` (`Run.output`).
+    attempt: from 1. item: the task's item; looked up in the spec when it is None and the items are inline.
+    count: tasks of the run; only an `itemsFrom` array needs it (ValueError without).
+    """
+    if item is None:
+        item = task_item(spec, index)
+    values = task_values(spec, run_id, output, index, attempt, item, task_count(spec, count))
+    environment = task_environment(spec, values)
+    return {
+        "command": task_command(spec, values),
+        "environment": [{"name": name, "value": environment[name]} for name in sorted(environment)],
+    }
