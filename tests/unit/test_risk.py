@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy.catalogue.types import InstanceType, load_catalogue
+from argosy.catalogue.types import load_catalogue
 from argosy.market import risk
 from argosy.market.offers import as_registered, is_stale, offers_of, rate_of, rejected
 from argosy.market.zones import SIMILAR_PRICE
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from argosy.catalogue.types import InstanceType
 from argosy.market.fallback import purchases
 from argosy.market.offers import as_registered, offers_of
 from argosy.market.progress import job_of
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer

@@ -7,12 +7,13 @@ interruptions) and what a container instance really registers come from AWS and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 from argosy.catalogue.data import FILES, document
+from argosy.model.instance_types import InstanceType
 
 HOME_REGION = "us-east-1"
 CPU_UNITS_PER_VCPU = 1024  # the ECS agent registers vCPUs x 1024
@@ -28,32 +29,6 @@ ECS_RESERVED_MEMORY_MIB = 256  # the agent's ECS_RESERVED_MEMORY; the launch tem
 MEMORY_SHARE_PERCENT = 95
 
 BANDS = ("<5%", "5-10%", "10-15%", "15-20%", ">20%")  # the Spot Instance Advisor's interruptions in a month
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceType:
-    """One EC2 instance type, priced for one Region.
-
-    memory_mib and gpu_memory_mib are nominal; registered_memory_mib is the estimate of what ECS offers to tasks.
-    gpu_memory_mib is that of one GPU; 0 GPUs have model None. Prices are Linux, USD per hour.
-    """
-
-    name: str
-    vcpus: int
-    cpu_units: int
-    memory_mib: int
-    registered_memory_mib: int
-    gpus: int
-    gpu_model: str | None
-    gpu_memory_mib: int
-    architecture: str
-    on_demand_usd_per_hour: float
-    typical_spot_usd_per_hour: float
-
-    @property
-    def family(self) -> str:
-        """The part before the dot: "c5" of "c5.large"."""
-        return self.name.partition(".")[0]
 
 
 def registered_memory_mib(nominal_mib: int) -> int:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from argosy.catalogue.types import InstanceType
 from argosy.engine.bounds import check_size, cut, is_progress, one_by_one, touched
 from argosy.engine.loading import load, load_run
 from argosy.lifecycle.apply import apply
@@ -26,6 +25,7 @@ from argosy.model import documents, requests
 from argosy.model.actions import Action, Inside, Launch, NoteOrder
 from argosy.model.damage import FAULTS
 from argosy.model.events import ControllerStarted, Event, Observed, RunCancelled, RunRetried, RunSubmitted
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import InstanceStatus
 from argosy.model.orders import OrderNote
 from argosy.model.policy import Policy

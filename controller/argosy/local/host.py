@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.catalogue.types import InstanceType
+from argosy.model.instance_types import InstanceType
 
 _GPU_NAMESPACE = uuid.UUID("6f0e2c1a-4f0b-4d5e-9b7a-2f1f4f6f1d11")
 

@@ -9,8 +9,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from argosy.catalogue.types import InstanceType, in_region, interruption_band
+from argosy.catalogue.types import in_region, interruption_band
 from argosy.market import risk
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool

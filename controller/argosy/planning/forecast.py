@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from argosy.catalogue.types import InstanceType
 from argosy.market.cover import tasks_per_instance
 from argosy.market.offers import as_registered, offers_of, rate_of
 from argosy.market.risk import redo_share
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import LEAST_BILLED_S, Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from argosy.catalogue.types import InstanceType
 from argosy.market.offers import resources_of
+from argosy.model.instance_types import InstanceType
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.state import State
 from argosy.planning.forecast import Forecast

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from argosy.catalogue.quotas import quota_key
-from argosy.catalogue.types import InstanceType
 from argosy.market.limits import Bounds, Limits, QuotaKey, ShareKey
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.runs import Run

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from argosy.catalogue.types import InstanceType
 from argosy.market.offers import resources_of
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Instance, Purchase
 from argosy.model.pools import Offer
 from argosy.model.resources import NOTHING, Resources

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from argosy.catalogue.types import InstanceType
 from argosy.market.buy import Order
 from argosy.market.cover import MONEY, tasks_per_instance
 from argosy.market.fallback import purchases
 from argosy.market.offers import offers_of, price_of
 from argosy.model.actions import CapRun, Claim, Launch
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer

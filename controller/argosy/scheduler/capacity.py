@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from argosy.catalogue.types import InstanceType
 from argosy.market.buy import NO_FITNESS, Order, buy
 from argosy.market.cover import tasks_per_instance
 from argosy.market.limits import Choice, Headroom
 from argosy.market.release import releasable
 from argosy.market.zones import over_zones
 from argosy.model.actions import SetTarget, Terminate
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Instance, Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from argosy.catalogue.types import InstanceType
 from argosy.market.buy import Order
 from argosy.market.cover import alike
 from argosy.market.offers import as_registered, offers_of
 from argosy.model.actions import Action, CapRun, HaltRun, NoteOrder, Remark
 from argosy.model.attempts import AttemptStatus
+from argosy.model.instance_types import InstanceType
 from argosy.model.orders import OrderNote
 from argosy.model.policy import Policy
 from argosy.model.state import State

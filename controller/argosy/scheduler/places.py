@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from argosy.catalogue.types import InstanceType
 from argosy.market.buy import NO_FITNESS
 from argosy.market.offers import CELL_ATTRIBUTE, PURCHASE_ATTRIBUTE, expected_attributes, resources_of
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
 from argosy.model.host_ports import Port
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from argosy.catalogue.types import InstanceType
 from argosy.market.buy import hypothetical
 from argosy.market.cover import tasks_per_instance
 from argosy.market.offers import clock, offers_of, rejected
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer

@@ -14,8 +14,8 @@ from argosy.cli.session import REGION_VARIABLES, Session, Tools, command
 from argosy.client.aws_clients import DEFAULT_REGION, Place
 
 if TYPE_CHECKING:
-    from argosy.catalogue.types import InstanceType
     from argosy.cli.cluster.catalogue_changes import Change
+    from argosy.model.instance_types import InstanceType
 
 CHANGES_SHOWN = 40
 

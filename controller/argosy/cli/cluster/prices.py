@@ -16,8 +16,8 @@ from argosy.client.aws_clients import DEFAULT_REGION
 from argosy.client.errors import ArgosyError
 
 if TYPE_CHECKING:
-    from argosy.catalogue.types import InstanceType
     from argosy.cli.cluster.price_history import Pool, Series
+    from argosy.model.instance_types import InstanceType
 
 Row = dict[str, Any]
 _RATE_SHOWN = 0.02  # interruptions an hour: below, the band says enough

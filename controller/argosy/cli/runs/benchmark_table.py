@@ -13,10 +13,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from argosy.catalogue.types import InstanceType
 from argosy.cli import figures
 from argosy.cli.runs.benchmark_records import Measurement
 from argosy.cli.runs.run_views import plain_table
+from argosy.model.instance_types import InstanceType
 
 MILLION = 1_000_000
 

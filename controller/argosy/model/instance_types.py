@@ -1,0 +1,31 @@
+"""How large is an EC2 instance type, and what does it cost? The catalogue knows them all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """One EC2 instance type, priced for one Region.
+
+    memory_mib and gpu_memory_mib are nominal; registered_memory_mib is the estimate of what ECS offers to tasks.
+    gpu_memory_mib is that of one GPU; 0 GPUs have model None. Prices are Linux, USD per hour.
+    """
+
+    name: str
+    vcpus: int
+    cpu_units: int
+    memory_mib: int
+    registered_memory_mib: int
+    gpus: int
+    gpu_model: str | None
+    gpu_memory_mib: int
+    architecture: str
+    on_demand_usd_per_hour: float
+    typical_spot_usd_per_hour: float
+
+    @property
+    def family(self) -> str:
+        """The part before the dot: "c5" of "c5.large"."""
+        return self.name.partition(".")[0]
