@@ -94,12 +94,15 @@ def assert_exact(statements: list[iam.PolicyStatement], calls: set[str]) -> None
     assert rights - calls - WITHOUT_A_CALL == set(), "rights without a call"
 
 
-def used_of(ports: str, *modules: str) -> set[str]:
-    """The methods of a port of `ports.py` that modules of the controller use."""
+def used_of(ports: str, *rooms: str) -> set[str]:
+    """The methods of a port of `ports.py` that modules or packages of argosy use."""
     tree = ast.parse((AWS.parent / "ports.py").read_text())
     (port,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == ports]
     offered = {node.name for node in port.body if isinstance(node, ast.FunctionDef)}
-    return {word for name in modules for word in words(ast.parse((AWS.parent / name).read_text())) if word in offered}
+    paths = [
+        path for room in rooms for path in ([AWS.parent / room] if "." in room else (AWS.parent / room).rglob("*.py"))
+    ]
+    return {word for path in paths for word in words(ast.parse(path.read_text())) if word in offered}
 
 
 @pytest.mark.parametrize("placement_scores", [False, True])
@@ -107,15 +110,15 @@ def test_the_controller_has_the_rights_for_its_calls_and_no_others(placement_sco
     """Placement scores are asked for only where the owner says so, and the right is given only there."""
     left_out = CONTROLLER_ONLY_LEAVES_OUT | (set() if placement_scores else {"placement_scores"})
     trees = {path.stem: parsed(path.stem) for path in AWS.glob("*.py") if path.stem not in left_out}
-    wake = list(methods(trees.pop("wake"), used_of("Wake", "loop.py")))
+    wake = list(methods(trees.pop("wake"), used_of("Wake", "engine")))
     calls = needed([*trees.values(), *wake], ["dynamodb", "sqs", "events", "ecs", "ec2", "s3", "lambda"])
     arns = grants.Arns(Settings(placement_scores=placement_scores), "aws", "123456789012")
     assert_exact(grants.controller(arns, BUCKET), calls)
 
 
 def test_the_api_has_the_rights_for_its_calls_and_no_others() -> None:
-    store = methods(parsed("dynamodb"), used_of("Store", "api.py", "stored.py", "loading.py"))
-    wake = methods(parsed("wake"), {*used_of("Wake", "api.py"), "stay"})
+    store = methods(parsed("dynamodb"), used_of("Store", "api", "engine/loading.py"))
+    wake = methods(parsed("wake"), {*used_of("Wake", "api"), "stay"})
     items = methods(parsed("items"), ["read_items", "fetch"])
     nodes = [*store, *wake, *items, parsed("images")]
     assert_exact(grants.api(ARNS, BUCKET), needed(nodes, ["dynamodb", "lambda", "events", "ssm", "s3"]))
