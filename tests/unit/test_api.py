@@ -232,7 +232,7 @@ def test_two_runs_of_one_second_whose_ids_would_meet_get_two_ids(desk: Desk) -> 
 def test_submissions_that_never_get_through_are_told_to_try_again(desk: Desk) -> None:
     desk.store.items = Crowded()
     answer = desk.ask("SubmitRun", spec=SPEC)
-    assert error_of(answer)["message"] == "other submissions were in the way: try again"
+    assert error_of(answer)["message"] == "other runs were submitted at the same moment: submit this one again"
 
 
 class Crowded(dict[Key, bytes]):
@@ -245,9 +245,10 @@ class Crowded(dict[Key, bytes]):
         return None
 
 
-def test_every_fault_of_a_spec_is_answered_and_nothing_is_stored(desk: Desk) -> None:
+@pytest.mark.parametrize("action", ["SubmitRun", "ValidateRun"])
+def test_every_fault_of_a_spec_is_answered_and_nothing_is_stored(desk: Desk, action: str) -> None:
     bad = {**SPEC, "array": {"range": "0:100", "shardSize": 0}, "output": "s3://foreign/", "resources": {"gpus": 8}}
-    answer = desk.ask("SubmitRun", spec={**bad, "container": {"image": "argosy/unknown"}})
+    answer = desk.ask(action, spec={**bad, "container": {"image": "argosy/unknown"}})
     assert answer == {
         "statusCode": 400,
         "body": {
@@ -275,7 +276,35 @@ def test_every_fault_of_a_spec_is_answered_and_nothing_is_stored(desk: Desk) -> 
     assert desk.wake.calls == 0
 
 
-ACTIONS = "known: SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster"
+def test_validating_answers_what_would_be_submitted_and_stores_nothing(desk: Desk) -> None:
+    assert desk.body("ValidateRun", spec=SPEC) == {
+        "name": "digits",
+        "tasks": 10,
+        "image": "argosy/digits",
+        "output": "s3://own/",
+        "warnings": [],
+    }
+    assert desk.store.items == {}
+    assert desk.wake.calls == 0
+
+
+def test_validating_counts_the_items_of_an_object_and_gives_the_warnings_of_a_submission(desk: Desk) -> None:
+    spec = {**SPEC, "container": {"image": "argosy/digits", "command": ["${item}"]}}
+    spec |= {"array": {"itemsFrom": "s3://own/items.jsonl"}, "capacity": {"budgetUsd": 0.0001}}
+    answer = desk.body("ValidateRun", spec=spec)
+    assert answer["tasks"] == 3
+    assert answer["warnings"] == desk.submit(**spec)["warnings"]
+    assert len(answer["warnings"]) == 1
+
+
+def test_validating_a_task_definition_names_no_image(desk: Desk) -> None:
+    spec = {"version": 1, "name": "digits", "taskDefinition": "digits:3", "array": {"size": 1}}
+    assert desk.body("ValidateRun", spec=spec)["image"] is None
+
+
+ACTIONS = (
+    "known: SubmitRun, ValidateRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster"
+)
 
 
 @pytest.mark.parametrize(
@@ -293,6 +322,8 @@ ACTIONS = "known: SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun
         ({"action": "SubmitRun", "spec": {}, "clientToken": "x" * 65},
          [("clientToken", "must have at most 64 characters")]),
         ({"action": "SubmitRun", "spec": {}, "clientToken": "\x1b"}, [("clientToken", "must be printable ASCII")]),
+        ({"action": "ValidateRun", "spec": {}, "clientToken": "t"},
+         [("clientToken", "unknown field; known: action, spec")]),
         ({"action": "DescribeRun"}, [("runId", "is required")]),
         ({"action": "DescribeRun", "runId": 5, "include": ["logs"], "maxResults": 0}, [
             ("runId", "must be text (in quotes), not the number 5"),
@@ -677,11 +708,12 @@ def test_a_spec_of_many_non_ascii_letters_takes_no_more_room_than_its_text(desk:
     assert request.spec["array"]["items"][0] == "\u00e9" * 70
 
 
-def test_a_spec_that_only_its_defaults_make_too_large_is_refused_at_its_largest_field(desk: Desk) -> None:
+@pytest.mark.parametrize("action", ["SubmitRun", "ValidateRun"])
+def test_a_spec_that_only_its_defaults_make_too_large_is_refused_at_its_largest_field(desk: Desk, action: str) -> None:
     spec = {**SPEC, "container": ROOMY, "array": {"items": ["x" * 200]}}
     spare = REQUEST_LIMIT - 100 - len(json.dumps(spec, separators=(",", ":")))
     spec["array"] = {"items": ["x" * 200] * (1 + spare // 203)}
-    answer = desk.ask("SubmitRun", spec=spec)
+    answer = desk.ask(action, spec=spec)
     assert answer["statusCode"] == 400
     (fault,) = error_of(answer)["fieldList"]
     assert fault["path"] == "array.items"

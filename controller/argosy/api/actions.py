@@ -1,5 +1,5 @@
-"""What may users ask for, and what are they answered? SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun,
-ExplainRun, DescribeCluster.
+"""What may users ask for, and what are they answered? One method for each action: SubmitRun, ValidateRun, PlanRun,
+DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster.
 
 The api reads the state and puts requests into the inbox; it never writes the versioned documents (DESIGN D12). Users'
 errors are replies, never exceptions: what is raised here is a fault of ours or of AWS.
@@ -101,7 +101,24 @@ class Api:
                 continue  # the same token a moment ago, or a run of that id: look again, then take another id
             self.wake.controller()
             return {**self._full_view(run_id), "created": True, "warnings": self._warnings(admission)}
-        raise Refusal("ConflictException", "other submissions were in the way: try again")
+        raise Refusal(
+            "ConflictException",
+            "the run was not stored because other runs were submitted at the same moment: submit it again",
+        )
+
+    @_act.register
+    def _(self, request: asked.ValidateRun, request_id: str) -> dict[str, Any]:
+        admission = admit(request.spec, self.limits, self.images, self.items, self.now())
+        now = self.now()
+        run_id = new_run_id(admission.form["name"], now, request_id)
+        _stored_form(self._submit_request(admission, run_id, now))
+        return {
+            "name": admission.form["name"],
+            "tasks": admission.task_count,
+            "image": admission.image or None,
+            "output": admission.form.get("output", self.limits.default_output),
+            "warnings": self._warnings(admission),
+        }
 
     def _warnings(self, admission: Admission) -> list[str]:
         """What is allowed and yet may not be meant."""
@@ -123,18 +140,8 @@ class Api:
     def _store_run(self, admission: Admission, token: str, attempt: int) -> str:
         """Create the request, its token and the pointer from its id, all or nothing. Raises AlreadyExists."""
         now = self.now()
-        name = admission.form["name"]
-        run_id = new_run_id(name, now, f"{token}{attempt}")
-        request = SubmitRequest(
-            run_id=run_id,
-            submitted_at=now,
-            spec=admission.form,
-            task_count=admission.task_count,
-            image=admission.image,
-            output=layout.run_output(admission.form.get("output", self.limits.default_output), run_id),
-            expects_result=shards.expects_result(admission.form),
-        )
-        body = _fitting(request)
+        run_id = new_run_id(admission.form["name"], now, f"{token}{attempt}")
+        body = _stored_form(self._submit_request(admission, run_id, now))
         place = requests.inbox_key(now, run_id)
         pointer, forgotten_at = reading.request_pointer(run_id), now + TOKEN_DAYS * 86_400
         made = {"runId": run_id, "specSha256": fingerprint(admission.form)}
@@ -147,6 +154,18 @@ class Api:
             expires_at={(requests.TOKENS, token): forgotten_at, pointer: forgotten_at},
         )
         return run_id
+
+    def _submit_request(self, admission: Admission, run_id: str, now: float) -> SubmitRequest:
+        """What the controller is asked to do for an admitted run."""
+        return SubmitRequest(
+            run_id=run_id,
+            submitted_at=now,
+            spec=admission.form,
+            task_count=admission.task_count,
+            image=admission.image,
+            output=layout.run_output(admission.form.get("output", self.limits.default_output), run_id),
+            expects_result=shards.expects_result(admission.form),
+        )
 
     @_act.register
     def _(self, request: asked.PlanRun, request_id: str) -> dict[str, Any]:
@@ -278,8 +297,8 @@ def new_run_id(name: str, now: float, seed: str) -> str:
     return f"{name}-{datetime.fromtimestamp(now, UTC):%y%m%d-%H%M%S}-{tail}"
 
 
-def _fitting(request: SubmitRequest) -> bytes:
-    """The request as it is stored. Raises SpecError, at the largest field, when that is too much for an item.
+def _stored_form(request: SubmitRequest) -> bytes:
+    """The request as it is stored. Raises SpecError, at the largest field, when it is too large for an item.
 
     `spec.bounds` has measured what the user sent; the defaults that were filled in come on top.
     """

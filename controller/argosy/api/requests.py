@@ -30,6 +30,11 @@ class SubmitRun(Strict):
     spec: dict[str, Any]
 
 
+class ValidateRun(Strict):
+    action: Literal["ValidateRun"]
+    spec: dict[str, Any]
+
+
 class PlanRun(Strict):
     action: Literal["PlanRun"]
     spec: dict[str, Any]
@@ -79,8 +84,7 @@ class DescribeCluster(Strict):
     action: Literal["DescribeCluster"]
 
 
-ActionRequest = SubmitRun | PlanRun | DescribeRun | ListRuns | CancelRun | RetryRun | ExplainRun | DescribeCluster
-_MODELS = (SubmitRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster)
+_MODELS = (SubmitRun, ValidateRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster)
 ACTIONS: dict[str, type[Strict]] = {model.__name__: model for model in _MODELS}
 
 
