@@ -98,7 +98,7 @@ def _write(metrics: Metrics) -> None:
 
 
 class _SignsOfLife:
-    """What the hands call during long work: the lease of the invocation that is at work is renewed.
+    """What the executor calls during long work: the lease of the invocation that is at work is renewed.
 
     It does not beat: only a tick that was carried through counts as a heartbeat (`argosy.engine.loop`).
     """
@@ -191,7 +191,7 @@ def _policy() -> Policy:
 def _controller() -> tuple[DynamoStore, AwsWake, Any]:
     from argosy.api import reading
     from argosy.aws.cell import Cell, Deployment
-    from argosy.aws.hands import AwsHands
+    from argosy.aws.executor import AwsExecutor
     from argosy.aws.pace import Paces
     from argosy.aws.sqs import SqsQueue
     from argosy.catalogue.types import load_catalogue
@@ -219,7 +219,7 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
         )
         for region in settings.cells
     ]
-    hands = AwsHands(
+    executor = AwsExecutor(
         deployment,
         cells,
         s3=clients.get("s3"),
@@ -232,7 +232,7 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
     functions = OwnFunctions.load(settings.fitness_functions)
     for name, fault in functions.faults.items():
         logger.error("a fitness function cannot be used", extra={"function": name, "fault": fault})
-    engine = Engine(store, queue, hands, load_catalogue(), _policy(), time.time, functions=functions)
+    engine = Engine(store, queue, executor, load_catalogue(), _policy(), time.time, functions=functions)
     return store, wake, engine
 
 

@@ -82,7 +82,7 @@ class EventQueue(Protocol):
         """Failure to delete is harmless: the message comes again and applies to nothing."""
 
 
-class Hands(Protocol):
+class Executor(Protocol):
     """Carries actions out. Never raises for what AWS answers: every outcome, refusal or doubt is an event."""
 
     def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:

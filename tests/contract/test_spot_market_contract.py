@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.aws.cell import Cell
-from argosy.aws.hands import AwsHands
+from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
 from argosy.catalogue.types import load_catalogue
 from argosy.emulator.ec2.price_walk import walking_prices
@@ -23,7 +23,7 @@ ZONES = ("us-east-1a", "us-east-1b")
 
 def observed(world: World, placement_scores: bool) -> dict[str, FleetSeen]:
     cell = Cell(CELL, world.cluster, world.ecs_client(), world.ec2_client(), Paces.of_aws(world.moment, world.run_for))
-    hands = AwsHands(
+    executor = AwsExecutor(
         replace(DEPLOYMENT, placement_scores=placement_scores),
         [cell],
         s3=None,
@@ -31,7 +31,7 @@ def observed(world: World, placement_scores: bool) -> dict[str, FleetSeen]:
         clock=world.moment,
         threads=1,
     )
-    sweep: Any = hands.observe(world.now)
+    sweep: Any = executor.observe(world.now)
     assert isinstance(sweep, Observed)
     return {f"{seen.instance_type}/{seen.zone}": seen for seen in sweep.fleets}
 

@@ -69,7 +69,7 @@ def commit_after_launch(patch: Patch) -> None:
         from argosy.scheduler.decide import decide
 
         actions = [a for a in decide(state, self.catalogue, self.now(), self.policy) if not hasattr(a, "sentence")]
-        self.hands.carry_out(actions, state, self.now() + self.execute_s)
+        self.executor.carry_out(actions, state, self.now() + self.execute_s)
         commit(self, state, folded, refused, effects, *rest)
 
     patch.setattr(Engine, "_commit", late)

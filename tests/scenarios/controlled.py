@@ -13,7 +13,7 @@ from typing import Any
 
 from argosy.api import reading
 from argosy.aws.cell import Cell
-from argosy.aws.hands import AwsHands
+from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
 from argosy.catalogue.types import load_catalogue
 from argosy.engine.tick import Engine
@@ -136,7 +136,7 @@ class Controlled:
 
     def controller(self, ecs: Any = None) -> Engine:
         """A fresh controller process: nothing in memory."""
-        hands = AwsHands(
+        executor = AwsExecutor(
             DEPLOYMENT,
             self.cells(ecs),
             s3=self.s3,
@@ -145,7 +145,7 @@ class Controlled:
             threads=1,
             retries_of=partial(reading.retries_of, self.store),
         )
-        return Engine(self.store, self.events, hands, load_catalogue(), self.policy, self.world.moment)
+        return Engine(self.store, self.events, executor, load_catalogue(), self.policy, self.world.moment)
 
     def cells(self, ecs: Any = None) -> list[Cell]:
         """What a controller works in."""

@@ -16,7 +16,7 @@ from argosy.model.tasks import TaskStatus
 from argosy.placement.arrays import AnyArray
 from argosy.placement.custom import OwnFunctions
 from argosy.placement.fitness import Candidates
-from argosy.ports import Hands
+from argosy.ports import Executor
 from tests.scenarios.controlled import Controlled
 
 FIRST, SECOND = "digits-261121-062733-k3f9", "zebra-261121-062734-aaaa"
@@ -50,10 +50,10 @@ def submit(cluster: Controlled, run_id: str, tasks: int, **fields: Any) -> str:
     return cluster.submit(tasks, run_id, **form)
 
 
-class RecordingHands:
-    """ports.Hands that remember which kinds of action they were asked for."""
+class RecordingExecutor:
+    """ports.Executor that remember which kinds of action they were asked for."""
 
-    def __init__(self, real: Hands) -> None:
+    def __init__(self, real: Executor) -> None:
         self.real, self.asked = real, set[type]()
 
     def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
@@ -177,9 +177,9 @@ def test_company_is_kept() -> None:
 
 def test_a_fitness_function_decides_and_one_that_is_missing_ends_its_run_with_the_reason() -> None:
     cluster = Controlled()
-    hands = RecordingHands(cluster.controllers[0].hands)
+    executor = RecordingExecutor(cluster.controllers[0].executor)
     functions = OwnFunctions.load([WIDEST, "no_such_module:f"])
-    cluster.controllers = [replace(cluster.controllers[0], functions=functions, hands=hands)]
+    cluster.controllers = [replace(cluster.controllers[0], functions=functions, executor=executor)]
     submit(cluster, FIRST, 4, placement={"strategy": [WIDEST]})
     submit(cluster, SECOND, 4, placement={"strategy": ["no_such_module:f"]})
     cluster.run_to_rest()
@@ -187,4 +187,4 @@ def test_a_fitness_function_decides_and_one_that_is_missing_ends_its_run_with_th
     record = cluster.record(SECOND)
     assert (record["status"], record["attempts"]) == (RunStatus.FAILED, 0)
     assert "there is no fitness function 'no_such_module:f'" in record["status_reason"]
-    assert HaltRun not in hands.asked  # it is a mark in the state and nothing to be done outside
+    assert HaltRun not in executor.asked  # it is a mark in the state and nothing to be done outside

@@ -135,7 +135,7 @@ def test_targets_are_lowered_before_others_are_raised() -> None:
     assert grown == sorted(grown)
 
 
-class Hands:
+class Executor:
     """Sees nothing and does nothing, except to note when it looked."""
 
     def __init__(self, clock: list[float]) -> None:
@@ -151,8 +151,8 @@ class Hands:
 
 def test_the_controller_rests_only_after_a_look_that_would_show_what_a_fleet_launched_last() -> None:
     clock = [NOW]
-    hands = Hands(clock)
-    engine = Engine(MemoryStore(), EmptyQueue(), hands, {}, POLICY, lambda: clock[0])
+    executor = Executor(clock)
+    engine = Engine(MemoryStore(), EmptyQueue(), executor, {}, POLICY, lambda: clock[0])
     while not engine.tick().at_rest:
         clock[0] += 5
     assert engine.state is not None
@@ -162,7 +162,7 @@ def test_the_controller_rests_only_after_a_look_that_would_show_what_a_fleet_lau
     assert not engine.tick().at_rest
     while not engine.tick().at_rest:
         clock[0] += 5
-    assert hands.looks[-1] >= acted_at + POLICY.eager_sweep_s
+    assert executor.looks[-1] >= acted_at + POLICY.eager_sweep_s
 
 
 def fail_at_once(state: State, index: int, number: int, on: int = 1) -> None:
@@ -243,7 +243,7 @@ def test_a_controller_that_a_call_ends_gives_its_lease_back_at_once() -> None:
         def observe(self, now: float) -> Event:
             raise OSError("the network is gone")
 
-    loop.engine.hands = Broken()
+    loop.engine.executor = Broken()
     with pytest.raises(OSError, match="network"):
         loop.run(lambda: 600.0)
     assert store.lease is None

@@ -64,7 +64,7 @@ def test_the_api_admits_what_the_settings_list(engine: Any) -> None:
 
 def test_the_owners_price_caps_and_wish_for_placement_scores_reach_the_controller_and_the_api(engine: Any) -> None:
     assert engine.policy.max_usd_per_gpu_hour == handlers._api().policy.max_usd_per_gpu_hour == 1.5
-    assert isinstance(engine.hands._fleets._scores, PlacementScores)
+    assert isinstance(engine.executor._fleets._scores, PlacementScores)
 
 
 class Refusing:
@@ -130,9 +130,9 @@ def test_a_lease_that_cannot_be_renewed_in_the_middle_of_work_stops_nothing(
 
 
 def test_the_hands_renew_the_lease_of_the_invocation_that_is_at_work(engine: Any) -> None:
-    assert engine.hands._keep_alive is handlers._life
-    assert engine.hands._results._keep_alive is handlers._life
-    assert engine.hands._observer._keep_alive is handlers._life
+    assert engine.executor._keep_alive is handlers._life
+    assert engine.executor._results._keep_alive is handlers._life
+    assert engine.executor._observer._keep_alive is handlers._life
 
 
 def test_the_gap_of_a_purchase_to_the_least_possible_is_a_metric_where_it_is_known(

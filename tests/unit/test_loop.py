@@ -131,7 +131,7 @@ def test_another_commit_in_between_makes_the_controller_load_anew() -> None:
                 store.stored_version += 1
             return []
 
-    loop.engine.hands = Meddling()
+    loop.engine.executor = Meddling()
     report = loop.run(lambda: 600.0)
     assert (report.reason, report.conflicts) == ("rest", 1)
 
@@ -145,7 +145,7 @@ def test_a_lost_lease_ends_the_loop() -> None:
             store.lease = ("thief", NOW + 1e6)
             return []
 
-    loop.engine.hands = Thief()
+    loop.engine.executor = Thief()
     assert loop.run(lambda: 600.0).reason == "lease lost"
 
 
@@ -157,7 +157,7 @@ class Failing(IdleHands):
 def test_a_tick_that_fails_gives_the_lease_back_and_is_no_heartbeat() -> None:
     store = MemoryStore()
     loop = loop_with(store, RecordingWake())
-    loop.engine.hands = Failing()
+    loop.engine.executor = Failing()
     with pytest.raises(OSError, match="network"):
         loop.run(lambda: 600.0)
     assert store.lease is None
@@ -170,7 +170,7 @@ def test_what_ended_the_loop_is_told_and_not_that_the_lease_could_not_be_given_b
             raise ConnectionError("nor is the table there")
 
     loop = loop_with(Unreachable(), RecordingWake())
-    loop.engine.hands = Failing()
+    loop.engine.executor = Failing()
     with pytest.raises(OSError, match="the network is gone"):
         loop.run(lambda: 600.0)
 
@@ -185,7 +185,7 @@ def test_ticks_that_are_carried_through_beat_now_and_then_and_the_heart_outlives
 
     store = Beating()
     loop = loop_with(store, RecordingWake())
-    loop.engine.hands = Blind()
+    loop.engine.executor = Blind()
     left = iter([600.0] * 200 + [0.0])
     report = loop.run(lambda: next(left))
     assert (report.reason, report.ticks, store.lease) == ("time", 200, None)
@@ -203,7 +203,7 @@ class Blind(IdleHands):
 def test_running_out_of_time_leaves_the_schedule_on_and_does_not_call_itself() -> None:
     wake = RecordingWake()
     loop = loop_with(MemoryStore(), wake)
-    loop.engine.hands = Blind()
+    loop.engine.executor = Blind()
     left = iter([600.0] * 3 + [0.0])
     assert loop.run(lambda: next(left)).reason == "time"
     assert wake.calls == []
@@ -231,16 +231,16 @@ def test_work_that_takes_longer_than_the_lease_keeps_it() -> None:
                 loop.renew()
             return []
 
-    loop.engine.hands = hands = Slow()
+    loop.engine.executor = executor = Slow()
     assert loop.run(lambda: 600.0).reason == "rest"
-    assert (hands.stolen, hands.pages) == (0, 0)
+    assert (executor.stolen, executor.pages) == (0, 0)
 
 
 def test_after_any_failure_what_was_sent_counts_as_in_doubt() -> None:
     store = MemoryStore()
     loop = loop_with(store, RecordingWake())
 
-    loop.engine.hands = Failing()
+    loop.engine.executor = Failing()
     with pytest.raises(OSError, match="network"):
         loop.run(lambda: 600.0)
     assert loop.engine.state is None

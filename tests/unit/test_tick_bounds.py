@@ -44,7 +44,7 @@ from tests.builders import (
 END = NOW + 600
 
 
-class Hands:
+class Executor:
     def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
         return []
 
@@ -94,7 +94,7 @@ def settled(state: State) -> list[int]:
 
 
 def engine(state: State) -> Engine:
-    made = Engine(MemoryStore(), EmptyQueue(), Hands(), {}, POLICY, lambda: END)
+    made = Engine(MemoryStore(), EmptyQueue(), Executor(), {}, POLICY, lambda: END)
     made.state = state
     return made
 

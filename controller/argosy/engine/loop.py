@@ -73,7 +73,7 @@ class Loop:
         return report
 
     def renew(self) -> bool:
-        """Hold the lease for longer when a third of it is over; the hands call this during long work. False = lost."""
+        """Renew the lease once a third of it is over; the executor calls it during long work. False = lost."""
         now = self.now()
         if not self.lost and now - self.leased_at > self.lease_s / 3:
             self.lost = not self.store.take_lease(self.owner, now, self.lease_s)

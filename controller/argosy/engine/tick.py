@@ -32,7 +32,7 @@ from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
-from argosy.ports import EventQueue, Hands, Message, Store
+from argosy.ports import EventQueue, Executor, Message, Store
 from argosy.scheduler.decide import NO_FUNCTIONS, decide
 
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
@@ -65,7 +65,7 @@ class Engine:
 
     store: Store
     queue: EventQueue
-    hands: Hands
+    executor: Executor
     catalogue: Mapping[str, InstanceType]
     policy: Policy
     now: Callable[[], float]
@@ -116,10 +116,10 @@ class Engine:
         self.queue.delete([message.receipt for message in applied])
         if effects:
             self.acted_at = self.now()
-        self.outcomes.extend(self.hands.carry_out(effects, state, self.now() + self.execute_s))
+        self.outcomes.extend(self.executor.carry_out(effects, state, self.now() + self.execute_s))
         self.carried_out_at = self.now()
         if not self.sightings and self._sweep_is_due(state):
-            sweep = self.hands.observe(self.now())
+            sweep = self.executor.observe(self.now())
             self.sightings.extend(one_by_one(sweep) if sweep else ())
         counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
         return TickReport(

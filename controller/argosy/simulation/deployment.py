@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from argosy.api import reading
 from argosy.aws.cell import Cell, Deployment
 from argosy.aws.dynamodb import KILL_KEY, DynamoStore
-from argosy.aws.hands import AwsHands
+from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
 from argosy.aws.sqs import SqsQueue
 from argosy.catalogue.types import load_catalogue
@@ -178,7 +178,7 @@ class SimulatedDeployment:
         store = self._store(clients["dynamodb"])
         if process.former:
             store = FormerStore(clients["dynamodb"], TABLE, self.former_noticed)
-        hands = AwsHands(
+        executor = AwsExecutor(
             DEPLOYMENT,
             [cell],
             s3=clients["s3"],
@@ -188,4 +188,4 @@ class SimulatedDeployment:
             retries_of=partial(reading.retries_of, store),
         )
         queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for, threads=1)
-        return Engine(store, queue, hands, load_catalogue(), self.policy, clock)
+        return Engine(store, queue, executor, load_catalogue(), self.policy, clock)

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from argosy.aws.hands import THREADS
+from argosy.aws.executor import THREADS
 from argosy.aws.sqs import ENOUGH
 from argosy.messages.kinds import KINDS
 from argosy.ports import Message
@@ -19,7 +19,7 @@ from argosy.simulation.timeline import Timeline
 JSON = dict[str, Any]
 
 CALL_S = 0.032  # of virtual time; most calls wait for the one before
-LAUNCH_S = 0.1  # RunTask and StopTask, as many at a time as the hands have threads
+LAUNCH_S = 0.1  # RunTask and StopTask, as many at a time as the executor has threads
 IN_THREADS = frozenset({"run_task", "stop_task"})
 TOGETHER = frozenset({"modify_fleet"})  # those of all cells at once
 _LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in KINDS)

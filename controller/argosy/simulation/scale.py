@@ -16,7 +16,7 @@ from typing import Any
 
 from argosy.aws.cell import Cell
 from argosy.aws.dynamodb import DynamoStore
-from argosy.aws.hands import AwsHands
+from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
 from argosy.catalogue.types import load_catalogue
 from argosy.emulator.bus import BusModel
@@ -175,10 +175,10 @@ class ScaleRun:
             for world in self.worlds
         ]
         s3, events = outside.client("s3", self.s3), outside.client("events", BusModel())
-        hands = AwsHands(DEPLOYMENT, cells, s3=s3, events=events, clock=clock, threads=1)
+        executor = AwsExecutor(DEPLOYMENT, cells, s3=s3, events=events, clock=clock, threads=1)
         policy = replace(Policy(), max_instances=self.size.instances, linger_s=60.0, growth_per_tick=50)
         store = DynamoStore(outside.client("dynamodb", self.dynamodb), TABLE)
-        return Engine(store, self.queue, hands, load_catalogue(), policy, clock)
+        return Engine(store, self.queue, executor, load_catalogue(), policy, clock)
 
     def _interrupt(self) -> None:
         """Each instance may be taken back."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.aws.cell import Cell
-from argosy.aws.hands import AwsHands
+from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
 from argosy.catalogue.types import load_catalogue
 from argosy.messages.kinds import to_event
@@ -38,7 +38,7 @@ EXECUTION_S = 10.0
 
 
 class Story:
-    """One controller's hands in a world: what they report is applied to a state."""
+    """One controller's executor in a world: what they report is applied to a state."""
 
     def __init__(self, instance_type: str = "c5.xlarge", work_s: float = 1e6, **overrides: Any) -> None:
         self.world = World(catalogue=load_catalogue(), workload=lambda task, instance: Course(duration_s=work_s))
@@ -47,18 +47,20 @@ class Story:
         self.world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": "main"})
         self.world.add_fleet(instance_type, ZONE, **tags)
         self.ecs: Any = self.world.ecs_client()
-        self.hands = self.hands_over(self.ecs)
+        self.executor = self.executor_over(self.ecs)
         self.state = told(State(epoch="testtest"), submitted(**overrides), now=self.world.now)
 
-    def hands_over(self, ecs: Any) -> AwsHands:
+    def executor_over(self, ecs: Any) -> AwsExecutor:
         paces = Paces.of_aws(self.world.moment, self.world.run_for)
         cell = Cell(CELL, self.world.cluster, ecs, self.world.ec2_client(), paces)
         s3 = ScriptedClient("s3", put_object={})
-        return AwsHands(DEPLOYMENT, [cell], s3=s3, events=ScriptedClient("events"), clock=self.world.moment, threads=1)
+        return AwsExecutor(
+            DEPLOYMENT, [cell], s3=s3, events=ScriptedClient("events"), clock=self.world.moment, threads=1
+        )
 
-    def do(self, *actions: Action, hands: AwsHands | None = None) -> list[Event]:
+    def do(self, *actions: Action, executor: AwsExecutor | None = None) -> list[Event]:
         begun(self.state, actions, self.world.now)
-        events = (hands or self.hands).carry_out(actions, self.state, self.world.now + EXECUTION_S)
+        events = (executor or self.executor).carry_out(actions, self.state, self.world.now + EXECUTION_S)
         return self.hear(events)
 
     def hear(self, events: Sequence[Event]) -> list[Event]:
@@ -66,7 +68,7 @@ class Story:
         return list(events)
 
     def sweep(self) -> Observed:
-        (observed,) = self.hear([self.hands.observe(self.world.now)])
+        (observed,) = self.hear([self.executor.observe(self.world.now)])
         assert isinstance(observed, Observed)
         assert observed.tasks_complete
         assert observed.hosts_complete
@@ -148,7 +150,7 @@ def test_a_launch_whose_answer_was_lost_is_adopted_and_never_doubled(resend: boo
     story = Story()
     name = story.with_an_instance()
     launch = story.launch(name)
-    (doubt,) = story.do(launch, hands=story.hands_over(Forgetful(story.ecs)))
+    (doubt,) = story.do(launch, executor=story.executor_over(Forgetful(story.ecs)))
     assert isinstance(doubt, LaunchInDoubt)
     resolve = ResolveLaunches(launch.plan, launch.started_by, (launch,), story.world.now, resend)
     story.world.run_for(60)
@@ -163,7 +165,7 @@ def test_the_same_request_again_finds_the_same_task() -> None:
     name = story.with_an_instance()
     launch = story.launch(name)
     (first,) = story.do(launch)
-    again = story.hands_over(story.ecs).carry_out([launch], story.state, story.world.now + EXECUTION_S)
+    again = story.executor_over(story.ecs).carry_out([launch], story.state, story.world.now + EXECUTION_S)
     assert again == [first]
 
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from argosy.aws.hands import AwsHands
+from argosy.aws.executor import AwsExecutor
 from argosy.model.actions import (
     Action,
     CloseRun,
     Launch,
     PrepareRun,
-    Remark,
     ResolveLaunches,
     SetTarget,
     StopAttempt,
@@ -73,7 +72,7 @@ S3 = {"put_object": {}, "head_object": {"ETag": '"1"', "ContentLength": 3, "Meta
 
 
 class Site:
-    """Hands whose clients write into one record of calls."""
+    """An executor whose clients write into one record of calls."""
 
     def __init__(self, threads: int = 1, pace: float = 1000, **scripts: Any) -> None:
         self.clock, self.signs = Clock(), 0
@@ -86,7 +85,7 @@ class Site:
         for client in self.clients.values():
             client.calls = self.calls
         place = cell(self.clock, self.clients["ecs"], self.clients["ec2"], pace=pace)
-        self.hands = AwsHands(
+        self.executor = AwsExecutor(
             DEPLOYMENT,
             [place],
             s3=self.clients["s3"],
@@ -100,7 +99,7 @@ class Site:
         self.signs += 1
 
     def carry_out(self, *actions: Action, state: State | None = None, deadline: float = SOON) -> list[Event]:
-        return self.hands.carry_out(actions, state or state_with_instance(), deadline)
+        return self.executor.carry_out(actions, state or state_with_instance(), deadline)
 
     @property
     def operations(self) -> list[str]:
@@ -122,7 +121,6 @@ EVERYTHING: Sequence[Action] = (
     SetTarget(POOL, 0, 0),
     StopOrphan(task_arn(98), CELL),
     STOP,
-    Remark(RUN_ID, "waits"),
 )
 
 
@@ -151,7 +149,7 @@ def test_what_is_not_begun_in_time_is_said_for_every_action_and_nothing_is_calle
     site = Site()
     events = site.carry_out(*EVERYTHING, deadline=NOW - 1)
     assert site.calls == []
-    assert len(events) == len(EVERYTHING) - 1  # a remark has no effect outside
+    assert len(events) == len(EVERYTHING)
     assert {type(event).__name__ for event in events} == {"NotCarriedOut", "LaunchInDoubt"}
     keys = [event.key for event in events if isinstance(event, NotCarriedOut) and event.key]
     assert keys == [STOP.key, launch(0).key]
@@ -161,8 +159,8 @@ def test_trouble_with_every_call_is_told_and_raises_nothing() -> None:
     operations = {name: timed_out() for scripts in (ECS, EC2, S3) for name in scripts}
     site = Site(put_events=timed_out(), **operations)
     events = site.carry_out(*EVERYTHING)
-    assert len(events) == len(EVERYTHING) - 1
-    swept = site.hands.observe(NOW)
+    assert len(events) == len(EVERYTHING)
+    swept = site.executor.observe(NOW)
     assert isinstance(swept, Observed)
     assert [swept.tasks_complete, swept.hosts_complete, swept.container_instances_complete] == [False] * 3
 
@@ -254,7 +252,7 @@ def test_events_come_in_the_order_of_their_actions(threads: int) -> None:
 def test_the_sweep_follows_what_was_last_carried_out() -> None:
     site = Site()
     site.carry_out()
-    assert site.hands.observe(NOW) == Observed(at=NOW, whole_cells=frozenset({CELL}))
+    assert site.executor.observe(NOW) == Observed(at=NOW, whole_cells=frozenset({CELL}))
 
 
 def test_every_hundred_looked_up_results_there_is_a_sign_of_life() -> None:

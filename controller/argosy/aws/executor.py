@@ -1,4 +1,4 @@
-"""Who carries the actions out, and in which order?
+"""In which order are the actions carried out?
 
 Stops come first (they hurry), targets before terminations (or fleets would replace what we end), launches last: they
 alone can use up all the time there is, and must not starve the rest.
@@ -24,7 +24,6 @@ from argosy.model.actions import (
     CloseRun,
     Launch,
     PrepareRun,
-    Remark,
     ResolveLaunches,
     SetTarget,
     StopAttempt,
@@ -43,8 +42,8 @@ VERIFICATIONS = 100  # between two signs of life
 A = TypeVar("A")
 
 
-class AwsHands:
-    """`ports.Hands` over the cells' clients."""
+class AwsExecutor:
+    """`ports.Executor` over the cells' clients."""
 
     def __init__(
         self,
@@ -176,7 +175,7 @@ def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:
 
 
 _KINDS = (
-    CloseRun, Launch, PrepareRun, Remark, ResolveLaunches, SetTarget, StopAttempt, StopOrphan, Terminate, VerifyResult
+    CloseRun, Launch, PrepareRun, ResolveLaunches, SetTarget, StopAttempt, StopOrphan, Terminate, VerifyResult
 )  # fmt: skip
 
 
