@@ -14,7 +14,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from argosy.catalogue.types import as_of, load_catalogue
+from argosy.catalogue.lookup import as_of, load_catalogue
 from argosy.settings.settings import Settings
 
 

@@ -8,7 +8,7 @@ from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from argosy.catalogue.types import ECS_RESERVED_MEMORY_MIB
+from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB
 from argosy.settings.settings import Amis, Settings
 
 # GiB. The AMI takes 30; the rest is for images and scratch. CUDA images are several GB each.

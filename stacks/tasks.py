@@ -14,7 +14,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from argosy.catalogue.types import SHARED_MEMORY_DIVISOR
+from argosy.catalogue.lookup import SHARED_MEMORY_DIVISOR
 from argosy.settings.settings import Settings
 
 CONTAINER = "main"  # the name that the controller's overrides expect

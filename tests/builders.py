@@ -19,8 +19,8 @@ from argosy.model.events import (
     RunSubmitted,
     TaskSeen,
 )
+from argosy.model.inbox import SubmitRequest
 from argosy.model.policy import Policy
-from argosy.model.requests import SubmitRequest
 from argosy.model.runs import needs_of
 from argosy.model.state import State
 from argosy.ports import AlreadyExists, Key, StaleState

@@ -194,7 +194,7 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
     from argosy.aws.executor import AwsExecutor
     from argosy.aws.pace import Paces
     from argosy.aws.sqs import SqsQueue
-    from argosy.catalogue.types import load_catalogue
+    from argosy.catalogue.lookup import load_catalogue
     from argosy.engine.tick import Engine
     from argosy.placement.custom import OwnFunctions
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from argosy.aws.sqs import ENOUGH
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.tick import Engine
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.state import State

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.tick import Engine
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.events import ContainerInstanceSeen

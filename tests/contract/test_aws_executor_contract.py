@@ -10,7 +10,7 @@ import pytest
 from argosy.aws.cell import Cell
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.messages.kinds import to_event
 from argosy.model.actions import Action, Launch, PrepareRun, ResolveLaunches, SetTarget, StopAttempt, Terminate
 from argosy.model.attempts import AttemptKey, StopCause

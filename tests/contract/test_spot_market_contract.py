@@ -10,7 +10,7 @@ import pytest
 from argosy.aws.cell import Cell
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.price_walk import walking_prices
 from argosy.model.events import FleetSeen, Observed
 from argosy.simulation.world import World

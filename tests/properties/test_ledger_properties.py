@@ -18,10 +18,10 @@ from argosy.model.actions import Launch, StopAttempt
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import summed
 from argosy.model.events import HostStateChanged, InterruptionWarned, LaunchAccepted, RunCancelled, RunClosed
+from argosy.model.inbox import CancelRequest
 from argosy.model.instances import Instance
 from argosy.model.ledger import not_charged
 from argosy.model.policy import Policy
-from argosy.model.requests import CancelRequest
 from argosy.model.runs import Run
 from argosy.model.state import State
 from tests.builders import (

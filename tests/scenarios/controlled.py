@@ -15,11 +15,11 @@ from argosy.api import reading
 from argosy.aws.cell import Cell
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.tick import Engine
-from argosy.model import requests
+from argosy.model import inbox
+from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.policy import Policy
-from argosy.model.requests import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.runs import Run
 from argosy.ports import Message, StaleState
 from argosy.simulation.agent import Course
@@ -177,8 +177,8 @@ class Controlled:
         """The entries that readers of the results follow."""
         return list(json.loads(self.s3.objects[f"{run_id}/manifest.json"])["entries"])
 
-    def put(self, request: requests.Request, name: str) -> None:
-        self.store.create({(requests.INBOX, requests.inbox_key(self.world.now, name)): requests.to_bytes(request)})
+    def put(self, request: inbox.Request, name: str) -> None:
+        self.store.create({(inbox.INBOX, inbox.inbox_key(self.world.now, name)): inbox.to_bytes(request)})
 
     def tick(self) -> bool:
         """Every controller once, then time passes. True when all are at rest."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ConnectTimeoutError
 
-from argosy.model.requests import SubmitRequest
+from argosy.model.inbox import SubmitRequest
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID, spec

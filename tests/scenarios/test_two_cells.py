@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.aws.cell import Cell
 from argosy.aws.pace import Paces
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.model.runs import RunStatus
 from argosy.simulation.agent import Course
 from argosy.simulation.world import World

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from argosy.aws.wake import AwsWake
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.bus import LambdaModel
 from argosy.engine.loop import Loop, LoopReport

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from argosy.catalogue.types import ECS_RESERVED_MEMORY_MIB, load_catalogue
+from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
 from argosy.settings.settings import Settings
 from tests.stacks.templates import Template, text
 

@@ -14,7 +14,7 @@ from argosy.api.actions import REQUEST_LIMIT, Api, envelope_of_error, new_run_id
 from argosy.api.admission import Limits
 from argosy.api.requests import page_token
 from argosy.lifecycle.apply import apply
-from argosy.model import documents, requests
+from argosy.model import documents, inbox
 from argosy.model.attempts import AttemptKey
 from argosy.model.damage import UnreadableState
 from argosy.model.events import RunCancelled, RunSubmitted
@@ -93,12 +93,12 @@ class Desk:
 
     def fold_in(self) -> None:
         """What the controller's next tick does with the inbox."""
-        inbox = self.store.read_partition(requests.INBOX)
-        for body in inbox.values():
-            request = requests.from_bytes(body)
-            event = RunSubmitted(request) if isinstance(request, requests.SubmitRequest) else RunCancelled(request)
+        waiting = self.store.read_partition(inbox.INBOX)
+        for body in waiting.values():
+            request = inbox.from_bytes(body)
+            event = RunSubmitted(request) if isinstance(request, inbox.SubmitRequest) else RunCancelled(request)
             apply(self.state, event, self.time, POLICY)
-        self.commit(*((requests.INBOX, key) for key in inbox))
+        self.commit(*((inbox.INBOX, key) for key in waiting))
 
     def commit(self, *deletes: Key) -> None:
         self.store.commit(self.state.version, documents.changed(self.state), deletes)
@@ -118,9 +118,9 @@ def test_a_submitted_run_is_stored_for_the_controller_which_is_woken(desk: Desk)
     body = desk.submit()
     assert body["created"] is True
     assert desk.wake.calls == 1
-    (stored,) = desk.store.read_partition(requests.INBOX).values()
-    request = requests.from_bytes(stored)
-    assert isinstance(request, requests.SubmitRequest)
+    (stored,) = desk.store.read_partition(inbox.INBOX).values()
+    request = inbox.from_bytes(stored)
+    assert isinstance(request, inbox.SubmitRequest)
     assert request.run_id == body["runId"]
     assert request.task_count == 10
     assert request.image == "argosy/digits"
@@ -389,7 +389,7 @@ def test_runs_are_listed_newest_first_by_pages(desk: Desk) -> None:
 
 def test_a_request_that_nobody_can_read_does_not_hide_the_others(desk: Desk) -> None:
     run_id = desk.submit()["runId"]
-    desk.store.items[requests.INBOX, "0"] = b'{"kind":"newer"}'
+    desk.store.items[inbox.INBOX, "0"] = b'{"kind":"newer"}'
     assert [run["runId"] for run in desk.body("ListRuns")["runs"]] == [run_id]
 
 
@@ -398,8 +398,8 @@ def test_cancelling_asks_the_controller_and_waits_for_nothing(desk: Desk) -> Non
     desk.fold_in()
     body = desk.body("CancelRun", runId=run_id, reason="wrong data")
     assert body["runId"] == run_id
-    (stored,) = desk.store.read_partition(requests.INBOX).values()
-    assert requests.from_bytes(stored) == requests.CancelRequest(run_id, NOW, "wrong data")
+    (stored,) = desk.store.read_partition(inbox.INBOX).values()
+    assert inbox.from_bytes(stored) == inbox.CancelRequest(run_id, NOW, "wrong data")
     assert desk.wake.calls == 2
     assert desk.body("CancelRun", runId=run_id)["status"] == "SUBMITTED"  # the same request, delivered twice
     desk.fold_in()
@@ -701,10 +701,10 @@ def test_a_spec_that_no_item_holds_is_refused_and_nothing_is_stored(desk: Desk, 
 
 def test_a_spec_of_many_non_ascii_letters_takes_no_more_room_than_its_text(desk: Desk) -> None:
     desk.submit(container=ROOMY, array={"items": ["\u00e9" * 70] * 1500})
-    ((_, body),) = [each for each in desk.store.items.items() if each[0][0] == requests.INBOX]
+    ((_, body),) = [each for each in desk.store.items.items() if each[0][0] == inbox.INBOX]
     assert len(body) < 1500 * 145 + 2000
-    request = requests.from_bytes(body)
-    assert isinstance(request, requests.SubmitRequest)
+    request = inbox.from_bytes(body)
+    assert isinstance(request, inbox.SubmitRequest)
     assert request.spec["array"]["items"][0] == "\u00e9" * 70
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.market.buy import Bounds, Limits, Order, buy, hypothetical
 from argosy.market.offers import offers_of
 from argosy.model.actions import SetTarget

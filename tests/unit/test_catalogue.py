@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from argosy.catalogue.types import (
+from argosy.catalogue.lookup import (
     CPU_UNITS_PER_VCPU,
     ECS_RESERVED_MEMORY_MIB,
     as_of,
@@ -92,7 +92,7 @@ def test_each_file_names_its_date() -> None:
 
 def test_the_catalogue_needs_the_standard_library_only() -> None:
     program = (
-        "import sys; from argosy.catalogue.types import load_catalogue; load_catalogue();"
+        "import sys; from argosy.catalogue.lookup import load_catalogue; load_catalogue();"
         "print([name for name in ('numpy', 'pydantic', 'boto3') if name in sys.modules])"
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from argosy.catalogue.data import FILES, OVERRIDES, overridden, shipped_folder, text_of
-from argosy.catalogue.types import BANDS, as_of, interruption_band, load_catalogue, offered
+from argosy.catalogue.files import FILES, OVERRIDES, overridden, shipped_folder, text_of
+from argosy.catalogue.lookup import BANDS, as_of, interruption_band, load_catalogue, offered
 
 NEW = {
     "vcpus": 2, "memoryMib": 4096, "gpus": 0, "gpuModel": None, "gpuMemoryMib": 0, "architecture": "x86_64",
@@ -86,7 +86,7 @@ def test_another_folder_may_hold_some_of_the_files_and_overrides(tmp_path: Path)
     own = {"types": {"c9.large": NEW, "c9.xlarge": NEW}, "prices": {"eu-west-1": {"c9.large": [0.1, None]}}}
     (tmp_path / OVERRIDES).write_text(json.dumps(own))
     program = (
-        "import json; from argosy.settings.settings import Settings; from argosy.catalogue.types import *;"
+        "import json; from argosy.settings.settings import Settings; from argosy.catalogue.lookup import *;"
         "pools = [zone for name, zone in Settings().pools('us-east-1') if name == 'c5.large'];"
         "new = load_catalogue().get('c9.large');"
         "print(json.dumps([pools, new.on_demand_usd_per_hour, new.typical_spot_usd_per_hour,"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from argosy.engine.tick import Engine
-from argosy.model import requests
-from argosy.model.requests import SubmitRequest
+from argosy.model import inbox
+from argosy.model.inbox import SubmitRequest
 from argosy.ports import Message
 from tests.builders import NOW, POLICY, MemoryStore, spec
 from tests.unit.test_loop import IdleHands
@@ -42,12 +42,12 @@ def test_large_requests_are_folded_in_over_several_ticks() -> None:
         run_id = f"large{number}-261121-062733-aaaa"
         container = {"image": "argosy/digits", "command": ["x" * 250_000]}
         request = SubmitRequest(run_id, NOW, spec(container=container), 1, "argosy/digits", "s3://r/", False)
-        store.create({(requests.INBOX, requests.inbox_key(NOW + number, run_id)): requests.to_bytes(request)})
+        store.create({(inbox.INBOX, inbox.inbox_key(NOW + number, run_id)): inbox.to_bytes(request)})
     engine = Engine(store, Queue(), IdleHands(), {}, POLICY, lambda: NOW)
     left = []
     for _ in range(3):
         engine.tick()
-        left.append(len(store.read_partition(requests.INBOX)))
+        left.append(len(store.read_partition(inbox.INBOX)))
     assert left == [1, 0, 0]
 
 
@@ -56,7 +56,7 @@ def test_what_does_not_fit_into_a_commit_is_decided_anew_in_the_next_tick() -> N
     for number in range(5):
         run_id = f"small{number}-261121-062733-aaaa"
         request = SubmitRequest(run_id, NOW, spec(), 1, "argosy/digits", "s3://r/", False)
-        store.create({(requests.INBOX, requests.inbox_key(NOW + number, run_id)): requests.to_bytes(request)})
+        store.create({(inbox.INBOX, inbox.inbox_key(NOW + number, run_id)): inbox.to_bytes(request)})
     few = replace(POLICY, max_promised_documents=2)
     engine = Engine(store, Queue(), IdleHands(), {}, few, lambda: NOW)
     assert engine.tick().actions == 2  # PrepareRun of two; the others wait

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.api.explaining import explain_run
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.model.events import PoolShort
 from argosy.model.state import State
 from argosy.scheduler.decide import decide

@@ -17,11 +17,11 @@ from argosy.lifecycle.capping import cap
 from argosy.lifecycle.passing import pass_time
 from argosy.lifecycle.quarantine import mend
 from argosy.messages.kinds import KINDS
-from argosy.model import documents, events, requests
+from argosy.model import documents, events, inbox
 from argosy.model.actions import CapRun, CloseRun, Launch, MendState, SetTarget, StopAttempt, StopOrphan, VerifyResult
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.inbox import RetryRequest
 from argosy.model.instances import InstanceStatus
-from argosy.model.requests import RetryRequest
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -63,7 +63,7 @@ def orphaned() -> tuple[State, int]:
 LATE: list[Any] = [
     events.RunPrepared(NOBODY, "arn", "main", 1, 1, 0),
     events.RunNotPrepared(NOBODY, "no", final=True),
-    events.RunCancelled(requests.CancelRequest(NOBODY, NOW, "")),
+    events.RunCancelled(inbox.CancelRequest(NOBODY, NOW, "")),
     events.RunRetried(RetryRequest(NOBODY, NOW)),
     events.RunClosed(NOBODY),
     events.ResultSeen(NOBODY, 0, 1),
@@ -324,7 +324,7 @@ def test_a_state_that_changes_while_it_is_read_is_read_again() -> None:
 def test_a_request_that_lacks_a_member_is_unreadable() -> None:
     for body in (b'{"kind":"cancel"}', b"[]", b'{"kind":"nonsense"}', b"1"):
         with pytest.raises(ValueError, match=r"missing|unknown"):
-            requests.from_bytes(body)
+            inbox.from_bytes(body)
 
 
 def test_rules_of_ecs_are_narrowed_to_our_clusters_and_those_of_ec2_are_not() -> None:

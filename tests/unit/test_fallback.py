@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.begin import begin
 from argosy.market.deadline import Job
 from argosy.market.fallback import minutes, purchases, steered

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.market.buy import Order
 from argosy.model import documents
 from argosy.model.actions import SetTarget, Terminate

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.tick import Engine
 from argosy.lifecycle.ending import Account, account_for
 from argosy.model.actions import Action, Launch, SetTarget, Terminate

@@ -21,8 +21,8 @@ from argosy.model.events import (
     RunClosed,
     RunNotPrepared,
 )
+from argosy.model.inbox import CancelRequest
 from argosy.model.instances import InstanceStatus
-from argosy.model.requests import CancelRequest
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import quota_family, quota_key
-from argosy.catalogue.types import load_catalogue
 from argosy.market.buy import Bounds, Limits, buy
 from argosy.market.offers import offers_of
 from argosy.model.actions import NoteOrder, Remark, SetTarget

@@ -15,7 +15,7 @@ from argosy.engine.loop import BEAT_S, LEASE_S, RESERVE_S, WAIT_S, Loop
 from argosy.engine.tick import Engine
 from argosy.model.actions import Action
 from argosy.model.events import Event, Observed
-from argosy.model.requests import INBOX
+from argosy.model.inbox import INBOX
 from argosy.model.state import State
 from argosy.ports import Message
 from tests.builders import NOW, POLICY, MemoryStore

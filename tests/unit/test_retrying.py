@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from argosy.lifecycle.apply import apply
-from argosy.model import documents, requests
+from argosy.model import documents, inbox
 from argosy.model.events import RunRetried
-from argosy.model.requests import RetryRequest
+from argosy.model.inbox import RetryRequest
 from argosy.model.runs import Run, RunStatus
 from argosy.model.tasks import TaskStatus
 from argosy.ports import AlreadyExists
@@ -40,8 +40,8 @@ def ended(desk: Desk, status: RunStatus = RunStatus.PARTIAL, **counts: int) -> s
     return run_id
 
 
-def waiting(desk: Desk) -> list[requests.Request]:
-    return [requests.from_bytes(body) for body in desk.store.read_partition(requests.INBOX).values()]
+def waiting(desk: Desk) -> list[inbox.Request]:
+    return [inbox.from_bytes(body) for body in desk.store.read_partition(inbox.INBOX).values()]
 
 
 def test_a_retry_is_left_for_the_controller_which_is_woken(desk: Desk) -> None:
@@ -175,7 +175,7 @@ def test_the_token_expires_with_the_others(desk: Desk) -> None:
     run_id = ended(desk, FAILED=1)
     desk.ask("RetryRun", runId=run_id, clientToken="t")
     (key,) = [key for key in desk.store.expires_at if b"cancelled" in desk.store.items[key]]
-    assert key[0] == requests.TOKENS
+    assert key[0] == inbox.TOKENS
     assert json.loads(desk.store.items[key])["runId"] == run_id
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.market import risk
 from argosy.market.offers import as_registered, is_stale, offers_of, rate_of, rejected
 from argosy.market.zones import SIMILAR_PRICE

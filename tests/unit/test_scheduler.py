@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.marks import note_orders
 from argosy.model.actions import (
     Action,
@@ -35,7 +35,7 @@ from argosy.model.events import (
     RunClosed,
     TargetAccepted,
 )
-from argosy.model.requests import CancelRequest
+from argosy.model.inbox import CancelRequest
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide

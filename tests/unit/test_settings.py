@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.catalogue.types import load_catalogue, offered
+from argosy.catalogue.lookup import load_catalogue, offered
 from argosy.settings.settings import MAX_JSON_BYTES, Settings, SettingsError, load_settings
 
 

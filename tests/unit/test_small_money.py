@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.api.warnings import has_caps, warnings
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.messages.ecs import container_instance_seen
 from argosy.model import documents
 from argosy.model.actions import Launch, SetTarget

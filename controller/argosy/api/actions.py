@@ -18,14 +18,13 @@ from functools import singledispatchmethod
 from typing import Any
 
 from argosy import layout
-from argosy.api import cost_views, explaining, reading, retrying, spending, views, warnings
-from argosy.api import requests as asked
+from argosy.api import cost_views, explaining, reading, requests, retrying, spending, views, warnings
 from argosy.api.admission import Admission, Limits, admit, fingerprint
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
-from argosy.model import documents, requests
+from argosy.model import documents, inbox
+from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.policy import Policy
-from argosy.model.requests import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.runs import TERMINAL_RUN, Run
 from argosy.model.state import State
 from argosy.ports import AlreadyExists, ImageResolver, ItemsReader, StaleState, Store, Wake
@@ -72,7 +71,7 @@ class Api:
     def handle(self, request: Any, request_id: str) -> dict[str, Any]:
         """An envelope for a request. `request_id` names it in errors, and is the token of a submit without one."""
         try:
-            parsed = asked.parse_request(request)
+            parsed = requests.parse_request(request)
             return {"statusCode": 200, "body": self._act(parsed, request_id)}
         except SpecError as refusal:
             count = len(refusal.faults)
@@ -86,7 +85,7 @@ class Api:
         raise TypeError(f"no action for {type(request).__name__}")
 
     @_act.register
-    def _(self, request: asked.SubmitRun, request_id: str) -> dict[str, Any]:
+    def _(self, request: requests.SubmitRun, request_id: str) -> dict[str, Any]:
         token = hashlib.sha256((request.client_token or request_id).encode()).hexdigest()
         admission: Admission | None = None
         for attempt in range(ID_TRIES):
@@ -107,7 +106,7 @@ class Api:
         )
 
     @_act.register
-    def _(self, request: asked.ValidateRun, request_id: str) -> dict[str, Any]:
+    def _(self, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
         admission = admit(request.spec, self.limits, self.images, self.items, self.now())
         now = self.now()
         run_id = new_run_id(admission.form["name"], now, request_id)
@@ -129,7 +128,7 @@ class Api:
 
     def _earlier(self, token: str, spec: Any) -> str | None:
         """The id of the run that this token has made; refuses a token that was used with another spec."""
-        body = self.store.read((requests.TOKENS, token))
+        body = self.store.read((inbox.TOKENS, token))
         if body is None:
             return None
         record = json.loads(body)
@@ -142,16 +141,16 @@ class Api:
         now = self.now()
         run_id = new_run_id(admission.form["name"], now, f"{token}{attempt}")
         body = _stored_form(self._submit_request(admission, run_id, now))
-        place = requests.inbox_key(now, run_id)
+        place = inbox.inbox_key(now, run_id)
         pointer, forgotten_at = reading.request_pointer(run_id), now + TOKEN_DAYS * 86_400
         made = {"runId": run_id, "specSha256": fingerprint(admission.form)}
         self.store.create(
             {
-                (requests.TOKENS, token): json.dumps(made).encode(),
+                (inbox.TOKENS, token): json.dumps(made).encode(),
                 pointer: place.encode(),
-                (requests.INBOX, place): body,
+                (inbox.INBOX, place): body,
             },
-            expires_at={(requests.TOKENS, token): forgotten_at, pointer: forgotten_at},
+            expires_at={(inbox.TOKENS, token): forgotten_at, pointer: forgotten_at},
         )
         return run_id
 
@@ -168,13 +167,13 @@ class Api:
         )
 
     @_act.register
-    def _(self, request: asked.PlanRun, request_id: str) -> dict[str, Any]:
+    def _(self, request: requests.PlanRun, request_id: str) -> dict[str, Any]:
         from argosy.api.plan_question import answer  # numpy, the query language and the market: only plans need it
 
         return answer(self, admit(request.spec, self.limits, self.images, self.items, self.now()))
 
     @_act.register
-    def _(self, request: asked.DescribeRun, request_id: str) -> dict[str, Any]:
+    def _(self, request: requests.DescribeRun, request_id: str) -> dict[str, Any]:
         record = spending.of_run(self.store, self._record(request.run_id), self.now(), self.policy)
         view = views.full_run_view(record)
         if "cost" in request.include:
@@ -185,8 +184,8 @@ class Api:
             raise SpecError([Fault("nextToken", 'is only possible with include: ["tasks"]')])
         return view
 
-    def _task_page(self, record: dict[str, Any], request: asked.DescribeRun) -> dict[str, Any]:
-        start = asked.index_of_page(request.next_token)
+    def _task_page(self, record: dict[str, Any], request: requests.DescribeRun) -> dict[str, Any]:
+        start = requests.index_of_page(request.next_token)
         end = min(start + request.max_results, record["task_count"])
         state = reading.cluster(self.store)[0]
         rows: list[dict[str, Any]] = []
@@ -197,11 +196,11 @@ class Api:
             wanted = range(max(start - first, 0), min(end - first, chunk.rows))
             rows += views.task_rows(record, chunk, first, wanted, state, self.now())
         more = end < record["task_count"]
-        return {"taskList": rows, "nextToken": asked.page_token(str(end)) if more else None}
+        return {"taskList": rows, "nextToken": requests.page_token(str(end)) if more else None}
 
     @_act.register
-    def _(self, request: asked.ListRuns, request_id: str) -> dict[str, Any]:
-        after = None if request.next_token is None else asked.page_place(request.next_token)
+    def _(self, request: requests.ListRuns, request_id: str) -> dict[str, Any]:
+        after = None if request.next_token is None else requests.page_place(request.next_token)
         page, following = self.store.page(documents.RUNS, request.max_results, after)
         records = reading.with_retries(self.store, [documents.decode(body) for _, body in page])
         runs = [views.run_view(each) for each in spending.up_to_now(self.store, records, self.now(), self.policy)]
@@ -209,10 +208,10 @@ class Api:
             shown = {run["runId"] for run in runs}
             waiting = [views.run_view(record) for record in reading.runs_in_inbox(self.store)]
             runs = [run for run in waiting if run["runId"] not in shown] + runs  # the newest of all
-        return {"runs": runs, "nextToken": None if following is None else asked.page_token(following)}
+        return {"runs": runs, "nextToken": None if following is None else requests.page_token(following)}
 
     @_act.register
-    def _(self, request: asked.CancelRun, request_id: str) -> dict[str, Any]:
+    def _(self, request: requests.CancelRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
         if record["status"] not in TERMINAL_RUN:
             if reading.is_stranded(self.store, request.run_id):
@@ -220,14 +219,14 @@ class Api:
                     retrying.check_readable(self.store, request.run_id)
             now = max(self.now(), record["submitted_at"], record.get("retry_at", 0.0) + 1e-6)  # after what it is about
             cancel = CancelRequest(request.run_id, now, request.reason)
-            place = requests.inbox_key(now, f"{request.run_id}#cancel#{request_id}")
+            place = inbox.inbox_key(now, f"{request.run_id}#cancel#{request_id}")
             with suppress(AlreadyExists):  # the same request, delivered twice
-                self.store.create({(requests.INBOX, place): requests.to_bytes(cancel)})
+                self.store.create({(inbox.INBOX, place): inbox.to_bytes(cancel)})
             self.wake.controller()
         return views.full_run_view(record)
 
     @_act.register
-    def _(self, request: asked.RetryRun, request_id: str) -> dict[str, Any]:
+    def _(self, request: requests.RetryRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
         now = max(self.now(), record["submitted_at"])
         wanted = RetryRequest(request.run_id, now, request.failed, request.cancelled)
@@ -238,7 +237,7 @@ class Api:
         return {**self._full_view(request.run_id), "created": created, "tasksToRetry": tasks}
 
     @_act.register
-    def _(self, request: asked.ExplainRun, request_id: str) -> dict[str, Any]:
+    def _(self, request: requests.ExplainRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
         if request.index is not None and request.index >= record["task_count"]:
             raise SpecError([Fault("index", f"the run has {record['task_count']} tasks, counted from 0")])
@@ -261,7 +260,7 @@ class Api:
         raise Refusal("ThrottlingException", "the controller is busy: try again")
 
     @_act.register
-    def _(self, request: asked.DescribeCluster, request_id: str) -> dict[str, Any]:
+    def _(self, request: requests.DescribeCluster, request_id: str) -> dict[str, Any]:
         state, run_ids = reading.cluster(self.store)
         needs = reading.needs_by_number(self.store, run_ids)
         return views.cluster_view(state, needs, self.cluster, self.cells, self.now(), self.policy)
@@ -302,7 +301,7 @@ def _stored_form(request: SubmitRequest) -> bytes:
 
     `spec.bounds` has measured what the user sent; the defaults that were filled in come on top.
     """
-    body = requests.to_bytes(request)
+    body = inbox.to_bytes(request)
     if len(body) <= REQUEST_LIMIT:
         return body
     path, size = bounds.largest(request.spec)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.layout import split_s3
 from argosy.model.deadlines import LONGEST_S, deadline_at
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from argosy.api import warnings
 from argosy.api.admission import Admission
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.model import documents
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.catalogue.types import BANDS, interruption_band, load_catalogue
+from argosy.catalogue.lookup import BANDS, interruption_band, load_catalogue
 from argosy.market.offers import is_stale, price_of, rate_of, rejected
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy

@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Any
 
 from argosy.api import views
-from argosy.model import documents, requests
+from argosy.model import documents, inbox
 from argosy.model.damage import FAULTS
-from argosy.model.requests import RetryRequest, SubmitRequest
+from argosy.model.inbox import RetryRequest, SubmitRequest
 from argosy.model.resources import Resources
 from argosy.model.runs import TERMINAL_RUN, RunStatus, sort_key
 from argosy.model.state import State
@@ -99,12 +99,12 @@ def runs_in_inbox(store: Store) -> list[dict[str, Any]]:
     return [views.submitted_record(request) for request in waiting[::-1]]
 
 
-def _requests_in_inbox(store: Store) -> list[requests.Request]:
+def _requests_in_inbox(store: Store) -> list[inbox.Request]:
     """In order of arrival, without those that the controller will set aside for a person to look at."""
     found = []
-    for body in store.read_partition(requests.INBOX).values():
+    for body in store.read_partition(inbox.INBOX).values():
         with suppress(ValueError):
-            found.append(requests.from_bytes(body))
+            found.append(inbox.from_bytes(body))
     return found
 
 
@@ -142,6 +142,6 @@ def _folded(store: Store, run_id: str) -> dict[str, Any] | None:
 
 def _in_inbox(store: Store, run_id: str) -> dict[str, Any] | None:
     place = store.read(request_pointer(run_id))
-    body = None if place is None else store.read((requests.INBOX, place.decode()))
-    request = None if body is None else requests.from_bytes(body)
+    body = None if place is None else store.read((inbox.INBOX, place.decode()))
+    request = None if body is None else inbox.from_bytes(body)
     return views.submitted_record(request) if isinstance(request, SubmitRequest) else None

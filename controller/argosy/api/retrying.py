@@ -12,9 +12,9 @@ from typing import Any
 
 from argosy.api import reading
 from argosy.engine.loading import load_run
-from argosy.model import requests
+from argosy.model import inbox
 from argosy.model.damage import FAULTS
-from argosy.model.requests import RetryRequest
+from argosy.model.inbox import RetryRequest
 from argosy.model.runs import TERMINAL_RUN, RunStatus
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.ports import AlreadyExists, Store
@@ -31,17 +31,17 @@ def put(store: Store, record: Mapping[str, Any], request: RetryRequest, token: s
 
     record: the run as it is stored; token: the client's, or what else tells two requests apart.
     """
-    key = (requests.TOKENS, hashlib.sha256(f"retry\0{request.run_id}\0{token}".encode()).hexdigest())
+    key = (inbox.TOKENS, hashlib.sha256(f"retry\0{request.run_id}\0{token}".encode()).hexdigest())
     wish = {"runId": request.run_id, "failed": request.failed, "cancelled": request.cancelled}
     if (earlier := store.read(key)) is not None:
         if json.loads(earlier) != wish:
             raise NotRetried("this clientToken has already retried other tasks of this run")
         return False
     _check(store, record, request)
-    place = (requests.INBOX, requests.inbox_key(request.requested_at, f"{request.run_id}#retry#{key[1][:16]}"))
+    place = (inbox.INBOX, inbox.inbox_key(request.requested_at, f"{request.run_id}#retry#{key[1][:16]}"))
     try:
         store.create(
-            {key: json.dumps(wish).encode(), place: requests.to_bytes(request)},
+            {key: json.dumps(wish).encode(), place: inbox.to_bytes(request)},
             expires_at={key: request.requested_at + TOKEN_DAYS * 86_400},
         )
     except AlreadyExists:  # the same request, delivered twice at once

@@ -13,9 +13,9 @@ from argosy.api.cost_views import budget_view
 from argosy.api.pool_views import fleet_view
 from argosy.model.attempts import AttemptStatus
 from argosy.model.deadlines import deadline_at
+from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance
 from argosy.model.policy import Policy
-from argosy.model.requests import SubmitRequest
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.runs import RunStatus, needs_of
 from argosy.model.stance import Stance

@@ -11,7 +11,7 @@ import hashlib
 from typing import Any
 
 from argosy.aws.cell import Deployment
-from argosy.catalogue.types import SHARED_MEMORY_DIVISOR
+from argosy.catalogue.lookup import SHARED_MEMORY_DIVISOR
 from argosy.model.actions import Launch
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.host_ports import RESERVED_PORTS, Port

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from argosy.aws.cell import Cell, pages
 from argosy.aws.errors import AWS_ERRORS, classify
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 
 SCORES_FRESH_S = 3_600.0
 TARGET_CAPACITY = 20  # instances: what a run of some size orders

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.client.errors import InvalidInput
 from argosy.market.allocation.problem import Offered, Wanted
 from argosy.placement.arrays import MAX_AMOUNT, MAX_GPUS, MAX_TASKS

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from argosy.engine.tick import Engine, TickReport
-from argosy.model.requests import INBOX
+from argosy.model.inbox import INBOX
 from argosy.ports import StaleState, Store, Wake
 
 # A dead controller is replaced after this and the schedule's minute: 120 s at most. Work that takes longer renews it.

@@ -21,7 +21,7 @@ from argosy.lifecycle.begin import begin
 from argosy.lifecycle.marks import measure
 from argosy.lifecycle.passing import pass_time
 from argosy.messages.kinds import PoisonMessage, to_event
-from argosy.model import documents, requests
+from argosy.model import documents, inbox
 from argosy.model.actions import Action, Inside, Launch, NoteOrder
 from argosy.model.damage import FAULTS
 from argosy.model.events import ControllerStarted, Event, Observed, RunCancelled, RunRetried, RunSubmitted
@@ -158,26 +158,26 @@ class Engine:
         folded: list[str] = []
         refused: dict[str, bytes] = {}
         size = 0
-        for key, body in list(self.store.read_partition(requests.INBOX).items())[:MAX_REQUESTS_PER_TICK]:
+        for key, body in list(self.store.read_partition(inbox.INBOX).items())[:MAX_REQUESTS_PER_TICK]:
             size += len(body)
             if folded and (size > MAX_REQUEST_BYTES_PER_TICK or not self._has_room(state, len(folded))):
                 break
             folded.append(key)
             try:
-                event = self._requested(state, requests.from_bytes(body))
+                event = self._requested(state, inbox.from_bytes(body))
             except FAULTS:  # nobody can read it, or the run that it is about
                 refused[key] = body  # set aside, so that it blocks nobody
                 continue
             apply(state, event, self.now(), self.policy)
         return folded, refused
 
-    def _requested(self, state: State, request: requests.Request) -> Event:
+    def _requested(self, state: State, request: inbox.Request) -> Event:
         """Raises one of FAULTS when the run that is to be opened again cannot be read. Whoever commits meanwhile makes
         our commit fail, so that what is read here belongs to our version."""
-        if isinstance(request, requests.SubmitRequest):
+        if isinstance(request, inbox.SubmitRequest):
             return RunSubmitted(request)
         is_open = request.run_id in state.runs
-        if isinstance(request, requests.CancelRequest):
+        if isinstance(request, inbox.CancelRequest):
             return RunCancelled(request, None if is_open else load_run(self.store, request.run_id, ended=False))
         return RunRetried(request, None if is_open else load_run(self.store, request.run_id))
 
@@ -245,9 +245,9 @@ class Engine:
         root = puts[documents.STATE, documents.ROOT]
         if len(puts) == 1 and root == self.committed_root and not (folded or effects):
             return
-        puts |= {(requests.REFUSED, key): body for key, body in refused.items()}
+        puts |= {(inbox.REFUSED, key): body for key, body in refused.items()}
         check_size(len(puts), len(folded))
-        self.store.commit(state.version, puts, [(requests.INBOX, key) for key in folded])
+        self.store.commit(state.version, puts, [(inbox.INBOX, key) for key in folded])
         documents.committed(state)
         self.committed_root = root
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle import pools, registrations, strangers
 from argosy.lifecycle.attempts import disprove
 from argosy.lifecycle.health import note_agent

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
-from argosy.model.requests import RetryRequest
 from argosy.model.runs import Run, RunStatus
 from argosy.model.stance import UNSTEERED
 from argosy.model.state import State

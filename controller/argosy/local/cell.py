@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.price_walk import walking_prices
 from argosy.emulator.ec2.service import Ec2Instance, Ec2Model
 from argosy.emulator.ecs.service import EcsModel

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from argosy.catalogue.types import in_region, interruption_band
+from argosy.catalogue.lookup import in_region, interruption_band
 from argosy.market import risk
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase

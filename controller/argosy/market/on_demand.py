@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
+from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import quota_key
-from argosy.catalogue.types import load_catalogue
 from argosy.market.offers import price_of, rejected
 from argosy.market.room import tasks_in
 from argosy.model.instances import Instance, Purchase

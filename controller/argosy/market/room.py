@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.model.pools import Pool
 from argosy.model.runs import Run
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from argosy.model.attempts import AttemptKey
 from argosy.model.host_ports import Port
-from argosy.model.requests import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.runs import Run
 
 

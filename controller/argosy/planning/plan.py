@@ -9,11 +9,11 @@ from typing import Any
 
 from argosy.lifecycle.apply import apply
 from argosy.model import events
+from argosy.model.inbox import SubmitRequest
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
-from argosy.model.requests import SubmitRequest
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
 from argosy.model.state import State

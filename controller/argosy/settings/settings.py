@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from argosy.catalogue.types import is_offered_in, load_catalogue, offered
+from argosy.catalogue.lookup import is_offered_in, load_catalogue, offered
 from argosy.model.policy import Policy, VcpuQuota
 from argosy.settings.limits import Seconds, Share, TypeGlob, VcpuQuotas
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Protocol
 
-from argosy.catalogue.types import CPU_UNITS_PER_VCPU, registered_memory_mib
+from argosy.catalogue.lookup import CPU_UNITS_PER_VCPU, registered_memory_mib
 from argosy.emulator.ec2.records import Ec2Instance, MachineType
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.ids import as_uuid

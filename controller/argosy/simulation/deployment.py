@@ -15,14 +15,14 @@ from argosy.aws.dynamodb import KILL_KEY, DynamoStore
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
 from argosy.aws.sqs import SqsQueue
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.bus import BusModel
 from argosy.emulator.dynamodb import DynamoModel
 from argosy.emulator.s3 import S3Model
 from argosy.emulator.sqs import SqsModel
 from argosy.engine.tick import Engine
-from argosy.model import documents, requests
+from argosy.model import documents, inbox
 from argosy.model.policy import Policy
 from argosy.ports import StaleState
 from argosy.simulation.boundary import Boundary, Crash
@@ -103,11 +103,11 @@ class SimulatedDeployment:
         process.former = False
         process.engine = self._engine(process)
 
-    def submit(self, request: requests.SubmitRequest) -> None:
+    def submit(self, request: inbox.SubmitRequest) -> None:
         self._put(request, request.run_id)
 
     def cancel(self, run_id: str) -> None:
-        self._put(requests.CancelRequest(run_id, self.world.now, "enough"), f"{run_id}#cancel")
+        self._put(inbox.CancelRequest(run_id, self.world.now, "enough"), f"{run_id}#cancel")
 
     def kill(self) -> None:
         """The kill switch, as teardown sets it."""
@@ -145,9 +145,9 @@ class SimulatedDeployment:
         finally:
             process.working = False
 
-    def _put(self, request: requests.Request, name: str) -> None:
-        key = (requests.INBOX, requests.inbox_key(self.world.now, name))
-        self._inside.create({key: requests.to_bytes(request)})
+    def _put(self, request: inbox.Request, name: str) -> None:
+        key = (inbox.INBOX, inbox.inbox_key(self.world.now, name))
+        self._inside.create({key: inbox.to_bytes(request)})
 
     def _client(self, service: str, model: Any) -> Any:
         return SimulatedClient(model, service, strict=self.strict, region=self.world.region)

@@ -10,7 +10,7 @@ from argosy.emulator.s3 import S3Model
 from argosy.layout import ATTEMPT_METADATA, part_suffix, part_uri, split_s3
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
-from argosy.model.requests import SubmitRequest
+from argosy.model.inbox import SubmitRequest
 from argosy.simulation.agent import Course
 from argosy.simulation.world import World
 

@@ -18,12 +18,12 @@ from argosy.aws.cell import Cell
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.bus import BusModel
 from argosy.emulator.dynamodb import DynamoModel
 from argosy.emulator.s3 import S3Model
 from argosy.engine.tick import Engine
-from argosy.model import requests
+from argosy.model import inbox
 from argosy.model.policy import Policy
 from argosy.simulation.billing import Billing
 from argosy.simulation.census import Census
@@ -108,8 +108,8 @@ class ScaleRun:
 
     def _run(self) -> None:
         request = self.job.request(self.timeline.now)
-        key = (requests.INBOX, requests.inbox_key(self.timeline.now, self.job.run_id))
-        DynamoStore(self.dynamodb, TABLE).create({key: requests.to_bytes(request)})
+        key = (inbox.INBOX, inbox.inbox_key(self.timeline.now, self.job.run_id))
+        DynamoStore(self.dynamodb, TABLE).create({key: inbox.to_bytes(request)})
         self.timeline.later(LOOK_EVERY_S, self._interrupt)
         at_rest, submitted = False, False
         while not at_rest or not submitted:

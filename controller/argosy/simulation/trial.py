@@ -14,7 +14,7 @@ from typing import Any
 
 from argosy.aws.freeing import free
 from argosy.aws.teardown import QUIET_S
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Instance
 from argosy.emulator.sqs import SqsModel
 from argosy.emulator.throttles import Buckets

@@ -10,7 +10,7 @@ from functools import partial
 from zlib import crc32
 
 from argosy.api import reading, retrying
-from argosy.model.requests import RetryRequest
+from argosy.model.inbox import RetryRequest
 from argosy.model.runs import TERMINAL_RUN, RunStatus
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.job import Job

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import NoCredentialsError
 
-from argosy.catalogue.data import shipped_folder
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.files import shipped_folder
+from argosy.catalogue.lookup import load_catalogue
 from argosy.cli.cluster.catalogue_changes import REFRESHED
 from tests.unit.cli.fakes import NOW, Pages, World, golden
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.api.explaining import explain_run
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.model.stance import Stance, Steering
 from argosy.model.state import State
 from argosy.scheduler.decide import decide

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.model.events import PoolShort
 from argosy.model.runs import needs_of
 from argosy.model.state import State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.ec2.service import Ec2Model
 from argosy.simulation.world import START

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.sqs import SqsModel
 from argosy.simulation.boundary import Boundary
 from argosy.simulation.event_path import LATEST_S, OVERTAKEN_S, EventPath

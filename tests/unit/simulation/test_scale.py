@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.catalogue.types import load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.simulation.census import Census
 from argosy.simulation.scale import ScaleRun, Size
 from argosy.simulation.scale_report import faults_of, report_of

@@ -47,7 +47,7 @@ def catalogue(
 
 def matching(pattern: str, region: str) -> list[InstanceType]:
     """The catalogue's types at `region`'s prices. Raises CliError when no name matches."""
-    from argosy.catalogue.types import load_catalogue
+    from argosy.catalogue.lookup import load_catalogue
 
     known = load_catalogue(region)
     found = [kind for name, kind in known.items() if fnmatchcase(name, pattern)]
@@ -59,7 +59,7 @@ def matching(pattern: str, region: str) -> list[InstanceType]:
 
 
 def _list(session: Session, pattern: str, region: str) -> None:
-    from argosy.catalogue.types import as_of
+    from argosy.catalogue.lookup import as_of
     from argosy.cli.runs.run_views import plain_table
 
     rows = [_row(kind, region) for kind in matching(pattern, region)]
@@ -94,7 +94,7 @@ def _list(session: Session, pattern: str, region: str) -> None:
 
 
 def _row(kind: InstanceType, region: str) -> dict[str, Any]:
-    from argosy.catalogue.types import BANDS, interruption_band, lacking_zones, offered
+    from argosy.catalogue.lookup import BANDS, interruption_band, lacking_zones, offered
 
     band = interruption_band(region, kind.name)
     lacking = lacking_zones(region, kind.name)
@@ -131,7 +131,7 @@ def refresh(
 
     --region takes several Regions, separated by commas. The next `make deploy` carries the files.
     """
-    from argosy.catalogue.data import shipped_folder
+    from argosy.catalogue.files import shipped_folder
     from argosy.cli.cluster.catalogue_changes import refreshed, write
     from argosy.cli.cluster.catalogue_sources import read_region
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from argosy.catalogue.data import FILES, shipped_folder, text_of
+from argosy.catalogue.files import FILES, shipped_folder, text_of
 from argosy.cli.cluster.catalogue_sources import Found
 from argosy.cli.problems import CliError
 

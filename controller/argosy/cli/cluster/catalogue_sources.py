@@ -32,7 +32,7 @@ class Found:
 
 def read_region(session: Session, region: str, patterns: list[str]) -> Found:
     """The catalogue's types and those that match `patterns`. Raises CliError for a pattern that nothing matches."""
-    from argosy.catalogue.data import document
+    from argosy.catalogue.files import document
 
     ec2, found = session.client("ec2", region), Found()
     known = list(document("instance_types.json")["types"])

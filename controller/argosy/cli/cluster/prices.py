@@ -52,7 +52,7 @@ def prices(
 
 def _kinds(pattern: str, region: str) -> dict[str, InstanceType]:
     """Those that match, or those that deployments have by default. Raises CliError when no type matches."""
-    from argosy.catalogue.types import load_catalogue
+    from argosy.catalogue.lookup import load_catalogue
     from argosy.settings.settings import Settings
 
     catalogue = load_catalogue(region)
@@ -78,7 +78,7 @@ def _fleets(session: Session, region: str) -> tuple[dict[Pool, Mapping[str, Any]
 
 
 def _row(kind: InstanceType, region: str, pool: Pool, series: Series, fleet: Mapping[str, Any], now: float) -> Row:
-    from argosy.catalogue.types import BANDS, interruption_band
+    from argosy.catalogue.lookup import BANDS, interruption_band
     from argosy.cli.cluster.price_history import as_json, sparkline
 
     band = interruption_band(region, kind.name)
@@ -111,7 +111,7 @@ def _row(kind: InstanceType, region: str, pool: Pool, series: Series, fleet: Map
 def _notes(
     kinds: Mapping[str, InstanceType], region: str, unusable: int, fleets: list[Mapping[str, Any]], unknown: str
 ) -> Iterator[str]:
-    from argosy.catalogue.types import as_of
+    from argosy.catalogue.lookup import as_of
 
     dates = as_of(region)
     yield (

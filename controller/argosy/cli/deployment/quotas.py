@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import QuotaFamily, quota_family
-from argosy.catalogue.types import load_catalogue
 from argosy.cli.deployment.findings import Finding, missing
 
 WANTED_VCPUS = 64  # what to ask for: a few instances of most sizes

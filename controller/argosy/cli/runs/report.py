@@ -43,7 +43,7 @@ def benchmark(
     ] = None,
 ) -> None:
     """Images per second, scaling and cost of training benchmarks; unlike batches per GPU are not compared."""
-    from argosy.catalogue.types import load_catalogue
+    from argosy.catalogue.lookup import load_catalogue
     from argosy.cli.runs import benchmark_table
 
     if not runs and not files:

@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from argosy.catalogue.data import FILES, document
+from argosy.catalogue.files import FILES, document
 from argosy.model.instance_types import InstanceType
 
 HOME_REGION = "us-east-1"
