@@ -100,10 +100,7 @@ class Api:
                 continue  # the same token a moment ago, or a run of that id: look again, then take another id
             self.wake.controller()
             return {**self._full_view(run_id), "created": True, "warnings": self._warnings(admission)}
-        raise Refusal(
-            "ConflictException",
-            "the run was not stored because other runs were submitted at the same moment: submit it again",
-        )
+        raise Refusal("ConflictException", "other runs were submitted at the same moment: submit this one again")
 
     @_act.register
     def _(self, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
