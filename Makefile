@@ -69,7 +69,8 @@ test-containers: $(TENSORFLOW) ## Run the tests of the images' programs that nee
 	@.venv-tensorflow/bin/python -m pytest -q -o faulthandler_timeout=1800 --numprocesses $(WORKERS) --dist loadgroup -m tf tests/containers $(ARGS)
 
 # What launches, books, releases and reads events has to be executed branch by branch (pyproject.toml says which files).
-COVERING := $(wildcard tests/unit/test_*.py) tests/unit/aws tests/scenarios tests/properties/test_message_properties.py
+COVERING := $(addprefix tests/unit/,api aws engine lifecycle market messages model scheduler test_handlers.py)
+COVERING += tests/scenarios tests/properties/test_message_properties.py
 
 coverage: $(DEV) ## Check that launch, lifecycle, events and release are covered branch by branch
 	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup --cov --cov-report=term-missing -k "not million" $(COVERING) $(ARGS)

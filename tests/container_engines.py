@@ -15,7 +15,7 @@ import pytest
 
 from argosy.local.engine import NoEngineError, check
 
-FAKE = Path(__file__).resolve().parent / "fake_engine.py"
+FAKE = Path(__file__).resolve().parent / "fakes" / "container_engine.py"
 DOCKERFILE = """FROM scratch
 COPY busybox /bin/busybox
 ENTRYPOINT ["/bin/busybox", "sh", "-c"]

@@ -20,7 +20,7 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Message
 from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, container_instance, fleet, host, prepared, submitted, told
-from tests.unit.test_loop import Clock, IdleHands
+from tests.unit.engine.test_loop import Clock, IdleHands
 
 WARNINGS = 15_000
 FLOOR_S = 60.0

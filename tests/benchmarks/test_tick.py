@@ -29,7 +29,7 @@ from tests.builders import (
     submitted,
     told,
 )
-from tests.unit.test_loop import Clock, EmptyQueue, IdleHands
+from tests.unit.engine.test_loop import Clock, EmptyQueue, IdleHands
 
 INSTANCES, PER_INSTANCE, TASKS = 5_000, 16, 1_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.ecs_clouds import IMPLEMENTATIONS, EcsCloud
+from tests.fakes.ecs_clouds import IMPLEMENTATIONS, EcsCloud
 
 
 @pytest.fixture(params=sorted(IMPLEMENTATIONS))

@@ -31,7 +31,7 @@ from argosy.model.state import State
 from argosy.simulation.agent import Course
 from argosy.simulation.world import World
 from tests.builders import CELL, RUN_ID, begun, submitted, told
-from tests.unit.aws.fakes import DEPLOYMENT, ScriptedClient, timed_out
+from tests.fakes.aws import DEPLOYMENT, ScriptedClient, timed_out
 
 ZONE = "us-east-1a"
 EXECUTION_S = 10.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.ecs_clouds import CLUSTER, EcsCloud, refused
+from tests.fakes.ecs_clouds import CLUSTER, EcsCloud, refused
 
 
 def put(cloud: EcsCloud, arn: str, name: str, value: str | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
-from tests.contract.ecs_clouds import CLUSTER, EcsCloud, refused
+from tests.fakes.ecs_clouds import CLUSTER, EcsCloud, refused
 
 
 def reasons(reply: dict[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.ecs_clouds import CLUSTER, EcsCloud, refused
+from tests.fakes.ecs_clouds import CLUSTER, EcsCloud, refused
 
 
 def test_every_registration_is_a_new_revision(cloud: EcsCloud) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.messages.kinds import to_event
 from argosy.model.events import ContainerInstanceSeen, TaskSeen
-from tests.contract.ecs_clouds import CLUSTER, EcsCloud
+from tests.fakes.ecs_clouds import CLUSTER, EcsCloud
 
 TASK = "ECS Task State Change"
 INSTANCE = "ECS Container Instance State Change"

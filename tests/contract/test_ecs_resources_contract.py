@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.catalogue.lookup import load_catalogue
-from tests.contract.ecs_clouds import CLUSTER, EcsCloud, refused
+from tests.fakes.ecs_clouds import CLUSTER, EcsCloud, refused
 
 MEMORY_MIB = load_catalogue()["c5.2xlarge"].registered_memory_mib
 

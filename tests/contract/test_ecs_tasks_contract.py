@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.ecs_clouds import CLUSTER, EcsCloud, refused
+from tests.fakes.ecs_clouds import CLUSTER, EcsCloud, refused
 
 
 @pytest.fixture

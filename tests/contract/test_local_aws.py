@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from argosy.local.deployment import local_settings
 from tests.e2e.local_cloud import Cloud, cloud
-from tests.unit.local.waiting import until
+from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.e2e
 

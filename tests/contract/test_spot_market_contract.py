@@ -15,7 +15,7 @@ from argosy.emulator.ec2.price_walk import walking_prices
 from argosy.model.events import FleetSeen, Observed
 from argosy.simulation.world import World
 from tests.builders import CELL
-from tests.unit.aws.fakes import DEPLOYMENT, ScriptedClient
+from tests.fakes.aws import DEPLOYMENT, ScriptedClient
 
 TYPES = ("c5.large", "c5.xlarge", "c5.2xlarge")
 ZONES = ("us-east-1a", "us-east-1b")

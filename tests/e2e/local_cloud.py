@@ -12,9 +12,9 @@ from typing import Any
 from argosy.local.clients import Clients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
-from tests.unit.local.waiting import until
+from tests.fakes.waiting import until
 
-ECHO = "tests.unit.local.handlers_for_tests.echo"
+ECHO = "tests.fakes.lambda_handlers.echo"
 # Runs its first argument as Python: each test says in the command what its task does.
 DOCKERFILE = 'FROM python:3.12-slim\nENV OF_IMAGE=1\nENTRYPOINT ["python", "-u", "-c"]\n'
 

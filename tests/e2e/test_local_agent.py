@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.local_cloud import Cloud, cloud
-from tests.unit.local.waiting import is_gone, until
+from tests.fakes.waiting import is_gone, until
 
 pytestmark = pytest.mark.e2e
 

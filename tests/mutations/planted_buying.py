@@ -11,7 +11,7 @@ from argosy.model.state import State
 from argosy.scheduler import capacity
 from tests.mutations.catalogue import Patch, planted, scenario
 
-FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.test_fleets_of_pools"
+FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.scheduler.test_fleets_of_pools"
 
 
 @planted(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from argosy.catalogue.lookup import load_catalogue
-from tests.contract.ecs_clouds import CLUSTER, EcsCloud, simulation
+from tests.fakes.ecs_clouds import CLUSTER, EcsCloud, simulation
 
 TYPES = ("c5.large", "c5.2xlarge", "p3.2xlarge", "p3.8xlarge")
 

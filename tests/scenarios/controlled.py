@@ -25,7 +25,7 @@ from argosy.ports import Message, StaleState
 from argosy.simulation.agent import Course
 from argosy.simulation.world import World
 from tests.builders import CELL, RUN_ID, MemoryStore, spec
-from tests.unit.aws.fakes import DEPLOYMENT, ScriptedClient, refusal
+from tests.fakes.aws import DEPLOYMENT, ScriptedClient, refusal
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 TICK_S = 2.0

@@ -9,8 +9,8 @@ import pytest
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID
+from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
-from tests.unit.aws.fakes import refusal
 
 
 def succeeded(cluster: Controlled) -> int:

@@ -13,8 +13,8 @@ from argosy.model.runs import RunStatus, sort_key
 from argosy.model.tasks import TaskStatus
 from argosy.simulation.agent import Course
 from tests.builders import CELL, RUN_ID
+from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
-from tests.unit.aws.fakes import refusal
 
 OTHER = "other-261121-062733-aaaa"
 

@@ -10,7 +10,7 @@ from argosy.api.actions import Api
 from argosy.api.admission import Limits
 from tests.builders import spec
 from tests.scenarios.controlled import RUN_ID, ZONES, Controlled
-from tests.unit.test_api import Images, Items, Wake
+from tests.unit.api.test_actions import Images, Items, Wake
 
 TYPES = ("c5.xlarge", "c5.4xlarge")
 

@@ -10,8 +10,8 @@ from argosy.model.attempts import AttemptStatus
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus, TaskTable
 from tests.builders import RUN_ID
+from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
-from tests.unit.aws.fakes import refusal
 
 TASKS = 150
 

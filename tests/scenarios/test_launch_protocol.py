@@ -11,8 +11,8 @@ from botocore.exceptions import ReadTimeoutError
 from argosy.model import documents
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
+from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
-from tests.unit.aws.fakes import refusal
 
 ZONE = ("us-east-1a",)
 

@@ -8,8 +8,8 @@ from typing import Any
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
+from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
-from tests.unit.aws.fakes import refusal
 
 
 def unheard(message: dict[str, Any]) -> bool:

@@ -11,8 +11,8 @@ from argosy.model.inbox import SubmitRequest
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID, spec
+from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
-from tests.unit.aws.fakes import refusal
 
 TASKS = 40
 FAULTS = [

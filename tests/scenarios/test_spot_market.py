@@ -11,8 +11,8 @@ from argosy.market.offers import offers_of, rejected
 from argosy.model.instances import Purchase
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
+from tests.fakes.aws import refusal
 from tests.scenarios.controlled import TICK_S, Controlled
-from tests.unit.aws.fakes import refusal
 
 A, B = "c5.xlarge/us-east-1a", "c5.xlarge/us-east-1b"
 SECOND = "second-261121-062733-k3f9"

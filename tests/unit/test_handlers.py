@@ -15,7 +15,7 @@ from argosy import handlers
 from argosy.aws.placement_scores import PlacementScores
 from argosy.engine.tick import TickReport
 from argosy.model import documents
-from tests.unit.aws.fakes import refusal, timed_out
+from tests.fakes.aws import refusal, timed_out
 
 GOOD, GONE = "argosy.placement.fitness:least_allocated", "no_such_module:f"
 

@@ -14,7 +14,7 @@ from argosy.aws.items import S3ItemsReader
 from argosy.model.events import RunNotPrepared, RunPrepared
 from argosy.model.runs import Run
 from tests.builders import CELL, NOW, RUN_ID, prepared, state_with, submitted
-from tests.unit.aws.fakes import DEPLOYMENT, Clock, ScriptedClient, cell, refusal, timed_out
+from tests.fakes.aws import DEPLOYMENT, Clock, ScriptedClient, cell, refusal, timed_out
 
 UNKNOWN = refusal("ClientException", "Unable to describe task definition.")
 FOREVER = NOW + 1e6

@@ -13,7 +13,7 @@ from moto import mock_aws
 from argosy.aws.dynamodb import CONFLICT_TRIES, DynamoStore
 from argosy.ports import AlreadyExists, StaleState
 from tests.builders import NOW
-from tests.unit.aws.fakes import refusal, timed_out
+from tests.fakes.aws import refusal, timed_out
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
 from tests.builders import CELL, RUN_ID, instance_id, prepared, state_with, submitted
-from tests.unit.aws.fakes import DEPLOYMENT
+from tests.fakes.aws import DEPLOYMENT
 
 KEY = AttemptKey(RUN_ID, 3, 2, 1)
 DEFINITION = prepared().task_definition

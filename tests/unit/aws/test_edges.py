@@ -11,7 +11,7 @@ from argosy.aws.cell import chunks, pages
 from argosy.aws.clients import Clients
 from argosy.aws.images import SsmImages
 from argosy.aws.wake import AwsWake
-from tests.unit.aws.fakes import ScriptedClient, refusal, timed_out
+from tests.fakes.aws import ScriptedClient, refusal, timed_out
 
 
 def test_waking_enables_the_tick_and_invokes_without_waiting() -> None:

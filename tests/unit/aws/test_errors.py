@@ -11,7 +11,7 @@ from botocore.exceptions import (
 )
 
 from argosy.aws.errors import KIND_OF_CODE, MESSAGE_LIMIT, Kind, classify
-from tests.unit.aws.fakes import refusal, timed_out
+from tests.fakes.aws import refusal, timed_out
 
 ROLE = "User: arn:aws:sts::123456789012:assumed-role/c/x is not authorized to perform: iam:PassRole on resource: y"
 

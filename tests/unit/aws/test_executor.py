@@ -38,7 +38,7 @@ from argosy.model.events import (
 )
 from argosy.model.state import State
 from tests.builders import CELL, NOW, RUN_ID, instance_id, prepared, state_with_instance, task_arn
-from tests.unit.aws.fakes import DEPLOYMENT, Clock, ScriptedClient, cell, refusal, timed_out
+from tests.fakes.aws import DEPLOYMENT, Clock, ScriptedClient, cell, refusal, timed_out
 
 POOL = f"{CELL}/c5.xlarge/us-east-1a"
 SOON = NOW + 5

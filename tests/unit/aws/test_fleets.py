@@ -12,7 +12,7 @@ from argosy.model.actions import SetTarget, Terminate
 from argosy.model.events import HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
 from argosy.model.state import State
 from tests.builders import CELL, NOW, container_instance, fleet, host, instance_id, state_with
-from tests.unit.aws.fakes import Clock, ScriptedClient, cell, refusal, timed_out
+from tests.fakes.aws import Clock, ScriptedClient, cell, refusal, timed_out
 
 POOL = f"{CELL}/c5.xlarge/us-east-1a"
 SOON = NOW + 5

@@ -11,7 +11,7 @@ from argosy.aws import items
 from argosy.aws.items import S3ItemsReader, passes
 from argosy.layout import items_uri
 from argosy.ports import ItemsUnreadable
-from tests.unit.aws.fakes import ScriptedClient, refusal, timed_out
+from tests.fakes.aws import ScriptedClient, refusal, timed_out
 
 URI = "s3://data/items.jsonl"
 

@@ -35,7 +35,7 @@ from tests.builders import (
     task_arn,
     told,
 )
-from tests.unit.aws.fakes import DEPLOYMENT, Clock, ScriptedClient, cell, refusal, timed_out
+from tests.fakes.aws import DEPLOYMENT, Clock, ScriptedClient, cell, refusal, timed_out
 
 KEY = AttemptKey(RUN_ID, 0, 1, 0)
 LAUNCH = Launch(KEY, 1, "argosy-testtest-1", instance_id(1), CELL)

@@ -12,7 +12,7 @@ from argosy.lifecycle.apply import apply
 from argosy.model.events import Observed, TaskSeen
 from argosy.model.state import State
 from tests.builders import CELL, NOW, POLICY, instance_id, launched, state_with_instance, task, task_arn, told
-from tests.unit.aws.fakes import Clock, ScriptedClient, cell, refusal, timed_out
+from tests.fakes.aws import Clock, ScriptedClient, cell, refusal, timed_out
 
 EC2 = {"describe_fleets": {"Fleets": []}, "describe_instances": {"Reservations": []}}
 NO_INSTANCES = {"containerInstanceArns": []}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argosy.aws.pace import Pace, Paces
 from tests.builders import NOW
-from tests.unit.aws.fakes import Clock
+from tests.fakes.aws import Clock
 
 FOREVER = float("inf")
 

@@ -20,7 +20,7 @@ from argosy.model.events import NotCarriedOut, ResultSeen, RunClosed
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import NOW, RUN_ID, container_instance, fleet, host, instance_id, prepared, state_with, submitted
-from tests.unit.aws.fakes import Clock, ScriptedClient, refusal, timed_out
+from tests.fakes.aws import Clock, ScriptedClient, refusal, timed_out
 
 ROOT = f"{RUN_ID}/"
 NOTHING = refusal("404", "Not Found", 404)

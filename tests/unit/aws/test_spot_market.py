@@ -11,7 +11,7 @@ import pytest
 from argosy.aws.placement_scores import SCORES_FRESH_S, NoScores, PlacementScores
 from argosy.aws.spot_prices import PRICES_FRESH_S, TRY_AGAIN_S, SpotPrices
 from tests.builders import CELL, NOW
-from tests.unit.aws.fakes import Clock, ScriptedClient, cell, refusal
+from tests.fakes.aws import Clock, ScriptedClient, cell, refusal
 
 A, B = ("c5.xlarge", "us-east-1a"), ("c5.xlarge", "us-east-1b")
 TYPES = ["c5.large", "c5.xlarge", "c5.2xlarge", "g4dn.xlarge"]

@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from argosy.aws.sqs import ENOUGH, SqsQueue, parse
 from tests.builders import NOW
-from tests.unit.aws.fakes import Clock, ScriptedClient, refusal, timed_out
+from tests.fakes.aws import Clock, ScriptedClient, refusal, timed_out
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/argosy-events"
 

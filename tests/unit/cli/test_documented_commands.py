@@ -119,7 +119,7 @@ def test_every_command_has_a_case_and_every_option_of_its_own_too() -> None:
     ["status", "submit run.yaml --batch-size many", "submit run.yaml --output", "runs --limit 0", "local --port 70000"],
 )
 def test_a_line_that_is_not_understood_exits_2_and_does_nothing(line: str) -> None:
-    from tests.unit.cli.fakes import World
+    from tests.fakes.cli import World
 
     world = World()
     result = world.argosy(*shlex.split(line))

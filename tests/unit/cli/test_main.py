@@ -11,7 +11,7 @@ import typer
 
 from argosy.cli import main
 from argosy.cli.late import Late, LateGroup
-from tests.unit.cli.fakes import World
+from tests.fakes.cli import World
 
 
 def test_help_lists_every_command_by_topic() -> None:

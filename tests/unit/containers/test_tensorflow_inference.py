@@ -29,7 +29,7 @@ from argosy.aws.manifest import objects_that_count
 from argosy.spec import parse as spec
 from argosy.spec import shards
 from argosy.spec.file import check_text
-from tests.unit.containers.s3_answers import answering
+from tests.fakes.s3_answers import answering
 
 CONTAINERS = Path(__file__).resolve().parents[3] / "containers"
 FOLDER = CONTAINERS / "tensorflow-inference"

@@ -17,15 +17,15 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from argosy.local.clients import package_root
 from argosy.local.lambda_runner import FunctionSpec, LambdaFunction, ThrottledError
 from argosy.local.ticker import Ticker
-from tests.unit.local.serving import front
-from tests.unit.local.waiting import is_gone, until
+from tests.fakes.serving import front
+from tests.fakes.waiting import is_gone, until
 
 Deploy = Callable[..., AbstractContextManager[LambdaFunction]]
 
 
 @pytest.fixture
 def deployed(tmp_path: Path) -> Deploy:
-    """A function of tests/unit/local/handlers_for_tests.py for the length of a `with`."""
+    """A function of tests/fakes/lambda_handlers.py for the length of a `with`."""
 
     @contextmanager
     def deploy(
@@ -33,7 +33,7 @@ def deployed(tmp_path: Path) -> Deploy:
     ) -> Iterator[LambdaFunction]:
         spec = FunctionSpec(
             name="argosy-test",
-            handler=f"tests.unit.local.handlers_for_tests.{handler}",
+            handler=f"tests.fakes.lambda_handlers.{handler}",
             arn="arn:aws:lambda:us-east-1:123456789012:function:argosy-test",
             environment={"PATH": os.environ["PATH"], "PYTHONPATH": str(package_root()), "SET_FOR_TEST": "yes"},
             concurrency=concurrency,
@@ -71,7 +71,7 @@ def test_the_handler_gets_event_context_and_environment_and_its_output_goes_to_t
 def test_an_invocation_that_fails_is_told_with_its_log_and_one_that_is_killed_is_not(tmp_path: Path) -> None:
     told: list[tuple[str, Path]] = []
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(package_root())}
-    handler, log = "tests.unit.local.handlers_for_tests.obey", tmp_path / "function.log"
+    handler, log = "tests.fakes.lambda_handlers.obey", tmp_path / "function.log"
     spec = FunctionSpec("argosy-test", handler, "arn", environment, 1, True, 30.0, 0.0)
     function = LambdaFunction(spec, log, lambda what, where: told.append((what, where)))
     try:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from argosy.local.moto_app import MotoApp
-from tests.unit.local.serving import front
+from tests.fakes.serving import front
 
 
 def test_a_long_poll_comes_home_when_the_end_is_near() -> None:

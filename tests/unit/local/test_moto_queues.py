@@ -10,7 +10,7 @@ import pytest
 from moto.sqs.models import sqs_backends
 
 from argosy.local.moto_app import MotoApp
-from tests.unit.local.serving import front
+from tests.fakes.serving import front
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 

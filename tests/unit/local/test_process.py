@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from argosy.local.process import OUT_OF_MEMORY, ContainerProcess, Ended, Program
-from tests.unit.local.waiting import is_gone, until
+from tests.fakes.waiting import is_gone, until
 
 
 class Started:

@@ -9,7 +9,7 @@ import pytest
 import requests
 from botocore.exceptions import ClientError
 
-from tests.unit.local.serving import front
+from tests.fakes.serving import front
 
 STARTED = datetime(2026, 11, 21, 6, 40, 17, 250000, UTC)
 

@@ -12,7 +12,7 @@ import requests
 from argosy.emulator.ecs.service import EcsModel
 from argosy.local.server import UnknownThingError
 from argosy.local.wsgi_server import WsgiServer
-from tests.unit.local.serving import Region, front, served
+from tests.fakes.serving import Region, front, served
 
 
 def _echo(environ: dict[str, Any], start_response: Any) -> list[bytes]:

@@ -16,8 +16,8 @@ from argosy.local.clients import Clients
 from argosy.local.forwarder import EventForwarder
 from argosy.local.log_shipper import MAX_LINE, LogShipper
 from argosy.local.moto_app import MotoApp
-from tests.unit.local.serving import front
-from tests.unit.local.waiting import until
+from tests.fakes.serving import front
+from tests.fakes.waiting import until
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 from argosy.emulator.ec2.records import Fleet
 from argosy.simulation.ledger_book import Book
 from argosy.simulation.raises import Raises
-from tests.unit.simulation.worlds import world
+from tests.fakes.worlds import world
 
 POOL = "c5.large/us-east-1a"
 

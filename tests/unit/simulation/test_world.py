@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from argosy.simulation.agent import Course, Habits
-from tests.unit.simulation.clouds import NAMED
-from tests.unit.simulation.worlds import ended, grown, instances, run, task, world
+from tests.fakes.ec2_cloud import NAMED
+from tests.fakes.worlds import ended, grown, instances, run, task, world
 
 # --- registration --------------------------------------------------------------------------------------------------
 

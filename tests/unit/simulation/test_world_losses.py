@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.simulation.agent import Course, Habits
-from tests.unit.simulation.worlds import grown, instances, run, task, world
+from tests.fakes.worlds import grown, instances, run, task, world
 
 
 def test_an_interruption_drains_the_instance_but_ends_its_tasks_only_with_the_host() -> None:

@@ -1,0 +1,268 @@
+"""An AWS of a few dictionaries that the commands are handed in place of boto3 clients."""
+
+# ruff: noqa: N803 - boto3's names
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+from typer.testing import CliRunner
+
+from argosy.cli.main import app
+from argosy.cli.session import Tools
+from argosy.client.aws_clients import Place
+
+GOLDEN = Path(__file__).parents[1] / "data" / "cli"
+NOW = 1_795_242_453.0  # 2026-11-21 06:27:33 UTC
+RUN_ID = "digits-261121-062733-k3f9"
+OUTPUT = f"s3://argosy-results/{RUN_ID}/"
+DEPLOYMENT = {
+    "stage": "main",
+    "region": "us-east-1",
+    "cells": ["us-east-1"],
+    "cluster": "argosy",
+    "apiFunction": "argosy-api",
+    "controllerFunction": "argosy-controller",
+    "bucket": "argosy-results",
+    "logGroup": "/ecs/argosy/tasks",
+    "table": "argosy-state",
+    "queueUrl": "https://sqs/argosy-events",
+}
+_SHELL_NAMES = """
+    ARGOSY_ENDPOINT_URL AWS_ENDPOINT_URL AWS_REGION AWS_DEFAULT_REGION AWS_PROFILE ARGOSY_STAGE
+    COLUMNS FORCE_COLOR NO_COLOR TTY_COMPATIBLE
+"""
+CLEAN_SHELL: dict[str, str | None] = dict.fromkeys(_SHELL_NAMES.split())
+
+
+def golden(name: str, text: str) -> None:
+    """The text is what tests/data/cli/NAME.txt holds; trailing spaces do not count."""
+    lines = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+    assert lines == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def refusal(code: str, message: str = "no", operation: str = "Operation") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, operation)
+
+
+def tasks(**counts: int) -> dict[str, int]:
+    """Counts of a run's tasks; `total` is their sum."""
+    states = ("pending", "starting", "running", "succeeded", "failed", "cancelled")
+    filled = {state: counts.get(state, 0) for state in states}
+    return {"total": sum(filled.values()), **filled}
+
+
+def run_view(**changes: Any) -> dict[str, Any]:
+    """A run that is well under way."""
+    return {
+        "runId": RUN_ID,
+        "name": "digits",
+        "status": "RUNNING",
+        "statusReason": None,
+        "submittedAt": "2026-11-21T06:26:33.000Z",
+        "startedAt": "2026-11-21T06:26:43.000Z",
+        "stoppedAt": None,
+        "output": OUTPUT,
+        "gpus": 0,
+        "tasks": tasks(pending=2, running=4, succeeded=12),
+        "attempts": 17,
+        "interruptions": 1,
+        "costUsd": 0.002134,
+        "onDemandCostUsd": 0.0064,
+        "instances": 3,
+        "failures": [],
+        "waiting": None,
+        **changes,
+    }
+
+
+def ended(status: str = "SUCCEEDED", **changes: Any) -> dict[str, Any]:
+    return run_view(
+        **{
+            "status": status,
+            "stoppedAt": "2026-11-21T06:27:45.000Z",
+            "tasks": tasks(succeeded=18),
+            "attempts": 19,
+            **changes,
+        }
+    )
+
+
+def task_row(index: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "index": index,
+        "status": "SUCCEEDED",
+        "attempts": 1,
+        "exitCode": 0,
+        "reason": None,
+        "instance": "i-0abc",
+        "seconds": 4.25,
+        "gpuIds": [],
+        "taskArn": None,
+        **changes,
+    }
+
+
+def instance(**changes: Any) -> dict[str, Any]:
+    return {
+        "instanceId": "i-0a1b2c3d4e5f60718",
+        "instanceType": "c5.xlarge",
+        "availabilityZone": "us-east-1a",
+        "cell": "us-east-1",
+        "purchase": "spot",
+        "status": "ACTIVE",
+        "cpu": {"total": 4.0, "used": 3.0},
+        "memory": {"total": 7526, "used": 3072},
+        "gpus": {"total": 0, "used": 0},
+        "tasks": 3,
+        "priceUsdPerHour": 0.0712,
+        "onDemandUsdPerHour": 0.17,
+        "launchedAt": "2026-11-21T06:26:33.000Z",
+        "stoppedAt": None,
+        **changes,
+    }
+
+
+class Functions:
+    """Lambda with one function, the api. `answers`: action -> what it answers, the last one for ever."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, list[Any]] = {}
+        self.requests: list[dict[str, Any]] = []
+        self.error = ""
+
+    def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:
+        assert FunctionName == "argosy-api"
+        request = json.loads(Payload)
+        self.requests.append(request)
+        if self.error:
+            return {
+                "FunctionError": "Unhandled",
+                "Payload": io.BytesIO(json.dumps({"errorMessage": self.error}).encode()),
+            }
+        answers = self.answers[request["action"]]
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        is_body = isinstance(answer, dict) and "statusCode" not in answer
+        reply = {"statusCode": 200, "body": answer} if is_body else answer
+        return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(reply).encode())}
+
+    def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:
+        raise refusal("ResourceNotFoundException", operation="GetFunctionConfiguration")
+
+
+def api_error(status: int, code: str, message: str, *faults: tuple[str, str]) -> dict[str, Any]:
+    fields = [{"path": path, "message": text} for path, text in faults]
+    return {
+        "statusCode": status,
+        "body": {"error": {"code": code, "message": message, "fieldList": fields, "requestId": "r-1"}},
+    }
+
+
+class Parameters:
+    """SSM."""
+
+    def __init__(self) -> None:
+        self.values = {"/argosy/deployment": json.dumps(DEPLOYMENT)}
+        self.denied = False
+
+    def get_parameter(self, *, Name: str) -> dict[str, Any]:
+        if self.denied:
+            raise refusal("AccessDeniedException", operation="GetParameter")
+        if Name not in self.values:
+            raise refusal("ParameterNotFound", operation="GetParameter")
+        return {"Parameter": {"Name": Name, "Value": self.values[Name]}}
+
+    def get_paginator(self, operation: str) -> Pages:
+        assert operation == "get_parameters_by_path"
+        return Pages(self._by_path)
+
+    def _by_path(self, Path: str) -> list[dict[str, Any]]:
+        names = [name for name in self.values if name.startswith(f"{Path}/")]
+        return [{"Parameters": [{"Name": name, "Value": self.values[name]} for name in names]}]
+
+
+@dataclass
+class Pages:
+    """A paginator over what a function answers."""
+
+    answer: Callable[..., Sequence[dict[str, Any]]]
+
+    def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
+        yield from self.answer(**request)
+
+
+class Objects:
+    """S3. Keys are (bucket, key)."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[tuple[str, str], bytes] = {}
+        self.refuses: dict[str, Exception] = {}  # by key
+        self.metadata: dict[str, dict[str, str]] = {}  # by key
+
+    def put(self, uri: str, body: bytes | str | dict[str, Any]) -> None:
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        text = json.dumps(body) if isinstance(body, dict) else body
+        self.bodies[bucket, key] = text.encode() if isinstance(text, str) else text
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
+        if Key in self.refuses:
+            raise self.refuses[Key]
+        if (Bucket, Key) not in self.bodies:
+            raise refusal("NoSuchKey", operation="GetObject")
+        return {"Body": io.BytesIO(self.bodies[Bucket, Key]), "Metadata": self.metadata.get(Key, {})}
+
+    def get_paginator(self, operation: str) -> Pages:
+        assert operation == "list_objects_v2"
+        return Pages(self._listed)
+
+    def _listed(self, Bucket: str, Prefix: str) -> list[dict[str, Any]]:
+        found = [(k, len(body)) for (b, k), body in sorted(self.bodies.items()) if b == Bucket and k.startswith(Prefix)]
+        return [{"Contents": [{"Key": key, "Size": size} for key, size in found]}]
+
+
+@dataclass
+class World:
+    """The AWS a test sets up, and a shell to type commands in. `sleep` moves the clock; nothing waits."""
+
+    functions: Functions = field(default_factory=Functions)
+    parameters: Parameters = field(default_factory=Parameters)
+    objects: Objects = field(default_factory=Objects)
+    others: dict[str, Any] = field(default_factory=dict)
+    now: float = NOW
+    is_terminal: bool = False
+    on_sleep: Callable[[float], None] = lambda _: None
+    slept: list[float] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+
+    def client(self, place: Place, service: str) -> Any:
+        self.places.append(place)
+        own = {"lambda": self.functions, "ssm": self.parameters, "s3": self.objects}
+        return (own | self.others)[service]
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        self.on_sleep(seconds)
+
+    def answers(self, action: str, *bodies: Any) -> World:
+        self.functions.answers[action] = list(bodies)
+        return self
+
+    def argosy(self, *words: str, **environment: str) -> Any:
+        """The result of a command line: exit_code, stdout, stderr."""
+        tools = Tools(self.client, lambda: self.now, self._sleep, lambda: "token-1", lambda: self.is_terminal)
+        return CliRunner().invoke(app, list(words), obj=tools, env=CLEAN_SHELL | environment)
+
+    def document(self, *words: str) -> Any:
+        """What --json prints."""
+        result = self.argosy(*words, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)

@@ -1,0 +1,290 @@
+"""Which runs a deployment takes: its buckets, types, images, items and the placement language."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from argosy.api.admission import Limits, admit, check_spec, fingerprint, limits_of
+from argosy.model.resources import Resources
+from argosy.ports import ItemsUnreadable
+from argosy.settings.settings import load_settings
+from argosy.spec.parse import SpecError, parse_spec, to_json
+
+SHAPES = {
+    "c5.xlarge": Resources(4096, 7500, 0),
+    "m5.4xlarge": Resources(16384, 62000, 0),
+    "p3.2xlarge": Resources(8192, 60000, 1),
+}
+LIMITS = Limits("s3://own/", frozenset({"own", "shared"}), SHAPES)
+
+
+class Images:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def resolve(self, image: str) -> str | None:
+        self.asked.append(image)
+        return None if image in ("argosy/unknown", "argosy/digits-gpu") else f"registry/{image}@sha256:1"
+
+
+class Items:
+    def __init__(self, items: list[Any] | None = None) -> None:
+        self.items = items
+
+    def read_items(self, uri: str) -> list[Any]:
+        if self.items is None:
+            raise ItemsUnreadable(f"{uri} does not exist")
+        return self.items
+
+
+def spec(**fields: Any) -> dict[str, Any]:
+    return {"version": 1, "name": "n", "container": {"image": "argosy/digits"}, "array": {"size": 2}, **fields}
+
+
+def faults(data: Any, limits: Limits = LIMITS, items: Items | None = None) -> list[str]:
+    with pytest.raises(SpecError) as refusal:
+        admit(data, limits, Images(), items or Items())
+    return [fault.text() for fault in refusal.value.faults]
+
+
+def test_a_run_within_the_limits_is_taken() -> None:
+    data = spec(
+        output="s3://shared/x/", placement={"constraints": ["distinctInstance"], "strategy": ["binpack:memory"]}
+    )
+    admission = admit(data, LIMITS, Images(), Items())
+    assert admission.image == "registry/argosy/digits@sha256:1"
+    assert admission.task_count == 2
+    assert admission.form == to_json(parse_spec(data))
+
+
+@pytest.mark.parametrize(
+    ("image", "gpus", "said"),
+    [
+        ("argosy/classify", 1, True),
+        ("argosy/classify", 0, False),
+        ("argosy/classify-gpu", 1, False),
+        ("argosy/digits", 1, False),  # it has no flavours
+        ("elsewhere/classify", 1, False),
+    ],
+)
+def test_an_image_for_cpus_on_gpus_is_taken_with_a_note(image: str, gpus: int, said: bool) -> None:
+    data = spec(container={"image": image}, resources={"vcpus": 1, "memory": 1024, "gpus": gpus})
+    notes = admit(data, LIMITS, Images(), Items()).notes
+    assert [note.split(":")[0] for note in notes] == ["container.image"] * said
+    if said:
+        assert "cannot use the 1 GPU of each task: name argosy/classify-gpu" in notes[0]
+
+
+def test_results_go_to_allowed_buckets_only() -> None:
+    assert faults(spec(output="s3://foreign/x/")) == [
+        "output: bucket foreign is not one that this deployment may write to: own, shared"
+    ]
+    assert faults(spec(output="no address"))[0].startswith("output: must be s3://BUCKET/PREFIX/")
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        (
+            {"gpus": 2},
+            ["resources.gpus: 2 GPUs asked, but the largest instance type of this deployment, p3.2xlarge, has 1 GPU"],
+        ),
+        (
+            {"vcpus": 17, "memory": 62001},
+            [
+                "resources.vcpus: 17 vCPUs asked, but the largest instance type of this deployment, m5.4xlarge,"
+                " has 16 vCPUs",
+                "resources.memory: 62001 MiB for tasks asked, but the largest instance type of this deployment,"
+                " m5.4xlarge,"
+                " has 62000 MiB for tasks",
+            ],
+        ),
+        (
+            {"vcpus": 16, "gpus": 1},
+            ["resources: no instance type of this deployment has as much of each of them at once"],
+        ),
+    ],
+)
+def test_a_task_that_fits_on_no_type_is_refused_naming_the_largest(resources: Any, expected: list[str]) -> None:
+    assert faults(spec(resources=resources)) == expected
+
+
+def test_gpus_without_any_gpu_type_say_so() -> None:
+    limits = Limits("s3://own/", frozenset({"own"}), {"c5.xlarge": SHAPES["c5.xlarge"]})
+    assert faults(spec(resources={"gpus": 1}), limits) == [
+        "resources.gpus: 1 GPU asked, but no instance type of this deployment has any"
+    ]
+
+
+def test_a_task_as_large_as_the_largest_is_taken() -> None:
+    admit(spec(resources={"vcpus": 8, "memory": 60000, "gpus": 1}), LIMITS, Images(), Items())
+
+
+def test_resources_that_are_none_are_not_compared() -> None:
+    assert faults(spec(resources={"gpus": "two"})) == ['resources.gpus: must be a whole number, not the text "two"']
+    assert faults(spec(resources=[1])) == ["resources: must be a mapping, not a list"]
+    assert faults(spec(resources={"vcpus": float("inf")})) == ["resources.vcpus: must be a finite number"]
+
+
+def test_placement_is_checked_by_the_placement_module_and_located() -> None:
+    found = faults(spec(placement={"constraints": ["attribute:ecs.instance-type =~ c5.*", "((("]}))
+    assert len(found) == 1
+    assert found[0].startswith("placement.constraints[1]: ")
+    found = faults(spec(placement={"strategy": ["binpack:colour"]}))
+    assert len(found) == 1
+    assert found[0].startswith("placement.strategy[0]: ")
+    assert faults(spec(placement={"constraints": "x"})) == ['placement.constraints: must be a list, not the text "x"']
+    assert faults(spec(placement=1)) == ["placement: must be a mapping, not the number 1"]
+
+
+def test_soft_constraints_are_checked_and_located_like_hard_ones() -> None:
+    soft = [{"expression": "distinctInstance"}, {"expression": "(((", "weight": 2}, {"expression": 3}, 4]
+    found = faults(spec(placement={"softConstraints": soft}))
+    assert [text.split(": ")[0] for text in found] == [
+        "placement.softConstraints[2].expression",
+        "placement.softConstraints[3]",
+        "placement.softConstraints[1].expression",
+    ]
+    assert "is no cluster query" in found[2]
+    assert faults(spec(placement={"softConstraints": 1})) == [
+        "placement.softConstraints: must be a list, not the number 1"
+    ]
+
+
+def test_a_fitness_function_is_taken_where_the_settings_list_it_and_nowhere_else() -> None:
+    chain = {"strategy": ["ours.scores:warm", "binpack:memory"]}
+    allowing = limits_of(load_settings({"fitnessFunctions": ["ours.scores:warm"]}), "own")
+    assert admit(spec(placement=chain), allowing, Images(), Items()).form["placement"]["strategy"] == chain["strategy"]
+    assert faults(spec(placement=chain)) == [
+        "placement.strategy[0]: 'ours.scores:warm' is no strategy, and no fitness function that the settings allow."
+    ]
+    assert faults(spec(placement={"strategy": ["ours.scores:cold"]}), allowing)
+
+
+def test_far_from_a_deployment_any_name_of_a_function_will_do() -> None:
+    check_spec(spec(placement={"strategy": ["ours.scores:warm"]}))
+    for name in ("binpack:colour", "spread:colour", "os.system()", "a b:c"):
+        with pytest.raises(SpecError):
+            check_spec(spec(placement={"strategy": [name]}))
+
+
+def test_the_example_of_the_placement_page_is_taken() -> None:
+    page = (Path(__file__).parents[3] / "docs/placement.md").read_text(encoding="utf-8")
+    data = YAML(typ="safe").load(page.split("```yaml\n")[1].split("```")[0])
+    admission = admit(data, LIMITS, Images(), Items())
+    assert admission.form["container"]["hostPorts"] == [8080, "53/udp"]
+    assert [each["weight"] for each in admission.form["placement"]["softConstraints"]] == [10, 1]
+
+
+def test_an_image_that_nothing_stands_behind_is_refused() -> None:
+    assert faults(spec(container={"image": "argosy/unknown"})) == [
+        "container.image: argosy/unknown is not known to this deployment: publish the image first"
+    ]
+
+
+def test_only_names_that_can_be_images_are_looked_up() -> None:
+    images = Images()
+    for container in ({"image": "a b"}, {}, "x"):
+        with pytest.raises(SpecError):
+            admit(spec(container=container), LIMITS, images, Items())
+    assert images.asked == []
+
+
+def test_a_task_definition_needs_no_image() -> None:
+    data = {"version": 1, "name": "n", "taskDefinition": "f", "array": {"size": 2}}
+    assert admit(data, LIMITS, Images(), Items()).image == ""
+    assert admit({**data, "container": {"command": ["x"]}}, LIMITS, Images(), Items()).image == ""
+
+
+def test_the_items_of_a_file_are_counted_and_checked() -> None:
+    data = spec(array={"itemsFrom": "s3://bucket/items"}, container={"image": "a", "command": ["${item.k}"]})
+    assert admit(data, LIMITS, Images(), Items([{"k": 1}, {"k": 2}, {"k": 3}])).task_count == 3
+    assert faults(data, items=Items([{"k": 1}, {}, 7])) == [
+        "array.itemsFrom[1]: has no k, which container.command[0] uses",
+        "array.itemsFrom[2]: must be a mapping with k, which container.command[0] uses",
+    ]
+    assert faults(data, items=Items([{"k": float("nan")}])) == ["array.itemsFrom[0].k: must be a finite number"]
+    assert faults(data, items=Items([])) == ["array.itemsFrom: has 0 items; a run has 1 to 1000000 tasks"]
+    assert faults(data, items=Items(None)) == ["array.itemsFrom: s3://bucket/items does not exist"]
+    assert faults(data, items=Items([{"k": "x" * 9000}]))[0].startswith("container.command: makes overrides of up to")
+
+
+def test_faults_of_the_spec_the_deployment_and_the_image_come_together() -> None:
+    data = spec(
+        nmae="x",
+        container={"image": "argosy/unknown"},
+        output="s3://foreign/",
+        resources={"gpus": 9},
+        array={"size": 0},
+    )
+    assert [text.split(": ")[0] for text in faults(data)] == [
+        "array.size",
+        "nmae",
+        "output",
+        "resources.gpus",
+        "container.image",
+    ]
+
+
+def test_far_from_any_deployment_only_the_spec_is_checked() -> None:
+    check_spec(spec(output="s3://foreign/", resources={"gpus": 16}))
+    with pytest.raises(SpecError):
+        check_spec(spec(placement={"constraints": ["((("]}))
+    with pytest.raises(SpecError):
+        check_spec(spec(output="s3://foreign/"), LIMITS)
+
+
+def test_the_limits_of_a_deployment_are_its_offered_types_and_buckets() -> None:
+    settings = load_settings(
+        {"instanceTypes": {"cpu": ["c5.large"], "gpu": ["g5.xlarge"]}, "outputBuckets": ["shared"]}
+    )
+    limits = limits_of(settings, "own")
+    assert limits.default_output == "s3://own/"
+    assert limits.buckets == {"own", "shared"}
+    assert set(limits.shapes) == {"c5.large", "g5.xlarge"}
+    assert limits.shapes["g5.xlarge"].gpus == 1
+    assert 0 < limits.shapes["c5.large"].memory_mib < 4096
+
+
+def test_a_fingerprint_does_not_depend_on_order_and_does_on_content() -> None:
+    one, other = to_json(parse_spec(spec())), to_json(parse_spec(dict(reversed(list(spec().items())))))
+    assert fingerprint(one) == fingerprint(other)
+    assert fingerprint(one) != fingerprint({**one, "name": "m"})
+
+
+def test_cells_that_the_deployment_does_not_have_are_all_named() -> None:
+    limits = replace(LIMITS, cells=("us-east-1", "eu-west-1"))
+    with pytest.raises(SpecError) as refusal:
+        check_spec(spec(capacity={"cells": ["eu-west-1", "us-west-2", "ap-south-1"]}), limits)
+    assert [fault.text() for fault in refusal.value.faults] == [
+        "capacity.cells[1]: us-west-2 is no cell of this deployment: us-east-1, eu-west-1",
+        "capacity.cells[2]: ap-south-1 is no cell of this deployment: us-east-1, eu-west-1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("deadline", "fault"),
+    [
+        ("2026-11-21T18:00:00Z", "2026-11-21T18:00:00Z is in the past"),
+        ("2029-01-01T00:00:00+01:00", "2029-01-01T00:00:00+01:00 is more than 366 days from now"),
+    ],
+)
+def test_a_deadline_that_is_over_or_years_away_is_refused(deadline: str, fault: str) -> None:
+    now = 1_800_000_000.0  # January 2027
+    with pytest.raises(SpecError) as refusal:
+        check_spec(spec(capacity={"deadline": deadline}), LIMITS, now)
+    assert [each.text() for each in refusal.value.faults] == [f"capacity.deadline: {fault}"]
+    assert check_spec(spec(capacity={"deadline": deadline}), LIMITS).capacity.deadline == deadline
+    assert check_spec(spec(capacity={"deadline": "2027-01-15T12:00:00Z"}), LIMITS, now)
+
+
+def test_a_deadline_without_a_purchase_means_spot_then_on_demand() -> None:
+    given = {"deadline": "2h"}
+    assert to_json(check_spec(spec(capacity=given)))["capacity"]["purchase"] == "spot-then-on-demand"
+    given = {"deadline": "2h", "purchase": "on-demand"}
+    assert to_json(check_spec(spec(capacity=given)))["capacity"]["purchase"] == "on-demand"

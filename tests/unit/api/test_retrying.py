@@ -1,0 +1,235 @@
+"""RetryRun at the api: what is stored, what is answered, what is refused, and how a run looks that waits for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from argosy.lifecycle.apply import apply
+from argosy.model import documents, inbox
+from argosy.model.events import RunRetried
+from argosy.model.inbox import RetryRequest
+from argosy.model.runs import Run, RunStatus
+from argosy.model.tasks import TaskStatus
+from argosy.ports import AlreadyExists
+from tests.builders import NOW, POLICY
+from tests.unit.api.test_actions import Desk, error_of
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def ended(desk: Desk, status: RunStatus = RunStatus.PARTIAL, **counts: int) -> str:
+    """A run of ten tasks that is closed; `counts` by status, the others succeeded."""
+    run_id = str(desk.submit()["runId"])
+    desk.fold_in()
+    run = desk.state.runs[run_id]
+    index = 0
+    for name, count in {**counts, "SUCCEEDED": 10 - sum(counts.values())}.items():
+        for _ in range(count):
+            run.tasks.set(index, status=TaskStatus[name], attempts=1, user_failures=1)
+            index += 1
+    run.status, run.stopped_at, run.status_reason = status, NOW + 60, "1 task failed"
+    desk.state.changed_runs.add(run_id)
+    desk.commit()
+    desk.time += 100
+    return run_id
+
+
+def waiting(desk: Desk) -> list[inbox.Request]:
+    return [inbox.from_bytes(body) for body in desk.store.read_partition(inbox.INBOX).values()]
+
+
+def test_a_retry_is_left_for_the_controller_which_is_woken(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2, CANCELLED=3)
+    calls = desk.wake.calls
+    body = desk.body("RetryRun", runId=run_id)
+    assert waiting(desk) == [RetryRequest(run_id, desk.time, failed=True, cancelled=False)]
+    assert (body["created"], body["tasksToRetry"], desk.wake.calls) == (True, 2, calls + 1)
+    assert body["retries"] == 0
+
+
+def test_until_it_is_folded_in_the_run_does_not_count_as_ended(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2)
+    desk.ask("RetryRun", runId=run_id)
+    view = desk.body("DescribeRun", runId=run_id)
+    assert (view["status"], view["statusReason"], view["stoppedAt"]) == ("SUBMITTED", None, None)
+    assert [run["status"] for run in desk.body("ListRuns")["runs"]] == ["SUBMITTED"]
+
+
+def test_a_retry_that_is_folded_in_between_two_looks_is_seen(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2)
+    read = desk.store.read_partition
+
+    def meanwhile(partition: str) -> dict[str, bytes]:
+        desk.store.read_partition = read  # type: ignore[method-assign]
+        from argosy.engine.loading import load_run
+
+        apply(desk.state, RunRetried(RetryRequest(run_id, NOW), load_run(desk.store, run_id)), desk.time, POLICY)
+        desk.commit()
+        return read(partition)
+
+    desk.store.read_partition = meanwhile  # type: ignore[method-assign]
+    assert desk.body("DescribeRun", runId=run_id)["status"] == "SUBMITTED"
+
+
+def test_the_same_token_retries_once_and_another_wish_under_it_is_a_conflict(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2, CANCELLED=1)
+    first = desk.body("RetryRun", runId=run_id, clientToken="t")
+    again = desk.body("RetryRun", runId=run_id, clientToken="t")
+    assert (first["created"], again["created"], again["tasksToRetry"]) == (True, False, 0)
+    assert len(waiting(desk)) == 1
+    other = error_of(desk.ask("RetryRun", runId=run_id, clientToken="t", cancelled=True))
+    assert other["code"] == "ConflictException"
+    assert "clientToken" in other["message"]
+
+
+def test_the_request_id_stands_in_for_a_token(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2)
+    assert desk.ask("RetryRun", "r-1", runId=run_id)["body"]["created"] is True
+    assert desk.ask("RetryRun", "r-1", runId=run_id)["body"]["created"] is False
+
+
+def test_the_same_request_twice_at_once_is_stored_once(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2)
+    create = desk.store.create
+
+    def late(*args: Any, **rest: Any) -> None:
+        create(*args, **rest)
+        raise AlreadyExists("a moment ago")
+
+    desk.store.create = late  # type: ignore[method-assign]
+    assert desk.body("RetryRun", runId=run_id)["created"] is False
+    assert len(waiting(desk)) == 1
+
+
+def test_a_token_of_a_retry_is_none_of_a_submit(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2)
+    desk.ask("RetryRun", runId=run_id, clientToken="t-2")
+    assert desk.submit("t-2")["created"] is True
+
+
+def test_a_second_retry_while_the_first_waits_is_refused_as_running(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2)
+    desk.ask("RetryRun", runId=run_id, clientToken="a")
+    error = error_of(desk.ask("RetryRun", runId=run_id, clientToken="b"))
+    assert (error["code"], len(waiting(desk))) == ("ConflictException", 1)
+    assert "only a run that has ended" in error["message"]
+
+
+def test_a_cancel_right_after_a_retry_comes_after_it(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2)
+    desk.ask("RetryRun", runId=run_id)
+    desk.time -= 50  # the clock of another machine
+    desk.ask("CancelRun", runId=run_id)
+    assert [type(request).__name__ for request in waiting(desk)] == ["RetryRequest", "CancelRequest"]
+
+
+@pytest.mark.parametrize(
+    ("status", "counts", "fields", "sentence"),
+    [
+        (RunStatus.SUCCEEDED, {}, {}, "every task of .* succeeded"),
+        (RunStatus.CANCELLED, {"CANCELLED": 4}, {}, r"no task of .* failed; 4 were cancelled: .*\(--cancelled\)"),
+        (RunStatus.PARTIAL, {"FAILED": 4}, {"failed": False, "cancelled": True}, r"4 failed: .*\(--failed\)"),
+    ],
+)
+def test_what_cannot_be_retried_is_refused_and_changes_nothing(
+    desk: Desk, status: RunStatus, counts: dict[str, int], fields: dict[str, bool], sentence: str
+) -> None:
+    run_id = ended(desk, status, **counts)
+    before = dict(desk.store.items)
+    answer = desk.ask("RetryRun", runId=run_id, **fields)
+    assert answer["statusCode"] == 409
+    assert __import__("re").search(sentence, error_of(answer)["message"])
+    assert desk.store.items == before
+
+
+def test_a_run_that_still_works_or_does_not_exist_is_refused(desk: Desk) -> None:
+    run_id = desk.submit()["runId"]
+    assert desk.ask("RetryRun", runId=run_id)["statusCode"] == 409
+    assert desk.ask("RetryRun", runId="digits-261121-062733-zzzz")["statusCode"] == 404
+
+
+def test_asking_for_nothing_is_refused(desk: Desk) -> None:
+    answer = desk.ask("RetryRun", runId="x", failed=False)
+    assert answer["statusCode"] == 400
+    assert "nothing would run again" in error_of(answer)["fieldList"][0]["message"]
+
+
+def test_a_run_that_was_never_closed_may_be_retried_although_nothing_failed(desk: Desk) -> None:
+    run_id = ended(desk, RunStatus.FAILED)
+    body = desk.body("RetryRun", runId=run_id)
+    assert (body["created"], body["tasksToRetry"]) == (True, 0)
+
+
+def test_tasks_that_were_live_when_their_run_was_set_aside_are_tried_again(desk: Desk) -> None:
+    run_id = ended(desk, RunStatus.FAILED, RUNNING=2, STARTING=1)
+    assert desk.body("RetryRun", runId=run_id)["tasksToRetry"] == 3
+
+
+def test_the_token_expires_with_the_others(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=1)
+    desk.ask("RetryRun", runId=run_id, clientToken="t")
+    (key,) = [key for key in desk.store.expires_at if b"cancelled" in desk.store.items[key]]
+    assert key[0] == inbox.TOKENS
+    assert json.loads(desk.store.items[key])["runId"] == run_id
+
+
+def test_a_reopened_run_keeps_what_succeeded_and_gives_the_rest_a_fresh_budget(desk: Desk) -> None:
+    from argosy.engine.loading import load_run
+    from argosy.lifecycle.retry import revive
+
+    run_id = ended(desk, FAILED=2, CANCELLED=3)
+    stored = load_run(desk.store, run_id)
+    assert isinstance(stored, Run)
+    apply(desk.state, RunRetried(RetryRequest(run_id, NOW), stored), NOW, POLICY)
+    run = desk.state.runs[run_id]
+    assert not run.complete  # or it would be closed at once
+    assert not run.ready
+    revive(desk.state, run, POLICY)
+    assert (
+        run.tasks["status"].tolist()
+        == [TaskStatus.PENDING] * 2 + [TaskStatus.CANCELLED] * 3 + [TaskStatus.SUCCEEDED] * 5
+    )
+    assert run.tasks["user_failures"].tolist() == [0, 0] + [1] * 8
+    assert run.tasks["attempts"].tolist() == [1] * 10  # so that the next one is the second
+    assert (run.status, run.stopped_at, run.status_reason) == (RunStatus.SUBMITTED, 0.0, "")
+    assert (run.revives, run.halted) == ([], False)
+
+
+def test_a_second_wish_leaves_what_the_run_has_at_work_alone(desk: Desk) -> None:
+    """A task whose result is being looked up has no attempt any more, and is not lost for that."""
+    from argosy.engine.loading import load_run
+    from argosy.lifecycle.retry import revive
+
+    run_id = ended(desk, FAILED=2, CANCELLED=3)
+    stored = load_run(desk.store, run_id)
+    apply(desk.state, RunRetried(RetryRequest(run_id, NOW), stored), NOW, POLICY)
+    run = desk.state.runs[run_id]
+    revive(desk.state, run, POLICY)
+    run.task_definition = "arn"
+    run.tasks.set(0, status=TaskStatus.VERIFYING, attempts=2)
+    for _ in range(2):  # the same wish twice is granted once
+        apply(desk.state, RunRetried(RetryRequest(run_id, NOW, failed=True, cancelled=True), None), NOW, POLICY)
+        assert run.revives == [TaskStatus.PENDING, TaskStatus.CANCELLED]
+    revive(desk.state, run, POLICY)
+    statuses = [TaskStatus.VERIFYING] + [TaskStatus.PENDING] * 4 + [TaskStatus.SUCCEEDED] * 5
+    assert run.tasks["status"].tolist() == statuses
+    assert (run.tasks["attempts"][0], run.retries, run.halted) == (2, 1, False)
+
+
+def test_how_often_a_run_was_reopened_is_not_known_of_a_record_that_cannot_be_read(desk: Desk) -> None:
+    from argosy.api.reading import retries_of
+
+    run_id = ended(desk, FAILED=2)
+    key = next(key for key in desk.store.items if key[0] == documents.RUNS)
+    record = documents.decode(desk.store.items[key])
+    desk.store.items[key] = documents.encode({**record, "retries": 3})
+    assert retries_of(desk.store, run_id) == 3
+    desk.store.items[key] = b"rot"
+    assert retries_of(desk.store, run_id) == 0
+    assert retries_of(desk.store, "nobody-261121-062733-aaaa") == 0

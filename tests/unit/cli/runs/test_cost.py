@@ -1,0 +1,101 @@
+"""`argosy cost`, and the money in `status` and `watch`: the ledger of a real run as the api answers it."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from argosy.api import cost_views
+from argosy.cli.runs.live import frame
+from argosy.model.costs import Costs
+from tests.fakes.cli import NOW, RUN_ID, World, ended, golden, run_view
+
+SPOT = "us-east-1/c5.xlarge/us-east-1a|spot"
+LEDGER = {
+    SPOT: Costs(0.9, 0.2, 0.1, 0.15, 0.05, 4.0, 72_000.0),
+    "us-east-1/g4dn.xlarge/us-east-1b|on-demand": Costs(0.526, 0, 0, 0, 0, 0.526, 3_600.0),
+    "(other pools)": Costs(0.001, 0, 0, 0, 0, 0.002, 36.0),
+}
+CAPS = {
+    "budgetUsd": 5.0, "spentUsd": 1.927, "reservedUsd": 0.35, "maxHourlyCost": 2.0, "usdPerHour": 0.85,
+    "onCap": "drain", "usedUp": False,
+}  # fmt: skip
+
+
+def view(ledger: dict[str, Costs] = LEDGER, **changes: Any) -> dict[str, Any]:
+    """What DescribeRun answers with include: ["cost"]."""
+    costs = {market: row.to_list() for market, row in ledger.items()}
+    total = sum(row.total for row in ledger.values())
+    money = {"costUsd": total, "onDemandCostUsd": sum(row.on_demand for row in ledger.values())}
+    useful = {"usefulUsd": sum(row.useful for row in ledger.values())}
+    return run_view(**money, **useful, cost=cost_views.cost_view({"costs": costs}), **changes)
+
+
+def printed(*words: str, **changes: Any) -> str:
+    world = World().answers("DescribeRun", view(**changes))
+    result = world.argosy("cost", RUN_ID, *words)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert world.functions.requests[-1] == {"action": "DescribeRun", "runId": RUN_ID, "include": ["cost"]}
+    return str(result.stdout)
+
+
+def test_a_cost_is_told_by_what_it_was_good_for() -> None:
+    golden("cost-waste", printed(budget=CAPS))
+
+
+def test_a_cost_is_told_by_where_it_was_spent() -> None:
+    golden("cost-pool", printed("--by", "pool"))
+
+
+def test_a_run_that_is_over_has_no_so_far() -> None:
+    assert "so far" in printed()
+    assert "so far" not in printed(status="SUCCEEDED")
+
+
+def test_a_run_without_instances_has_cost_nothing_yet() -> None:
+    assert printed(ledger={}).splitlines() == [
+        f"{RUN_ID}: $0.00 so far for 0.000 instance-hours",
+        "No instance has worked for it yet.",
+    ]
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "pool"]])
+def test_json_has_all_of_the_ledger_whichever_table_was_asked_for(by: list[str]) -> None:
+    document = json.loads(printed("--json", *by))
+    assert document["runId"] == RUN_ID
+    assert document["costUsd"] == pytest.approx(sum(document["byWaste"].values()))
+    assert document["costUsd"] == pytest.approx(sum(pool["costUsd"] for pool in document["byPool"]))
+    assert document["byPool"][0] == {
+        "cell": "us-east-1", "instanceType": "c5.xlarge", "availabilityZone": "us-east-1a", "purchase": "spot",
+        "instanceHours": 20.0, "costUsd": pytest.approx(1.4), "usefulUsd": 0.9, "onDemandCostUsd": 4.0,
+    }  # fmt: skip
+    assert document["byPool"][2]["instanceType"] == "(other pools)"
+
+
+def test_an_unknown_way_to_cut_it_is_a_usage_error() -> None:
+    assert World().argosy("cost", RUN_ID, "--by", "colour").exit_code == 2
+
+
+def test_status_shows_the_useful_share_and_the_budget() -> None:
+    shown = World().answers("DescribeRun", view(budget=CAPS)).argosy("status", RUN_ID).stdout
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert "cost         $1.93 (on-demand $4.53, 57 % less), 74 % useful" in lines
+    assert "limits       $1.93 of the $5.00 budget spent, $0.350 reserved; $0.850 an hour, at most $2.00" in lines
+
+
+def test_watch_shows_the_budget_in_every_line() -> None:
+    world = World().answers("DescribeRun", view(budget=CAPS), ended("PARTIAL", budget={**CAPS, "usedUp": True}))
+    first, last = world.argosy("watch", RUN_ID).stdout.splitlines()[:2]
+    assert "74 % useful, $1.93 of the $5.00 budget spent, $0.350 reserved; $0.850 an hour, at most $2.00" in first
+    assert "$1.93 of the $5.00 budget spent, $0.350 reserved" in last
+    assert "an hour" not in last
+
+
+def test_a_frame_shows_the_budget() -> None:
+    console = Console(width=120, file=io.StringIO())
+    console.print(frame(view(budget={**CAPS, "budgetUsd": None, "onCap": None}), "", NOW))
+    assert "limits       $0.850 an hour, at most $2.00" in console.file.getvalue()  # type: ignore[attr-defined]

@@ -1,0 +1,123 @@
+"""`argosy explain`: the verdict first, then what each supply refuses, asked against the best there is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from argosy.api.explaining import explain_run
+from argosy.catalogue.lookup import load_catalogue
+from argosy.model.stance import Stance, Steering
+from argosy.model.state import State
+from argosy.scheduler.decide import decide
+from tests.builders import (
+    NOW,
+    POLICY,
+    RUN_ID,
+    begun,
+    fleet,
+    launched,
+    prepared,
+    state_with,
+    state_with_instance,
+    submitted,
+    task,
+    told,
+)
+from tests.fakes.cli import World, api_error
+
+
+def reply(state: State, index: int | None = None) -> dict[str, Any]:
+    return explain_run(state, state.runs[RUN_ID], load_catalogue(), NOW, index)
+
+
+def printed(state: State, *arguments: str, index: int | None = None) -> str:
+    result = World().answers("ExplainRun", reply(state, index)).argosy("explain", RUN_ID, *arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout
+
+
+def test_a_full_cluster_is_explained_with_numbers_and_the_nearest_way_out() -> None:
+    state = state_with_instance(tasks=10)
+    for index in range(4):
+        launched(state, index, index + 1)
+    lines = printed(state).splitlines()
+    assert lines[0].startswith(f"{RUN_ID}: waits; ")
+    assert "Instances that are here: 0 of 1 would take the next task" in lines
+    assert "  1 refuse: needs 1024 cpu units; most free is 0 on i-00000000000000001 (1 for this alone)" in lines
+
+
+def test_a_shape_without_a_home_is_said_to_be_impossible() -> None:
+    gpus = {"vcpus": 1, "memory": 1024, "gpus": 3}
+    state = state_with(submitted(resources=gpus), prepared(resources=gpus), fleet("p3.2xlarge"))
+    text = printed(state)
+    assert text.startswith(f"{RUN_ID}: can never run here; ")
+    assert "most free is 1" in text
+
+
+def test_one_task_tells_its_own_state() -> None:
+    state = state_with_instance(tasks=2)
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=7, reason="no such flag"))
+    assert "task 0: PENDING, 1 attempts, in back-off for 1.0 s: no such flag" in printed(state, "--task", "0", index=0)
+
+
+def test_json_is_the_reply_itself() -> None:
+    state = state_with_instance()
+    assert json.loads(printed(state, "--json")) == json.loads(json.dumps(reply(state)))
+
+
+def test_a_run_that_is_over_says_so() -> None:
+    over = {"runId": RUN_ID, "status": "SUCCEEDED", "pending": 0, "verdict": "done", "sentence": "the run is over"}
+    none: dict[str, Any] = dict.fromkeys(("cluster", "coming", "market", "task"))
+    result = World().answers("ExplainRun", {**over, **none}).argosy("explain", RUN_ID)
+    assert result.stdout == f"{RUN_ID}: nothing waits; the run is over\n"
+
+
+@pytest.mark.parametrize("code", ["ResourceNotFoundException"])
+def test_an_unknown_run_is_refused(code: str) -> None:
+    world = World().answers("ExplainRun", api_error(404, code, "there is no run 'x'"))
+    result = world.argosy("explain", "x")
+    assert result.exit_code == 2
+    assert "there is no run" in result.stderr
+
+
+def test_a_run_with_a_deadline_is_told_what_is_bought_and_what_slack_there_is() -> None:
+    overrides = {"array": {"size": 10, "expectedSeconds": 60}, "capacity": {"purchase": "spot-then-on-demand"}}
+    overrides["capacity"]["deadline"] = "1h"  # type: ignore[assignment]
+    state = state_with(submitted(**overrides), prepared(**overrides), fleet())
+    assert "what is bought for it now is spot; on on-demand the rest takes about 1m 00s: 59m 00s of slack" in printed(
+        state
+    )
+    state.runs[RUN_ID].steering = Steering(Stance.FIRM, NOW, "on-demand since 08:00 UTC")
+    late = replace(state.runs[RUN_ID], submitted_at=NOW - 3660)
+    state.runs[RUN_ID] = late
+    said = (
+        "what is bought for it now is on-demand (on-demand since 08:00 UTC); on on-demand the rest takes about 1m 00s:"
+    )
+    assert f"{said} the deadline is missed by about 2m 00s" in printed(state)
+
+
+def test_a_run_that_only_falls_back_is_told_what_is_bought() -> None:
+    capacity = {"purchase": "spot-then-on-demand"}
+    state = state_with(submitted(capacity=capacity), prepared(capacity=capacity), fleet())
+    assert "what is bought for it now is spot\n" in printed(state)
+    assert "what is bought" not in printed(state_with_instance())
+
+
+def test_the_limit_that_holds_a_run_back_and_the_last_purchase_are_told() -> None:
+    state = state_with(submitted(tasks=40, capacity={"maxInstances": 1}), prepared(), fleet())
+    begun(state, decide(state, load_catalogue(), NOW, POLICY))
+    said = printed(state)
+    assert "more are held back by capacity.maxInstances of the run" in said
+    assert "The last purchase: 1 instances for $0.0" in said
+    assert reply(state)["lastOrder"]["instances"] == 1
+
+
+def test_a_purchase_of_all_the_work_is_told_with_its_gap_to_the_least_possible() -> None:
+    state = state_with(submitted(tasks=10), prepared(), fleet())
+    begun(state, decide(state, load_catalogue(), NOW, POLICY))
+    assert "an hour, at most 20.0 % above the least it could cost" in printed(state)

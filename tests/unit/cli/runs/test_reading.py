@@ -1,0 +1,301 @@
+"""`status`, `runs`, `cancel`, `cluster`: what they print when piped, their JSON, and what they say when refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError, NoCredentialsError
+
+from tests.fakes import cli as fakes
+from tests.fakes.cli import RUN_ID, World, api_error, ended, golden, instance, run_view, task_row, tasks
+
+FAILURE = {
+    "index": 3,
+    "attempt": 2,
+    "exitCode": 137,
+    "reason": "OutOfMemoryError: killed [at 1024 MiB]",
+    "instance": "i-0abc",
+}
+CLUSTER = {
+    "cluster": "argosy",
+    "cells": ["us-east-1"],
+    "instances": [
+        instance(
+            instanceId="i-0ffffffffffffffff",
+            instanceType="p3.8xlarge",
+            purchase="on-demand",
+            status="DRAINING",
+            cpu={"total": 32.0, "used": 8.0},
+            memory={"total": 237_056, "used": 8192},
+            gpus={"total": 4, "used": 4},
+            tasks=4,
+            priceUsdPerHour=12.24,
+        ),
+        instance(),
+        instance(instanceId="i-0gone", status="GONE", stoppedAt="2026-11-21T06:27:13.000Z", tasks=0),
+    ],
+    "fleets": [
+        {
+            "instanceType": "c5.xlarge",
+            "availabilityZone": "us-east-1a",
+            "cell": "us-east-1",
+            "spotTarget": 1,
+            "onDemandTarget": 0,
+        },
+        {
+            "instanceType": "c5.large",
+            "availabilityZone": "us-east-1b",
+            "cell": "us-east-1",
+            "spotTarget": 0,
+            "onDemandTarget": 0,
+        },
+    ],
+    "usdPerHour": 12.3112,
+    "spentUsd": 0.21,
+    "onDemandUsd": 0.42,
+    "peakUtilisation": {"cpu": 0.75, "memory": 0.4, "gpus": None},
+}
+
+
+def test_status_of_a_running_run() -> None:
+    result = World().answers("DescribeRun", run_view()).argosy("status", RUN_ID)
+    assert (result.exit_code, result.stderr) == (0, "")
+    golden("status-running", result.stdout)
+
+
+def test_status_of_a_failed_run_names_the_failures_and_their_log() -> None:
+    view = ended(
+        "PARTIAL", tasks=tasks(succeeded=17, failed=1), failures=[FAILURE], statusReason="1 task failed", gpus=1
+    )
+    golden("status-partial", World().answers("DescribeRun", view).argosy("status", RUN_ID).stdout)
+
+
+class TaskLogs:
+    """CloudWatch Logs and ECS: task id -> its last lines. ECS remembers nothing: the deployment's own group it is."""
+
+    def __init__(self, **lines: list[str]) -> None:
+        self.lines = lines
+
+    def describe_tasks(self, *, cluster: str, tasks: list[str]) -> Any:
+        return {"tasks": []}
+
+    def get_log_events(self, **asked: Any) -> Any:
+        task_id = asked["logStreamName"].rpartition("/")[2]
+        if task_id not in self.lines:
+            raise fakes.refusal("ResourceNotFoundException", operation="GetLogEvents")
+        assert (asked["startFromHead"], asked["limit"]) == (False, 5)
+        return {"events": [{"timestamp": 1, "message": line} for line in self.lines[task_id]]}
+
+
+def failed(code: int | None, arn: str | None, index: int = 3) -> dict[str, Any]:
+    full = f"arn:aws:ecs:us-east-1:1:task/argosy/{arn}" if arn else None
+    return {**FAILURE, "index": index, "exitCode": code, "reason": "Essential container exited", "taskArn": full}
+
+
+def status_of(failures: list[dict[str, Any]], **lines: list[str]) -> str:
+    logs = TaskLogs(**lines)
+    world = World(others={"logs": logs, "ecs": logs}).answers("DescribeRun", ended("FAILED", failures=failures))
+    result = world.argosy("status", RUN_ID)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return str(result.stdout)
+
+
+def test_status_shows_what_a_failed_task_said_last_and_what_its_exit_code_means() -> None:
+    shown = status_of([failed(64, "aa")], aa=["began", "inference: there is no model at s3://b/m/\n", "\n"])
+    assert "  its last line: inference: there is no model at s3://b/m/\n" in shown
+    assert "exit codes of Argosy's images: 64: input is wrong, never retried\n" in shown
+    both = status_of([failed(64, None, 1), failed(75, None, 2)])
+    assert "64: input is wrong, never retried; 75: temporary, retried\n" in both
+    assert "exit codes" not in status_of([failed(1, None)])
+
+
+def test_status_does_without_logs_that_cannot_be_read() -> None:
+    """Forgotten, never written, or of a program that printed nothing; one that never ran is not asked for."""
+    assert "last line" not in status_of([failed(64, "gone"), failed(None, "bb", 4)], bb=["x"])
+    assert "said it" in status_of([failed(64, "gone"), failed(64, "aa", 4)], aa=["said it"])
+    assert "last line" not in status_of([failed(64, "aa")], aa=["\n"])
+
+
+def test_status_reads_the_logs_of_the_last_three_failures_only() -> None:
+    shown = status_of([failed(1, f"t{k}", k) for k in range(5)], **{f"t{k}": [f"said {k}"] for k in range(5)})
+    assert [k for k in range(5) if f"said {k}" in shown] == [2, 3, 4]
+
+
+def test_status_says_why_nothing_starts() -> None:
+    view = run_view(status="PROVISIONING", tasks=tasks(pending=18), waiting="no pool has capacity: 3 of 3 refuse")
+    assert "no pool has capacity" in World().answers("DescribeRun", view).argosy("status", RUN_ID).stdout
+
+
+def test_status_with_tasks_reads_every_page() -> None:
+    world = World().answers(
+        "DescribeRun",
+        run_view(taskList=[task_row(0), task_row(1, gpuIds=["GPU-a", "GPU-b"])], nextToken="page-2"),
+        run_view(
+            taskList=[
+                task_row(
+                    2,
+                    status="PENDING",
+                    attempts=2,
+                    exitCode=143,
+                    reason="Host EC2 terminated.",
+                    seconds=None,
+                    instance=None,
+                )
+            ],
+            nextToken=None,
+        ),
+    )
+    golden("status-tasks", world.argosy("status", RUN_ID, "--tasks").stdout)
+    assert world.functions.requests[1]["nextToken"] == "page-2"
+
+
+def test_runs_table() -> None:
+    listed = {"runs": [run_view(), ended("FAILED", tasks=tasks(failed=18), costUsd=12.5)], "nextToken": "more"}
+    result = World().answers("ListRuns", listed).argosy("runs", "--limit", "2")
+    golden("runs", result.stdout)
+
+
+def test_runs_follows_pages_up_to_the_limit() -> None:
+    page = {"runs": [run_view()], "nextToken": "next"}
+    world = World().answers("ListRuns", page, page, {"runs": [run_view()], "nextToken": None})
+    assert len(world.document("runs", "--limit", "150")["runs"]) == 3
+    assert [request["maxResults"] for request in world.functions.requests] == [100, 100, 100]
+
+
+def test_without_runs_the_next_command_is_named() -> None:
+    result = World().answers("ListRuns", {"runs": [], "nextToken": None}).argosy("runs")
+    assert result.stdout == "No runs yet. next: argosy submit run.yaml\n"
+
+
+def test_cluster_table() -> None:
+    golden("cluster", World().answers("DescribeCluster", CLUSTER).argosy("cluster", "--all").stdout)
+
+
+def test_instances_that_are_gone_are_only_counted() -> None:
+    lines = World().answers("DescribeCluster", CLUSTER).argosy("cluster").stdout.splitlines()
+    assert not any("i-0gone" in line for line in lines)
+    assert "1 instance ended lately: --all shows them" in lines
+
+
+def test_an_empty_cluster_is_one_line() -> None:
+    empty = CLUSTER | {
+        "instances": [],
+        "fleets": [],
+        "usdPerHour": 0,
+        "spentUsd": 0,
+        "onDemandUsd": 0,
+        "peakUtilisation": {"cpu": None, "memory": None, "gpus": None},
+    }
+    result = World().answers("DescribeCluster", empty).argosy("cluster")
+    assert result.stdout == "argosy: 0 instances, $0.00 per hour; spent $0.00 (on-demand $0.00)\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "action", "body"),
+    [
+        (("status", RUN_ID), "DescribeRun", run_view()),
+        (("runs",), "ListRuns", {"runs": [run_view()], "nextToken": None}),
+        (("cluster",), "DescribeCluster", CLUSTER),
+        (("cancel", RUN_ID), "CancelRun", run_view(status="CANCELLED")),
+    ],
+)
+def test_json_is_the_api_s_body(words: tuple[str, ...], action: str, body: Any) -> None:
+    assert World().answers(action, body).document(*words) == body
+
+
+def test_cancel_says_what_stops() -> None:
+    world = World().answers("CancelRun", run_view(status="CANCELLED"))
+    result = world.argosy("cancel", RUN_ID, "--reason", "wrong input")
+    assert result.stdout.startswith(f"{RUN_ID} is being cancelled: 4 live tasks are told to stop")
+    assert world.functions.requests[0]["reason"] == "wrong input"
+
+
+@pytest.mark.parametrize(
+    ("view", "said"),
+    [
+        (run_view(tasks=tasks(running=1, pending=3)), "is being cancelled: 1 live task is told to stop, no further"),
+        (run_view(tasks=tasks(pending=3)), "is being cancelled: no task is live, no further ones start."),
+        (run_view(status="CANCELLED", tasks=tasks(cancelled=3)), "is cancelled; nothing is left to stop."),
+    ],
+)
+def test_cancel_counts_what_is_told_to_stop(view: Any, said: str) -> None:
+    stdout = World().answers("CancelRun", view).argosy("cancel", RUN_ID).stdout
+    assert stdout.startswith(f"{RUN_ID} {said}")
+    assert "are told" not in stdout
+
+
+def test_the_logs_of_an_attempt_that_never_started_are_not_offered() -> None:
+    pull = {"index": 4, "attempt": 1, "exitCode": None, "reason": "CannotPullContainerError: denied", "instance": None}
+    ran = {"index": 3, "attempt": 1, "exitCode": 1, "reason": "", "instance": None}
+    world = World().answers("DescribeRun", ended(failures=[pull]))
+    assert "argosy logs" not in world.argosy("status", RUN_ID).stdout
+    world = World().answers("DescribeRun", ended(failures=[ran, pull]))
+    assert f"argosy logs {RUN_ID} --task 3" in world.argosy("status", RUN_ID).stdout
+
+
+def test_cancelling_a_run_that_has_ended_says_so() -> None:
+    assert "had already ended: SUCCEEDED" in World().answers("CancelRun", ended()).argosy("cancel", RUN_ID).stdout
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "exit_code", "next_step"),
+    [
+        (400, "ValidationException", 2, ""),
+        (404, "ResourceNotFoundException", 2, "argosy runs"),
+        (409, "ConflictException", 2, "--client-token"),
+        (429, "ThrottlingException", 3, "wait a little"),
+        (500, "InternalError", 3, "request r-1"),
+    ],
+)
+def test_each_refusal_of_the_api_has_an_exit_code_and_a_next_step(
+    status: int, code: str, exit_code: int, next_step: str
+) -> None:
+    result = (
+        World().answers("DescribeRun", api_error(status, code, "said so", ("runId", "is odd"))).argosy("status", "x")
+    )
+    assert result.exit_code == exit_code
+    assert (result.stdout, result.stderr.splitlines()[:2]) == ("", ["error: said so", "  runId: is odd"])
+    assert next_step in result.stderr
+
+
+def test_a_function_that_crashed_is_looked_at_before_its_status() -> None:
+    world = World()
+    world.functions.error = "Task timed out"
+    result = world.argosy("status", RUN_ID)
+    assert result.exit_code == 3
+    assert "The function argosy-api failed: Task timed out" in result.stderr
+    assert "/aws/lambda/argosy-api" in result.stderr
+
+
+def test_another_program_under_the_function_s_name_is_refused() -> None:
+    result = World().answers("DescribeRun", "hello").argosy("status", RUN_ID)
+    assert result.exit_code == 3
+    assert "did not answer as Argosy's api does" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (NoCredentialsError(), "No AWS credentials were found."),
+        (EndpointConnectionError(endpoint_url="http://127.0.0.1:4566/"), "Nothing answers at http://127.0.0.1:4566/."),
+        (fakes.refusal("AccessDeniedException", "not you", "Invoke"), "argosy-submitter"),
+        (fakes.refusal("ExpiredTokenException", "old", "Invoke"), "aws sso login"),
+        (fakes.refusal("Strange", "hm", "Invoke"), "argosy doctor"),
+    ],
+)
+def test_what_aws_refuses_exits_3_with_a_next_step(fault: Exception, says: str) -> None:
+    result = World().answers("DescribeRun", fault).argosy("status", RUN_ID)
+    assert result.exit_code == 3
+    assert says in result.stderr
+    assert "next: " in result.stderr
+
+
+def test_the_cluster_says_which_pools_cool_off_and_whose_prices_are_too_old() -> None:
+    cooling = {"coolingOffUntil": "2026-11-21T06:30:33Z", "coolingOffAfter": "no capacity"}
+    stale = {"pricedAt": "2026-11-18T06:00:00Z", "priceIsStale": True}
+    first, second = CLUSTER["fleets"]
+    view = {**CLUSTER, "fleets": [first | cooling, second | cooling | stale]}
+    said = World().answers("DescribeCluster", view).argosy("cluster").stdout
+    assert "2 pools cooling off: c5.xlarge in us-east-1a until 2026-11-21 06:30:33 UTC after no capacity, ..." in said
+    assert "spot prices of 1 pool were last heard at 2026-11-18 06:00:00 UTC: too long ago" in said

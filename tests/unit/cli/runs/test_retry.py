@@ -1,0 +1,62 @@
+"""`argosy retry`: what is asked of the api, what is printed, what is refused."""
+
+from __future__ import annotations
+
+from tests.fakes.cli import RUN_ID, World, api_error, run_view, tasks
+
+
+def reopened(created: bool = True, **changes: object) -> dict[str, object]:
+    counts = tasks(succeeded=14, failed=3, cancelled=1)
+    return run_view(**{"status": "SUBMITTED", "tasks": counts, "created": created, "tasksToRetry": 3, **changes})
+
+
+def test_retry_says_how_many_tasks_run_again_and_what_to_type_next() -> None:
+    world = World().answers("RetryRun", reopened())
+    result = world.argosy("retry", RUN_ID, "--failed")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"{RUN_ID} is tried again: 3 tasks of 18; 14 results kept.",
+        "1 cancelled task stays cancelled: add --cancelled next time.",
+        f"next: argosy watch {RUN_ID}",
+    ]
+    (request,) = world.functions.requests
+    assert request == {
+        "action": "RetryRun", "runId": RUN_ID, "failed": True, "cancelled": False, "clientToken": "token-1",
+    }  # fmt: skip
+
+
+def test_retry_of_cancelled_tasks_with_a_token_of_ones_own() -> None:
+    world = World().answers("RetryRun", reopened(tasks=tasks(cancelled=2), tasksToRetry=2))
+    result = world.argosy("retry", RUN_ID, "--cancelled", "--client-token", "mine")
+    assert result.stdout.splitlines()[0] == f"{RUN_ID} is tried again: 2 tasks of 2."
+    assert (world.functions.requests[0]["cancelled"], world.functions.requests[0]["clientToken"]) == (True, "mine")
+
+
+def test_retry_with_a_token_that_has_done_so_says_so() -> None:
+    result = World().answers("RetryRun", reopened(created=False)).argosy("retry", RUN_ID, "--failed")
+    assert "this client token has already retried it; nothing is started twice" in result.stdout
+
+
+def test_retry_of_a_run_that_could_only_not_be_closed() -> None:
+    view = reopened(tasksToRetry=0, tasks=tasks(succeeded=18))
+    assert "could not be closed" in World().answers("RetryRun", view).argosy("retry", RUN_ID, "--failed").stdout
+
+
+def test_retry_prints_the_reply_as_json() -> None:
+    view = World().answers("RetryRun", reopened()).document("retry", RUN_ID, "--failed")
+    assert (view["created"], view["tasksToRetry"]) == (True, 3)
+
+
+def test_retry_must_be_told_what_to_run_again() -> None:
+    result = World().argosy("retry", RUN_ID)
+    assert result.exit_code == 2
+    assert "--failed, --cancelled, or both" in result.stderr
+    assert f"argosy retry {RUN_ID} --failed" in result.stderr
+
+
+def test_a_refusal_is_printed_without_advice_about_tokens() -> None:
+    refused = api_error(409, "ConflictException", f"{RUN_ID} is RUNNING: only a run that has ended can be tried again")
+    result = World().answers("RetryRun", refused).argosy("retry", RUN_ID, "--failed")
+    assert result.exit_code == 2
+    assert "only a run that has ended" in result.stderr
+    assert "client-token" not in result.stderr

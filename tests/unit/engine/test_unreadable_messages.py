@@ -1,0 +1,62 @@
+"""Messages that nobody can read stay in the queue, which sets them aside; their neighbours are applied and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from argosy.engine.tick import Engine
+from argosy.model import inbox
+from argosy.model.inbox import SubmitRequest
+from argosy.ports import Message
+from tests.builders import NOW, POLICY, MemoryStore, spec
+from tests.unit.engine.test_loop import IdleHands
+
+
+class Queue:
+    def __init__(self, *bodies: dict[str, object] | None) -> None:
+        self.bodies = {str(number): body for number, body in enumerate(bodies)}
+        self.deleted: list[str] = []
+
+    def receive(self, wait_s: float) -> list[Message]:
+        return [Message(receipt, body) for receipt, body in self.bodies.items() if receipt not in self.deleted]
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        self.deleted += receipts
+
+
+def test_a_poison_message_is_counted_and_left_to_the_dead_letter_queue() -> None:
+    kind = {"source": "aws.ec2", "detail-type": "EC2 Spot Instance Interruption Warning"}
+    good = {**kind, "detail": {"instance-id": "i-0123456789abcdef0"}}
+    broken = {**kind, "detail": {"instance-id": {}}}
+    foreign = {"source": "aws.s3", "detail-type": "Object Created", "detail": {}}
+    queue = Queue(None, good, broken, foreign)
+    report = Engine(MemoryStore(), queue, IdleHands(), {}, POLICY, lambda: NOW).tick()
+    assert (report.events, report.poison) == (2, 2)
+    assert queue.deleted == ["1", "3"]
+
+
+def test_large_requests_are_folded_in_over_several_ticks() -> None:
+    store = MemoryStore()
+    for number in range(4):
+        run_id = f"large{number}-261121-062733-aaaa"
+        container = {"image": "argosy/digits", "command": ["x" * 250_000]}
+        request = SubmitRequest(run_id, NOW, spec(container=container), 1, "argosy/digits", "s3://r/", False)
+        store.create({(inbox.INBOX, inbox.inbox_key(NOW + number, run_id)): inbox.to_bytes(request)})
+    engine = Engine(store, Queue(), IdleHands(), {}, POLICY, lambda: NOW)
+    left = []
+    for _ in range(3):
+        engine.tick()
+        left.append(len(store.read_partition(inbox.INBOX)))
+    assert left == [1, 0, 0]
+
+
+def test_what_does_not_fit_into_a_commit_is_decided_anew_in_the_next_tick() -> None:
+    store = MemoryStore()
+    for number in range(5):
+        run_id = f"small{number}-261121-062733-aaaa"
+        request = SubmitRequest(run_id, NOW, spec(), 1, "argosy/digits", "s3://r/", False)
+        store.create({(inbox.INBOX, inbox.inbox_key(NOW + number, run_id)): inbox.to_bytes(request)})
+    few = replace(POLICY, max_promised_documents=2)
+    engine = Engine(store, Queue(), IdleHands(), {}, few, lambda: NOW)
+    assert engine.tick().actions == 2  # PrepareRun of two; the others wait
