@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from argosy.placement.demand import Batch, Queue, SoftConstraint
+from argosy.placement.demand import Batch, Queue, WeightedConstraint
 from argosy.placement.fitness import Candidates
-from argosy.placement.place import Placement, place_queue
+from argosy.placement.place import Assignment, place_queue
 from argosy.placement.supply import InstanceRow, Supply
 from tests.placement_oracle import Host, Reference, hosts, left
 
@@ -73,7 +73,7 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
     "host_ports": st.sampled_from([((80, "tcp"),), ((80, "udp"),), ((80, "tcp"), (81, "tcp"))]),
     "max_per_instance": st.sampled_from([0, 1, 3, 5]),
     "max_instances": st.sampled_from([0, 1, 2, 3]),
-    "soft": st.lists(st.builds(SoftConstraint, constraint, st.integers(1, 3)), min_size=1, max_size=2).map(tuple),
+    "soft": st.lists(st.builds(WeightedConstraint, constraint, st.integers(1, 3)), min_size=1, max_size=2).map(tuple),
     "affinity": st.sampled_from([("g1",), ("g2",), ("",)]),
     "anti_affinity": st.sampled_from([("g1",), ("g2",), ("",)]),
     "finish_at": st.just(150.0),
@@ -133,7 +133,7 @@ cases = st.tuples(instance_rows(), st.lists(batches(), min_size=2, max_size=6))
 plain_cases = st.tuples(instance_rows(), st.lists(batches(plain=True), min_size=1, max_size=12))
 
 
-def per_batch(plan: Placement, size: int) -> list[Counter[int]]:
+def per_batch(plan: Assignment, size: int) -> list[Counter[int]]:
     found: list[Counter[int]] = [Counter() for _ in range(size)]
     for batch, row, count in zip(plan.batch.tolist(), plan.row.tolist(), plan.count.tolist(), strict=True):
         assert row not in found[batch]

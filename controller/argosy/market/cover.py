@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from argosy.market.limits import Choice, Headroom, Limits
-from argosy.market.zones import over_zones
+from argosy.market.offers import over_zones
 from argosy.model.pools import Offer
 from argosy.placement.arrays import IntArray
 from argosy.placement.demand import Batch

@@ -12,9 +12,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from argosy.market.deadline import Job, stance_of
+from argosy.market.offers import tasks_in
 from argosy.market.on_demand import is_ever_to_be_had
 from argosy.market.progress import job_of
-from argosy.market.room import tasks_in
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.runs import Run

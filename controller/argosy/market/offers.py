@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
 import numpy as np
 
-from argosy.catalogue.lookup import in_region, interruption_band
+from argosy.catalogue.lookup import in_region, interruption_band, load_catalogue
 from argosy.market import risk
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool
 from argosy.model.resources import Resources
+from argosy.model.runs import Run
 
 PURCHASE_ATTRIBUTE = "argosy.purchase"
 CELL_ATTRIBUTE = "argosy.cell"
 _USUAL = Policy()
+SIMILAR_PRICE = 1.1  # zones within 10 % of the cheapest share a purchase
 
 
 def offers_of(
@@ -132,6 +134,21 @@ def as_registered(catalogue: Mapping[str, InstanceType], pools: Iterable[Pool]) 
     return MappingProxyType({**catalogue, **known}) if known else catalogue
 
 
+def over_zones(winner: Offer, offers: Sequence[Offer], instances: int) -> list[Offer]:
+    """One offer per instance, out of those `offers` that are of the winner's type and purchase option.
+
+    Zones that cost about the same take turns, cheapest first with the risk counted in: a shortage is per pool.
+    """
+    zones = [
+        offer
+        for offer in offers
+        if (offer.instance_type, offer.purchase) == (winner.instance_type, winner.purchase)
+        and offer.effective <= winner.effective * SIMILAR_PRICE
+    ]
+    zones.sort(key=lambda offer: offer.effective)
+    return [zones[i % len(zones)] for i in range(instances)]
+
+
 def clock(at: float) -> str:
     """`14:03:07 UTC`, for sentences about later today."""
     return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S} UTC"
@@ -158,6 +175,14 @@ def _offer(pool: Pool, kind: InstanceType, purchase: Purchase, price: float, eff
 def resources_of(kind: InstanceType) -> Resources:
     """What an instance of the type registers with ECS."""
     return Resources(kind.cpu_units, kind.registered_memory_mib, kind.gpus)
+
+
+def tasks_in(pool: Pool, run: Run) -> int:
+    """How many of a run's tasks an empty instance of the pool takes, by their resources; 0 outside the run's cells."""
+    kind = load_catalogue().get(pool.instance_type)
+    if kind is None or (run.cells and pool.cell not in run.cells):
+        return 0
+    return min((have // need for have, need in zip(resources_of(kind), run.needs, strict=True) if need), default=1)
 
 
 def expected_attributes(kind: InstanceType, zone: str, purchase: Purchase, cell: str) -> dict[str, str]:

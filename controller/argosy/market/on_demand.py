@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import quota_key
-from argosy.market.offers import price_of, rejected
-from argosy.market.room import tasks_in
+from argosy.market.offers import price_of, rejected, tasks_in
 from argosy.model.instances import Instance, Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool

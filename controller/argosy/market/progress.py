@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argosy.market.deadline import Job
+from argosy.market.offers import tasks_in
 from argosy.market.on_demand import instances_of_others, tasks_at_most
-from argosy.market.room import tasks_in
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy

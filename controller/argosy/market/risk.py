@@ -29,7 +29,7 @@ import numpy as np
 RATE_OF_BAND = (0.000035, 0.00011, 0.00018, 0.00026, 0.01)
 UNKNOWN_RATE = 0.01
 PRIOR_HOURS = 4.0  # what the band is worth beside our own counts (decision 8)
-UNSETTLED = 1.15  # a pool that was interrupted lately: more than market/zones.SIMILAR_PRICE, and not much more
+UNSETTLED = 1.15  # a pool that was interrupted lately: a little more than offers.SIMILAR_PRICE
 SCORE_WEIGHT = 0.1  # the worst placement score makes a pool a tenth dearer
 _LONGEST = 20.0  # attempts of twenty mean lives hardly ever end: no need for larger numbers
 

@@ -13,11 +13,10 @@ import numpy as np
 
 from argosy.market.allocation.allocate import Allocation, allocate
 from argosy.market.allocation.effort import QUICK
-from argosy.market.allocation.kept import Kept
 from argosy.market.allocation.master import is_available
 from argosy.market.allocation.problem import Offered, Problem, Wanted, rooms
 from argosy.market.limits import Bounds, Choice, Headroom
-from argosy.market.zones import over_zones
+from argosy.market.offers import over_zones
 from argosy.model.orders import Patterns
 from argosy.model.pools import Offer
 from argosy.placement.arrays import MAX_TASKS, IntArray
@@ -70,7 +69,7 @@ def planned_together(
         bought=tuple(_evenly(bought, room)),
         lower_bound_usd_per_hour=found[0].lower_bound_usd_per_hour if whole else None,
         method="patterns" if any(each.method == "patterns" for each in found) else "greedy",
-        patterns=tuple(dict.fromkeys(pattern for each in found for pattern in each.kept.patterns)),
+        patterns=tuple(dict.fromkeys(pattern for each in found for pattern in each.kept)),
     )
 
 
@@ -101,7 +100,7 @@ def _planned(
         [kinds[option.instance_type] for option in options],
     )
     share = max(bounds.max_type_share, 1 / len(kinds))
-    found = allocate(Problem(offered, wanted, share if share < 1 else None), effort=QUICK, kept=Kept(patterns))
+    found = allocate(Problem(offered, wanted, share if share < 1 else None), effort=QUICK, kept=patterns)
     bought = np.bincount(found.pool, weights=found.times, minlength=len(options)).astype(int)
     return found, [zone for option, n in zip(options, bought, strict=True) for zone in over_zones(option, admitted, n)]
 

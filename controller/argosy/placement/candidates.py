@@ -10,7 +10,7 @@ import numpy as np
 from argosy.placement.arrays import FloatArray, IntArray
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.fitness import GPU, Mix
-from argosy.placement.state import PassState
+from argosy.placement.pass_state import PassState
 
 _MAX_MIX = 128  # shapes of a typical mix: the most frequent ones
 

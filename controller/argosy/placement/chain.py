@@ -26,9 +26,8 @@ from argosy.placement import kernels
 from argosy.placement.arrays import BoolArray, IntArray, sums
 from argosy.placement.candidates import RowCandidates
 from argosy.placement.demand import Batch
-from argosy.placement.fitness import Course, Key, Mix
-from argosy.placement.keys import combine
-from argosy.placement.state import PassState
+from argosy.placement.fitness import Key, Mix, Trend
+from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Random, SpreadInstances, SpreadValues, Step
 
 _BLOCKS = 32  # blocks of tasks looked at per instance where keys never fall
@@ -36,7 +35,7 @@ _SLOTS = 1 << 20  # keys worked out at once where keys may rise: 8 MiB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class BatchTurn:
     """A run of equal tasks on `rows`, which all have room.
 
     `counts` (f,) are the tasks of it placed so far, a copy per question.
@@ -52,7 +51,7 @@ class Run:
     random: np.random.Generator | None
     """Where a step draws."""
 
-    def only(self, kept: BoolArray) -> Run:
+    def only(self, kept: BoolArray) -> BatchTurn:
         """The same run on fewer rows; `kept` (f,) bool."""
         return self if kept.all() else replace(self, rows=self.rows[kept], room=self.room[kept])
 
@@ -72,11 +71,11 @@ class Run:
             return room
         first = next((i for i, step in enumerate(steps) if not isinstance(step, Key)), len(steps))
         prefix = steps[:first]
-        courses = {step.course_for(self.batch.need) for step in prefix if isinstance(step, Key)}
+        trends = {step.trend_for(self.batch.need) for step in prefix if isinstance(step, Key)}
         if first == len(steps):
-            return self._by_keys(prefix, courses, at, room, counts, n)
-        if courses - {Course.STILL}:
-            to_the_brim = Course.DROPS in courses and not courses & {Course.ANY, Course.RISES}
+            return self._by_keys(prefix, trends, at, room, counts, n)
+        if trends - {Trend.STILL}:
+            to_the_brim = Trend.DROPS in trends and not trends & {Trend.ANY, Trend.RISES}
             return self._one_at_a_time(steps, at, room, counts, n, to_the_brim=to_the_brim)
         if prefix:
             return self._by_classes(prefix, steps[first:], at, room, counts, n)
@@ -94,12 +93,12 @@ class Run:
         return self._one_at_a_time(steps, at, room, counts, n, to_the_brim=False)
 
     def _by_keys(
-        self, keys: tuple[Step, ...], courses: set[Course], at: IntArray, room: IntArray, counts: IntArray, n: int
+        self, keys: tuple[Step, ...], trends: set[Trend], at: IntArray, room: IntArray, counts: IntArray, n: int
     ) -> IntArray:
-        if n == 1 or not courses & {Course.ANY, Course.RISES}:
+        if n == 1 or not trends & {Trend.ANY, Trend.RISES}:
             return kernels.fill_in_order(self.key(keys, at, counts), room, n)
-        risers = [key for key in keys if isinstance(key, Key) and key.course_for(self.batch.need) is not Course.STILL]
-        rises = len(risers) == 1 and risers[0].course is Course.RISES
+        risers = [key for key in keys if isinstance(key, Key) and key.trend_for(self.batch.need) is not Trend.STILL]
+        rises = len(risers) == 1 and risers[0].trend is Trend.RISES
         taken = np.zeros(len(at), dtype=np.int64)
         width = 4 + 2 * n // len(at)
         while n:
@@ -133,7 +132,7 @@ class Run:
         seen = RowCandidates(self.state, self.batch, self.rows[at], None, self.mix)
         bends = np.zeros(len(at), dtype=np.bool_)
         for key in keys:
-            if isinstance(key, Key) and key.course_for(self.batch.need) in (Course.ANY, Course.RISES):
+            if isinstance(key, Key) and key.trend_for(self.batch.need) in (Trend.ANY, Trend.RISES):
                 bends |= True if key.bends is None else key.bends(seen)
         return bends
 
@@ -200,7 +199,7 @@ class Run:
                 columns.append(self._existing(at) + counts[at])
             elif isinstance(step, Key):
                 columns.append(self.key((step,), at, counts))
-        return combine(columns).argsort(kind="stable") if columns else np.arange(len(at))
+        return kernels.combine(columns).argsort(kind="stable") if columns else np.arange(len(at))
 
     def _one_at_a_time(
         self, steps: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int, *, to_the_brim: bool
@@ -265,4 +264,4 @@ class Run:
             return np.zeros(len(at), dtype=np.int64)
         seen = RowCandidates(self.state, self.batch, self.rows.take(at), already, self.mix)
         columns = [key.of(seen) for key in keys if isinstance(key, Key)]
-        return combine([c if c.shape == at.shape else np.broadcast_to(c, at.shape) for c in columns])
+        return kernels.combine([c if c.shape == at.shape else np.broadcast_to(c, at.shape) for c in columns])

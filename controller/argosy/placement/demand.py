@@ -11,7 +11,7 @@ from argosy.placement.arrays import MAX_AMOUNT, MAX_TASKS, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class SoftConstraint:
+class WeightedConstraint:
     """A constraint that is better met than not: instances that meet more weight are tried first."""
 
     constraint: str
@@ -41,7 +41,7 @@ class Batch:
     """Most tasks of the group on one instance, those already running included."""
     max_instances: int | None = None
     """Most instances that run tasks of the group, those that already do included."""
-    soft: tuple[SoftConstraint, ...] = ()
+    soft: tuple[WeightedConstraint, ...] = ()
     affinity: tuple[str, ...] = ()
     """Groups of which a task must run on the instance. The batch's own group: all its tasks keep together."""
     anti_affinity: tuple[str, ...] = ()

@@ -11,8 +11,8 @@ import numpy as np
 from argosy.placement.arrays import BoolArray, IntArray
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import AXES
+from argosy.placement.pass_state import PassState
 from argosy.placement.query import DISTINCT_INSTANCE, matching, parse
-from argosy.placement.state import PassState
 from argosy.placement.supply import Supply
 
 _UNITS: Final = {"cpu": "cpu units", "memory": "MiB of memory", "gpu": "GPUs"}

@@ -12,9 +12,9 @@ import numpy as np
 
 from argosy.placement.arrays import ENDLESS, BoolArray, IntArray
 from argosy.placement.demand import Batch
+from argosy.placement.pass_state import PassState
 from argosy.placement.query import DISTINCT_INSTANCE, Query, matching, parse
-from argosy.placement.query_nodes import Live
-from argosy.placement.state import PassState
+from argosy.placement.query_nodes import LiveTasks
 from argosy.placement.supply import Supply
 
 
@@ -154,7 +154,7 @@ def _steps(query: Query, running: IntArray, state: PassState, group: str | None)
     return added
 
 
-def _assumed(state: PassState, count: int, group: str | None) -> Live:
+def _assumed(state: PassState, count: int, group: str | None) -> LiveTasks:
     return _Assumed(state, np.full(len(state.running_tasks), count, dtype=np.int64), group)
 
 

@@ -39,7 +39,7 @@ class Candidates(Protocol):
 
     @property
     def running_tasks(self) -> IntArray:
-        """Live tasks on the instance, of every group."""
+        """LiveTasks tasks on the instance, of every group."""
 
     @property
     def price_usd_per_hour(self) -> FloatArray: ...
@@ -71,7 +71,7 @@ Fitness = Callable[[Candidates], AnyArray]
 """(n,) integers, smaller is better, or (n,) floats in 0..1, higher is better (Fenzo's convention; NaN is worst)."""
 
 
-class Course(Enum):
+class Trend(Enum):
     """How the key of one instance changes while equal tasks are put on it, one after the other."""
 
     STILL = "never"
@@ -87,19 +87,19 @@ class Key:
 
     name: str
     of: Callable[[Candidates], IntArray]
-    course: Course
+    trend: Trend
     high: Callable[[tuple[int, int, int]], int]
     """Keys lie in [-high, high], given cpu units, MiB and GPUs of the largest instance."""
     weights: tuple[int, int, int] | None = None
     """If the key is a weighted sum of what is left: those weights."""
     bends: Callable[[Candidates], BoolArray] | None = None
-    """For the course ANY: the candidates (n,) whose keys may rise at all; None = every one."""
+    """For the trend ANY: the candidates (n,) whose keys may rise at all; None = every one."""
 
-    def course_for(self, need: tuple[int, int, int]) -> Course:
-        """The course for tasks of this size: a weighted sum of axes that the task does not use stands still."""
+    def trend_for(self, need: tuple[int, int, int]) -> Trend:
+        """The trend for tasks of this size: a weighted sum of axes that the task does not use stands still."""
         if self.weights is None:
-            return self.course
-        return Course.DROPS if _dot(self.weights, need) else Course.STILL
+            return self.trend
+        return Trend.DROPS if _dot(self.weights, need) else Trend.STILL
 
 
 def linear(name: str, weights: tuple[int, int, int]) -> Key:
@@ -111,7 +111,7 @@ def linear(name: str, weights: tuple[int, int, int]) -> Key:
         ]
         return sum(terms[1:], start=terms[0])
 
-    return Key(name, of, Course.FALLS, lambda top: _dot(weights, top), weights)
+    return Key(name, of, Trend.FALLS, lambda top: _dot(weights, top), weights)
 
 
 def mixed(name: str, weights: tuple[int, int, int]) -> Key:
@@ -123,7 +123,7 @@ def mixed(name: str, weights: tuple[int, int, int]) -> Key:
         terms = [weight * _share(c.left(axis), c.total(axis)) for axis, weight in enumerate(weights) if weight]
         return sum(terms[1:], start=terms[0])
 
-    return Key(name, of, Course.FALLS, lambda _: sum(weights) * SHARE)
+    return Key(name, of, Trend.FALLS, lambda _: sum(weights) * SHARE)
 
 
 def least_allocated(c: Candidates) -> IntArray:
@@ -222,7 +222,7 @@ def as_key(name: str, fitness: Fitness) -> Key:
         kept = np.clip(np.nan_to_num(score.astype(np.float64), nan=0.0), 0, 1)
         return -np.rint(kept * _SCORE).astype(np.int64)
 
-    return Key(name, of, Course.ANY, lambda _: _KEY_LIMIT)
+    return Key(name, of, Trend.ANY, lambda _: _KEY_LIMIT)
 
 
 def _share(part: IntArray, total: IntArray) -> IntArray:
@@ -235,20 +235,20 @@ def _dot(weights: tuple[int, int, int], top: tuple[int, int, int]) -> int:
 
 
 BEST_FIT: Final = linear("best-fit", BEST_FIT_WEIGHTS)
-GPUS_LAST: Final = Key("keep-gpus-free", gpus_last, Course.STILL, lambda _: 1)
+GPUS_LAST: Final = Key("keep-gpus-free", gpus_last, Trend.STILL, lambda _: 1)
 FRAGMENTATION: Final = Key(
-    "fragmentation", fragmentation, Course.ANY, lambda top: 100 * (top[GPU] + 1), bends=_can_strand
+    "fragmentation", fragmentation, Trend.ANY, lambda top: 100 * (top[GPU] + 1), bends=_can_strand
 )
 BUILT_IN: Final[Mapping[str, tuple[Key, ...]]] = {
     "best-fit": (BEST_FIT,),
     "cpu-memory": (mixed("cpu-memory", (1, 1, 0)),),
     "cpu-memory-gpu": (mixed("cpu-memory-gpu", (1, 1, 1)),),
-    "least-allocated": (Key("least-allocated", least_allocated, Course.RISES, lambda _: 3 * SHARE),),
-    "dot-product": (Key("dot-product", dot_product, Course.RISES, lambda _: 3 * SHARE),),
+    "least-allocated": (Key("least-allocated", least_allocated, Trend.RISES, lambda _: 3 * SHARE),),
+    "dot-product": (Key("dot-product", dot_product, Trend.RISES, lambda _: 3 * SHARE),),
     "fragmentation": (FRAGMENTATION, BEST_FIT),
-    "cheapest": (Key("cheapest", cheapest, Course.STILL, lambda _: 1 << 40),),
-    "least-interrupted": (Key("least-interrupted", least_interrupted, Course.STILL, lambda _: 1 << 20),),
-    "finish-together": (Key("finish-together", finish_together, Course.STILL, lambda _: 1 << 41),),
+    "cheapest": (Key("cheapest", cheapest, Trend.STILL, lambda _: 1 << 40),),
+    "least-interrupted": (Key("least-interrupted", least_interrupted, Trend.STILL, lambda _: 1 << 20),),
+    "finish-together": (Key("finish-together", finish_together, Trend.STILL, lambda _: 1 << 41),),
     "keep-gpus-free": (GPUS_LAST,),
-    "busy-first": (Key("busy-first", busy_first, Course.FALLS, lambda _: 1),),
+    "busy-first": (Key("busy-first", busy_first, Trend.FALLS, lambda _: 1),),
 }

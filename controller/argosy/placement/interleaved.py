@@ -16,9 +16,9 @@ import numpy as np
 from argosy.placement.arrays import FAR, IntArray
 from argosy.placement.candidates import KindCandidates, RowCandidates
 from argosy.placement.demand import Queue
-from argosy.placement.fitness import Course, Key, Mix
-from argosy.placement.kinds import Kind
-from argosy.placement.state import PassState
+from argosy.placement.fitness import Key, Mix, Trend
+from argosy.placement.pass_state import PassState
+from argosy.placement.task_kinds import TaskKind
 
 _SMALL_BATCH: Final = 8  # tasks: from here on the closed form of a batch is quicker
 MATRIX_FROM: Final = 64  # batches: below, making the matrix takes longer than it saves
@@ -30,7 +30,7 @@ Chain = tuple[Key, ...]
 
 
 def stretches(
-    queue: Queue, kinds: Sequence[Kind], state: PassState, matrix_from: int
+    queue: Queue, kinds: Sequence[TaskKind], state: PassState, matrix_from: int
 ) -> Iterator[tuple[int, int, bool]]:
     """(start, stop, whether a matrix pays) of the parts of a queue, in order; it never pays below `matrix_from`
     batches.
@@ -64,7 +64,7 @@ def _top(state: PassState) -> tuple[int, int, int]:
     return cpu, memory, gpu
 
 
-def _able(kind: Kind, top: tuple[int, int, int]) -> bool:
+def _able(kind: TaskKind, top: tuple[int, int, int]) -> bool:
     """Whether only free resources and built-in keys matter, and the keys fit one number."""
     batch = kind.rules.batch
     if not kind.rules.simple or batch.soft or batch.finish_at or kind.names_function:
@@ -74,7 +74,7 @@ def _able(kind: Kind, top: tuple[int, int, int]) -> bool:
     return _digits(_chain(kind), top)[0] < _KEY_LIMIT
 
 
-def _chain(kind: Kind) -> Chain:
+def _chain(kind: TaskKind) -> Chain:
     return tuple(step for step in kind.steps if isinstance(step, Key))
 
 
@@ -88,7 +88,7 @@ def _digits(chain: Chain, top: tuple[int, int, int]) -> tuple[int, list[int]]:
 
 
 def place_stretch(
-    queue: Queue, kinds: Sequence[Kind], state: PassState, mix: Mix, start: int, stop: int
+    queue: Queue, kinds: Sequence[TaskKind], state: PassState, mix: Mix, start: int, stop: int
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Place the batches start..stop, change `state`, and return the plan's (batch, row, count) columns."""
     present, local = np.unique(queue.kind[start:stop], return_inverse=True)
@@ -110,7 +110,7 @@ def place_stretch(
     return batch + start, row_of, count.astype(np.int64, copy=False)
 
 
-def _settle(state: PassState, kinds: Sequence[Kind], kind: IntArray, row: IntArray) -> None:
+def _settle(state: PassState, kinds: Sequence[TaskKind], kind: IntArray, row: IntArray) -> None:
     """Bring the columns that no key of a stretch looks at up to date: running tasks, in all and by group."""
     groups = sorted({k.rules.batch.group for k in kinds})
     group_of_kind = np.array([groups.index(k.rules.batch.group) for k in kinds], dtype=np.int64)
@@ -125,7 +125,7 @@ class _Board:
     not fit.
     """
 
-    def __init__(self, kinds: Sequence[Kind], state: PassState, mix: Mix) -> None:
+    def __init__(self, kinds: Sequence[TaskKind], state: PassState, mix: Mix) -> None:
         self.kinds, self._state, self._mix = kinds, state, mix
         self._needs = np.array([kind.rules.batch.need for kind in kinds], dtype=np.int64).T.copy()
         self._steps = [tuple(need) for need in self._needs.T.tolist()]
@@ -149,7 +149,7 @@ class _Board:
     def _curved(self, chains: Sequence[Chain], top: tuple[int, int, int]) -> list[tuple[Chain, IntArray, IntArray]]:
         """The chains whose keys are more than a subtraction, with the kinds that follow them and their needs."""
         curved = {
-            chain for chain in chains if any(key.weights is None and key.course is not Course.STILL for key in chain)
+            chain for chain in chains if any(key.weights is None and key.trend is not Trend.STILL for key in chain)
         }
         found = []
         for chain in curved:

@@ -12,20 +12,20 @@ import numpy as np
 from argosy.placement import interleaved
 from argosy.placement.arrays import BoolArray, IntArray, empty_rows
 from argosy.placement.candidates import mix_of
-from argosy.placement.chain import Run
+from argosy.placement.chain import BatchTurn
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.feasibility import fitting, most_instances, room
 from argosy.placement.fitness import Fitness, Mix
-from argosy.placement.kinds import Kind
-from argosy.placement.state import PassState
+from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Step
 from argosy.placement.supply import Supply
+from argosy.placement.task_kinds import TaskKind
 
 _NO_FITNESS: Final[Mapping[str, Fitness]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placement:
+class Assignment:
     """What goes where: `count[i]` tasks of batch `batch[i]` on row `row[i]`; and how many of each batch found no
     place.
     """
@@ -45,7 +45,7 @@ class Placement:
         return int(self.count.sum())
 
 
-def place(batches: Sequence[Batch], supply: Supply, *, fitness: Mapping[str, Fitness] = _NO_FITNESS) -> Placement:
+def place(batches: Sequence[Batch], supply: Supply, *, fitness: Mapping[str, Fitness] = _NO_FITNESS) -> Assignment:
     """The plan for a queue. `supply` is left as it is. `fitness`: functions that strategies may name besides the
     built-in ones.
 
@@ -60,10 +60,10 @@ def place_queue(
     *,
     fitness: Mapping[str, Fitness] = _NO_FITNESS,
     matrix_from: int = interleaved.MATRIX_FROM,
-) -> Placement:
+) -> Assignment:
     """`place` for a queue that is columns already. `matrix_from`: a matter of speed only (`interleaved`)."""
     state, mix = PassState(supply), mix_of(queue)
-    kinds = [Kind.of(batch, supply, fitness) for batch in queue.kinds]
+    kinds = [TaskKind.of(batch, supply, fitness) for batch in queue.kinds]
     plan: list[tuple[IntArray, IntArray, IntArray]] = []
     for start, stop, many in interleaved.stretches(queue, kinds, state, matrix_from):
         if many:
@@ -80,17 +80,17 @@ def place_queue(
     )
     unplaced = queue.count.copy()
     np.subtract.at(unplaced, batch, count)
-    return Placement(batch, row, count, unplaced)
+    return Assignment(batch, row, count, unplaced)
 
 
-def place_batch(kind: Kind, n: int, position: int, state: PassState, mix: Mix) -> tuple[IntArray, IntArray]:
+def place_batch(kind: TaskKind, n: int, position: int, state: PassState, mix: Mix) -> tuple[IntArray, IntArray]:
     """Place n tasks of a kind, change `state`, and say on which rows (ascending) how many of them went."""
     rows = fitting(kind.rules, state)
     if not len(rows) or not n:
         return empty_rows(), empty_rows()
     rooms = np.ones(len(rows), np.int64) if n == 1 and kind.rules.simple else room(kind.rules, state, rows)
     random = kind.random(position) if kind.draws else None
-    run = Run(state, kind.rules.batch, mix, rows, rooms, random)
+    run = BatchTurn(state, kind.rules.batch, mix, rows, rooms, random)
     steps = kind.steps_now(state)
     if not kind.rules.simple:
         run = run.only(rooms > 0)
@@ -104,7 +104,7 @@ def place_batch(kind: Kind, n: int, position: int, state: PassState, mix: Mix) -
     return rows, counts
 
 
-def _opened(run: Run, steps: tuple[Step, ...], n: int, most: int) -> BoolArray:
+def _opened(run: BatchTurn, steps: tuple[Step, ...], n: int, most: int) -> BoolArray:
     """(f,) bool: the rows that are left when only `most` instances may run tasks of the group.
 
     Until the last new instance is opened, a placement without the limit does the same as one with it. So the instances

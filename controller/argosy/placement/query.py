@@ -10,7 +10,7 @@ from typing import Final
 from argosy.placement import query_nodes as nodes
 from argosy.placement.arrays import BoolArray
 from argosy.placement.query_grammar import build
-from argosy.placement.query_nodes import Live, Node
+from argosy.placement.query_nodes import LiveTasks, Node
 from argosy.placement.query_tokens import QuerySyntaxError
 from argosy.placement.strategy import check_strategy
 from argosy.placement.supply import Supply
@@ -57,7 +57,7 @@ def parse(expression: str) -> Query:
     return Query(expression, root, counts, asks_groups)
 
 
-def matching(query: Query, supply: Supply, live: Live | None = None) -> BoolArray:
+def matching(query: Query, supply: Supply, live: LiveTasks | None = None) -> BoolArray:
     """(m,) bool, read only: the rows the query accepts, running tasks taken from `live` (default: the supply as it
     stands).
     """

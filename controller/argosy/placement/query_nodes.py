@@ -33,7 +33,7 @@ COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 _DOTTED: Final = re.compile(r"v?\d{1,18}(\.\d{1,18}){0,8}\Z")
 
 
-class Live(Protocol):
+class LiveTasks(Protocol):
     """What changes while tasks are placed. A Supply is one; a pass is another."""
 
     @property
@@ -48,7 +48,7 @@ class Node(Protocol):
 
     @property
     def depth(self) -> int: ...
-    def rows(self, supply: Supply, live: Live) -> BoolArray: ...
+    def rows(self, supply: Supply, live: LiveTasks) -> BoolArray: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Joined:
     def depth(self) -> int:
         return 1 + max(part.depth for part in self.parts)
 
-    def rows(self, supply: Supply, live: Live) -> BoolArray:
+    def rows(self, supply: Supply, live: LiveTasks) -> BoolArray:
         """(m,) bool."""
         join = np.logical_and if self.all_of else np.logical_or
         return join.reduce([part.rows(supply, live) for part in self.parts])  # type: ignore[no-any-return]
@@ -75,7 +75,7 @@ class Negated:
     part: Node
     depth: int
 
-    def rows(self, supply: Supply, live: Live) -> BoolArray:
+    def rows(self, supply: Supply, live: LiveTasks) -> BoolArray:
         """(m,) bool."""
         return ~self.part.rows(supply, live)
 
@@ -89,7 +89,7 @@ class ByText:
     missing: bool = False
     depth: int = 1
 
-    def rows(self, supply: Supply, live: Live) -> BoolArray:
+    def rows(self, supply: Supply, live: LiveTasks) -> BoolArray:
         """(m,) bool."""
         return supply.codes(self.subject).where(self.accepts, missing=self.missing)
 
@@ -103,7 +103,7 @@ class ByMembers:
     none_of: bool
     depth: int = 1
 
-    def rows(self, supply: Supply, live: Live) -> BoolArray:
+    def rows(self, supply: Supply, live: LiveTasks) -> BoolArray:
         """(m,) bool."""
         found = np.zeros(len(supply), dtype=np.bool_)
         if self.subject == "task:startedBy":
@@ -122,7 +122,7 @@ class ByTaskCount:
     count: int
     depth: int = 1
 
-    def rows(self, supply: Supply, live: Live) -> BoolArray:
+    def rows(self, supply: Supply, live: LiveTasks) -> BoolArray:
         """(m,) bool."""
         return np.asarray(self.compare(live.running_tasks, self.count), dtype=np.bool_)
 
@@ -135,7 +135,7 @@ class ByRegistration:
     instant: float
     depth: int = 1
 
-    def rows(self, supply: Supply, live: Live) -> BoolArray:
+    def rows(self, supply: Supply, live: LiveTasks) -> BoolArray:
         """(m,) bool."""
         at = np.array([row.registered_at for row in supply.rows], dtype=np.float64)
         return np.asarray(self.compare(at, self.instant), dtype=np.bool_) & (at > 0)

@@ -5,7 +5,7 @@ This is the only module of the package that knows instance ids as well as row nu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from types import MappingProxyType
@@ -13,7 +13,6 @@ from types import MappingProxyType
 import numpy as np
 
 from argosy.placement.arrays import MAX_AMOUNT, MAX_GPUS, MAX_TASKS, BoolArray, FloatArray, IntArray
-from argosy.placement.attributes import Codes
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _MAX_MASKS = 1_000  # masks kept per supply: 5 MB at 5,000 instances
@@ -53,6 +52,33 @@ class InstanceRow:
     """Warned or recommended for rebalancing: nothing is placed here any more."""
     finish_at: float = 0.0
     """Epoch seconds when its last running work is expected to end; 0 = unknown or idle."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Codes:
+    """`values`: the distinct values in order of first appearance; `codes`: (m,) int64 into it, `len(values)` =
+    missing.
+    """
+
+    values: tuple[str, ...]
+    codes: IntArray
+
+    @classmethod
+    def of(cls, column: Iterable[str | None]) -> Codes:
+        """One code for every distinct value, in order of first appearance."""
+        seen: dict[str | None, int] = {}
+        codes = [seen.setdefault(value, len(seen)) for value in column]
+        missing = seen.pop(None, None)
+        array = np.array(codes, dtype=np.int64)
+        if missing is not None:
+            array[array == missing] = len(seen) + 1
+            array[array > missing] -= 1
+        return cls(tuple(value for value in seen if value is not None), array)
+
+    def where(self, accepts: Callable[[str], bool], *, missing: bool = False) -> BoolArray:
+        """(m,) bool: the rows whose value is accepted; a row without the value gets `missing`."""
+        table = np.array([accepts(value) for value in self.values] + [missing], dtype=np.bool_)
+        return table[self.codes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,7 +19,7 @@ from argosy.model.runs import Run
 from argosy.model.stance import Stance
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.placement.demand import Batch, SoftConstraint
+from argosy.placement.demand import Batch, WeightedConstraint
 
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
@@ -103,7 +103,7 @@ def batch_of(
         max_per_instance=run.max_tasks_per_instance,
         # The kernel counts the instances of the group: a run's own, unless runs share it.
         max_instances=run.max_instances if run.group == f"run:{run.id}" else None,
-        soft=tuple(SoftConstraint(expression, weight) for expression, weight in run.soft_constraints),
+        soft=tuple(WeightedConstraint(expression, weight) for expression, weight in run.soft_constraints),
         affinity=run.affinity,
         anti_affinity=run.anti_affinity + tuple(sorted(shunned.get(run.group, ()))),
     )

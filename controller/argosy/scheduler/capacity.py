@@ -8,8 +8,8 @@ from dataclasses import replace
 from argosy.market.buy import NO_FITNESS, Order, buy
 from argosy.market.cover import tasks_per_instance
 from argosy.market.limits import Choice, Headroom
+from argosy.market.offers import over_zones
 from argosy.market.release import releasable
-from argosy.market.zones import over_zones
 from argosy.model.actions import SetTarget, Terminate
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Instance, Purchase

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from argosy.market.buy import Order
 from argosy.market.fallback import steered
-from argosy.market.room import tasks_in
+from argosy.market.offers import tasks_in
 from argosy.model.actions import Steer
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy

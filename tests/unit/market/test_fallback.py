@@ -11,8 +11,8 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.begin import begin
 from argosy.market.deadline import Job
 from argosy.market.fallback import minutes, purchases, steered
+from argosy.market.offers import tasks_in
 from argosy.market.progress import job_of
-from argosy.market.room import tasks_in
 from argosy.model import documents
 from argosy.model.actions import HaltRun, SetTarget, Steer
 from argosy.model.events import PoolShort

@@ -12,8 +12,7 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.market import risk
-from argosy.market.offers import as_registered, is_stale, offers_of, rate_of, rejected
-from argosy.market.zones import SIMILAR_PRICE
+from argosy.market.offers import SIMILAR_PRICE, as_registered, is_stale, offers_of, rate_of, rejected
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy

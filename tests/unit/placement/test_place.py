@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from argosy.placement.demand import Batch, Queue, SoftConstraint
+from argosy.placement.demand import Batch, Queue, WeightedConstraint
 from argosy.placement.fitness import Candidates
 from argosy.placement.place import place
 from argosy.placement.query import QuerySyntaxError
@@ -141,7 +141,7 @@ def test_a_users_function_that_answers_nan_is_worst() -> None:
 
 def test_soft_constraints_are_met_by_weight_where_that_is_possible() -> None:
     rows = [row("a", attributes={"zone": "a"}), row("b", attributes={"zone": "b"})]
-    soft = (SoftConstraint("attribute:zone == b", 2), SoftConstraint("attribute:zone == a", 1))
+    soft = (WeightedConstraint("attribute:zone == b", 2), WeightedConstraint("attribute:zone == a", 1))
     assert where([Batch(2048, 1, 0, 3, soft=soft)], rows) == {"b": 2, "a": 1}
 
 

@@ -89,7 +89,7 @@ def _again(problem: Problem, found: Allocation, seconds: float) -> dict[str, Any
     next_one = allocated(changed, clock=time.perf_counter, seconds=seconds, kept=found.kept)
     took = time.perf_counter() - started
     gap = round(100 * next_one.gap, 4) if next_one.gap < float("inf") else None
-    return {"warmSeconds": round(took, 4), "warmGapPct": gap, "patternsKept": len(found.kept.patterns)}
+    return {"warmSeconds": round(took, 4), "warmGapPct": gap, "patternsKept": len(found.kept)}
 
 
 def _report(found: Allocation, shapes: Sequence[str], seconds: float) -> dict[str, Any]:

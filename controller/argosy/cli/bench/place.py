@@ -19,7 +19,7 @@ from argosy.cli.session import Session, command
 
 if TYPE_CHECKING:
     from argosy.placement.demand import Queue
-    from argosy.placement.place import Placement
+    from argosy.placement.place import Assignment
     from argosy.placement.supply import Supply
 
 PANEL = "Try it and measure it"
@@ -82,7 +82,7 @@ def place(
         typer.echo("\n".join(f"{name:20} {value}" for name, value in report.items()))
 
 
-def _report(queue: Queue, supply: Supply, plan: Placement, seconds: Sequence[float]) -> dict[str, Any]:
+def _report(queue: Queue, supply: Supply, plan: Assignment, seconds: Sequence[float]) -> dict[str, Any]:
     import numpy as np
 
     median = statistics.median(seconds)
@@ -109,7 +109,7 @@ def _peak_rss_mib() -> float:
     return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
-def _write(path: Path, ids: Sequence[str], supply: Supply, plan: Placement) -> None:
+def _write(path: Path, ids: Sequence[str], supply: Supply, plan: Assignment) -> None:
     import csv
 
     columns = zip(plan.batch.tolist(), plan.row.tolist(), plan.count.tolist(), strict=True)

@@ -14,15 +14,14 @@ from argosy.market.allocation.basket import Basket
 from argosy.market.allocation.bound import best_bound
 from argosy.market.allocation.effort import THOROUGH, Clock, Deadline, Effort
 from argosy.market.allocation.generate import Centre
-from argosy.market.allocation.kept import Kept
 from argosy.market.allocation.master import Unsolved, is_available
 from argosy.market.allocation.patterns import by_patterns
 from argosy.market.allocation.problem import Problem, Wanted
 from argosy.market.allocation.rounding import finish
+from argosy.model.orders import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
 _GREEDY_SLACK = 0.9  # what is nearly as good as the best is bought without looking again
-_NOTHING = Kept()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +35,7 @@ class Allocation:
     usd_per_hour: float
     lower_bound_usd_per_hour: float  # what no plan for the tasks that have a place can cost less than
     method: str  # "greedy" or "patterns"
-    kept: Kept
+    kept: Patterns
 
     @property
     def gap(self) -> float:
@@ -56,7 +55,7 @@ def allocate(
     *,
     clock: Clock | None = None,
     seconds: float = 10.0,
-    kept: Kept = _NOTHING,
+    kept: Patterns = (),
     solver: bool = True,
     effort: Effort = THOROUGH,
 ) -> Allocation:
@@ -91,7 +90,7 @@ def _single_values(problem: Problem) -> FloatArray:
     return found
 
 
-def _answer(basket: Basket, homeless: IntArray, bound: float, method: str, kept: Kept) -> Allocation:
+def _answer(basket: Basket, homeless: IntArray, bound: float, method: str, kept: Patterns) -> Allocation:
     rows = basket.rows()
     shapes = len(homeless)
     return Allocation(

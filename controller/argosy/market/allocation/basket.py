@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from argosy.market.allocation.filling import best_fillings
 from argosy.market.allocation.problem import Problem
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
@@ -82,8 +83,6 @@ def complete(basket: Basket, value: FloatArray, price: FloatArray, slack: float 
 
     slack: share of the best worth per price that is good enough to be bought without looking again; 1 = only the best.
     """
-    from argosy.market.allocation.filling import best_fillings
-
     problem = basket.problem
     while basket.rest.any():
         wanted = np.flatnonzero(basket.rest)

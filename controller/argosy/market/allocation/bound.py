@@ -10,7 +10,6 @@ import numpy as np
 
 from argosy.market.allocation.basket import Basket
 from argosy.market.allocation.effort import Deadline
-from argosy.market.allocation.fluid import fluid_bound
 from argosy.market.allocation.generate import Centre, dual_bound
 from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import Problem
@@ -19,6 +18,8 @@ from argosy.placement.arrays import FloatArray, IntArray
 
 _ENOUGH = 0.0015  # share of the cost: a bound this near needs no sharper look
 _FINER = 4  # each look is so much finer than the one before
+_ROUNDS = 120
+_REACH = 3.0  # how many times what an axis would cost if it alone were paid for its price is looked for
 _SAFETY = 1e-9  # share given away for the rounding of float sums: rounded in the bound's favour
 
 
@@ -60,3 +61,48 @@ def scaled_bound(problem: Problem, count: IntArray, value: FloatArray, price: Fl
     last = int(np.searchsorted(-slope, 0.0))
     factor = float(turn[order][last]) if last < len(order) else 1.0
     return max(dual_bound(problem, count, value * f, price, worth * f) for f in (factor, 1.0))
+
+
+def fluid_bound(problem: Problem, count: IntArray, usd_per_hour: float) -> float:
+    """USD an hour that no plan for `count` (s,) tasks can cost less than; 0 at least.
+
+    usd_per_hour: what some plan costs, which says where to look.
+    """
+    some = problem.offered.depth > 0
+    wanted = count.astype(np.float64) @ problem.wanted.need
+    used = np.flatnonzero(wanted > 0)
+    if not len(used) or not some.any() or usd_per_hour <= 0:
+        return 0.0
+    # Rates in shares of the plan's cost: 1 = the whole cost is paid for that axis.
+    size = problem.offered.capacity[some][:, used] * (usd_per_hour / wanted[used])
+    price, depth = problem.offered.price[some], problem.offered.depth[some].astype(np.float64)
+    total = np.full(len(used), usd_per_hour)
+    return max(0.0, _best(total, size, price, depth) * (1 - _SAFETY))
+
+
+def _best(total: FloatArray, size: FloatArray, price: FloatArray, depth: FloatArray) -> float:
+    n = len(total)
+    rates, shape = np.full(n, _REACH / 2), np.eye(n) * (_REACH / 2) ** 2 * n
+    best = 0.0
+    for _ in range(_ROUNDS):
+        if (rates < 0).any():
+            slope = np.eye(n)[int(rates.argmin())]  # only prices from zero on count
+        else:
+            rent = size @ rates - price
+            pays = rent > 0
+            best = max(best, float(total @ rates - depth[pays] @ rent[pays]))
+            slope = total - depth[pays] @ size[pays]
+        reach = float(slope @ shape @ slope)
+        if reach <= 0:
+            break
+        rates, shape = _half(rates, shape, shape @ slope / np.sqrt(reach))
+    return best
+
+
+def _half(rates: FloatArray, shape: FloatArray, step: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The smallest ellipsoid around the half of one that lies in the direction of `step`."""
+    n = len(rates)
+    if n == 1:
+        return rates + step / 2, shape / 4
+    smaller = n * n / (n * n - 1.0) * (shape - 2.0 / (n + 1) * np.outer(step, step))
+    return rates + step / (n + 1), smaller

@@ -10,23 +10,24 @@ import numpy as np
 from argosy.market.allocation.basket import Basket
 from argosy.market.allocation.bound import best_bound
 from argosy.market.allocation.effort import Deadline, Effort
-from argosy.market.allocation.generate import Centre, generate
-from argosy.market.allocation.kept import Kept, keep, recall
+from argosy.market.allocation.generate import Centre, generate, pool_prices
 from argosy.market.allocation.master import Master, Solution
 from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import Problem, Wanted
 from argosy.market.allocation.rounding import rounded
+from argosy.model.orders import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
 _SHARES = (0.6, 0.75)  # of the time for patterns, first and on finer grids: a whole plan and a sharp bound come after
 _ROOM_FOR_MORE = 0.3  # of the time: whoever needed more for a coarse grid does not begin with a finer one
 _NEVER_DEARER = 10.0  # a task is left out only if its place costs more than so many of the dearest instances
 _A_HAIR_LESS = 0.998
+_NEAR = 0.002  # patterns that would be used if a size were cheaper by this share are kept too
 
 
 def by_patterns(
-    problem: Problem, greedy: Basket, value: FloatArray, kept: Kept, effort: Effort, deadline: Deadline
-) -> tuple[Basket, float, Kept]:
+    problem: Problem, greedy: Basket, value: FloatArray, kept: Patterns, effort: Effort, deadline: Deadline
+) -> tuple[Basket, float, Patterns]:
     """The best plan, `greedy` included, a bound of the cost of placing what it places, and what to keep.
 
     value: (s,) > 0 for shapes that fit somewhere: which tasks to prefer where the LP says they are worth nothing.
@@ -89,3 +90,32 @@ def _single_patterns(problem: Problem) -> tuple[IntArray, IntArray]:
     pattern = np.zeros((len(size), len(problem.wanted.need)), dtype=np.int64)
     pattern[np.arange(len(size)), shape] = problem.room[size, shape]
     return size.astype(np.int64), pattern
+
+
+def keep(problem: Problem, master: Master, solution: Solution) -> Patterns:
+    """The patterns in use and those that nearly are."""
+    cost = np.maximum(solution.size_value, problem.cheapest(pool_prices(problem, solution)))[master.size_of]
+    used = np.zeros(len(master.size_of))
+    used[: len(solution.used)] = solution.used  # patterns may have been added since
+    near = (used > 0) | (master.pattern @ solution.task_value >= cost * (1 - _NEAR))
+    needs = [tuple(need) for need in problem.wanted.need.tolist()]
+    patterns = []
+    for number in np.flatnonzero(near).tolist():
+        held = np.flatnonzero(master.pattern[number]).tolist()
+        tasks = tuple((needs[shape], int(master.pattern[number, shape])) for shape in held)
+        patterns.append((tuple(problem.sizes[master.size_of[number]].tolist()), tasks))
+    return tuple(patterns)
+
+
+def recall(problem: Problem, kept: Patterns) -> tuple[IntArray, IntArray]:
+    """(q,) sizes and (q, s) tasks of the kept patterns whose size this problem has, less shapes it does not have."""
+    sizes = {tuple(size): number for number, size in enumerate(problem.sizes.tolist())}
+    shapes = {tuple(need): number for number, need in enumerate(problem.wanted.need.tolist())}
+    known = [(sizes[size], tasks) for size, tasks in kept if size in sizes]
+    pattern = np.zeros((len(known), len(problem.wanted.need)), dtype=np.int64)
+    for row, (_, tasks) in enumerate(known):
+        for need, count in tasks:
+            if need in shapes:
+                pattern[row, shapes[need]] = count
+    pattern = np.minimum(pattern, problem.wanted.count)
+    return np.array([size for size, _ in known], dtype=np.int64), pattern

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from argosy.market.allocation.filling import fill, order_by_worth
-from argosy.market.allocation.grid import Grid, grid_for
-from argosy.market.allocation.knapsack import LARGEST_VALUE, fill_table, patterns_at, values_at
+from argosy.market.allocation.knapsack import LARGEST_VALUE, Grid, fill_table, grid_for, patterns_at, values_at
 from argosy.market.allocation.relaxed import relaxed_worth, undominated
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from argosy.placement.demand import Batch
 from argosy.placement.feasibility import Rules, unmet_weight
-from argosy.placement.fitness import GPUS_LAST, Candidates, Course, Fitness, Key
-from argosy.placement.state import PassState
+from argosy.placement.fitness import GPUS_LAST, Candidates, Fitness, Key, Trend
+from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Random, Step, steps_of
 from argosy.placement.supply import Supply
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class TaskKind:
     """A prepared kind of task. `names_function`: its chain names a function that is not built in."""
 
     rules: Rules
@@ -24,7 +24,7 @@ class Kind:
     names_function: bool
 
     @classmethod
-    def of(cls, batch: Batch, supply: Supply, fitness: Mapping[str, Fitness]) -> Kind:
+    def of(cls, batch: Batch, supply: Supply, fitness: Mapping[str, Fitness]) -> TaskKind:
         """ValueError (QuerySyntaxError among them) for a strategy or constraint that means nothing."""
         steps = steps_of(batch.strategy, fitness)
         if batch.keep_gpus_free and not batch.gpus and steps[0] is not GPUS_LAST:
@@ -46,7 +46,7 @@ class Kind:
         if not self.rules.batch.soft:
             return self.steps
         unmet = unmet_weight(self.rules.batch, state)
-        soft = Key("soft", lambda c: unmet[_rows_of(c)], Course.STILL, lambda _: int(unmet.max(initial=0)))
+        soft = Key("soft", lambda c: unmet[_rows_of(c)], Trend.STILL, lambda _: int(unmet.max(initial=0)))
         return (soft, *self.steps)
 
 
