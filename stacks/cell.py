@@ -15,7 +15,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
-from argosy.messages.kinds import KINDS, Kind
+from argosy.messages.eventbridge import MESSAGE_KINDS, MessageKind
 from argosy.settings.settings import Settings
 from stacks import grants, nag
 from stacks.capacity import Fleets
@@ -130,7 +130,7 @@ class Forwarding(Construct):
         )
         home = events.EventBus.from_event_bus_arn(self, "Home", arns.of("events", "event-bus/default"))
         cluster = arns.of("ecs", f"cluster/{settings.prefix}", region)
-        for kind in KINDS:
+        for kind in MESSAGE_KINDS:
             events.Rule(
                 self,
                 kind.rule,
@@ -141,7 +141,7 @@ class Forwarding(Construct):
             )
 
 
-def event_pattern(kind: Kind, clusters: list[str]) -> events.EventPattern:
+def event_pattern(kind: MessageKind, clusters: list[str]) -> events.EventPattern:
     """CDK's form of a kind's pattern: what the controller parses is what the rules let through."""
     pattern = kind.pattern(clusters)
     return events.EventPattern(

@@ -9,14 +9,14 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from argosy.messages.kinds import KINDS
+from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.settings.settings import Settings
 from stacks.cell import event_pattern
 from stacks.grants import Arns
 
 
 class Events(Construct):
-    """A rule for each kind of message in `argosy.messages.kinds`, also for those that other cells forward."""
+    """A rule for each kind of message in `argosy.messages.eventbridge`, also for those that other cells forward."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Events(Construct):
     ) -> None:
         super().__init__(scope, id)
         clusters = Arns(settings).clusters
-        for kind in KINDS:
+        for kind in MESSAGE_KINDS:
             events.Rule(
                 self,
                 kind.rule,

@@ -11,7 +11,7 @@ from argosy.aws.cell import Cell
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
 from argosy.catalogue.lookup import load_catalogue
-from argosy.messages.kinds import to_event
+from argosy.messages.eventbridge import to_event
 from argosy.model.actions import Action, Launch, PrepareRun, ResolveLaunches, SetTarget, StopAttempt, Terminate
 from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.events import (

@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from argosy.messages.kinds import to_event
+from argosy.messages.eventbridge import to_event
 from argosy.model.events import ContainerInstanceSeen, TaskSeen
 from tests.fakes.ecs_clouds import CLUSTER, EcsCloud
 

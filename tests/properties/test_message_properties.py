@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from argosy.aws.sqs import parse
 from argosy.lifecycle.apply import apply
-from argosy.messages.kinds import KINDS, PoisonMessage, to_event
+from argosy.messages.eventbridge import MESSAGE_KINDS, PoisonMessage, to_event
 from argosy.model import documents
 from argosy.model.events import TaskSeen
 from argosy.model.state import State
@@ -88,7 +88,7 @@ MESSAGES = [
         "resources": ["arn:aws:ec2:us-east-1:123456789012:fleet/fleet-1"],
         "detail": DETAILS.get(kind.rule, HOST),
     }
-    for kind in KINDS
+    for kind in MESSAGE_KINDS
 ]
 ODD = st.one_of(
     st.none(),
@@ -156,7 +156,7 @@ def test_a_broken_message_is_a_fact_nothing_or_poison_and_leaves_a_state_that_ca
     assert len(text) < 50_000
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=[kind.rule for kind in KINDS])
+@pytest.mark.parametrize("message", MESSAGES, ids=[kind.rule for kind in MESSAGE_KINDS])
 def test_fields_that_nobody_knows_are_tolerated(message: dict[str, Any]) -> None:
     extra = {**message, "new": 1, "detail": {**message["detail"], "new": {"deep": [1]}}}
     assert to_event(extra) == to_event(message)

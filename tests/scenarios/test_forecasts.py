@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.api.actions import Api
-from argosy.api.admission import Limits
+from argosy.api.admission import DeploymentLimits
 from tests.builders import spec
 from tests.scenarios.controlled import RUN_ID, ZONES, Controlled
 from tests.unit.api.test_actions import Images, Items, Wake
@@ -17,7 +17,7 @@ TYPES = ("c5.xlarge", "c5.4xlarge")
 
 def forecast(cluster: Controlled, **overrides: Any) -> Any:
     fleets = [("us-east-1", kind, zone) for kind in TYPES for zone in ZONES]
-    limits = Limits("s3://results/", frozenset({"results"}), {})
+    limits = DeploymentLimits("s3://results/", frozenset({"results"}), {})
     now, policy = cluster.world.moment, cluster.policy
     api = Api(cluster.store, Wake(), Images(), Items(), limits, "argosy", ["us-east-1"], now, policy, fleets)
     form = spec(container={"image": "argosy/digits", "command": ["work"]}, **overrides)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from argosy.api.admission import Limits, admit
+from argosy.api.admission import DeploymentLimits, admit
 from argosy.model.actions import Action, HaltRun
 from argosy.model.events import Event
 from argosy.model.runs import RunStatus
@@ -28,7 +28,7 @@ def widest(candidates: Candidates) -> AnyArray:
 
 
 WIDEST = f"{__name__}:widest"
-LIMITS = Limits("s3://results/", frozenset({"results"}), {}, frozenset({WIDEST, "no_such_module:f"}))
+LIMITS = DeploymentLimits("s3://results/", frozenset({"results"}), {}, frozenset({WIDEST, "no_such_module:f"}))
 
 
 class Images:

@@ -11,7 +11,7 @@ from aws_cdk import aws_s3 as s3
 from cdk_nag import AwsSolutionsChecks
 
 import app as entry
-from argosy.messages.kinds import RULE_PATTERNS
+from argosy.messages.eventbridge import RULE_PATTERNS
 from argosy.settings.settings import Settings
 from stacks.images import ImagesStack
 from tests.stacks.templates import Template, text

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.messages.kinds import RULE_PATTERNS
+from argosy.messages.eventbridge import RULE_PATTERNS
 from stacks import bundle
 from tests.stacks.templates import Template, text
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from argosy import layout
 from argosy.api import cost_views, explaining, reading, requests, retrying, spending, views, warnings
-from argosy.api.admission import Admission, Limits, admit, fingerprint
+from argosy.api.admission import Admission, DeploymentLimits, admit, fingerprint
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
 from argosy.model import documents, inbox
@@ -61,7 +61,7 @@ class Api:
     wake: Wake
     images: ImageResolver
     items: ItemsReader
-    limits: Limits
+    limits: DeploymentLimits
     cluster: str
     cells: Sequence[str]
     now: Callable[[], float]

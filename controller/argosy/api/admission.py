@@ -31,7 +31,7 @@ OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME, and where it comes
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DeploymentLimits:
     """What a deployment allows. shapes: what an instance of each of its types has for tasks; empty = not known."""
 
     default_output: str  # s3://bucket/ or s3://bucket/prefix/
@@ -51,7 +51,7 @@ class Admission:
     notes: tuple[str, ...] = ()
 
 
-def limits_of(settings: Settings, bucket: str) -> Limits:
+def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
     """The limits of a deployment whose own bucket is `bucket`: types that are named and offered in any of its cells."""
     catalogue = load_catalogue()
     names = {name for cell in settings.cells for name, _ in settings.pools(cell)}
@@ -61,10 +61,12 @@ def limits_of(settings: Settings, bucket: str) -> Limits:
         if name in names
     }
     buckets = frozenset({bucket, *settings.output_buckets})
-    return Limits(f"s3://{bucket}/", buckets, shapes, frozenset(settings.fitness_functions), settings.cells)
+    return DeploymentLimits(f"s3://{bucket}/", buckets, shapes, frozenset(settings.fitness_functions), settings.cells)
 
 
-def admit(data: Any, limits: Limits, images: ImageResolver, items: ItemsReader, now: float = 0.0) -> Admission:
+def admit(
+    data: Any, limits: DeploymentLimits, images: ImageResolver, items: ItemsReader, now: float = 0.0
+) -> Admission:
     """Everything that can be known about a run at submit. `now` 0: deadlines are not held against it. Raises SpecError
     with every fault."""
     spec, faults = _check(data, limits, now)
@@ -77,7 +79,7 @@ def admit(data: Any, limits: Limits, images: ImageResolver, items: ItemsReader, 
     return Admission(form, image, shards.task_count(form, count), tuple(_flavour_notes(form, images)))
 
 
-def check_spec(data: Any, limits: Limits | None = None, now: float = 0.0) -> RunSpec:
+def check_spec(data: Any, limits: DeploymentLimits | None = None, now: float = 0.0) -> RunSpec:
     """The spec, after all checks that need nothing but the limits. Raises SpecError with every fault."""
     spec, faults = _check(data, limits, now)
     if spec is None or faults:
@@ -90,7 +92,7 @@ def fingerprint(form: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(form, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _check(data: Any, limits: Limits | None, now: float) -> tuple[RunSpec | None, list[Fault]]:
+def _check(data: Any, limits: DeploymentLimits | None, now: float) -> tuple[RunSpec | None, list[Fault]]:
     """The spec if it is one by itself, and every fault found."""
     spec: RunSpec | None = None
     faults: list[Fault] = []
@@ -106,7 +108,7 @@ def _check(data: Any, limits: Limits | None, now: float) -> tuple[RunSpec | None
     return spec, faults
 
 
-def _limit_faults(data: Mapping[str, Any], limits: Limits) -> Iterator[Fault]:
+def _limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[Fault]:
     try:
         bucket = split_s3(data.get("output") or limits.default_output)[0]
     except (ValueError, AttributeError):
@@ -178,7 +180,7 @@ def _amount(axis: str, amount: int) -> str:
     return f"{amount} GPU{'' if amount == 1 else 's'}"
 
 
-def _placement_faults(data: Mapping[str, Any], limits: Limits | None) -> Iterator[Fault]:
+def _placement_faults(data: Mapping[str, Any], limits: DeploymentLimits | None) -> Iterator[Fault]:
     placement = data.get("placement")
     if not isinstance(placement, Mapping):
         return

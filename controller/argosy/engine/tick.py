@@ -20,7 +20,7 @@ from argosy.lifecycle.apply import apply
 from argosy.lifecycle.begin import begin
 from argosy.lifecycle.marks import measure
 from argosy.lifecycle.passing import pass_time
-from argosy.messages.kinds import PoisonMessage, to_event
+from argosy.messages.eventbridge import PoisonMessage, to_event
 from argosy.model import documents, inbox
 from argosy.model.actions import Action, Inside, Launch, NoteOrder
 from argosy.model.damage import FAULTS

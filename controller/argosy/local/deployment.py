@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.messages.kinds import RULE_PATTERNS
+from argosy.messages.eventbridge import RULE_PATTERNS
 from argosy.settings.settings import Settings
 
 Client = Callable[..., Any]  # a boto3 client by service name and, for another than the home Region, that

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from argosy.emulator.sqs import SqsModel
-from argosy.messages.kinds import KINDS
+from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.simulation.faults import Faults
 from argosy.simulation.world import World
 
@@ -16,7 +16,7 @@ JSON = dict[str, Any]
 LATEST_S = 600.0
 OVERTAKEN_S = 30.0
 USUAL_S = 1.0
-_LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in KINDS)
+_LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in MESSAGE_KINDS)
 
 
 class EventPath:

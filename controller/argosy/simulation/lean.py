@@ -12,7 +12,7 @@ from typing import Any
 
 from argosy.aws.executor import THREADS
 from argosy.aws.sqs import ENOUGH
-from argosy.messages.kinds import KINDS
+from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.ports import Message
 from argosy.simulation.timeline import Timeline
 
@@ -22,7 +22,7 @@ CALL_S = 0.032  # of virtual time; most calls wait for the one before
 LAUNCH_S = 0.1  # RunTask and StopTask, as many at a time as the executor has threads
 IN_THREADS = frozenset({"run_task", "stop_task"})
 TOGETHER = frozenset({"modify_fleet"})  # those of all cells at once
-_LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in KINDS)
+_LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in MESSAGE_KINDS)
 
 
 class Outside:

@@ -41,7 +41,7 @@ from argosy.spec.fields import (
 )
 
 
-class Container(Strict):
+class ContainerSpec(Strict):
     """What runs. With `taskDefinition` only the command and the environment, which override the definition's."""
 
     image: Image | None = Field(
@@ -63,7 +63,7 @@ class Container(Strict):
     )
 
 
-class TaskResources(Strict):
+class ResourcesSpec(Strict):
     """What one task takes of an instance."""
 
     vcpus: float = Field(default=1, ge=1 / 1024, le=1024, description="vCPUs; rounded to 1/1024, ECS's CPU unit.")
@@ -73,7 +73,7 @@ class TaskResources(Strict):
     gpus: int = Field(default=0, ge=0, le=16, description="Whole GPUs, pinned to the task.")
 
 
-class Array(Strict):
+class ArraySpec(Strict):
     """How the run falls into tasks: exactly one of range, size, items and itemsFrom; at most 1,000,000 tasks."""
 
     range: RangeText | None = Field(default=None, description="Half-open START:END, cut into shards of shardSize.")
@@ -98,7 +98,7 @@ class Array(Strict):
     )
 
 
-class SoftConstraint(Strict):
+class SoftConstraintSpec(Strict):
     """A constraint that is better met than not."""
 
     expression: Text = Field(description="As in constraints: a cluster query expression, or distinctInstance.")
@@ -107,7 +107,7 @@ class SoftConstraint(Strict):
     )
 
 
-class Placement(Strict):
+class PlacementSpec(Strict):
     """Which instances the tasks may use, and how they are laid out."""
 
     constraints: Annotated[list[Text], Field(max_length=10)] = Field(
@@ -131,7 +131,7 @@ class Placement(Strict):
     max_tasks_per_instance: int | None = Field(
         default=None, ge=1, le=TASK_LIMIT, description="At most so many tasks of the group on one instance."
     )
-    soft_constraints: Annotated[list[SoftConstraint], Field(max_length=SOFT_LIMIT)] | None = Field(
+    soft_constraints: Annotated[list[SoftConstraintSpec], Field(max_length=SOFT_LIMIT)] | None = Field(
         default=None,
         description="Preferred, not required: instances that leave the least weight unmet are tried first. They do not"
         " change what is bought.",
@@ -148,7 +148,7 @@ class Placement(Strict):
     )
 
 
-class Fallback(Strict):
+class FallbackSpec(Strict):
     """When a run of purchase spot-then-on-demand goes to on-demand, besides its deadline."""
 
     after_wait_seconds: int | None = Field(
@@ -162,7 +162,7 @@ class Fallback(Strict):
     )
 
 
-class Capacity(Strict):
+class CapacitySpec(Strict):
     """What may be bought for the run."""
 
     purchase: Literal["spot", "spot-then-on-demand", "on-demand"] = Field(
@@ -175,7 +175,7 @@ class Capacity(Strict):
         description="When the run is to be done: a time with its offset (2026-11-21T18:00:00Z), or a duration from its"
         " submission (90m, 2h, 1h30m, PT2H). Spot is used as long as on-demand could still make up for its loss.",
     )
-    fallback: Fallback | None = Field(
+    fallback: FallbackSpec | None = Field(
         default=None, description="When tasks go to on-demand because spot is short or keeps being interrupted."
     )
     cells: Cells | None = Field(
@@ -209,7 +209,7 @@ class Capacity(Strict):
     )
 
 
-class ExitRule(Strict):
+class ExitRuleSpec(Strict):
     """Conditions that must all hold, and what then happens."""
 
     on_exit_code: ExitCodeGlob | None = Field(default=None, description="Glob over the exit code.")
@@ -220,18 +220,18 @@ class ExitRule(Strict):
     action: Literal["RETRY", "EXIT"] = Field(description="RETRY while attempts are left, or EXIT at once.")
 
 
-class RetryStrategy(Strict):
+class RetrySpec(Strict):
     """When a failed task is tried again. Interruptions and other losses of instances never use up an attempt."""
 
     attempts: int = Field(
         default=1, ge=1, le=ATTEMPT_LIMIT, description="Tries of each task. Default 1, as in AWS Batch."
     )
-    evaluate_on_exit: Annotated[list[ExitRule], Field(max_length=RULE_LIMIT)] = Field(
+    evaluate_on_exit: Annotated[list[ExitRuleSpec], Field(max_length=RULE_LIMIT)] = Field(
         default=[], description="The first rule that matches decides; when none does, the task is tried again."
     )
 
 
-class Timeout(Strict):
+class TimeoutSpec(Strict):
     """How long one attempt may take, and how long the whole run."""
 
     attempt_duration_seconds: int | None = Field(
@@ -250,30 +250,28 @@ class RunSpec(Strict):
 
     version: Version = Field(description="Version of this format.")
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of the run; its id begins with it.")
-    container: Container | None = Field(
+    container: ContainerSpec | None = Field(
         default=None, description="What runs; its image unless taskDefinition is given."
     )
     task_definition: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,255}(:[1-9][0-9]{0,9})?$")] | None = Field(
         default=None,
         description="A registered ECS task definition, FAMILY or FAMILY:REVISION, in place of container.image.",
     )
-    resources: TaskResources | None = Field(
+    resources: ResourcesSpec | None = Field(
         default=None, description="What each task takes; a taskDefinition says so itself. Default 1 vCPU and 1024 MiB."
     )
-    array: Array = Field(description="How the run falls into tasks.")
+    array: ArraySpec = Field(description="How the run falls into tasks.")
     output: S3Folder | None = Field(
         default=None, description="s3://BUCKET/PREFIX/; the run id is appended. Default: the deployment's bucket."
     )
-    placement: Placement = Field(
-        default_factory=Placement, description="Which instances the tasks may use, and their layout."
+    placement: PlacementSpec = Field(
+        default_factory=PlacementSpec, description="Which instances the tasks may use, and their layout."
     )
-    capacity: Capacity = Field(
-        default_factory=Capacity, description="What kind of instances may be bought, and how many."
+    capacity: CapacitySpec = Field(
+        default_factory=CapacitySpec, description="What kind of instances may be bought, and how many."
     )
-    retry_strategy: RetryStrategy = Field(
-        default_factory=RetryStrategy, description="When a failed task is tried again."
-    )
-    timeout: Timeout | None = Field(
+    retry_strategy: RetrySpec = Field(default_factory=RetrySpec, description="When a failed task is tried again.")
+    timeout: TimeoutSpec | None = Field(
         default=None, description="How long an attempt, and the whole run, may take. Default: no limit."
     )
     compat: Literal["aws-batch"] | None = Field(

@@ -16,34 +16,34 @@ from argosy.spec import bounds, checks, overrides
 from argosy.spec.faults import Fault, SpecError, from_pydantic
 from argosy.spec.fields import EnvironmentEntry, Strict
 from argosy.spec.models import (
-    Array,
-    Capacity,
-    Container,
-    ExitRule,
-    Fallback,
-    Placement,
-    RetryStrategy,
+    ArraySpec,
+    CapacitySpec,
+    ContainerSpec,
+    ExitRuleSpec,
+    FallbackSpec,
+    PlacementSpec,
+    ResourcesSpec,
+    RetrySpec,
     RunSpec,
-    SoftConstraint,
-    TaskResources,
-    Timeout,
+    SoftConstraintSpec,
+    TimeoutSpec,
 )
 
 __all__ = ["Fault", "RunSpec", "SpecError", "parse_spec", "schema", "to_json"]
 
 _MODELS: dict[str, type[Strict]] = {
     "": RunSpec,
-    "container": Container,
+    "container": ContainerSpec,
     "container.environment": EnvironmentEntry,  # the list form
-    "resources": TaskResources,
-    "array": Array,
-    "placement": Placement,
-    "placement.softConstraints": SoftConstraint,
-    "capacity": Capacity,
-    "capacity.fallback": Fallback,
-    "retryStrategy": RetryStrategy,
-    "retryStrategy.evaluateOnExit": ExitRule,
-    "timeout": Timeout,
+    "resources": ResourcesSpec,
+    "array": ArraySpec,
+    "placement": PlacementSpec,
+    "placement.softConstraints": SoftConstraintSpec,
+    "capacity": CapacitySpec,
+    "capacity.fallback": FallbackSpec,
+    "retryStrategy": RetrySpec,
+    "retryStrategy.evaluateOnExit": ExitRuleSpec,
+    "timeout": TimeoutSpec,
 }
 
 
@@ -80,7 +80,7 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
     if spec.array.items is not None:
         form["array"]["items"] = spec.array.items  # exclude_none would drop members of an item that are null
     if spec.task_definition is None and spec.resources is None:
-        form["resources"] = TaskResources.model_validate({}).model_dump(mode="json", by_alias=True)
+        form["resources"] = ResourcesSpec.model_validate({}).model_dump(mode="json", by_alias=True)
     return form
 
 

@@ -11,7 +11,7 @@ import pytest
 from argosy import layout
 from argosy.api import views
 from argosy.api.actions import REQUEST_LIMIT, Api, envelope_of_error, new_run_id
-from argosy.api.admission import Limits
+from argosy.api.admission import DeploymentLimits
 from argosy.api.requests import page_token
 from argosy.lifecycle.apply import apply
 from argosy.model import documents, inbox
@@ -76,7 +76,7 @@ class Desk:
         self.items = Items()
         self.time = NOW
         self.state = State(epoch="test")
-        limits = Limits("s3://own/", frozenset({"own"}), {"p3.8xlarge": Resources(32768, 230000, 4)})
+        limits = DeploymentLimits("s3://own/", frozenset({"own"}), {"p3.8xlarge": Resources(32768, 230000, 4)})
         self.api = Api(self.store, self.wake, Images(), self.items, limits, "argosy", ["us-east-1"], lambda: self.time)
 
     def ask(self, action: str, request_id: str = "request-1", **fields: Any) -> dict[str, Any]:

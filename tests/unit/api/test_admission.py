@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from argosy.api.admission import Limits, admit, check_spec, fingerprint, limits_of
+from argosy.api.admission import DeploymentLimits, admit, check_spec, fingerprint, limits_of
 from argosy.model.resources import Resources
 from argosy.ports import ItemsUnreadable
 from argosy.settings.settings import load_settings
@@ -20,7 +20,7 @@ SHAPES = {
     "m5.4xlarge": Resources(16384, 62000, 0),
     "p3.2xlarge": Resources(8192, 60000, 1),
 }
-LIMITS = Limits("s3://own/", frozenset({"own", "shared"}), SHAPES)
+LIMITS = DeploymentLimits("s3://own/", frozenset({"own", "shared"}), SHAPES)
 
 
 class Images:
@@ -46,7 +46,7 @@ def spec(**fields: Any) -> dict[str, Any]:
     return {"version": 1, "name": "n", "container": {"image": "argosy/digits"}, "array": {"size": 2}, **fields}
 
 
-def faults(data: Any, limits: Limits = LIMITS, items: Items | None = None) -> list[str]:
+def faults(data: Any, limits: DeploymentLimits = LIMITS, items: Items | None = None) -> list[str]:
     with pytest.raises(SpecError) as refusal:
         admit(data, limits, Images(), items or Items())
     return [fault.text() for fault in refusal.value.faults]
@@ -115,7 +115,7 @@ def test_a_task_that_fits_on_no_type_is_refused_naming_the_largest(resources: An
 
 
 def test_gpus_without_any_gpu_type_say_so() -> None:
-    limits = Limits("s3://own/", frozenset({"own"}), {"c5.xlarge": SHAPES["c5.xlarge"]})
+    limits = DeploymentLimits("s3://own/", frozenset({"own"}), {"c5.xlarge": SHAPES["c5.xlarge"]})
     assert faults(spec(resources={"gpus": 1}), limits) == [
         "resources.gpus: 1 GPU asked, but no instance type of this deployment has any"
     ]

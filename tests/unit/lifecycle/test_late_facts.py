@@ -16,7 +16,7 @@ from argosy.lifecycle.begin import begin
 from argosy.lifecycle.capping import cap
 from argosy.lifecycle.passing import pass_time
 from argosy.lifecycle.quarantine import mend
-from argosy.messages.kinds import KINDS
+from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.model import documents, events, inbox
 from argosy.model.actions import CapRun, CloseRun, Launch, MendState, SetTarget, StopAttempt, StopOrphan, VerifyResult
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
@@ -328,7 +328,7 @@ def test_a_request_that_lacks_a_member_is_unreadable() -> None:
 
 
 def test_rules_of_ecs_are_narrowed_to_our_clusters_and_those_of_ec2_are_not() -> None:
-    patterns = {kind.source: kind.pattern(["arn:cluster"]) for kind in KINDS}
+    patterns = {kind.source: kind.pattern(["arn:cluster"]) for kind in MESSAGE_KINDS}
     assert patterns["aws.ecs"]["detail"] == {"clusterArn": ["arn:cluster"]}
     assert "detail" not in patterns["aws.ec2"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.messages.kinds import KINDS, RULE_PATTERNS, PoisonMessage, to_event
+from argosy.messages.eventbridge import MESSAGE_KINDS, RULE_PATTERNS, PoisonMessage, to_event
 from argosy.model.events import ContainerInstanceSeen, HostStateChanged, InterruptionWarned, PoolShort, RebalanceAdvised
 
 
@@ -69,7 +69,7 @@ def test_what_cannot_be_read_is_poison(poison: dict[str, Any] | None) -> None:
 
 
 def test_every_kind_yields_a_rule_of_its_own() -> None:
-    assert len({name for name, _ in RULE_PATTERNS}) == len(KINDS)
+    assert len({name for name, _ in RULE_PATTERNS}) == len(MESSAGE_KINDS)
     assert all(set(pattern) == {"source", "detail-type"} for _, pattern in RULE_PATTERNS)
 
 

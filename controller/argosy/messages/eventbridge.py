@@ -22,12 +22,11 @@ from argosy.model.events import (
     TaskSeen,
 )
 
-Detail = Mapping[str, Any]
 MAX_NAME = 128  # characters of a Region or an id
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MessageKind:
     """One kind of message: its rule's name and how it is read."""
 
     rule: str
@@ -92,16 +91,16 @@ def _fleet_error(message: Mapping[str, Any]) -> PoolShort | None:
     return PoolShort(fleet, sub_type) if fleet and sub_type in _SHORTAGES else None
 
 
-KINDS = (
-    Kind("task-state", "aws.ecs", "ECS Task State Change", _task),
-    Kind("container-instance-state", "aws.ecs", "ECS Container Instance State Change", _container_instance),
-    Kind("spot-interruption", "aws.ec2", "EC2 Spot Instance Interruption Warning", _interruption),
-    Kind("rebalance", "aws.ec2", "EC2 Instance Rebalance Recommendation", _rebalance),
-    Kind("instance-state", "aws.ec2", "EC2 Instance State-change Notification", _host_state),
-    Kind("fleet-error", "aws.ec2fleet", "EC2 Fleet Error", _fleet_error),
+MESSAGE_KINDS = (
+    MessageKind("task-state", "aws.ecs", "ECS Task State Change", _task),
+    MessageKind("container-instance-state", "aws.ecs", "ECS Container Instance State Change", _container_instance),
+    MessageKind("spot-interruption", "aws.ec2", "EC2 Spot Instance Interruption Warning", _interruption),
+    MessageKind("rebalance", "aws.ec2", "EC2 Instance Rebalance Recommendation", _rebalance),
+    MessageKind("instance-state", "aws.ec2", "EC2 Instance State-change Notification", _host_state),
+    MessageKind("fleet-error", "aws.ec2fleet", "EC2 Fleet Error", _fleet_error),
 )
-RULE_PATTERNS: tuple[tuple[str, dict[str, Any]], ...] = tuple((kind.rule, kind.pattern()) for kind in KINDS)
-_BY_NAME = {(kind.source, kind.detail_type): kind for kind in KINDS}
+RULE_PATTERNS: tuple[tuple[str, dict[str, Any]], ...] = tuple((kind.rule, kind.pattern()) for kind in MESSAGE_KINDS)
+_BY_NAME = {(kind.source, kind.detail_type): kind for kind in MESSAGE_KINDS}
 
 
 class PoisonMessage(ValueError):
