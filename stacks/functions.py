@@ -12,7 +12,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from argosy.settings.settings import LOG_RETENTION_DAYS, Settings
+from argosy.settings.settings import Settings
+from argosy.settings.values import LOG_RETENTION_DAYS
 from stacks import nag
 from stacks.bundle import ARCHITECTURE, RUNTIME
 

@@ -1,6 +1,6 @@
-"""How is this deployment set up? The owner's choices, validated once, with every fault at once and its path.
+"""How is this deployment set up? The owner's choices, validated once; every fault is reported with its path.
 
-The same model reads cdk.json's context (`load_settings`) and travels to the functions as ARGOSY_SETTINGS (`to_json`).
+The same model reads cdk.json's context (`load_settings`) and is passed to the functions as ARGOSY_SETTINGS (`to_json`).
 Names are camelCase outside and snake_case inside.
 """
 
@@ -9,21 +9,38 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from argosy.catalogue.lookup import is_offered_in, load_catalogue, offered
+from argosy.catalogue.lookup import is_offered_in, offered
 from argosy.model.policy import Policy, VcpuQuota
-from argosy.settings.limits import Seconds, Share, TypeGlob, VcpuQuotas
+from argosy.settings.values import (
+    AmiId,
+    Bucket,
+    CpuTypeName,
+    FunctionName,
+    GpuTypeName,
+    ImageNetModel,
+    Listed,
+    OnDemandQuotaName,
+    QuotaName,
+    Region,
+    RetentionDays,
+    Seconds,
+    Share,
+    TypeGlob,
+    TypeName,
+    UsdPerHour,
+    Vcpus,
+    Zone,
+)
 
 # Lambda allows 4 KB for all environment variables of a function; the other names and values take about 1.2 KB.
 MAX_JSON_BYTES = 2_500
-# A region's zones where a, b and c are not what accounts get: https://docs.aws.amazon.com/global-infrastructure/latest/regions/
+# The zones of Regions in which accounts do not get a, b and c: https://docs.aws.amazon.com/global-infrastructure/latest/regions/
 DEFAULT_ZONES = {"ap-northeast-1": "acd", "ca-central-1": "abd", "us-west-1": "ac"}
-# The retentions that CloudWatch Logs accepts (PutRetentionPolicy), up to two years.
-LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731)
 
 DEFAULT_CPU_TYPES = tuple(
     f"{family}.{size}"
@@ -34,7 +51,7 @@ DEFAULT_CPU_TYPES = tuple(
     }.items()
     for size in sizes
 )
-# p3 as the originals had it, then the types that stand in for it where it is no longer offered: 1, 4 and 8 GPUs.
+# p3 first, then types with 1, 4 and 8 GPUs for the Regions that no longer offer it.
 DEFAULT_GPU_TYPES = (
     *("p3.2xlarge", "p3.8xlarge", "p3.16xlarge", "p3dn.24xlarge"),
     *("g4dn.xlarge", "g4dn.12xlarge", "g5.xlarge", "g5.12xlarge", "g5.48xlarge", "g6.xlarge", "g6.12xlarge"),
@@ -42,7 +59,7 @@ DEFAULT_GPU_TYPES = (
 
 
 class SettingsError(ValueError):
-    """The settings cannot be used; `faults` holds (path, sentence) for each fault, the message all of them."""
+    """The settings cannot be used. `faults` holds (path, sentence) for each fault; the message contains all of them."""
 
     def __init__(self, faults: list[tuple[str, str]]) -> None:
         self.faults = faults
@@ -51,70 +68,15 @@ class SettingsError(ValueError):
         super().__init__(f'the settings have {count} (cdk.json, context "argosy", or -c NAME=VALUE):{lines}')
 
 
-def _split(value: Any) -> Any:
-    """`-c cells=us-east-1,eu-west-1` arrives as one string."""
-    return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
-
-
-def _unique(value: Any) -> Any:
-    if isinstance(value, (list, tuple)) and len(set(map(str, value))) < len(value):
-        raise ValueError("names something twice")
-    return value
-
-
-def _known_type(name: str) -> str:
-    if name not in load_catalogue():
-        raise ValueError(f"{name!r} is not an instance type of the catalogue (whole families, no bare metal)")
-    return name
-
-
-def _cpu_type(name: str) -> str:
-    if load_catalogue()[_known_type(name)].gpus:
-        raise ValueError(f"{name!r} has GPUs: name it under instanceTypes.gpu")
-    return name
-
-
-def _gpu_type(name: str) -> str:
-    if not load_catalogue()[_known_type(name)].gpus:
-        raise ValueError(f"{name!r} has no GPU: name it under instanceTypes.cpu")
-    return name
-
-
-def _function_name(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII) or len(name) > 200:
-        raise ValueError(f"{name[:80]!r} is no module:function")
-    if name.startswith(("random:", "spread:", "binpack:", "mix:")):
-        raise ValueError(f"{name[:80]!r} begins as a built-in strategy does: rename the module")
-    return name
-
-
-def _retention(days: int) -> int:
-    if days not in LOG_RETENTION_DAYS:
-        raise ValueError(f"CloudWatch Logs accepts one of {', '.join(map(str, LOG_RETENTION_DAYS))}")
-    return days
-
-
-Item = TypeVar("Item")
-Listed = Annotated[tuple[Item, ...], BeforeValidator(_unique), BeforeValidator(_split)]
-Region = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
-Zone = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
-TypeName = Annotated[str, AfterValidator(_known_type)]
-Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
-FunctionName = Annotated[str, AfterValidator(_function_name)]
-AmiId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
-# What containers/tensorflow-inference/bake.py can put into an image.
-ImageNetModel = Literal["MobileNet", "MobileNetV2", "ResNet50", "EfficientNetB0", "InceptionV3"]
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
 
 
 class InstanceTypes(_Part):
-    """Which instance types the fleets may buy, one EC2 Fleet per type and zone; c5.* and p3.* are named by default."""
+    """Which instance types the fleets may buy. Each type has one EC2 Fleet in each zone."""
 
-    cpu: Listed[Annotated[str, AfterValidator(_cpu_type)]] = DEFAULT_CPU_TYPES
-    gpu: Listed[Annotated[str, AfterValidator(_gpu_type)]] = DEFAULT_GPU_TYPES
+    cpu: Listed[CpuTypeName] = DEFAULT_CPU_TYPES
+    gpu: Listed[GpuTypeName] = DEFAULT_GPU_TYPES
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -123,22 +85,29 @@ class InstanceTypes(_Part):
 
 
 class OfferedChange(_Part):
-    """What the owner knows better than the shipped list of types that a Region offers."""
+    """The owner's corrections to the shipped list of the types that a Region offers."""
 
     add: Listed[TypeName] = ()
     remove: Listed[TypeName] = ()
 
 
-class PriceCaps(_Part):
-    """USD an hour: what costs more is not bought, on spot or on-demand. Per vCPU concerns types without GPUs, per GPU
-    the others."""
+class VcpuQuotas(_Part):
+    """How many vCPUs of a quota family (standard, g, p, ...) this deployment may use at once in a Region."""
 
-    per_instance_hour: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    per_vcpu_hour: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    per_gpu_hour: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    spot: Mapping[QuotaName, Vcpus] = Field(default_factory=dict)
+    on_demand: Mapping[OnDemandQuotaName, Vcpus] = Field(default_factory=dict)
+
+
+class PriceCaps(_Part):
+    """USD an hour. Instances that cost more are not bought, neither on spot nor on demand. The cap per vCPU applies to
+    types without GPUs, the cap per GPU to types with them."""
+
+    per_instance_hour: UsdPerHour | None = None
+    per_vcpu_hour: UsdPerHour | None = None
+    per_gpu_hour: UsdPerHour | None = None
 
     def to_policy(self) -> dict[str, float]:
-        """Those that are set, under the names that Policy has for them."""
+        """The caps that are set, under Policy's names for them."""
         caps = {
             "max_usd_per_hour": self.per_instance_hour,
             "max_usd_per_vcpu_hour": self.per_vcpu_hour,
@@ -157,7 +126,7 @@ class Amis(_Part):
 class Settings(_Part):
     """One deployment. Construct it through `load_settings` or `from_json`; `Settings()` is the default deployment.
 
-    Times are seconds, retention days. Region-keyed maps need only name the Regions that differ from the default.
+    Times are in seconds, the retention is in days. A map keyed by Region need not hold Regions that use the default.
     """
 
     stage: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,15}$")] = "main"
@@ -166,38 +135,40 @@ class Settings(_Part):
     instance_types: InstanceTypes = InstanceTypes()
     offered: Mapping[Region, OfferedChange] = Field(default_factory=dict)
     max_instances: Annotated[int, Field(ge=1, le=10_000)] = 100  # of the whole deployment, at any time
-    min_instances: Annotated[int, Field(ge=0, le=10_000)] = 0  # kept and bought while runs are open, work or no work
-    min_idle: Annotated[int, Field(ge=0, le=10_000)] = 0  # idle instances that are never let go: they cost all day
-    max_type_share: Share = 1.0  # of the cpu of all instances, that of one type, as far as there is a choice
-    max_cell_share: Share = 1.0  # and that of one cell
-    vcpu_quotas: Mapping[Region, VcpuQuotas] = Field(default_factory=dict)  # what is not named is unlimited
+    min_instances: Annotated[int, Field(ge=0, le=10_000)] = 0  # kept and bought while runs are open, even without work
+    min_idle: Annotated[int, Field(ge=0, le=10_000)] = 0  # idle instances that are never released: they always cost
+    max_type_share: Share = 1.0  # the largest share of all instances' CPU that one type may have, if there is a choice
+    max_cell_share: Share = 1.0  # and that one cell may have
+    vcpu_quotas: Mapping[Region, VcpuQuotas] = Field(default_factory=dict)  # unlimited unless named
     linger_s: Annotated[int, Field(alias="lingerSeconds", ge=0, le=86_400)] = 300  # an idle instance is kept this long
-    linger_by_type: Mapping[TypeGlob, Seconds] = Field(default_factory=dict)  # or this: first glob that matches
-    cool_down_s: Annotated[Seconds, Field(alias="coolDownSeconds")] = 120  # from ordering more of a type until any goes
+    linger_by_type: Mapping[TypeGlob, Seconds] = Field(default_factory=dict)  # instead: the first glob that matches
+    # After more instances of a type were ordered, none of that type is released for this long.
+    cool_down_s: Annotated[Seconds, Field(alias="coolDownSeconds")] = 120
     price_caps: PriceCaps = PriceCaps()
-    placement_scores: bool = False  # ask EC2 for its spot placement scores too, once an hour: advice
-    stop_timeout_s: Annotated[int, Field(alias="stopTimeoutSeconds", ge=2, le=110)] = 90  # SIGTERM to SIGKILL; a spot
-    # warning leaves 120 s
+    placement_scores: bool = False  # also ask EC2 for its spot placement scores, once an hour; advice only
+    # From SIGTERM to SIGKILL; a spot warning leaves 120 s.
+    stop_timeout_s: Annotated[int, Field(alias="stopTimeoutSeconds", ge=2, le=110)] = 90
     results: Literal["retain", "destroy"] = "retain"  # what `cdk destroy` does to the results bucket
-    output_buckets: Listed[Bucket] = ()  # runs may write to these besides the deployment's own bucket
-    input_buckets: Listed[Bucket] = ()  # and their programs may read these, besides all they may write to
-    fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()  # of the owner's own, which specs may
-    # name in a strategy: the controller imports and calls what is listed here, and nothing else
-    log_retention_days: Annotated[int, AfterValidator(_retention)] = 14
-    subnets: Literal["public", "private"] = "public"  # private needs interface endpoints, which cost by the hour
+    output_buckets: Listed[Bucket] = ()  # runs may write to these and to the deployment's own bucket
+    input_buckets: Listed[Bucket] = ()  # their programs may read these and everything they may write to
+    # The owner's functions that a strategy may name: the controller imports and calls these and no others.
+    fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()
+    log_retention_days: RetentionDays = 14
+    subnets: Literal["public", "private"] = "public"  # private needs interface endpoints, which are billed by the hour
     amis: Mapping[Region, Amis] = Field(default_factory=dict)
     launch_template_version: Annotated[str, Field(pattern=r"^[1-9]\d{0,4}$")] = "1"  # a literal, never $Latest (D8)
     images: bool = False  # also publish the images of containers/ (deploying that stack needs Docker)
     examples: bool = False  # also make the example images' task definitions (deploying those stacks needs Docker)
-    base_image: Annotated[str, Field(pattern=r"^[^\s,]{1,200}$")] | None = None  # in place of the Dockerfiles' own BASE
-    inference_model: ImageNetModel | None = None  # what the inference image that they build brings along in /model
-    reserved_concurrency: Annotated[int, Field(ge=0, le=100)] = 0  # of the controller; 0 = none: a new account's limit
-    # of 10 concurrent executions leaves nothing to reserve. It only saves invocations that leave at once.
+    base_image: Annotated[str, Field(pattern=r"^[^\s,]{1,200}$")] | None = None  # replaces BASE of the Dockerfiles
+    inference_model: ImageNetModel | None = None  # the model that the inference image then contains, in /model
+    # Of the controller. 0 = none: a new account may have 10 concurrent executions, which leaves nothing to reserve.
+    # Reserving only saves invocations that end at once.
+    reserved_concurrency: Annotated[int, Field(ge=0, le=100)] = 0
     alarm_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = None
 
     @property
     def prefix(self) -> str:
-        """The start of every name in AWS: "argosy", or "argosy-<stage>" for a stage other than main."""
+        """How every name in AWS begins: "argosy", or "argosy-<stage>" for a stage other than main."""
         return "argosy" if self.stage == "main" else f"argosy-{self.stage}"
 
     @property
@@ -206,20 +177,20 @@ class Settings(_Part):
         return self.cells[0]
 
     def zones_of(self, cell: str) -> tuple[str, ...]:
-        """The availability zones of a cell, explicit so that synth asks no account for them; three unless set."""
+        """The availability zones of a cell, three by default. Explicit, so that synth asks no account for them."""
         return self.zones.get(cell) or tuple(f"{cell}{letter}" for letter in DEFAULT_ZONES.get(cell, "abc"))
 
     def offers(self, cell: str) -> frozenset[str]:
-        """The instance types that a cell's Region offers: the shipped list with the owner's changes."""
+        """The instance types that a cell's Region offers: the shipped list with the owner's corrections."""
         change = self.offered.get(cell, OfferedChange())
         return (offered(cell) | frozenset(change.add)) - frozenset(change.remove)
 
     def has_pool(self, cell: str, name: str, zone: str) -> bool:
-        """Whether a type that a cell offers is there in one of its zones. What the owner adds is there in all."""
+        """Whether one zone of a cell has a type that the cell offers. A type that the owner adds is in every zone."""
         return name in self.offered.get(cell, OfferedChange()).add or is_offered_in(cell, zone, name)
 
     def pools(self, cell: str) -> tuple[tuple[str, str], ...]:
-        """(instance type, zone) of every pool that has a fleet in `cell`: named and offered."""
+        """(instance type, zone) of every pool that has a fleet in `cell`: the types that are both named and offered."""
         usable = self.offers(cell)
         return tuple(
             (name, zone)
@@ -230,7 +201,7 @@ class Settings(_Part):
         )
 
     def policy(self) -> Policy:
-        """The numbers that steer the controller, as far as the owner has a say in them."""
+        """The numbers that steer the controller, with those that the owner has set."""
         policy = Policy(
             linger_s=self.linger_s,
             linger_by_type=tuple(self.linger_by_type.items()),
@@ -246,9 +217,9 @@ class Settings(_Part):
                 for purchase, named in (("spot", quotas.spot), ("on-demand", quotas.on_demand))
                 for family, vcpus in named.items()
             ),
-            # A stop takes at most its time-out; then the tick that hears of it, and EC2.
+            # A stop takes at most its time-out; the tick that sees its end and EC2 take a little more.
             wind_down_s=self.stop_timeout_s + 30.0,
-            data_cell=self.region,  # the results bucket is there
+            data_cell=self.region,  # where the results bucket is
         )
         return replace(policy, **dict[str, Any](self.price_caps.to_policy()))
 
@@ -263,7 +234,7 @@ class Settings(_Part):
 
 
 def load_settings(context: Mapping[str, Any]) -> Settings:
-    """Settings from a mapping in cdk.json's spelling; raises SettingsError that lists every fault."""
+    """The settings in a mapping with cdk.json's names. Raises SettingsError with every fault."""
     faults, settings = _parse(context)
     faults += list(_contradictions(settings))
     if faults:
@@ -272,13 +243,13 @@ def load_settings(context: Mapping[str, Any]) -> Settings:
 
 
 def _parse(context: Mapping[str, Any]) -> tuple[list[tuple[str, str]], Settings]:
-    """Faults of single fields, and the settings without the faulty fields, so that the rest can still be compared."""
+    """The faults of single fields, and the settings without the faulty fields, so that the rest can be checked too."""
     try:
         return [], Settings.model_validate(dict(context))
     except ValidationError as error:
         faults = [(_path(e["loc"]), _sentence(e)) for e in error.errors(include_url=False)]
         broken = {str(e["loc"][0]) for e in error.errors()}
-        if "cells" in broken:  # nothing keyed by Region can be judged then
+        if "cells" in broken:  # then maps keyed by Region cannot be checked
             broken |= {"zones", "offered", "amis", "vcpuQuotas"}
         _, settings = _parse({key: value for key, value in context.items() if key not in broken})
         return faults, settings
@@ -299,14 +270,21 @@ def _sentence(error: Any) -> str:
     )
 
 
-def _above_the_most(settings: Settings) -> Iterator[tuple[str, str]]:
-    """(path, fault) of least sizes that the largest one forbids."""
+def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
+    """(path, sentence) of every fault that only shows when several settings are compared."""
+    yield from _region_faults(settings)
     for name in ("min_instances", "min_idle"):
         if getattr(settings, name) > settings.max_instances:
             yield to_camel(name), f"is above maxInstances ({settings.max_instances})"
+    for cell in settings.cells:
+        if not settings.pools(cell):
+            sentence = f"none of the named types is known to be offered in {cell}; correct that in offered.{cell}.add"
+            yield "instanceTypes", sentence
+    if (size := len(settings.to_json())) > MAX_JSON_BYTES:
+        yield "(all)", f"the settings take {size} bytes as JSON; a function's environment has room for {MAX_JSON_BYTES}"
 
 
-def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
+def _region_faults(settings: Settings) -> Iterator[tuple[str, str]]:
     for name in ("zones", "offered", "amis", "vcpu_quotas"):
         for region in getattr(settings, name):
             if region not in settings.cells:
@@ -315,12 +293,3 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         for zone in zones:
             if zone[:-1] != region:
                 yield f"zones.{region}", f"{zone} is a zone of another Region"
-    yield from _above_the_most(settings)
-    for cell in settings.cells:
-        if not settings.pools(cell):
-            yield (
-                "instanceTypes",
-                f"none of the named types is offered in {cell} as far as is known; correct it under offered.{cell}.add",
-            )
-    if (size := len(settings.to_json())) > MAX_JSON_BYTES:
-        yield "(all)", f"take {size} bytes as JSON; the functions' environment has room for {MAX_JSON_BYTES}"

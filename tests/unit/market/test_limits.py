@@ -233,8 +233,8 @@ def test_every_fault_of_the_limits_is_told_at_once_with_its_path() -> None:
         "maxTypeShare", "maxCellShare", "minIdle", "lingerByType", "vcpuQuotas",
     }  # fmt: skip
     said = str(caught.value)
-    assert "'q' is no quota family; there are g, p5, p, inf, trn, dl, f, x, standard" in said
-    assert "on demand, P5 draws on the quota of p" in said
+    assert "'q' is not a quota family; known: g, p5, p, inf, trn, dl, f, x, standard" in said
+    assert "on-demand P5 instances draw on the quota of p" in said
 
 
 def test_limits_that_contradict_others_are_faults_too() -> None:

@@ -89,7 +89,7 @@ def test_fitness_functions_are_named_as_module_and_function() -> None:
     assert set(faults_of({"fitnessFunctions": ["os", "a b:c", "a:b.c", "binpack:f", "x" * 200 + ":f", "a:b"]})) == {
         f"fitnessFunctions[{number}]" for number in range(5)
     }
-    assert "names something twice" in faults_of({"fitnessFunctions": ["a:b", "a:b"]})["fitnessFunctions"]
+    assert "has an entry twice" in faults_of({"fitnessFunctions": ["a:b", "a:b"]})["fitnessFunctions"]
     assert "fitnessFunctions" in faults_of({"fitnessFunctions": [f"a:f{number}" for number in range(21)]})
 
 

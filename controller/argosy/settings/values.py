@@ -1,0 +1,91 @@
+"""What may the value of a setting be? The annotated types that the settings are made of, with their validators."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from argosy.catalogue.lookup import load_catalogue
+from argosy.catalogue.quotas import BY_KEY
+
+# The retentions that CloudWatch Logs accepts (PutRetentionPolicy), up to two years.
+LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731)
+
+
+def _split(value: Any) -> Any:
+    """`-c cells=us-east-1,eu-west-1` arrives as one string."""
+    return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+
+def _without_repetition(value: Any) -> Any:
+    if isinstance(value, (list, tuple)) and len(set(map(str, value))) < len(value):
+        raise ValueError("has an entry twice")
+    return value
+
+
+def _known_type(name: str) -> str:
+    if name not in load_catalogue():
+        raise ValueError(f"{name!r} is not an instance type of the catalogue (whole families, no bare metal)")
+    return name
+
+
+def _cpu_type(name: str) -> str:
+    if load_catalogue()[_known_type(name)].gpus:
+        raise ValueError(f"{name!r} has GPUs: name it under instanceTypes.gpu")
+    return name
+
+
+def _gpu_type(name: str) -> str:
+    if not load_catalogue()[_known_type(name)].gpus:
+        raise ValueError(f"{name!r} has no GPU: name it under instanceTypes.cpu")
+    return name
+
+
+def _function_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII) or len(name) > 200:
+        raise ValueError(f"{name[:80]!r} does not have the form module:function")
+    if name.startswith(("random:", "spread:", "binpack:", "mix:")):
+        raise ValueError(f"{name[:80]!r} begins like a built-in strategy: rename the module")
+    return name
+
+
+def _retention(days: int) -> int:
+    if days not in LOG_RETENTION_DAYS:
+        raise ValueError(f"CloudWatch Logs accepts one of {', '.join(map(str, LOG_RETENTION_DAYS))}")
+    return days
+
+
+def _quota_name(key: str) -> str:
+    if key not in BY_KEY:
+        raise ValueError(f"{key[:40]!r} is not a quota family; known: {', '.join(BY_KEY)}")
+    return key
+
+
+def _on_demand_quota_name(key: str) -> str:
+    if key == "p5":
+        raise ValueError("on-demand P5 instances draw on the quota of p")
+    return key
+
+
+Item = TypeVar("Item")
+Listed = Annotated[tuple[Item, ...], BeforeValidator(_without_repetition), BeforeValidator(_split)]
+Region = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+Zone = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
+TypeName = Annotated[str, AfterValidator(_known_type)]
+CpuTypeName = Annotated[str, AfterValidator(_cpu_type)]
+GpuTypeName = Annotated[str, AfterValidator(_gpu_type)]
+TypeGlob = Annotated[str, Field(pattern=r"^[a-z0-9*?.-]{1,40}$")]
+QuotaName = Annotated[str, AfterValidator(_quota_name)]
+OnDemandQuotaName = Annotated[QuotaName, AfterValidator(_on_demand_quota_name)]
+Vcpus = Annotated[int, Field(ge=0, le=1_000_000)]
+Seconds = Annotated[int, Field(ge=0, le=86_400)]
+Share = Annotated[float, Field(gt=0, le=1)]
+UsdPerHour = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+RetentionDays = Annotated[int, AfterValidator(_retention)]
+Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
+FunctionName = Annotated[str, AfterValidator(_function_name)]
+AmiId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
+# The models that containers/tensorflow-inference/bake.py can put into an image.
+ImageNetModel = Literal["MobileNet", "MobileNetV2", "ResNet50", "EfficientNetB0", "InceptionV3"]
