@@ -12,6 +12,10 @@ from typing import Any
 
 import highspy
 import numpy as np
+import pytest
+
+from argosy.market.allocation.allocate import Allocation
+from argosy.market.allocation.problem import Problem
 
 Size = tuple[int, int, int]
 
@@ -111,3 +115,13 @@ def best_worth(size: Size, needs: Sequence[Size], values: Sequence[float]) -> fl
         return 0.0
     solver.run()
     return -float(solver.getObjectiveValue())
+
+
+def assert_whole(problem: Problem, found: Allocation) -> None:
+    offered, wanted = problem.offered, problem.wanted
+    assert (found.times > 0).all()
+    assert found.pattern.any(axis=1).all()
+    assert (found.pattern @ wanted.need <= offered.capacity[found.pool]).all()
+    assert (found.times @ found.pattern + found.left_out == wanted.count).all()
+    assert (np.bincount(found.pool, weights=found.times, minlength=len(offered.depth)) <= offered.depth).all()
+    assert found.usd_per_hour == pytest.approx(float(found.times @ offered.price[found.pool]))

@@ -13,45 +13,13 @@ import pytest
 
 from argosy.market.allocation.allocate import Allocation, allocate
 from argosy.market.allocation.pricing import Pricer
-from argosy.market.allocation.problem import Offered, Problem, Wanted
-from tests.allocation_checks import best_worth
-from tests.properties.test_allocation_properties import assert_whole
-
-VCPUS = (2, 4, 8, 16, 32, 48, 64, 96)
-GIB_PER_VCPU = (1.9, 3.8, 7.6, 15.0)
-GPU_TYPES = ((4, 15, 1), (8, 58, 1), (32, 240, 4), (64, 480, 8), (96, 1100, 8))  # vCPUs, GiB, GPUs
-NEEDS_VCPU = (0.25, 0.5, 1, 2, 3, 4, 6, 8, 16)
-NEEDS_GIB_PER_VCPU = (0.5, 1, 1.5, 2, 3, 4, 6, 8, 12)
-
-
-def market(pools: int, seed: int) -> Offered:
-    """Types of drawn generations (a price level each), drawn zones with prices of their own, log-normal depth."""
-    rng = np.random.default_rng(seed)
-    kinds = [(v, v * g, 0, 0.012 * v * (1 + g / 8)) for v in VCPUS for g in GIB_PER_VCPU]
-    kinds += [(v, g, n, 0.012 * v + 0.3 * n) for v, g, n in GPU_TYPES]
-    level = rng.uniform(0.7, 1.3, (len(kinds), 12))
-    kind, generation = rng.integers(len(kinds), size=pools), rng.integers(12, size=pools)
-    capacity = [
-        (int(kinds[k][0] * 1024), int(kinds[k][1] * 1024) - 16 * g, kinds[k][2])
-        for k, g in zip(kind, generation, strict=True)
-    ]
-    price = np.array([kinds[k][3] for k in kind]) * level[kind, generation] * rng.uniform(0.8, 1.5, pools)
-    depth = np.maximum(1, rng.lognormal(np.log(600), 1.0, pools) / [c[0] / 1024 for c in capacity]).astype(int)
-    return Offered.of(capacity, price.round(4).tolist(), depth.tolist(), (kind * 12 + generation).tolist())
-
-
-def backlog(shapes: int, tasks: int, seed: int) -> Wanted:
-    rng = np.random.default_rng(seed)
-    needs: dict[tuple[int, int, int], float] = {}
-    while len(needs) < shapes:
-        vcpus, ratio = rng.choice(NEEDS_VCPU), rng.choice(NEEDS_GIB_PER_VCPU)
-        gpus = int(rng.choice([0, 1, 2, 4], p=[0.88, 0.08, 0.03, 0.01]))
-        vcpus = max(vcpus, 2 * gpus)
-        needs[int(vcpus * 1024), int(vcpus * ratio * 1024), gpus] = rng.lognormal() / (1 + vcpus / 2) / (1 + 8 * gpus)
-    weight = np.array(list(needs.values()))
-    count = np.maximum(1, weight / weight.sum() * tasks).astype(int)
-    count[0] += tasks - count.sum()
-    return Wanted.of(list(needs), count.tolist())
+from argosy.market.allocation.problem import Problem
+from tests.allocation_checks import assert_whole, best_worth
+from tests.generated_markets import (
+    backlog,
+    changed,
+    market,
+)
 
 
 def measured(
@@ -66,15 +34,6 @@ def measured(
     assert_whole(problem, found)
     assert not found.left_out.any()
     return found, seconds
-
-
-def changed(problem: Problem, seed: int) -> Problem:
-    """The next tick: demand +-10 %, prices +-3 %."""
-    rng = np.random.default_rng(seed)
-    offered, wanted = problem.offered, problem.wanted
-    price = offered.price * rng.uniform(0.97, 1.03, len(offered.price))
-    count = (wanted.count * rng.uniform(0.9, 1.1, len(wanted.count))).astype(np.int64)
-    return Problem(Offered(offered.capacity, price, offered.depth, offered.kind), Wanted(wanted.need, count))
 
 
 @pytest.mark.benchmark

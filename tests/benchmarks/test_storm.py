@@ -20,7 +20,7 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Message
 from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, container_instance, fleet, host, prepared, submitted, told
-from tests.unit.engine.test_loop import Clock, IdleHands
+from tests.fakes.engine import IdleExecutor, TickingClock
 
 WARNINGS = 15_000
 FLOOR_S = 60.0
@@ -66,7 +66,7 @@ def warning(number: int) -> dict[str, Any]:
 def test_fifteen_thousand_warnings_at_once_are_heeded_within_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     state = crowded_state()
     queue = Burst([warning(number) for number in range(WARNINGS)])
-    engine = Engine(MemoryStore(), queue, IdleHands(), load_catalogue(), POLICY, Clock(), state=state)
+    engine = Engine(MemoryStore(), queue, IdleExecutor(), load_catalogue(), POLICY, TickingClock(), state=state)
     began, ticks = time.perf_counter(), 0
     while queue.waiting or engine.backlog:
         engine.tick()

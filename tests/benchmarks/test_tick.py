@@ -29,7 +29,7 @@ from tests.builders import (
     submitted,
     told,
 )
-from tests.unit.engine.test_loop import Clock, EmptyQueue, IdleHands
+from tests.fakes.engine import EmptyQueue, IdleExecutor, TickingClock
 
 INSTANCES, PER_INSTANCE, TASKS = 5_000, 16, 1_000_000
 
@@ -63,7 +63,7 @@ def test_a_tick_at_full_size_stays_within_its_floor(
 ) -> None:
     state = full_state()
     state.runs[RUN_ID].spec = {**state.runs[RUN_ID].spec, "capacity": capacity}
-    engine = Engine(MemoryStore(), EmptyQueue(), IdleHands(), load_catalogue(), POLICY, Clock(), state=state)
+    engine = Engine(MemoryStore(), EmptyQueue(), IdleExecutor(), load_catalogue(), POLICY, TickingClock(), state=state)
     engine.tick()  # writes everything once
     seconds = []
     for _ in range(5):

@@ -9,12 +9,22 @@ from typing import Any
 
 import botocore.session
 from botocore import xform_name
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
 from botocore.validate import ParamValidator
 
 from argosy.aws.cell import Cell, Deployment
+from argosy.aws.definitions import Definitions
+from argosy.aws.items import S3ItemsReader
+from argosy.aws.launching import Launching
 from argosy.aws.pace import Pace, Paces
-from tests.builders import CELL, NOW
+from argosy.model.actions import Launch
+from argosy.model.attempts import AttemptKey
+from tests.builders import (
+    CELL,
+    NOW,
+    RUN_ID,
+    instance_id,
+)
 
 ACCOUNT = "123456789012"
 DEPLOYMENT = Deployment(
@@ -24,6 +34,11 @@ DEPLOYMENT = Deployment(
     execution_role_arn=f"arn:aws:iam::{ACCOUNT}:role/execution",
     task_role_arn=f"arn:aws:iam::{ACCOUNT}:role/task",
 )
+
+
+KEY = AttemptKey(RUN_ID, 0, 1, 0)
+LAUNCH = Launch(KEY, 1, "argosy-testtest-1", instance_id(1), CELL)
+SOON = NOW + 5
 
 
 @cache
@@ -89,6 +104,14 @@ def timed_out() -> ReadTimeoutError:
     return ReadTimeoutError(endpoint_url="https://ecs.us-east-1.amazonaws.com")
 
 
+# What S3 answers, or fails with, while it is away.
+S3_OUTAGES = [
+    refusal("SlowDown", "Please reduce your request rate.", 503),
+    refusal("InternalError", "We encountered an internal error.", 500),
+    ConnectTimeoutError(endpoint_url="https://results.s3.amazonaws.com"),
+]
+
+
 def cell(clock: Clock, ecs: Any = None, ec2: Any = None, *, name: str = CELL, pace: float = 1000) -> Cell:
     """A cell whose buckets hold `pace` tokens and refill as fast a second."""
 
@@ -96,3 +119,10 @@ def cell(clock: Clock, ecs: Any = None, ec2: Any = None, *, name: str = CELL, pa
         return Pace(pace, pace, clock, clock.sleep)
 
     return Cell(name, "argosy", ecs, ec2, Paces(bucket(), bucket(), bucket(), bucket()))
+
+
+def launching(ecs: Any, clock: Clock | None = None, s3: Any = None, pace: float = 1000) -> Launching:
+    clock = clock or Clock()
+    cells = {CELL: cell(clock, ecs, pace=pace)}
+    items = S3ItemsReader(s3)
+    return Launching(DEPLOYMENT, cells, Definitions(DEPLOYMENT, cells, s3, items), items, clock)

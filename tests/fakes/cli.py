@@ -266,3 +266,12 @@ class World:
         result = self.argosy(*words, "--json")
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)
+
+
+FAILURE = {
+    "index": 3,
+    "attempt": 2,
+    "exitCode": 137,
+    "reason": "OutOfMemoryError: killed [at 1024 MiB]",
+    "instance": "i-0abc",
+}

@@ -10,8 +10,8 @@ from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle import quarantine, registrations, strangers
 from argosy.model.events import LaunchDisproved, LaunchMissed
 from argosy.model.state import Setback
+from tests.fakes.aws import S3_OUTAGES
 from tests.mutations.catalogue import DAMAGE, PROTOCOL, Patch, planted, scenario
-from tests.scenarios.test_outages import FAULTS
 
 OUTAGES, REGISTRATIONS = "tests.scenarios.test_outages", "tests.scenarios.test_lost_registrations"
 
@@ -33,7 +33,7 @@ def every_call_is_a_round(patch: Patch) -> None:
 
 @planted(
     "results that S3 is too busy to show count as missing",
-    check=scenario(OUTAGES, "test_minutes_without_s3_fail_no_task_that_is_done", FAULTS[0]),
+    check=scenario(OUTAGES, "test_minutes_without_s3_fail_no_task_that_is_done", S3_OUTAGES[0]),
 )
 def overload_is_a_refusal(patch: Patch) -> None:
     real = apply_module.is_hopeless

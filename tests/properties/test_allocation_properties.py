@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.market.allocation.allocate import Allocation, allocate
+from argosy.market.allocation.allocate import allocate
 from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import Offered, Problem, Wanted
 from argosy.market.allocation.relaxed import relaxed_worth
-from tests.allocation_checks import all_patterns, cheapest_usd
+from tests.allocation_checks import all_patterns, assert_whole, cheapest_usd
 
 needs = st.tuples(st.integers(0, 6), st.integers(0, 9), st.sampled_from((0, 0, 0, 1, 2))).filter(any)
 sizes = st.tuples(st.integers(0, 12), st.integers(0, 16), st.sampled_from((0, 0, 0, 1, 4)))
@@ -27,16 +27,6 @@ def problem_of(market: list[Any], backlog: list[Any], share: float | None = None
     columns = list(zip(*market, strict=True))
     offered = Offered.of(columns[0], [cents / 100 for cents in columns[1]], columns[2], columns[3])
     return Problem(offered, Wanted.of(*zip(*backlog, strict=True)), share)
-
-
-def assert_whole(problem: Problem, found: Allocation) -> None:
-    offered, wanted = problem.offered, problem.wanted
-    assert (found.times > 0).all()
-    assert found.pattern.any(axis=1).all()
-    assert (found.pattern @ wanted.need <= offered.capacity[found.pool]).all()
-    assert (found.times @ found.pattern + found.left_out == wanted.count).all()
-    assert (np.bincount(found.pool, weights=found.times, minlength=len(offered.depth)) <= offered.depth).all()
-    assert found.usd_per_hour == pytest.approx(float(found.times @ offered.price[found.pool]))
 
 
 @given(pools, backlogs, shares, st.booleans())

@@ -2,153 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from argosy.placement.demand import Batch, Queue, WeightedConstraint
-from argosy.placement.fitness import Candidates
-from argosy.placement.place import Assignment, place_queue
+from argosy.placement.demand import Batch, Queue
+from argosy.placement.place import place_queue
 from argosy.placement.supply import InstanceRow, Supply
-from tests.placement_oracle import Host, Reference, hosts, left
+from tests.placement_cases import (
+    FUNCTIONS,
+    cases,
+    check,
+    per_batch,
+    plain_cases,
+    tall_cases,
+)
 
 ORDINARY = settings(max_examples=500, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 PARTS = 8  # of 1,300 cases: each ends before the watch for hanging tests strikes
 DEEP = settings(max_examples=1_300, deadline=None, suppress_health_check=list(HealthCheck))
-
-QUERIES: dict[str, Callable[[Host], bool]] = {
-    "attribute:zone == a": lambda h: h.row.attributes.get("zone") == "a",
-    "attribute:zone != b": lambda h: h.row.attributes.get("zone", "b") != "b",
-    "not(attribute:zone == b)": lambda h: h.row.attributes.get("zone") != "b",
-    "attribute:type =~ t.* or attribute:zone exists": lambda h: "zone" in h.row.attributes
-    or h.row.attributes.get("type", "").startswith("t"),
-    "runningTasksCount < 3": lambda h: h.running < 3,
-    "runningTasksCount != 2": lambda h: h.running != 2,
-    "runningTasksCount > 0 and runningTasksCount <= 4 or attribute:zone == a": lambda h: 0 < h.running <= 4
-    or h.row.attributes.get("zone") == "a",
-    "not(task:group == g1)": lambda h: not h.groups["g1"],
-    "task:group == g2 or runningTasksCount == 0": lambda h: bool(h.groups["g2"]) or h.running == 0,
-    "task:group != g1 and (task:group != g2 or runningTasksCount >= 2)": lambda h: not h.groups["g1"]
-    and (not h.groups["g2"] or h.running >= 2),
-}  # fmt: skip
-STRATEGIES = (
-    "best-fit", "binpack:cpu", "binpack:memory", "binpack:gpu", "spread:instanceId", "spread:attribute:zone",
-    "spread:attribute:type", "cpu-memory", "cpu-memory-gpu", "mix:cpu=3+gpu=1", "least-allocated", "dot-product",
-    "fragmentation", "cheapest",
-    "least-interrupted", "finish-together", "keep-gpus-free", "busy-first", "mine:halves", "mine:whole",
-)  # fmt: skip
-
-
-def halves(candidates: Candidates) -> Any:
-    """A user's function in floats that rises and falls."""
-    return np.abs(candidates.left(0) % 8 / 8 - 0.5)
-
-
-def whole(candidates: Candidates) -> Any:
-    """A user's function in whole numbers, smaller is better."""
-    return candidates.left(1) % 5
-
-
-FUNCTIONS: dict[str, Any] = {"mine:halves": halves, "mine:whole": whole}
-KEYS: dict[str, Callable[[Host, Batch], int]] = {
-    "mine:halves": lambda h, b: -round(abs(left(h, b)[0] % 8 / 8 - 0.5) * (1 << 30)),
-    "mine:whole": lambda h, b: left(h, b)[1] % 5,
-}
-
-small = st.integers(0, 3)
-groups = st.dictionaries(st.sampled_from(["", "g1", "g2"]), st.integers(0, 2), max_size=2)
-port_sets = st.frozensets(st.sampled_from([(80, "tcp"), (81, "tcp"), (80, "udp")]), max_size=2)
-
-
-constraint = st.sampled_from([*QUERIES, "distinctInstance"])
-WISHES: dict[str, st.SearchStrategy[Any]] = {
-    "constraints": st.lists(constraint, min_size=1, max_size=2).map(tuple),
-    "host_ports": st.sampled_from([((80, "tcp"),), ((80, "udp"),), ((80, "tcp"), (81, "tcp"))]),
-    "max_per_instance": st.sampled_from([0, 1, 3, 5]),
-    "max_instances": st.sampled_from([0, 1, 2, 3]),
-    "soft": st.lists(st.builds(WeightedConstraint, constraint, st.integers(1, 3)), min_size=1, max_size=2).map(tuple),
-    "affinity": st.sampled_from([("g1",), ("g2",), ("",)]),
-    "anti_affinity": st.sampled_from([("g1",), ("g2",), ("",)]),
-    "finish_at": st.just(150.0),
-}
-
-
-@st.composite
-def instance_rows(draw: st.DrawFn) -> list[InstanceRow]:
-    rows = []
-    for number in range(draw(st.integers(0, 7))):
-        total = draw(st.sampled_from([(8, 8, 0), (16, 12, 0), (16, 24, 2), (32, 16, 4), (0, 8, 1)]))
-        busy = draw(st.sampled_from([0, 0, 0, 1, 5]))
-        here = draw(groups)
-        rows.append(
-            InstanceRow(
-                id=f"i-{number}",
-                cpu_units=total[0] - busy,
-                memory_mib=total[1] - busy,
-                gpus=total[2],
-                total_cpu_units=total[0],
-                total_memory_mib=total[1],
-                total_gpus=total[2],
-                attributes=draw(st.dictionaries(st.sampled_from(["zone", "type"]), st.sampled_from(["a", "b", "t"]))),
-                used_host_ports=draw(port_sets),
-                status=draw(st.sampled_from(["ACTIVE"] * 9 + ["DRAINING"])),
-                agent_connected=draw(st.sampled_from([True] * 9 + [False])),
-                interrupted=draw(st.sampled_from([False] * 9 + [True])),
-                running_tasks=sum(here.values()) + draw(small),
-                running_by_group=here,
-                price_usd_per_hour=draw(st.sampled_from([0.1, 0.25])),
-                interruption_rate=draw(st.sampled_from([0.05, 0.2])),
-                finish_at=draw(st.sampled_from([0.0, 100.0, 200.0])),
-            )
-        )
-    return rows
-
-
-@st.composite
-def batches(draw: st.DrawFn, plain: bool = False) -> Batch:
-    needs = {
-        "cpu_units": draw(st.integers(0, 5)),
-        "memory_mib": draw(st.integers(0, 5)),
-        "gpus": draw(st.sampled_from([0, 0, 0, 1, 2])),
-        "count": draw(st.sampled_from([0, 1, 1, 2, 3, 7, 20])),
-        "group": draw(st.sampled_from(["", "g1", "g2"])),
-        "strategy": tuple(draw(st.lists(st.sampled_from(STRATEGIES), max_size=4))),
-        "keep_gpus_free": draw(st.booleans()),
-    }
-    if plain or draw(st.booleans()):
-        return Batch(**needs)
-    # At most two special wishes: with all at once hardly any task would find a place, and nothing would be compared.
-    chosen = draw(st.sets(st.sampled_from(sorted(WISHES)), min_size=1, max_size=2))
-    return Batch(**needs, **{wish: draw(WISHES[wish]) for wish in sorted(chosen)})
-
-
-cases = st.tuples(instance_rows(), st.lists(batches(), min_size=2, max_size=6))
-plain_cases = st.tuples(instance_rows(), st.lists(batches(plain=True), min_size=1, max_size=12))
-
-
-def per_batch(plan: Assignment, size: int) -> list[Counter[int]]:
-    found: list[Counter[int]] = [Counter() for _ in range(size)]
-    for batch, row, count in zip(plan.batch.tolist(), plan.row.tolist(), plan.count.tolist(), strict=True):
-        assert row not in found[batch]
-        found[batch][row] = count
-    return found
-
-
-def check(rows: list[InstanceRow], queue: list[Batch], matrix_from: int) -> None:
-    supply = Supply.of(rows)
-    before = supply.free.copy()
-    plan = place_queue(Queue.of(queue), supply, fitness=FUNCTIONS, matrix_from=matrix_from)
-    expected = Reference(hosts(rows), QUERIES, KEYS).place(queue)
-    assert per_batch(plan, len(queue)) == expected
-    assert plan.unplaced.tolist() == [b.count - sum(e.values()) for b, e in zip(queue, expected, strict=True)]
-    assert (supply.free == before).all()
 
 
 @given(cases)
@@ -161,29 +37,6 @@ def test_a_plan_equals_the_reference_loop(case: tuple[list[InstanceRow], list[Ba
 @ORDINARY
 def test_an_interleaved_plan_equals_the_reference_loop(case: tuple[list[InstanceRow], list[Batch]]) -> None:
     check(*case, matrix_from=0)
-
-
-@st.composite
-def tall_cases(draw: st.DrawFn) -> tuple[list[InstanceRow], list[Batch]]:
-    """Many small tasks on few large instances: keys are looked at in blocks, and water levels rise far."""
-    rows = []
-    for number in range(draw(st.integers(1, 4))):
-        total = draw(st.sampled_from([(300, 300, 0), (512, 200, 4), (100, 900, 8)]))
-        zone = {"zone": draw(st.sampled_from("ab"))}
-        rows.append(InstanceRow(f"i-{number}", *total, *total, attributes=zone))
-    chain = st.lists(st.sampled_from(STRATEGIES), min_size=1, max_size=2)
-    queue = [
-        Batch(
-            cpu_units=draw(st.integers(1, 3)),
-            memory_mib=draw(st.integers(0, 3)),
-            gpus=draw(st.sampled_from([0, 0, 0, 1])),
-            count=draw(st.integers(50, 700)),
-            strategy=tuple(draw(chain)),
-            keep_gpus_free=draw(st.booleans()),
-        )
-        for _ in range(draw(st.integers(1, 2)))
-    ]
-    return rows, queue
 
 
 @given(tall_cases())

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from argosy.placement import feasibility, interleaved, kernels, place, state
-from tests.properties.test_placement_properties import cases, check, plain_cases, tall_cases
+from tests.placement_cases import cases, check, plain_cases, tall_cases
 
 SEARCH = settings(
     max_examples=3_000, derandomize=True, deadline=None, database=None, phases=[Phase.generate],

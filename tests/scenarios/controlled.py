@@ -242,3 +242,13 @@ class Controlled:
         reservations = self.ec2.describe_instances()["Reservations"]
         every = [instance for reservation in reservations for instance in reservation["Instances"]]
         return [instance for instance in every if instance["State"]["Name"] in ("pending", "running")]
+
+
+def index_of(task: dict[str, Any]) -> int:
+    values = task["overrides"]["containerOverrides"][0]["environment"]
+    return int(next(each["value"] for each in values if each["name"] == "ARGOSY_TASK_INDEX"))
+
+
+def failing(cluster: Controlled, *indexes: int) -> None:
+    """From now on these tasks fail, the others succeed."""
+    cluster.world.workload = lambda task, instance: Course(5.0, exit_code=int(index_of(task) in indexes))

@@ -13,7 +13,7 @@ from argosy.model.tasks import TaskStatus
 from tests.builders import CELL
 from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
-from tests.scenarios.test_two_cells import AWAY, TwoCells
+from tests.scenarios.two_cells import AWAY, TwoCells
 
 KIND, ZONE = "c5.xlarge", "us-east-1a"
 POOL = f"{KIND}/{ZONE}"

@@ -9,8 +9,8 @@ import pytest
 from argosy.api.actions import Api
 from argosy.api.admission import DeploymentLimits
 from tests.builders import spec
+from tests.fakes.api import Images, Items, Wake
 from tests.scenarios.controlled import RUN_ID, ZONES, Controlled
-from tests.unit.api.test_actions import Images, Items, Wake
 
 TYPES = ("c5.xlarge", "c5.4xlarge")
 

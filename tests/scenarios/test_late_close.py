@@ -12,8 +12,7 @@ from argosy.model.runs import RunStatus
 from argosy.simulation.agent import Course
 from tests.builders import RUN_ID
 from tests.fakes.aws import timed_out
-from tests.scenarios.controlled import Controlled
-from tests.scenarios.test_retry import failing
+from tests.scenarios.controlled import Controlled, failing
 
 MANIFEST, SUCCESS, FAILED = (f"{RUN_ID}/{name}" for name in ("manifest.json", "_SUCCESS", "_FAILED"))
 

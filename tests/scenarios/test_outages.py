@@ -5,21 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from botocore.exceptions import ConnectTimeoutError
 
 from argosy.model.inbox import SubmitRequest
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID, spec
-from tests.fakes.aws import refusal
+from tests.fakes.aws import S3_OUTAGES, refusal
 from tests.scenarios.controlled import Controlled
 
 TASKS = 40
-FAULTS = [
-    refusal("SlowDown", "Please reduce your request rate.", 503),
-    refusal("InternalError", "We encountered an internal error.", 500),
-    ConnectTimeoutError(endpoint_url="https://results.s3.amazonaws.com"),
-]
 
 
 class BadLine:
@@ -58,7 +52,7 @@ def results_to_look_up(fault: Exception, tick_s: float = 2.0) -> tuple[Controlle
     return cluster, line
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=["throttled", "an error of S3", "no answer"])
+@pytest.mark.parametrize("fault", S3_OUTAGES, ids=["throttled", "an error of S3", "no answer"])
 def test_minutes_without_s3_fail_no_task_that_is_done(fault: Exception) -> None:
     cluster, line = results_to_look_up(fault)
     cluster.run_for(1500.0)
@@ -72,7 +66,7 @@ def test_minutes_without_s3_fail_no_task_that_is_done(fault: Exception) -> None:
 
 
 def test_results_that_cannot_be_looked_up_for_an_hour_are_given_up() -> None:
-    cluster, line = results_to_look_up(FAULTS[0])
+    cluster, line = results_to_look_up(S3_OUTAGES[0])
     began = cluster.world.now
     cluster.tick_s = 30.0
     cluster.run_for(3000.0)

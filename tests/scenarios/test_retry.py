@@ -11,17 +11,7 @@ from argosy.model.tasks import TaskStatus, TaskTable
 from argosy.simulation.agent import Course
 from tests.builders import RUN_ID
 from tests.fakes.aws import refusal
-from tests.scenarios.controlled import Controlled
-
-
-def index_of(task: dict[str, Any]) -> int:
-    values = task["overrides"]["containerOverrides"][0]["environment"]
-    return int(next(each["value"] for each in values if each["name"] == "ARGOSY_TASK_INDEX"))
-
-
-def failing(cluster: Controlled, *indexes: int) -> None:
-    """From now on these tasks fail, the others succeed."""
-    cluster.world.workload = lambda task, instance: Course(5.0, exit_code=int(index_of(task) in indexes))
+from tests.scenarios.controlled import Controlled, failing
 
 
 def ended(*failed: int, tasks: int = 8) -> Controlled:

@@ -7,7 +7,7 @@ import pytest
 from argosy.model.attempts import AttemptStatus
 from argosy.simulation.mishaps import fleet_is_ours
 from argosy.simulation.trial import TEST_POLICY, Plan, Trial
-from tests.simulation.test_trials import SMALL
+from tests.fakes.trials import SMALL
 
 KINDS = frozenset(
     {"reply-lost", "effect-lost", "server-error", "throttle", "crash", "page-failure"}

@@ -18,7 +18,7 @@ from argosy.simulation.boundary import Boundary, Crash
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.faults import Faults
 from argosy.simulation.world import World
-from tests.simulation.test_trials import SMALL_JOB
+from tests.fakes.trials import SMALL_JOB
 
 JOB = replace(SMALL_JOB, expects_result=False)
 SCHEDULE_S = 60.0

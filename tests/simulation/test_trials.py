@@ -11,26 +11,11 @@ from argosy.emulator.throttles import Buckets
 from argosy.simulation.boundary import SCRIPTED
 from argosy.simulation.campaign import replay_command, run_trial, shrink
 from argosy.simulation.faults import ALL, KINDS, kinds_of
-from argosy.simulation.job import Job
 from argosy.simulation.trial import Plan, Trial
 from argosy.simulation.verdict import Verdict
+from tests.fakes.trials import SMALL, SMALL_JOB
 
 QUICK_SEEDS = 12
-SMALL_JOB = Job(
-    "small-270115-080000-aaaa",
-    {
-        "version": 1,
-        "name": "small",
-        "container": {"image": "argosy/digits", "command": ["work"]},
-        "resources": {"vcpus": 1, "memory": 512, "gpus": 0},
-        "array": {"size": 2},
-        "retryStrategy": {"attempts": 1},
-    },
-    2,
-    expects_result=True,
-    longest_s=30.0,
-)
-SMALL = Plan(0, frozenset(), jobs=(SMALL_JOB,), instances=2, controllers=1)
 
 
 def told(verdict: Verdict) -> str:

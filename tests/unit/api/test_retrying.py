@@ -15,7 +15,7 @@ from argosy.model.runs import Run, RunStatus
 from argosy.model.tasks import TaskStatus
 from argosy.ports import AlreadyExists
 from tests.builders import NOW, POLICY
-from tests.unit.api.test_actions import Desk, error_of
+from tests.fakes.api import Desk, error_of
 
 
 @pytest.fixture

@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-from argosy.aws.definitions import Definitions
-from argosy.aws.items import S3ItemsReader
-from argosy.aws.launching import Launching
 from argosy.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
 from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.events import (
@@ -35,22 +32,12 @@ from tests.builders import (
     task_arn,
     told,
 )
-from tests.fakes.aws import DEPLOYMENT, Clock, ScriptedClient, cell, refusal, timed_out
+from tests.fakes.aws import KEY, LAUNCH, SOON, Clock, ScriptedClient, launching, refusal, timed_out
 
-KEY = AttemptKey(RUN_ID, 0, 1, 0)
-LAUNCH = Launch(KEY, 1, "argosy-testtest-1", instance_id(1), CELL)
-SOON = NOW + 5
 STARTED = {"tasks": [{"taskArn": task_arn(1), "containers": [{"gpuIds": ["GPU-a"]}]}], "failures": []}
 NO_ROOM = {"tasks": [], "failures": [{"arn": "x", "reason": "RESOURCE:GPU", "detail": "none left"}]}
 DENIED = refusal("AccessDeniedException", "not authorized to perform: iam:PassRole")
 LOST = timed_out()
-
-
-def launching(ecs: Any, clock: Clock | None = None, s3: Any = None, pace: float = 1000) -> Launching:
-    clock = clock or Clock()
-    cells = {CELL: cell(clock, ecs, pace=pace)}
-    items = S3ItemsReader(s3)
-    return Launching(DEPLOYMENT, cells, Definitions(DEPLOYMENT, cells, s3, items), items, clock)
 
 
 def launched_with(*answers: Any, state: State | None = None) -> tuple[list[Event], ScriptedClient]:

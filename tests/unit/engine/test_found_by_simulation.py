@@ -49,9 +49,8 @@ from tests.builders import (
     task,
     told,
 )
-from tests.fakes.aws import ScriptedClient, refusal
-from tests.unit.aws.test_launching import KEY, LAUNCH, SOON, launching
-from tests.unit.engine.test_loop import EmptyQueue, IdleHands, RecordingWake, loop_with
+from tests.fakes.aws import KEY, LAUNCH, SOON, ScriptedClient, launching, refusal
+from tests.fakes.engine import EmptyQueue, IdleExecutor, RecordingWake, loop_with
 
 POOL = f"{CELL}/c5.xlarge/us-east-1a"
 
@@ -239,7 +238,7 @@ def test_a_controller_that_a_call_ends_gives_its_lease_back_at_once() -> None:
     store = MemoryStore()
     loop = loop_with(store, RecordingWake())
 
-    class Broken(IdleHands):
+    class Broken(IdleExecutor):
         def observe(self, now: float) -> Event:
             raise OSError("the network is gone")
 

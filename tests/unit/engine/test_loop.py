@@ -2,70 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from argosy.aws.clients import READ_TIMEOUT_S
 from argosy.aws.observe import SWEEP_LIMIT_S
-from argosy.engine.loop import BEAT_S, LEASE_S, RESERVE_S, WAIT_S, Loop
+from argosy.engine.loop import BEAT_S, LEASE_S, RESERVE_S, WAIT_S
 from argosy.engine.tick import Engine
 from argosy.model.actions import Action
 from argosy.model.events import Event, Observed
 from argosy.model.inbox import INBOX
 from argosy.model.state import State
-from argosy.ports import Message
-from tests.builders import NOW, POLICY, MemoryStore
-
-
-@dataclass
-class Clock:
-    at: float = NOW
-
-    def __call__(self) -> float:
-        self.at += 0.1
-        return self.at
-
-
-class EmptyQueue:
-    def receive(self, wait_s: float) -> list[Message]:
-        return []
-
-    def delete(self, receipts: Sequence[str]) -> None:
-        assert not receipts
-
-
-class IdleHands:
-    def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
-        return []
-
-    def observe(self, now: float) -> Event:
-        return Observed(now)
-
-
-@dataclass
-class RecordingWake:
-    calls: list[str] = field(default_factory=list)
-    when_resting: Callable[[], None] = lambda: None
-
-    def controller(self) -> None:
-        self.calls.append("controller")
-
-    def rest(self) -> None:
-        self.calls.append("rest")
-        self.when_resting()
-
-    def stay(self) -> None:
-        self.calls.append("stay")
-
-
-def loop_with(store: MemoryStore, wake: RecordingWake, **overrides: Any) -> Loop:
-    clock = Clock()
-    engine = Engine(store, EmptyQueue(), IdleHands(), {}, POLICY, clock)
-    return Loop(engine, store, wake, "me", clock, **overrides)
+from tests.builders import NOW, MemoryStore
+from tests.fakes.engine import IdleExecutor, RecordingWake, TickingClock, loop_with
 
 
 def test_a_controller_without_work_looks_once_around_and_goes_to_rest() -> None:
@@ -122,7 +73,7 @@ def test_another_commit_in_between_makes_the_controller_load_anew() -> None:
     store = MemoryStore()
     loop = loop_with(store, RecordingWake())
 
-    class Meddling(IdleHands):
+    class Meddling(IdleExecutor):
         meddled = False
 
         def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
@@ -140,7 +91,7 @@ def test_a_lost_lease_ends_the_loop() -> None:
     store = MemoryStore()
     loop = loop_with(store, RecordingWake(), lease_s=0.1)
 
-    class Thief(IdleHands):
+    class Thief(IdleExecutor):
         def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
             store.lease = ("thief", NOW + 1e6)
             return []
@@ -149,7 +100,7 @@ def test_a_lost_lease_ends_the_loop() -> None:
     assert loop.run(lambda: 600.0).reason == "lease lost"
 
 
-class Failing(IdleHands):
+class Failing(IdleExecutor):
     def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
         raise OSError("the network is gone")
 
@@ -193,7 +144,7 @@ def test_ticks_that_are_carried_through_beat_now_and_then_and_the_heart_outlives
     assert all(later - earlier >= BEAT_S for earlier, later in pairwise(store.beats))
 
 
-class Blind(IdleHands):
+class Blind(IdleExecutor):
     """Never sees all instances, so that nobody goes to rest."""
 
     def observe(self, now: float) -> Event:
@@ -218,9 +169,9 @@ def test_work_that_takes_longer_than_the_lease_keeps_it() -> None:
     store = MemoryStore()
     loop = loop_with(store, RecordingWake())
     clock = loop.now
-    assert isinstance(clock, Clock)
+    assert isinstance(clock, TickingClock)
 
-    class Slow(IdleHands):
+    class Slow(IdleExecutor):
         stolen, pages = 0, 20  # of one close
 
         def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:

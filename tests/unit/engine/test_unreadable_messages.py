@@ -10,7 +10,7 @@ from argosy.model import inbox
 from argosy.model.inbox import SubmitRequest
 from argosy.ports import Message
 from tests.builders import NOW, POLICY, MemoryStore, spec
-from tests.unit.engine.test_loop import IdleHands
+from tests.fakes.engine import IdleExecutor
 
 
 class Queue:
@@ -31,7 +31,7 @@ def test_a_poison_message_is_counted_and_left_to_the_dead_letter_queue() -> None
     broken = {**kind, "detail": {"instance-id": {}}}
     foreign = {"source": "aws.s3", "detail-type": "Object Created", "detail": {}}
     queue = Queue(None, good, broken, foreign)
-    report = Engine(MemoryStore(), queue, IdleHands(), {}, POLICY, lambda: NOW).tick()
+    report = Engine(MemoryStore(), queue, IdleExecutor(), {}, POLICY, lambda: NOW).tick()
     assert (report.events, report.poison) == (2, 2)
     assert queue.deleted == ["1", "3"]
 
@@ -43,7 +43,7 @@ def test_large_requests_are_folded_in_over_several_ticks() -> None:
         container = {"image": "argosy/digits", "command": ["x" * 250_000]}
         request = SubmitRequest(run_id, NOW, spec(container=container), 1, "argosy/digits", "s3://r/", False)
         store.create({(inbox.INBOX, inbox.inbox_key(NOW + number, run_id)): inbox.to_bytes(request)})
-    engine = Engine(store, Queue(), IdleHands(), {}, POLICY, lambda: NOW)
+    engine = Engine(store, Queue(), IdleExecutor(), {}, POLICY, lambda: NOW)
     left = []
     for _ in range(3):
         engine.tick()
@@ -58,5 +58,5 @@ def test_what_does_not_fit_into_a_commit_is_decided_anew_in_the_next_tick() -> N
         request = SubmitRequest(run_id, NOW, spec(), 1, "argosy/digits", "s3://r/", False)
         store.create({(inbox.INBOX, inbox.inbox_key(NOW + number, run_id)): inbox.to_bytes(request)})
     few = replace(POLICY, max_promised_documents=2)
-    engine = Engine(store, Queue(), IdleHands(), {}, few, lambda: NOW)
+    engine = Engine(store, Queue(), IdleExecutor(), {}, few, lambda: NOW)
     assert engine.tick().actions == 2  # PrepareRun of two; the others wait

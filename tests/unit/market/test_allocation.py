@@ -12,8 +12,8 @@ import pytest
 
 from argosy.market.allocation.allocate import Allocation, allocate
 from argosy.market.allocation.problem import Offered, Problem, Wanted
-from tests.benchmarks.test_allocation import backlog, changed, market
-from tests.properties.test_allocation_properties import assert_whole
+from tests.allocation_checks import assert_whole
+from tests.generated_markets import backlog, changed, market
 
 GIB = 1024
 

@@ -8,15 +8,8 @@ import pytest
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 
 from tests.fakes import cli as fakes
-from tests.fakes.cli import RUN_ID, World, api_error, ended, golden, instance, run_view, task_row, tasks
+from tests.fakes.cli import FAILURE, RUN_ID, World, api_error, ended, golden, instance, run_view, task_row, tasks
 
-FAILURE = {
-    "index": 3,
-    "attempt": 2,
-    "exitCode": 137,
-    "reason": "OutOfMemoryError: killed [at 1024 MiB]",
-    "instance": "i-0abc",
-}
 CLUSTER = {
     "cluster": "argosy",
     "cells": ["us-east-1"],

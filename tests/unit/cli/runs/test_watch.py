@@ -11,8 +11,7 @@ from botocore.exceptions import EndpointConnectionError
 from argosy.cli import figures
 from argosy.cli.runs.live import bar, frame
 from argosy.cli.runs.watch import MISSES_LIMIT, Pace
-from tests.fakes.cli import NOW, RUN_ID, World, api_error, ended, golden, refusal, run_view, tasks
-from tests.unit.cli.runs.test_reading import FAILURE
+from tests.fakes.cli import FAILURE, NOW, RUN_ID, World, api_error, ended, golden, refusal, run_view, tasks
 
 DOWN = EndpointConnectionError(endpoint_url="https://lambda")
 

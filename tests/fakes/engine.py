@@ -1,0 +1,64 @@
+"""An engine with nothing around it: a queue without messages, an executor without work, a wake that is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from argosy.engine.loop import Loop
+from argosy.engine.tick import Engine
+from argosy.model.actions import Action
+from argosy.model.events import Event, Observed
+from argosy.model.state import State
+from argosy.ports import Message
+from tests.builders import NOW, POLICY, MemoryStore
+
+
+@dataclass
+class TickingClock:
+    """A clock that has gone on a tenth of a second at each look."""
+
+    at: float = NOW
+
+    def __call__(self) -> float:
+        self.at += 0.1
+        return self.at
+
+
+class EmptyQueue:
+    def receive(self, wait_s: float) -> list[Message]:
+        return []
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        assert not receipts
+
+
+class IdleExecutor:
+    def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+        return []
+
+    def observe(self, now: float) -> Event:
+        return Observed(now)
+
+
+@dataclass
+class RecordingWake:
+    calls: list[str] = field(default_factory=list)
+    when_resting: Callable[[], None] = lambda: None
+
+    def controller(self) -> None:
+        self.calls.append("controller")
+
+    def rest(self) -> None:
+        self.calls.append("rest")
+        self.when_resting()
+
+    def stay(self) -> None:
+        self.calls.append("stay")
+
+
+def loop_with(store: MemoryStore, wake: RecordingWake, **overrides: Any) -> Loop:
+    clock = TickingClock()
+    engine = Engine(store, EmptyQueue(), IdleExecutor(), {}, POLICY, clock)
+    return Loop(engine, store, wake, "me", clock, **overrides)

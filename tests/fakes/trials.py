@@ -1,0 +1,24 @@
+"""The smallest trial: two tasks, two instances, one controller, no fault."""
+
+from __future__ import annotations
+
+from argosy.simulation.job import Job
+from argosy.simulation.trial import Plan
+
+SMALL_JOB = Job(
+    "small-270115-080000-aaaa",
+    {
+        "version": 1,
+        "name": "small",
+        "container": {"image": "argosy/digits", "command": ["work"]},
+        "resources": {"vcpus": 1, "memory": 512, "gpus": 0},
+        "array": {"size": 2},
+        "retryStrategy": {"attempts": 1},
+    },
+    2,
+    expects_result=True,
+    longest_s=30.0,
+)
+
+
+SMALL = Plan(0, frozenset(), jobs=(SMALL_JOB,), instances=2, controllers=1)

@@ -1,0 +1,78 @@
+"""A controlled cluster of two cells, of one pool each, on one clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.aws.cell import Cell
+from argosy.aws.pace import Paces
+from argosy.catalogue.lookup import load_catalogue
+from argosy.simulation.agent import Course
+from argosy.simulation.world import World
+from tests.builders import CELL
+from tests.scenarios.controlled import Controlled
+
+AWAY = "eu-west-1"
+
+
+POOLS = {CELL: "c5.xlarge/us-east-1a", AWAY: "c5.xlarge/eu-west-1a"}
+
+
+class TwoCells(Controlled):
+    """Home and one Region more, of one pool each, on one clock. `prices`: USD an hour on spot, by cell."""
+
+    def __init__(self, prices: Mapping[str, float], work_s: float = 60.0) -> None:
+        self.away: World | None = None
+        super().__init__(zones=("us-east-1a",), work_s=work_s, prices=lambda *where: prices[CELL], tick_s=5.0)
+        self.away = World(
+            catalogue=load_catalogue(AWAY),
+            region=AWAY,
+            zones=("eu-west-1a",),
+            workload=lambda task, instance: Course(duration_s=work_s),
+            sinks=[self.events],
+            prices=lambda *where: prices[AWAY],
+        )
+        self.away.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": "main"})
+        tags: dict[str, Any] = {"argosy:stage": "main", "argosy:pool": POOLS[AWAY]}
+        self.away.add_fleet("c5.xlarge", "eu-west-1a", **tags)
+        self.controllers = [self.controller()]
+
+    def cells(self, ecs: Any = None) -> list[Cell]:
+        cells = super().cells(ecs)
+        if self.away is None:
+            return cells
+        paces = Paces.of_aws(self.world.moment, self.pass_time)
+        return [*cells, Cell(AWAY, self.away.cluster, self.away.ecs_client(), self.away.ec2_client(), paces)]
+
+    def pass_time(self, seconds: float) -> None:
+        super().pass_time(seconds)
+        if self.away is not None:
+            self.away.run_until(self.world.now)
+
+    def dry_up(self, cell: str) -> None:
+        """No spot there any more, and what there is is taken."""
+        world = self.world_of(cell)
+        world.ec2.set_shortage(POOLS[cell], 0)
+        for instance in list(world.ec2.ledger.instances.values()):
+            if instance.alive:
+                world.interrupt(instance.instance_id, notice_s=1.0)
+
+    def world_of(self, cell: str) -> World:
+        assert self.away is not None
+        return self.world if cell == CELL else self.away
+
+    def ran_in(self, run_id: str) -> Counter[str]:
+        """How many of the run's tasks ended well in each cell."""
+        found: Counter[str] = Counter()
+        for cell in POOLS:
+            ended: dict[str, bool] = {}
+            for message in self.world_of(cell).events:
+                if message["detail-type"] == "ECS Task State Change" and message["detail"]["lastStatus"] == "STOPPED":
+                    environment = message["detail"]["overrides"]["containerOverrides"][0]["environment"]
+                    mine = {"name": "ARGOSY_RUN_ID", "value": run_id} in environment
+                    well = mine and message["detail"]["containers"][0].get("exitCode") == 0
+                    ended[message["detail"]["taskArn"]] = well
+            found[cell] = sum(ended.values())
+        return +found
