@@ -1,12 +1,13 @@
-"""What is one image of containers/ built from? Its folder, its flavour, and a model where its Dockerfile takes one.
+"""What is one image of containers/ built from? Its files, its flavour, and a model where its Dockerfile takes one.
 
-Synth only copies and hashes the folder; building and pushing, which need Docker, are the deployment's.
+Synth only copies and hashes the files; building and pushing, which need Docker, are the deployment's.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TypedDict
 
 from aws_cdk import aws_ecr_assets as assets
 from constructs import Construct
@@ -14,6 +15,14 @@ from constructs import Construct
 from argosy.settings.settings import Settings
 
 CPU, GPU = "cpu", "gpu"
+
+
+class Context(TypedDict, total=False):
+    """The properties of a DockerImageAsset that say which files a build may see."""
+
+    directory: str
+    file: str
+    exclude: list[str]
 
 
 def flavours(folder: Path) -> tuple[str, ...]:
@@ -29,10 +38,24 @@ def image_asset(scope: Construct, id: str, folder: Path, flavour: str, settings:
     return assets.DockerImageAsset(
         scope,
         id,
-        directory=str(folder),
+        **context(folder),
         platform=assets.Platform.LINUX_AMD64,  # every instance type of the catalogue is x86_64
         build_args={name: value for name, value in arguments.items() if value} or None,
     )
+
+
+def context(folder: Path) -> Context:
+    """The image's own folder, or the one above it for an image that needs files from beside its folder.
+
+    Such an image has a `Dockerfile.dockerignore`, which is Docker's name for the ignore file of a Dockerfile whose
+    context is another folder. Only what that file lets through counts for the image's hash.
+    """
+    ignored = folder / "Dockerfile.dockerignore"
+    if not ignored.is_file():
+        return {"directory": str(folder)}
+    patterns = [line for line in ignored.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    file = f"{folder.name}/Dockerfile"
+    return {"directory": str(folder.parent), "file": file, "exclude": [*patterns, f"!{file}"]}
 
 
 def _takes(folder: Path, argument: str) -> bool:

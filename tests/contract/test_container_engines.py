@@ -279,6 +279,13 @@ def test_the_flavour_is_always_said(fake: Path, images: Path) -> None:
     assert runtime.names() == ["engine-test", "tf", "tf-gpu"]
 
 
+def test_an_image_that_shares_files_is_built_from_the_folder_above(fake: Path, images: Path) -> None:
+    (images / "engine-test" / "Dockerfile.dockerignore").write_text("*\n!shared/*.py\n")
+    EngineRuntime("podman", images).pull("argosy/engine-test")
+    dockerfile = str(images / "engine-test" / "Dockerfile")
+    assert calls(fake, "build") == [["--tag", "argosy/engine-test", "--file", dockerfile, str(images)]]
+
+
 def test_an_engine_is_asked_whether_it_works(fake: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     check("podman")
     (fake / "broken").touch()

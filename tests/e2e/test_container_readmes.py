@@ -55,7 +55,7 @@ def test_the_sweep_readme_ends_in_a_table_and_its_best_points(shell: Shell) -> N
 def test_the_build_lines_fit_their_dockerfiles(name: str) -> None:
     """Building needs the internet; that the folder, the tag and the arguments are right does not."""
     text = (CONTAINERS / name / "README.md").read_text()
-    assert f"`docker build -t argosy/{name} containers/{name}`" in re.sub(r"\s+", " ", text)
+    assert f"`docker build -t argosy/{name} -f containers/{name}/Dockerfile containers`" in re.sub(r"\s+", " ", text)
     arguments = re.findall(r"^ARG (\w+)", (CONTAINERS / name / "Dockerfile").read_text(), re.MULTILINE)
     assert set(re.findall(r"--build-arg (\w+)=", text)) <= set(arguments)
     assert set(re.findall(r"`ARG (\w+)`", text)) <= set(arguments)

@@ -40,7 +40,8 @@ def info(words: list[str]) -> int:
 
 def build(words: list[str]) -> int:
     tag, folder = words[1], Path(words[-1])
-    lines = (folder / "Dockerfile").read_text().splitlines()
+    dockerfile = Path(words[words.index("--file") + 1]) if "--file" in words else folder / "Dockerfile"
+    lines = dockerfile.read_text().splitlines()
     entry = [line.removeprefix("ENTRYPOINT ") for line in lines if line.startswith("ENTRYPOINT")]
     if not entry:
         print("STEP 1/2: FROM scratch\nError: no such file or directory", file=sys.stderr)

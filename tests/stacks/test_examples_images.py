@@ -42,6 +42,20 @@ def published(template: Template) -> dict[str, dict[str, str]]:
     return {each["Name"].removeprefix("/argosy/images/"): built(template, each["Value"]) for each in parameters}
 
 
+def test_an_image_is_built_from_its_own_files_and_the_shared_ones(templates: dict[str, Template]) -> None:
+    """So that a change of one image's program leaves the others as they are."""
+    folder = templates["argosy-images"].folder
+    assets = json.loads((folder / "argosy-images.assets.json").read_text())["dockerImages"].values()
+    (source,) = [each["source"] for each in assets if each["source"]["dockerFile"] == "digits/Dockerfile"]
+    staged = folder / source["directory"]
+    assert {str(path.relative_to(staged)) for path in staged.rglob("*") if path.is_file()} == {
+        "digits/Dockerfile",
+        "digits/requirements.txt",
+        *(f"digits/digits/{path.name}" for path in (ROOT / "containers" / "digits" / "digits").glob("*.py")),
+        "shared/argosy_storage.py",
+    }
+
+
 def test_images_that_come_in_flavours_are_published_once_for_each(templates: dict[str, Template]) -> None:
     assert published(templates["argosy-images"]) == {
         "digits": BASE,

@@ -28,7 +28,9 @@ def _stop(_signal: int, _frame: object) -> NoReturn:
 signal.signal(signal.SIGTERM, _stop)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a task has one vCPU; more threads only get in each other's way
 
-from digits import classifier, storage  # noqa: E402
+import argosy_storage as storage  # noqa: E402
+
+from digits import classifier  # noqa: E402
 from digits.arguments import EXIT_BAD_ARGUMENTS, Request, read_request  # noqa: E402
 
 

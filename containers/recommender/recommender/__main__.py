@@ -25,7 +25,9 @@ def _stop(_signal: int, _frame: object) -> NoReturn:
 signal.signal(signal.SIGTERM, _stop)
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings only
 
-from recommender import storage, verbs  # noqa: E402
+import argosy_storage as storage  # noqa: E402
+
+from recommender import verbs  # noqa: E402
 from recommender.pipeline import run_chain  # noqa: E402
 
 

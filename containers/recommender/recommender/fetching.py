@@ -7,7 +7,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from recommender import storage
+import argosy_storage as storage
+
 from recommender.faults import BadInput
 
 TIMEOUT_S = 60.0  # of an HTTP server that does not answer

@@ -15,7 +15,9 @@ from collections.abc import Mapping
 from contextlib import chdir
 from pathlib import Path
 
-from recommender import fetching, storage, verbs
+import argosy_storage as storage
+
+from recommender import fetching, verbs
 from recommender.faults import BadInput, NoDevice
 
 COMMANDS = {

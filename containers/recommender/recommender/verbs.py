@@ -7,7 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recommender import fetching, ratings, storage, text_data
+import argosy_storage as storage
+
+from recommender import fetching, ratings, text_data
 from recommender.faults import BadInput
 from recommender.flags import UNUSED, read_flags
 

@@ -28,7 +28,9 @@ def _stop(_signal: int, _frame: object) -> NoReturn:
 signal.signal(signal.SIGTERM, _stop)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a task has one vCPU; more threads only get in each other's way
 
-from sweep import best, storage  # noqa: E402
+import argosy_storage as storage  # noqa: E402
+
+from sweep import best  # noqa: E402
 from sweep.arguments import EXIT_BAD_INPUT, Point, read_point  # noqa: E402
 
 

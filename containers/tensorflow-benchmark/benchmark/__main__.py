@@ -29,7 +29,9 @@ def _stop(_signal: int, _frame: object) -> NoReturn:
 signal.signal(signal.SIGTERM, _stop)
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings only
 
-from benchmark import devices, storage  # noqa: E402
+import argosy_storage as storage  # noqa: E402
+
+from benchmark import devices  # noqa: E402
 from benchmark.arguments import EXIT_BAD_INPUT, Request, read_request  # noqa: E402
 
 

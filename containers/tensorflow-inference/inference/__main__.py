@@ -36,7 +36,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings only
 # processor time to 7).
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
-from inference import checkpoints, devices, fetching, model, sources, storage  # noqa: E402
+import argosy_storage as storage  # noqa: E402
+
+from inference import checkpoints, devices, fetching, model, sources  # noqa: E402
 from inference.arguments import EXIT_BAD_INPUT, Request, read_request  # noqa: E402
 
 _BAD_INPUT = (storage.Refused, model.UnusableModel, devices.WrongImage)

@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from inference import storage
+import argosy_storage as storage
+
 from inference.arguments import Request
 
 FOLDER, NAME = "checkpoints", "checkpoint.jsonl"

@@ -16,7 +16,8 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable
 
-from inference import storage
+import argosy_storage as storage
+
 from inference.arguments import Request
 from inference.sources import Picture
 

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from inference import storage
+import argosy_storage as storage
 
 SIGNATURE = "serving_default"
 LABELS = "labels.txt"

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inference import storage
+import argosy_storage as storage
+
 from inference.fetching import Dead, Fetcher
 from inference.model import Classifier
 from inference.sources import Picture

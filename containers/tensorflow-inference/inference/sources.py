@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from inference import storage
+import argosy_storage as storage
+
 from inference.arguments import Request
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp")

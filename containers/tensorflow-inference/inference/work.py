@@ -13,7 +13,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from inference import checkpoints, storage
+import argosy_storage as storage
+
+from inference import checkpoints
 from inference.arguments import Request
 from inference.model import Classifier
 from inference.pipeline import Batch

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from argosy.local.engine_container import EngineContainer
-from argosy.local.images import CannotPullError, Image, names_in, source_of
+from argosy.local.images import CannotPullError, Image, build_context, names_in, source_of
 from argosy.local.process import Ended, Program
 
 ENGINES = ("podman", "docker")
@@ -106,7 +106,7 @@ class EngineRuntime:
             folder, flavour = source
             name = reference.partition("@")[0].partition(":")[0]
             said = ["--build-arg", f"FLAVOUR={flavour}"] if flavour else []
-            self._run(["build", "--tag", name, *said, str(folder)], reference)
+            self._run(["build", "--tag", name, *said, *build_context(folder)], reference)
         elif not reference.startswith("argosy/"):
             name = reference
             if self._asked(["image", "inspect", name]).returncode != 0:

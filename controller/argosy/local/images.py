@@ -60,6 +60,18 @@ def source_of(root: Path, reference: str) -> tuple[Path, str] | None:
     return (plain, "gpu") if plain != folder and _has_flavours(plain) else None
 
 
+def build_context(folder: Path) -> list[str]:
+    """The arguments that tell `docker build` what to build from: the image's own folder, or the one above it.
+
+    An image that needs files from beside its folder has a `Dockerfile.dockerignore`, which is the engines' name for the
+    ignore file of a Dockerfile whose context is another folder.
+    """
+    dockerfile = folder / "Dockerfile"
+    if dockerfile.with_name("Dockerfile.dockerignore").is_file():
+        return ["--file", str(dockerfile), str(folder.parent)]
+    return [str(folder)]
+
+
 def names_in(root: Path) -> list[str]:
     """Names of all images: the folders with a Dockerfile, and once more those that come in flavours."""
     folders = [path.parent for path in root.glob("*/Dockerfile")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import socket
@@ -17,9 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import argosy_storage as storage
 import numpy as np
 import pytest
-from inference import checkpoints, devices, fetching, sources, storage
+from inference import checkpoints, devices, fetching, sources
 from inference.arguments import Request, read_request
 from inference.pipeline import Batch
 from inference.sources import Picture
@@ -285,39 +285,6 @@ def _serve_once(servers: contextlib.ExitStack, port: int, answer: bytes) -> None
 )
 def test_only_an_answer_about_the_address_is_for_good(reason: Exception, good: bool) -> None:
     assert fetching._for_good(reason) is good
-
-
-# --- storage ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, storage.Temporary), (errno.EACCES, storage.Refused)])
-def test_a_full_disk_may_be_better_elsewhere_and_a_forbidden_one_not(number: int, kind: type[Exception]) -> None:
-    with pytest.raises(kind, match="out/part"), storage._files("out/part"):
-        raise OSError(number, os.strerror(number))
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
-def test_a_disk_that_is_full_is_trouble_that_another_instance_may_not_have(tmp_path: Path) -> None:
-    """/dev/full refuses every byte as a full disk does."""
-    full = os.open("/dev/full", os.O_WRONLY)
-    with pytest.raises(storage.Temporary, match="No space left"), storage._files(tmp_path / "x"):
-        os.write(full, b"x")
-    os.close(full)
-
-
-def test_a_file_is_written_whole_and_once(tmp_path: Path) -> None:
-    target = str(tmp_path / "new" / "part.jsonl")
-    assert storage.write_once(target, b"first", {})
-    assert not storage.write_once(target, b"second", {})
-    assert Path(target).read_bytes() == b"first"
-    storage.write(target, b"third")
-    assert Path(target).read_bytes() == b"third"
-    assert [each.name for each in Path(target).parent.iterdir()] == ["part.jsonl"]
-
-
-def test_the_images_hold_the_same_storage_module() -> None:
-    one = (FOLDER / "inference" / "storage.py").read_text()
-    assert (CONTAINERS / "tensorflow-benchmark" / "benchmark" / "storage.py").read_text() == one
 
 
 # --- refusals of the whole program ------------------------------------------------------------------------------------

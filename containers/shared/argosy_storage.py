@@ -1,8 +1,10 @@
 """Where do inputs come from and results go? S3 objects and, for trying out, plain files.
 
-botocore is imported when S3 is asked for. Expected failures are two exceptions: Temporary (try again, exit 75) and
-Refused (trying again will not help, exit 64). The images that write results hold one copy of this module each, so that
-each folder builds by itself; a test keeps the copies equal.
+botocore is imported on the first use of S3, because that takes half of a small program's start. Expected failures are
+two exceptions: Temporary (try again, exit 75) and Refused (trying again will not help, exit 64).
+
+Every image's Dockerfile copies this module in; the link to it in an image's folder is for a program that runs there
+without a container.
 """
 
 from __future__ import annotations
