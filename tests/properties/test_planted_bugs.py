@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from argosy.placement import feasibility, interleaved, kernels, place, state
+from argosy.placement import feasibility, interleaved, kernels, pass_state, place
 from tests.placement_cases import cases, check, plain_cases, tall_cases
 
 SEARCH = settings(
@@ -29,7 +29,7 @@ real_fill, real_level, real_blocks, real_take = (
     kernels.fill_in_order,
     kernels.water_level,
     kernels.take_blocks,
-    state.PassState.take,
+    pass_state.PassState.take,
 )
 real_place_one, real_fitting = interleaved._Board.place_one, feasibility.fitting
 
@@ -109,8 +109,8 @@ def sees_the_past_only(query: Any, group: str, state_: Any) -> Any:
         (kernels, "take_slots", no_running_maximum, cases, 10_000),
         (kernels, "take_blocks", no_slack, tall_cases(), 10_000),
         (interleaved._Board, "place_one", stale_column, plain_cases, 0),
-        (state.PassState, "take", forgets("ports"), cases, 10_000),
-        (state.PassState, "take", forgets("groups"), cases, 10_000),
+        (pass_state.PassState, "take", forgets("ports"), cases, 10_000),
+        (pass_state.PassState, "take", forgets("groups"), cases, 10_000),
         (place, "fitting", one_gpu_more, cases, 10_000),
         (feasibility, "_until_refused", sees_the_past_only, cases, 10_000),
     ],
