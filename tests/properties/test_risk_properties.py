@@ -19,7 +19,8 @@ POLICY = Policy()
 
 
 def effective(price: float, rate: float, attempt_s: float) -> float:
-    return float(risk.effective_price(price, rate=rate, attempt_s=attempt_s, boot_s=180.0, planned_life_s=3600.0))
+    lost = risk.redo_share(rate, attempt_s) + risk.boot_share(rate, 180.0, 3600.0)
+    return float(risk.effective_price(price, lost))
 
 
 @given(PRICES, RATES, SECONDS)

@@ -115,6 +115,7 @@ def hypothetical(offer: Offer, number: int) -> InstanceRow:
         attributes=dict(offer.attributes),
         lifecycle=offer.purchase.value,
         price_usd_per_hour=offer.price_usd_per_hour,
+        interruption_rate=offer.interruption_rate,
     )
 
 
@@ -126,6 +127,7 @@ def less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
         memory_mib=row.memory_mib - count * batch.memory_mib,
         gpus=row.gpus - count * batch.gpus,
         used_host_ports=row.used_host_ports.union(batch.host_ports),
+        finish_at=max(row.finish_at, batch.finish_at),
         running_tasks=row.running_tasks + count,
         running_by_group={
             **row.running_by_group,
@@ -137,7 +139,7 @@ def less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
 def alike(batch: Batch) -> Batch:
     """Equal for batches that an empty instance tells the same: what it takes of them, and why not."""
     by_group = batch.affinity or batch.anti_affinity or any("task:group" in each for each in batch.constraints)
-    return replace(batch, count=1, group=batch.group if by_group else "", soft=(), strategy=())
+    return replace(batch, count=1, group=batch.group if by_group else "", soft=(), strategy=(), finish_at=0.0)
 
 
 def tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> IntArray:

@@ -1,4 +1,4 @@
-"""What could be bought now, at what price, and what would it give us? And what makes no offer, and why?"""
+"""What could be bought now, at what price, and why does a pool make no offer?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def offers_of(
 ) -> list[Offer]:
     """A spot and an on-demand offer for every pool unless `rejected` says why not, cheapest first.
 
-    `now` = infinity includes those that are cooling off. `attempt_s`: how long an attempt takes that an interruption
+    now: infinity includes the pools that are cooling off. attempt_s: how long an attempt takes that an interruption
     would have to repeat; None = the policy's guess.
     """
     found = [
@@ -43,17 +43,25 @@ def offers_of(
         if (kind := catalogue.get(pool.instance_type)) is not None and not _reason(pool, kind, purchase, now, policy)
     ]
     prices = [price_of(pool, kind, purchase, now, policy) for pool, kind, purchase in found]
-    effective = risk.effective_price(
-        np.array(prices),
-        rate=np.array([rate_of(pool, now, policy) if bought is Purchase.SPOT else 0.0 for pool, _, bought in found]),
-        attempt_s=attempt_s or policy.attempt_s,
-        boot_s=policy.boot_s,
-        planned_life_s=policy.planned_life_s,
-        caution=np.array([_caution(pool, now) if bought is Purchase.SPOT else 1.0 for pool, _, bought in found]),
-    )
+    rates = [interruption_rate_of(pool, purchase, now, policy) for pool, _, purchase in found]
+    lost = risk.redo_share(np.array(rates), attempt_s or policy.attempt_s)
+    lost = lost + risk.boot_share(np.array(rates), policy.boot_s, policy.planned_life_s)
+    caution = np.array([_caution(pool, now) if purchase is Purchase.SPOT else 1.0 for pool, _, purchase in found])
+    effective = risk.effective_price(np.array(prices), lost, caution).tolist()
     offers = [
-        _offer(pool, kind, purchase, price, useful)
-        for (pool, kind, purchase), price, useful in zip(found, prices, effective.tolist(), strict=True)
+        Offer(
+            pool=pool.key,
+            cell=pool.cell,
+            instance_type=pool.instance_type,
+            zone=pool.zone,
+            purchase=purchase,
+            price_usd_per_hour=price,
+            resources=resources_of(kind),
+            attributes=tuple(expected_attributes(kind, pool.zone, purchase, pool.cell).items()),
+            effective_usd_per_hour=useful,
+            interruption_rate=rate,
+        )
+        for (pool, kind, purchase), price, useful, rate in zip(found, prices, effective, rates, strict=True)
     ]
     return sorted(offers, key=lambda offer: (offer.price_usd_per_hour, offer.pool, offer.purchase))
 
@@ -97,7 +105,7 @@ def _above_cap(kind: InstanceType, price: float, policy: Policy) -> str:
 
 
 def price_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, policy: Policy) -> float:
-    """USD an hour. A spot price that was never seen is the type's typical one; one that is too old is on-demand's."""
+    """USD an hour. For a spot price never seen, the type's typical one; for one that is too old, on-demand's."""
     here = in_region(kind, pool.cell)
     if purchase is Purchase.ON_DEMAND or is_stale(pool, now, policy):
         return here.on_demand_usd_per_hour
@@ -106,7 +114,7 @@ def price_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, pol
 
 
 def is_stale(pool: Pool, now: float, policy: Policy) -> bool:
-    """Whether its spot price was seen too long ago to be believed."""
+    """Whether its spot price was last seen too long ago to be trusted."""
     age_s = now - pool.priced_at if now != float("inf") else 0.0
     return bool(pool.priced_at) and age_s > policy.price_limit_s
 
@@ -119,9 +127,16 @@ def rate_of(pool: Pool, now: float, policy: Policy) -> float:
     return float(risk.interruption_rate(band, pool.interruptions * kept, pool.instance_hours * kept))
 
 
+def interruption_rate_of(pool: Pool, purchase: Purchase, now: float, policy: Policy) -> float:
+    """Expected interruptions per instance-hour; on-demand instances are never interrupted."""
+    return rate_of(pool, now, policy) if purchase is Purchase.SPOT else 0.0
+
+
 def as_registered(catalogue: Mapping[str, InstanceType], pools: Iterable[Pool]) -> Mapping[str, InstanceType]:
-    """The catalogue with the memory that instances of each type were last seen to register, instead of the estimate:
-    an instance bought for a task that does not fit it would be bought again and again."""
+    """The catalogue with the memory that instances of each type last registered in place of the estimate.
+
+    An instance bought for a task that does not fit it would be bought again and again.
+    """
     seen: dict[str, int] = {}
     for pool in pools:
         if memory_mib := pool.registered_memory_mib:
@@ -156,20 +171,6 @@ def clock(at: float) -> str:
 
 def _caution(pool: Pool, now: float) -> float:
     return (risk.UNSETTLED if now < pool.unsettled_until else 1.0) * risk.score_factor(pool.placement_score)
-
-
-def _offer(pool: Pool, kind: InstanceType, purchase: Purchase, price: float, effective: float) -> Offer:
-    return Offer(
-        pool=pool.key,
-        cell=pool.cell,
-        instance_type=pool.instance_type,
-        zone=pool.zone,
-        purchase=purchase,
-        price_usd_per_hour=price,
-        resources=resources_of(kind),
-        attributes=tuple(expected_attributes(kind, pool.zone, purchase, pool.cell).items()),
-        effective_usd_per_hour=effective,
-    )
 
 
 def resources_of(kind: InstanceType) -> Resources:

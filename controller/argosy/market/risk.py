@@ -2,18 +2,18 @@
 
     effective price = price x (1 + redo + boot) x caution
 
-    redo = (e^x - 1) / x - 1, x = rate x attempt seconds    work that is lost with an instance and done again
-    boot = boot seconds x (rate + 1 / planned life)         paid, and of no use to anybody
+    redo = (e^x - 1) / x - 1, x = rate x attempt seconds    work that is lost with an instance and repeated
+    boot = boot seconds x (rate + 1 / planned life)         paid for, and used by no task
     rate = (prior hours x band's rate + our interruptions) / (prior hours + our instance-hours)
 
 `redo` is the share of paid time that attempts of equal length lose when interruptions come as a Poisson process and
-nothing is saved before one: an attempt of length m that starts over until it is left alone takes
-(e^(rate m) - 1) / rate on average. For rare interruptions that is rate x half an attempt. `boot` is boot seconds over
-the expected life of an instance. `rate` is the mean of a Gamma distribution whose prior is the Spot Instance Advisor's
-band and which has seen our own decayed counts. `caution` holds two small factors: an interruption a moment ago, and
-EC2's placement score.
+nothing is saved before one: an attempt of length m that starts over until no interruption hits it takes
+(e^(rate m) - 1) / rate on average. For rare interruptions the share is rate x half an attempt. `boot` is boot seconds
+over the expected life of an instance. `rate` is the mean of a Gamma distribution: its prior is the Spot Instance
+Advisor's band, and it is updated with our own decayed counts. `caution` holds two small factors: an interruption a
+moment ago, and EC2's placement score.
 
-Every function takes numbers or numpy arrays; rates are interruptions per instance-hour, times seconds.
+Every function takes numbers or numpy arrays. Rates are interruptions per instance-hour, times are seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNKNOWN_RATE = 0.01
 PRIOR_HOURS = 4.0  # what the band is worth beside our own counts (decision 8)
 UNSETTLED = 1.15  # a pool that was interrupted lately: a little more than offers.SIMILAR_PRICE
 SCORE_WEIGHT = 0.1  # the worst placement score makes a pool a tenth dearer
-_LONGEST = 20.0  # attempts of twenty mean lives hardly ever end: no need for larger numbers
+_LONGEST = 20.0  # mean lives: attempts of that length hardly ever end, so larger numbers say no more
 
 
 def interruption_rate(band: int | None, interruptions: Any, instance_hours: Any) -> Any:
@@ -41,28 +41,26 @@ def interruption_rate(band: int | None, interruptions: Any, instance_hours: Any)
 
 
 def redo_share(rate: Any, attempt_s: Any) -> Any:
-    """Expected work that is done again, as a share of the work."""
+    """Expected repeated work, as a share of the work."""
     x = np.clip(np.multiply(rate, attempt_s) / 3600, 1e-12, _LONGEST)
     return np.maximum(0.0, np.expm1(x) / x - 1)
 
 
 def boot_share(rate: Any, boot_s: float, planned_life_s: float) -> Any:
-    """Boot seconds over the expected life of an instance that ends by interruption or when it is not needed."""
+    """Boot seconds over the expected life of an instance, which ends by an interruption or when it is not needed."""
     return boot_s * (np.divide(rate, 3600) + 1 / planned_life_s)
 
 
 def score_factor(score: int) -> float:
-    """1 for the best placement score (10) and for one that is not known (0)."""
+    """1 for the best placement score (10) and for an unknown one (0)."""
     return 1 + SCORE_WEIGHT * (10 - score) / 9 if score else 1.0
 
 
-def effective_price(
-    price: Any, *, rate: Any, attempt_s: Any, boot_s: float, planned_life_s: float, caution: Any = 1.0
-) -> Any:
-    """USD per useful hour; never below the price."""
-    return price * (1 + redo_share(rate, attempt_s) + boot_share(rate, boot_s, planned_life_s)) * caution
+def effective_price(price: Any, lost_share: Any, caution: Any = 1.0) -> Any:
+    """USD per useful hour; never below the price. lost_share: the sum of `redo_share` and `boot_share`."""
+    return price * (1 + lost_share) * caution
 
 
 def is_price(usd_per_hour: float) -> bool:
-    """Whether anything can be sold at that price: EC2 has answered none, zero and worse."""
+    """Whether anything can be sold at that price: EC2 has answered with zero and with no number."""
     return math.isfinite(usd_per_hour) and usd_per_hour > 0

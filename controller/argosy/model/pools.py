@@ -64,6 +64,7 @@ class Offer:
     resources: Resources  # what will really register
     attributes: tuple[tuple[str, str], ...] = ()
     effective_usd_per_hour: float = 0.0  # price with what risk adds to it; 0 = no more than the price
+    interruption_rate: float = 0.0  # expected interruptions per instance-hour
 
     @property
     def effective(self) -> float:

@@ -47,6 +47,8 @@ Step: TypeAlias = Key | SpreadInstances | SpreadValues | Random
 
 # Chosen by measurement: docs/decisions/0003-placement.md.
 DEFAULT_STRATEGY: Final = ("best-fit",)
+LEAST_INTERRUPTED: Final = "least-interrupted"
+FINISH_TOGETHER: Final = "finish-together"
 
 
 def steps_of(strategy: Sequence[str], fitness: Mapping[str, Fitness]) -> tuple[Step, ...]:
@@ -89,6 +91,11 @@ def is_function_name(name: str) -> bool:
 def own_functions(strategy: tuple[str, ...]) -> tuple[str, ...]:
     """The steps that are not built in: they need a function of a user's own."""
     return tuple(name for name in strategy if not _is_built_in(name))
+
+
+def may_read(strategy: tuple[str, ...], step: str) -> bool:
+    """Whether a chain looks at what `step` looks at: it has that step, or a user's function, which may look at all."""
+    return step in strategy or bool(own_functions(strategy))
 
 
 def _is_built_in(name: str) -> bool:

@@ -47,11 +47,11 @@ class InstanceRow:
     lifecycle: str = "spot"
     price_usd_per_hour: float = 0.0
     interruption_rate: float = 0.0
-    """Expected share of instances interrupted, 0..1."""
+    """Expected interruptions per instance-hour; 0 = on-demand, or not asked for by any strategy."""
     interrupted: bool = False
     """Warned or recommended for rebalancing: nothing is placed here any more."""
     finish_at: float = 0.0
-    """Epoch seconds when its last running work is expected to end; 0 = unknown or idle."""
+    """Epoch seconds when the last of its live tasks is expected to end; 0 = idle, or not asked for by any strategy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ from argosy.model.stance import Stance
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.demand import Batch, WeightedConstraint
+from argosy.scheduler.outlook import expected_end
 
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
@@ -45,7 +46,8 @@ def asks_of(
     asks: list[Ask] = []
     for number, run in enumerate(runs):
         batch = batch_of(state, run, now + policy.linger_s, shunned, purchases(run, state, now, policy))
-        batch = replace(batch, count=min(batch.count, at_most.get(run.id, batch.count)))
+        count = min(batch.count, at_most.get(run.id, batch.count))
+        batch = replace(batch, count=count, finish_at=expected_end(run, now))
         asks += _split(run, number, batch, now + policy.linger_s, state, policy)
     return asks
 

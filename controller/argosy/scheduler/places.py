@@ -14,6 +14,7 @@ from argosy.model.attempts import AttemptStatus
 from argosy.model.host_ports import Port
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Instance, InstanceStatus, Purchase
+from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 from argosy.model.resources import Resources
@@ -26,6 +27,7 @@ from argosy.placement.strategy import own_functions
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.asks import NO_BOUND, Ask, asks_of
 from argosy.scheduler.here import place_now
+from argosy.scheduler.outlook import Outlook
 from argosy.scheduler.upkeep import next_key
 
 COUNTED_ON = 3  # refusals in a row, for want of room, after which tasks do not wait for an instance any more
@@ -66,6 +68,9 @@ def assign(
     asks = asks_of(state, runs, now, policy, at_most)
     rows = active_rows(state, now)
     coming, owed = coming_rows(state, catalogue, now, policy)
+    outlook = Outlook.of(Moment(state, catalogue, now, policy), runs)
+    rows = outlook.on(rows, lambda name: state.instances[name].pool)
+    coming = outlook.on(coming, lambda name: owed[name][0] if name in owed else state.instances[name].pool)
     placed, not_here = place_now([ask.batch for ask in asks], rows, coming, fitness)
     wanted, per_run = {rows[row].id for _, row in placed}, [_instances_in_use(state, run) for run in runs]
     for number, row in placed:

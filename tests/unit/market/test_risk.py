@@ -58,9 +58,7 @@ def test_boot_time_is_shared_by_the_expected_life() -> None:
 
 
 def test_the_formula_takes_arrays() -> None:
-    prices = risk.effective_price(
-        np.array([1.0, 2.0]), rate=np.array([0.0, 0.1]), attempt_s=600.0, boot_s=0.0, planned_life_s=3600.0
-    )
+    prices = risk.effective_price(np.array([1.0, 2.0]), risk.redo_share(np.array([0.0, 0.1]), 600.0))
     assert prices[0] == pytest.approx(1.0)
     assert prices[1] == pytest.approx(2 * (1 + 0.1 / 12), rel=1e-3)
 
