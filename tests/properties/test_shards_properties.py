@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from argosy import layout
 from argosy.model.attempts import LAUNCH_VARIABLE
 from argosy.spec import overrides, shards
-from argosy.spec.faults import FAULT_LIMIT, path_text
+from argosy.spec.faults import FAULT_LIMIT, Fault, SpecError, path_text
 from argosy.spec.file import check_text, read
-from argosy.spec.parse import Fault, RunSpec, SpecError, parse_spec, schema, to_json
+from argosy.spec.models import RunSpec
+from argosy.spec.parse import parse_spec, schema, to_json
+from argosy.spec.templates import substitute
 
 RUN_ID = "n" * 63 + "-261121-062733-k3f9"
 plain = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=40)
@@ -47,13 +49,13 @@ def test_the_tasks_of_a_range_partition_it_exactly(start: int, length: int, size
 @given(text=plain)
 def test_text_without_substitutions_stays_as_it_is(text: str) -> None:
     if "${" not in text:
-        assert shards.substitute(text, {}) == text
+        assert substitute(text, {}) == text
 
 
 @given(item=items, around=st.tuples(plain, plain))
 def test_an_item_arrives_as_it_was_written(item: Any, around: tuple[str, str]) -> None:
     before, after = (part.replace("$", "") for part in around)
-    arrived = shards.substitute(f"{before}${{item}}{after}", {"item": shards.item_text(item)})
+    arrived = substitute(f"{before}${{item}}{after}", {"item": shards.item_text(item)})
     text = arrived[len(before) : len(arrived) - len(after)]
     assert text == item if isinstance(item, str) else json.loads(text) == item
 

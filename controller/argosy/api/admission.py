@@ -21,11 +21,13 @@ from argosy.placement.query import check_constraints, check_strategy
 from argosy.placement.strategy import is_function_name
 from argosy.ports import ImageResolver, ItemsReader, ItemsUnreadable
 from argosy.settings.settings import Settings
-from argosy.spec import bounds, checks, overrides, shards
+from argosy.spec import bounds, shards
 from argosy.spec.faults import Fault, SpecError, shown
 from argosy.spec.fields import TASK_LIMIT
 from argosy.spec.models import RunSpec
+from argosy.spec.overrides import length_faults
 from argosy.spec.parse import parse_spec, to_json
+from argosy.spec.templates import item_faults
 
 OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME, and where it comes in flavours argosy/NAME-gpu
 
@@ -243,5 +245,5 @@ def _items(data: Mapping[str, Any], reader: ItemsReader) -> tuple[int | None, li
         return None, [Fault("array.itemsFrom", f"has {len(items)} items; a run has 1 to {TASK_LIMIT} tasks")]
     where = "array.itemsFrom"
     faults = [Fault(f"{where}{fault.path}", fault.message) for fault in bounds.value_faults(items)]
-    faults += checks.item_faults(items, checks.keys_used(data), where)
-    return len(items), faults or list(overrides.faults(data, items))
+    faults += item_faults(data, items, where)
+    return len(items), faults or list(length_faults(data, items))

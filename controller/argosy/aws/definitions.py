@@ -25,8 +25,8 @@ from argosy.model.host_ports import Port
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
 from argosy.ports import ItemsUnreadable
-from argosy.spec.checks import item_faults, keys_used
-from argosy.spec.overrides import faults as override_faults
+from argosy.spec.overrides import length_faults
+from argosy.spec.templates import item_faults
 
 
 class NotNow(Exception):
@@ -125,7 +125,7 @@ class Definitions:
         items = self._items.read_items(source)
         if len(items) != run.task_count:
             raise ItemsUnreadable(f"{source} had {run.task_count} items at submit and has {len(items)} now")
-        for fault in (*item_faults(items, keys_used(run.spec), source), *override_faults(run.spec, items)):
+        for fault in (*item_faults(run.spec, items, source), *length_faults(run.spec, items)):
             raise ItemsUnreadable(f"{fault.path} {fault.message}")
         bucket, key = split_s3(items_uri(run.output))
         lines = "".join(json.dumps(item, separators=(",", ":"), ensure_ascii=False) + "\n" for item in items)

@@ -1,4 +1,4 @@
-"""Is what was handed in bounded, and made of JSON values that all readers agree on? Never recurses, never expands."""
+"""Is a document small enough, and made of JSON values that all readers agree on? Without recursion or copies."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from argosy.spec.faults import Fault, path_text, shown
 
 DEPTH_LIMIT = 20
-SIZE_LIMIT = 256 * 1024  # bytes of compact UTF-8 JSON, which is how a request is stored: in an item of at most 400 KB
-INTEGER_LIMIT = 2**53 - 1  # beyond it JSON readers no longer agree
+SIZE_LIMIT = 256 * 1024  # bytes of compact UTF-8 JSON, as a request is stored: in an item of at most 400 KB
+INTEGER_LIMIT = 2**53 - 1  # JSON readers disagree about larger integers
 
 
 def faults(data: Any) -> list[Fault]:
-    """Size, depth, and things that are not JSON: with any of them nothing else is looked at."""
+    """Faults of size or depth, and values that are not JSON. After any of these a spec is not checked further."""
     found: list[Fault] = []
     size = 0
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), data)]
@@ -45,7 +45,7 @@ def value_faults(data: Any) -> Iterator[Fault]:
 
 
 def largest(document: Mapping[str, Any]) -> tuple[str, int]:
-    """Where most of a bounded JSON form is: the path of the largest field (of `array`, its largest), and its bytes."""
+    """Path and bytes of the largest field of a bounded JSON form; the fields of `array` and the like count each."""
     sizes = {name: _json_bytes(value) for name, value in document.items() if not isinstance(value, Mapping)}
     for outer, members in document.items():
         if isinstance(members, Mapping):
@@ -54,13 +54,13 @@ def largest(document: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def _own_size(value: Any) -> int:
-    """Bytes the value adds to the compact JSON text, without its members, but with the comma after it."""
+    """Bytes that the value adds to the compact JSON text: without its members, with the comma after it."""
     if isinstance(value, str):
         return _text_size(value) + 1
     if isinstance(value, Mapping):
         return 3 + sum(_text_size(key) + 1 for key in value if isinstance(key, str))
     if isinstance(value, int) and not isinstance(value, bool):
-        # Python refuses to write numbers of thousands of digits: those are counted, and refused as values.
+        # Python does not write numbers with thousands of digits. Their size is estimated; `value_faults` refuses them.
         return len(str(value)) + 1 if abs(value) <= INTEGER_LIMIT else value.bit_length() // 4 + 2
     if isinstance(value, float) or value is None or isinstance(value, bool):
         return len(json.dumps(value)) + 1
@@ -90,7 +90,7 @@ def _foreign(value: Any) -> str | None:
         return f"has the name {shown(bad[0])}, which is not text: put it in quotes" if bad else None
     if value is None or isinstance(value, (str, bool, int, float, list)):
         return None
-    return f"is no JSON value but a {shown(type(value).__name__)}"
+    return f"is not a JSON value: its type is {shown(type(value).__name__)}"
 
 
 def _value_fault(value: Any) -> str | None:
@@ -99,12 +99,12 @@ def _value_fault(value: Any) -> str | None:
     if isinstance(value, int) and abs(value) > INTEGER_LIMIT:
         return f"must be a whole number between -{INTEGER_LIMIT} and {INTEGER_LIMIT}"
     if isinstance(value, Mapping) and not all(map(_encodable, value)):
-        return "has a name that is no valid Unicode text"
+        return "has a name that is not valid Unicode text"
     if isinstance(value, str) and not _encodable(value):
         return "must be valid Unicode text"
     return None
 
 
 def _encodable(text: str) -> bool:
-    """Whether it is free of lone surrogates, which have no UTF-8 form."""
+    """Whether the text has no lone surrogates, which have no UTF-8 form."""
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)

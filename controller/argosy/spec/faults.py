@@ -1,6 +1,6 @@
-"""What is wrong with a run spec, and where? Faults, their paths, and pydantic's findings said in plain words.
+"""What is wrong with a run spec, and where? Faults, their paths, and pydantic's findings in plain words.
 
-SpecError        a spec was refused; `.faults` holds every fault, never only the first
+`SpecError` says that a spec was refused; its `faults` are all of them, not only the first.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-FAULT_LIMIT = 100  # a list of a million bad items is not worth a reply of a million lines
+FAULT_LIMIT = 100  # a million bad items must not lead to a reply of a million lines
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing to put right. `path` is like `array.shardSize` or `container.command[2]`, empty = the whole spec.
+    """One thing to correct.
 
-    line and column count from 1 and are None where no file is behind it.
+    path: such as `array.shardSize` or `container.command[2]`; empty = the whole spec.
+    line, column: from 1; None when the spec does not come from a file.
     """
 
     path: str
@@ -36,7 +37,7 @@ class Fault:
 
 
 class SpecError(ValueError):
-    """The spec was refused and nothing was changed."""
+    """The spec was refused, and nothing was changed."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults: list[Fault] = capped(faults)
@@ -44,7 +45,7 @@ class SpecError(ValueError):
 
 
 def capped(faults: Iterable[Fault]) -> list[Fault]:
-    """Without repetitions, in the order found, at most FAULT_LIMIT and a last one that counts the rest."""
+    """The first FAULT_LIMIT faults without repetitions, and a last one that counts the others."""
     unique = list(dict.fromkeys(faults))
     if len(unique) <= FAULT_LIMIT:
         return unique
@@ -52,7 +53,7 @@ def capped(faults: Iterable[Fault]) -> list[Fault]:
 
 
 def path_text(parts: Sequence[str | int]) -> str:
-    """(`array`, `items`, 3) -> `array.items[3]`; names that are not plain are quoted: `tags["a b"]`."""
+    """(`array`, `items`, 3) -> `array.items[3]`. Other names than plain ones are quoted: `tags["a b"]`."""
     text = ""
     for part in parts:
         if isinstance(part, int):
@@ -72,8 +73,7 @@ def shown(value: Any) -> str:
 
 
 def from_pydantic(errors: Iterable[Mapping[str, Any]], fields_at: Callable[[str], Sequence[str]]) -> list[Fault]:
-    """One fault for each of pydantic's findings. fields_at: the fields that the model at a path has, for "did you
-    mean"."""
+    """One fault for each of pydantic's findings. fields_at: the fields of the model at a path, for "did you mean"."""
     faults = []
     for error in errors:
         path = path_text(_plain_location(error["loc"]))
@@ -86,7 +86,7 @@ def from_pydantic(errors: Iterable[Mapping[str, Any]], fields_at: Callable[[str]
 
 
 def _plain_location(location: Sequence[str | int]) -> list[str | int]:
-    """Without the marks that pydantic adds for a mapping's key and for the branch of `environment`."""
+    """The location without pydantic's marks for a mapping's key and for the branch of `environment`."""
     plain: list[str | int] = []
     for part in location:
         branch = part in ("map", "list") and plain[-1:] == ["environment"]
@@ -114,7 +114,7 @@ def _message(error: Mapping[str, Any]) -> str:
 
 
 def _kind_of(value: Any) -> str:
-    """What the user wrote, by its kind."""
+    """A description of what the user wrote."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

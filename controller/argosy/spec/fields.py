@@ -1,6 +1,6 @@
-"""What does each kind of value in a run spec have to look like? Annotated types, used by the models of `spec`.
+"""What must each kind of value in a run spec look like? The annotated types of which `models` is made.
 
-Limits carry their source: AWS's own, or ours with the reason.
+Each limit names its source: AWS's own, or ours with the reason.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from argosy.model.deadlines import deadline_at
 from argosy.model.host_ports import port_of
 from argosy.spec import shards
 
-TASK_LIMIT = 1_000_000  # tasks of one run: what a tick over one TaskTable is measured at (DESIGN section 6)
+TASK_LIMIT = 1_000_000  # tasks of one run: the size at which a tick over one TaskTable is measured (DESIGN section 6)
 ATTEMPT_LIMIT = 10  # AWS Batch's limit
 RULE_LIMIT = 5  # evaluateOnExit rules: AWS Batch's limit
 TIMEOUT_LIMIT_S = 14 * 86_400  # AWS Batch: a job may run 14 days
 RUN_LIMIT_S = 366 * 86_400  # ours: as a deadline's
-USD_LIMIT = 1_000_000_000.0  # ours: beyond every bill
+USD_LIMIT = 1_000_000_000.0  # ours: more than any bill
 TAG_LIMIT = 45  # AWS allows 50; five are kept for Argosy's own
 MEMORY_LIMIT_MIB = 24 * 1024 * 1024  # the largest EC2 instances have 24 TiB
 GROUP_LIMIT = 10  # groups named by affinity, and by antiAffinity: ours, as RunTask's limit on constraints
-SOFT_LIMIT, WEIGHT_LIMIT = 10, 1_000_000  # ours: ten such weights add up to a number that sorts beside other keys
-HOST_PORT_LIMIT = 94  # ECS: 100 reserved ports on an instance, those of its own agent included
+SOFT_LIMIT, WEIGHT_LIMIT = 10, 1_000_000  # ours: the sum of ten such weights still sorts beside other keys
+HOST_PORT_LIMIT = 94  # ECS: 100 reserved ports on an instance, including those of its agent
 RESERVED_ENVIRONMENT = ("ARGOSY_", "AWS_BATCH_")
-PINNED_ENVIRONMENT = "NVIDIA_VISIBLE_DEVICES"  # overriding it would show a task the GPUs of its neighbours
+PINNED_ENVIRONMENT = "NVIDIA_VISIBLE_DEVICES"  # with another value a task would see its neighbours' GPUs
 
 
 def refused(message: str) -> PydanticCustomError:
-    # The message is handed over as context: pydantic would read its braces as a template.
+    # The message is passed as context, because pydantic would read its braces as a template.
     return PydanticCustomError("argosy", "{message}", {"message": message})
 
 
 class Strict(BaseModel):
-    """No unknown fields, no conversions, no changes after the fact; names in camelCase."""
+    """No unknown fields, no conversions, immutable; names in camelCase."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel, allow_inf_nan=False)
 
 
 def _whole(value: Any) -> Any:
-    """Python takes true and 1.0 for 1."""
+    """Python regards true and 1.0 as equal to 1."""
     if isinstance(value, (bool, float)):
         raise refused(f"must be a whole number, not {json.dumps(value)}")
     return value
@@ -60,18 +60,18 @@ def _range(text: str) -> str:
 
 def _no_nul(text: str) -> str:
     if "\0" in text:
-        raise refused("must not contain a NUL character: no program can be given one")
+        raise refused("must not contain a NUL character: a program cannot receive one")
     return text
 
 
 def _environment_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name, re.ASCII):
-        raise refused("is no name of an environment variable: letters, digits and _, not beginning with a digit")
+        raise refused("is not the name of an environment variable: letters, digits and _, not beginning with a digit")
     for prefix in RESERVED_ENVIRONMENT:
         if name.startswith(prefix):
             raise refused(f"is reserved: Argosy itself sets the variables that begin with {prefix}")
     if name == PINNED_ENVIRONMENT:
-        raise refused("is reserved: it is set from the GPUs that the task was given")
+        raise refused("is reserved: Argosy sets it to the GPUs of the task")
     return name
 
 
@@ -90,7 +90,7 @@ def _tag_value(value: str) -> str:
 
 
 def _s3_folder(uri: str) -> str:
-    """Segments `.` and `..` would leave the folder when results are downloaded; empty ones vanish on a disk."""
+    """Parts `.` and `..` would leave the folder when results are downloaded; empty parts disappear on a disk."""
     found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:/[A-Za-z0-9!_.*'()=+@:,-]+)*)/?", uri, re.ASCII)
     if found is None:
         raise refused(

@@ -1,14 +1,14 @@
 """What does the text of a run spec file say, and on which line?
 
-YAML 1.2 through ruamel.yaml's event stream, which carries line and column and is read without recursion; JSON through
-the standard library, with its places from the same events. Stricter than either: no duplicate keys, no anchors, no
-tags, one document, bounded size and depth. `check_text` gives every fault of a file with its place.
+YAML 1.2 is read from ruamel.yaml's event stream (`yaml_events`), which has lines and columns and needs no recursion.
+JSON is read by the standard library and takes its places from the same events. Both are stricter than their formats: no
+duplicate keys, anchors or tags, one document, bounded size and depth. `check_text` reports every fault with its place.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -18,7 +18,8 @@ from ruamel.yaml.reader import ReaderError
 
 from argosy.spec.bounds import SIZE_LIMIT
 from argosy.spec.faults import Fault, SpecError, shown
-from argosy.spec.parse import RunSpec, parse_spec
+from argosy.spec.models import RunSpec
+from argosy.spec.parse import parse_spec
 from argosy.spec.yaml_events import Document, EventReader, too_deep
 
 
@@ -27,7 +28,7 @@ def check_text(
 ) -> tuple[RunSpec, Document]:
     """The spec in a file. Raises SpecError with every fault, each with line and column.
 
-    check: what makes a spec of the data, e.g. with the limits of a deployment (`admission`).
+    check: turns the data into a spec, for instance with the limits of a deployment (`admission.check_spec`).
     """
     document = read(text, is_json=is_json)
     try:
@@ -40,16 +41,16 @@ def check_text(
 
 
 def read(text: str | bytes, *, is_json: bool = False) -> Document:
-    """Raises SpecError when the text cannot be read at all; lesser faults are in `Document.faults`."""
+    """Raises SpecError when the text cannot be read at all; other faults are in `Document.faults`."""
     decoded = _decoded(text)
     if not is_json:
         return _read_yaml(decoded)
     data = _read_json(decoded)
     try:
-        # JSON may be indented by tabs, YAML may not; inside JSON strings a tab cannot stand.
+        # JSON may be indented with tabs, YAML may not; a JSON string cannot contain a tab.
         document = _read_yaml(decoded.replace("\t", " "))
     except SpecError:
-        document = Document(faults=[])  # JSON that is no YAML, such as a key of 2,000 characters: no places
+        document = Document(faults=[])  # JSON that is not YAML, such as a key of 2,000 characters: without places
     document.data = data
     return document
 
@@ -69,7 +70,7 @@ def _read_json(text: str) -> Any:
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         first: dict[str, Any] = {}
         for key, value in pairs:
-            first.setdefault(key, value)  # of a key written twice the first counts, as in _read_yaml
+            first.setdefault(key, value)  # if a key is written twice, the first counts, as in _read_yaml
         return first
 
     try:
@@ -97,7 +98,7 @@ def _read_yaml(text: str) -> Document:
     except ReaderError as fault:
         line, column = _line_and_column(text, fault.position)
         raise SpecError(
-            [Fault("", f"not YAML: U+{ord(text[fault.position]):04X} must not stand in it", line, column)]
+            [Fault("", f"not YAML: U+{ord(text[fault.position]):04X} is not allowed", line, column)]
         ) from fault
     except (YAMLError, ValueError, OverflowError) as fault:  # escapes beyond Unicode
         raise SpecError([Fault("", f"not YAML: {shown(str(fault))}", 1, 1)]) from fault
@@ -108,12 +109,6 @@ def _read_yaml(text: str) -> Document:
 
 def _line_and_column(text: str, position: int) -> tuple[int, int]:
     return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
-
-
-def located(faults: Iterable[Fault], document: Document | None, file_name: str) -> list[str]:
-    """Lines such as `run.yaml:12:9: array.shardSize: must be at least 1`, also for faults the api has sent."""
-    placed = document.placed(faults) if document else list(faults)
-    return [fault.text(file_name) for fault in placed]
 
 
 def is_json_name(file_name: str) -> bool:

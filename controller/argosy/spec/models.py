@@ -5,6 +5,7 @@ The descriptions are what users read in their editor, through the JSON Schema.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -25,6 +26,7 @@ from argosy.spec.fields import (
     Cells,
     Deadline,
     Environment,
+    EnvironmentEntry,
     ExitCodeGlob,
     GroupName,
     HostPorts,
@@ -281,3 +283,25 @@ class RunSpec(Strict):
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=TAG_LIMIT)] = Field(
         default={}, description="AWS tags of the run's ECS tasks."
     )
+
+
+_BY_PATH: dict[str, type[Strict]] = {
+    "": RunSpec,
+    "container": ContainerSpec,
+    "container.environment": EnvironmentEntry,  # the list form
+    "resources": ResourcesSpec,
+    "array": ArraySpec,
+    "placement": PlacementSpec,
+    "placement.softConstraints": SoftConstraintSpec,
+    "capacity": CapacitySpec,
+    "capacity.fallback": FallbackSpec,
+    "retryStrategy": RetrySpec,
+    "retryStrategy.evaluateOnExit": ExitRuleSpec,
+    "timeout": TimeoutSpec,
+}
+
+
+def fields_at(path: str) -> Sequence[str]:
+    """The names, as users write them, of the fields of the part at `path` (`faults.path_text`)."""
+    model = _BY_PATH.get(path.split("[", 1)[0], RunSpec)
+    return [field.alias or name for name, field in model.model_fields.items()]

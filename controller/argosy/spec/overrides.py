@@ -1,7 +1,7 @@
-"""How long can the overrides of any task of a run get? RunTask takes 8,192 characters of them, punctuation included.
+"""How long can the overrides of a run's tasks get? RunTask accepts 8,192 characters of them, punctuation included.
 
 The bound needs no loop over the tasks: every number in a template grows with the task's index, so the last task has the
-longest of each. Items are weighed one by one, but only by the lengths that the templates use.
+longest ones. Items are measured one by one, but only the parts that the templates use.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from typing import Any
 from argosy import layout
 from argosy.model.attempts import LAUNCH_VARIABLE
 from argosy.spec import shards
-from argosy.spec.checks import templates
 from argosy.spec.faults import Fault
+from argosy.spec.templates import names_used, templates
 
 OVERRIDES_LIMIT = 8192
 
-# Samples of what is not known yet; only their lengths matter.
+# Stand-ins for what is not known yet; only their lengths matter.
 _ATTEMPT = 65_535  # the largest number the task table can hold
 _RUN_ID_TAIL = "-261121-062733-k3f9"
 _OWN_BUCKET = "s3://" + "b" * 63  # the longest name a bucket can have
-_LAUNCH = {"name": LAUNCH_VARIABLE, "value": str(_ATTEMPT)}  # which the launcher adds
+_LAUNCH = {"name": LAUNCH_VARIABLE, "value": str(_ATTEMPT)}  # added by the launcher
 _CONTAINER = {True: "c" * 255, False: "main"}  # the longest name ECS allows in a user's own task definition
 
 
-def faults(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> Iterator[Fault]:
-    """At most one fault. Parts of the spec that are not what they should be weigh nothing.
+def length_faults(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> Iterator[Fault]:
+    """At most one fault: the longest overrides are too long. Faulty parts of the spec count as empty.
 
-    items: those of an `itemsFrom` array, once they have been read; inline items are found in `data`.
+    items: those of an `itemsFrom` array, once they have been read; inline items are in `data`.
     """
     length, index = longest(data, items)
     if length > OVERRIDES_LIMIT:
         yield Fault(
             "container.command" if _container(data).get("command") else "container",
-            f"makes overrides of up to {length} characters (task {index}), ECS takes {OVERRIDES_LIMIT}:"
+            f"leads to overrides of up to {length} characters (task {index}); ECS accepts {OVERRIDES_LIMIT}:"
             " put long values into an S3 object and pass its address",
         )
 
 
 def longest(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> tuple[int, int]:
-    """(characters of JSON, index) of the task with the longest overrides; never less than what is really sent."""
+    """(characters of JSON, index) of the task with the longest overrides; never less than what is sent."""
     form = _form(data)
     items = form["array"].get("items", items)
     count = shards.task_count(form, len(items) if items else 1)
@@ -61,7 +61,7 @@ def _container(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _form(data: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` in the shape of a validated spec, with stand-ins for what is no good."""
+    """`data` in the shape of a validated spec, with stand-ins for its faulty parts."""
     command = _container(data).get("command")
     container: dict[str, Any] = {"environment": _environment(_container(data).get("environment"))}
     if isinstance(command, list):
@@ -85,7 +85,7 @@ def _environment(given: Any) -> dict[str, str]:
 
 
 def _array(given: Any) -> dict[str, Any]:
-    """The array if tasks can be counted from it, else an array of one."""
+    """The array if its tasks can be counted, else an array of one task."""
     if not isinstance(given, Mapping):
         return {"size": 1}
     array: dict[str, Any] = {"partSuffix": str(given.get("partSuffix", layout.DEFAULT_PART_SUFFIX))[:32]}
@@ -102,7 +102,7 @@ def _array(given: Any) -> dict[str, Any]:
 
 
 def _rendered_length(form: Mapping[str, Any], count: int) -> int:
-    """The overrides of the last task, with nothing in place of items and of unknown names."""
+    """Characters of the last task's overrides; items and unknown names count as empty."""
     run_id = form["name"] + _RUN_ID_TAIL
     output = layout.run_output(form["output"], run_id)
     known = shards.task_values(form, run_id, output, count - 1, _ATTEMPT, None, count)
@@ -118,8 +118,8 @@ def _rendered_length(form: Mapping[str, Any], count: int) -> int:
 
 
 def _item_weights(data: Mapping[str, Any]) -> Counter[str]:
-    """How often the templates say `item` and each `item.KEY`."""
-    names = (name for _, text in templates(data) for name in shards.names_used(text))
+    """How often the templates use `item` and each `item.KEY`."""
+    names = (name for _, text in templates(data) for name in names_used(text))
     return Counter(name for name in names if name and name.split(".")[0] == "item")
 
 

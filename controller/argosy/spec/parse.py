@@ -1,56 +1,31 @@
-"""What may a user ask for? From data to a validated run spec, its JSON form and its JSON Schema.
+"""Is this a run spec? From data to the validated spec, its JSON form and its JSON Schema.
 
-The fields are in `spec_models`, what concerns several of them at once in `spec_checks` and `spec_overrides`, what
-depends on the deployment (its buckets, its instance types, the placement language) in `admission`, text and line
-numbers in `spec_file`.
+A document passes through this package once, from top to bottom: `bounds` (its size and depth), `models` and `fields`
+(single fields), `checks` (what several fields must agree on), `templates` (the names in `${...}`) and `overrides` (the
+length of what ECS is sent). `shards` then says which piece of the run each task is. Text and line numbers are the
+concern of `file`; what depends on the deployment (its buckets, its instance types, the placement language) is the
+concern of `api.admission`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
-from argosy.spec import bounds, checks, overrides
-from argosy.spec.faults import Fault, SpecError, from_pydantic
-from argosy.spec.fields import EnvironmentEntry, Strict
-from argosy.spec.models import (
-    ArraySpec,
-    CapacitySpec,
-    ContainerSpec,
-    ExitRuleSpec,
-    FallbackSpec,
-    PlacementSpec,
-    ResourcesSpec,
-    RetrySpec,
-    RunSpec,
-    SoftConstraintSpec,
-    TimeoutSpec,
-)
-
-__all__ = ["Fault", "RunSpec", "SpecError", "parse_spec", "schema", "to_json"]
-
-_MODELS: dict[str, type[Strict]] = {
-    "": RunSpec,
-    "container": ContainerSpec,
-    "container.environment": EnvironmentEntry,  # the list form
-    "resources": ResourcesSpec,
-    "array": ArraySpec,
-    "placement": PlacementSpec,
-    "placement.softConstraints": SoftConstraintSpec,
-    "capacity": CapacitySpec,
-    "capacity.fallback": FallbackSpec,
-    "retryStrategy": RetrySpec,
-    "retryStrategy.evaluateOnExit": ExitRuleSpec,
-    "timeout": TimeoutSpec,
-}
+from argosy.spec import bounds
+from argosy.spec.checks import cross_faults
+from argosy.spec.faults import SpecError, from_pydantic
+from argosy.spec.models import ResourcesSpec, RunSpec, fields_at
+from argosy.spec.overrides import length_faults
+from argosy.spec.templates import template_faults
 
 
 def parse_spec(data: Any) -> RunSpec:
     """The spec in `data` (JSON values). Raises SpecError with every fault, each with its path.
 
-    Bounded whatever is handed in: size and depth are looked at first, without recursion.
+    Safe for any input: size and depth are checked first, without recursion.
     """
     faults = bounds.faults(data)
     if faults:
@@ -59,19 +34,19 @@ def parse_spec(data: Any) -> RunSpec:
     try:
         parsed = RunSpec.model_validate(data)
     except ValidationError as refusal:
-        faults = from_pydantic(refusal.errors(include_url=False), _fields_at)
+        faults = from_pydantic(refusal.errors(include_url=False), fields_at)
     if isinstance(data, Mapping):
         seen = {fault.path for fault in faults}
-        beyond = [*bounds.value_faults(data), *checks.cross_faults(data)]
+        beyond = [*bounds.value_faults(data), *cross_faults(data), *template_faults(data)]
         faults += [fault for fault in beyond if fault.path not in seen]
-        faults += overrides.faults(data)
+        faults += length_faults(data)
     if faults or parsed is None:
         raise SpecError(faults)
     return parsed
 
 
 def to_json(spec: RunSpec) -> dict[str, Any]:
-    """The validated form with defaults filled in: what is stored, compared, and what `shards` works on."""
+    """The validated form with defaults filled in, which is stored and compared, and which `shards` reads."""
     form: dict[str, Any] = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     if spec.array.range is not None:
         form["array"].setdefault("shardSize", 1)
@@ -85,13 +60,13 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema that editors and `argosy schema` use."""
+    """The JSON Schema for editors, which `argosy schema` prints."""
     body: dict[str, Any] = _tidy(RunSpec.model_json_schema(by_alias=True))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Argosy run spec", **body}
 
 
 def _tidy(node: Any) -> Any:
-    """Without pydantic's titles and without null: an absent field is left out, not written as null."""
+    """Without pydantic's titles and without null: users leave a field out instead of writing null."""
     if isinstance(node, list):
         return [_tidy(member) for member in node]
     if not isinstance(node, dict):
@@ -104,8 +79,3 @@ def _tidy(node: Any) -> Any:
         del kept["anyOf"]
         kept = {**branches[0], **kept}
     return kept
-
-
-def _fields_at(path: str) -> Sequence[str]:
-    model = _MODELS.get(path.split("[", 1)[0], RunSpec)
-    return [field.alias or name for name, field in model.model_fields.items()]

@@ -1,23 +1,19 @@
 """Which piece of a run is task *i*, and what is it told?
 
-Pure functions over the validated JSON form of a spec (`spec.to_json`). `${name}` is replaced inside each element of the
-command and each environment value, from a closed list, in one pass and never through a shell: what an item contains is
-never looked at again. `$${` stands for a literal `${`; any other `$` is itself. The launcher calls `task_overrides`.
+Pure functions over the validated JSON form of a spec (`parse.to_json`). The launcher calls `task_overrides`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from argosy import layout
+from argosy.spec.templates import names_used, substitute
 
-VARIABLES = ("range", "start", "end", "index", "count", "item", "output", "part", "runId", "attempt")
 RESULT_VARIABLES = frozenset({"output", "part"})
-ITEM_KEY = re.compile(r"item\.([A-Za-z_][A-Za-z0-9_-]*)", re.ASCII)
-_TOKEN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 
 
 def parse_range(text: str) -> tuple[int, int]:
@@ -32,9 +28,9 @@ def parse_range(text: str) -> tuple[int, int]:
 
 
 def task_count(spec: Mapping[str, Any], item_count: int | None = None) -> int:
-    """How many tasks the run has. An `itemsFrom` array is counted by whoever has read it: `item_count`.
+    """How many tasks the run has. item_count: the number of items of an `itemsFrom` array, which its reader knows.
 
-    Raises ValueError when that is needed and missing.
+    Raises ValueError when `item_count` is needed and missing.
     """
     array = spec["array"]
     if "range" in array:
@@ -46,7 +42,7 @@ def task_count(spec: Mapping[str, Any], item_count: int | None = None) -> int:
         return len(array["items"])
     if item_count is None:
         raise ValueError(
-            "the number of tasks of an itemsFrom array is not in its spec: hand in how many items were read"
+            "the spec of an itemsFrom array does not say how many tasks there are: pass the number of items read"
         )
     return item_count
 
@@ -70,20 +66,8 @@ def task_item(spec: Mapping[str, Any], index: int) -> Any:
     return None if items is None else items[index]
 
 
-def names_used(text: str) -> Iterator[str | None]:
-    """What stands between the braces of each `${...}`; None for one that is never closed."""
-    for token in _TOKEN.finditer(text):
-        if token[0] != "$${":
-            yield token[1]
-
-
-def substitute(text: str, values: Mapping[str, str]) -> str:
-    """Raises KeyError for a name that is not in `values`; validation has refused those at submit."""
-    return _TOKEN.sub(lambda token: "${" if token[0] == "$${" else values[token[1]], text)
-
-
 def expects_result(spec: Mapping[str, Any]) -> bool:
-    """True when the command or the environment names `${part}` or `${output}`: success then needs an object there."""
+    """Whether the command or the environment names `${part}` or `${output}`: success then needs an object there."""
     container = spec.get("container", {})
     texts = [*(container.get("command") or ()), *container.get("environment", {}).values()]
     return any(name in RESULT_VARIABLES for text in texts for name in names_used(text))
@@ -97,7 +81,7 @@ def item_text(value: Any) -> str:
 def task_values(
     spec: Mapping[str, Any], run_id: str, output: str, index: int, attempt: int, item: Any, count: int
 ) -> dict[str, str]:
-    """What every `${name}` stands for in one attempt. A name that means nothing for this kind of array is absent."""
+    """The value of every `${name}` in one attempt. Names that have no value for this kind of array are absent."""
     values = {
         "index": str(index),
         "count": str(count),
@@ -117,13 +101,13 @@ def task_values(
 
 
 def task_command(spec: Mapping[str, Any], values: Mapping[str, str]) -> list[str] | None:
-    """The command with everything filled in; None = the image's or the task definition's own."""
+    """The command with every value filled in; None = the image's or the task definition's own command."""
     command = spec.get("container", {}).get("command")
     return None if command is None else [substitute(element, values) for element in command]
 
 
 def task_environment(spec: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, str]:
-    """The user's variables, then ours; validation keeps the two apart."""
+    """The user's variables and ours. Validation makes sure that no name is in both."""
     given = spec.get("container", {}).get("environment", {})
     environment = {name: substitute(text, values) for name, text in given.items()}
     environment |= {
@@ -160,8 +144,9 @@ def task_overrides(
     A pure function of its arguments, so a launch that is sent again is byte for byte the same (DESIGN D4).
 
     output: the run's own folder, `s3://bucket/prefix/<runId>/` (`Run.output`).
-    attempt: from 1. item: the task's item; looked up in the spec when it is None and the items are inline.
-    count: tasks of the run; only an `itemsFrom` array needs it (ValueError without).
+    attempt: from 1.
+    item: the task's item; None = look it up in the spec, if the items are inline.
+    count: the number of tasks; needed by an `itemsFrom` array only, which raises ValueError without it.
     """
     if item is None:
         item = task_item(spec, index)

@@ -1,6 +1,6 @@
-"""How do YAML's parse events become data with a line and column for every value?
+"""How do YAML's parse events become data with a line and a column for every value?
 
-Stricter than YAML: no duplicate keys, no anchors, no tags, one document, bounded depth; and no recursion.
+Stricter than YAML: no duplicate keys, anchors or tags, one document, bounded depth. Works without recursion.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _CORE_TAG = "tag:yaml.org,2002:"
 
 @dataclass(slots=True)
 class Document:
-    """A file as data, with the place (line, column, from 1) of each value: of its key in a mapping."""
+    """A file as data, with the place (line, column, from 1) of each value; in a mapping, the place of its key."""
 
     data: Any = None
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)  # found while reading, already placed
+    faults: list[Fault] = field(default_factory=list)  # found while reading; they have a place
 
     def place(self, fault: Fault) -> Fault:
-        """The fault with its place; what is missing is placed at the nearest part that is there."""
+        """The fault with its place. A missing part has the place of the nearest part around it."""
         path = fault.path
         while path and path not in self.places:
             path = _LAST_PART.sub("", path, count=1) if _LAST_PART.search(path) else ""
@@ -36,7 +36,7 @@ class Document:
         return fault if fault.line is not None else replace(fault, line=line, column=column)
 
     def placed(self, faults: Iterable[Fault]) -> list[Fault]:
-        """All of them in the order of the file, with those found while reading."""
+        """These faults and those found while reading, in the order of the file."""
         everything = [*self.faults, *(self.place(fault) for fault in faults)]
         return sorted(dict.fromkeys(everything), key=lambda fault: (fault.line or 0, fault.column or 0))
 
@@ -47,7 +47,7 @@ def too_deep(line: int, column: int) -> Fault:
 
 @dataclass(slots=True)
 class _Open:
-    """A mapping or list whose end has not come yet; `key` is the key whose value is next."""
+    """A mapping or list that has not ended yet; `key` is the key whose value comes next."""
 
     value: dict[str, Any] | list[Any]
     path: tuple[str | int, ...]
@@ -57,7 +57,7 @@ class _Open:
 
 
 class EventReader:
-    """Builds a Document from parse events with a stack of its own, so that no depth of nesting can exhaust ours."""
+    """Builds a Document from parse events. Its own stack keeps deep nesting from exhausting Python's."""
 
     def __init__(self, resolve: Callable[[str], str]) -> None:
         self.document = Document()
@@ -120,7 +120,7 @@ class EventReader:
             top.skips = True
 
     def _store(self, value: Any, line: int, column: int) -> tuple[str | int, ...]:
-        """Put a value where it belongs; returns its path."""
+        """Put a value into the mapping or list that is open; returns its path."""
         if not self._stack:
             self.document.data = value
             return ()
@@ -138,7 +138,7 @@ class EventReader:
         return path
 
     def _plain(self, text: str) -> Any:
-        """A plain scalar by YAML 1.2's core schema; what that does not know (dates, 012) is text."""
+        """A plain scalar by YAML 1.2's core schema; everything that the schema does not know (dates, 012) is text."""
         kind = self._resolve(text).removeprefix(_CORE_TAG)
         if kind == "null":
             return None
@@ -152,7 +152,7 @@ class EventReader:
 
 
 def _integer(text: str) -> Any:
-    """Decimal, 0x or 0o; a number too long to be read is kept as text, which no number field accepts."""
+    """Decimal, 0x or 0o. A number that is too long stays text, which no number field accepts."""
     if re.fullmatch(r"[-+]?(0|[1-9][0-9]{0,40}|0o[0-7]{1,40}|0x[0-9a-fA-F]{1,40})", text, re.ASCII):
         return int(text, 0)
     return text

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.spec.file import check_text, is_json_name, located, read
-from argosy.spec.parse import Fault, SpecError
+from argosy.spec.faults import Fault, SpecError
+from argosy.spec.file import check_text, is_json_name, read
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -56,7 +56,7 @@ def test_a_good_file_gives_its_spec_and_the_places_of_its_values() -> None:
         ('a: "\\UFFFFFFFF"\n', "run.yaml:1:1: not YAML: Python int too large to convert to C int"),
         ("? [a]\n: 1\n", "run.yaml:1:3: a key must be plain text"),
         ("a: " + "[" * 21, "run.yaml:1:23: is nested deeper than 20 levels"),
-        ("a: 1\nb: \x01\n", "run.yaml:2:4: not YAML: U+0001 must not stand in it"),
+        ("a: 1\nb: \x01\n", "run.yaml:2:4: not YAML: U+0001 is not allowed"),
         (b"version: 1\nname: \xff\n", "run.yaml:2:1: the file is not UTF-8 text"),
         ("x" * (4 * 256 * 1024 + 1), "run.yaml:1:1: the file is larger than 1024 KiB"),
         ("just text\n", 'run.yaml:1:1: must be a mapping, not the text "just text"'),
@@ -172,11 +172,10 @@ def test_json_that_yaml_cannot_place_is_read_without_places() -> None:
 def test_faults_that_the_api_sends_are_located_in_the_users_file() -> None:
     faults = [Fault("output", "bucket x is not ours"), Fault("container.image", "is not known")]
     document = read(GOOD + "output: s3://x/\n")
-    assert located(faults, document, "my.yaml") == [
+    assert [fault.text("my.yaml") for fault in document.placed(faults)] == [
         "my.yaml:3:13: container.image: is not known",
         "my.yaml:5:1: output: bucket x is not ours",
     ]
-    assert located(faults[:1], None, "my.yaml") == ["my.yaml: output: bucket x is not ours"]
 
 
 def test_a_byte_order_mark_is_not_part_of_the_text() -> None:

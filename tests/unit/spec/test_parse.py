@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from argosy.spec import bounds, overrides
-from argosy.spec.faults import FAULT_LIMIT, Fault, capped, path_text
+from argosy.spec.faults import FAULT_LIMIT, Fault, SpecError, capped, path_text
 from argosy.spec.file import check_text
-from argosy.spec.parse import SpecError, parse_spec, schema, to_json
+from argosy.spec.parse import parse_spec, schema, to_json
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -153,7 +153,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"taskDefinition": "f"}, ["taskDefinition: cannot be combined with container.image: give one of them"]),
     (
         {"container": None, "taskDefinition": "f", "resources": {"gpus": 1}},
-        ["resources: cannot be combined with taskDefinition, which says itself what a task takes"],
+        ["resources: cannot be combined with taskDefinition, which already says what a task needs"],
     ),
     (
         {"container": None, "taskDefinition": "f:0"},
@@ -174,7 +174,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"container": {"image": "a", "command": []}}, ["container.command: must not be empty"]),
     (
         {"container": container("a", "b\0")},
-        ["container.command[1]: must not contain a NUL character: no program can be given one"],
+        ["container.command[1]: must not contain a NUL character: a program cannot receive one"],
     ),
     (
         {"container": {"image": "a", "command": [1]}},
@@ -188,7 +188,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"container": container(environment={"1A": ""})},
         [
-            'container.environment["1A"]: is no name of an environment variable: letters, digits and _, not'
+            'container.environment["1A"]: is not the name of an environment variable: letters, digits and _, not'
             " beginning with a digit"
         ],
     ),
@@ -203,8 +203,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             " ARGOSY_",
             "container.environment.AWS_BATCH_X: is reserved: Argosy itself sets the variables that begin with"
             " AWS_BATCH_",
-            "container.environment.NVIDIA_VISIBLE_DEVICES: is reserved: it is set from the GPUs that the task"
-            " was given",
+            "container.environment.NVIDIA_VISIBLE_DEVICES: is reserved: Argosy sets it to the GPUs of the task",
         ],
     ),
     (
@@ -263,7 +262,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"placement": {"affinity": ["a", "b"], "antiAffinity": ["c", "b"]}},
-        ["placement.antiAffinity[1]: b is in affinity too: no instance could satisfy both"],
+        ["placement.antiAffinity[1]: b is also in affinity: no instance could satisfy both"],
     ),
     (
         {
@@ -332,7 +331,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         {"array": {"items": [10**17]}},
         ["array.items[0]: must be a whole number between -9007199254740991 and 9007199254740991"],
     ),
-    ({"array": {"items": [{"\ud800": 1}]}}, ["array.items[0]: has a name that is no valid Unicode text"]),
+    ({"array": {"items": [{"\ud800": 1}]}}, ["array.items[0]: has a name that is not valid Unicode text"]),
     (
         {"array": {"itemsFrom": "https://x/y"}},
         ["array.itemsFrom: must match ^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+[^/]$"],
@@ -502,8 +501,8 @@ def test_faults_of_every_kind_come_together() -> None:
         (None, "must be a mapping, not nothing"),
         ([], "must be a mapping, not a list"),
         ({1: 2}, "has the name 1, which is not text: put it in quotes"),
-        ({"a": object()}, "a: is no JSON value but a object"),
-        ({"a": (1,)}, "a: is no JSON value but a tuple"),
+        ({"a": object()}, "a: is not a JSON value: its type is object"),
+        ({"a": (1,)}, "a: is not a JSON value: its type is tuple"),
         ({"a": "x" * 300_000}, "is larger than 262144 bytes: put long items into an S3 object (itemsFrom)"),
         ({"a": [[]] * 200_000}, "is larger than 262144 bytes: put long items into an S3 object (itemsFrom)"),
         ({"a" * 300_000: 1}, "is larger than 262144 bytes: put long items into an S3 object (itemsFrom)"),
@@ -540,7 +539,7 @@ def test_overrides_of_the_last_task_count_because_its_numbers_are_the_longest() 
     """The first task's would have 2,300 characters."""
     data = spec(array={"size": 1_000_000}, container=container(*["${index}" * 10] * 120))
     assert faults(data) == [
-        "container.command: makes overrides of up to 8384 characters (task 999999), ECS takes 8192:"
+        "container.command: leads to overrides of up to 8384 characters (task 999999); ECS accepts 8192:"
         " put long values into an S3 object and pass its address"
     ]
     parse_spec({**data, "array": {"size": 10}})
@@ -556,20 +555,20 @@ def test_the_longest_item_decides_and_is_named() -> None:
 
 def test_escapes_count_as_they_are_sent() -> None:
     parse_spec(spec(container=container("x" * 4000)))
-    assert "makes overrides of up to" in faults(spec(container=container('"' * 4000)))[0]
+    assert "leads to overrides of up to" in faults(spec(container=container('"' * 4000)))[0]
     items = spec(container=container("${item}"), array={"items": ['"' * 4000]})
-    assert "makes overrides of up to" in faults(items)[0]
+    assert "leads to overrides of up to" in faults(items)[0]
 
 
 def test_a_long_environment_alone_is_too_long_too() -> None:
     environment = {f"V{number}": "x" * 4000 for number in range(2)}
-    assert faults(spec(container=container(environment=environment)))[0].startswith("container: makes overrides")
+    assert faults(spec(container=container(environment=environment)))[0].startswith("container: leads to overrides")
 
 
 def test_items_from_a_file_are_weighed_when_they_are_handed_in() -> None:
     data = spec(container=container("${item}"), array={"itemsFrom": "s3://b/items"})
-    assert list(overrides.faults(data, ["short"])) == []
-    assert len(list(overrides.faults(data, ["x" * 8192]))) == 1
+    assert list(overrides.length_faults(data, ["short"])) == []
+    assert len(list(overrides.length_faults(data, ["x" * 8192]))) == 1
 
 
 def test_paths_quote_names_that_are_not_plain() -> None:

@@ -105,7 +105,7 @@ def test_an_item_handed_in_goes_before_those_of_the_spec() -> None:
     result = overrides(index=4, item="fifth", count=9, **fields)
     assert result["command"] == ["fifth"]
     assert environment_of(result)["ARGOSY_TASK_COUNT"] == "9"
-    with pytest.raises(ValueError, match="hand in how many items"):
+    with pytest.raises(ValueError, match="pass the number of items read"):
         overrides(index=4, item="fifth", **fields)
 
 

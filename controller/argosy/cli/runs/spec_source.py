@@ -74,13 +74,13 @@ def load(file: Path, shorthands: Shorthands, settings: list[str]) -> tuple[dict[
     """
     from argosy.api import admission
     from argosy.spec import file as spec_file
-    from argosy.spec import parse as spec
     from argosy.spec.faults import SpecError
+    from argosy.spec.models import RunSpec
 
     changes = [_assignment(each) for each in settings]
     wanted: dict[str, Any] = {}
 
-    def check(data: Any) -> spec.RunSpec:
+    def check(data: Any) -> RunSpec:
         if isinstance(data, dict):
             data = shorthands.applied(data)
             for path, value in changes:

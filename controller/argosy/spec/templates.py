@@ -1,0 +1,100 @@
+"""Where may a spec say `${name}`, which names are there, and are the names that it uses right?
+
+`${name}` is replaced inside each element of the command and each environment value, from a closed list, in one pass and
+never through a shell: the text of an item is not searched again. `$${` stands for a literal `${`; any other `$` is
+itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from argosy.spec.faults import Fault, path_text, shown
+
+VARIABLES = ("range", "start", "end", "index", "count", "item", "output", "part", "runId", "attempt")
+ITEM_KEY = re.compile(r"item\.([A-Za-z_][A-Za-z0-9_-]*)", re.ASCII)
+_TOKEN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
+
+
+def names_used(text: str) -> Iterator[str | None]:
+    """What stands between the braces of each `${...}`; None for one that is never closed."""
+    for token in _TOKEN.finditer(text):
+        if token[0] != "$${":
+            yield token[1]
+
+
+def substitute(text: str, values: Mapping[str, str]) -> str:
+    """Raises KeyError for a name that is not in `values`; validation has refused those at submit."""
+    return _TOKEN.sub(lambda token: "${" if token[0] == "$${" else values[token[1]], text)
+
+
+def templates(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(path, text) of every place in a spec, validated or not, where `${...}` is substituted."""
+    container = data.get("container")
+    if isinstance(container, Mapping):
+        command = container.get("command")
+        for number, text in enumerate(command if isinstance(command, list) else ()):
+            if isinstance(text, str):
+                yield f"container.command[{number}]", text
+        yield from _environment_templates(container.get("environment"))
+
+
+def _environment_templates(environment: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(environment, Mapping):
+        for name, text in environment.items():
+            if isinstance(text, str):
+                yield path_text(("container", "environment", name)), text
+    elif isinstance(environment, list):
+        for number, entry in enumerate(environment):
+            if isinstance(entry, Mapping) and isinstance(entry.get("value"), str):
+                yield f"container.environment[{number}].value", entry["value"]
+
+
+def template_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """Unknown names, names that the array gives no value, and inline items that lack a key."""
+    array = data.get("array")
+    array = array if isinstance(array, Mapping) else {}
+    for path, text in templates(data):
+        for name in names_used(text):
+            message = _name_fault(name, array)
+            if message:
+                yield Fault(path, message)
+    if isinstance(array.get("items"), list):
+        yield from item_faults(data, array["items"], "array.items")
+
+
+def item_faults(data: Mapping[str, Any], items: Sequence[Any], where: str) -> Iterator[Fault]:
+    """Items that lack a key which the templates use. where: the path or the address of the items, for the faults."""
+    keys = _keys_used(data)
+    for number, item in enumerate(items if keys else ()):
+        for key, path in keys.items():
+            if not isinstance(item, Mapping):
+                yield Fault(f"{where}[{number}]", f"must be a mapping with {key}, which {path} uses")
+            elif key not in item:
+                yield Fault(f"{where}[{number}]", f"has no {key}, which {path} uses")
+
+
+def _keys_used(data: Mapping[str, Any]) -> dict[str, str]:
+    """KEY -> path of the first place that says `${item.KEY}`."""
+    keys: dict[str, str] = {}
+    for path, text in templates(data):
+        for name in names_used(text):
+            key = ITEM_KEY.fullmatch(name or "")
+            if key:
+                keys.setdefault(key[1], path)
+    return keys
+
+
+def _name_fault(name: str | None, array: Mapping[str, Any]) -> str | None:
+    if name is None:
+        return "has a ${ that is never closed; write $${ for a literal ${"
+    if name not in VARIABLES and not ITEM_KEY.fullmatch(name):
+        known = ", ".join(VARIABLES)
+        return f"unknown substitution ${{{shown(name)}}}; known: {known}, item.KEY; write $${{ for a literal ${{"
+    if name in ("range", "start", "end") and array and array.get("range") is None:
+        return f"${{{name}}} is only possible with array.range"
+    if name.split(".")[0] == "item" and array and array.get("items") is None and array.get("itemsFrom") is None:
+        return f"${{{name}}} is only possible with array.items or array.itemsFrom"
+    return None
