@@ -1,7 +1,8 @@
-"""The functions' zips: the same inputs give the same hash, wheels are fetched once, and failures say what to type."""
+"""The functions' zips: which of our files are in them, that wheels are fetched once, and that failures say what to type."""
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -9,8 +10,39 @@ import pytest
 from aws_cdk import aws_iam as iam
 
 from stacks import bundle, nag
+from tests.stacks.templates import Template
 
-pytestmark = pytest.mark.stacks
+pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+
+
+def halves() -> tuple[set[str], set[str]]:
+    """The rooms that Lambda ships and those of a user's machine, as the layers of the import contracts have them."""
+    contracts = tomllib.loads((bundle.ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = [each["layers"] for each in contracts if each["type"] == "layers"]
+    lowest_first = [{name.strip() for name in layer.split("|")} for layer in reversed(layers)]
+    entry = lowest_first.index({"handlers"})
+    return set().union(*lowest_first[: entry + 1]), set().union(*lowest_first[entry + 1 :])
+
+
+def rooms(folder: Path) -> set[str]:
+    """The modules and packages of `argosy` in a folder."""
+    names = (path.stem for path in (folder / "argosy").iterdir() if path.suffix == ".py" or path.is_dir())
+    return {name for name in names if not name.startswith("__")}
+
+
+def test_every_room_stands_in_one_half() -> None:
+    """For a new room, add it to a layer of the import contracts, and to USERS_HALF when no function imports it."""
+    lambdas_half, users_half = halves()
+    assert rooms(bundle.SOURCE) == lambdas_half | users_half
+    assert set(bundle.USERS_HALF) == users_half
+
+
+def test_the_zip_of_the_controller_holds_the_half_that_lambda_ships_and_nothing_else(home: Template) -> None:
+    for function in ("api", "controller"):
+        properties = home.named("AWS::Lambda::Function", "FunctionName", f"argosy-{function}")
+        zipped = home.folder / f"asset.{properties['Code']['S3Key'].removesuffix('.zip')}"
+        assert [path.name for path in zipped.iterdir()] == ["argosy"]
+        assert rooms(zipped) == halves()[0]
 
 
 def fake_uv(folder: Path, script: str) -> None:
