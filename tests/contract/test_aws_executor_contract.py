@@ -11,6 +11,7 @@ from argosy.aws.cell import Cell
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
 from argosy.catalogue.lookup import load_catalogue
+from argosy.emulator.ec2.service import Ec2Setup
 from argosy.messages.eventbridge import to_event
 from argosy.model.actions import Action, Launch, PrepareRun, ResolveLaunches, SetTarget, StopAttempt, Terminate
 from argosy.model.attempts import AttemptKey, StopCause
@@ -28,8 +29,8 @@ from argosy.model.events import (
     TaskSeen,
 )
 from argosy.model.state import State
-from argosy.simulation.agent import Course
-from argosy.simulation.world import World
+from argosy.simulation.virtual_task import TaskBehaviour
+from argosy.simulation.world import Behaviour, World
 from tests.builders import CELL, RUN_ID, begun, submitted, told
 from tests.fakes.aws import DEPLOYMENT, ScriptedClient, timed_out
 
@@ -41,7 +42,10 @@ class Story:
     """One controller's executor in a world: what they report is applied to a state."""
 
     def __init__(self, instance_type: str = "c5.xlarge", work_s: float = 1e6, **overrides: Any) -> None:
-        self.world = World(catalogue=load_catalogue(), workload=lambda task, instance: Course(duration_s=work_s))
+        self.world = World(
+            Ec2Setup(load_catalogue()), Behaviour(lambda task, instance: TaskBehaviour(duration_s=work_s))
+        )
+        self.world.record_events()
         self.pool = f"{CELL}/{instance_type}/{ZONE}"
         tags = {"argosy:stage": "main", "argosy:pool": f"{instance_type}/{ZONE}"}
         self.world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": "main"})

@@ -11,7 +11,8 @@ from argosy.aws.cell import Cell
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
 from argosy.catalogue.lookup import load_catalogue
-from argosy.emulator.ec2.price_walk import walking_prices
+from argosy.emulator.ec2.market import walking_prices
+from argosy.emulator.ec2.service import Ec2Setup
 from argosy.model.events import FleetSeen, Observed
 from argosy.simulation.world import World
 from tests.builders import CELL
@@ -39,7 +40,7 @@ def observed(world: World, placement_scores: bool) -> dict[str, FleetSeen]:
 @pytest.fixture
 def world() -> World:
     catalogue = load_catalogue()
-    world = World(catalogue=catalogue, prices=walking_prices(catalogue))
+    world = World(Ec2Setup(catalogue, prices=walking_prices(catalogue)))
     world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": "main"})
     for name in TYPES:
         for zone in ZONES:

@@ -6,7 +6,8 @@ from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
-from argosy.emulator.ec2.service import Ec2Model
+from argosy.emulator.ec2.service import Ec2Model, Ec2Setup
+from argosy.emulator.region import AwsRegion
 from argosy.simulation.world import START
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
@@ -19,9 +20,7 @@ class Ec2Cloud:
     def __init__(self, **options: Any) -> None:
         self.now = START
         self.events: list[dict[str, Any]] = []
-        self.model = Ec2Model(
-            now=lambda: self.now, emit=self.events.append, catalogue=NAMED, zones=ZONES, boot_s=30.0, **options
-        )
+        self.model = Ec2Model(AwsRegion(lambda: self.now, emit=self.events.append), Ec2Setup(NAMED, ZONES, **options))
         self.client: Any = SimulatedClient(self.model, "ec2")
 
     def after(self, seconds: float) -> None:

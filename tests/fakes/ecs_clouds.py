@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.ecs.service import EcsModel
+from argosy.emulator.region import AwsRegion
 
 CLUSTER = "argosy"
 _numbers = itertools.count(1)
@@ -133,7 +134,7 @@ def refused(code: str, message: str = "") -> Iterator[Any]:
 def simulation() -> EcsCloud:
     """Our model on a virtual clock, every request and reply checked against botocore's service model."""
     clock, events = [1_800_000_000.0], list[dict[str, Any]]()
-    model = EcsModel(now=lambda: clock[0], emit=events.append)
+    model = EcsModel(AwsRegion(lambda: clock[0], emit=events.append))
 
     def pass_time(seconds: float) -> None:
         clock[0] += seconds

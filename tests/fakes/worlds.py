@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.simulation.agent import Course, Habits
-from argosy.simulation.world import World
+from argosy.emulator.ec2.service import Ec2Setup
+from argosy.simulation.agent import AgentBehaviour
+from argosy.simulation.virtual_task import TaskBehaviour
+from argosy.simulation.world import Behaviour, World
 from tests.fakes.ec2_cloud import NAMED
 
 
-def world(course: Course | None = None, habits: Habits | None = None, **more: Any) -> World:
+def world(behaviour: TaskBehaviour | None = None, agent: AgentBehaviour | None = None, **more: Any) -> World:
     """A world with two definitions: `digits` (1 vCPU, 1 GiB) and `gpu` (the same with 1 GPU)."""
     made = World(
-        catalogue=NAMED,
-        workload=lambda task, instance: course or Course(),
-        habits=(lambda instance: habits) if habits else None,
+        Ec2Setup(NAMED),
+        Behaviour(lambda given, instance: behaviour or TaskBehaviour(), (lambda instance: agent) if agent else None),
         **more,
     )
+    made.record_events()
     container = {"name": "main", "image": "argosy/digits", "cpu": 1024, "memory": 1024, "stopTimeout": 60}
     one_gpu = {"resourceRequirements": [{"type": "GPU", "value": "1"}]}
     made.ecs.register_task_definition(family="digits", containerDefinitions=[container])

@@ -16,14 +16,15 @@ from argosy.aws.cell import Cell
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
 from argosy.catalogue.lookup import load_catalogue
+from argosy.emulator.ec2.service import Ec2Setup
 from argosy.engine.tick import Engine
 from argosy.model import inbox
 from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.ports import Message, StaleState
-from argosy.simulation.agent import Course
-from argosy.simulation.world import World
+from argosy.simulation.virtual_task import TaskBehaviour
+from argosy.simulation.world import Behaviour, World
 from tests.builders import CELL, RUN_ID, MemoryStore, spec
 from tests.fakes.aws import DEPLOYMENT, ScriptedClient, refusal
 
@@ -117,11 +118,11 @@ class Controlled:
     ) -> None:
         self.events, self.tick_s = Events(lose), tick_s
         self.world = World(
-            catalogue=load_catalogue(),
-            workload=lambda task, instance: Course(duration_s=work_s),
-            sinks=[self.events],
-            prices=prices,
+            Ec2Setup(load_catalogue(), prices=prices),
+            Behaviour(lambda task, instance: TaskBehaviour(duration_s=work_s)),
         )
+        self.world.record_events()
+        self.world.sinks.append(self.events)
         self.world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": "main"})
         for kind in types:
             for zone in zones:
@@ -251,4 +252,4 @@ def index_of(task: dict[str, Any]) -> int:
 
 def failing(cluster: Controlled, *indexes: int) -> None:
     """From now on these tasks fail, the others succeed."""
-    cluster.world.workload = lambda task, instance: Course(5.0, exit_code=int(index_of(task) in indexes))
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0, exit_code=int(index_of(task) in indexes))

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.api import reading
 from argosy.emulator.ec2.service import Ec2Instance
-from argosy.simulation.agent import Course
 from argosy.simulation.billing import Billing
+from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
 
@@ -279,7 +279,7 @@ def test_a_capped_run_that_is_cancelled_ends_as_cancelled() -> None:
 
 def test_failing_tasks_use_the_budget_up_too() -> None:
     watch = Watch(cluster())
-    watch.world.workload = lambda task, instance: Course(duration_s=100.0, exit_code=1)
+    watch.world.workload = lambda task, instance: TaskBehaviour(duration_s=100.0, exit_code=1)
     watch.controlled.submit(
         300, array={"size": 300, "expectedSeconds": 100}, retryStrategy={"attempts": 10}, capacity={"budgetUsd": 2}
     )

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.model.policy import VcpuQuota
 from argosy.model.runs import RunStatus
-from argosy.simulation.agent import Course
+from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import CELL
 from tests.scenarios.controlled import Controlled
 
@@ -190,9 +190,9 @@ def test_work_is_steered_to_busy_instances_so_that_the_tail_empties_sooner() -> 
 
 
 def _by_run(cluster: Controlled, long: dict[str, float], otherwise: float) -> Any:
-    def course(task: Any, instance: Any) -> Course:
+    def course(task: Any, instance: Any) -> TaskBehaviour:
         values = {e["name"]: e["value"] for e in task["overrides"]["containerOverrides"][0]["environment"]}
-        return Course(duration_s=long.get(values["ARGOSY_RUN_ID"].split("-")[0], otherwise))
+        return TaskBehaviour(duration_s=long.get(values["ARGOSY_RUN_ID"].split("-")[0], otherwise))
 
     return course
 
@@ -229,8 +229,8 @@ def test_what_strangers_take_of_our_instances_is_seen_and_bought_around() -> Non
 def _by_run_or_stranger(cluster: Controlled) -> Any:
     ours = _by_run(cluster, {}, 60.0)
 
-    def course(task: Any, instance: Any) -> Course:
+    def course(task: Any, instance: Any) -> TaskBehaviour:
         mine = task["overrides"].get("containerOverrides")
-        return ours(task, instance) if mine and mine[0].get("environment") else Course(duration_s=36_000.0)
+        return ours(task, instance) if mine and mine[0].get("environment") else TaskBehaviour(duration_s=36_000.0)
 
     return course

@@ -11,7 +11,7 @@ from argosy.model import documents
 from argosy.model.damage import UnreadableState
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.tasks import TaskStatus
-from argosy.simulation.agent import Course
+from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import CELL, RUN_ID
 from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
@@ -23,7 +23,7 @@ def two_runs(endless: bool = False) -> Controlled:
     """Both are at work; `endless`: the first one's tasks run until somebody stops them."""
     cluster = Controlled(zones=("us-east-1a",), work_s=300.0)
     if endless:
-        cluster.world.workload = lambda task, instance: Course(300.0 if OTHER in task["group"] else float("inf"))
+        cluster.world.workload = lambda task, instance: TaskBehaviour(300.0 if OTHER in task["group"] else float("inf"))
     cluster.submit(6)
     cluster.submit(6, run_id=OTHER, name="other")
     cluster.run_for(150.0)
@@ -97,7 +97,7 @@ def set_aside_and_restored() -> Controlled:
 
 def test_a_run_that_was_set_aside_goes_on_where_it_stopped_once_its_document_is_restored() -> None:
     cluster = set_aside_and_restored()
-    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.retry()
     cluster.run_to_rest()
     assert cluster.record()["status"] == RunStatus.SUCCEEDED
@@ -159,7 +159,7 @@ def asked(api: Any, action: str, **fields: Any) -> str:
 
 def test_a_run_that_was_put_back_by_hand_is_taken_in_again_by_a_retry_and_finishes() -> None:
     cluster, api = put_back()
-    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     assert not asked(api, "RetryRun")
     cluster.run_to_rest()
     assert (cluster.record()["status"], cluster.record()["retries"]) == (RunStatus.SUCCEEDED, 1)
@@ -183,7 +183,7 @@ def test_its_number_may_belong_to_another_run_by_now() -> None:
         cluster.store.items[documents.RUNS, sk] = documents.encode(record)
     cluster.submit(3, run_id="third-261121-062733-bbbb", name="third")
     cluster.run_for(100.0)
-    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     assert not asked(api, "RetryRun")
     cluster.run_to_rest()
     assert cluster.record()["status"] == cluster.record("third-261121-062733-bbbb")["status"] == RunStatus.SUCCEEDED
@@ -217,7 +217,7 @@ def test_what_had_not_been_started_when_a_run_was_set_aside_is_started_after_a_r
     restarted(cluster)
     cluster.run_to_rest()
     cluster.store.items[key] = good
-    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.retry()
     cluster.run_to_rest()
     assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 40

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.model.runs import RunStatus
-from argosy.simulation.agent import Course
+from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
 from tests.fakes.aws import timed_out
 from tests.scenarios.controlled import Controlled, failing
@@ -125,7 +125,7 @@ def test_a_marker_that_comes_late_while_the_run_is_at_work_again_is_taken_back()
 
     def at_work() -> None:
         cluster.run_to_rest()
-        cluster.world.workload = lambda task, instance: Course(600.0)
+        cluster.world.workload = lambda task, instance: TaskBehaviour(600.0)
         cluster.retry()
         cluster.run_for(200.0)
         assert FAILED not in cluster.s3.objects

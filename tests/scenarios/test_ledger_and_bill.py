@@ -6,8 +6,8 @@ import pytest
 
 from argosy.api import spending
 from argosy.model.costs import Costs, summed
-from argosy.simulation.agent import Course
 from argosy.simulation.billing import Billing
+from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
 
@@ -23,9 +23,9 @@ def test_all_ledgers_add_up_to_the_bill_through_failures_interruptions_and_a_can
     controlled = Controlled(linger_s=90.0, prices=lambda kind, zone, at: PRICES[zone])
     world, bill = controlled.world, Billing(controlled.world)
 
-    def course(task: object, instance: object) -> Course:
+    def course(task: object, instance: object) -> TaskBehaviour:
         luck = world.share("work", str(task))
-        return Course(duration_s=30 + 200 * luck, exit_code=1 if luck > 0.8 else 0)
+        return TaskBehaviour(duration_s=30 + 200 * luck, exit_code=1 if luck > 0.8 else 0)
 
     world.workload = course
     controlled.submit(60, retryStrategy={"attempts": 4})

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus, TaskTable
-from argosy.simulation.agent import Course
+from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
 from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled, failing
@@ -66,7 +66,7 @@ def test_tasks_that_fail_again_use_up_their_fresh_budget_and_the_run_ends_as_bef
 
 def test_while_it_is_tried_again_no_marker_says_that_the_run_has_ended() -> None:
     cluster = ended(3)
-    cluster.world.workload = lambda task, instance: Course(600.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(600.0)
     cluster.retry()
     cluster.run_for(200.0)
     assert cluster.record()["status"] in (RunStatus.PROVISIONING, RunStatus.RUNNING)
@@ -83,7 +83,7 @@ def test_cancelled_tasks_run_again_only_when_they_are_asked_for(which: dict[str,
     cluster.cancel()
     cluster.run_to_rest()
     assert cluster.record()["status"] == RunStatus.CANCELLED
-    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.retry(**which)
     cluster.run_to_rest()
     assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == succeeded
@@ -148,7 +148,7 @@ def test_two_retries_with_different_wishes_are_both_granted(wishes: Any, ticks_b
 
 def test_a_second_wish_comes_too_late_for_a_run_that_was_cancelled_again() -> None:
     cluster, failed = stopped_early()
-    cluster.world.workload = lambda task, instance: Course(3000.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(3000.0)
     cluster.retry(**FAILED_ONLY)
     cluster.run_for(100.0)
     cluster.cancel()
@@ -185,7 +185,7 @@ def test_two_controllers_reopen_a_run_once() -> None:
 
 def test_a_cancel_during_a_retry_stops_it_and_keeps_what_had_succeeded() -> None:
     cluster = ended(3)
-    cluster.world.workload = lambda task, instance: Course(3000.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(3000.0)
     cluster.retry()
     cluster.run_for(100.0)
     cluster.cancel()

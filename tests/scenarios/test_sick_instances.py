@@ -10,7 +10,8 @@ import pytest
 from argosy.model.instances import InstanceStatus
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
-from argosy.simulation.agent import Course, Habits
+from argosy.simulation.agent import AgentBehaviour
+from argosy.simulation.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 ZONE = ("us-east-1a",)
@@ -93,7 +94,7 @@ def test_a_warning_that_never_comes_true_holds_nothing_for_longer_than_ten_minut
     cluster.world.interrupt(victim, notice_s=1e9)
     took = until(cluster, lambda: not is_alive(cluster, victim), 1200.0)
     assert 600.0 <= took <= 700.0
-    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.run_to_rest()
     assert cluster.record()["status"] == RunStatus.SUCCEEDED
     assert max(cluster.starts().values()) == 1
@@ -116,7 +117,7 @@ def test_an_instance_that_drains_for_an_hour_is_emptied_and_let_go() -> None:
     )
     took = until(cluster, lambda: not is_alive(cluster, drained), 2 * 3600.0)
     assert 3600.0 <= took <= 3800.0
-    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.run_to_rest()
     record = cluster.record()
     assert (record["status"], record["interruptions"]) == (RunStatus.SUCCEEDED, 0)
@@ -151,9 +152,9 @@ def test_a_task_that_never_leaves_pending_is_stopped_and_its_instance_gets_no_mo
     cluster = Controlled(zones=ZONE, work_s=5.0)
     stuck: set[str] = set()
 
-    def course(task: dict[str, Any], instance: Any) -> Course:
+    def course(task: dict[str, Any], instance: Any) -> TaskBehaviour:
         stuck.add(stuck.pop() if stuck else instance.instance_id)  # the first instance pulls for ever
-        return Course(pull_s=float("inf")) if instance.instance_id in stuck else Course(5.0)
+        return TaskBehaviour(pull_s=float("inf")) if instance.instance_id in stuck else TaskBehaviour(5.0)
 
     cluster.world.workload = course
     cluster.submit(8)
@@ -166,7 +167,7 @@ def test_a_task_that_never_leaves_pending_is_stopped_and_its_instance_gets_no_mo
 
 def test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_given_up() -> None:
     cluster = Controlled(zones=ZONE)
-    cluster.world.habits = lambda instance: Habits(registers=False)
+    cluster.world.habits = lambda instance: AgentBehaviour(registers=False)
     cluster.submit(12)
     launched: set[str] = set()
     for _ in range(1800):
@@ -186,10 +187,10 @@ def test_an_instance_that_registers_without_its_gpus_gets_no_work_and_is_replace
     cluster = Controlled(types=("g4dn.xlarge",), zones=ZONE, work_s=60.0)
     bad: list[str] = []
 
-    def habits(instance: Any) -> Habits:
+    def habits(instance: Any) -> AgentBehaviour:
         if not bad:
             bad.append(instance.instance_id)
-        return Habits(gpus=0 if instance.instance_id in bad else None)
+        return AgentBehaviour(gpus=0 if instance.instance_id in bad else None)
 
     cluster.world.habits = habits
     cluster.submit(1, resources={"vcpus": 1, "memory": 1024, "gpus": 1})
@@ -204,12 +205,12 @@ def test_a_black_hole_burns_at_most_three_attempts_of_others_than_lay_there_at_o
     cluster = Controlled(zones=ZONE, types=("c5.large",))
     hole: list[str] = []
 
-    def course(task: dict[str, Any], instance: Any) -> Course:
+    def course(task: dict[str, Any], instance: Any) -> TaskBehaviour:
         if not hole:
             hole.append(instance.instance_id)
         if instance.instance_id in hole:
-            return Course(1.0, exit_code=1, reason="CUDA_ERROR_UNKNOWN")
-        return Course(60.0)
+            return TaskBehaviour(1.0, exit_code=1, reason="CUDA_ERROR_UNKNOWN")
+        return TaskBehaviour(60.0)
 
     cluster.world.workload = course
     cluster.submit(
@@ -228,7 +229,7 @@ def test_an_instance_whose_agent_is_silent_is_ended_before_its_tasks_are_started
     assert took >= 600.0
     assert max(cluster.starts().values()) == 1
     assert all(attempt == "1" for _, attempt in cluster.starts())  # nothing was started anew while it lived
-    cluster.world.workload = lambda task, instance: Course(5.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.run_to_rest()
     assert cluster.record()["status"] == RunStatus.SUCCEEDED
 

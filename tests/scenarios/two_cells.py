@@ -9,8 +9,9 @@ from typing import Any
 from argosy.aws.cell import Cell
 from argosy.aws.pace import Paces
 from argosy.catalogue.lookup import load_catalogue
-from argosy.simulation.agent import Course
-from argosy.simulation.world import World
+from argosy.emulator.ec2.service import Ec2Setup
+from argosy.simulation.virtual_task import TaskBehaviour
+from argosy.simulation.world import Behaviour, World
 from tests.builders import CELL
 from tests.scenarios.controlled import Controlled
 
@@ -27,13 +28,12 @@ class TwoCells(Controlled):
         self.away: World | None = None
         super().__init__(zones=("us-east-1a",), work_s=work_s, prices=lambda *where: prices[CELL], tick_s=5.0)
         self.away = World(
-            catalogue=load_catalogue(AWAY),
+            Ec2Setup(load_catalogue(AWAY), ("eu-west-1a",), prices=lambda *where: prices[AWAY]),
+            Behaviour(lambda task, instance: TaskBehaviour(duration_s=work_s)),
             region=AWAY,
-            zones=("eu-west-1a",),
-            workload=lambda task, instance: Course(duration_s=work_s),
-            sinks=[self.events],
-            prices=lambda *where: prices[AWAY],
         )
+        self.away.record_events()
+        self.away.sinks.append(self.events)
         self.away.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": "main"})
         tags: dict[str, Any] = {"argosy:stage": "main", "argosy:pool": POOLS[AWAY]}
         self.away.add_fleet("c5.xlarge", "eu-west-1a", **tags)

@@ -10,14 +10,15 @@ from argosy.aws.wake import AwsWake
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.bus import LambdaModel
+from argosy.emulator.ec2.service import Ec2Setup
 from argosy.engine.loop import Loop, LoopReport
 from argosy.model.policy import Policy
-from argosy.simulation.agent import Course
 from argosy.simulation.auditor import Auditor
 from argosy.simulation.boundary import Boundary, Crash
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.faults import Faults
-from argosy.simulation.world import World
+from argosy.simulation.virtual_task import TaskBehaviour
+from argosy.simulation.world import Behaviour, World
 from tests.fakes.trials import SMALL_JOB
 
 JOB = replace(SMALL_JOB, expects_result=False)
@@ -30,9 +31,7 @@ class Cloud:
     """A deployment whose controller is invoked every minute, as the schedule does."""
 
     def __init__(self) -> None:
-        self.world = World(
-            catalogue=load_catalogue(), workload=lambda task, instance: Course(duration_s=60.0), keep_events=False
-        )
+        self.world = World(Ec2Setup(load_catalogue()), Behaviour(lambda task, instance: TaskBehaviour(duration_s=60.0)))
         self.boundary = Boundary(self.world, Faults(0, ()))
         self.deployment = SimulatedDeployment(self.world, self.boundary, Policy(linger_s=30.0))
         self.deployment.add_fleets(("c5.xlarge",), ("us-east-1a",))

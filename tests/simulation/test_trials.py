@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.emulator.throttles import Buckets
+from argosy.emulator.rate_limits import Buckets
 from argosy.simulation.boundary import SCRIPTED
 from argosy.simulation.campaign import replay_command, run_trial, shrink
 from argosy.simulation.faults import ALL, KINDS, kinds_of

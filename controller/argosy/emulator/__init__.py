@@ -1,1 +1,4 @@
-"""What would AWS do? Models of its services on a clock that is handed in; no socket, no wall clock."""
+"""What would AWS do? Models of its services, which local mode and the simulation share.
+
+They open no socket and read no wall clock: the clock is an argument, and so are the ids. A test and ruff enforce it.
+"""

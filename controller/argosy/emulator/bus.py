@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from threading import RLock
 from typing import Any
 
-from argosy.emulator.refusals import Refused, operation
+from argosy.emulator.operations import EmulatedService, Refusal, operation
 
 JSON = dict[str, Any]
 MAX_ENTRIES = 10
 
 
-class BusModel:
+class BusModel(EmulatedService):
     """EventBridge: what was announced, and which rules are enabled."""
 
     def __init__(self) -> None:
-        self.lock = RLock()
+        super().__init__()
         self.announced: list[JSON] = []
         self.enabled: set[str] = set()
-
-    def catch_up(self) -> None:
-        """Nothing happens by itself here."""
 
     @operation
     def put_events(self, request: JSON) -> JSON:
         if not 1 <= len(request["Entries"]) <= MAX_ENTRIES:
-            raise Refused("ValidationException", f"1 to {MAX_ENTRIES} entries, please")
+            raise Refusal("ValidationException", f"1 to {MAX_ENTRIES} entries, please")
         first = len(self.announced)
         self.announced += request["Entries"]
         made = [{"EventId": f"event-{number}"} for number in range(first, len(self.announced))]
@@ -42,15 +38,12 @@ class BusModel:
         return {}
 
 
-class LambdaModel:
+class LambdaModel(EmulatedService):
     """Lambda: how often each function was invoked. Whoever composes the simulation lets it run."""
 
     def __init__(self) -> None:
-        self.lock = RLock()
+        super().__init__()
         self.invoked: list[str] = []
-
-    def catch_up(self) -> None:
-        """Nothing happens by itself here."""
 
     @operation
     def invoke(self, request: JSON) -> JSON:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from argosy.emulator.refusals import Refused
+from argosy.emulator.operations import Refusal
 
 MAX_PAGE = 100  # of every List* operation of ECS [model]
 
@@ -48,7 +48,7 @@ def limit_of(max_results: Any, allowed: int = MAX_PAGE) -> int:
     if max_results is None:
         return allowed
     if not 1 <= int(max_results) <= allowed:
-        raise Refused("InvalidParameterException", f"maxResults must be between 1 and {allowed}.")
+        raise Refusal("InvalidParameterException", f"maxResults must be between 1 and {allowed}.")
     return int(max_results)
 
 
@@ -63,4 +63,4 @@ def _after(token: str) -> int:
             return int(number)
     except (binascii.Error, UnicodeError, ValueError):
         pass
-    raise Refused("InvalidParameterException", "Invalid token.")
+    raise Refusal("InvalidParameterException", "Invalid token.")

@@ -6,10 +6,9 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import md5
-from threading import RLock
 from typing import Any
 
-from argosy.emulator.refusals import Refused, operation
+from argosy.emulator.operations import EmulatedService, Refusal, operation
 
 JSON = dict[str, Any]
 
@@ -26,16 +25,13 @@ class Stored:
         return f'"{md5(self.body, usedforsecurity=False).hexdigest()}"'
 
 
-class S3Model:
+class S3Model(EmulatedService):
     """Buckets that exist on first use. Strongly consistent, as S3 is."""
 
     def __init__(self) -> None:
-        self.lock = RLock()
+        super().__init__()
         self.objects: dict[tuple[str, str], Stored] = {}
         """By (bucket, key)."""
-
-    def catch_up(self) -> None:
-        """Nothing happens by itself here."""
 
     @operation
     def put_object(self, request: JSON) -> JSON:
@@ -43,10 +39,10 @@ class S3Model:
         address = (request["Bucket"], request["Key"])
         there = self.objects.get(address)
         if "IfMatch" in request and there is None:
-            raise Refused("NoSuchKey", "Not Found")
+            raise Refusal("NoSuchKey", "Not Found")
         changed = there is not None and "IfMatch" in request and request["IfMatch"] != there.etag
         if changed or (request.get("IfNoneMatch") == "*" and there is not None):
-            raise Refused("PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
+            raise Refusal("PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
         body = request.get("Body", b"")
         content = body if isinstance(body, (bytes, bytearray)) else body.read()
         self.objects[address] = Stored(bytes(content), dict(request.get("Metadata") or {}))
@@ -82,5 +78,5 @@ class S3Model:
     def _found(self, request: JSON, code: str) -> Stored:
         found = self.objects.get((request["Bucket"], request["Key"]))
         if found is None:
-            raise Refused(code, "Not Found")
+            raise Refusal(code, "Not Found")
         return found

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any
 
-from argosy.emulator.refusals import Refused, operation
+from argosy.emulator.operations import EmulatedService, Refusal, operation
 
 JSON = dict[str, Any]
 
@@ -25,23 +24,20 @@ class _Held:
     receives: int = 0
 
 
-class SqsModel:
+class SqsModel(EmulatedService):
     """One queue whatever the URL. A receive does not wait: in virtual time somebody else lets time pass.
 
     `visibility_s`: how long a received message stays hidden; after `max_receives` it goes to `dead`.
     """
 
     def __init__(self, now: Callable[[], float], *, visibility_s: float = 120.0, max_receives: int = 5) -> None:
-        self.lock = RLock()
+        super().__init__()
         self.now, self.visibility_s, self.max_receives = now, visibility_s, max_receives
         self.messages: dict[str, _Held] = {}
         self.dead: list[str] = []
         """Bodies of messages that were received too often."""
         self._receipts: dict[str, str] = {}
         self._count = 0
-
-    def catch_up(self) -> None:
-        """Nothing happens by itself: visibility is a matter of looking."""
 
     @operation
     def send_message(self, request: JSON) -> JSON:
@@ -55,7 +51,7 @@ class SqsModel:
     def receive_message(self, request: JSON) -> JSON:
         most = request.get("MaxNumberOfMessages") or 1
         if not 1 <= most <= MAX_BATCH or not 0 <= (request.get("WaitTimeSeconds") or 0) <= LONGEST_WAIT_S:
-            raise Refused("InvalidParameterValue", "MaxNumberOfMessages is 1 to 10, WaitTimeSeconds 0 to 20.")
+            raise Refusal("InvalidParameterValue", "MaxNumberOfMessages is 1 to 10, WaitTimeSeconds 0 to 20.")
         found: list[JSON] = []
         for name, held in list(self.messages.items()):
             if held.visible_at > self.now():
@@ -78,7 +74,7 @@ class SqsModel:
         entries = request["Entries"]
         if not 1 <= len(entries) <= MAX_BATCH:
             code = "TooManyEntriesInBatchRequest" if entries else "EmptyBatchRequest"
-            raise Refused(f"AWS.SimpleQueueService.{code}", "A batch has 1 to 10 entries.")
+            raise Refusal(f"AWS.SimpleQueueService.{code}", "A batch has 1 to 10 entries.")
         for entry in entries:
             self.messages.pop(self._receipts.pop(entry["ReceiptHandle"], ""), None)
         return {"Successful": [{"Id": entry["Id"]} for entry in entries], "Failed": []}

@@ -9,9 +9,10 @@ from contextlib import ExitStack
 from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.emulator.ec2.price_walk import walking_prices
-from argosy.emulator.ec2.service import Ec2Instance, Ec2Model
+from argosy.emulator.ec2.market import walking_prices
+from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, Ec2Setup
 from argosy.emulator.ecs.service import EcsModel
+from argosy.emulator.region import AwsRegion
 from argosy.local.agent import AgentOptions, Agents
 from argosy.local.clock import Clock
 from argosy.local.host import Host
@@ -32,18 +33,10 @@ class LocalCell:
         self.region = region
         self._catalogue = load_catalogue(region)
         self._forward = forward
-        self.ecs = EcsModel(now=time.time, region=region, account=account, emit=self._emit, new_id=_new_id)
-        self.ec2 = Ec2Model(
-            now=time.time,
-            region=region,
-            account=account,
-            emit=self._emit,
-            new_id=_new_id,
-            catalogue=self._catalogue,
-            zones=settings.zones_of(region),
-            prices=walking_prices(self._catalogue),
-            boot_s=boot_s,
-        )
+        aws = AwsRegion(time.time, region, account, self._emit, id_source=lambda service: _new_id)
+        prices = walking_prices(self._catalogue)
+        self.ecs = EcsModel(aws)
+        self.ec2 = Ec2Model(aws, Ec2Setup(self._catalogue, settings.zones_of(region), prices, boot_s))
         for name in settings.instance_types.all:
             image_id = _IMAGES[self._catalogue[name].gpus > 0]
             tags = {"argosy:stage": settings.stage, "Name": settings.prefix}

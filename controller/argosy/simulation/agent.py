@@ -1,6 +1,6 @@
-"""What does an ECS agent do? A virtual one: it registers, pulls, runs and stops tasks on a virtual clock.
+"""What does an ECS agent do? A virtual one registers, and pulls, runs and stops tasks on a virtual clock.
 
-Whatever it tells ECS goes through the model's own operations, as a real agent's would.
+It talks to ECS through the model's own operations, as a real agent does.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from typing import Any, Protocol
 from argosy.catalogue.lookup import CPU_UNITS_PER_VCPU, registered_memory_mib
 from argosy.emulator.ec2.records import Ec2Instance, MachineType
 from argosy.emulator.ecs.service import EcsModel
-from argosy.emulator.ids import as_uuid
-from argosy.simulation.agent_tasks import Course, Execution, Workload
-
-__all__ = ["Course", "Habits", "VirtualAgent", "Workload"]
+from argosy.emulator.ids_and_times import as_uuid
+from argosy.simulation.virtual_task import VirtualTask, Workload
 
 JSON = dict[str, Any]
 
@@ -36,7 +34,7 @@ _CAPABILITIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class AgentBehaviour:
     """How one agent behaves; all times in seconds."""
 
     register_s: float = 20.0
@@ -56,7 +54,7 @@ class Timetable(Protocol):
     """The part of a world that an agent needs."""
 
     def later(self, delay_s: float, do: Callable[[], None]) -> None:
-        """`do` after that time; in order of asking where times are equal."""
+        """Call `do` after that time; where times are equal, in the order of the calls."""
 
     def moment(self) -> float:
         """Epoch seconds."""
@@ -72,35 +70,35 @@ class VirtualAgent:
     machine: MachineType
     timetable: Timetable
     workload: Workload
-    habits: Habits
+    behaviour: AgentBehaviour
     arn: str = ""
     """Of the container instance; "" until it is registered."""
     alive: bool = True
     connected: bool = True
-    executions: dict[str, Execution] = field(default_factory=dict)
-    """By task ARN: those it has been told of and that have not ended."""
+    tasks: dict[str, VirtualTask] = field(default_factory=dict)
+    """By task ARN: those that it was told of and that have not ended."""
     _unsent: list[JSON] = field(default_factory=list)
 
     def boot(self) -> None:
         """The instance runs."""
-        if self.habits.registers:
-            self.timetable.later(self.habits.register_s, self._register)
+        if self.behaviour.registers:
+            self.later(self.behaviour.register_s, self._register)
 
     def die(self) -> None:
-        """The instance is gone, and every task on it, without a word."""
+        """The instance is gone with every task on it, and ECS is not told."""
         self.alive = False
-        for execution in self.executions.values():
-            execution.over = True
-        self.executions.clear()
+        for task in self.tasks.values():
+            task.over = True
+        self.tasks.clear()
 
     def warn(self) -> None:
-        """The instance metadata say that it will be interrupted."""
-        if self.habits.drains_s is not None:
-            self.timetable.later(self.habits.drains_s, self._drain)
+        """The instance metadata announce an interruption."""
+        if self.behaviour.drains_s is not None:
+            self.later(self.behaviour.drains_s, self._drain)
 
     def called(self) -> None:
         """ECS has work for it."""
-        self.timetable.later(self.habits.poll_s, self._take_work)
+        self.later(self.behaviour.poll_s, self._take_work)
 
     def disconnect(self) -> None:
         """The network is cut: tasks run on, reports wait. ECS sees the agent disconnected."""
@@ -128,6 +126,22 @@ class VirtualAgent:
         if self.alive:
             self.ecs.submit_task_state_change(cluster=self.cluster, **change)
 
+    def moment(self) -> float:
+        """Epoch seconds."""
+        return self.timetable.moment()
+
+    def later(self, delay_s: float, do: Callable[[], None]) -> None:
+        """Call `do` after that time."""
+        self.timetable.later(delay_s, do)
+
+    def ended(self, arn: str) -> None:
+        """The task with this ARN runs no longer."""
+        self.tasks.pop(arn, None)
+
+    def stop_timeout_s(self) -> float:
+        """For containers whose definition sets none."""
+        return self.behaviour.stop_timeout_s
+
     def _register(self) -> None:
         if not self.alive or not self.connected or self.arn:
             return
@@ -135,7 +149,7 @@ class VirtualAgent:
         self.arn = reply["containerInstance"]["containerInstanceArn"]
         self._take_work()
         if self.instance.ends_at is not None:
-            self.warn()  # the metadata still say so
+            self.warn()  # the metadata still announce it
 
     def _take_work(self) -> None:
         if not self.alive or not self.connected or not self.arn:
@@ -143,12 +157,11 @@ class VirtualAgent:
         work = self.ecs.agent_work(self.arn)
         for task in work.start:
             definition = self.ecs.describe_task_definition(taskDefinition=task["taskDefinitionArn"])["taskDefinition"]
-            course = self.workload(task, self.instance)
-            execution = Execution(self, task, definition, course)
-            self.executions[task["taskArn"]] = execution
-            execution.begin()
+            behaviour = self.workload(task, self.instance)
+            virtual = self.tasks[task["taskArn"]] = VirtualTask(self, task, definition, behaviour)
+            virtual.begin()
         for arn in work.stop:
-            self.executions[arn].stop()  # ECS forgets the stop of a task that has ended meanwhile
+            self.tasks[arn].stop()  # ECS forgets the stop of a task that has ended meanwhile
 
     def _drain(self) -> None:
         if self.alive and self.connected and self.arn:
@@ -158,7 +171,7 @@ class VirtualAgent:
 
     def registration(self) -> JSON:
         """What it sends in RegisterContainerInstance: sizes and attributes of the real type."""
-        count = self.machine.gpus if self.habits.gpus is None else self.habits.gpus
+        count = self.machine.gpus if self.behaviour.gpus is None else self.behaviour.gpus
         integers = {
             "CPU": self.machine.vcpus * CPU_UNITS_PER_VCPU,
             "MEMORY": registered_memory_mib(self.machine.memory_mib),

@@ -123,7 +123,7 @@ class Auditor(logging.Handler):
         """Whether the task's program is alive on its instance, whatever ECS says."""
         task = self.world.ecs.ledger.clusters[self.world.cluster].tasks.get(arn)
         agent = self.world.agents.get(task.instance.ec2_instance_id) if task else None
-        return agent is not None and arn in agent.executions
+        return agent is not None and arn in agent.tasks
 
     def _launched(self, request: JSON, reply: JSON) -> None:
         key = key_of_task(request)
@@ -175,7 +175,7 @@ class Auditor(logging.Handler):
                 self.found("I6", f"{instance_id} was terminated before the store knew it", instance_id)
             agent = self.world.agents.get(instance_id)
             sound = agent is not None and agent.connected and known is not None and not known["cordon"]
-            for arn in [*agent.executions] if sound and agent is not None else []:
+            for arn in [*agent.tasks] if sound and agent is not None else []:
                 if self._is_wanted(arn):
                     self.found("waste", f"{instance_id} was terminated under a running task", instance_id, arn)
 

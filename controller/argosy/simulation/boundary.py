@@ -13,7 +13,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from argosy.emulator.throttles import Buckets
+from argosy.emulator.rate_limits import Buckets
 from argosy.simulation.faults import Faults
 from argosy.simulation.world import World
 

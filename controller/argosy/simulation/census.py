@@ -9,7 +9,7 @@ import numpy as np
 
 from argosy.emulator.ec2.service import Ec2Instance
 from argosy.messages.ecs import key_of_task
-from argosy.simulation.agent import Course
+from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import World
 
 JSON = dict[str, Any]
@@ -32,16 +32,16 @@ class Census:
     def attend(self, world: World) -> None:
         """Count what happens there."""
 
-        def course(task: JSON, instance: Ec2Instance) -> Course:
+        def course(task: JSON, instance: Ec2Instance) -> TaskBehaviour:
             return self._starts(world, task)
 
         world.workload = course
         world.sinks.append(self._hears)
 
-    def _starts(self, world: World, task: JSON) -> Course:
+    def _starts(self, world: World, task: JSON) -> TaskBehaviour:
         key = key_of_task(task)
         if key is None:
-            return Course()
+            return TaskBehaviour()
         self.launches[world.region] += 1
         self.started[key.index] += 1
         if self.running[key.index]:
@@ -49,7 +49,7 @@ class Census:
         self.running[key.index] += 1
         self._index[task["taskArn"]] = key.index
         share = world.share("length", key.index, key.attempt)
-        return Course(duration_s=self._shortest_s + (self._longest_s - self._shortest_s) * share)
+        return TaskBehaviour(duration_s=self._shortest_s + (self._longest_s - self._shortest_s) * share)
 
     def _hears(self, message: JSON) -> None:
         detail = message["detail"]

@@ -18,7 +18,7 @@ from argosy.aws.sqs import SqsQueue
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.bus import BusModel
-from argosy.emulator.dynamodb import DynamoModel
+from argosy.emulator.dynamodb.service import DynamoModel
 from argosy.emulator.s3 import S3Model
 from argosy.emulator.sqs import SqsModel
 from argosy.engine.tick import Engine

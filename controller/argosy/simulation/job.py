@@ -11,7 +11,7 @@ from argosy.layout import ATTEMPT_METADATA, part_suffix, part_uri, split_s3
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
 from argosy.model.inbox import SubmitRequest
-from argosy.simulation.agent import Course
+from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import World
 
 JSON = dict[str, Any]
@@ -51,19 +51,19 @@ class Programs:
         self.good = False
         """From now on programs end well: for the phase in which everything has to come to its end."""
 
-    def course(self, task: JSON) -> Course:
+    def course(self, task: JSON) -> TaskBehaviour:
         key = key_of_task(task)
         job = self._jobs.get(key.run_id) if key else None
         if key is None or job is None:
-            return Course()
+            return TaskBehaviour()
         duration_s = job.shortest_s + (job.longest_s - job.shortest_s) * self._share("length", key)
         if self._unlucky(job.unpullable, "pull", key):
-            return Course(cannot_start="CannotPullContainerError: pull access denied")
+            return TaskBehaviour(cannot_start="CannotPullContainerError: pull access denied")
         if self._unlucky(job.hanging, "hang", key):
             duration_s = float("inf")
         obeys_s = None if self._unlucky(job.deaf, "deaf", key) else 0.5
         failed = self._unlucky(job.failing, "fail", key)
-        return Course(duration_s=duration_s, exit_code=1 if failed else 0, obeys_s=obeys_s)
+        return TaskBehaviour(duration_s=duration_s, exit_code=1 if failed else 0, obeys_s=obeys_s)
 
     def __call__(self, message: JSON) -> None:
         """A sink of the world: whoever ended well has written its part (unless it is one that does not)."""

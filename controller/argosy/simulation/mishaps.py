@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.emulator.ec2.records import Fleet
+from argosy.emulator.ec2.records import Ec2Fleet
 from argosy.emulator.ec2.service import Ec2Instance
-from argosy.simulation.agent import Course, Habits
+from argosy.simulation.agent import AgentBehaviour
 from argosy.simulation.faults import Faults
+from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import World
 
 LOOK_EVERY_S = 30.0
@@ -45,25 +46,25 @@ class Mishaps:
         for pool in self._pools():
             self._world.ec2.set_shortage(pool, None)
 
-    def habits(self, instance: Ec2Instance) -> Habits:
+    def habits(self, instance: Ec2Instance) -> AgentBehaviour:
         """How a new instance will behave."""
         gpus = self._world.catalogue[instance.instance_type].gpus
         if self._faults.strikes("black-hole"):
             self.black_holes.add(instance.instance_id)
-        return Habits(
+        return AgentBehaviour(
             register_s=self._faults.between(10, 40),
             registers=not self._faults.strikes("no-register"),
             gpus=0 if gpus and self._faults.strikes("bad-gpu") else None,
         )
 
-    def spoiled(self, instance: Ec2Instance) -> Course | None:
+    def spoiled(self, instance: Ec2Instance) -> TaskBehaviour | None:
         """What becomes of a task because of where it is, whatever its program would do."""
         if instance.instance_id in self.black_holes and self._faults.active:
-            return Course(duration_s=1.0, exit_code=1, reason="CUDA_ERROR_UNKNOWN")
+            return TaskBehaviour(duration_s=1.0, exit_code=1, reason="CUDA_ERROR_UNKNOWN")
         if self._faults.active and self._world.now < self._dry.get(instance.pool.name, 0.0):
-            return Course(pull_s=5.0, cannot_start=self._pull_error())
+            return TaskBehaviour(pull_s=5.0, cannot_start=self._pull_error())
         if self._faults.strikes("stuck"):
-            return Course(pull_s=float("inf"))
+            return TaskBehaviour(pull_s=float("inf"))
         return None
 
     def _look(self) -> None:
@@ -163,5 +164,5 @@ def is_ours(world: World, instance: Ec2Instance) -> bool:
     return fleet_is_ours(world.ec2.ledger.fleets[instance.fleet_id])
 
 
-def fleet_is_ours(fleet: Fleet) -> bool:
+def fleet_is_ours(fleet: Ec2Fleet) -> bool:
     return fleet.tags.get("argosy:stage") == "main"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.emulator.ec2.records import Fleet
+from argosy.emulator.ec2.records import Ec2Fleet
 from argosy.model.tasks import TERMINAL
 from argosy.simulation.ledger_book import Book
 
@@ -15,7 +15,7 @@ class Raises:
     def __init__(self) -> None:
         self._targets: dict[str, int] = {}  # by fleet id, before this change
 
-    def unordered(self, book: Book, fleet: Fleet) -> str:
+    def unordered(self, book: Book, fleet: Ec2Fleet) -> str:
         """After a change of the fleet's target: what is wrong with it; "" = nothing. A raise as far as the
         members launches nothing; any further one is an order, on top of no more than the members or the old target."""
         before = self._targets.get(fleet.fleet_id, 0)

@@ -20,7 +20,8 @@ from argosy.aws.executor import AwsExecutor
 from argosy.aws.pace import Paces
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.bus import BusModel
-from argosy.emulator.dynamodb import DynamoModel
+from argosy.emulator.dynamodb.service import DynamoModel
+from argosy.emulator.ec2.service import Ec2Setup
 from argosy.emulator.s3 import S3Model
 from argosy.engine.tick import Engine
 from argosy.model import inbox
@@ -146,11 +147,9 @@ class ScaleRun:
         size = self.size
         zones = [f"{region}{letter}" for letter in "abc"]
         world = World(
-            catalogue=load_catalogue(),
-            seed=size.seed,
+            Ec2Setup(load_catalogue(), zones),
             region=region,
-            zones=zones,
-            keep_events=False,
+            seed=size.seed,
             timeline=self.timeline,
         )
         world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": STAGE})

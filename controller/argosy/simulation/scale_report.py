@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from argosy.emulator.throttles import FAMILIES
+from argosy.emulator.rate_limits import FAMILIES
 from argosy.layout import manifest_uri, marker_uri, split_s3
 from argosy.model import documents
 from argosy.model.runs import sort_key

@@ -15,12 +15,12 @@ from typing import Any
 from argosy.aws.freeing import free
 from argosy.aws.teardown import QUIET_S
 from argosy.catalogue.lookup import load_catalogue
-from argosy.emulator.ec2.service import Ec2Instance
+from argosy.emulator.ec2.service import Ec2Instance, Ec2Setup
+from argosy.emulator.rate_limits import Buckets
 from argosy.emulator.sqs import SqsModel
-from argosy.emulator.throttles import Buckets
 from argosy.model.policy import Policy
 from argosy.simulation import verdict
-from argosy.simulation.agent import Course, Habits
+from argosy.simulation.agent import AgentBehaviour
 from argosy.simulation.auditor import Auditor
 from argosy.simulation.billing import Billing
 from argosy.simulation.boundary import Boundary
@@ -31,7 +31,8 @@ from argosy.simulation.job import Job, Programs
 from argosy.simulation.mishaps import Mishaps
 from argosy.simulation.shape import Shape, drawn_jobs
 from argosy.simulation.users import Users
-from argosy.simulation.world import World
+from argosy.simulation.virtual_task import TaskBehaviour
+from argosy.simulation.world import Behaviour, World
 
 ZONES = ("us-east-1a", "us-east-1b")
 TYPES = ("c5.xlarge", "g4dn.xlarge")
@@ -70,13 +71,9 @@ class Trial:
         self.plan = plan
         self.faults = Faults(plan.seed, plan.kinds, every=plan.every_kind)
         self.world = World(
-            catalogue=load_catalogue(),
+            Ec2Setup(load_catalogue(), ZONES, self._price),
+            Behaviour(self._course, self._habits),
             seed=plan.seed,
-            zones=ZONES,
-            workload=self._course,
-            habits=self._habits,
-            prices=self._price,
-            keep_events=False,
         )
         self.start = self.world.now
         self.shape = Shape.drawn(self.faults, plan.faulty_s, plan.controllers)
@@ -105,7 +102,7 @@ class Trial:
 
     def run(self) -> verdict.Verdict:
         """Both phases, until rest or the first violation."""
-        log = logging.getLogger("controller")
+        log = logging.getLogger("argosy")
         before = log.propagate
         log.addHandler(self.auditor)
         log.propagate = False  # thousands of expected warnings
@@ -225,10 +222,10 @@ class Trial:
         if operation == "run_task" and self.faults.strikes("token-misbehaviour"):
             self.world.ecs.ledger.clusters[self.world.cluster].launches.clear()
 
-    def _habits(self, instance: Ec2Instance) -> Habits:
+    def _habits(self, instance: Ec2Instance) -> AgentBehaviour:
         return self.mishaps.habits(instance)
 
-    def _course(self, task: dict[str, Any], instance: Ec2Instance) -> Course:
+    def _course(self, task: dict[str, Any], instance: Ec2Instance) -> TaskBehaviour:
         return self.mishaps.spoiled(instance) or self.programs.course(task)
 
     def _price(self, instance_type: str, zone: str, at: float) -> float:

@@ -5,78 +5,89 @@ Deterministic: the same seed, workload and calls give the same events, ids and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
 from argosy.emulator.botocore_check import SimulatedClient
-from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, MachineType, PriceFunction
+from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, Ec2Setup
 from argosy.emulator.ecs.service import EcsModel
-from argosy.emulator.ids import counted_ids
-from argosy.simulation.agent import Course, Habits, VirtualAgent, Workload
+from argosy.emulator.ids_and_times import counted_ids
+from argosy.emulator.region import AwsRegion
+from argosy.simulation.agent import AgentBehaviour, VirtualAgent
 from argosy.simulation.timeline import Timeline
+from argosy.simulation.virtual_task import TaskBehaviour, Workload
 
 JSON = dict[str, Any]
 Sink = Callable[[JSON], None]
 
+CLUSTER = "argosy"
 START = 1_800_000_000.0  # 2027-01-15T08:00:00Z: any moment will do
 LOSS_SEEN_S = 5.0  # from the end of an instance to ECS knowing it
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """How tasks and agents behave. Unless `agents` says otherwise, an agent registers after 15 to 30 seconds."""
+
+    workload: Workload = lambda task, instance: TaskBehaviour()
+    agents: Callable[[Ec2Instance], AgentBehaviour] | None = None
+
+
+def share(seed: int, *names: object) -> float:
+    """A number in 0..1 that depends on the seed and the names alone: chance without an order of draws."""
+    return crc32("/".join(map(str, (seed, *names))).encode()) / 2**32
 
 
 class World:
     """A cluster, the EC2 it runs on and the agents between them. Single-threaded.
 
-    `workload` decides what becomes of each task, `habits` how each instance's agent behaves; `sinks` get every event in
-    order. `events` keeps them all unless `keep_events` is False.
+    `sinks` get every event in order. `workload` may be replaced at any time.
     """
 
-    def __init__(  # noqa: PLR0913 - a composition root: each argument is one fact of this world
+    def __init__(
         self,
+        machines: Ec2Setup,
+        behaviour: Behaviour | None = None,
         *,
-        catalogue: Mapping[str, MachineType],
-        seed: int = 0,
-        cluster: str = "argosy",
         region: str = "us-east-1",
-        account: str = "123456789012",
-        zones: Sequence[str] = ("us-east-1a", "us-east-1b", "us-east-1c"),
-        workload: Workload | None = None,
-        habits: Callable[[Ec2Instance], Habits] | None = None,
-        prices: PriceFunction | None = None,
-        boot_s: float = 30.0,
-        sinks: Sequence[Sink] = (),
-        start: float = START,
-        keep_events: bool = True,
+        seed: int = 0,
         timeline: Timeline | None = None,
     ) -> None:
-        """timeline: the clock that worlds of several Regions share."""
-        self.timeline = timeline or Timeline(start)
+        """timeline: the clock that the worlds of several Regions share."""
+        self.timeline = timeline or Timeline(START)
         self.moment, self.later = self.timeline.moment, self.timeline.later
         self.run_until, self.run_for = self.timeline.run_until, self.timeline.run_for
         self.seed = seed
-        self.cluster = cluster
-        self.catalogue = catalogue
         self.region = region
+        self.cluster = CLUSTER
+        self.catalogue = machines.catalogue
         self.events: list[JSON] = []
-        self.sinks: list[Sink] = [*([self.events.append] if keep_events else []), *sinks]
-        self.workload: Workload = workload or (lambda task, instance: Course())
-        self.habits = habits or self._usual_habits
+        """Those since `record_events` was called."""
+        self.sinks: list[Sink] = []
+        behaviour = behaviour or Behaviour()
+        self.workload = behaviour.workload
+        self._agent_behaviour = behaviour.agents or self._usual_agent
         self.agents: dict[str, VirtualAgent] = {}
         """By EC2 instance id, from running to terminated."""
-        clouds: Any = {"now": self.moment, "region": region, "account": account, "emit": self._emit}
-        self.ecs = EcsModel(**clouds, new_id=counted_ids(f"{seed}/ecs/{region}"))
-        self.ec2 = Ec2Model(
-            **clouds,
-            catalogue=catalogue,
-            zones=zones,
-            boot_s=boot_s,
-            prices=prices,
-            new_id=counted_ids(f"{seed}/ec2/{region}"),
+        aws = AwsRegion(
+            self.moment,
+            region,
+            emit=self._emit,
+            id_source=lambda service: counted_ids(f"{seed}/{service}/{region}"),
         )
+        self.ecs = EcsModel(aws)
+        self.ec2 = Ec2Model(aws, machines)
         self.ecs.on_work.append(self._call_agent)
         self.ec2.on_running.append(self._boot)
-        self.ec2.on_terminated.append(self._bury)
+        self.ec2.on_terminated.append(self._end_agent)
         self.timeline.sources.append(self.ec2)
-        self.ecs.create_cluster(clusterName=cluster)
+        self.ecs.create_cluster(clusterName=CLUSTER)
+
+    def record_events(self) -> None:
+        """Keep every event from now on in `events`."""
+        self.sinks.append(self.events.append)
 
     @property
     def now(self) -> float:
@@ -116,8 +127,8 @@ class World:
         self.ec2.interrupt(instance_id, notice_s)
 
     def share(self, *names: object) -> float:
-        """A number in 0..1 that depends on the seed and the names alone: chance without an order of draws."""
-        return crc32("/".join(map(str, (self.seed, *names))).encode()) / 2**32
+        """As `share` of the world's seed."""
+        return share(self.seed, *names)
 
     def _emit(self, message: JSON) -> None:
         for sink in self.sinks:
@@ -127,8 +138,8 @@ class World:
             if agent is not None:  # agents read the same warning from their instance's metadata
                 agent.warn()
 
-    def _usual_habits(self, instance: Ec2Instance) -> Habits:
-        return Habits(register_s=15.0 + 15.0 * self.share("register", instance.instance_id))
+    def _usual_agent(self, instance: Ec2Instance) -> AgentBehaviour:
+        return AgentBehaviour(register_s=15.0 + 15.0 * self.share("register", instance.instance_id))
 
     def _boot(self, instance: Ec2Instance) -> None:
         agent = VirtualAgent(
@@ -138,16 +149,16 @@ class World:
             machine=self.catalogue[instance.instance_type],
             timetable=self,
             workload=self._workload_now,
-            habits=self.habits(instance),
+            behaviour=self._agent_behaviour(instance),
         )
         self.agents[instance.instance_id] = agent
         agent.boot()
 
-    def _workload_now(self, task: JSON, instance: Ec2Instance) -> Course:
-        """Looked up late, so that a test may change its mind in the middle."""
+    def _workload_now(self, task: JSON, instance: Ec2Instance) -> TaskBehaviour:
+        """Looked up at each start, because a test may replace the workload in the middle."""
         return self.workload(task, instance)
 
-    def _bury(self, instance: Ec2Instance) -> None:
+    def _end_agent(self, instance: Ec2Instance) -> None:
         agent = self.agents.pop(instance.instance_id, None)
         if agent is None:
             return

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError, OperationNotPageableError, ParamValidationError
 
 from argosy.emulator.botocore_check import ShapeMismatch, SimulatedClient
-from argosy.emulator.refusals import Refused
+from argosy.emulator.operations import Refusal
 
 
 class Answers:
@@ -91,12 +91,12 @@ def test_a_bad_request_never_reaches_the_model() -> None:
 
 
 def test_refusals_are_the_modelled_exceptions() -> None:
-    client: Any = SimulatedClient(Answers(Refused("ConflictException", "no", resourceIds=["a"])), "ecs")
+    client: Any = SimulatedClient(Answers(Refusal("ConflictException", "no", resourceIds=["a"])), "ecs")
     with pytest.raises(client.exceptions.ConflictException) as caught:
         client.run_task(taskDefinition="x")
     assert caught.value.response["resourceIds"] == ["a"]
     assert isinstance(caught.value, ClientError)
-    odd: Any = SimulatedClient(Answers(Refused("ServerException", "broken")), "ecs")
+    odd: Any = SimulatedClient(Answers(Refusal("ServerException", "broken")), "ecs")
     with pytest.raises(ClientError) as server:
         odd.run_task(taskDefinition="x")
     assert server.value.response["ResponseMetadata"]["HTTPStatusCode"] == 500

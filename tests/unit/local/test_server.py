@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from argosy.emulator.ecs.service import EcsModel
+from argosy.emulator.region import AwsRegion
 from argosy.local.server import UnknownThingError
 from argosy.local.wsgi_server import WsgiServer
 from tests.fakes.serving import Region, front, served
@@ -134,7 +135,7 @@ def test_a_signed_request_below_argosy_is_for_a_bucket_of_that_name() -> None:
 def test_each_region_answers_for_itself_and_an_unknown_one_is_answered_by_home() -> None:
     clusters = {}
     for region in ("us-east-1", "eu-west-1"):
-        clusters[region] = EcsModel(now=lambda: 0.0, region=region, account="123456789012")
+        clusters[region] = EcsModel(AwsRegion(lambda: 0.0, region))
         clusters[region].create_cluster(clusterName=f"in-{region}")
     with front(ecs=clusters["us-east-1"], away={"eu-west-1": Region(clusters["eu-west-1"])}) as clients:
         named = {

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from argosy.catalogue.lookup import load_catalogue
+from argosy.emulator.ec2.service import Ec2Setup
 from argosy.emulator.sqs import SqsModel
 from argosy.simulation.boundary import Boundary
 from argosy.simulation.event_path import LATEST_S, OVERTAKEN_S, EventPath
@@ -65,7 +66,7 @@ def test_a_fault_that_is_off_or_over_never_strikes() -> None:
 
 
 def world() -> World:
-    return World(catalogue=load_catalogue(), keep_events=False)
+    return World(Ec2Setup(load_catalogue()))
 
 
 def test_ecs_lies_about_a_launch_once_and_answers_the_same_token_with_the_truth() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.emulator.dynamodb import DynamoModel
+from argosy.emulator.dynamodb.service import DynamoModel
 from argosy.engine.loading import load
 from argosy.model import documents
 from argosy.model.columns import CorruptChunk

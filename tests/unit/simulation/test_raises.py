@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.emulator.ec2.records import Fleet
+from argosy.emulator.ec2.records import Ec2Fleet
 from argosy.simulation.ledger_book import Book
 from argosy.simulation.raises import Raises
 from tests.fakes.worlds import world
@@ -22,7 +22,7 @@ def stored(count: int) -> Book:
     return book
 
 
-def a_fleet(members: int) -> tuple[Fleet, Raises]:
+def a_fleet(members: int) -> tuple[Ec2Fleet, Raises]:
     """With its instances, and a watch that has seen its target."""
     made = world()
     name = made.add_fleet("c5.large", "us-east-1a", spot=members, **{"argosy:pool": POOL})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.catalogue.lookup import load_catalogue
+from argosy.emulator.ec2.service import Ec2Setup
 from argosy.simulation.census import Census
 from argosy.simulation.scale import ScaleRun, Size
 from argosy.simulation.scale_report import faults_of, report_of
@@ -57,7 +58,7 @@ def test_what_is_wrong_at_the_end_is_said(run: ScaleRun) -> None:
 
 
 def test_the_census_notices_two_attempts_of_a_task_at_once() -> None:
-    world = World(catalogue=load_catalogue(), keep_events=False)
+    world = World(Ec2Setup(load_catalogue()))
     census = Census(2, 1.0, 2.0)
     census.attend(world)
 
@@ -79,7 +80,7 @@ def test_the_census_notices_two_attempts_of_a_task_at_once() -> None:
 def test_worlds_on_one_timeline_share_their_clock() -> None:
     timeline = Timeline(100.0)
     worlds = [
-        World(catalogue=load_catalogue(), region=region, zones=[f"{region}a"], timeline=timeline, keep_events=False)
+        World(Ec2Setup(load_catalogue(), zones=[f"{region}a"]), region=region, timeline=timeline)
         for region in ("us-east-1", "eu-west-1")
     ]
     for world in worlds:

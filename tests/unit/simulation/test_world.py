@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from argosy.simulation.agent import Course, Habits
+from argosy.emulator.ec2.service import Ec2Setup
+from argosy.simulation.agent import AgentBehaviour
+from argosy.simulation.virtual_task import TaskBehaviour
+from argosy.simulation.world import World
 from tests.fakes.ec2_cloud import NAMED
 from tests.fakes.worlds import ended, grown, instances, run, task, world
 
@@ -30,7 +33,7 @@ def test_a_fleets_instances_register_with_the_sizes_and_attributes_of_their_type
 
 
 def test_registration_takes_its_time() -> None:
-    made = world(habits=Habits(register_s=20))
+    made = world(agent=AgentBehaviour(register_s=20))
     made.add_fleet("c5.large", "us-east-1a", spot=1)
     made.run_for(49)
     assert instances(made) == []
@@ -39,7 +42,7 @@ def test_registration_takes_its_time() -> None:
 
 
 def test_an_instance_may_never_register() -> None:
-    made = world(habits=Habits(registers=False))
+    made = world(agent=AgentBehaviour(registers=False))
     assert grown(made) == []
     assert len(made.agents) == 1
     made.interrupt(next(iter(made.agents)))
@@ -48,7 +51,7 @@ def test_an_instance_may_never_register() -> None:
 
 
 def test_an_instance_may_come_without_its_gpus() -> None:
-    (instance,) = grown(world(habits=Habits(gpus=0)), "p3.2xlarge")
+    (instance,) = grown(world(agent=AgentBehaviour(gpus=0)), "p3.2xlarge")
     assert "GPU" not in {each["name"] for each in instance["registeredResources"]}
 
 
@@ -65,7 +68,7 @@ def test_an_instance_that_ends_before_it_runs_never_had_an_agent() -> None:
 
 
 def test_an_instance_that_dies_before_registering_is_never_seen() -> None:
-    made = world(habits=Habits(register_s=60))
+    made = world(agent=AgentBehaviour(register_s=60))
     made.add_fleet("c5.large", "us-east-1a", spot=1)
     made.run_for(45)
     (instance_id,) = made.agents
@@ -78,7 +81,7 @@ def test_an_instance_that_dies_before_registering_is_never_seen() -> None:
 
 
 def test_a_task_is_pulled_runs_and_ends_as_the_workload_says() -> None:
-    made = world(Course(pull_s=5, duration_s=40, exit_code=3, reason="boom"))
+    made = world(TaskBehaviour(pull_s=5, duration_s=40, exit_code=3, reason="boom"))
     grown(made)
     arn = run(made)
     made.run_for(4)
@@ -94,7 +97,7 @@ def test_a_task_is_pulled_runs_and_ends_as_the_workload_says() -> None:
 
 def test_an_image_may_be_unpullable() -> None:
     why = "CannotPullContainerError: no such image"
-    made = world(Course(cannot_start=why))
+    made = world(TaskBehaviour(cannot_start=why))
     grown(made)
     arn = run(made)
     made.run_for(10)
@@ -104,7 +107,7 @@ def test_an_image_may_be_unpullable() -> None:
 
 @pytest.mark.parametrize(("obeys_s", "exit_code", "seconds"), [(2.0, 143, 12.0), (None, 137, 70.0), (90.0, 137, 70.0)])
 def test_a_stop_is_obeyed_or_ends_in_a_kill(obeys_s: float | None, exit_code: int, seconds: float) -> None:
-    made = world(Course(duration_s=float("inf"), pull_s=0, obeys_s=obeys_s), Habits(poll_s=0))
+    made = world(TaskBehaviour(duration_s=float("inf"), pull_s=0, obeys_s=obeys_s), AgentBehaviour(poll_s=0))
     grown(made)
     arn = run(made)
     made.run_for(10)
@@ -115,7 +118,7 @@ def test_a_stop_is_obeyed_or_ends_in_a_kill(obeys_s: float | None, exit_code: in
 
 
 def test_a_stop_during_the_pull_ends_the_task_without_an_exit_code() -> None:
-    made = world(Course(pull_s=30))
+    made = world(TaskBehaviour(pull_s=30))
     grown(made)
     arn = run(made)
     made.run_for(5)
@@ -125,7 +128,7 @@ def test_a_stop_during_the_pull_ends_the_task_without_an_exit_code() -> None:
 
 
 def test_a_task_that_ends_while_it_is_being_stopped_ends_once() -> None:
-    made = world(Course(duration_s=10, pull_s=0, obeys_s=None), Habits(poll_s=0))
+    made = world(TaskBehaviour(duration_s=10, pull_s=0, obeys_s=None), AgentBehaviour(poll_s=0))
     grown(made)
     arn = run(made)
     made.run_for(5)
@@ -135,7 +138,7 @@ def test_a_task_that_ends_while_it_is_being_stopped_ends_once() -> None:
 
 
 def test_a_stop_that_crosses_the_end_changes_nothing_at_the_agent() -> None:
-    made = world(Course(duration_s=10, pull_s=0), Habits(poll_s=1))
+    made = world(TaskBehaviour(duration_s=10, pull_s=0), AgentBehaviour(poll_s=1))
     grown(made)
     arn = run(made)
     made.run_for(10.5)
@@ -145,7 +148,7 @@ def test_a_stop_that_crosses_the_end_changes_nothing_at_the_agent() -> None:
 
 
 def test_gpus_return_when_a_task_ends() -> None:
-    made = world(Course(duration_s=30))
+    made = world(TaskBehaviour(duration_s=30))
     grown(made, "p3.2xlarge")
     first = run(made, "gpu")
     assert made.ecs_client().run_task(cluster=made.cluster, taskDefinition="gpu")["tasks"] == []
@@ -159,7 +162,7 @@ def test_gpus_return_when_a_task_ends() -> None:
 
 def busy(seed: int) -> list[dict[str, Any]]:
     """Every event of a world with many things going on."""
-    made = world(Course(duration_s=45), seed=seed)
+    made = world(TaskBehaviour(duration_s=45), seed=seed)
     grown(made, "p3.8xlarge", spot=2)
     for _ in range(6):
         run(made, "gpu", placementStrategy=[{"type": "random"}])
@@ -179,9 +182,10 @@ def test_events_are_in_the_order_of_time() -> None:
     assert all(earlier <= later for earlier, later in pairwise(times))
 
 
-def test_sinks_get_every_event_and_need_not_be_remembered() -> None:
+def test_sinks_get_every_event_and_the_world_keeps_none_unless_it_is_told_to() -> None:
     heard: list[dict[str, Any]] = []
-    made = world(sinks=[heard.append], keep_events=False)
+    made = World(Ec2Setup(NAMED))
+    made.sinks.append(heard.append)
     grown(made)
     assert heard
     assert made.events == []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from argosy.simulation.agent import Course, Habits
+from argosy.simulation.agent import AgentBehaviour
+from argosy.simulation.virtual_task import TaskBehaviour
 from tests.fakes.worlds import grown, instances, run, task, world
 
 
 def test_an_interruption_drains_the_instance_but_ends_its_tasks_only_with_the_host() -> None:
-    made = world(Course(duration_s=float("inf")))
+    made = world(TaskBehaviour(duration_s=float("inf")))
     (instance,) = grown(made)
     arn = run(made)
     made.run_for(10)
@@ -24,7 +25,7 @@ def test_an_interruption_drains_the_instance_but_ends_its_tasks_only_with_the_ho
 
 
 def test_a_warning_before_registration_drains_at_once() -> None:
-    made = world(habits=Habits(register_s=60))
+    made = world(agent=AgentBehaviour(register_s=60))
     made.add_fleet("c5.large", "us-east-1a", spot=1)
     made.run_for(40)
     (instance_id,) = made.agents
@@ -34,7 +35,7 @@ def test_a_warning_before_registration_drains_at_once() -> None:
 
 
 def test_draining_can_be_switched_off() -> None:
-    made = world(habits=Habits(drains_s=None))
+    made = world(agent=AgentBehaviour(drains_s=None))
     (instance,) = grown(made)
     made.interrupt(instance["ec2InstanceId"])
     made.run_for(60)
@@ -42,7 +43,7 @@ def test_draining_can_be_switched_off() -> None:
 
 
 def test_what_happens_behind_a_cut_network_is_told_when_it_heals() -> None:
-    made = world(Course(duration_s=30))
+    made = world(TaskBehaviour(duration_s=30))
     (instance,) = grown(made)
     arn = run(made)
     made.run_for(10)
@@ -61,7 +62,7 @@ def test_what_happens_behind_a_cut_network_is_told_when_it_heals() -> None:
 
 
 def test_an_instance_whose_network_is_cut_before_it_registers_registers_later() -> None:
-    made = world(habits=Habits(register_s=20))
+    made = world(agent=AgentBehaviour(register_s=20))
     made.add_fleet("c5.large", "us-east-1a", spot=1)
     made.run_for(40)
     (agent,) = made.agents.values()
@@ -73,7 +74,7 @@ def test_an_instance_whose_network_is_cut_before_it_registers_registers_later() 
 
 
 def test_a_host_that_ends_while_its_network_is_cut_reports_no_more() -> None:
-    made = world(Course(duration_s=30))
+    made = world(TaskBehaviour(duration_s=30))
     (instance,) = grown(made)
     arn = run(made)
     made.run_for(10)

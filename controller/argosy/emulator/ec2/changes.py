@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from argosy.emulator.ec2.account import TERMINATED_KEPT_S, Ec2Ledger
 from argosy.emulator.ec2.events import fleet_instance, fleet_state, instance_state, interruption_warning
-from argosy.emulator.ec2.records import Ec2Instance, Fleet, LaunchTemplate, Pool
+from argosy.emulator.ec2.ledger import TERMINATED_KEPT_S, Ec2Ledger
+from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet, Ec2Instance, LaunchTemplate
 
 _DEFAULT_TEMPLATE = LaunchTemplate("ami-00000000000000000", {})
 
 
-def launch(ledger: Ec2Ledger, fleet: Fleet, pool: Pool, purchase: str) -> Ec2Instance:
+def launch(ledger: Ec2Ledger, fleet: Ec2Fleet, pool: CapacityPool, purchase: str) -> Ec2Instance:
     """A new member, pending; it runs after boot_s."""
     template = ledger.templates.get(pool.template, _DEFAULT_TEMPLATE)
     tags = {**template.tags, "aws:ec2:fleet-id": fleet.fleet_id, "aws:ec2launchtemplate:id": pool.template}
@@ -31,7 +31,7 @@ def launch(ledger: Ec2Ledger, fleet: Fleet, pool: Pool, purchase: str) -> Ec2Ins
     fleet.members[instance.instance_id] = instance
     instance_state(ledger, instance)
     fleet_instance(ledger, fleet, instance, "launched")
-    ledger.later(ledger.now() + ledger.boot_s, partial(_run, ledger, instance))
+    ledger.later(ledger.now() + ledger.setup.boot_s, partial(_run, ledger, instance))
     return instance
 
 
@@ -57,7 +57,7 @@ def shut_down(ledger: Ec2Ledger, instance: Ec2Instance, code: str, reason: str) 
     if code.startswith("Client.") and instance.purchase == "spot" and instance.pool.name in ledger.available:
         ledger.available[instance.pool.name] += 1  # what we give back can be bought again; what EC2 reclaims cannot
     instance_state(ledger, instance)
-    ledger.later(ledger.now() + ledger.shutdown_s, partial(_terminated, ledger, instance))
+    ledger.later(ledger.now() + ledger.setup.shutdown_s, partial(_terminated, ledger, instance))
 
 
 def _run(ledger: Ec2Ledger, instance: Ec2Instance) -> None:

@@ -1,14 +1,12 @@
-"""What does EC2 tell the world? EventBridge messages of instances and fleets, and the fleets' own history."""
+"""Which events does EC2 send? EventBridge messages of instances and fleets, and the history of each fleet."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from argosy.emulator.ec2.account import Ec2Ledger
-from argosy.emulator.ec2.records import Ec2Instance, Fleet
-from argosy.emulator.ids import as_uuid
-from argosy.emulator.times import iso
+from argosy.emulator.ec2.ledger import Ec2Ledger
+from argosy.emulator.ec2.records import Ec2Fleet, Ec2Instance, FleetEvent
 
 JSON = dict[str, Any]
 
@@ -31,7 +29,7 @@ def rebalance_recommendation(ledger: Ec2Ledger, instance: Ec2Instance) -> None:
     _emit_of_instance(ledger, instance, "EC2 Instance Rebalance Recommendation", detail)
 
 
-def fleet_instance(ledger: Ec2Ledger, fleet: Fleet, instance: Ec2Instance, sub_type: str) -> None:
+def fleet_instance(ledger: Ec2Ledger, fleet: Ec2Fleet, instance: Ec2Instance, sub_type: str) -> None:
     """launched, termination_notified or terminated; the description is JSON inside a string."""
     described = {
         "instanceType": instance.instance_type,
@@ -42,49 +40,28 @@ def fleet_instance(ledger: Ec2Ledger, fleet: Fleet, instance: Ec2Instance, sub_t
     description = json.dumps(described, separators=(",", ":"))
     detail = {"instance-id": instance.instance_id, "description": description, "sub-type": sub_type}
     _emit_of_fleet(ledger, fleet, "EC2 Fleet Instance Change", detail)
-    _remember(ledger, fleet, "instance-change", sub_type, description, instance.instance_id)
+    fleet.history.append(FleetEvent(ledger.now(), "instance-change", sub_type, description, instance.instance_id))
 
 
-def fleet_state(ledger: Ec2Ledger, fleet: Fleet, sub_type: str) -> None:
+def fleet_state(ledger: Ec2Ledger, fleet: Ec2Fleet, sub_type: str) -> None:
     """submitted, active, modify_in_progress, modify_succeeded, deleted_running, deleted_terminating, deleted."""
     _emit_of_fleet(ledger, fleet, "EC2 Fleet State Change", {"sub-type": sub_type})
-    _remember(ledger, fleet, "fleet-change", sub_type, "", "")
+    fleet.history.append(FleetEvent(ledger.now(), "fleet-change", sub_type))
 
 
-def fleet_error(ledger: Ec2Ledger, fleet: Fleet, sub_type: str, description: str) -> None:
+def fleet_error(ledger: Ec2Ledger, fleet: Ec2Fleet, sub_type: str, description: str) -> None:
     """allLaunchSpecsTemporarilyBlacklisted or spotInstanceCountLimitExceeded."""
     _emit_of_fleet(ledger, fleet, "EC2 Fleet Error", {"description": description, "sub-type": sub_type})
-    _remember(ledger, fleet, "service-error", sub_type, description, "")
+    fleet.history.append(FleetEvent(ledger.now(), "service-error", sub_type, description))
 
 
 def _emit_of_instance(ledger: Ec2Ledger, instance: Ec2Instance, detail_type: str, detail: JSON) -> None:
-    arn = f"arn:aws:ec2:{ledger.region}:{ledger.account}:instance/{instance.instance_id}"
-    _emit(ledger, "aws.ec2", detail_type, arn, detail)
+    arn = ledger.region.arn("ec2", f"instance/{instance.instance_id}")
+    message = ledger.region.message(ledger.new_id(), "aws.ec2", detail_type, arn)
+    ledger.region.emit({**message, "detail": detail})
 
 
-def _emit_of_fleet(ledger: Ec2Ledger, fleet: Fleet, detail_type: str, detail: JSON) -> None:
-    arn = f"arn:aws:ec2:{ledger.region}:{ledger.account}:fleet/{fleet.fleet_id}"
-    _emit(ledger, "aws.ec2fleet", detail_type, arn, detail)
-
-
-def _emit(ledger: Ec2Ledger, source: str, detail_type: str, arn: str, detail: JSON) -> None:
-    ledger.emit(
-        {
-            "version": "0",
-            "id": as_uuid(ledger.new_id()),
-            "detail-type": detail_type,
-            "source": source,
-            "account": ledger.account,
-            "time": iso(ledger.now()),
-            "region": ledger.region,
-            "resources": [arn],
-            "detail": detail,
-        }
-    )
-
-
-def _remember(
-    ledger: Ec2Ledger, fleet: Fleet, event_type: str, sub_type: str, description: str, instance_id: str
-) -> None:
-    entry = {"at": ledger.now(), "type": event_type, "sub": sub_type, "text": description, "instance": instance_id}
-    fleet.history.append(entry)
+def _emit_of_fleet(ledger: Ec2Ledger, fleet: Ec2Fleet, detail_type: str, detail: JSON) -> None:
+    arn = ledger.region.arn("ec2", f"fleet/{fleet.fleet_id}")
+    message = ledger.region.message(ledger.new_id(), "aws.ec2fleet", detail_type, arn)
+    ledger.region.emit({**message, "detail": detail})

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
+from argosy.emulator.operations import Refusal
 from argosy.emulator.paging import page_of_values
-from argosy.emulator.refusals import Refused
 
 JSON = dict[str, Any]
 R = TypeVar("R")
@@ -30,14 +30,14 @@ def paged(request: JSON, member: str, values: list[Any], smallest: int = 1, larg
     """A reply with one page of `values`. Raises Refused."""
     wanted = request.get("MaxResults")
     if wanted is not None and not smallest <= wanted <= largest:
-        raise Refused(
+        raise Refusal(
             "InvalidParameterValue",
             f"Value ( {wanted} ) for parameter maxResults is invalid. Expecting {smallest} to {largest}.",
         )
     try:
         found, token = page_of_values(values, request.get("NextToken"), wanted or largest)
-    except Refused as refused:
-        raise Refused("InvalidNextToken", "The specified nextToken is invalid.") from refused
+    except Refusal as refused:
+        raise Refusal("InvalidNextToken", "The specified nextToken is invalid.") from refused
     return {member: found, "NextToken": token} if token else {member: found}
 
 
@@ -51,7 +51,7 @@ def _check(
     if tags is not None and name == "tag-key":
         return lambda record: _matches(tags(record), patterns)
     if name not in read:
-        raise Refused("InvalidParameterValue", f"The filter '{name}' is invalid")
+        raise Refusal("InvalidParameterValue", f"The filter '{name}' is invalid")
     values = read[name]
     return lambda record: _matches(values(record), patterns)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.emulator.ec2.account import Ec2Ledger
-from argosy.emulator.ec2.records import Pool
-from argosy.emulator.refusals import Refused
+from argosy.emulator.ec2.ledger import Ec2Ledger
+from argosy.emulator.ec2.records import CapacityPool
+from argosy.emulator.operations import Refusal
 
 JSON = dict[str, Any]
 
@@ -15,13 +15,13 @@ MAX_CONFIGS = 50
 MAX_OVERRIDES = 300  # over all launch templates
 
 
-def read_pools(ledger: Ec2Ledger, configs: list[JSON]) -> list[Pool]:
+def read_pools(ledger: Ec2Ledger, configs: list[JSON]) -> list[CapacityPool]:
     """Every override is one pool. Raises Refused."""
     if not 1 <= len(configs) <= MAX_CONFIGS:
-        raise Refused("InvalidParameterValue", f"Give 1 to {MAX_CONFIGS} launch template configurations.")
+        raise Refusal("InvalidParameterValue", f"Give 1 to {MAX_CONFIGS} launch template configurations.")
     pools = [_pool(ledger, config, override) for config in configs for override in config.get("Overrides") or ()]
     if not 1 <= len(pools) <= MAX_OVERRIDES:
-        raise Refused(
+        raise Refusal(
             "InvalidParameterValue", f"Give 1 to {MAX_OVERRIDES} overrides, each with an instance type and zone."
         )
     return pools
@@ -39,12 +39,12 @@ def read_targets(specification: JSON, default_type: str) -> tuple[int, int]:
         on_demand = total - spot
     spot, on_demand = int(spot), int(on_demand or 0)
     if min(total, spot, on_demand) < 0 or spot + on_demand > total:
-        raise Refused(
+        raise Refusal(
             "InvalidParameterValue",
             "The on-demand and spot target capacities must not exceed the total target capacity.",
         )
     if total > MAX_TARGET:
-        raise Refused("InvalidParameterValue", f"The target capacity of a fleet is at most {MAX_TARGET}.")
+        raise Refusal("InvalidParameterValue", f"The target capacity of a fleet is at most {MAX_TARGET}.")
     rest = total - spot - on_demand
     return (spot + rest, on_demand) if default_type == "spot" else (spot, on_demand + rest)
 
@@ -54,7 +54,7 @@ def read_tags(specifications: list[JSON] | None) -> dict[str, str]:
     tags: dict[str, str] = {}
     for each in specifications or ():
         if each.get("ResourceType") != "fleet":
-            raise Refused(
+            raise Refusal(
                 "InvalidParameterValue",
                 f"'{each.get('ResourceType')}' is not a valid resource type to tag for a fleet of type maintain.",
             )
@@ -66,35 +66,35 @@ def read_tags(specifications: list[JSON] | None) -> dict[str, str]:
 def check_tags(tags: dict[str, str]) -> None:
     """At most 50, no reserved prefix. Raises Refused."""
     if len(tags) > 50:
-        raise Refused("TagLimitExceeded", "The maximum number of Tags for a resource has been reached.")
+        raise Refusal("TagLimitExceeded", "The maximum number of Tags for a resource has been reached.")
     for key in tags:
         if key.lower().startswith("aws:"):
-            raise Refused(
+            raise Refusal(
                 "InvalidParameterValue", f"Tag keys starting with 'aws:' are reserved for internal use: {key}"
             )
 
 
-def _pool(ledger: Ec2Ledger, config: JSON, override: JSON) -> Pool:
+def _pool(ledger: Ec2Ledger, config: JSON, override: JSON) -> CapacityPool:
     template = config.get("LaunchTemplateSpecification") or {}
     name = template.get("LaunchTemplateId") or template.get("LaunchTemplateName")
     if not name or not template.get("Version"):
-        raise Refused("MissingParameter", "A launch template's id or name, and its version, are required.")
+        raise Refusal("MissingParameter", "A launch template's id or name, and its version, are required.")
     if ledger.templates and name not in ledger.templates:
-        raise Refused("InvalidLaunchTemplateId.NotFound", f"The specified launch template, {name}, does not exist.")
+        raise Refusal("InvalidLaunchTemplateId.NotFound", f"The specified launch template, {name}, does not exist.")
     instance_type = str(override.get("InstanceType") or "")
     if instance_type not in ledger.catalogue:
-        raise Refused("InvalidParameterValue", f"Invalid value '{instance_type}' for InstanceType.")
+        raise Refusal("InvalidParameterValue", f"Invalid value '{instance_type}' for InstanceType.")
     if override.get("WeightedCapacity") not in (None, 1, 1.0):
-        raise Refused("UnsupportedOperation", "Weighted capacity is not available here.")
-    return Pool(instance_type, _zone(ledger, override), str(name), str(template["Version"]))
+        raise Refusal("UnsupportedOperation", "Weighted capacity is not available here.")
+    return CapacityPool(instance_type, _zone(ledger, override), str(name), str(template["Version"]))
 
 
 def _zone(ledger: Ec2Ledger, override: JSON) -> str:
     zone, subnet = override.get("AvailabilityZone"), override.get("SubnetId")
     by_subnet = {ledger.subnet(each): each for each in ledger.zones}
     if subnet is not None and subnet not in by_subnet:
-        raise Refused("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
+        raise Refusal("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
     zone = zone or by_subnet.get(subnet or "", ledger.zones[0])
     if zone not in ledger.zones:
-        raise Refused("InvalidParameterValue", f"Invalid availability zone: [{zone}]")
+        raise Refusal("InvalidParameterValue", f"Invalid availability zone: [{zone}]")
     return str(zone)

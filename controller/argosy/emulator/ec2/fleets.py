@@ -8,11 +8,10 @@ from argosy.emulator.ec2.changes import shut_down
 from argosy.emulator.ec2.events import fleet_state
 from argosy.emulator.ec2.filters import paged, passing
 from argosy.emulator.ec2.fleet_requests import read_pools, read_tags, read_targets
-from argosy.emulator.ec2.operations import Ec2Operations
-from argosy.emulator.ec2.records import Fleet, Pool
-from argosy.emulator.ids import as_uuid
-from argosy.emulator.refusals import Refused, operation
-from argosy.emulator.times import epoch_s, utc
+from argosy.emulator.ec2.ledger import Ec2Ledger
+from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet
+from argosy.emulator.ids_and_times import as_uuid, epoch_s, utc
+from argosy.emulator.operations import OperationGroup, Refusal, operation
 
 JSON = dict[str, Any]
 
@@ -26,24 +25,24 @@ _FILTERS = {
 }
 
 
-class Fleets(Ec2Operations):
+class FleetOperations(OperationGroup[Ec2Ledger]):
     """Operations on EC2 Fleets of type maintain. Nothing is launched before the next `advance`."""
 
     @operation
     def create_fleet(self, request: JSON) -> JSON:
         """The same ClientToken with the same request answers the same fleet."""
         if (request.get("Type") or "maintain") != "maintain":
-            raise Refused("UnsupportedOperation", "Only fleets of type maintain are available here.")
+            raise Refusal("UnsupportedOperation", "Only fleets of type maintain are available here.")
         token = request.get("ClientToken")
         for earlier in self.ledger.fleets.values():
             if token is not None and earlier.request.get("ClientToken") == token:
                 if earlier.request != request:
-                    raise Refused("IdempotentParameterMismatch", "The token was used with other parameters.")
+                    raise Refusal("IdempotentParameterMismatch", "The token was used with other parameters.")
                 return {"FleetId": earlier.fleet_id}
         specification = request["TargetCapacitySpecification"]
         default_type = specification.get("DefaultTargetCapacityType") or "on-demand"
         spot, on_demand = read_targets(specification, default_type)
-        fleet = Fleet(
+        fleet = Ec2Fleet(
             ordinal=self.ledger.ordinal(),
             fleet_id=f"fleet-{as_uuid(self.ledger.new_id())}",
             created_at=self.ledger.now(),
@@ -65,7 +64,7 @@ class Fleets(Ec2Operations):
         """Targets are absolute. The fleet is `modifying` until the next `advance`."""
         fleet = self.ledger.fleet(request["FleetId"])
         if fleet.state in _DELETED:
-            raise Refused("FleetNotInModifiableState", f"The fleet {fleet.fleet_id} is {fleet.state}.")
+            raise Refusal("FleetNotInModifiableState", f"The fleet {fleet.fleet_id} is {fleet.state}.")
         specification = request.get("TargetCapacitySpecification")
         spot, on_demand = fleet.spot_target, fleet.on_demand_target
         if specification is not None:
@@ -129,26 +128,26 @@ class Fleets(Ec2Operations):
         wanted = request.get("EventType")
         records = [
             {
-                "EventType": each["type"],
-                "Timestamp": utc(each["at"]),
+                "EventType": each.event_type,
+                "Timestamp": utc(each.at),
                 "EventInformation": {
                     name: value
                     for name, value in (
-                        ("EventSubType", each["sub"]),
-                        ("EventDescription", each["text"]),
-                        ("InstanceId", each["instance"]),
+                        ("EventSubType", each.sub_type),
+                        ("EventDescription", each.description),
+                        ("InstanceId", each.instance_id),
                     )
                     if value
                 },
             }
             for each in fleet.history
-            if each["at"] >= start and wanted in (None, each["type"])
+            if each.at >= start and wanted in (None, each.event_type)
         ]
         page = paged(request, "HistoryRecords", records)
         ends = {"FleetId": fleet.fleet_id, "StartTime": utc(start), "LastEvaluatedTime": utc(self.ledger.now())}
         return {**page, **ends}
 
-    def _delete(self, fleet: Fleet, terminate: bool) -> None:
+    def _delete(self, fleet: Ec2Fleet, terminate: bool) -> None:
         fleet.state = "deleted_terminating" if terminate else "deleted_running"
         for instance in list(fleet.members.values()) if terminate else ():
             shut_down(self.ledger, instance, "Client.FleetDeleted", "Fleet deleted")
@@ -157,7 +156,7 @@ class Fleets(Ec2Operations):
         fleet_state(self.ledger, fleet, fleet.state)
 
 
-def activity(fleet: Fleet) -> str:
+def activity(fleet: Ec2Fleet) -> str:
     """ActivityStatus."""
     if fleet.short:
         return "error"
@@ -167,7 +166,7 @@ def activity(fleet: Fleet) -> str:
     return "pending_termination" if excess else "fulfilled"
 
 
-def fleet_view(fleet: Fleet) -> JSON:
+def fleet_view(fleet: Ec2Fleet) -> JSON:
     """A FleetData of DescribeFleets."""
     shown = ("SpotOptions", "OnDemandOptions", "Context", "ClientToken", "ValidFrom", "ValidUntil")
     return {
@@ -193,7 +192,7 @@ def fleet_view(fleet: Fleet) -> JSON:
     }
 
 
-def _config(pool: Pool) -> JSON:
+def _config(pool: CapacityPool) -> JSON:
     name = "LaunchTemplateId" if pool.template.startswith("lt-") else "LaunchTemplateName"
     return {
         "LaunchTemplateSpecification": {name: pool.template, "Version": pool.template_version},

@@ -7,10 +7,10 @@ from typing import Any
 from argosy.emulator.ec2.changes import shut_down
 from argosy.emulator.ec2.filters import paged, passing
 from argosy.emulator.ec2.fleet_requests import check_tags
-from argosy.emulator.ec2.operations import Ec2Operations
-from argosy.emulator.ec2.records import STATE_CODES, Ec2Instance, Fleet
-from argosy.emulator.refusals import Refused, operation
-from argosy.emulator.times import iso, utc
+from argosy.emulator.ec2.ledger import Ec2Ledger
+from argosy.emulator.ec2.records import STATE_CODES, Ec2Fleet, Ec2Instance
+from argosy.emulator.ids_and_times import iso, utc
+from argosy.emulator.operations import OperationGroup, Refusal, operation
 
 JSON = dict[str, Any]
 
@@ -28,7 +28,7 @@ _FILTERS = {
 }
 
 
-class Instances(Ec2Operations):
+class InstanceOperations(OperationGroup[Ec2Ledger]):
     """Operations on instances and on the tags of instances and fleets."""
 
     @operation
@@ -36,7 +36,7 @@ class Instances(Ec2Operations):
         """By id (all must exist) or by filter; a terminated one stays visible for an hour."""
         ids = request.get("InstanceIds")
         if ids and request.get("MaxResults") is not None:
-            raise Refused(
+            raise Refusal(
                 "InvalidParameterCombination",
                 "The parameter instancesSet cannot be used with the parameter maxResults",
             )
@@ -50,7 +50,7 @@ class Instances(Ec2Operations):
         """All or, when one id is unknown, none. Ending what has ended is harmless."""
         instances = self.ledger.named(request["InstanceIds"])
         if len(instances) > MAX_TERMINATED_AT_ONCE:
-            raise Refused(
+            raise Refusal(
                 "InvalidParameterValue", f"At most {MAX_TERMINATED_AT_ONCE} instances can be terminated at once."
             )
         changes = []
@@ -94,7 +94,7 @@ class Instances(Ec2Operations):
         }
         return paged(request, "Tags", passing(rows, request.get("Filters"), {**by_tag, **read}), smallest=5)
 
-    def _taggable(self, resource: str) -> Ec2Instance | Fleet:
+    def _taggable(self, resource: str) -> Ec2Instance | Ec2Fleet:
         if resource.startswith("fleet-"):
             return self.ledger.fleet(resource)
         return self.ledger.named([resource])[0]
@@ -108,7 +108,7 @@ class Instances(Ec2Operations):
         view = instance_view(instance, self.ledger.catalogue[instance.instance_type].architecture)
         return {
             "ReservationId": f"r-{digits}",
-            "OwnerId": self.ledger.account,
+            "OwnerId": self.ledger.region.account,
             "RequesterId": "AWS",
             "Groups": [],
             "Instances": [view],

@@ -1,24 +1,29 @@
-"""What can be bought, where, and at what price? Instance types, offerings, zones and the spot price history."""
+"""What can be bought on EC2, where, and at what price? Instance types, offerings, zones and the spot price history."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from zlib import crc32
 
 from argosy.emulator.ec2.filters import paged, passing
-from argosy.emulator.ec2.operations import Ec2Operations
+from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import MachineType
-from argosy.emulator.refusals import Refused, operation
-from argosy.emulator.times import epoch_s, utc
+from argosy.emulator.ids_and_times import epoch_s, utc
+from argosy.emulator.operations import OperationGroup, Refusal, operation
 
 JSON = dict[str, Any]
 
 PRICE_STEP_S = 900.0  # the price function is looked at this often; equal neighbours are one entry
 HISTORY_S = 90 * 86_400.0
 _PRODUCT = "Linux/UNIX"
+WALK_STEP_S = 6 * 3_600.0  # of `walking_prices`
+_WEEK_S = 7 * 86_400.0
+_ZONE, _WAVE, _NOISE = 0.06, 0.08, 0.03  # shares of the typical price
 
 
-class Market(Ec2Operations):
+class MarketOperations(OperationGroup[Ec2Ledger]):
     """Read-only operations."""
 
     @operation
@@ -52,11 +57,11 @@ class Market(Ec2Operations):
         """From the catalogue handed in; an unknown type refuses the whole call."""
         names = request.get("InstanceTypes") or list(self.ledger.catalogue)
         if len(names) > 100 and request.get("InstanceTypes"):
-            raise Refused("InvalidParameterValue", "At most 100 instance types can be described at once.")
+            raise Refusal("InvalidParameterValue", "At most 100 instance types can be described at once.")
         unknown = [name for name in names if name not in self.ledger.catalogue]
         if unknown:
             listed = ", ".join(unknown)
-            raise Refused("InvalidInstanceType", f"The following supplied instance types do not exist: [{listed}]")
+            raise Refusal("InvalidInstanceType", f"The following supplied instance types do not exist: [{listed}]")
         views = [type_view(name, self.ledger.catalogue[name]) for name in names]
         read = {
             "instance-type": lambda view: [view["InstanceType"]],
@@ -71,7 +76,7 @@ class Market(Ec2Operations):
     def describe_instance_type_offerings(self, request: JSON) -> JSON:
         """Every type of the catalogue is offered in the region and in each zone."""
         by_zone = request.get("LocationType") == "availability-zone"
-        places = self.ledger.zones if by_zone else (self.ledger.region,)
+        places = self.ledger.zones if by_zone else (self.ledger.region.name,)
         kind = "availability-zone" if by_zone else "region"
         rows = [
             {"InstanceType": name, "LocationType": kind, "Location": place}
@@ -83,22 +88,28 @@ class Market(Ec2Operations):
 
     @operation
     def get_spot_placement_scores(self, request: JSON) -> JSON:
-        """Of the zones, or the region as a whole: 10 where every type can be had, 1 where none can; always low for
-        fewer than three types, as AWS says."""
+        """Of the zones, or of the region as a whole: 10 where every type is available, 1 where none is.
+
+        Fewer than three types always score low, as AWS says.
+        """
         types = request.get("InstanceTypes") or []
-        regions = request.get("RegionNames") or [self.ledger.region]
+        regions = request.get("RegionNames") or [self.ledger.region.name]
         unknown = [name for name in types if name not in self.ledger.catalogue]
         if unknown or not types:
-            raise Refused("InvalidParameterValue", f"Invalid instance types: [{', '.join(unknown)}]")
+            raise Refusal("InvalidParameterValue", f"Invalid instance types: [{', '.join(unknown)}]")
         scores = {zone: self._score(types, zone) for zone in self.ledger.zones}
         rows: list[JSON] = []
-        if self.ledger.region in regions:
+        if self.ledger.region.name in regions:
             rows = [
-                {"Region": self.ledger.region, "AvailabilityZoneId": self._zone_row(zone)["ZoneId"], "Score": score}
+                {
+                    "Region": self.ledger.region.name,
+                    "AvailabilityZoneId": self._zone_row(zone)["ZoneId"],
+                    "Score": score,
+                }
                 for zone, score in scores.items()
             ]
             if not request.get("SingleAvailabilityZone"):
-                rows = [{"Region": self.ledger.region, "Score": max(scores.values())}]
+                rows = [{"Region": self.ledger.region.name, "Score": max(scores.values())}]
         rows.sort(key=lambda row: -row["Score"])
         return paged(request, "SpotPlacementScores", rows[:10], smallest=10)
 
@@ -114,7 +125,7 @@ class Market(Ec2Operations):
         wanted = request.get("ZoneNames") or self.ledger.zones
         for zone in wanted:
             if zone not in self.ledger.zones:
-                raise Refused("InvalidParameterValue", f"Invalid availability zone: [{zone}]")
+                raise Refusal("InvalidParameterValue", f"Invalid availability zone: [{zone}]")
         rows = [self._zone_row(zone) for zone in self.ledger.zones if zone in wanted]
         read = {
             "zone-name": lambda row: [row["ZoneName"]],
@@ -145,17 +156,17 @@ class Market(Ec2Operations):
         return {
             "State": "available",
             "OptInStatus": "opt-in-not-required",
-            "RegionName": self.ledger.region,
+            "RegionName": self.ledger.region.name,
             "ZoneName": zone,
-            "ZoneId": f"{self.ledger.region}-az{self.ledger.zones.index(zone) + 1}",
-            "GroupName": self.ledger.region,
-            "NetworkBorderGroup": self.ledger.region,
+            "ZoneId": f"{self.ledger.region.name}-az{self.ledger.zones.index(zone) + 1}",
+            "GroupName": self.ledger.region.name,
+            "NetworkBorderGroup": self.ledger.region.name,
             "ZoneType": "availability-zone",
         }
 
 
 def type_view(name: str, machine: MachineType) -> JSON:
-    """An InstanceTypeInfo, as far as anyone here reads it."""
+    """An InstanceTypeInfo with the members that this project reads."""
     view: JSON = {
         "InstanceType": name,
         "CurrentGeneration": True,
@@ -174,3 +185,28 @@ def type_view(name: str, machine: MachineType) -> JSON:
         }
         view["GpuInfo"] = {"Gpus": [gpu], "TotalGpuMemoryInMiB": machine.gpus * machine.gpu_memory_mib}
     return view
+
+
+def walking_prices(catalogue: Mapping[str, MachineType]) -> Callable[[str, str, float], float]:
+    """(instance type, zone, epoch seconds) -> USD per hour: an invented price history for local mode.
+
+    Prices stay within 17 % of the type's typical price, change every six hours by a few per cent, and depend on type,
+    zone and time alone. Nothing is measured here. (In 2022, 58 % of AWS's pools kept their price for 3.5 days.)
+    """
+
+    def price(instance_type: str, zone: str, at: float) -> float:
+        step = int(at // WALK_STEP_S)
+        pool = f"{instance_type}/{zone}"
+        wave = math.sin(2 * math.pi * (step * WALK_STEP_S / _WEEK_S + _hash_share(pool)))
+        change = _ZONE * _sway(f"{pool}/zone") + _WAVE * wave + _NOISE * _sway(f"{pool}/{step}")
+        return catalogue[instance_type].typical_spot_usd_per_hour * (1 + change)
+
+    return price
+
+
+def _hash_share(name: str) -> float:
+    return crc32(name.encode()) / 2**32
+
+
+def _sway(name: str) -> float:
+    return 2 * _hash_share(name) - 1

@@ -31,7 +31,7 @@ class MachineType(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class CapacityPool:
     """What a fleet may launch: one instance type in one zone."""
 
     instance_type: str
@@ -60,7 +60,7 @@ class Ec2Instance:
 
     ordinal: int
     instance_id: str
-    pool: Pool
+    pool: CapacityPool
     purchase: str
     """ "spot" or "on-demand"."""
     fleet_id: str
@@ -90,14 +90,26 @@ class Ec2Instance:
         return self.state in ("pending", "running")
 
 
+@dataclass(frozen=True, slots=True)
+class FleetEvent:
+    """An entry of DescribeFleetHistory; empty texts are left out there."""
+
+    at: float
+    event_type: str
+    """ "instance-change", "fleet-change" or "service-error"."""
+    sub_type: str
+    description: str = ""
+    instance_id: str = ""
+
+
 @dataclass(slots=True)
-class Fleet:
+class Ec2Fleet:
     """One EC2 Fleet of type maintain. Targets are absolute numbers of instances."""
 
     ordinal: int
     fleet_id: str
     created_at: float
-    pools: list[Pool]
+    pools: list[CapacityPool]
     request: JSON
     """As given to CreateFleet, for what is only shown again."""
     spot_target: int
@@ -112,7 +124,7 @@ class Fleet:
     """When it may try again after a shortage."""
     members: dict[str, Ec2Instance] = field(default_factory=dict)
     """Those alive, by id."""
-    history: list[JSON] = field(default_factory=list)
+    history: list[FleetEvent] = field(default_factory=list)
 
     @property
     def is_live(self) -> bool:

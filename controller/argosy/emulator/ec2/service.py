@@ -2,57 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
-from argosy.emulator.ec2.account import Ec2Ledger, Emit, PriceFunction
 from argosy.emulator.ec2.changes import shut_down, warn
 from argosy.emulator.ec2.events import rebalance_recommendation
-from argosy.emulator.ec2.fill import fill
-from argosy.emulator.ec2.fleets import Fleets
-from argosy.emulator.ec2.instances import Instances
-from argosy.emulator.ec2.market import Market
+from argosy.emulator.ec2.fleet_targets import fill
+from argosy.emulator.ec2.fleets import FleetOperations
+from argosy.emulator.ec2.instances import InstanceOperations
+from argosy.emulator.ec2.ledger import Ec2Ledger, Ec2Setup, PriceFunction
+from argosy.emulator.ec2.market import MarketOperations
 from argosy.emulator.ec2.records import Ec2Instance, LaunchTemplate, MachineType
+from argosy.emulator.region import AwsRegion
 
-__all__ = ["Ec2Instance", "Ec2Model", "Emit", "MachineType", "PriceFunction"]
+__all__ = ["Ec2Instance", "Ec2Model", "Ec2Setup", "MachineType", "PriceFunction"]
 
 
-class Ec2Model(Fleets, Instances, Market):
+class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
     """One account's EC2 in one region: fleets of type maintain and their instances. Operations as in EcsModel.
 
-    Time does its work in `advance` only; `next_due` says when it has some. `emit`, `on_running` and `on_terminated` are
-    called under the model's lock, in order. Without `prices` every type costs its typical spot price.
+    The passing of time takes effect in `advance` only; `next_due` says when there is something to do. Functions in
+    `on_running` and `on_terminated` are called under the model's lock, in order.
     """
 
-    def __init__(  # noqa: PLR0913 - a composition root: each argument is one fact of this emulated cloud
-        self,
-        *,
-        now: Callable[[], float],
-        region: str = "us-east-1",
-        account: str = "123456789012",
-        emit: Emit | None = None,
-        catalogue: Mapping[str, MachineType],
-        zones: Sequence[str] = ("us-east-1a", "us-east-1b", "us-east-1c"),
-        boot_s: float = 30.0,
-        prices: PriceFunction | None = None,
-        shutdown_s: float = 1.0,
-        shortage_retry_s: float = 60.0,
-        new_id: Callable[[], str] | None = None,
-    ) -> None:
-        super().__init__(
-            Ec2Ledger(
-                now=now,
-                region=region,
-                account=account,
-                emit=emit or (lambda message: None),
-                catalogue=catalogue,
-                zones=zones,
-                prices=prices,
-                boot_s=boot_s,
-                shutdown_s=shutdown_s,
-                shortage_retry_s=shortage_retry_s,
-                new_id=new_id,
-            )
-        )
+    def __init__(self, region: AwsRegion, setup: Ec2Setup) -> None:
+        super().__init__(Ec2Ledger(region, setup))
 
     @property
     def on_running(self) -> list[Callable[[Ec2Instance], None]]:

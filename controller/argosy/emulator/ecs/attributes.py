@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 from argosy.emulator.ecs.changes import changed_instance
-from argosy.emulator.ecs.operations import EcsOperations
-from argosy.emulator.ecs.records import Cluster, Instance
+from argosy.emulator.ecs.ledger import EcsLedger
+from argosy.emulator.ecs.records import ContainerInstance, EcsCluster
+from argosy.emulator.operations import OperationGroup, Refusal, operation
 from argosy.emulator.paging import limit_of, page_of_values
-from argosy.emulator.refusals import Refused, operation
 
 JSON = dict[str, Any]
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9\-_./\\]{1,128}")
 _VALUE = re.compile(r"(?! )[A-Za-z0-9\-_.@:/\\ ]{1,128}(?<! )")
 
 
-class Attributes(EcsOperations):
+class AttributeOperations(OperationGroup[EcsLedger]):
     """Operations on attributes. All of a call is checked before any of it is done."""
 
     @operation
@@ -33,7 +33,7 @@ class Attributes(EcsOperations):
             fresh = {attribute["name"] for each, attribute in pairs if each is instance}
             custom = (set(instance.attributes) | fresh) - instance.built_in
             if len(custom) > MAX_PER_RESOURCE:
-                raise Refused(
+                raise Refusal(
                     "AttributeLimitExceededException", f"A resource can have at most {MAX_PER_RESOURCE} attributes."
                 )
         for instance, attribute in pairs:
@@ -48,7 +48,7 @@ class Attributes(EcsOperations):
         for instance, attribute in self._targets(cluster, request["attributes"]):
             name, value = attribute["name"], attribute.get("value")
             if name in instance.built_in:
-                raise Refused("InvalidParameterException", f"Attribute {name} can not be deleted.")
+                raise Refusal("InvalidParameterException", f"Attribute {name} can not be deleted.")
             if name in instance.attributes and value in (None, instance.attributes[name]):
                 deleted.append((instance, {"name": name, "value": instance.attributes.pop(name)}))
         self._tell(deleted)
@@ -59,7 +59,7 @@ class Attributes(EcsOperations):
         """Built-in and custom ones, by name, or by name and value."""
         cluster, name, value = self.ledger.cluster(request), request.get("attributeName"), request.get("attributeValue")
         if value is not None and name is None:
-            raise Refused("InvalidParameterException", "Attribute value can only be used together with a name.")
+            raise Refusal("InvalidParameterException", "Attribute value can only be used together with a name.")
         found = [
             _described(instance, {"name": each, "value": its})
             for instance in cluster.instances.values()
@@ -70,18 +70,18 @@ class Attributes(EcsOperations):
         attributes, token = page_of_values(found, request.get("nextToken"), limit_of(request.get("maxResults")))
         return {"attributes": attributes, "nextToken": token} if token else {"attributes": attributes}
 
-    def _targets(self, cluster: Cluster, attributes: list[JSON]) -> list[tuple[Instance, JSON]]:
+    def _targets(self, cluster: EcsCluster, attributes: list[JSON]) -> list[tuple[ContainerInstance, JSON]]:
         if not 1 <= len(attributes) <= MAX_PER_CALL:
-            raise Refused("InvalidParameterException", f"Give 1 to {MAX_PER_CALL} attributes.")
+            raise Refusal("InvalidParameterException", f"Give 1 to {MAX_PER_CALL} attributes.")
         pairs = []
         for attribute in attributes:
             instance = self.ledger.find_instance(cluster, str(attribute.get("targetId") or ""))
             if instance is None or instance.status == "INACTIVE":
-                raise Refused("TargetNotFoundException", f"{attribute.get('targetId')} is not a known target.")
+                raise Refusal("TargetNotFoundException", f"{attribute.get('targetId')} is not a known target.")
             pairs.append((instance, attribute))
         return pairs
 
-    def _tell(self, pairs: list[tuple[Instance, JSON]]) -> None:
+    def _tell(self, pairs: list[tuple[ContainerInstance, JSON]]) -> None:
         for instance in {each.arn: each for each, _ in pairs}.values():
             changed_instance(self.ledger, instance)
 
@@ -89,11 +89,11 @@ class Attributes(EcsOperations):
 def _check(attribute: JSON) -> None:
     name, value = attribute["name"], attribute.get("value")
     if not _NAME.fullmatch(name) or name.startswith("ecs."):
-        raise Refused("InvalidParameterException", f"Invalid attribute name {name!r}.")
+        raise Refusal("InvalidParameterException", f"Invalid attribute name {name!r}.")
     if value is not None and not _VALUE.fullmatch(value):
-        raise Refused("InvalidParameterException", f"Invalid value of attribute {name!r}.")
+        raise Refusal("InvalidParameterException", f"Invalid value of attribute {name!r}.")
 
 
-def _described(instance: Instance, attribute: JSON) -> JSON:
+def _described(instance: ContainerInstance, attribute: JSON) -> JSON:
     named = {key: attribute[key] for key in ("name", "value") if attribute.get(key) is not None}
     return {**named, "targetType": "container-instance", "targetId": instance.arn}

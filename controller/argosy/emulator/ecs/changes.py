@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from argosy.emulator.ecs.account import Ledger
-from argosy.emulator.ecs.records import Instance, Task
+from argosy.emulator.ecs.ledger import EcsLedger
+from argosy.emulator.ecs.records import ContainerInstance, EcsTask
 from argosy.emulator.ecs.resources import give_back
 from argosy.emulator.ecs.views import emit_instance, emit_task
 
 
-def changed_task(ledger: Ledger, task: Task) -> None:
+def changed_task(ledger: EcsLedger, task: EcsTask) -> None:
     """The task is different now: a higher version and an event."""
     task.version += 1
     emit_task(ledger, task)
 
 
-def changed_instance(ledger: Ledger, instance: Instance) -> None:
+def changed_instance(ledger: EcsLedger, instance: ContainerInstance) -> None:
     """The instance is different now: a higher version and an event."""
     instance.version += 1
     emit_instance(ledger, instance)
 
 
-def changed_resources(ledger: Ledger, instance: Instance) -> None:
+def changed_resources(ledger: EcsLedger, instance: ContainerInstance) -> None:
     """Tasks have taken or freed some of what the instance has."""
     if ledger.tells_resources:
         changed_instance(ledger, instance)
@@ -28,7 +28,7 @@ def changed_resources(ledger: Ledger, instance: Instance) -> None:
         instance.version += 1
 
 
-def assign(ledger: Ledger, task: Task) -> None:
+def assign(ledger: EcsLedger, task: EcsTask) -> None:
     """A new task on its instance: PENDING, waiting for the agent to ask."""
     cluster = ledger.clusters[task.cluster]
     cluster.tasks[task.arn] = task
@@ -41,7 +41,7 @@ def assign(ledger: Ledger, task: Task) -> None:
     call_agent(ledger, task.instance)
 
 
-def want_stopped(ledger: Ledger, task: Task, stop_code: str, reason: str) -> None:
+def want_stopped(ledger: EcsLedger, task: EcsTask, stop_code: str, reason: str) -> None:
     """desiredStatus STOPPED, once; what the agent never heard of ends at once."""
     if task.desired_status == "STOPPED":
         return
@@ -57,7 +57,7 @@ def want_stopped(ledger: Ledger, task: Task, stop_code: str, reason: str) -> Non
     call_agent(ledger, task.instance)
 
 
-def running(ledger: Ledger, task: Task) -> None:
+def running(ledger: EcsLedger, task: EcsTask) -> None:
     """The agent says so; a task that is STOPPED stays STOPPED."""
     task.last_status = "RUNNING"
     task.started_at = ledger.now()
@@ -65,7 +65,7 @@ def running(ledger: Ledger, task: Task) -> None:
     changed_resources(ledger, task.instance)
 
 
-def stopped(ledger: Ledger, task: Task, reason: str | None = None) -> None:
+def stopped(ledger: EcsLedger, task: EcsTask, reason: str | None = None) -> None:
     """lastStatus STOPPED: final; its resources are free, and in an hour it is forgotten."""
     now, instance = ledger.now(), task.instance
     if task.stop_code is None:
@@ -87,7 +87,7 @@ def stopped(ledger: Ledger, task: Task, reason: str | None = None) -> None:
     changed_resources(ledger, instance)
 
 
-def gone(ledger: Ledger, instance: Instance, stop_code: str, reason: str) -> None:
+def gone(ledger: EcsLedger, instance: ContainerInstance, stop_code: str, reason: str) -> None:
     """The instance is INACTIVE for good, and so are its tasks: without exit codes, for nobody saw them end."""
     if instance.status == "INACTIVE":
         return
@@ -100,7 +100,7 @@ def gone(ledger: Ledger, instance: Instance, stop_code: str, reason: str) -> Non
     changed_instance(ledger, instance)
 
 
-def call_agent(ledger: Ledger, instance: Instance) -> None:
+def call_agent(ledger: EcsLedger, instance: ContainerInstance) -> None:
     """There is work for this agent, if it listens."""
     if instance.agent_connected:
         for tell in ledger.on_work:

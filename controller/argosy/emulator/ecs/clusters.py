@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from argosy.emulator.ecs.operations import EcsOperations
-from argosy.emulator.ecs.records import Cluster
+from argosy.emulator.ecs.ledger import EcsLedger
+from argosy.emulator.ecs.records import EcsCluster
 from argosy.emulator.ecs.tags import checked
 from argosy.emulator.ecs.views import cluster_view
+from argosy.emulator.operations import OperationGroup, Refusal, operation
 from argosy.emulator.paging import limit_of, page
-from argosy.emulator.refusals import Refused, operation
 
 JSON = dict[str, Any]
 
 
-class Clusters(EcsOperations):
+class ClusterOperations(OperationGroup[EcsLedger]):
     """Operations on clusters."""
 
     @operation
@@ -23,12 +23,12 @@ class Clusters(EcsOperations):
         """Creating one that exists answers the one that exists."""
         name = str(request.get("clusterName") or "default")
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,254}", name):
-            raise Refused("InvalidParameterException", "Invalid cluster name.")
+            raise Refusal("InvalidParameterException", "Invalid cluster name.")
         cluster = self.ledger.clusters.get(name)
         if cluster is None or cluster.status != "ACTIVE":
             tags, settings = checked(request.get("tags")), list(request.get("settings") or [])
             arn = self.ledger.arn("cluster", name)
-            cluster = self.ledger.clusters[name] = Cluster(self.ledger.ordinal(), arn, name, tags, settings)
+            cluster = self.ledger.clusters[name] = EcsCluster(self.ledger.ordinal(), arn, name, tags, settings)
         return {"cluster": cluster_view(cluster)}
 
     @operation
@@ -36,7 +36,7 @@ class Clusters(EcsOperations):
         """Unknown ones are failures MISSING; tags and settings only when included."""
         names = request.get("clusters") or ["default"]
         if len(names) > 100:
-            raise Refused("InvalidParameterException", "Clusters can not have more than 100 elements.")
+            raise Refusal("InvalidParameterException", "Clusters can not have more than 100 elements.")
         found, failures = [], []
         for name in names:
             cluster = self.ledger.clusters.get(name.removeprefix(self.ledger.arn("cluster", "")))
@@ -61,7 +61,7 @@ class Clusters(EcsOperations):
         """Refused while container instances remain; without them there are no live tasks either."""
         cluster = self.ledger.cluster(request)
         if any(instance.status != "INACTIVE" for instance in cluster.instances.values()):
-            raise Refused(
+            raise Refusal(
                 "ClusterContainsContainerInstancesException",
                 "The Cluster cannot be deleted while Container Instances are active or draining.",
             )

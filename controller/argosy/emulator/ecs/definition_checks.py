@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from argosy.emulator.ecs.resources import cpu_units, memory_mib
-from argosy.emulator.refusals import Refused
+from argosy.emulator.operations import Refusal
 
 JSON = dict[str, Any]
 
@@ -22,7 +22,7 @@ def checked_body(request: JSON) -> JSON:
     _check_name(request["family"], "family")
     size = len(json.dumps(request, separators=(",", ":"), default=str))
     if size > MAX_BYTES:
-        raise Refused("ClientException", f"Actual length: '{size}'. Max allowed length is '{MAX_BYTES}' bytes.")
+        raise Refusal("ClientException", f"Actual length: '{size}'. Max allowed length is '{MAX_BYTES}' bytes.")
     containers = _checked_containers(request)
     body = {key: value for key, value in request.items() if key not in ("family", "tags")}
     if request.get("cpu"):
@@ -42,13 +42,13 @@ def checked_body(request: JSON) -> JSON:
 def _checked_containers(request: JSON) -> list[JSON]:
     containers: list[JSON] = request["containerDefinitions"]
     if not 1 <= len(containers) <= MAX_CONTAINERS:
-        raise Refused("ClientException", f"A task definition must have 1 to {MAX_CONTAINERS} container definitions.")
+        raise Refusal("ClientException", f"A task definition must have 1 to {MAX_CONTAINERS} container definitions.")
     if not any(each.get("essential", True) for each in containers):
-        raise Refused("ClientException", "Invalid 'containerDefinitions' setting: at least one must be essential.")
+        raise Refusal("ClientException", "Invalid 'containerDefinitions' setting: at least one must be essential.")
     task_memory = memory_mib(request["memory"]) if request.get("memory") else None
     names = [str(each.get("name") or "") for each in containers]
     if len(set(names)) < len(names):
-        raise Refused("ClientException", "Container names must be unique within a task definition.")
+        raise Refusal("ClientException", "Container names must be unique within a task definition.")
     for each in containers:
         _check_container(each, task_memory)
     return containers
@@ -58,18 +58,18 @@ def _check_container(container: JSON, task_memory: int | None) -> None:
     name = str(container.get("name") or "")
     _check_name(name, "name")
     if not container.get("image"):
-        raise Refused("ClientException", "Container.image should not be null or empty.")
+        raise Refusal("ClientException", "Container.image should not be null or empty.")
     hard, soft = container.get("memory"), container.get("memoryReservation")
     if hard is None and soft is None and task_memory is None:
-        raise Refused(
+        raise Refusal(
             "ClientException",
             f"Invalid setting for container '{name}'. "
             "At least one of 'memory' or 'memoryReservation' must be specified.",
         )
     if hard is not None and hard < 6:
-        raise Refused("ClientException", f"Invalid setting for container '{name}'. 'memory' must be at least 6 MiB.")
+        raise Refusal("ClientException", f"Invalid setting for container '{name}'. 'memory' must be at least 6 MiB.")
     if hard is not None and soft is not None and soft > hard:
-        raise Refused(
+        raise Refusal(
             "ClientException", f"Invalid setting for container '{name}'. 'memoryReservation' must not exceed 'memory'."
         )
     check_gpus(container)
@@ -79,19 +79,19 @@ def check_gpus(container: JSON) -> None:
     """Whole GPUs only: the fractions of g6f and "ALL" are beyond this model (aws.md 7.1). Raises Refused."""
     for each in container.get("resourceRequirements") or ():
         if each["type"] == "GPU" and not re.fullmatch(r"[1-9][0-9]{0,2}", each["value"]):
-            raise Refused("ClientException", f"GPU resource requirement {each['value']!r} must be a positive integer.")
+            raise Refusal("ClientException", f"GPU resource requirement {each['value']!r} must be a positive integer.")
 
 
 def _check_constraint(constraint: JSON) -> None:
     if constraint.get("type") != "memberOf" or not constraint.get("expression"):
-        raise Refused(
+        raise Refusal(
             "ClientException", "Placement constraints of a task definition must be memberOf with an expression."
         )
 
 
 def _check_name(name: str, what: str) -> None:
     if not _NAME.fullmatch(name):
-        raise Refused(
+        raise Refusal(
             "ClientException",
             f"Invalid '{what}': only letters, numbers, hyphens and underscores, at most 255, are allowed.",
         )

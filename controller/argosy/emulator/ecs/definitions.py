@@ -5,19 +5,18 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from argosy.emulator.ecs.account import Ledger
 from argosy.emulator.ecs.definition_checks import checked_body
-from argosy.emulator.ecs.operations import EcsOperations
-from argosy.emulator.ecs.records import Definition
+from argosy.emulator.ecs.ledger import EcsLedger
+from argosy.emulator.ecs.records import TaskDefinition
 from argosy.emulator.ecs.tags import checked
 from argosy.emulator.ecs.views import definition_view
+from argosy.emulator.operations import OperationGroup, Refusal, operation
 from argosy.emulator.paging import limit_of, page_of_values
-from argosy.emulator.refusals import Refused, operation
 
 JSON = dict[str, Any]
 
 
-def find_definition(ledger: Ledger, name: str) -> Definition | None:
+def find_definition(ledger: EcsLedger, name: str) -> TaskDefinition | None:
     """By family (its latest ACTIVE revision), family:revision or ARN; None when there is none."""
     family, _, revision = name.removeprefix(ledger.arn("task-definition", "")).partition(":")
     revisions = ledger.definitions.get(family, [])
@@ -27,7 +26,7 @@ def find_definition(ledger: Ledger, name: str) -> Definition | None:
     return revisions[index] if 0 <= index < len(revisions) else None
 
 
-class Definitions(EcsOperations):
+class TaskDefinitionOperations(OperationGroup[EcsLedger]):
     """Operations on task definitions."""
 
     @operation
@@ -38,7 +37,7 @@ class Definitions(EcsOperations):
         revisions = self.ledger.definitions.setdefault(family, [])
         number = len(revisions) + 1
         arn = self.ledger.arn("task-definition", f"{family}:{number}")
-        revisions.append(Definition(arn, family, number, body, tags, self.ledger.ordinal(), self.ledger.now()))
+        revisions.append(TaskDefinition(arn, family, number, body, tags, self.ledger.ordinal(), self.ledger.now()))
         reply: JSON = {"taskDefinition": definition_view(self.ledger, revisions[-1])}
         return {**reply, "tags": tags} if tags else reply
 
@@ -47,7 +46,7 @@ class Definitions(EcsOperations):
         """INACTIVE revisions stay describable by number."""
         definition = find_definition(self.ledger, request["taskDefinition"])
         if definition is None:
-            raise Refused("ClientException", "Unable to describe task definition.")
+            raise Refusal("ClientException", "Unable to describe task definition.")
         reply: JSON = {"taskDefinition": definition_view(self.ledger, definition)}
         return {**reply, "tags": list(definition.tags)} if "TAGS" in (request.get("include") or ()) else reply
 
@@ -56,10 +55,10 @@ class Definitions(EcsOperations):
         """INACTIVE from now on: no new tasks, running ones go on. Needs a revision."""
         name = request["taskDefinition"].removeprefix(self.ledger.arn("task-definition", ""))
         if ":" not in name:
-            raise Refused("InvalidParameterException", "Revision is missing.")
+            raise Refusal("InvalidParameterException", "Revision is missing.")
         definition = find_definition(self.ledger, name)
         if definition is None:
-            raise Refused("ClientException", "The specified task definition does not exist.")
+            raise Refusal("ClientException", "The specified task definition does not exist.")
         if definition.status == "ACTIVE":
             definition.status, definition.deregistered_at = "INACTIVE", self.ledger.now()
         return {"taskDefinition": definition_view(self.ledger, definition)}

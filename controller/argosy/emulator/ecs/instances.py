@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from argosy.emulator.ecs.changes import changed_instance, gone
-from argosy.emulator.ecs.operations import EcsOperations
+from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.placement import matches
-from argosy.emulator.ecs.records import Cluster, Instance
+from argosy.emulator.ecs.records import ContainerInstance, EcsCluster
 from argosy.emulator.ecs.registration import read_registration, registered_again
 from argosy.emulator.ecs.views import emit_instance, instance_view
+from argosy.emulator.operations import OperationGroup, Refusal, operation
 from argosy.emulator.paging import limit_of, page
-from argosy.emulator.refusals import Refused, operation
 
 JSON = dict[str, Any]
 
@@ -21,7 +21,7 @@ MAX_STATE_CHANGES = 10
 _STATUSES = ("ACTIVE", "DRAINING", "REGISTERING", "DEREGISTERING", "REGISTRATION_FAILED")
 
 
-class Instances(EcsOperations):
+class ContainerInstanceOperations(OperationGroup[EcsLedger]):
     """Operations on container instances."""
 
     @operation
@@ -45,9 +45,9 @@ class Instances(EcsOperations):
         """Up to 100 by id or ARN; unknown ones are failures MISSING. Tags only when included."""
         cluster, names = self.ledger.cluster(request), request["containerInstances"]
         if not names:
-            raise Refused("InvalidParameterException", "Container instances cannot be empty.")
+            raise Refusal("InvalidParameterException", "Container instances cannot be empty.")
         if len(names) > MAX_DESCRIBED:
-            raise Refused(
+            raise Refusal(
                 "InvalidParameterException", f"Container instances can not have more than {MAX_DESCRIBED} elements."
             )
         found, failures = self._named(cluster, names)
@@ -62,11 +62,11 @@ class Instances(EcsOperations):
         """All that are not INACTIVE, or those of one status; `filter` is a cluster query."""
         cluster, status = self.ledger.cluster(request), request.get("status")
         if status is not None and status not in _STATUSES:
-            raise Refused("InvalidParameterException", f"Invalid status {status!r}.")
+            raise Refusal("InvalidParameterException", f"Invalid status {status!r}.")
         chosen = self._chosen(cluster, request.get("filter"))
         limit = limit_of(request.get("maxResults"))
 
-        def accepts(instance: Instance) -> bool:
+        def accepts(instance: ContainerInstance) -> bool:
             wanted = instance.status == status if status else instance.status != "INACTIVE"
             return wanted and chosen(instance)
 
@@ -80,9 +80,9 @@ class Instances(EcsOperations):
         cluster, status = self.ledger.cluster(request), request["status"]
         names = request["containerInstances"]
         if status not in ("ACTIVE", "DRAINING"):
-            raise Refused("InvalidParameterException", "Container instance status should be one of [ACTIVE, DRAINING].")
+            raise Refusal("InvalidParameterException", "Container instance status should be one of [ACTIVE, DRAINING].")
         if not 1 <= len(names) <= MAX_STATE_CHANGES:
-            raise Refused("InvalidParameterException", f"Give 1 to {MAX_STATE_CHANGES} container instances.")
+            raise Refusal("InvalidParameterException", f"Give 1 to {MAX_STATE_CHANGES} container instances.")
         found, failures = self._named(cluster, names)
         for instance in [each for each in found if each.status == "INACTIVE"]:
             found.remove(instance)
@@ -99,14 +99,14 @@ class Instances(EcsOperations):
         cluster = self.ledger.cluster(request)
         instance = self.ledger.find_instance(cluster, request["containerInstance"])
         if instance is None or instance.status == "INACTIVE":
-            raise Refused("InvalidParameterException", "The referenced container instance was not found.")
+            raise Refusal("InvalidParameterException", "The referenced container instance was not found.")
         if instance.tasks and not request.get("force"):
-            raise Refused("InvalidParameterException", "Found running tasks on the instance.")
+            raise Refusal("InvalidParameterException", "Found running tasks on the instance.")
         gone(self.ledger, instance, "InfrastructureHealth", "Container instance deregistration forced by user")
         return {"containerInstance": instance_view(self.ledger, instance)}
 
-    def _named(self, cluster: Cluster, names: list[str]) -> tuple[list[Instance], list[JSON]]:
-        found: list[Instance] = []
+    def _named(self, cluster: EcsCluster, names: list[str]) -> tuple[list[ContainerInstance], list[JSON]]:
+        found: list[ContainerInstance] = []
         failures: list[JSON] = []
         for name in dict.fromkeys(names):
             instance = self.ledger.find_instance(cluster, name)
@@ -117,7 +117,7 @@ class Instances(EcsOperations):
                 found.append(instance)
         return found, failures
 
-    def _chosen(self, cluster: Cluster, expression: str | None) -> Callable[[Instance], bool]:
+    def _chosen(self, cluster: EcsCluster, expression: str | None) -> Callable[[ContainerInstance], bool]:
         if not expression:
             return lambda instance: True
         registered = [each for each in cluster.instances.values() if each.status != "INACTIVE"]

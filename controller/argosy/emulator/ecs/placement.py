@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from zlib import crc32
 
-from argosy.emulator.ecs.records import Instance
-from argosy.emulator.refusals import Refused
+from argosy.emulator.ecs.records import ContainerInstance
+from argosy.emulator.operations import Refusal
 
 JSON = dict[str, Any]
-Key = Callable[[Instance], Any]
+Key = Callable[[ContainerInstance], Any]
 
 MAX_CONSTRAINTS = 10
 MAX_STRATEGY_RULES = 5
@@ -36,9 +36,9 @@ def checked_constraints(constraints: Iterable[JSON]) -> tuple[list[str], bool]:
             check_expression(expression)
             expressions.append(expression)
         else:
-            raise Refused("InvalidParameterException", f"Invalid placement constraint of type {kind!r}.")
+            raise Refusal("InvalidParameterException", f"Invalid placement constraint of type {kind!r}.")
     if count > MAX_CONSTRAINTS:
-        raise Refused("InvalidParameterException", f"At most {MAX_CONSTRAINTS} placement constraints are allowed.")
+        raise Refusal("InvalidParameterException", f"At most {MAX_CONSTRAINTS} placement constraints are allowed.")
     return expressions, distinct
 
 
@@ -47,13 +47,13 @@ def check_expression(expression: str) -> None:
     from argosy.placement.query import QuerySyntaxError, parse
 
     if len(expression) > MAX_EXPRESSION_CHARS:
-        raise Refused("InvalidParameterException", "Placement constraint expression is too long.")
+        raise Refusal("InvalidParameterException", "Placement constraint expression is too long.")
     if pinned_to(expression):
         return
     try:
         parse(expression)
     except QuerySyntaxError as error:
-        raise Refused("InvalidParameterException", f"Invalid expression {expression!r}: {error}") from error
+        raise Refusal("InvalidParameterException", f"Invalid expression {expression!r}: {error}") from error
 
 
 def pinned_to(expression: str) -> str | None:
@@ -65,7 +65,7 @@ def pinned_to(expression: str) -> str | None:
 def checked_strategy(strategy: Sequence[JSON]) -> list[tuple[str, str]]:
     """(type, field) of each rule. Raises Refused."""
     if len(strategy) > MAX_STRATEGY_RULES:
-        raise Refused("InvalidParameterException", f"At most {MAX_STRATEGY_RULES} strategy rules are allowed.")
+        raise Refusal("InvalidParameterException", f"At most {MAX_STRATEGY_RULES} strategy rules are allowed.")
     return [_checked_rule(rule.get("type"), str(rule.get("field") or "")) for rule in strategy]
 
 
@@ -76,11 +76,11 @@ def _checked_rule(kind: str | None, field: str) -> tuple[str, str]:
         "spread": field in ("instanceId", "host") or field.startswith("attribute:"),
     }
     if kind is None or not valid.get(kind):
-        raise Refused("InvalidParameterException", f"Invalid placement strategy {kind!r} with field {field!r}.")
+        raise Refusal("InvalidParameterException", f"Invalid placement strategy {kind!r} with field {field!r}.")
     return kind, field
 
 
-def matches(expression: str, instances: Sequence[Instance]) -> list[Instance]:
+def matches(expression: str, instances: Sequence[ContainerInstance]) -> list[ContainerInstance]:
     """The instances that a cluster query accepts, in their order. Raises Refused for what is no query."""
     check_expression(expression)
     pin = pinned_to(expression)
@@ -92,18 +92,18 @@ def matches(expression: str, instances: Sequence[Instance]) -> list[Instance]:
     return [instance for instance, chosen in zip(instances, mask, strict=True) if chosen]
 
 
-def ranking(instances: Sequence[Instance], strategy: Sequence[tuple[str, str]], group: str, salt: str) -> Key:
+def ranking(instances: Sequence[ContainerInstance], strategy: Sequence[tuple[str, str]], group: str, salt: str) -> Key:
     """Sorts the best candidate first. Spread counts the group's tasks over all `instances` that share a value."""
     rules = [_rule(kind, field, instances, group, salt) for kind, field in strategy or [("random", "")]]
     return lambda instance: (*(rule(instance) for rule in rules), instance.ordinal)
 
 
-def has_member(instance: Instance, group: str) -> bool:
+def has_member(instance: ContainerInstance, group: str) -> bool:
     """Whether a live task of the group is on the instance (distinctInstance)."""
     return any(task.group == group for task in instance.tasks.values())
 
 
-def _rule(kind: str, field: str, instances: Sequence[Instance], group: str, salt: str) -> Key:
+def _rule(kind: str, field: str, instances: Sequence[ContainerInstance], group: str, salt: str) -> Key:
     if kind == "binpack":  # least remaining that still fits
         cpu = field.lower() == "cpu"
         return lambda instance: instance.free_cpu_units if cpu else instance.free_memory_mib
@@ -113,7 +113,7 @@ def _rule(kind: str, field: str, instances: Sequence[Instance], group: str, salt
     return lambda instance: crc32(f"{salt}/{instance.arn}".encode())
 
 
-def _members(instances: Sequence[Instance], field: str, group: str) -> dict[str | None, int]:
+def _members(instances: Sequence[ContainerInstance], field: str, group: str) -> dict[str | None, int]:
     counts: dict[str | None, int] = {}
     for instance in instances:
         value = _spread_value(instance, field)
@@ -121,11 +121,11 @@ def _members(instances: Sequence[Instance], field: str, group: str) -> dict[str 
     return counts
 
 
-def _spread_value(instance: Instance, field: str) -> str | None:
+def _spread_value(instance: ContainerInstance, field: str) -> str | None:
     return instance.attributes.get(field.removeprefix("attribute:")) if ":" in field else instance.arn
 
 
-def _supply(instances: Sequence[Instance]) -> Any:
+def _supply(instances: Sequence[ContainerInstance]) -> Any:
     """Rows need unique ids: should two records share an EC2 instance (an agent forgot its ARN), the older has it."""
     from argosy.placement.supply import Supply
 
@@ -140,7 +140,7 @@ def _supply(instances: Sequence[Instance]) -> Any:
     )
 
 
-def _row(instance: Instance, row_id: str) -> Any:
+def _row(instance: ContainerInstance, row_id: str) -> Any:
     from argosy.placement.supply import InstanceRow
 
     groups: dict[str, int] = {}

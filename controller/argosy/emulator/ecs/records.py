@@ -10,7 +10,7 @@ JSON = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Needs:
+class TaskNeeds:
     """What a task takes from its instance. `gpus`: container name -> how many; ports: (port, "tcp" | "udp")."""
 
     cpu_units: int
@@ -24,7 +24,7 @@ class Needs:
 
 
 @dataclass(slots=True)
-class Definition:
+class TaskDefinition:
     """One revision of a task definition; `body` is what DescribeTaskDefinition answers, less what changes."""
 
     arn: str
@@ -43,7 +43,7 @@ class Definition:
 
 
 @dataclass(slots=True)
-class Container:
+class EcsContainer:
     """One container of a task, as ECS sees it."""
 
     arn: str
@@ -62,16 +62,16 @@ class Container:
 
 
 @dataclass(slots=True)
-class Task:
+class EcsTask:
     """One ECS task. Times are epoch seconds, None = not yet. `version` grows with every change."""
 
     ordinal: int
     arn: str
     cluster: str
-    definition: Definition
-    instance: Instance
-    needs: Needs
-    containers: list[Container]
+    definition: TaskDefinition
+    instance: ContainerInstance
+    needs: TaskNeeds
+    containers: list[EcsContainer]
     overrides: JSON
     group: str
     started_by: str | None
@@ -96,8 +96,8 @@ class Task:
 
 
 @dataclass(slots=True)
-class Instance:
-    """One container instance. What is free is kept up to date by `ecs_resources`, by nothing else."""
+class ContainerInstance:
+    """One container instance. What is free is kept up to date by `ecs/resources.py` alone."""
 
     ordinal: int
     arn: str
@@ -121,10 +121,10 @@ class Instance:
     version: int = 1
     built_in: frozenset[str] = frozenset()
     """Names of the attributes that came with the registration; the others are custom ones."""
-    tasks: dict[str, Task] = field(default_factory=dict)
+    tasks: dict[str, EcsTask] = field(default_factory=dict)
     """Those not STOPPED, by ARN."""
-    to_start: dict[str, Task] = field(default_factory=dict)
-    to_stop: dict[str, Task] = field(default_factory=dict)
+    to_start: dict[str, EcsTask] = field(default_factory=dict)
+    to_stop: dict[str, EcsTask] = field(default_factory=dict)
 
     @property
     def zone(self) -> str:
@@ -132,7 +132,7 @@ class Instance:
 
 
 @dataclass(slots=True)
-class Launch:
+class RememberedLaunch:
     """What a client token stands for: the request it came with, and what that started."""
 
     request: JSON
@@ -142,7 +142,7 @@ class Launch:
 
 
 @dataclass(slots=True)
-class Cluster:
+class EcsCluster:
     """One cluster and everything in it. Tasks and instances are in order of creation."""
 
     ordinal: int
@@ -151,10 +151,10 @@ class Cluster:
     tags: list[JSON]
     settings: list[JSON]
     status: str = "ACTIVE"
-    instances: dict[str, Instance] = field(default_factory=dict)
-    by_ec2_id: dict[str, list[Instance]] = field(default_factory=dict)
+    instances: dict[str, ContainerInstance] = field(default_factory=dict)
+    by_ec2_id: dict[str, list[ContainerInstance]] = field(default_factory=dict)
     """Usually one; more when an agent forgot its ARN."""
-    tasks: dict[str, Task] = field(default_factory=dict)
-    by_started_by: dict[str, dict[str, Task]] = field(default_factory=dict)
-    launches: dict[str, Launch] = field(default_factory=dict)
+    tasks: dict[str, EcsTask] = field(default_factory=dict)
+    by_started_by: dict[str, dict[str, EcsTask]] = field(default_factory=dict)
+    launches: dict[str, RememberedLaunch] = field(default_factory=dict)
     """By client token."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from argosy.emulator.ecs.account import Ledger
-from argosy.emulator.ecs.records import Cluster, Instance
+from argosy.emulator.ecs.ledger import EcsLedger
+from argosy.emulator.ecs.records import ContainerInstance, EcsCluster
 from argosy.emulator.ecs.resources import RESERVED_PORTS, resource
 from argosy.emulator.ecs.tags import checked
-from argosy.emulator.refusals import Refused
+from argosy.emulator.operations import Refusal
 
 JSON = dict[str, Any]
 
@@ -21,7 +21,7 @@ _FROM_IDENTITY = {
 }
 
 
-def read_registration(ledger: Ledger, cluster: Cluster, request: JSON) -> Instance:
+def read_registration(ledger: EcsLedger, cluster: EcsCluster, request: JSON) -> ContainerInstance:
     """A new container instance for this registration. Raises Refused."""
     identity = _identity(request)
     resources = _resources(request.get("totalResources") or [])
@@ -30,7 +30,7 @@ def read_registration(ledger: Ledger, cluster: Cluster, request: JSON) -> Instan
     attributes = {**known, **attributes}
     gpu_ids = tuple(resources.get("GPU", {}).get("stringSetValue", ()))
     cpu_units, memory_mib = _amount(resources, "CPU"), _amount(resources, "MEMORY")
-    return Instance(
+    return ContainerInstance(
         ordinal=ledger.ordinal(),
         arn=ledger.arn("container-instance", f"{cluster.name}/{ledger.new_id()}"),
         cluster=cluster.name,
@@ -51,13 +51,13 @@ def read_registration(ledger: Ledger, cluster: Cluster, request: JSON) -> Instan
     )
 
 
-def registered_again(instance: Instance, request: JSON) -> None:
+def registered_again(instance: ContainerInstance, request: JSON) -> None:
     """The agent has started anew and brings its ARN: same instance, its sizes must not have changed. Raises Refused."""
     resources = _resources(request.get("totalResources") or [])
     same = _amount(resources, "CPU") == instance.cpu_units and _amount(resources, "MEMORY") == instance.memory_mib
     gpu_ids = tuple(resources.get("GPU", {}).get("stringSetValue", ()))
     if not same or gpu_ids != instance.gpu_ids:
-        raise Refused("ClientException", "Container instance type changes are not supported.")
+        raise Refusal("ClientException", "Container instance type changes are not supported.")
     instance.version_info = dict(request.get("versionInfo") or instance.version_info)
 
 
@@ -70,7 +70,7 @@ def _identity(request: JSON) -> JSON:
     except ValueError:
         identity = None
     if not isinstance(identity, dict):
-        raise Refused("ClientException", "The instance identity document is invalid.")
+        raise Refusal("ClientException", "The instance identity document is invalid.")
     return identity
 
 
@@ -84,9 +84,9 @@ def _resources(total: list[JSON]) -> dict[str, JSON]:
         elif kind == "INTEGER":
             resources[name] = resource(name, int(each.get("integerValue") or 0))
         else:
-            raise Refused("InvalidParameterException", f"Resource {name!r} has the unknown type {kind!r}.")
+            raise Refusal("InvalidParameterException", f"Resource {name!r} has the unknown type {kind!r}.")
     if _amount(resources, "CPU") <= 0 or _amount(resources, "MEMORY") <= 0:
-        raise Refused("InvalidParameterException", "Registered resources must contain CPU and MEMORY.")
+        raise Refusal("InvalidParameterException", "Registered resources must contain CPU and MEMORY.")
     resources.setdefault("PORTS", resource("PORTS", [str(port) for port, _ in sorted(RESERVED_PORTS)]))
     resources.setdefault("PORTS_UDP", resource("PORTS_UDP", []))
     return resources

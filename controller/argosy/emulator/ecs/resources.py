@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from argosy.emulator.ecs.records import Definition, Instance, Needs, Task
-from argosy.emulator.refusals import Refused
+from argosy.emulator.ecs.records import ContainerInstance, EcsTask, TaskDefinition, TaskNeeds
+from argosy.emulator.operations import Refusal
 
 JSON = dict[str, Any]
 
@@ -15,14 +15,14 @@ _DOCKER_API = "com.amazonaws.ecs.capability.docker-remote-api."  # every real ag
 RESERVED_PORTS = frozenset((port, "tcp") for port in (22, 2375, 2376, 51678, 51679))  # ssh, docker, the agent's own
 
 
-def needs_of(definition: Definition, overrides: Mapping[str, Any]) -> Needs:
+def needs_of(definition: TaskDefinition, overrides: Mapping[str, Any]) -> TaskNeeds:
     """Task-level cpu and memory if set, otherwise the sum over the containers, of which memoryReservation wins over
     memory: the agent's own rule (ToHostResources; aws.md 2.2). Overrides count. Raises Refused."""
     merged = [{**container, **_override(container["name"], overrides)} for container in definition.containers]
     cpu = overrides.get("cpu") or definition.body.get("cpu")
     memory = overrides.get("memory") or definition.body.get("memory")
     host_mode = definition.body.get("networkMode") == "host"
-    return Needs(
+    return TaskNeeds(
         cpu_units=cpu_units(cpu) if cpu else sum(int(each.get("cpu") or 0) for each in merged),
         memory_mib=memory_mib(memory) if memory else sum(_container_memory_mib(each) for each in merged),
         gpus={each["name"]: count for each in merged if (count := gpu_count(each))},
@@ -46,7 +46,7 @@ def memory_mib(text: str) -> int:
     return _size(text, {"": 1, "gb": 1024}, "memory")
 
 
-def shortfall(instance: Instance, needs: Needs, required: Iterable[str]) -> str | None:
+def shortfall(instance: ContainerInstance, needs: TaskNeeds, required: Iterable[str]) -> str | None:
     """The first reason why ECS refuses to put such a task there, in AWS's words; None when it fits.
 
     `required` are names of attributes. An instance that declares no Docker API is not described in full (an emulated
@@ -67,7 +67,7 @@ def shortfall(instance: Instance, needs: Needs, required: Iterable[str]) -> str 
     return "ATTRIBUTE" if declares and missing else None
 
 
-def take(instance: Instance, needs: Needs) -> dict[str, list[str]]:
+def take(instance: ContainerInstance, needs: TaskNeeds) -> dict[str, list[str]]:
     """Take a task's needs from its instance; which GPUs each container got. The caller has asked `shortfall`."""
     instance.free_cpu_units -= needs.cpu_units
     instance.free_memory_mib -= needs.memory_mib
@@ -79,7 +79,7 @@ def take(instance: Instance, needs: Needs) -> dict[str, list[str]]:
     return pinned
 
 
-def give_back(task: Task) -> None:
+def give_back(task: EcsTask) -> None:
     """Called once, when the task is STOPPED. AWS may do it when the *desired* status becomes STOPPED, the agent then
     holds the successor PENDING; this is the careful reading: a GPU id is never in two tasks that are not stopped."""
     instance = task.instance
@@ -90,7 +90,7 @@ def give_back(task: Task) -> None:
     instance.free_gpu_ids = [gpu for gpu in instance.gpu_ids if gpu in free]
 
 
-def remaining(instance: Instance) -> list[JSON]:
+def remaining(instance: ContainerInstance) -> list[JSON]:
     """remainingResources. PORTS list what is *in use*; GPU lists the free ids (the common reading; aws.md 7.2)."""
     values: dict[str, Any] = {
         "CPU": instance.free_cpu_units,
@@ -136,5 +136,5 @@ def _size(text: str, units: Mapping[str, int], what: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(text))
     factor = units.get(match[2].lower()) if match else None
     if match is None or factor is None:
-        raise Refused("ClientException", f"Invalid '{what}' setting for task.")
+        raise Refusal("ClientException", f"Invalid '{what}' setting for task.")
     return int(float(match[1]) * factor)

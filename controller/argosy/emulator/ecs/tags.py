@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from argosy.emulator.ecs.operations import EcsOperations
-from argosy.emulator.ecs.records import Cluster, Definition, Instance, Task
-from argosy.emulator.refusals import Refused, operation
+from argosy.emulator.ecs.ledger import EcsLedger
+from argosy.emulator.ecs.records import ContainerInstance, EcsCluster, EcsTask, TaskDefinition
+from argosy.emulator.operations import OperationGroup, Refusal, operation
 
 JSON = dict[str, Any]
 
@@ -19,9 +19,9 @@ def checked(tags: Iterable[JSON] | None) -> list[JSON]:
     """The tags as ECS stores them. Raises Refused: more than 50, too long, a reserved prefix, a key twice."""
     listed = [{"key": str(tag.get("key", "")), "value": str(tag.get("value", ""))} for tag in tags or ()]
     if len(listed) > MAX_TAGS:
-        raise Refused("InvalidParameterException", f"Tags can not have more than {MAX_TAGS} elements.")
+        raise Refusal("InvalidParameterException", f"Tags can not have more than {MAX_TAGS} elements.")
     if len({tag["key"] for tag in listed}) < len(listed):
-        raise Refused("InvalidParameterException", "Duplicate tag keys found. Please note that tag keys are unique.")
+        raise Refusal("InvalidParameterException", "Duplicate tag keys found. Please note that tag keys are unique.")
     for tag in listed:
         _check(tag["key"], tag["value"])
     return listed
@@ -29,15 +29,15 @@ def checked(tags: Iterable[JSON] | None) -> list[JSON]:
 
 def _check(key: str, value: str) -> None:
     if not 1 <= len(key) <= MAX_KEY or len(value) > MAX_VALUE:
-        raise Refused(
+        raise Refusal(
             "InvalidParameterException",
             f"The key of a tag must have 1 to {MAX_KEY} characters, the value at most {MAX_VALUE}.",
         )
     if key.lower().startswith("aws:"):
-        raise Refused("InvalidParameterException", "Tag keys that start with 'aws:' are reserved for AWS use.")
+        raise Refusal("InvalidParameterException", "Tag keys that start with 'aws:' are reserved for AWS use.")
 
 
-class Tags(EcsOperations):
+class TagOperations(OperationGroup[EcsLedger]):
     """TagResource and its relatives, for tasks, container instances, clusters and task definitions."""
 
     @operation
@@ -61,7 +61,7 @@ class Tags(EcsOperations):
         """All of them; there is no paging."""
         return {"tags": list(self._tagged(request["resourceArn"]).tags)}
 
-    def _tagged(self, arn: str) -> Task | Instance | Cluster | Definition:
+    def _tagged(self, arn: str) -> EcsTask | ContainerInstance | EcsCluster | TaskDefinition:
         kind, _, rest = arn.rpartition(":")[2].partition("/")
         if kind == "task-definition" or ":task-definition/" in arn:
             found = [d for revisions in self.ledger.definitions.values() for d in revisions if d.arn == arn]
@@ -71,4 +71,4 @@ class Tags(EcsOperations):
             record = cluster if cluster.arn == arn else cluster.tasks.get(arn) or cluster.instances.get(arn)
             if record is not None:
                 return record
-        raise Refused("InvalidParameterException", f"The specified resource {rest or arn!r} was not found.")
+        raise Refusal("InvalidParameterException", f"The specified resource {rest or arn!r} was not found.")

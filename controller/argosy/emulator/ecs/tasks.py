@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from argosy.emulator.ecs.changes import changed_task, running, stopped, want_stopped
-from argosy.emulator.ecs.operations import EcsOperations
-from argosy.emulator.ecs.records import Cluster, Container, Task
+from argosy.emulator.ecs.ledger import EcsLedger
+from argosy.emulator.ecs.records import EcsCluster, EcsContainer, EcsTask
 from argosy.emulator.ecs.views import task_view
+from argosy.emulator.ids_and_times import epoch_s
+from argosy.emulator.operations import OperationGroup, Refusal, operation
 from argosy.emulator.paging import limit_of, page
-from argosy.emulator.refusals import Refused, operation
-from argosy.emulator.times import epoch_s
 
 JSON = dict[str, Any]
 
@@ -19,7 +19,7 @@ MAX_DESCRIBED = 100
 _OTHER_FILTERS = ("family", "containerInstance", "serviceName", "daemonName")
 
 
-class Tasks(EcsOperations):
+class TaskOperations(OperationGroup[EcsLedger]):
     """Operations on tasks that exist."""
 
     @operation
@@ -27,9 +27,9 @@ class Tasks(EcsOperations):
         """Up to 100 by id or ARN; unknown and forgotten ones are failures MISSING. Tags only when included."""
         cluster, names = self.ledger.cluster(request), request["tasks"]
         if not names:
-            raise Refused("InvalidParameterException", "Tasks cannot be empty.")
+            raise Refusal("InvalidParameterException", "Tasks cannot be empty.")
         if len(names) > MAX_DESCRIBED:
-            raise Refused("InvalidParameterException", f"Tasks can not have more than {MAX_DESCRIBED} elements.")
+            raise Refusal("InvalidParameterException", f"Tasks can not have more than {MAX_DESCRIBED} elements.")
         views: list[JSON] = []
         failures: list[JSON] = []
         for name in dict.fromkeys(names):
@@ -51,7 +51,7 @@ class Tasks(EcsOperations):
         limit, family = limit_of(request.get("maxResults")), request.get("family")
         tasks = self._candidates(cluster, request)
 
-        def accepts(task: Task) -> bool:
+        def accepts(task: EcsTask) -> bool:
             return task.desired_status == desired and family in (None, task.definition.family)
 
         found, token = page(tasks, accepts, request.get("nextToken"), limit)
@@ -93,7 +93,7 @@ class Tasks(EcsOperations):
             changed_task(self.ledger, task)
         return {"acknowledgment": "ACCEPT"}
 
-    def _advance(self, task: Task, status: str, reason: str | None) -> None:
+    def _advance(self, task: EcsTask, status: str, reason: str | None) -> None:
         if status == "STOPPED":
             stopped(self.ledger, task, reason)
         elif status == "RUNNING" and task.last_status != "RUNNING":
@@ -101,40 +101,40 @@ class Tasks(EcsOperations):
         elif status in ("", "RUNNING", "PENDING", "MANIFEST_PULLED"):
             changed_task(self.ledger, task)
         else:
-            raise Refused("InvalidParameterException", f"Invalid task status {status!r}.")
+            raise Refusal("InvalidParameterException", f"Invalid task status {status!r}.")
 
-    def _known(self, cluster: Cluster, name: str) -> Task:
+    def _known(self, cluster: EcsCluster, name: str) -> EcsTask:
         task = self.ledger.find_task(cluster, name)
         if task is None:
-            raise Refused("InvalidParameterException", "The referenced task was not found.")
+            raise Refusal("InvalidParameterException", "The referenced task was not found.")
         return task
 
-    def _candidates(self, cluster: Cluster, request: JSON) -> Iterable[Task]:
+    def _candidates(self, cluster: EcsCluster, request: JSON) -> Iterable[EcsTask]:
         """In order of creation. `startedBy` must be the only filter [model]; desiredStatus is not counted as one, since
         its default applies in any case (aws.md 2.3)."""
         started_by = request.get("startedBy")
         if started_by is not None:
             if any(request.get(name) for name in _OTHER_FILTERS):
-                raise Refused("InvalidParameterException", "startedBy must be the only filter that you use.")
+                raise Refusal("InvalidParameterException", "startedBy must be the only filter that you use.")
             return cluster.by_started_by.get(started_by, {}).values()
         if request.get("serviceName"):
-            raise Refused("ServiceNotFoundException", "Service not found.")
+            raise Refusal("ServiceNotFoundException", "Service not found.")
         if not request.get("containerInstance"):
             return cluster.tasks.values()
         instance = self.ledger.find_instance(cluster, request["containerInstance"])
         if instance is None:
-            raise Refused("InvalidParameterException", "The referenced container instance was not found.")
+            raise Refusal("InvalidParameterException", "The referenced container instance was not found.")
         return [task for task in cluster.tasks.values() if task.instance is instance]
 
 
-def _container(task: Task, name: str | None) -> Container:
+def _container(task: EcsTask, name: str | None) -> EcsContainer:
     for container in task.containers:
         if container.name == name:
             return container
-    raise Refused("InvalidParameterException", f"The task has no container named {name!r}.")
+    raise Refusal("InvalidParameterException", f"The task has no container named {name!r}.")
 
 
-def _apply(container: Container, change: JSON) -> None:
+def _apply(container: EcsContainer, change: JSON) -> None:
     container.last_status = change.get("status") or container.last_status
     container.exit_code = change.get("exitCode", container.exit_code)
     container.reason = change.get("reason", container.reason)

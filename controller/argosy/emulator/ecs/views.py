@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.emulator.ecs.account import Ledger
-from argosy.emulator.ecs.records import Cluster, Container, Definition, Instance, Task
+from argosy.emulator.ecs.ledger import EcsLedger
+from argosy.emulator.ecs.records import ContainerInstance, EcsCluster, EcsContainer, EcsTask, TaskDefinition
 from argosy.emulator.ecs.resources import remaining
-from argosy.emulator.ids import as_uuid
-from argosy.emulator.times import iso, isoformed, utc
+from argosy.emulator.ids_and_times import utc, with_iso_times
 
 JSON = dict[str, Any]
 
@@ -25,7 +24,7 @@ _NOT_IN_TASK_EVENTS = frozenset({"tags", "healthStatus", "inferenceAccelerators"
 _NOT_IN_INSTANCE_EVENTS = frozenset({"tags", "registeredAt", "runningTasksCount", "pendingTasksCount", "attachments"})
 
 
-def task_view(ledger: Ledger, task: Task) -> JSON:
+def task_view(ledger: EcsLedger, task: EcsTask) -> JSON:
     """A Task of DescribeTasks, tags included."""
     cluster_arn = ledger.arn("cluster", task.cluster)
     view: JSON = {
@@ -61,7 +60,7 @@ def task_view(ledger: Ledger, task: Task) -> JSON:
     return view
 
 
-def instance_view(ledger: Ledger, instance: Instance) -> JSON:
+def instance_view(ledger: EcsLedger, instance: ContainerInstance) -> JSON:
     """A ContainerInstance of DescribeContainerInstances, tags included."""
     running = sum(task.last_status == "RUNNING" for task in instance.tasks.values())
     return {
@@ -82,7 +81,7 @@ def instance_view(ledger: Ledger, instance: Instance) -> JSON:
     }
 
 
-def cluster_view(cluster: Cluster) -> JSON:
+def cluster_view(cluster: EcsCluster) -> JSON:
     """A Cluster of DescribeClusters, tags and settings included."""
     live = [task for instance in cluster.instances.values() for task in instance.tasks.values()]
     running = sum(task.last_status == "RUNNING" for task in live)
@@ -102,7 +101,7 @@ def cluster_view(cluster: Cluster) -> JSON:
     }
 
 
-def definition_view(ledger: Ledger, definition: Definition) -> JSON:
+def definition_view(ledger: EcsLedger, definition: TaskDefinition) -> JSON:
     """A TaskDefinition of DescribeTaskDefinition."""
     view = {
         **definition.body,
@@ -111,20 +110,20 @@ def definition_view(ledger: Ledger, definition: Definition) -> JSON:
         "revision": definition.revision,
         "status": definition.status,
         "registeredAt": utc(definition.registered_at),
-        "registeredBy": f"arn:aws:iam::{ledger.account}:root",
+        "registeredBy": f"arn:aws:iam::{ledger.region.account}:root",
     }
     if definition.deregistered_at is not None:
         view["deregisteredAt"] = utc(definition.deregistered_at)
     return view
 
 
-def emit_task(ledger: Ledger, task: Task) -> None:
+def emit_task(ledger: EcsLedger, task: EcsTask) -> None:
     """An "ECS Task State Change" with the task as it is now."""
     detail = {key: value for key, value in task_view(ledger, task).items() if key not in _NOT_IN_TASK_EVENTS}
     _emit(ledger, "ECS Task State Change", task.arn, detail)
 
 
-def emit_instance(ledger: Ledger, instance: Instance) -> None:
+def emit_instance(ledger: EcsLedger, instance: ContainerInstance) -> None:
     """An "ECS Container Instance State Change" with the instance as it is now."""
     view = instance_view(ledger, instance)
     detail = {key: value for key, value in view.items() if key not in _NOT_IN_INSTANCE_EVENTS}
@@ -132,24 +131,12 @@ def emit_instance(ledger: Ledger, instance: Instance) -> None:
     _emit(ledger, "ECS Container Instance State Change", instance.arn, detail)
 
 
-def _emit(ledger: Ledger, detail_type: str, arn: str, detail: JSON) -> None:
-    moment = iso(ledger.now())
-    ledger.emit(
-        {
-            "version": "0",
-            "id": as_uuid(ledger.new_id()),
-            "detail-type": detail_type,
-            "source": "aws.ecs",
-            "account": ledger.account,
-            "time": moment,
-            "region": ledger.region,
-            "resources": [arn],
-            "detail": {**isoformed(detail), "updatedAt": moment},
-        }
-    )
+def _emit(ledger: EcsLedger, detail_type: str, arn: str, detail: JSON) -> None:
+    message = ledger.region.message(ledger.new_id(), "aws.ecs", detail_type, arn)
+    ledger.region.emit({**message, "detail": {**with_iso_times(detail), "updatedAt": message["time"]}})
 
 
-def _container(task: Task, container: Container) -> JSON:
+def _container(task: EcsTask, container: EcsContainer) -> JSON:
     view: JSON = {
         "containerArn": container.arn,
         "taskArn": task.arn,
@@ -179,6 +166,6 @@ def _attribute(pair: tuple[str, str | None]) -> JSON:
     return {"name": name} if value is None else {"name": name, "value": value}
 
 
-def _cpu_architecture(instance: Instance) -> list[tuple[str, str | None]]:
+def _cpu_architecture(instance: ContainerInstance) -> list[tuple[str, str | None]]:
     name = "ecs.cpu-architecture"
     return [(name, instance.attributes[name])] if name in instance.attributes else []

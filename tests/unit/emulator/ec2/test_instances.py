@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.emulator.ec2.fill import spot_class
+from argosy.emulator.ec2.fleet_targets import spot_class
 from argosy.messages.eventbridge import to_event
 from argosy.model.events import HostStateChanged, InterruptionWarned, RebalanceAdvised
 from tests.fakes.ec2_cloud import NAMED, START, ZONES, Ec2Cloud

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from argosy.emulator.ecs.service import EcsModel
-from argosy.emulator.ids import as_uuid, counted_ids
-from argosy.emulator.times import epoch_s, iso, isoformed, utc
+from argosy.emulator.ids_and_times import as_uuid, counted_ids, epoch_s, iso, utc, with_iso_times
 from tests.fakes.ecs_clouds import CLUSTER, EcsCloud, simulation
 
 
@@ -115,4 +114,4 @@ def test_times_are_written_as_aws_writes_them() -> None:
     naive = datetime(2027, 1, 15, 8)  # noqa: DTZ001 - boto3 takes naive times as UTC
     for given in (naive, naive.replace(tzinfo=UTC), "2027-01-15T08:00:00Z", 1_800_000_000, 1_800_000_000.0):
         assert epoch_s(given) == 1_800_000_000.0
-    assert isoformed({"at": utc(0.0), "n": 1}) == {"at": "1970-01-01T00:00:00.000Z", "n": 1}
+    assert with_iso_times({"at": utc(0.0), "n": 1}) == {"at": "1970-01-01T00:00:00.000Z", "n": 1}

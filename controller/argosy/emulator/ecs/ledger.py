@@ -1,4 +1,4 @@
-"""Where does everything the simulated ECS knows lie, and how is it looked up? One account's ECS in one region."""
+"""What does the emulated ECS of one region know, and how is it looked up?"""
 
 from __future__ import annotations
 
@@ -7,43 +7,32 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Any
 
-from argosy.emulator.ecs.records import Cluster, Definition, Instance, Task
-from argosy.emulator.ids import counted_ids
-from argosy.emulator.refusals import Refused
+from argosy.emulator.ecs.records import ContainerInstance, EcsCluster, EcsTask, TaskDefinition
+from argosy.emulator.operations import Refusal
+from argosy.emulator.region import AwsRegion
 
 JSON = dict[str, Any]
-Emit = Callable[[JSON], None]
 
 STOPPED_TASKS_KEPT_S = 3_600.0  # "at least one hour" [model]; INACTIVE instances are kept as long
 TOKEN_LIFE_S = 24 * 3_600.0  # the longest that is quoted [known: verify], see aws.md 2.3
 
 
-class Ledger:
+class EcsLedger:
     """State, clock, ids and events that all groups of operations share. Hold `lock` while touching it."""
 
-    def __init__(
-        self,
-        *,
-        now: Callable[[], float],
-        region: str = "us-east-1",
-        account: str = "123456789012",
-        emit: Emit | None = None,
-        new_id: Callable[[], str] | None = None,
-    ) -> None:
+    def __init__(self, region: AwsRegion) -> None:
         self.lock = RLock()
-        self.now = now
         self.region = region
-        self.account = account
-        self.emit: Emit = emit or _nowhere
-        self.new_id = new_id or counted_ids(f"ecs/{region}")
-        self.clusters: dict[str, Cluster] = {}
-        self.definitions: dict[str, list[Definition]] = {}
+        self.now = region.now
+        self.new_id = region.ids("ecs")
+        self.clusters: dict[str, EcsCluster] = {}
+        self.definitions: dict[str, list[TaskDefinition]] = {}
         self.on_work: list[Callable[[str], None]] = []
         """Called with a container instance's ARN when there is something for its agent; must not block."""
         self.tells_resources = True
         """Whether an instance's event is sent whenever tasks take or free its resources, as ECS does."""
         self._count = 0
-        self._leaving: deque[tuple[float, Cluster, Task | Instance]] = deque()
+        self._leaving: deque[tuple[float, EcsCluster, EcsTask | ContainerInstance]] = deque()
 
     def ordinal(self) -> int:
         """The next number in the order of creation."""
@@ -52,40 +41,40 @@ class Ledger:
 
     def arn(self, kind: str, rest: str) -> str:
         """e.g. arn:aws:ecs:us-east-1:123456789012:task/argosy/0f3..."""
-        return f"arn:aws:ecs:{self.region}:{self.account}:{kind}/{rest}"
+        return self.region.arn("ecs", f"{kind}/{rest}")
 
-    def cluster(self, request: JSON) -> Cluster:
+    def cluster(self, request: JSON) -> EcsCluster:
         """The cluster a request is about ("default" when it names none). Raises Refused."""
         name = str(request.get("cluster") or "default")
         found = self.clusters.get(_last_part(name, "cluster", self))
         if found is None or found.status != "ACTIVE":
-            raise Refused("ClusterNotFoundException", "Cluster not found.")
+            raise Refusal("ClusterNotFoundException", "Cluster not found.")
         return found
 
-    def find_task(self, cluster: Cluster, name: str) -> Task | None:
+    def find_task(self, cluster: EcsCluster, name: str) -> EcsTask | None:
         """By ARN or id; None when it is unknown here (or forgotten)."""
         return cluster.tasks.get(name if name.startswith("arn:") else self.arn("task", f"{cluster.name}/{name}"))
 
-    def find_instance(self, cluster: Cluster, name: str) -> Instance | None:
+    def find_instance(self, cluster: EcsCluster, name: str) -> ContainerInstance | None:
         """By ARN or id; None when it is unknown here (or forgotten)."""
         arn = name if name.startswith("arn:") else self.arn("container-instance", f"{cluster.name}/{name}")
         return cluster.instances.get(arn)
 
-    def instance(self, container_instance_arn: str) -> Instance:
+    def instance(self, container_instance_arn: str) -> ContainerInstance:
         """By full ARN, whatever the cluster. Raises KeyError."""
         found = self.known_instance(container_instance_arn)
         if found is None:
             raise KeyError(container_instance_arn)
         return found
 
-    def known_instance(self, container_instance_arn: str) -> Instance | None:
+    def known_instance(self, container_instance_arn: str) -> ContainerInstance | None:
         """The same; None for one that is forgotten."""
         for cluster in self.clusters.values():
             if container_instance_arn in cluster.instances:
                 return cluster.instances[container_instance_arn]
         return None
 
-    def leaves(self, cluster: Cluster, record: Task | Instance) -> None:
+    def leaves(self, cluster: EcsCluster, record: EcsTask | ContainerInstance) -> None:
         """The record has come to its end; it is forgotten after STOPPED_TASKS_KEPT_S."""
         self._leaving.append((self.now() + STOPPED_TASKS_KEPT_S, cluster, record))
 
@@ -93,7 +82,7 @@ class Ledger:
         """Forget what ended long ago. Time only moves forward, so the oldest is always in front."""
         while self._leaving and self._leaving[0][0] <= self.now():
             _, cluster, record = self._leaving.popleft()
-            if isinstance(record, Task):
+            if isinstance(record, EcsTask):
                 _forget_task(cluster, record)
             else:
                 _forget_instance(cluster, record)
@@ -103,7 +92,7 @@ class Ledger:
         return self.now() - launched_at >= TOKEN_LIFE_S
 
 
-def _forget_task(cluster: Cluster, task: Task) -> None:
+def _forget_task(cluster: EcsCluster, task: EcsTask) -> None:
     """Its token goes too: a token lives 24 h *or less* (aws.md 2.3), and less is what must be survived."""
     cluster.tasks.pop(task.arn, None)
     group = cluster.by_started_by.get(task.started_by or "")
@@ -117,7 +106,7 @@ def _forget_task(cluster: Cluster, task: Task) -> None:
             del cluster.launches[task.token[1]]
 
 
-def _forget_instance(cluster: Cluster, instance: Instance) -> None:
+def _forget_instance(cluster: EcsCluster, instance: ContainerInstance) -> None:
     cluster.instances.pop(instance.arn, None)
     same = cluster.by_ec2_id.get(instance.ec2_instance_id, [])
     same[:] = [each for each in same if each is not instance]
@@ -125,10 +114,6 @@ def _forget_instance(cluster: Cluster, instance: Instance) -> None:
         cluster.by_ec2_id.pop(instance.ec2_instance_id, None)
 
 
-def _last_part(name: str, kind: str, ledger: Ledger) -> str:
+def _last_part(name: str, kind: str, ledger: EcsLedger) -> str:
     prefix = ledger.arn(kind, "")
     return name.removeprefix(prefix) if name.startswith("arn:") else name
-
-
-def _nowhere(message: JSON) -> None:
-    """Events that nobody asked for."""

@@ -1,8 +1,9 @@
-"""How do tasks come into being? RunTask chooses and remembers client tokens, StartTask does neither."""
+"""How are tasks started? RunTask chooses the instance and remembers client tokens; StartTask does neither."""
 
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any
 
 from argosy.emulator.ecs.changes import assign
@@ -16,14 +17,22 @@ from argosy.emulator.ecs.launch_checks import (
     checked_token,
     fingerprint,
 )
-from argosy.emulator.ecs.operations import EcsOperations
+from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.placement import checked_constraints, checked_strategy, has_member, matches, pinned_to, ranking
-from argosy.emulator.ecs.records import Cluster, Container, Definition, Instance, Launch, Needs, Task
+from argosy.emulator.ecs.records import (
+    ContainerInstance,
+    EcsCluster,
+    EcsContainer,
+    EcsTask,
+    RememberedLaunch,
+    TaskDefinition,
+    TaskNeeds,
+)
 from argosy.emulator.ecs.resources import needs_of, shortfall, take
 from argosy.emulator.ecs.tags import checked
 from argosy.emulator.ecs.views import task_view
-from argosy.emulator.ids import as_uuid
-from argosy.emulator.refusals import Refused, operation
+from argosy.emulator.ids_and_times import as_uuid
+from argosy.emulator.operations import OperationGroup, Refusal, operation
 
 JSON = dict[str, Any]
 
@@ -32,7 +41,33 @@ NOT_A_MEMBER = {"reason": "MemberOf placement constraint unsatisfied."}
 NOT_DISTINCT = {"reason": "DistinctInstance placement constraint unsatisfied."}
 
 
-class Launching(EcsOperations):
+@dataclass(frozen=True, slots=True)
+class LaunchOrder:
+    """What RunTask or StartTask is to start, on whichever instance."""
+
+    cluster: EcsCluster
+    definition: TaskDefinition
+    request: JSON
+    needs: TaskNeeds
+    tags: list[JSON]
+
+    @classmethod
+    def of(cls, cluster: EcsCluster, definition: TaskDefinition, request: JSON) -> LaunchOrder:
+        """Raises Refusal."""
+        request = copy.deepcopy(request)
+        needs = needs_of(definition, request.get("overrides") or {})
+        return cls(cluster, definition, request, needs, _tags(request, definition))
+
+    @property
+    def group(self) -> str:
+        return str(self.request.get("group") or f"family:{self.definition.family}")
+
+    @property
+    def required_attributes(self) -> list[str]:
+        return [each["name"] for each in self.definition.body["requiresAttributes"]]
+
+
+class LaunchOperations(OperationGroup[EcsLedger]):
     """The two operations that start tasks."""
 
     @operation
@@ -45,11 +80,11 @@ class Launching(EcsOperations):
         definition = checked_definition(self.ledger, request)
         check_placement_mode(request)
         check_request(request, definition, RUN_STARTED_BY_CHARS)
-        request = copy.deepcopy(request)
-        tasks, failures = self._place(cluster, definition, request, count)
+        order = LaunchOrder.of(cluster, definition, request)
+        tasks, failures = self._place(order, count)
         if token is not None and tasks:
             arns = [task.arn for task in tasks]
-            cluster.launches[token] = Launch(fingerprint(request), self.ledger.now(), arns, failures)
+            cluster.launches[token] = RememberedLaunch(fingerprint(order.request), self.ledger.now(), arns, failures)
             for task in tasks:
                 task.token = (cluster.name, token)
         return {"tasks": [task_view(self.ledger, task) for task in tasks], "failures": failures}
@@ -59,33 +94,32 @@ class Launching(EcsOperations):
         """One task on each named container instance; there is no client token: the same call again starts it again."""
         cluster, names = self.ledger.cluster(request), request["containerInstances"]
         if not names:
-            raise Refused("InvalidParameterException", "Container instances cannot be empty.")
+            raise Refusal("InvalidParameterException", "Container instances cannot be empty.")
         if len(names) > MAX_TARGETS:
-            raise Refused("InvalidParameterException", f"Give at most {MAX_TARGETS} container instances.")
+            raise Refusal("InvalidParameterException", f"Give at most {MAX_TARGETS} container instances.")
         definition = checked_definition(self.ledger, request)
         check_request(request, definition, START_STARTED_BY_CHARS)
-        request = copy.deepcopy(request)
-        needs, tags = needs_of(definition, request.get("overrides") or {}), _tags(request, definition)
+        order = LaunchOrder.of(cluster, definition, request)
         tasks, failures = [], []
         for name in names:
             instance = self.ledger.find_instance(cluster, name)
-            reason = _refusal_by_name(instance, definition, needs)
+            reason = _refusal_by_name(instance, order)
             if instance is None or reason is not None:
                 prefix = self.ledger.arn("container-instance", f"{cluster.name}/")
                 failures.append({"arn": name if name.startswith("arn:") else prefix + name, "reason": reason})
             else:
-                tasks.append(self._start(cluster, definition, request, instance, needs, tags))
+                tasks.append(self._start(order, instance))
         return {"tasks": [task_view(self.ledger, task) for task in tasks], "failures": failures}
 
-    def _remembered(self, cluster: Cluster, token: str) -> Launch | None:
+    def _remembered(self, cluster: EcsCluster, token: str) -> RememberedLaunch | None:
         launch = cluster.launches.get(token)
         if launch is not None and self.ledger.token_expired(launch.at):
             return None
         return launch
 
-    def _replayed(self, cluster: Cluster, launch: Launch, request: JSON) -> JSON:
+    def _replayed(self, cluster: EcsCluster, launch: RememberedLaunch, request: JSON) -> JSON:
         if launch.request != request:
-            raise Refused(
+            raise Refusal(
                 "ConflictException",
                 "The request with this client token was made before with other parameters.",
                 resourceIds=list(launch.task_arns),
@@ -93,20 +127,15 @@ class Launching(EcsOperations):
         tasks = [cluster.tasks[arn] for arn in launch.task_arns if arn in cluster.tasks]
         return {"tasks": [task_view(self.ledger, task) for task in tasks], "failures": list(launch.failures)}
 
-    def _place(
-        self, cluster: Cluster, definition: Definition, request: JSON, count: int
-    ) -> tuple[list[Task], list[JSON]]:
+    def _place(self, order: LaunchOrder, count: int) -> tuple[list[EcsTask], list[JSON]]:
         """One after the other, each seeing the ones before; the first that finds no place ends it."""
-        constraints = [
-            *(definition.body.get("placementConstraints") or ()),
-            *(request.get("placementConstraints") or ()),
-        ]
+        cluster, group, tasks = order.cluster, order.group, list[EcsTask]()
+        given = (order.definition.body, order.request)
+        constraints = [each for source in given for each in source.get("placementConstraints") or ()]
         expressions, distinct = checked_constraints(constraints)
-        strategy = checked_strategy(request.get("placementStrategy") or ())
-        needs, tags = needs_of(definition, request.get("overrides") or {}), _tags(request, definition)
+        strategy = checked_strategy(order.request.get("placementStrategy") or ())
         if all(each.status == "INACTIVE" for each in cluster.instances.values()):
-            raise Refused("InvalidParameterException", "No Container Instances were found in your cluster.")
-        group, tasks = _group(request, definition), list[Task]()
+            raise Refusal("InvalidParameterException", "No Container Instances were found in your cluster.")
         candidates = _active(cluster, expressions)
         while len(tasks) < count:
             members = candidates
@@ -117,52 +146,44 @@ class Launching(EcsOperations):
             apart = [each for each in members if not (distinct and has_member(each, group))]
             if not apart:
                 return tasks, [dict(NOT_DISTINCT)]
-            fit, failures = _fitting(apart, definition, needs)
+            fit, failures = _fitting(apart, order)
             if not fit:
                 return tasks, failures
             best = min(fit, key=ranking(candidates, strategy, group, f"{len(cluster.tasks)}"))
-            tasks.append(self._start(cluster, definition, request, best, needs, tags))
+            tasks.append(self._start(order, best))
         return tasks, []
 
-    def _start(
-        self,
-        cluster: Cluster,
-        definition: Definition,
-        request: JSON,
-        instance: Instance,
-        needs: Needs,
-        tags: list[JSON],
-    ) -> Task:
-        digits = self.ledger.new_id()
-        pinned = take(instance, needs)
-        overrides = request.get("overrides") or {}
+    def _start(self, order: LaunchOrder, instance: ContainerInstance) -> EcsTask:
+        path = f"{order.cluster.name}/{self.ledger.new_id()}"
+        pinned = take(instance, order.needs)
+        overrides = order.request.get("overrides") or {}
         named = {each["name"]: each for each in overrides.get("containerOverrides") or ()}
-        listed = [named.get(each["name"], {"name": each["name"]}) for each in definition.containers]
-        task = Task(
+        containers = order.definition.containers
+        listed = [named.get(each["name"], {"name": each["name"]}) for each in containers]
+        task = EcsTask(
             ordinal=self.ledger.ordinal(),
-            arn=self.ledger.arn("task", f"{cluster.name}/{digits}"),
-            cluster=cluster.name,
-            definition=definition,
+            arn=self.ledger.arn("task", path),
+            cluster=order.cluster.name,
+            definition=order.definition,
             instance=instance,
-            needs=needs,
-            containers=[
-                self._container(f"{cluster.name}/{digits}", each, named.get(each["name"], {}), pinned)
-                for each in definition.containers
-            ],
+            needs=order.needs,
+            containers=[self._container(path, each, named.get(each["name"], {}), pinned) for each in containers],
             overrides={"inferenceAcceleratorOverrides": [], **overrides, "containerOverrides": listed},
-            group=_group(request, definition),
-            started_by=request.get("startedBy"),
-            tags=list(tags),
-            enable_execute_command=bool(request.get("enableExecuteCommand")),
+            group=order.group,
+            started_by=order.request.get("startedBy"),
+            tags=list(order.tags),
+            enable_execute_command=bool(order.request.get("enableExecuteCommand")),
             created_at=self.ledger.now(),
         )
         assign(self.ledger, task)
         return task
 
-    def _container(self, task_path: str, definition: JSON, override: JSON, pinned: dict[str, list[str]]) -> Container:
+    def _container(
+        self, task_path: str, definition: JSON, override: JSON, pinned: dict[str, list[str]]
+    ) -> EcsContainer:
         sizes = {**definition, **override}
         memory, reservation = sizes.get("memory"), sizes.get("memoryReservation")
-        return Container(
+        return EcsContainer(
             arn=self.ledger.arn("container", f"{task_path}/{as_uuid(self.ledger.new_id())}"),
             name=definition["name"],
             image=definition["image"],
@@ -173,20 +194,20 @@ class Launching(EcsOperations):
         )
 
 
-def _refusal_by_name(instance: Instance | None, definition: Definition, needs: Needs) -> str | None:
+def _refusal_by_name(instance: ContainerInstance | None, order: LaunchOrder) -> str | None:
     """StartTask's view. That it refuses DRAINING instances is not documented, so it does not; GPUs are checked."""
     if instance is None:
         return "MISSING"
     if instance.status == "INACTIVE":
         return "INACTIVE"
-    return shortfall(instance, needs, _required(definition))
+    return shortfall(instance, order.needs, order.required_attributes)
 
 
-def _fitting(instances: list[Instance], definition: Definition, needs: Needs) -> tuple[list[Instance], list[JSON]]:
+def _fitting(instances: list[ContainerInstance], order: LaunchOrder) -> tuple[list[ContainerInstance], list[JSON]]:
     """Those that fit, and one failure for each of the others."""
-    fit, failures = [], []
+    fit, failures, required = [], [], order.required_attributes
     for instance in instances:
-        reason = shortfall(instance, needs, _required(definition))
+        reason = shortfall(instance, order.needs, required)
         if reason is None:
             fit.append(instance)
         else:
@@ -194,22 +215,14 @@ def _fitting(instances: list[Instance], definition: Definition, needs: Needs) ->
     return fit, failures
 
 
-def _active(cluster: Cluster, expressions: list[str]) -> list[Instance]:
+def _active(cluster: EcsCluster, expressions: list[str]) -> list[ContainerInstance]:
     """Where to look: the ACTIVE instances, or of a pinned launch only the one it names."""
     pins = [pin for expression in expressions if (pin := pinned_to(expression))]
     among = cluster.by_ec2_id.get(pins[0], []) if pins else cluster.instances.values()
     return [each for each in among if each.status == "ACTIVE"]
 
 
-def _required(definition: Definition) -> list[str]:
-    return [each["name"] for each in definition.body["requiresAttributes"]]
-
-
-def _group(request: JSON, definition: Definition) -> str:
-    return str(request.get("group") or f"family:{definition.family}")
-
-
-def _tags(request: JSON, definition: Definition) -> list[JSON]:
+def _tags(request: JSON, definition: TaskDefinition) -> list[JSON]:
     """The request's own win over those propagated from the definition."""
     own = checked(request.get("tags"))
     if request.get("propagateTags") != "TASK_DEFINITION":

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from argosy.emulator.ec2.account import Ec2Ledger
 from argosy.emulator.ec2.changes import launch, shut_down, warn
 from argosy.emulator.ec2.events import fleet_error, fleet_state
-from argosy.emulator.ec2.records import Fleet, Pool
+from argosy.emulator.ec2.ledger import Ec2Ledger
+from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet
 
 SCALE_IN_NOTICE_S = 120.0  # victims of a fleet's scale-in get a warning like any other (aws.md 9.4)
 _NO_CAPACITY = "allLaunchSpecsTemporarilyBlacklisted"
@@ -38,7 +38,7 @@ def spot_class(instance_type: str) -> str:
     return family[0].upper() if family[0] in "pfx" else "Standard"
 
 
-def _follow(ledger: Ec2Ledger, fleet: Fleet) -> None:
+def _follow(ledger: Ec2Ledger, fleet: Ec2Fleet) -> None:
     _settle_state(ledger, fleet)
     if fleet.excess_policy == "termination":
         _shrink(ledger, fleet)
@@ -57,14 +57,14 @@ def _follow(ledger: Ec2Ledger, fleet: Fleet) -> None:
             launch(ledger, fleet, pool, purchase)
 
 
-def _settle_state(ledger: Ec2Ledger, fleet: Fleet) -> None:
+def _settle_state(ledger: Ec2Ledger, fleet: Ec2Fleet) -> None:
     if fleet.state != "active":
         said = "active" if fleet.state == "submitted" else "modify_succeeded"
         fleet.state = "active"
         fleet_state(ledger, fleet, said)
 
 
-def _choose(ledger: Ec2Ledger, fleet: Fleet, purchase: str) -> tuple[Pool | None, str]:
+def _choose(ledger: Ec2Ledger, fleet: Ec2Fleet, purchase: str) -> tuple[CapacityPool | None, str]:
     """The cheapest pool that can deliver one more; or why none can."""
     able = [pool for pool in fleet.pools if ledger.available.get(_key(pool, purchase), 1) > 0]
     if not able:
@@ -89,15 +89,15 @@ def _within_quota(ledger: Ec2Ledger, instance_type: str) -> bool:
     return used + ledger.catalogue[instance_type].vcpus <= ledger.quotas[name]
 
 
-def _run_short(ledger: Ec2Ledger, fleet: Fleet, sub_type: str) -> None:
+def _run_short(ledger: Ec2Ledger, fleet: Ec2Fleet, sub_type: str) -> None:
     """Say so, and try again after a while: AWS blacklists the launch specification for some minutes."""
     fleet.short = sub_type
-    fleet.retry_at = ledger.now() + ledger.shortage_retry_s
+    fleet.retry_at = ledger.now() + ledger.setup.shortage_retry_s
     fleet_error(ledger, fleet, sub_type, _MESSAGES[sub_type])
     ledger.later(fleet.retry_at, partial(ledger.to_fill.__setitem__, fleet.fleet_id, fleet))
 
 
-def _shrink(ledger: Ec2Ledger, fleet: Fleet) -> None:
+def _shrink(ledger: Ec2Ledger, fleet: Ec2Fleet) -> None:
     """The fleet chooses its victims blind to ECS: here the youngest."""
     for purchase, target in (("spot", fleet.spot_target), ("on-demand", fleet.on_demand_target)):
         staying = [each for each in fleet.members.values() if each.purchase == purchase and each.ends_at is None]
@@ -108,5 +108,5 @@ def _shrink(ledger: Ec2Ledger, fleet: Fleet) -> None:
                 shut_down(ledger, victim, "Server.FleetScaleIn", "Fleet scale-in")
 
 
-def _key(pool: Pool, purchase: str) -> str:
+def _key(pool: CapacityPool, purchase: str) -> str:
     return pool.name if purchase == "spot" else f"{pool.name}/on-demand"

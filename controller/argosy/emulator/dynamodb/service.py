@@ -6,11 +6,10 @@ Only what the project asks for, with AWS's limits: 100 actions and 4 MB a transa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from threading import RLock
 from typing import Any
 
-from argosy.emulator.dynamodb_expressions import assign, holds, partition_of
-from argosy.emulator.refusals import Refused, operation
+from argosy.emulator.dynamodb.expressions import assign, holds, partition_of
+from argosy.emulator.operations import EmulatedService, Refusal, operation
 
 JSON = dict[str, Any]
 Item = dict[str, JSON]
@@ -22,19 +21,16 @@ MAX_ITEM_BYTES = 400 * 1024
 PAGE_BYTES = 1024 * 1024
 
 
-class DynamoModel:
+class DynamoModel(EmulatedService):
     """One region's DynamoDB. Tables are made on first use; keys are strings `pk` and `sk`. All reads are consistent.
 
     `write_units` counts what writes are charged: one a started KB, twice in a transaction.
     """
 
     def __init__(self) -> None:
-        self.lock = RLock()
+        super().__init__()
         self.tables: dict[str, dict[tuple[str, str], Item]] = {}
         self.write_units = 0
-
-    def catch_up(self) -> None:
-        """Nothing happens by itself here."""
 
     @operation
     def get_item(self, request: JSON) -> JSON:
@@ -91,7 +87,7 @@ class DynamoModel:
         if any(reason["Code"] != "None" for reason in reasons):
             codes = ", ".join(reason["Code"] for reason in reasons)
             message = f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]"
-            raise Refused("TransactionCanceledException", message, CancellationReasons=reasons)
+            raise Refusal("TransactionCanceledException", message, CancellationReasons=reasons)
         for kind, body in actions:
             self._write({kind: body}, times=2)
         return {}
@@ -104,7 +100,7 @@ class DynamoModel:
 
     def _check(self, request: JSON, address: Address) -> None:
         if not holds(request, self._item(address)):
-            raise Refused("ConditionalCheckFailedException", "The conditional request failed")
+            raise Refusal("ConditionalCheckFailedException", "The conditional request failed")
 
     def _write(self, action: Mapping[str, JSON], times: int) -> None:
         kind, body = next(iter(action.items()))
@@ -119,7 +115,7 @@ class DynamoModel:
             return
         size = size_of(item)
         if size > MAX_ITEM_BYTES:
-            raise Refused("ValidationException", "Item size has exceeded the maximum allowed size")
+            raise Refusal("ValidationException", "Item size has exceeded the maximum allowed size")
         table[_key(item)] = item
         self.write_units += times * -(-size // 1024)
 
@@ -144,27 +140,27 @@ def _page(rows: list[tuple[str, Item]], limit: int | None) -> Iterator[tuple[str
 
 def _check_limits(actions: list[JSON], addresses: list[Address]) -> None:
     if len(actions) > MAX_ACTIONS:
-        raise Refused("ValidationException", f"Member must have length less than or equal to {MAX_ACTIONS}")
+        raise Refusal("ValidationException", f"Member must have length less than or equal to {MAX_ACTIONS}")
     if len(set(addresses)) < len(addresses):
-        raise Refused("ValidationException", "Transaction request cannot include multiple operations on one item")
+        raise Refusal("ValidationException", "Transaction request cannot include multiple operations on one item")
     size = 0
     for action in actions:
         (_, body), *_ = action.items()
         item_size = size_of(body.get("Item") or body["Key"])
         if item_size > MAX_ITEM_BYTES:
-            raise Refused("ValidationException", "Item size has exceeded the maximum allowed size")
+            raise Refusal("ValidationException", "Item size has exceeded the maximum allowed size")
         size += item_size
     if size > MAX_TRANSACTION_BYTES:
-        raise Refused("ValidationException", "Collection size of all items exceeded the limit of 4 MB")
+        raise Refusal("ValidationException", "Collection size of all items exceeded the limit of 4 MB")
 
 
 def _key(item: Item) -> tuple[str, str]:
     try:
         pk, sk = item["pk"]["S"], item["sk"]["S"]
     except KeyError:
-        raise Refused("ValidationException", "The provided key element does not match the schema") from None
+        raise Refusal("ValidationException", "The provided key element does not match the schema") from None
     if not pk or not sk:
-        raise Refused("ValidationException", "One or more parameter values are not valid: a key is empty")
+        raise Refusal("ValidationException", "One or more parameter values are not valid: a key is empty")
     return pk, sk
 
 

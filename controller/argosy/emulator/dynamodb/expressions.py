@@ -12,7 +12,7 @@ from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
-from argosy.emulator.refusals import Refused
+from argosy.emulator.operations import Refusal
 
 JSON = dict[str, Any]
 
@@ -35,7 +35,7 @@ def assign(request: JSON, item: JSON) -> JSON:
     """The item after an UpdateExpression of the form `SET a = :a, b = :b`."""
     expression = request["UpdateExpression"].strip()
     if not expression.startswith("SET "):
-        raise Refused("ValidationException", f"Invalid UpdateExpression: Syntax error: {expression!r}")
+        raise Refusal("ValidationException", f"Invalid UpdateExpression: Syntax error: {expression!r}")
     after = dict(item)
     for part in expression.removeprefix("SET ").split(","):
         name, _, value = (piece.strip() for piece in part.partition("="))
@@ -47,7 +47,7 @@ def partition_of(request: JSON) -> str:
     """The partition that a KeyConditionExpression names."""
     match = _COMPARISON.fullmatch(request["KeyConditionExpression"].strip())
     if match is None or match[2] != "=" or _name(match[1], request) != "pk":
-        raise Refused("ValidationException", "Query condition missed key schema element: pk")
+        raise Refusal("ValidationException", "Query condition missed key schema element: pk")
     return str(_value(match[3], request)["S"])
 
 
@@ -63,7 +63,7 @@ def _term(term: str, request: JSON, item: JSON) -> bool:
         if stored is None or stored.keys() != given.keys():
             return match[2] == "<>"
         return _OPERATORS[match[2]](_comparable(stored), _comparable(given))
-    raise Refused("ValidationException", f"Invalid ConditionExpression: Syntax error: {term!r}")
+    raise Refusal("ValidationException", f"Invalid ConditionExpression: Syntax error: {term!r}")
 
 
 def _comparable(value: JSON) -> Any:
@@ -77,11 +77,11 @@ def _name(name: str, request: JSON) -> str:
     try:
         return str(request["ExpressionAttributeNames"][name])
     except KeyError:
-        raise Refused("ValidationException", f"An expression attribute name is not defined: {name}") from None
+        raise Refusal("ValidationException", f"An expression attribute name is not defined: {name}") from None
 
 
 def _value(name: str, request: JSON) -> JSON:
     try:
         return dict(request["ExpressionAttributeValues"][name])
     except KeyError:
-        raise Refused("ValidationException", f"An expression attribute value is not defined: {name}") from None
+        raise Refusal("ValidationException", f"An expression attribute value is not defined: {name}") from None

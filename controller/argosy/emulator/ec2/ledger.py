@@ -1,62 +1,62 @@
-"""Where does everything the simulated EC2 knows lie, and what is due when? One account's EC2 in one region."""
+"""What does the emulated EC2 of one region know, and what is due when?"""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from threading import RLock
-from typing import Any
 
-from argosy.emulator.ec2.records import Ec2Instance, Fleet, LaunchTemplate, MachineType
-from argosy.emulator.ids import counted_ids
-from argosy.emulator.refusals import Refused
+from argosy.emulator.ec2.records import Ec2Fleet, Ec2Instance, LaunchTemplate, MachineType
+from argosy.emulator.operations import Refusal
+from argosy.emulator.region import AwsRegion
 
-JSON = dict[str, Any]
-Emit = Callable[[JSON], None]
 PriceFunction = Callable[[str, str, float], float]
 """(instance type, zone, epoch seconds) -> USD per hour on spot."""
 
 TERMINATED_KEPT_S = 3_600.0
 
 
+@dataclass(frozen=True, slots=True)
+class Ec2Setup:
+    """What EC2 offers in a region, and how long it takes over things. Without `prices` every type costs its typical
+    spot price."""
+
+    catalogue: Mapping[str, MachineType]
+    zones: Sequence[str] = ("us-east-1a", "us-east-1b", "us-east-1c")
+    prices: PriceFunction | None = None
+    boot_s: float = 30.0
+    shutdown_s: float = 1.0
+    shortage_retry_s: float = 60.0
+    """How long a fleet waits before it tries again to launch what was not available."""
+
+    def usd_per_hour(self, instance_type: str, zone: str, at: float) -> float:
+        """On spot."""
+        if self.prices is not None:
+            return self.prices(instance_type, zone, at)
+        return self.catalogue[instance_type].typical_spot_usd_per_hour
+
+
 class Ec2Ledger:
     """State, clock, ids and events that all groups of operations share. Hold `lock` while touching it."""
 
-    def __init__(  # noqa: PLR0913 - see Ec2Model, which alone calls it
-        self,
-        *,
-        now: Callable[[], float],
-        region: str,
-        account: str,
-        emit: Emit,
-        catalogue: Mapping[str, MachineType],
-        zones: Sequence[str],
-        prices: PriceFunction | None,
-        boot_s: float,
-        shutdown_s: float,
-        shortage_retry_s: float,
-        new_id: Callable[[], str] | None,
-    ) -> None:
+    def __init__(self, region: AwsRegion, setup: Ec2Setup) -> None:
         self.lock = RLock()
-        self.now = now
         self.region = region
-        self.account = account
-        self.emit = emit
-        self.catalogue = catalogue
-        self.zones = tuple(zones)
-        self.prices: PriceFunction = prices or (lambda name, zone, at: catalogue[name].typical_spot_usd_per_hour)
-        self.boot_s = boot_s
-        self.shutdown_s = shutdown_s
-        self.shortage_retry_s = shortage_retry_s
-        self.new_id = new_id or counted_ids(f"ec2/{region}")
-        self.fleets: dict[str, Fleet] = {}
+        self.setup = setup
+        self.now = region.now
+        self.new_id = region.ids("ec2")
+        self.zones = tuple(setup.zones)
+        self.catalogue = setup.catalogue
+        self.prices = setup.usd_per_hour
+        self.fleets: dict[str, Ec2Fleet] = {}
         self.instances: dict[str, Ec2Instance] = {}
         self.templates: dict[str, LaunchTemplate] = {}
         self.available: dict[str, int] = {}
-        """How many more a pool can deliver; pools that are not named here deliver without end."""
+        """How many more instances a pool can deliver; a pool that is missing here has no limit."""
         self.quotas: dict[str, int] = {}
-        """Spot vCPUs per class (aws.md 4.3); a class that is not named here has no limit."""
-        self.to_fill: dict[str, Fleet] = {}
+        """Spot vCPUs per class (aws.md 4.3); a class that is missing here has no limit."""
+        self.to_fill: dict[str, Ec2Fleet] = {}
         self.on_running: list[Callable[[Ec2Instance], None]] = []
         self.on_terminated: list[Callable[[Ec2Instance], None]] = []
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -90,22 +90,22 @@ class Ec2Ledger:
         """The id of the one subnet a zone has here."""
         return f"subnet-0{self.zones.index(zone):016x}"
 
-    def fleet(self, fleet_id: str) -> Fleet:
+    def fleet(self, fleet_id: str) -> Ec2Fleet:
         """Raises Refused."""
         if fleet_id not in self.fleets:
-            raise Refused("InvalidFleetId.NotFound", f"The fleet ID '{fleet_id}' does not exist")
+            raise Refusal("InvalidFleetId.NotFound", f"The fleet ID '{fleet_id}' does not exist")
         return self.fleets[fleet_id]
 
     def named(self, instance_ids: Sequence[str]) -> list[Ec2Instance]:
         """All of them, or none: Raises Refused as soon as one is unknown."""
         for instance_id in instance_ids:
             if not instance_id.startswith("i-"):
-                raise Refused("InvalidInstanceID.Malformed", f'Invalid id: "{instance_id}"')
+                raise Refusal("InvalidInstanceID.Malformed", f'Invalid id: "{instance_id}"')
         unknown = [each for each in instance_ids if each not in self.instances]
         if unknown:
             ids = ", ".join(unknown)
             plural = ("s", "do") if len(unknown) > 1 else ("", "does")
-            raise Refused("InvalidInstanceID.NotFound", f"The instance ID{plural[0]} '{ids}' {plural[1]} not exist")
+            raise Refusal("InvalidInstanceID.NotFound", f"The instance ID{plural[0]} '{ids}' {plural[1]} not exist")
         return [self.instances[each] for each in dict.fromkeys(instance_ids)]
 
     def catch_up(self) -> None:

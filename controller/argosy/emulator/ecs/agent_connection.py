@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.emulator.ecs.changes import call_agent, changed_instance, gone
-from argosy.emulator.ecs.operations import EcsOperations
+from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.views import task_view
+from argosy.emulator.operations import OperationGroup
 
 JSON = dict[str, Any]
 
@@ -20,7 +21,7 @@ class AgentWork:
     stop: list[str] = field(default_factory=list)
 
 
-class AgentSide(EcsOperations):
+class AgentConnection(OperationGroup[EcsLedger]):
     """Not an AWS API: the agent's websocket, and what happens when it breaks."""
 
     def agent_work(self, container_instance_arn: str) -> AgentWork:

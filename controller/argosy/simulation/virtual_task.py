@@ -1,25 +1,22 @@
-"""How does one task fare on its instance? Pull, start, end or be stopped; each step is a report to ECS."""
+"""What happens to a task on its instance? It is pulled, starts, and ends or is stopped; ECS hears of each step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from argosy.emulator.ec2.records import Ec2Instance
-
-if TYPE_CHECKING:
-    from argosy.simulation.agent import VirtualAgent
 
 JSON = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
-    """What will become of a task if nobody intervenes; all times in seconds."""
+class TaskBehaviour:
+    """What a task does unless it is stopped; all times in seconds."""
 
     duration_s: float = 60.0
-    """From RUNNING to the end; infinite = until it is stopped."""
+    """From RUNNING to the end; infinite = it runs until it is stopped."""
     exit_code: int | None = 0
     reason: str | None = None
     """The container's own, e.g. "OutOfMemoryError: Container killed due to memory usage"."""
@@ -30,63 +27,82 @@ class Course:
     """From SIGTERM to its end with code 143; None = it ignores SIGTERM and is killed (137) at the stop time-out."""
 
 
-Workload = Callable[[JSON, Ec2Instance], Course]
-"""(task as DescribeTasks shows it, the instance it is on) -> what will become of it."""
+Workload = Callable[[JSON, Ec2Instance], TaskBehaviour]
+"""(task as DescribeTasks shows it, the instance it is on) -> how it behaves."""
 
 
-class Execution:
+class TaskAgent(Protocol):
+    """What a task needs of the agent that runs it."""
+
+    def moment(self) -> float:
+        """Epoch seconds."""
+
+    def later(self, delay_s: float, do: Callable[[], None]) -> None:
+        """Call `do` after that time."""
+
+    def report(self, change: JSON) -> None:
+        """Tell ECS."""
+
+    def ended(self, arn: str) -> None:
+        """The task with this ARN runs no longer."""
+
+    def stop_timeout_s(self) -> float:
+        """For containers whose definition sets none."""
+
+
+class VirtualTask:
     """One task on one instance."""
 
-    def __init__(self, agent: VirtualAgent, task: JSON, definition: JSON, course: Course) -> None:
+    def __init__(self, agent: TaskAgent, task: JSON, definition: JSON, behaviour: TaskBehaviour) -> None:
         self.task = task
         self.arn: str = task["taskArn"]
         self.over = False
-        """Ended, or its instance is gone: nothing that was planned for it happens any more."""
+        """It has ended, or its instance is gone: nothing that was planned for it happens any more."""
         self._agent = agent
-        self._course = course
+        self._behaviour = behaviour
         self._definition = definition
         self._running = False
-        self._pull_started_at = agent.timetable.moment()
+        self._pull_started_at = agent.moment()
 
     def begin(self) -> None:
         """The image is pulled first."""
-        self._later(self._course.pull_s, self._pulled)
+        self._later(self._behaviour.pull_s, self._pulled)
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL at the stop time-out. What does not run yet ends without an exit code."""
+        """SIGTERM, and SIGKILL at the stop time-out. A task that does not run yet ends without an exit code."""
         if not self._running:
             self._end(None, None, None)
-        elif self._course.obeys_s is not None and self._course.obeys_s <= self._stop_timeout_s():
-            self._later(self._course.obeys_s, lambda: self._end(143, None, None))
+        elif self._behaviour.obeys_s is not None and self._behaviour.obeys_s <= self._stop_timeout_s():
+            self._later(self._behaviour.obeys_s, lambda: self._end(143, None, None))
         else:
             self._later(self._stop_timeout_s(), lambda: self._end(137, None, None))
 
     def _pulled(self) -> None:
-        if self._course.cannot_start is not None:
-            self._end(None, self._course.cannot_start, self._course.cannot_start)
+        if self._behaviour.cannot_start is not None:
+            self._end(None, self._behaviour.cannot_start, self._behaviour.cannot_start)
             return
         self._running = True
-        pulled = {"pullStartedAt": self._pull_started_at, "pullStoppedAt": self._agent.timetable.moment()}
+        pulled = {"pullStartedAt": self._pull_started_at, "pullStoppedAt": self._agent.moment()}
         self._agent.report({"task": self.arn, "status": "RUNNING", "containers": self._containers("RUNNING"), **pulled})
-        if self._course.duration_s != float("inf"):
-            self._later(self._course.duration_s, self._finish)
+        if self._behaviour.duration_s != float("inf"):
+            self._later(self._behaviour.duration_s, self._finish)
 
     def _finish(self) -> None:
-        self._end(self._course.exit_code, self._course.reason, None)
+        self._end(self._behaviour.exit_code, self._behaviour.reason, None)
 
     def _end(self, exit_code: int | None, reason: str | None, task_reason: str | None) -> None:
         self.over = True
-        self._agent.executions.pop(self.arn, None)
+        self._agent.ended(self.arn)
         containers = self._containers("STOPPED", exit_code, reason)
         change: JSON = {"task": self.arn, "status": "STOPPED", "containers": containers}
         if self._running:
-            change["executionStoppedAt"] = self._agent.timetable.moment()
+            change["executionStoppedAt"] = self._agent.moment()
         if task_reason is not None:
             change["reason"] = task_reason
         self._agent.report(change)
 
     def _containers(self, status: str, exit_code: int | None = None, reason: str | None = None) -> list[JSON]:
-        """All containers share the fate of the task."""
+        """All containers change with the task."""
         change: JSON = {"status": status}
         if exit_code is not None:
             change["exitCode"] = exit_code
@@ -99,11 +115,11 @@ class Execution:
     def _stop_timeout_s(self) -> float:
         timeouts = [each.get("stopTimeout") for each in self._definition["containerDefinitions"]]
         given = [float(each) for each in timeouts if each is not None]
-        return max(given, default=self._agent.habits.stop_timeout_s)
+        return max(given, default=self._agent.stop_timeout_s())
 
     def _later(self, delay_s: float, do: Callable[[], None]) -> None:
         def unless_over() -> None:
             if not self.over:
                 do()
 
-        self._agent.timetable.later(delay_s, unless_over)
+        self._agent.later(delay_s, unless_over)

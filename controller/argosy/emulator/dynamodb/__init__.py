@@ -1,0 +1,1 @@
+"""What would Amazon DynamoDB do?"""
