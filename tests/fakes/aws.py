@@ -69,7 +69,8 @@ class ScriptedClient:
     """
 
     def __init__(self, service: str, **scripts: Any) -> None:
-        self._operations, self._scripts, self._lock = operations(service), scripts, Lock()
+        self._operations, self._lock = operations(service), Lock()
+        self.scripts = scripts
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
     def requests(self, operation: str) -> list[dict[str, Any]]:
@@ -85,8 +86,8 @@ class ScriptedClient:
             assert not report.has_errors(), report.generate_report()
             with self._lock:
                 self.calls.append((operation, request))
-                assert operation in self._scripts, f"{operation} is not in the script"
-                script = self._scripts[operation]
+                assert operation in self.scripts, f"{operation} is not in the script"
+                script = self.scripts[operation]
                 answer = script.pop(0) if isinstance(script, list) else script
             if isinstance(answer, BaseException):
                 raise answer
@@ -121,8 +122,9 @@ def cell(clock: Clock, ecs: Any = None, ec2: Any = None, *, name: str = CELL, pa
     return Cell(name, "argosy", ecs, ec2, Paces(bucket(), bucket(), bucket(), bucket()))
 
 
-def launching(ecs: Any, clock: Clock | None = None, s3: Any = None, pace: float = 1000) -> Launching:
+def launching(ecs: Any, clock: Clock | None = None, s3: Any = None, *, home: Cell | None = None) -> Launching:
+    """What launches in one cell: `home`, or a cell around `ecs` that never runs out of tokens."""
     clock = clock or Clock()
-    cells = {CELL: cell(clock, ecs, pace=pace)}
+    cells = {CELL: home or cell(clock, ecs)}
     items = S3ItemsReader(s3)
     return Launching(DEPLOYMENT, cells, Definitions(DEPLOYMENT, cells, s3, items), items, clock)

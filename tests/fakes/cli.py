@@ -247,7 +247,7 @@ class World:
         own = {"lambda": self.functions, "ssm": self.parameters, "s3": self.objects}
         return (own | self.others)[service]
 
-    def _sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.now += seconds
         self.on_sleep(seconds)
@@ -258,7 +258,7 @@ class World:
 
     def argosy(self, *words: str, **environment: str) -> Any:
         """The result of a command line: exit_code, stdout, stderr."""
-        tools = Tools(self.client, lambda: self.now, self._sleep, lambda: "token-1", lambda: self.is_terminal)
+        tools = Tools(self.client, lambda: self.now, self.sleep, lambda: "token-1", lambda: self.is_terminal)
         return CliRunner().invoke(app, list(words), obj=tools, env=CLEAN_SHELL | environment)
 
     def document(self, *words: str) -> Any:

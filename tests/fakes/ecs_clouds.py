@@ -133,6 +133,11 @@ def refused(code: str, message: str = "") -> Iterator[Any]:
 
 def simulation() -> EcsCloud:
     """Our model on a virtual clock, every request and reply checked against botocore's service model."""
+    return simulation_and_model()[0]
+
+
+def simulation_and_model() -> tuple[EcsCloud, EcsModel]:
+    """The same, and the model itself: its agents' side is no part of AWS's API."""
     clock, events = [1_800_000_000.0], list[dict[str, Any]]()
     model = EcsModel(AwsRegion(lambda: clock[0], emit=events.append))
 
@@ -141,7 +146,7 @@ def simulation() -> EcsCloud:
 
     cloud = EcsCloud(SimulatedClient(model, "ecs"), pass_time, events, model.agent_work, model.lose_instance)
     cloud.client.create_cluster(clusterName=CLUSTER)
-    return cloud
+    return cloud, model
 
 
 IMPLEMENTATIONS: dict[str, Callable[[], EcsCloud]] = {"simulation": simulation}

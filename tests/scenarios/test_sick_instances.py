@@ -167,6 +167,7 @@ def test_a_task_that_never_leaves_pending_is_stopped_and_its_instance_gets_no_mo
 
 def test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_given_up() -> None:
     cluster = Controlled(zones=ZONE)
+    usual = cluster.world.habits
     cluster.world.habits = lambda instance: AgentBehaviour(registers=False)
     cluster.submit(12)
     launched: set[str] = set()
@@ -177,7 +178,7 @@ def test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_
     assert not cluster.live_instances()
     pool = cluster.controllers[0].state.pools["us-east-1/c5.xlarge/us-east-1a"]  # type: ignore[union-attr]
     assert "never joined" in pool.short_reason
-    cluster.world.habits = cluster.world._usual_habits
+    cluster.world.habits = usual
     cluster.run_to_rest()
     assert cluster.record()["status"] == RunStatus.SUCCEEDED
     assert pool.unregistered in (0, 3)

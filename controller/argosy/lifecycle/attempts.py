@@ -34,7 +34,7 @@ def accept(state: State, event: LaunchAccepted, now: float) -> None:
     if row is None:
         state.orphans[event.arn] = cell_of(event.arn)
         return
-    _adopt(state, row, event.arn, now)
+    _adopt(state, event.key, row, event.arn, now)
     _note_gpus(state, row, event.gpu_ids)
     strangers.note_acceptance(state, bytes(state.attempts["instance"][row]).decode())
 
@@ -98,12 +98,11 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
     row = state.attempts.row_of_task_id.get(task_id_of(seen.arn).encode())
     if row is None and seen.key is not None:
         row = state.row_of(seen.key)
-        if row is not None and (state.attempts["task_id"][row] or not _is_of_its_cluster(state, row, seen.arn)):
-            return False  # a second copy of this attempt, or a stranger that calls itself so
+        if row is None or state.attempts["task_id"][row] or not _is_of_its_cluster(state, row, seen.arn):
+            return False  # not ours, a second copy of this attempt, or another cluster's task with the same tags
+        _adopt(state, seen.key, row, seen.arn, now)
     if row is None:
         return False
-    if not state.attempts["task_id"][row]:
-        _adopt(state, row, seen.arn, now)
     state.attempts.columns["absent_since"][row] = 0.0
     if seen.version <= state.attempts["version"][row]:
         return True
@@ -209,17 +208,17 @@ def _shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
     return seen.reason or seen.stop_code or "the task stopped"
 
 
-def _adopt(state: State, row: int, arn: str, now: float) -> None:
+def _adopt(state: State, key: AttemptKey, row: int, arn: str, now: float) -> None:
+    """The launch is known to have started this task."""
     table = state.attempts
     if table["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
         return
     table.name_task(row, task_id_of(arn))
     table.set(row, status=AttemptStatus.LAUNCHED, launched_at=now, absent_since=0.0)
-    run = state.run_by_number(int(table["run"][row]))
-    if run is not None:
-        run.attempts += 1
-        run.instances.add(bytes(table["instance"][row]).decode())
-        set_task(state, run, int(table["index"][row]), attempts=int(table["attempt"][row]), launch=0)
+    run = state.runs[key.run_id]
+    run.attempts += 1
+    run.instances.add(bytes(table["instance"][row]).decode())
+    set_task(state, run, key.index, attempts=key.attempt, launch=0)
 
 
 def _run(state: State, row: int, seen: TaskSeen, now: float) -> None:

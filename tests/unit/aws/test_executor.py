@@ -236,7 +236,7 @@ def test_look_ups_stop_when_their_share_of_the_time_is_used_up() -> None:
         site.clock.at += 1
         return {"ContentLength": 1, "Metadata": {}}
 
-    site.clients["s3"]._scripts["head_object"] = slow
+    site.clients["s3"].scripts["head_object"] = slow
     events = site.carry_out(*verifications)
     assert [type(event) for event in events] == [ResultSeen] * 4 + [NotCarriedOut] * 6
 

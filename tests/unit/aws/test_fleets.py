@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from argosy.aws.cell import Cell
 from argosy.aws.fleets import Fleets
 from argosy.model.actions import SetTarget, Terminate
 from argosy.model.events import HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
@@ -18,9 +19,14 @@ POOL = f"{CELL}/c5.xlarge/us-east-1a"
 SOON = NOW + 5
 
 
-def fleets(ec2: Any, clock: Clock | None = None, pace: float = 1000) -> Fleets:
+def fleets(ec2: Any, clock: Clock | None = None) -> Fleets:
+    return fleets_of_home(ec2, clock)[0]
+
+
+def fleets_of_home(ec2: Any, clock: Clock | None = None, pace: float = 1000) -> tuple[Fleets, Cell]:
     clock = clock or Clock()
-    return Fleets("main", {CELL: cell(clock, ec2=ec2, pace=pace)}, clock)
+    home = cell(clock, ec2=ec2, pace=pace)
+    return Fleets("main", {CELL: home}, clock), home
 
 
 def state_of(count: int = 2) -> State:
@@ -64,9 +70,10 @@ def test_a_target_needs_its_fleet_its_cell_and_time() -> None:
 
 
 def test_throttling_slows_the_fleet_calls_down() -> None:
-    here = fleets(ScriptedClient("ec2", modify_fleet=refusal("RequestLimitExceeded", status=503)), pace=4)
+    ec2 = ScriptedClient("ec2", modify_fleet=refusal("RequestLimitExceeded", status=503))
+    here, home = fleets_of_home(ec2, pace=4)
     here.set_target(SetTarget(POOL, 1, 0), state_of(), SOON)
-    assert here._cells[CELL].paces.fleets.rate_per_s == 2
+    assert home.paces.fleets.rate_per_s == 2
 
 
 def ended(**request: Any) -> dict[str, Any]:
@@ -214,8 +221,8 @@ def test_our_fleets_are_found_by_their_tags_with_the_prices_in_force() -> None:
     ec2 = ScriptedClient(
         "ec2", describe_fleets=[page, {"Fleets": more}], describe_spot_price_history={"SpotPriceHistory": prices}
     )
-    here = fleets(ec2)
-    first, second = here.fleets(here._cells[CELL], NOW)
+    here, home = fleets_of_home(ec2)
+    first, second = here.fleets(home, NOW)
     assert (first.fleet_id, first.instance_type, first.zone) == ("fleet-1", "c5.xlarge", "us-east-1a")
     assert (first.spot_target, first.on_demand_target, first.spot_usd_per_hour) == (3, 1, 0.07)
     assert (second.zone, second.spot_target, second.spot_usd_per_hour) == ("us-east-1b", 0, None)
@@ -227,16 +234,16 @@ def test_prices_are_asked_for_every_five_minutes_and_old_ones_do_when_ec2_is_sil
     one = {"SpotPriceHistory": [price("c5.xlarge", "us-east-1a", "0.05", 3)]}
     listing = {"Fleets": [listed_fleet(1, "c5.xlarge/us-east-1a")]}
     ec2 = ScriptedClient("ec2", describe_fleets=listing, describe_spot_price_history=[one, timed_out()])
-    here = fleets(ec2)
+    here, home = fleets_of_home(ec2)
     for later in (0, 299, 301):
-        (seen,) = here.fleets(here._cells[CELL], NOW + later)
+        (seen,) = here.fleets(home, NOW + later)
         assert seen.spot_usd_per_hour == 0.05
     assert len(ec2.requests("describe_spot_price_history")) == 2
 
 
 def test_a_stage_without_fleets_asks_for_no_prices() -> None:
-    here = fleets(ScriptedClient("ec2", describe_fleets={"Fleets": []}))
-    assert list(here.fleets(here._cells[CELL], NOW)) == []
+    here, home = fleets_of_home(ScriptedClient("ec2", describe_fleets={"Fleets": []}))
+    assert list(here.fleets(home, NOW)) == []
 
 
 def test_hosts_are_read_with_how_they_were_bought() -> None:
@@ -261,8 +268,8 @@ def test_hosts_are_read_with_how_they_were_bought() -> None:
         describe_spot_price_history={"SpotPriceHistory": []},
         describe_instances={"Reservations": [{"Instances": [spot]}, {"Instances": [bare]}]},
     )
-    here = fleets(ec2)
-    first, second = here.hosts(here._cells[CELL])
+    here, home = fleets_of_home(ec2)
+    first, second = here.hosts(home)
     assert (first.purchase, first.zone, first.state, first.launched_at) == ("spot", "us-east-1a", "running", NOW)
     assert (second.purchase, second.zone, second.state, second.launched_at) == ("on-demand", "", "terminated", 0.0)
     (request,) = ec2.requests("describe_instances")
@@ -284,6 +291,6 @@ def test_an_instance_with_our_tag_in_no_fleet_of_ours_is_a_strangers() -> None:
         describe_spot_price_history={"SpotPriceHistory": []},
         describe_instances={"Reservations": [{"Instances": answer}]},
     )
-    here = fleets(ec2)
-    assert list(here.fleets(here._cells[CELL], NOW)) == []  # nothing can be bought there any more
-    assert [seen.instance_id for seen in here.hosts(here._cells[CELL])] == [instance_id(1)]
+    here, home = fleets_of_home(ec2)
+    assert list(here.fleets(home, NOW)) == []  # nothing can be bought there any more
+    assert [seen.instance_id for seen in here.hosts(home)] == [instance_id(1)]

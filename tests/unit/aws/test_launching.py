@@ -32,7 +32,7 @@ from tests.builders import (
     task_arn,
     told,
 )
-from tests.fakes.aws import KEY, LAUNCH, SOON, Clock, ScriptedClient, launching, refusal, timed_out
+from tests.fakes.aws import KEY, LAUNCH, SOON, Clock, ScriptedClient, cell, launching, refusal, timed_out
 
 STARTED = {"tasks": [{"taskArn": task_arn(1), "containers": [{"gpuIds": ["GPU-a"]}]}], "failures": []}
 NO_ROOM = {"tasks": [], "failures": [{"arn": "x", "reason": "RESOURCE:GPU", "detail": "none left"}]}
@@ -92,11 +92,12 @@ def test_a_reply_that_proves_nothing_leaves_the_launch_in_doubt(lost: Any) -> No
 def test_throttling_in_any_dress_leaves_the_intent_and_slows_down() -> None:
     clock = Clock()
     ecs = ScriptedClient("ecs", run_task=refusal("InvalidParameterException", "Rate exceeded"))
-    here = launching(ecs, clock, pace=40)
+    home = cell(clock, ecs, pace=40)
+    here = launching(ecs, clock, home=home)
     assert here.launch(LAUNCH, state_with_instance(), SOON) == [
         NotCarriedOut("InvalidParameterException: Rate exceeded", KEY)
     ]
-    assert here._cells[CELL].paces.launches.rate_per_s == 20
+    assert home.paces.launches.rate_per_s == 20
 
 
 def test_a_conflict_names_the_task_that_the_token_started() -> None:
@@ -256,7 +257,7 @@ def test_doubt_that_there_is_no_time_to_settle_remains() -> None:
     assert isinstance(launching(ScriptedClient("ecs")).resolve(old, state_with_instance(), NOW - 1)[0], LaunchInDoubt)
     clock = Clock()
     ecs = ScriptedClient("ecs", list_tasks=listing([task_arn(1)], []))
-    events = launching(ecs, clock, pace=2).resolve(
+    events = launching(ecs, clock, home=cell(clock, ecs, pace=2)).resolve(
         old, state_with_instance(), NOW + 0.1
     )  # two listings, no description
     assert isinstance(events[0], LaunchInDoubt)
@@ -291,8 +292,8 @@ def test_a_stop_that_fails_is_decided_anew(error: Exception) -> None:
 def test_stops_use_the_reserve_slow_down_and_know_their_cells() -> None:
     clock = Clock()
     ecs = ScriptedClient("ecs", stop_task=refusal("ThrottlingException", "Rate exceeded"))
-    here = launching(ecs, clock, pace=40)
-    launches = here._cells[CELL].paces.launches
+    home = cell(clock, ecs, pace=40)
+    here, launches = launching(ecs, clock, home=home), home.paces.launches
     launches.reserve = 20
     while launches.take(NOW):
         pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,14 @@ from argosy.engine.tick import Engine
 from argosy.lifecycle.ledger import close_run
 from argosy.lifecycle.passing import pass_time
 from argosy.model import documents
-from argosy.model.actions import Action, CapRun, Launch, ResolveLaunches
+from argosy.model.actions import Action, Launch, ResolveLaunches
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.events import Event, HostStateChanged, InterruptionWarned, LaunchAccepted, LaunchInDoubt, Observed
 from argosy.model.instances import Instance
 from argosy.model.resources import Resources
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.ports import Message
-from argosy.scheduler.decide import decide
+from argosy.ports import Key
 from tests.builders import (
     CELL,
     NOW,
@@ -40,24 +39,9 @@ from tests.builders import (
     task_arn,
     told,
 )
+from tests.fakes.engine import EmptyQueue, IdleExecutor
 
 END = NOW + 600
-
-
-class Executor:
-    def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
-        return []
-
-    def observe(self, now: float) -> Event:
-        return Observed(now)
-
-
-class EmptyQueue:
-    def receive(self, wait_s: float) -> list[Message]:
-        return []
-
-    def delete(self, receipts: Sequence[str]) -> None:
-        assert not receipts
 
 
 def many_runs(count: int, **overrides: Any) -> State:
@@ -93,10 +77,39 @@ def settled(state: State) -> list[int]:
     return sizes
 
 
-def engine(state: State) -> Engine:
-    made = Engine(MemoryStore(), EmptyQueue(), Executor(), {}, POLICY, lambda: END)
+class CountingStore(MemoryStore):
+    """A store that remembers how many documents each commit wrote, and takes no launches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.killed = "no launches in these tests"
+        self.sizes: list[int] = []
+
+    def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
+        super().commit(version, puts, deletes)
+        self.sizes.append(len(puts))
+
+
+class AcceptingExecutor(IdleExecutor):
+    """Every launch in doubt turns out to have happened."""
+
+    def __init__(self) -> None:
+        self.resolved: list[int] = []  # launches of each tick
+
+    def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+        launches = [launch for each in actions if isinstance(each, ResolveLaunches) for launch in each.launches]
+        first = sum(self.resolved)
+        self.resolved.append(len(launches))
+        return [LaunchAccepted(launch.key, task_arn(first + n)) for n, launch in enumerate(launches)]
+
+
+def engine(state: State, executor: IdleExecutor | None = None) -> tuple[Engine, CountingStore]:
+    """An engine that goes on from `state`, which it has committed."""
+    store = CountingStore()
+    store.stored_version = state.version
+    made = Engine(store, EmptyQueue(), executor or IdleExecutor(), {}, POLICY, lambda: END)
     made.state = state
-    return made
+    return made, store
 
 
 def test_runs_whose_budgets_end_together_are_stopped_over_several_ticks() -> None:
@@ -104,17 +117,12 @@ def test_runs_whose_budgets_end_together_are_stopped_over_several_ticks() -> Non
     for run in state.runs.values():
         run.cost_usd = 1.0
     documents.committed(state)
-    capped, ticks = 0, 0
-    while capped < 120:
-        actions = decide(state, {}, END, POLICY, launching=False)
-        begun_now = engine(state)._begin(state, actions, 0)
-        assert len(documents.changed(state)) < 99
-        capped += sum(isinstance(action, CapRun) for action in begun_now)
-        documents.committed(state)
-        ticks += 1
-        assert ticks < 20
-    assert ticks > 1
-    assert all(run.capped_at for run in state.runs.values())
+    controller, store = engine(state)
+    while not all(run.capped_at for run in state.runs.values()):
+        controller.tick()
+        assert len(store.sizes) < 20
+    assert len(store.sizes) > 1
+    assert max(store.sizes) < 99
 
 
 @pytest.mark.parametrize("count", [60, 120])
@@ -211,16 +219,12 @@ def test_launches_in_doubt_of_many_runs_are_resolved_over_several_ticks() -> Non
     told(state, *(LaunchInDoubt(launch, "no reply") for launch in map(state.key_of, range(60)) if launch))
     documents.committed(state)
     state.setbacks.clear()
-    resolved, ticks = 0, 0
-    while resolved < 60:
-        actions = engine(state)._begin(state, decide(state, {}, END, POLICY, launching=False), 0)
-        launches = [launch for each in actions if isinstance(each, ResolveLaunches) for launch in each.launches]
-        told(state, *(LaunchAccepted(launch.key, task_arn(resolved + n)) for n, launch in enumerate(launches)), now=END)
-        assert launches
-        assert len(documents.changed(state)) < 99
-        documents.committed(state)
-        resolved, ticks = resolved + len(launches), ticks + 1
-    assert ticks == 4  # 15 runs each: a record and a chunk of 30 documents
+    executor = AcceptingExecutor()
+    controller, store = engine(state, executor)
+    for _ in range(5):
+        controller.tick()
+    assert executor.resolved == [15, 15, 15, 15, 0]  # 15 runs each: a record and a chunk of 30 documents
+    assert max(store.sizes) < 99
 
 
 def test_a_tick_that_would_commit_too_much_says_so() -> None:
@@ -230,5 +234,7 @@ def test_a_tick_that_would_commit_too_much_says_so() -> None:
     state = many_runs(120)
     for run_id in state.runs:
         state.changed_runs.add(run_id)
+    controller, store = engine(state)
     with pytest.raises(CommitTooLarge):
-        engine(state)._commit(state, [], {}, effects=True)
+        controller.tick()
+    assert not store.commits

@@ -115,17 +115,15 @@ def test_a_task_of_a_run_that_was_set_aside_is_followed_to_its_end(last_status: 
     assert state.attempts["status"][row] == left
 
 
-def test_an_attempt_of_a_run_that_was_set_aside_is_adopted_but_counted_for_nobody() -> None:
+def test_a_launch_of_a_run_that_was_set_aside_stays_an_intent_whatever_calls_itself_its_task() -> None:
     state = state_with_instance()
     key = AttemptKey(RUN_ID, 0, 1, 0)
     begun(state, [Launch(key, 1, state.started_by(1), instance_id(1), CELL)])
     row = state.row_of(key)
     assert row is not None
-    from argosy.lifecycle.attempts import _adopt
-
     run = state.runs.pop(RUN_ID)
-    _adopt(state, row, task_arn(1), NOW)
-    assert (state.attempts["status"][row], run.attempts) == (AttemptStatus.LAUNCHED, 0)
+    told(state, task(1, "PENDING", key=key))
+    assert (state.attempts["status"][row], run.attempts) == (AttemptStatus.INTENT, 0)
 
 
 def test_nothing_is_decided_for_attempts_of_a_run_that_was_set_aside() -> None:

@@ -55,7 +55,7 @@ class Cloud:
 
 def play(world: World) -> tuple[Play, Cloud]:
     cloud = Cloud()
-    session = Session(Tools(world.client, lambda: world.now, world._sleep), Place())
+    session = Session(Tools(world.client, lambda: world.now, world.sleep), Place())
     return Play(session, cloud, Show(session, world.now)), cloud
 
 
@@ -176,7 +176,7 @@ def test_an_instance_that_has_just_gone_is_not_counted_as_taken() -> None:
             raise ValueError("not running")
 
     world = World().answers("DescribeRun", BUSY, BUSY, ended())
-    session = Session(Tools(world.client, lambda: world.now, world._sleep), Place())
+    session = Session(Tools(world.client, lambda: world.now, world.sleep), Place())
     stage = Play(session, Gone(), Show(session, world.now))
     stage.until_ended([RUN_ID])
     assert stage.taken == []

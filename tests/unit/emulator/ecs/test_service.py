@@ -9,25 +9,29 @@ import pytest
 
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.ids_and_times import as_uuid, counted_ids, epoch_s, iso, utc, with_iso_times
-from tests.fakes.ecs_clouds import CLUSTER, EcsCloud, simulation
+from tests.fakes.ecs_clouds import CLUSTER, EcsCloud, simulation_and_model
 
 
 @pytest.fixture
-def cloud() -> EcsCloud:
-    return simulation()
+def simulated() -> tuple[EcsCloud, EcsModel]:
+    return simulation_and_model()
 
 
-def model_of(cloud: EcsCloud) -> EcsModel:
-    model = cloud.client._model
-    assert isinstance(model, EcsModel)
-    return model
+@pytest.fixture
+def cloud(simulated: tuple[EcsCloud, EcsModel]) -> EcsCloud:
+    return simulated[0]
+
+
+@pytest.fixture
+def model(simulated: tuple[EcsCloud, EcsModel]) -> EcsModel:
+    return simulated[1]
 
 
 # --- the agents' side ----------------------------------------------------------------------------------------------
 
 
-def test_an_agent_is_told_of_each_task_once(cloud: EcsCloud) -> None:
-    model, arn = model_of(cloud), cloud.register()["containerInstanceArn"]
+def test_an_agent_is_told_of_each_task_once(cloud: EcsCloud, model: EcsModel) -> None:
+    arn = cloud.register()["containerInstanceArn"]
     cloud.define()
     started = [task["taskArn"] for task in cloud.run(count=2)["tasks"]]
     assert [task["taskArn"] for task in model.agent_work(arn).start] == started
@@ -37,8 +41,8 @@ def test_an_agent_is_told_of_each_task_once(cloud: EcsCloud) -> None:
     assert model.agent_work(arn).stop == []
 
 
-def test_on_work_is_called_when_there_is_something_to_ask_for(cloud: EcsCloud) -> None:
-    model, arn, called = model_of(cloud), cloud.register()["containerInstanceArn"], list[str]()
+def test_on_work_is_called_when_there_is_something_to_ask_for(cloud: EcsCloud, model: EcsModel) -> None:
+    arn, called = cloud.register()["containerInstanceArn"], list[str]()
     model.on_work.append(called.append)
     cloud.define()
     task = cloud.run()["tasks"][0]["taskArn"]
@@ -48,8 +52,8 @@ def test_on_work_is_called_when_there_is_something_to_ask_for(cloud: EcsCloud) -
     assert called == [arn, arn]
 
 
-def test_work_waits_for_a_disconnected_agent(cloud: EcsCloud) -> None:
-    model, arn, called = model_of(cloud), cloud.register()["containerInstanceArn"], list[str]()
+def test_work_waits_for_a_disconnected_agent(cloud: EcsCloud, model: EcsModel) -> None:
+    arn, called = cloud.register()["containerInstanceArn"], list[str]()
     cloud.define()
     task = cloud.run()["tasks"][0]["taskArn"]
     model.on_work.append(called.append)
@@ -62,15 +66,17 @@ def test_work_waits_for_a_disconnected_agent(cloud: EcsCloud) -> None:
     assert [each["taskArn"] for each in model.agent_work(arn).start] == [task]
 
 
-def test_a_gone_instance_does_not_reconnect(cloud: EcsCloud) -> None:
-    model, arn = model_of(cloud), cloud.register()["containerInstanceArn"]
+def test_a_gone_instance_does_not_reconnect(cloud: EcsCloud, model: EcsModel) -> None:
+    arn = cloud.register()["containerInstanceArn"]
     model.lose_instance(arn)
     model.set_agent_connected(arn, True)
     assert cloud.instance(arn)["agentConnected"] is False
 
 
-def test_nobody_works_for_an_instance_that_ecs_does_not_know_and_its_end_is_no_news(cloud: EcsCloud) -> None:
-    model, unknown = model_of(cloud), "arn:aws:ecs:us-east-1:123456789012:container-instance/argosy/0"
+def test_nobody_works_for_an_instance_that_ecs_does_not_know_and_its_end_is_no_news(
+    cloud: EcsCloud, model: EcsModel
+) -> None:
+    unknown = "arn:aws:ecs:us-east-1:123456789012:container-instance/argosy/0"
     assert not model.agent_work(unknown).start
     model.set_agent_connected(unknown, False)
     model.lose_instance(unknown)
