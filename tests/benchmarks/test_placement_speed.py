@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from argosy.bench.offline import pack
+from argosy.bench.bin_packing import pack
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.place import place, place_queue
 from argosy.placement.supply import InstanceRow, Supply

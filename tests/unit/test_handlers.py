@@ -17,7 +17,7 @@ from argosy.engine.tick import TickReport
 from argosy.model import documents
 from tests.fakes.aws import refusal, timed_out
 
-GOOD, GONE = "argosy.placement.fitness:least_allocated", "no_such_module:f"
+GOOD, GONE = "argosy.placement.keys:least_allocated", "no_such_module:f"
 
 
 @pytest.fixture

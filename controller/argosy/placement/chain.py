@@ -1,14 +1,13 @@
-"""How is a chain of steps followed for a run of equal tasks? Closed forms where they are exact, one at a time where
-they are not.
+"""How does a chain of steps place the equal tasks of a batch? In closed form where that is exact, else one at a time.
 
-With keys that look at one instance only, what happens on one instance never changes another's key. From that follow:
+With keys that look at one instance only, what happens on one instance never changes another's key. Therefore:
 
 - keys that never rise: fill in key order;
 - keys that stand still, before a spread or a draw: their distinct values are classes, taken in order, each with the
   rest of the chain;
 - spread over instances: a water level; the tie for the last round is a placement of one task each by the rest of the
   chain;
-- spread over an attribute: a water level over its values, inside each the rest of the chain; in the last round each
+- spread over an attribute: a water level over its values, and inside each the rest of the chain; in the last round each
   value puts its next instance forward, and the best of those by the rest of the chain win;
 - keys that may rise: the instances' sequences of keys, merged;
 - a spread or a draw after a key that drops with every task: one instance at a time, to the brim;
@@ -26,7 +25,8 @@ from argosy.placement import kernels
 from argosy.placement.arrays import BoolArray, IntArray, sums
 from argosy.placement.candidates import RowCandidates
 from argosy.placement.demand import Batch
-from argosy.placement.fitness import Key, Mix, Trend
+from argosy.placement.fitness import Mix
+from argosy.placement.keys import Key, Trend
 from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Random, SpreadInstances, SpreadValues, Step
 
@@ -35,11 +35,21 @@ _SLOTS = 1 << 20  # keys worked out at once where keys may rise: 8 MiB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BatchTurn:
-    """A run of equal tasks on `rows`, which all have room.
+class _Part:
+    """n tasks of a batch, to be placed on some of its rows."""
 
-    `counts` (f,) are the tasks of it placed so far, a copy per question.
-    """
+    at: IntArray
+    """(a,) int64: positions in the turn's `rows`."""
+    room: IntArray
+    """(a,) int64."""
+    counts: IntArray
+    """(f,) int64: tasks of this batch that were put on the turn's rows so far."""
+    n: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchTurn:
+    """The turn of one batch: its tasks may go to `rows`, which all have room. (f,) below is their number."""
 
     state: PassState
     batch: Batch
@@ -49,52 +59,51 @@ class BatchTurn:
     room: IntArray
     """(f,) int64."""
     random: np.random.Generator | None
-    """Where a step draws."""
+    """For the steps that draw."""
 
     def only(self, kept: BoolArray) -> BatchTurn:
-        """The same run on fewer rows; `kept` (f,) bool."""
+        """The same turn on fewer rows; `kept` (f,) bool."""
         return self if kept.all() else replace(self, rows=self.rows[kept], room=self.room[kept])
 
     def place(self, steps: Sequence[Step], n: int) -> IntArray:
-        """(f,) int64: how many of n tasks each row gets; fewer than n in all when there is no more room."""
+        """(f,) int64: how many of n tasks each row gets; fewer than n in all when the rows are full."""
         if not len(self.rows):
             return np.zeros(0, dtype=np.int64)
         room = np.minimum(self.room, n)
-        n = min(n, int(room.sum()))
-        return self._follow(tuple(steps), np.arange(len(self.rows)), room, np.zeros(len(self.rows), np.int64), n)
+        none_yet = np.zeros(len(self.rows), np.int64)
+        return self._follow(tuple(steps), _Part(np.arange(len(self.rows)), room, none_yet, min(n, int(room.sum()))))
 
-    def _follow(self, steps: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int) -> IntArray:
-        """(a,) int64: tasks of n for each of the positions `at`, when all hold `counts` (f,) already; room (a,)."""
-        if n == 0:
-            return np.zeros(len(at), dtype=np.int64)
-        if n == int(room.sum()):
-            return room
+    def _follow(self, steps: tuple[Step, ...], part: _Part) -> IntArray:
+        """(a,) int64: tasks of the part for each of its positions."""
+        if part.n == 0:
+            return np.zeros(len(part.at), dtype=np.int64)
+        if part.n == int(part.room.sum()):
+            return part.room
         first = next((i for i, step in enumerate(steps) if not isinstance(step, Key)), len(steps))
         prefix = steps[:first]
         trends = {step.trend_for(self.batch.need) for step in prefix if isinstance(step, Key)}
         if first == len(steps):
-            return self._by_keys(prefix, trends, at, room, counts, n)
+            return self._by_keys(prefix, trends, part)
         if trends - {Trend.STILL}:
             to_the_brim = Trend.DROPS in trends and not trends & {Trend.ANY, Trend.RISES}
-            return self._one_at_a_time(steps, at, room, counts, n, to_the_brim=to_the_brim)
+            return self._one_at_a_time(steps, part, to_the_brim=to_the_brim)
         if prefix:
-            return self._by_classes(prefix, steps[first:], at, room, counts, n)
-        return self._by_first(steps, at, room, counts, n)
+            return self._by_classes(prefix, steps[first:], part)
+        return self._by_first(steps, part)
 
-    def _by_first(self, steps: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int) -> IntArray:
+    def _by_first(self, steps: tuple[Step, ...], part: _Part) -> IntArray:
         """`_follow` for a chain that begins with a draw or a spread."""
         step, rest = steps[0], steps[1:]
         if isinstance(step, Random):
-            return kernels.draw(room, n, self._chance())
+            return kernels.draw(part.room, part.n, self._chance())
         if isinstance(step, SpreadInstances):
-            return self._over_instances(rest, at, room, counts, n)
+            return self._over_instances(rest, part)
         if isinstance(step, SpreadValues) and not any(isinstance(later, SpreadValues) for later in rest):
-            return self._over_values(step, rest, at, room, counts, n)
-        return self._one_at_a_time(steps, at, room, counts, n, to_the_brim=False)
+            return self._over_values(step, rest, part)
+        return self._one_at_a_time(steps, part, to_the_brim=False)
 
-    def _by_keys(
-        self, keys: tuple[Step, ...], trends: set[Trend], at: IntArray, room: IntArray, counts: IntArray, n: int
-    ) -> IntArray:
+    def _by_keys(self, keys: tuple[Step, ...], trends: set[Trend], part: _Part) -> IntArray:
+        at, room, counts, n = part.at, part.room, part.counts, part.n
         if n == 1 or not trends & {Trend.ANY, Trend.RISES}:
             return kernels.fill_in_order(self.key(keys, at, counts), room, n)
         risers = [key for key in keys if isinstance(key, Key) and key.trend_for(self.batch.need) is not Trend.STILL]
@@ -105,7 +114,11 @@ class BatchTurn:
             open_ = np.flatnonzero(room > taken)
             left, now = (room - taken)[open_], counts[at[open_]] + taken[open_]
             stride = int(min(left.max() // _BLOCKS, n // (2 * len(open_)))) if rises else 1
-            got = self._blocks(keys, at[open_], now, left, n, stride) if stride > 1 else np.zeros(1, np.int64)
+            got = np.zeros(1, np.int64)
+            if stride > 1:
+                ends = np.minimum(np.arange(1, _BLOCKS + 1) * stride, left[:, None])
+                last_keys = self._slots(keys, at[open_], now, ends)
+                got = kernels.take_blocks(last_keys, np.diff(ends, axis=1, prepend=0), left, n)
             if not got.any():
                 width = int(min(left.max(), n, max(1, _SLOTS // len(open_)), width))
                 slots = self._slots(keys, at[open_], now, np.arange(1, width + 1))
@@ -114,13 +127,6 @@ class BatchTurn:
             taken[open_] += got
             n -= int(got.sum())
         return taken
-
-    def _blocks(
-        self, keys: tuple[Step, ...], at: IntArray, now: IntArray, left: IntArray, n: int, stride: int
-    ) -> IntArray:
-        ends = np.minimum(np.arange(1, _BLOCKS + 1) * stride, left[:, None])
-        sizes = np.diff(ends, axis=1, prepend=0)
-        return kernels.take_blocks(self._slots(keys, at, now, ends), sizes, left, n)
 
     def _slots(self, keys: tuple[Step, ...], at: IntArray, now: IntArray, nth: IntArray) -> IntArray:
         """(a, s) int64: the key each position has for the nth task from now, `nth` (s,) or (a, s) from 1."""
@@ -136,45 +142,43 @@ class BatchTurn:
                 bends |= True if key.bends is None else key.bends(seen)
         return bends
 
-    def _by_classes(
-        self, prefix: tuple[Step, ...], rest: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int
-    ) -> IntArray:
-        classes = self.key(prefix, at, counts)
-        taken = np.zeros(len(at), dtype=np.int64)
-        counts = counts.copy()
+    def _by_classes(self, prefix: tuple[Step, ...], rest: tuple[Step, ...], part: _Part) -> IntArray:
+        classes = self.key(prefix, part.at, part.counts)
+        taken = np.zeros(len(part.at), dtype=np.int64)
+        counts, n = part.counts.copy(), part.n
         for value in np.unique(classes):
             here = np.flatnonzero(classes == value)
-            part = min(n, int(room[here].sum()))
-            taken[here] = self._follow(rest, at[here], room[here], counts, part)
-            counts[at[here]] += taken[here]
-            n -= part
+            at, room = part.at[here], part.room[here]
+            share = min(n, int(room.sum()))
+            taken[here] = self._follow(rest, _Part(at, room, counts, share))
+            counts[at] += taken[here]
+            n -= share
             if not n:
                 break
         return taken
 
-    def _over_instances(
-        self, rest: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int
-    ) -> IntArray:
-        taken, tied, left = kernels.water_level(self._existing(at) + counts[at], room, n)
+    def _over_instances(self, rest: tuple[Step, ...], part: _Part) -> IntArray:
+        at = part.at
+        taken, tied, left = kernels.water_level(self._existing(at) + part.counts[at], part.room, part.n)
         if left:
-            after = counts.copy()
+            after = part.counts.copy()
             after[at] += taken
-            taken[tied] += self._follow(rest, at[tied], np.ones(len(tied), np.int64), after, left)
+            taken[tied] += self._follow(rest, _Part(at[tied], np.ones(len(tied), np.int64), after, left))
         return taken
 
-    def _over_values(
-        self, step: SpreadValues, rest: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int
-    ) -> IntArray:
+    def _over_values(self, step: SpreadValues, rest: tuple[Step, ...], part: _Part) -> IntArray:
         values = self.state.supply.attribute(step.attribute)
+        at, room = part.at, part.room
         code = values.codes[self.rows[at]]
         rooms = sums(code, room, len(values.values) + 1)
         present = np.flatnonzero(rooms)
-        share, tied, left = kernels.water_level(self._existing_values(step, counts)[present], rooms[present], n)
+        existing = self._existing_values(step, part.counts)[present]
+        shares, tied, left = kernels.water_level(existing, rooms[present], part.n)
         taken = np.zeros(len(at), dtype=np.int64)
-        after = counts.copy()
-        for value, part in zip(present.tolist(), share.tolist(), strict=True):
+        after = part.counts.copy()
+        for value, share in zip(present.tolist(), shares.tolist(), strict=True):
             here = np.flatnonzero(code == value)
-            taken[here] = self._follow(rest, at[here], np.minimum(room[here], part), after, part)
+            taken[here] = self._follow(rest, _Part(at[here], np.minimum(room[here], share), after, share))
         after[at] += taken
         if left:
             open_ = np.flatnonzero((room > taken) & np.isin(code, present[tied]))
@@ -190,7 +194,7 @@ class BatchTurn:
         return taken
 
     def _order(self, rest: tuple[Step, ...], at: IntArray, counts: IntArray) -> IntArray:
-        """Positions of `at` from best to worst for one task, ties by row, by chance where the chain says so."""
+        """Positions of `at` from best to worst for one task; ties by row, or by chance where the chain says so."""
         columns: list[IntArray] = []
         for step in rest:
             if isinstance(step, Random):
@@ -201,26 +205,25 @@ class BatchTurn:
                 columns.append(self.key((step,), at, counts))
         return kernels.combine(columns).argsort(kind="stable") if columns else np.arange(len(at))
 
-    def _one_at_a_time(
-        self, steps: tuple[Step, ...], at: IntArray, room: IntArray, counts: IntArray, n: int, *, to_the_brim: bool
-    ) -> IntArray:
+    def _one_at_a_time(self, steps: tuple[Step, ...], part: _Part, *, to_the_brim: bool) -> IntArray:
         """The definition itself: each step in turn keeps the best of the candidates.
 
-        `to_the_brim`: a key before the first spread or draw drops with every task, so that the chosen one stays the
-        best until it is full.
+        to_the_brim: a key before the first spread or draw drops with every task, so that the chosen one stays the best
+        until it is full.
         """
+        at, room, n = part.at, part.room, part.n
         taken = np.zeros(len(at), dtype=np.int64)
-        now = counts.copy()
+        now = part.counts.copy()
         while n:
             kept = np.flatnonzero(room > taken)
             for step in steps:
                 if len(kept) > 1:
                     kept = self._best(step, at, kept, now)
             chosen = kept[0]
-            part = min(n, int(room[chosen] - taken[chosen])) if to_the_brim else 1
-            taken[chosen] += part
-            now[at[chosen]] += part
-            n -= part
+            got = min(n, int(room[chosen] - taken[chosen])) if to_the_brim else 1
+            taken[chosen] += got
+            now[at[chosen]] += got
+            n -= got
         return taken
 
     def _best(self, step: Step, at: IntArray, kept: IntArray, counts: IntArray) -> IntArray:
@@ -238,17 +241,15 @@ class BatchTurn:
 
     def _chance(self) -> np.random.Generator:
         if self.random is None:
-            raise ValueError("a chain with a random step needs a source of chance")
+            raise ValueError("a chain with a random step needs a random generator")
         return self.random
 
     def _existing(self, at: IntArray) -> IntArray:
-        """(a,) int64: tasks of the group on each position before this run."""
+        """(a,) int64: tasks of the group on each position before this turn."""
         return self.state.of_group(self.batch.group)[self.rows[at]]
 
     def _existing_values(self, step: SpreadValues, counts: IntArray) -> IntArray:
-        """(v + 1,) int64: tasks of the group for each value of the attribute, on every instance there is, `counts`
-        included.
-        """
+        """(v + 1,) int64: tasks of the group for each value of the attribute, on all instances, `counts` included."""
         values = self.state.supply.attribute(step.attribute)
         all_counts = self.state.of_group(self.batch.group).copy()
         all_counts[self.rows] += counts

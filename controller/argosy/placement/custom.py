@@ -67,7 +67,7 @@ def _load(name: str, allowed: Collection[str]) -> Fitness:
     if name not in allowed:
         raise ValueError(f"the settings do not allow the fitness function {name[:80]!r}")
     if not is_function_name(name):
-        raise ValueError(f"{name[:80]!r} is no module:function")
+        raise ValueError(f"{name[:80]!r} is not a module:function")
     module, _, function = name.partition(":")
     try:
         found: Fitness = getattr(import_module(module), function)
@@ -76,7 +76,7 @@ def _load(name: str, allowed: Collection[str]) -> Fitness:
     except Exception as error:
         raise ValueError(f"the module of {name[:80]!r} fails: {type(error).__name__}: {error}") from error
     if not callable(found):
-        raise ValueError(f"{name[:80]!r} is no function")
+        raise ValueError(f"{name[:80]!r} is not a function")
     return found
 
 

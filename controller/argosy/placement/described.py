@@ -104,13 +104,13 @@ def _instant(path: str, value: Any) -> float:
         return float(value)
     found = instant(str(value))
     if found is None:
-        raise ValueError(f"{path}.registeredAt: {str(value)[:40]!r} is no time")
+        raise ValueError(f"{path}.registeredAt: {str(value)[:40]!r} is not a time")
     return found
 
 
 def _whole(path: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{path}: {str(value)[:40]!r} is no whole number")
+        raise ValueError(f"{path}: {str(value)[:40]!r} is not a whole number")
     return value
 
 

@@ -173,7 +173,7 @@ def unmet_weight(batch: Batch, state: PassState) -> IntArray:
 def check_ports(ports: Sequence[tuple[int, str]]) -> list[str]:
     """One sentence for each port that no task can have."""
     faults = [
-        f"{number}/{protocol} is no host port."
+        f"{number}/{protocol} is not a host port."
         for number, protocol in ports
         if not 0 < number <= 65_535 or protocol not in ("tcp", "udp")
     ]

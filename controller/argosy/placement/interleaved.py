@@ -16,7 +16,8 @@ import numpy as np
 from argosy.placement.arrays import FAR, IntArray
 from argosy.placement.candidates import KindCandidates, RowCandidates
 from argosy.placement.demand import Queue
-from argosy.placement.fitness import Key, Mix, Trend
+from argosy.placement.fitness import Mix
+from argosy.placement.keys import Key, Trend
 from argosy.placement.pass_state import PassState
 from argosy.placement.task_kinds import TaskKind
 

@@ -78,5 +78,5 @@ def check_constraints(constraints: Sequence[str]) -> list[str]:
         try:
             parse(constraint)
         except QuerySyntaxError as error:
-            faults.append(f"{constraint[:80]!r} is no cluster query: {error}.")
+            faults.append(f"{constraint[:80]!r} is not a cluster query: {error}.")
     return faults

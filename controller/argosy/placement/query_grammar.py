@@ -161,9 +161,8 @@ def _regex(pattern: Token) -> Accepts:
         compiled = re2.compile(str(pattern), options)
     except re2.error as error:
         why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
-        raise QuerySyntaxError(
-            f"{str(pattern)[:60]!r} is no regular expression: {why[:120]}", (pattern.start_pos or 0) + 1, "RE2's syntax"
-        ) from None
+        message = f"{str(pattern)[:60]!r} is not a regular expression: {why[:120]}"
+        raise QuerySyntaxError(message, (pattern.start_pos or 0) + 1, "RE2's syntax") from None
     if compiled.programsize > _PROGRAM_LIMIT:
         message = f"{str(pattern)[:60]!r} is too complicated to match against every instance"
         raise QuerySyntaxError(message, (pattern.start_pos or 0) + 1, "a simpler pattern")

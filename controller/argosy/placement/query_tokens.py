@@ -80,7 +80,7 @@ def _next(text: str, position: int, previous: str) -> tuple[str, str, int]:
     if previous == "SUBJECT":
         return _operator(text, position)
     if previous in ("IN", "NOT_IN") and text[position] != "[":
-        raise QuerySyntaxError(f"{_shown(text, position)} is no list", position + 1, "[")
+        raise QuerySyntaxError(f"{_shown(text, position)} is not a list", position + 1, "[")
     if text[position] in _PUNCTUATION:
         return _PUNCTUATION[text[position]], text[position], position + 1
     if previous in _VALUE_NEXT:
@@ -91,7 +91,8 @@ def _next(text: str, position: int, previous: str) -> tuple[str, str, int]:
 def _operator(text: str, position: int) -> tuple[str, str, int]:
     found = _OPERATOR.match(text, position)
     if found is None or found.group() not in OPERATORS:
-        raise QuerySyntaxError(f"{_shown(text, position)} is no operator", position + 1, "an operator such as == or in")
+        message = f"{_shown(text, position)} is not an operator"
+        raise QuerySyntaxError(message, position + 1, "an operator such as == or in")
     return OPERATORS[found.group()], found.group(), found.end()
 
 
@@ -101,7 +102,7 @@ def _value(text: str, position: int) -> tuple[str, str, int]:
         return _quoted("VALUE", text, position)
     found = _WORD.match(text, position)
     if found is None:
-        raise QuerySyntaxError(f"{_shown(text, position)} is no value", position + 1, "a word or a quoted string")
+        raise QuerySyntaxError(f"{_shown(text, position)} is not a value", position + 1, "a word or a quoted string")
     return "VALUE", found.group(), found.end()
 
 
@@ -130,7 +131,7 @@ def _pattern(text: str, position: int) -> tuple[str, str, int]:
         at += 1
     at = min(at, len(text))
     if at == position:
-        raise QuerySyntaxError(f"{_shown(text, position)} is no pattern", position + 1, "a regular expression")
+        raise QuerySyntaxError(f"{_shown(text, position)} is not a pattern", position + 1, "a regular expression")
     return "PATTERN", text[position:at], at
 
 
@@ -155,7 +156,7 @@ def _why_no_subject(word: str) -> str:
         return f"{word!r}: and, or, not are written in lower case"
     if word.startswith("attribute:"):
         return "an attribute name is 1 to 128 of A-Z a-z 0-9 - _ . / \\"
-    return f"{word[:60]!r} is no subject"
+    return f"{word[:60]!r} is not a subject"
 
 
 def _shown(text: str, position: int) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from argosy.placement.fitness import AXES, BUILT_IN, Fitness, Key, as_key, linear, mixed
+from argosy.placement.fitness import AXES, Fitness
+from argosy.placement.keys import BUILT_IN, Key, as_key, linear, mixed
 
 MAX_STEPS: Final = 5  # RunTask's own limit
 _RANDOM: Final = re.compile(r"random(:(\d{1,18}))?\Z")
@@ -73,7 +74,7 @@ def check_strategy(strategy: Sequence[str], allowed: Collection[str] = ()) -> li
         if name in allowed:
             continue
         if is_function_name(name):
-            faults.append(f"{name[:80]!r} is no strategy, and no fitness function that the settings allow.")
+            faults.append(f"{name[:80]!r} is neither a strategy nor an allowed fitness function.")
             continue
         try:
             _steps(name, {})
@@ -124,7 +125,7 @@ def _steps(name: str, fitness: Mapping[str, Fitness]) -> tuple[Step, ...]:
         return (mixed(name, _weights(name, match[1])),)
     if name in fitness:
         return (as_key(name, fitness[name]),)
-    raise ValueError(f"{name[:80]!r} is no strategy; known are {_KNOWN}")
+    raise ValueError(f"{name[:80]!r} is not a strategy; the strategies are {_KNOWN}")
 
 
 def _weights(name: str, text: str) -> tuple[int, int, int]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from argosy.placement.demand import Batch
 from argosy.placement.feasibility import Rules, unmet_weight
-from argosy.placement.fitness import GPUS_LAST, Candidates, Fitness, Key, Trend
+from argosy.placement.fitness import Candidates, Fitness
+from argosy.placement.keys import GPUS_LAST, Key, Trend
 from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Random, Step, steps_of
 from argosy.placement.supply import Supply

@@ -151,7 +151,7 @@ def test_soft_constraints_are_checked_and_located_like_hard_ones() -> None:
         "placement.softConstraints[3]",
         "placement.softConstraints[1].expression",
     ]
-    assert "is no cluster query" in found[2]
+    assert "is not a cluster query" in found[2]
     assert faults(spec(placement={"softConstraints": 1})) == [
         "placement.softConstraints: must be a list, not the number 1"
     ]
@@ -162,7 +162,7 @@ def test_a_fitness_function_is_taken_where_the_settings_list_it_and_nowhere_else
     allowing = limits_of(load_settings({"fitnessFunctions": ["ours.scores:warm"]}), "own")
     assert admit(spec(placement=chain), allowing, Images(), Items()).form["placement"]["strategy"] == chain["strategy"]
     assert faults(spec(placement=chain)) == [
-        "placement.strategy[0]: 'ours.scores:warm' is no strategy, and no fitness function that the settings allow."
+        "placement.strategy[0]: 'ours.scores:warm' is neither a strategy nor an allowed fitness function."
     ]
     assert faults(spec(placement={"strategy": ["ours.scores:cold"]}), allowing)
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from argosy.bench.hindsight import least_cost
-from argosy.bench.replay import Setting, greedy, hindsight, on_demand_only, replay, windows
+from argosy.bench.replay import Setting, greedy, hindsight, least_cost, on_demand_only, replay, windows
 from argosy.market.deadline import RESERVE_SHARE, Job, stance_of
 from argosy.model.deadlines import deadline_at
 from argosy.model.stance import Stance

@@ -10,11 +10,12 @@ import pytest
 from argosy.placement.arrays import AnyArray
 from argosy.placement.custom import FitnessFailed, OwnFunctions, load_fitness
 from argosy.placement.demand import Batch
-from argosy.placement.fitness import Candidates, least_allocated
+from argosy.placement.fitness import Candidates
+from argosy.placement.keys import least_allocated
 from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply
 
-NAME = "argosy.placement.fitness:least_allocated"
+NAME = "argosy.placement.keys:least_allocated"
 
 
 def test_an_allowed_function_is_loaded() -> None:
@@ -26,9 +27,9 @@ def test_an_allowed_function_is_loaded() -> None:
     [
         ("os:system", [NAME], "do not allow"),
         ("no_such_module:f", ["no_such_module:f"], "there is no fitness function"),
-        ("argosy.placement.fitness:nothing", ["argosy.placement.fitness:nothing"], "there is no fitness"),
-        ("argosy.placement.fitness:CPU", ["argosy.placement.fitness:CPU"], "is no function"),
-        ("a b:c", ["a b:c"], "is no module:function"),
+        ("argosy.placement.keys:nothing", ["argosy.placement.keys:nothing"], "there is no fitness"),
+        ("argosy.placement.keys:CPU", ["argosy.placement.keys:CPU"], "is not a function"),
+        ("a b:c", ["a b:c"], "is not a module:function"),
     ],
 )
 def test_everything_else_is_refused(name: str, allowed: list[str], said: str) -> None:

@@ -113,7 +113,7 @@ def test_a_batch_may_say_that_gpu_instances_need_not_be_kept() -> None:
 
 
 def test_an_unknown_strategy_or_constraint_is_refused() -> None:
-    with pytest.raises(ValueError, match="'fastest' is no strategy"):
+    with pytest.raises(ValueError, match="'fastest' is not a strategy"):
         place([Batch(1, 1, 0, 1, strategy=("fastest",))], Supply.of([]))
     with pytest.raises(QuerySyntaxError):
         place([Batch(1, 1, 0, 1, constraints=("fastest",))], Supply.of([]))

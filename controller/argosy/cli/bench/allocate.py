@@ -15,7 +15,7 @@ from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
 if TYPE_CHECKING:
-    from argosy.bench.market_files import PoolName
+    from argosy.bench.allocation_files import PoolName
     from argosy.market.allocation.allocate import Allocation
     from argosy.market.allocation.problem import Problem
 
@@ -47,7 +47,7 @@ def allocate(
     ] = False,
 ) -> None:
     """Buy the cheapest instances for a backlog from the pools of a file, and measure it."""
-    from argosy.bench.market_files import read_backlog, read_pools
+    from argosy.bench.allocation_files import read_backlog, read_pools
     from argosy.market.allocation.allocate import allocate as allocated
     from argosy.market.allocation.problem import Problem as Asked
 

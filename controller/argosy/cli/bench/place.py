@@ -58,7 +58,7 @@ def place(
     repeat: Annotated[int, typer.Option(min=1, max=1_000, help="Place so many times; the median counts.")] = 3,
 ) -> None:
     """Place the tasks of one file on the instances of another, and measure it."""
-    from argosy.bench.trace_files import chain_of, read_instances, read_tasks
+    from argosy.bench.placement_files import chain_of, read_instances, read_tasks
     from argosy.placement.place import place_queue
     from argosy.placement.query import check_constraints, check_strategy
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.bench.offline import lower_bound, pack
+from argosy.bench.bin_packing import lower_bound, pack
 from tests.placement_bound import pattern_bound
 
 amounts = st.integers(0, 9)

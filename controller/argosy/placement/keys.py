@@ -1,0 +1,204 @@
+"""By which number does a step of a chain order instances? Plain functions of columns; the smallest key comes first.
+
+A key is a whole number, so that every way of computing a plan agrees bit for bit. A user's fitness (`fitness.py`)
+becomes a key by its sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+import numpy as np
+
+from argosy.placement.arrays import BoolArray, IntArray
+from argosy.placement.fitness import AXES, CPU, GPU, MEMORY, Candidates, Fitness, Mix
+
+# best-fit's weights per cpu unit, MiB and GPU: a vCPU counts like 8 GiB and a GPU like 256 GiB, roughly what they cost.
+BEST_FIT_WEIGHTS: Final = (8, 1, 1 << 18)
+SHARE: Final = 1 << 20  # shares of an instance are counted in 2^-20
+_SCORE: Final = 1 << 30  # a fitness of 1 as a whole number
+_KEY_LIMIT: Final = 1 << 40  # keys that a user's function answers are cut to +-2^40
+_LONGEST_S: Final = 1 << 20  # differences of times are cut to 2^20 s, twelve days: more makes no difference
+
+
+class Trend(Enum):
+    """How the key of one instance changes while equal tasks are put on it one after the other."""
+
+    STILL = "never"
+    DROPS = "falls every time"
+    FALLS = "never rises"
+    RISES = "never falls"
+    ANY = "may rise and fall"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A step of a chain that orders instances by a number of each: the smallest comes first."""
+
+    name: str
+    of: Callable[[Candidates], IntArray]
+    trend: Trend
+    high: Callable[[tuple[int, int, int]], int]
+    """Keys lie in [-high, high], given cpu units, MiB and GPUs of the largest instance."""
+    weights: tuple[int, int, int] | None = None
+    """The weights, if the key is a weighted sum of what is left."""
+    bends: Callable[[Candidates], BoolArray] | None = None
+    """For the trend ANY: (n,) bool, the candidates whose keys may rise at all; None = all."""
+
+    def trend_for(self, need: tuple[int, int, int]) -> Trend:
+        """The trend for tasks of this size: a weighted sum over axes that the task does not use stands still."""
+        if self.weights is None:
+            return self.trend
+        return Trend.DROPS if _dot(self.weights, need) else Trend.STILL
+
+
+def linear(name: str, weights: tuple[int, int, int]) -> Key:
+    """The weighted sum left after placing (best fit; Panigrahy et al. 2011 compare such weightings)."""
+
+    def of(c: Candidates) -> IntArray:
+        terms = [
+            c.left(axis) if weight == 1 else weight * c.left(axis) for axis, weight in enumerate(weights) if weight
+        ]
+        return sum(terms[1:], start=terms[0])
+
+    return Key(name, of, Trend.FALLS, lambda top: _dot(weights, top), weights)
+
+
+def mixed(name: str, weights: tuple[int, int, int]) -> Key:
+    """The weighted sum of the shares left free, like Fenzo's weighted average of bin packers.
+
+    An axis that the instance lacks counts as full.
+    """
+
+    def of(c: Candidates) -> IntArray:
+        terms = [weight * _share(c.left(axis), c.total(axis)) for axis, weight in enumerate(weights) if weight]
+        return sum(terms[1:], start=terms[0])
+
+    return Key(name, of, Trend.FALLS, lambda _: sum(weights) * SHARE)
+
+
+def least_allocated(c: Candidates) -> IntArray:
+    """Minus the sum of the free shares: kube-scheduler's LeastAllocated, Fenzo's spreading."""
+    return -sum((_share(c.left(axis), c.total(axis)) for axis in AXES.values()), start=np.int64(0))  # type: ignore[return-value]
+
+
+def dot_product(c: Candidates) -> IntArray:
+    """Minus the alignment: the sum over axes of (need / total) * (free / total), free as before placing.
+
+    Tetris, SIGCOMM'14.
+    """
+    score: Any = np.int64(0)
+    for axis in AXES.values():
+        need, total = c.need(axis), c.total(axis)
+        free = c.left(axis) + need
+        score = score + (_share(need, total) * (_share(free, total) >> 2) >> 18)
+    return -score  # type: ignore[no-any-return]
+
+
+def cheapest(c: Candidates) -> IntArray:
+    """The price, in millionths of a USD per hour."""
+    return np.rint(np.clip(c.price_usd_per_hour, 0, 1e6) * 1e6).astype(np.int64)
+
+
+def least_interrupted(c: Candidates) -> IntArray:
+    """Expected interruptions in a million instance-hours, at most a million."""
+    return np.rint(np.clip(c.interruption_rate, 0, 1) * 1e6).astype(np.int64)
+
+
+def finish_together(c: Candidates) -> IntArray:
+    """The seconds that the instance must live longer for the task, then the seconds that it outlives the task.
+
+    Scale-in then frees whole instances. A task of unknown length goes where work ends last, so that instances whose
+    work ends earlier become empty. After Netflix's Titus agent packing.
+    """
+    late = np.clip(np.rint(c.task_finish_at), 0, _KEY_LIMIT).astype(np.int64)
+    until = np.clip(np.rint(c.finish_at), 0, _KEY_LIMIT).astype(np.int64)
+    longer, outlives = np.clip(late - until, 0, _LONGEST_S), np.clip(until - late, 0, _LONGEST_S)
+    return np.where(late > 0, longer * (_LONGEST_S + 1) + outlives, -until)
+
+
+def busy_first(c: Candidates) -> IntArray:
+    """0 where a task runs already, else 1: idle instances stay idle and can be let go."""
+    idle: IntArray = (c.running_tasks == 0).astype(np.int64)
+    return idle
+
+
+def gpus_last(c: Candidates) -> IntArray:
+    """1 where a task that needs no GPU would sit on an instance that has some, else 0."""
+    misused: IntArray = ((c.need(GPU) == 0) & (c.total(GPU) > 0)).astype(np.int64)
+    return misused
+
+
+def fragmentation(c: Candidates) -> IntArray:
+    """The growth of stranded GPUs, in hundredths of a GPU per task of the typical mix.
+
+    FGD (ATC'23) on whole GPUs: an instance's free GPUs are stranded for a task type if it has too little cpu, memory or
+    GPUs for it; the sum over types is weighted by their frequency. Ties go to best fit, which always follows this step.
+    """
+    left = tuple(c.left(axis) for axis in AXES.values())
+    before = tuple(c.left(axis) + c.need(axis) for axis in AXES.values())
+    rows = np.flatnonzero(np.broadcast_to(c.total(GPU) > 0, left[GPU].shape))
+    key = np.zeros(left[GPU].shape, dtype=np.int64)
+    if not c.mix.weights.size or not rows.size:
+        return key
+    growth = _stranded(left, rows, c.mix) - _stranded(before, rows, c.mix)
+    key[rows] = growth * 100 // int(c.mix.weights.sum())
+    return key
+
+
+def _can_strand(c: Candidates) -> BoolArray:
+    """Without GPUs, or without tasks that want some, nothing can be stranded and the key is always 0."""
+    return (c.total(GPU) > 0) & bool(c.mix.weights.size)
+
+
+def _stranded(free: tuple[IntArray, ...], rows: IntArray, mix: Mix) -> IntArray:
+    """(r,) int64: free GPUs times the number of tasks of the mix that could not use them."""
+    columns = [np.broadcast_to(free[axis], free[GPU].shape)[rows, None] for axis in AXES.values()]
+    short = (columns[CPU] < mix.needs[CPU]) | (columns[MEMORY] < mix.needs[MEMORY]) | (columns[GPU] < mix.needs[GPU])
+    return columns[GPU][:, 0] * (short @ mix.weights)  # type: ignore[no-any-return]
+
+
+def as_key(name: str, fitness: Fitness) -> Key:
+    """A user's function as a step of a chain: floats are a fitness, integers are keys."""
+
+    def of(c: Candidates) -> IntArray:
+        score = np.asarray(fitness(c))
+        if score.dtype.kind in "iub":
+            whole: IntArray = np.clip(score, -_KEY_LIMIT, _KEY_LIMIT).astype(np.int64)
+            return whole
+        kept = np.clip(np.nan_to_num(score.astype(np.float64), nan=0.0), 0, 1)
+        return -np.rint(kept * _SCORE).astype(np.int64)
+
+    return Key(name, of, Trend.ANY, lambda _: _KEY_LIMIT)
+
+
+def _share(part: IntArray, total: IntArray) -> IntArray:
+    """part / total in 2^-20, rounded down; 0 where the instance has none of it."""
+    return part * SHARE // np.maximum(total, 1)
+
+
+def _dot(weights: tuple[int, int, int], top: tuple[int, int, int]) -> int:
+    return sum(weight * amount for weight, amount in zip(weights, top, strict=True))
+
+
+BEST_FIT: Final = linear("best-fit", BEST_FIT_WEIGHTS)
+GPUS_LAST: Final = Key("keep-gpus-free", gpus_last, Trend.STILL, lambda _: 1)
+FRAGMENTATION: Final = Key(
+    "fragmentation", fragmentation, Trend.ANY, lambda top: 100 * (top[GPU] + 1), bends=_can_strand
+)
+BUILT_IN: Final[Mapping[str, tuple[Key, ...]]] = {
+    "best-fit": (BEST_FIT,),
+    "cpu-memory": (mixed("cpu-memory", (1, 1, 0)),),
+    "cpu-memory-gpu": (mixed("cpu-memory-gpu", (1, 1, 1)),),
+    "least-allocated": (Key("least-allocated", least_allocated, Trend.RISES, lambda _: 3 * SHARE),),
+    "dot-product": (Key("dot-product", dot_product, Trend.RISES, lambda _: 3 * SHARE),),
+    "fragmentation": (FRAGMENTATION, BEST_FIT),
+    "cheapest": (Key("cheapest", cheapest, Trend.STILL, lambda _: 1 << 40),),
+    "least-interrupted": (Key("least-interrupted", least_interrupted, Trend.STILL, lambda _: 1 << 20),),
+    "finish-together": (Key("finish-together", finish_together, Trend.STILL, lambda _: 1 << 41),),
+    "keep-gpus-free": (GPUS_LAST,),
+    "busy-first": (Key("busy-first", busy_first, Trend.FALLS, lambda _: 1),),
+}
