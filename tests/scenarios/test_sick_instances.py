@@ -33,7 +33,7 @@ def arn_of(cluster: Controlled, instance_id: str) -> str:
 def make_deaf(cluster: Controlled, instance_id: str) -> None:
     """The agent stays connected and takes no work any more, nor stops (aws/amazon-ecs-agent#731)."""
     agent = cluster.world.agents[instance_id]
-    agent.habits = replace(agent.habits, poll_s=1e9)
+    agent.behaviour = replace(agent.behaviour, poll_s=1e9)
 
 
 def until(cluster: Controlled, condition: Any, limit_s: float) -> float:
@@ -167,8 +167,8 @@ def test_a_task_that_never_leaves_pending_is_stopped_and_its_instance_gets_no_mo
 
 def test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_given_up() -> None:
     cluster = Controlled(zones=ZONE)
-    usual = cluster.world.habits
-    cluster.world.habits = lambda instance: AgentBehaviour(registers=False)
+    usual = cluster.world.agent_behaviour
+    cluster.world.agent_behaviour = lambda instance: AgentBehaviour(registers=False)
     cluster.submit(12)
     launched: set[str] = set()
     for _ in range(1800):
@@ -178,7 +178,7 @@ def test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_
     assert not cluster.live_instances()
     pool = cluster.controllers[0].state.pools["us-east-1/c5.xlarge/us-east-1a"]  # type: ignore[union-attr]
     assert "never joined" in pool.short_reason
-    cluster.world.habits = usual
+    cluster.world.agent_behaviour = usual
     cluster.run_to_rest()
     assert cluster.record()["status"] == RunStatus.SUCCEEDED
     assert pool.unregistered in (0, 3)
@@ -188,12 +188,12 @@ def test_an_instance_that_registers_without_its_gpus_gets_no_work_and_is_replace
     cluster = Controlled(types=("g4dn.xlarge",), zones=ZONE, work_s=60.0)
     bad: list[str] = []
 
-    def habits(instance: Any) -> AgentBehaviour:
+    def behaviour(instance: Any) -> AgentBehaviour:
         if not bad:
             bad.append(instance.instance_id)
         return AgentBehaviour(gpus=0 if instance.instance_id in bad else None)
 
-    cluster.world.habits = habits
+    cluster.world.agent_behaviour = behaviour
     cluster.submit(1, resources={"vcpus": 1, "memory": 1024, "gpus": 1})
     until(cluster, lambda: bad and not is_alive(cluster, bad[0]), 1200.0)
     cluster.run_to_rest()

@@ -68,7 +68,7 @@ class World:
         self.sinks: list[Sink] = []
         behaviour = behaviour or Behaviour()
         self.workload = behaviour.workload
-        self._agent_behaviour = behaviour.agents or self._usual_agent
+        self.agent_behaviour = behaviour.agents or self._usual_agent
         self.agents: dict[str, VirtualAgent] = {}
         """By EC2 instance id, from running to terminated."""
         aws = AwsRegion(
@@ -149,7 +149,7 @@ class World:
             machine=self.catalogue[instance.instance_type],
             timetable=self,
             workload=self._workload_now,
-            behaviour=self._agent_behaviour(instance),
+            behaviour=self.agent_behaviour(instance),
         )
         self.agents[instance.instance_id] = agent
         agent.boot()
