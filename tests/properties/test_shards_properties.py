@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy import layout
-from argosy.model.attempts import LAUNCH_VARIABLE
+from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.spec import overrides, shards
 from argosy.spec.faults import FAULT_LIMIT, Fault, SpecError, path_text
 from argosy.spec.file import check_text, read
@@ -119,7 +119,7 @@ def test_no_item_is_longer_than_the_bound_and_the_longest_is_close_to_it(
 
 def _sent(data: dict[str, Any], output: str, index: int, attempt: int, item: Any) -> int:
     """The characters of RunTask's `overrides` as botocore writes them."""
-    told = shards.task_overrides(data, RUN_ID, output, index, attempt, item)
+    told = shards.task_overrides(data, output, AttemptKey(RUN_ID, index, attempt, 1), item)
     told["environment"].append({"name": LAUNCH_VARIABLE, "value": "1"})
     return len(json.dumps({"containerOverrides": [{"name": "main", **told}]}))
 

@@ -2,7 +2,7 @@
 DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster.
 
 The api reads the state and puts requests into the inbox; it never writes the versioned documents (DESIGN D12). Users'
-errors are replies, never exceptions: what is raised here is a fault of ours or of AWS.
+errors are replies, not exceptions: an exception from here is a fault of ours or of AWS.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from argosy.spec.faults import Fault, SpecError
 from argosy.spec.parse import parse_spec, to_json
 
 ID_TRIES = 5
-TOKEN_DAYS = 30  # a client token is remembered this long, and so is the pointer to a request; runs are kept
-# Bytes of a request as it is stored. An item of DynamoDB holds 400 KB, and the ten requests that one tick folds in must
-# fit into one transaction of 4 MB together with what else it writes.
+TOKEN_DAYS = 30  # how long client tokens and pointers to requests are kept; runs are kept for ever
+# Bytes of a request as it is stored. A DynamoDB item holds 400 KB, and the ten requests that one tick folds in must fit
+# into one transaction of 4 MB together with everything else that it writes.
 REQUEST_LIMIT = 256 * 1024
 _STATUS_CODES = {
     "ValidationException": 400,
@@ -46,7 +46,7 @@ _STATUS_CODES = {
 
 
 class Refusal(Exception):
-    """A user's error, on its way to becoming a reply."""
+    """A user's error, which becomes a reply."""
 
     def __init__(self, code: str, message: str, faults: Sequence[Fault] = ()) -> None:
         super().__init__(message)
@@ -55,7 +55,7 @@ class Refusal(Exception):
 
 @dataclass(slots=True)
 class Api:
-    """The users' actions over what a deployment has. `now` gives epoch seconds."""
+    """The users' actions on one deployment. `now` returns epoch seconds."""
 
     store: Store
     wake: Wake
@@ -66,10 +66,10 @@ class Api:
     cells: Sequence[str]
     now: Callable[[], float]
     policy: Policy = field(default_factory=Policy)
-    fleets: Sequence[tuple[str, str, str]] = ()  # (cell, instance type, zone) of every fleet that was set up
+    fleets: Sequence[tuple[str, str, str]] = ()  # (cell, instance type, zone) of every fleet that exists
 
     def handle(self, request: Any, request_id: str) -> dict[str, Any]:
-        """An envelope for a request. `request_id` names it in errors, and is the token of a submit without one."""
+        """The reply, as an envelope. `request_id` stands in errors and replaces a missing client token."""
         try:
             parsed = requests.parse_request(request)
             return {"statusCode": 200, "body": self._act(parsed, request_id)}
@@ -91,13 +91,13 @@ class Api:
         for attempt in range(ID_TRIES):
             earlier = self._earlier(token, request.spec)
             if earlier is not None:
-                self.wake.controller()  # the first call may have died between storing and waking
+                self.wake.controller()  # the first call may have ended between storing and waking
                 return {**self._full_view(earlier), "created": False, "warnings": []}
             admission = admission or admit(request.spec, self.limits, self.images, self.items, self.now())
             try:
                 run_id = self._store_run(admission, token, attempt)
             except AlreadyExists:
-                continue  # the same token a moment ago, or a run of that id: look again, then take another id
+                continue  # this token was just used, or a run has that id: look again, then take another id
             self.wake.controller()
             return {**self._full_view(run_id), "created": True, "warnings": self._warnings(admission)}
         raise Refusal("ConflictException", "other runs were submitted at the same moment: submit this one again")
@@ -117,24 +117,26 @@ class Api:
         }
 
     def _warnings(self, admission: Admission) -> list[str]:
-        """What is allowed and yet may not be meant."""
+        """What is allowed but may not be intended, a sentence each."""
         if not warnings.has_caps(form := admission.form):
             return [*admission.notes]
         pools = list(reading.cluster(self.store)[0].pools.values())
         return [*admission.notes, *warnings.warnings(form, pools, self.limits.shapes, load_catalogue(), self.policy)]
 
     def _earlier(self, token: str, spec: Any) -> str | None:
-        """The id of the run that this token has made; refuses a token that was used with another spec."""
+        """The id of the run that this token created. Refuses a token that was used with another spec."""
         body = self.store.read((inbox.TOKENS, token))
         if body is None:
             return None
         record = json.loads(body)
         if record["specSha256"] != fingerprint(to_json(parse_spec(spec))):
-            raise Refusal("ConflictException", f"this clientToken has already made {record['runId']} of another spec")
+            raise Refusal(
+                "ConflictException", f"this clientToken was already used for {record['runId']}, with another spec"
+            )
         return str(record["runId"])
 
     def _store_run(self, admission: Admission, token: str, attempt: int) -> str:
-        """Create the request, its token and the pointer from its id, all or nothing. Raises AlreadyExists."""
+        """Create the request, its token and the pointer to it, all or nothing. Raises AlreadyExists."""
         now = self.now()
         run_id = new_run_id(admission.form["name"], now, f"{token}{attempt}")
         body = _stored_form(self._submit_request(admission, run_id, now))
@@ -165,7 +167,7 @@ class Api:
 
     @_act.register
     def _(self, request: requests.PlanRun, request_id: str) -> dict[str, Any]:
-        from argosy.api.plan_question import answer  # numpy, the query language and the market: only plans need it
+        from argosy.api.plan_question import answer  # loads the market and the placement engine: only plans need them
 
         return answer(self, admit(request.spec, self.limits, self.images, self.items, self.now()))
 
@@ -187,7 +189,8 @@ class Api:
         state = reading.cluster(self.store)[0]
         rows: list[dict[str, Any]] = []
         chunks = list(reading.task_chunks(self.store, record, start, end))
-        # A commit may have come between: a record read after the chunks has every reason that they number.
+        # There may have been a commit since the record was read. A record read after the chunks holds every reason that
+        # they refer to by number.
         record = {**record, "reasons": self._record(request.run_id)["reasons"]}
         for first, chunk in chunks:
             wanted = range(max(start - first, 0), min(end - first, chunk.rows))
@@ -204,7 +207,7 @@ class Api:
         if after is None:
             shown = {run["runId"] for run in runs}
             waiting = [views.run_view(record) for record in reading.runs_in_inbox(self.store)]
-            runs = [run for run in waiting if run["runId"] not in shown] + runs  # the newest of all
+            runs = [run for run in waiting if run["runId"] not in shown] + runs  # the newest ones
         return {"runs": runs, "nextToken": None if following is None else requests.page_token(following)}
 
     @_act.register
@@ -212,9 +215,9 @@ class Api:
         record = self._record(request.run_id)
         if record["status"] not in TERMINAL_RUN:
             if reading.is_stranded(self.store, request.run_id):
-                with _refusing():  # the controller would set the request aside without a word
+                with _refusing():  # the controller would set the request aside without a reply
                     retrying.check_readable(self.store, request.run_id)
-            now = max(self.now(), record["submitted_at"], record.get("retry_at", 0.0) + 1e-6)  # after what it is about
+            now = max(self.now(), record["submitted_at"], record.get("retry_at", 0.0) + 1e-6)  # after what it cancels
             cancel = CancelRequest(request.run_id, now, request.reason)
             place = inbox.inbox_key(now, f"{request.run_id}#cancel#{request_id}")
             with suppress(AlreadyExists):  # the same request, delivered twice
@@ -245,12 +248,12 @@ class Api:
         return explaining.explain_run(*run, load_catalogue(), self.now(), request.index, self.policy, switched_off)
 
     def _open_run(self, run_id: str) -> tuple[State, Run] | None:
-        """The whole state and a run in it; None when the run is not folded in yet, or closed."""
+        """The whole state and a run in it; None when the run is not folded in yet, or is closed."""
         state = self.whole_state()
         return (state, state.runs[run_id]) if run_id in state.runs else None
 
     def whole_state(self) -> State:
-        """As of the last commit. Raises Refusal when the controller commits faster than we can read."""
+        """The state as of the last commit. Raises Refusal when the controller commits faster than we can read."""
         for _ in range(ID_TRIES):
             with suppress(StaleState):  # the controller committed while we were reading
                 return load(self.store)
@@ -281,14 +284,14 @@ def _refusing() -> Iterator[None]:
 
 
 def envelope_of_error(code: str, message: str, request_id: str, faults: Sequence[Fault] = ()) -> dict[str, Any]:
-    """An error as users get it. Codes without a status of their own are faults of ours: 500."""
+    """An error as users get it. Codes without a status in the table are faults of ours: 500."""
     error: dict[str, Any] = {"code": code, "message": message, "requestId": request_id}
     error["fieldList"] = [{"path": fault.path, "message": fault.message} for fault in faults]
     return {"statusCode": _STATUS_CODES.get(code, 500), "body": {"error": error}}
 
 
 def new_run_id(name: str, now: float, seed: str) -> str:
-    """`digits-261121-062733-k3f9`: the name, the second (UTC), and four characters that derive from `seed`."""
+    """`digits-261121-062733-k3f9`: the name, the second (UTC) and four characters derived from `seed`."""
     tail = base64.b32encode(hashlib.sha256(seed.encode()).digest())[:4].decode().lower()
     return f"{name}-{datetime.fromtimestamp(now, UTC):%y%m%d-%H%M%S}-{tail}"
 
@@ -296,11 +299,11 @@ def new_run_id(name: str, now: float, seed: str) -> str:
 def _stored_form(request: SubmitRequest) -> bytes:
     """The request as it is stored. Raises SpecError, at the largest field, when it is too large for an item.
 
-    `spec.bounds` has measured what the user sent; the defaults that were filled in come on top.
+    `spec.bounds` has measured what the user sent; the defaults were added since.
     """
     body = inbox.to_bytes(request)
     if len(body) <= REQUEST_LIMIT:
         return body
     path, size = bounds.largest(request.spec)
-    much = f"takes {size} of the {len(body)} bytes that the run takes with all defaults; the limit is {REQUEST_LIMIT}"
-    raise SpecError([Fault(path, f"{much}: put long items into an S3 object (itemsFrom)")])
+    share = f"takes {size} of the {len(body)} bytes of the run with all defaults; the limit is {REQUEST_LIMIT}"
+    raise SpecError([Fault(path, f"{share}: put long items into an S3 object (itemsFrom)")])

@@ -1,7 +1,7 @@
-"""May this deployment take the run? The spec's own faults together with those that only a deployment can see.
+"""May this deployment take the run? The spec's own faults, together with those that only a deployment can see.
 
-Its limits, images and item files are handed in; without limits (`argosy validate` far from any deployment) what they
-would tell is not asked.
+The deployment's limits, images and item files are arguments. Without limits, as in `argosy validate` without a
+deployment, nothing is checked against them.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from argosy.spec.overrides import length_faults
 from argosy.spec.parse import parse_spec, to_json
 from argosy.spec.templates import item_faults
 
-OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME, and where it comes in flavours argosy/NAME-gpu
+OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME; its GPU flavour, if any, is argosy/NAME-gpu
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentLimits:
-    """What a deployment allows. shapes: what an instance of each of its types has for tasks; empty = not known."""
+    """What a deployment allows. shapes: what an instance of each of its types offers to tasks; empty = unknown."""
 
     default_output: str  # s3://bucket/ or s3://bucket/prefix/
     buckets: frozenset[str]  # where results may go, its own bucket included
     shapes: Mapping[str, Resources]
-    fitness_functions: frozenset[str] = frozenset()  # of the owner's own, that a strategy may name
-    cells: tuple[str, ...] = ()  # the deployment's Regions; empty = not known
+    fitness_functions: frozenset[str] = frozenset()  # the owner's, which a strategy may name
+    cells: tuple[str, ...] = ()  # the deployment's Regions; empty = unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A run that may be taken. notes: what is allowed and yet may not be meant, a sentence each."""
+    """A run that may be submitted. notes: what is allowed but may not be intended, a sentence each."""
 
     form: dict[str, Any]  # the validated JSON form, defaults filled in
     image: str  # resolved; empty when the spec names a task definition
@@ -54,7 +54,7 @@ class Admission:
 
 
 def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
-    """The limits of a deployment whose own bucket is `bucket`: types that are named and offered in any of its cells."""
+    """The limits of a deployment that owns `bucket`. Its types are those named and offered in any of its cells."""
     catalogue = load_catalogue()
     names = {name for cell in settings.cells for name, _ in settings.pools(cell)}
     shapes = {
@@ -69,8 +69,10 @@ def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
 def admit(
     data: Any, limits: DeploymentLimits, images: ImageResolver, items: ItemsReader, now: float = 0.0
 ) -> Admission:
-    """Everything that can be known about a run at submit. `now` 0: deadlines are not held against it. Raises SpecError
-    with every fault."""
+    """Check everything that can be known at submission. Raises SpecError with every fault.
+
+    now: epoch seconds; 0 = do not compare deadlines with it.
+    """
     spec, faults = _check(data, limits, now)
     known = {fault.path for fault in faults}
     image, image_faults = ("", []) if known & {"", "container", "container.image"} else _image(data, images)
@@ -82,7 +84,7 @@ def admit(
 
 
 def check_spec(data: Any, limits: DeploymentLimits | None = None, now: float = 0.0) -> RunSpec:
-    """The spec, after all checks that need nothing but the limits. Raises SpecError with every fault."""
+    """The spec, after all checks that need at most the limits. Raises SpecError with every fault."""
     spec, faults = _check(data, limits, now)
     if spec is None or faults:
         raise SpecError(faults)
@@ -90,12 +92,12 @@ def check_spec(data: Any, limits: DeploymentLimits | None = None, now: float = 0
 
 
 def fingerprint(form: Mapping[str, Any]) -> str:
-    """Hex digest of a JSON form; the same however its fields are ordered. What a client token is compared by."""
+    """Hex digest of a JSON form, whatever the order of its fields. A client token remembers it."""
     return hashlib.sha256(json.dumps(form, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _check(data: Any, limits: DeploymentLimits | None, now: float) -> tuple[RunSpec | None, list[Fault]]:
-    """The spec if it is one by itself, and every fault found."""
+    """The spec, if it is valid by itself, and every fault found."""
     spec: RunSpec | None = None
     faults: list[Fault] = []
     try:
@@ -114,7 +116,7 @@ def _limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator
     try:
         bucket = split_s3(data.get("output") or limits.default_output)[0]
     except (ValueError, AttributeError):
-        bucket = None  # a fault of its own
+        bucket = None  # reported as a fault of the field
     if bucket is not None and bucket not in limits.buckets:
         allowed = ", ".join(sorted(limits.buckets))
         yield Fault("output", f"bucket {bucket[:63]} is not one that this deployment may write to: {allowed}")
@@ -128,17 +130,18 @@ def _cell_faults(data: Mapping[str, Any], cells: Sequence[str]) -> Iterator[Faul
     given = capacity.get("cells") if isinstance(capacity, Mapping) and cells else None
     for number, cell in enumerate(given if isinstance(given, list) else ()):
         if isinstance(cell, str) and cell not in cells:
-            yield Fault(f"capacity.cells[{number}]", f"{shown(cell)} is no cell of this deployment: {', '.join(cells)}")
+            known = ", ".join(cells)
+            yield Fault(f"capacity.cells[{number}]", f"{shown(cell)} is not a cell of this deployment ({known})")
 
 
 def _deadline_faults(data: Any, now: float) -> Iterator[Fault]:
-    """A deadline that is over, or further away than anybody means. `now` 0 = not known."""
+    """A deadline in the past, or implausibly far away. now: 0 = unknown."""
     capacity = data.get("capacity") if isinstance(data, Mapping) and now else None
     given = capacity.get("deadline") if isinstance(capacity, Mapping) else None
     try:
         at = deadline_at(given, now) if isinstance(given, str) else None
     except ValueError:
-        return  # a fault of its own
+        return  # reported as a fault of the field
     if at is not None and at <= now:
         yield Fault("capacity.deadline", f"{shown(given)} is in the past")
     elif at is not None and at > now + LONGEST_S:
@@ -146,22 +149,23 @@ def _deadline_faults(data: Any, now: float) -> Iterator[Fault]:
 
 
 def shape_faults(resources: Any, shapes: Mapping[str, Resources]) -> Iterator[Fault]:
-    """Whether a task fits on an empty instance of any type, and if not, what the largest one has."""
+    """Whether a task fits on an empty instance of any type; if not, what the largest type has."""
     try:
         needs = needs_of({"resources": resources or {}})
     except (TypeError, ValueError, AttributeError, OverflowError):
-        return  # a fault of its own
+        return  # reported as a fault of the field
     too_much = [axis for axis in Resources._fields if getattr(needs, axis) > _most(shapes, axis)[0]]
     for axis in too_much:
         most, name = _most(shapes, axis)
-        has = f"the largest instance type of this deployment, {name}, has {_amount(axis, most)}" if most else ""
-        yield Fault(_FIELDS[axis], f"{_amount(axis, getattr(needs, axis))} asked, but {has or _NONE[axis]}")
-    if not too_much and not any(_fits(needs, shape) for shape in shapes.values()):
-        yield Fault("resources", "no instance type of this deployment has as much of each of them at once")
+        largest = f"the largest instance type of this deployment, {name}, has {_amount(axis, most)} for tasks"
+        asked = _amount(axis, getattr(needs, axis))
+        yield Fault(_FIELDS[axis], f"asks for {asked}, but {largest if most else _NO_TYPE}")
+    if not too_much and not any(needs.fits_in(shape) for shape in shapes.values()):
+        yield Fault("resources", "no instance type of this deployment has this much of all resources at once")
 
 
 _FIELDS = {"cpu_units": "resources.vcpus", "memory_mib": "resources.memory", "gpus": "resources.gpus"}
-_NONE = dict.fromkeys(_FIELDS, "no instance type of this deployment has any")
+_NO_TYPE = "no instance type of this deployment has any"
 
 
 def _most(shapes: Mapping[str, Resources], axis: str) -> tuple[int, str]:
@@ -170,15 +174,11 @@ def _most(shapes: Mapping[str, Resources], axis: str) -> tuple[int, str]:
     return getattr(shapes[name], axis), name
 
 
-def _fits(needs: Resources, shape: Resources) -> bool:
-    return all(mine <= theirs for mine, theirs in zip(needs, shape, strict=True))
-
-
 def _amount(axis: str, amount: int) -> str:
     if axis == "cpu_units":
         return f"{amount / CPU_UNITS_PER_VCPU:g} vCPUs"
     if axis == "memory_mib":
-        return f"{amount} MiB for tasks"
+        return f"{amount} MiB"
     return f"{amount} GPU{'' if amount == 1 else 's'}"
 
 
@@ -188,7 +188,7 @@ def _placement_faults(data: Mapping[str, Any], limits: DeploymentLimits | None) 
         return
 
     def check_chain(strategy: Sequence[str]) -> list[str]:
-        """Which functions are allowed only the deployment knows: without one, every name of the form is."""
+        """Only the deployment knows which functions are allowed; without one, every well-formed name is."""
         allowed = filter(is_function_name, strategy) if limits is None else limits.fitness_functions
         return check_strategy(strategy, frozenset(allowed))
 
@@ -202,9 +202,9 @@ def _placement_faults(data: Mapping[str, Any], limits: DeploymentLimits | None) 
 
 
 def _text_faults(path: str, texts: Any, check: Callable[[Sequence[str]], list[str]]) -> list[Fault]:
-    """What is wrong with each of the texts by itself; when nothing is, what is wrong with them together."""
+    """The faults of each text by itself or, if there are none, of all texts together."""
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        return []  # a fault of its own
+        return []  # reported as a fault of the field
     alone = [Fault(f"{path}[{number}]", message) for number, text in enumerate(texts) for message in check([text])]
     return alone or [Fault(path, message) for message in check(texts)]
 
@@ -220,7 +220,7 @@ def _image(data: Mapping[str, Any], images: ImageResolver) -> tuple[str, list[Fa
 
 
 def _flavour_notes(form: Mapping[str, Any], images: ImageResolver) -> Iterator[str]:
-    """An image for CPUs on GPUs. No fault: on GPUs that local mode pretends, it is the one that runs."""
+    """The CPU flavour of an image for a run with GPUs. Not a fault: it is what runs on local mode's simulated GPUs."""
     image = (form.get("container") or {}).get("image") or ""
     if not image.startswith(OWN_NAMESPACE) or image.endswith(GPU_SUFFIX):
         return
@@ -228,12 +228,12 @@ def _flavour_notes(form: Mapping[str, Any], images: ImageResolver) -> Iterator[s
     if gpus and images.resolve(other) is not None:
         yield (
             f"container.image: {image} is the flavour for CPUs, which cannot use the {_amount('gpus', gpus)} of each"
-            f" task: name {other}, unless the GPUs are pretended ones"
+            f" task: use {other}, unless the GPUs are simulated"
         )
 
 
 def _items(data: Mapping[str, Any], reader: ItemsReader) -> tuple[int | None, list[Fault]]:
-    """How many items the `itemsFrom` object has, and what is wrong with them; None for other arrays."""
+    """How many items the `itemsFrom` object has (None for other arrays), and their faults."""
     uri = data["array"].get("itemsFrom")
     if uri is None:
         return None, []

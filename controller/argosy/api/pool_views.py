@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
+from argosy.api.timestamps import iso
 from argosy.catalogue.lookup import BANDS, interruption_band, load_catalogue
 from argosy.market.offers import is_stale, price_of, rate_of, rejected
 from argosy.model.instances import Purchase
@@ -24,18 +24,14 @@ def fleet_view(pool: Pool, now: float, policy: Policy) -> dict[str, Any]:
         "spotTarget": pool.spot_target,
         "onDemandTarget": pool.on_demand_target,
         "spotUsdPerHour": pool.spot_usd_per_hour or None,
-        "pricedAt": _iso(pool.priced_at),
+        "pricedAt": iso(pool.priced_at, "seconds"),
         "priceIsStale": is_stale(pool, now, policy),
         "assumedUsdPerHour": price_of(pool, kind, Purchase.SPOT, now, policy) if kind else None,
         "interruptionBand": None if band is None else BANDS[band],
         "interruptionsPerHour": rate_of(pool, now, policy),
-        "coolingOffUntil": _iso(pool.short_until if pool.short_until > now else 0.0),
+        "coolingOffUntil": iso(pool.short_until if pool.short_until > now else 0.0, "seconds"),
         "coolingOffAfter": pool.short_reason if pool.short_until > now else None,
-        "unsettledUntil": _iso(pool.unsettled_until if pool.unsettled_until > now else 0.0),
+        "unsettledUntil": iso(pool.unsettled_until if pool.unsettled_until > now else 0.0, "seconds"),
         "placementScore": pool.placement_score or None,
         "noOfferBecause": why_not[0][1] if why_not else None,
     }
-
-
-def _iso(at: float) -> str | None:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z") if at else None

@@ -1,4 +1,4 @@
-"""What may a user's request look like? One model for each action, refused with every fault and its path."""
+"""What may a user's request look like? One model for each action; a refusal names every fault."""
 
 from __future__ import annotations
 
@@ -109,19 +109,19 @@ def page_token(place: str) -> str:
 
 
 def page_place(token: str) -> str:
-    """The inverse of `page_token`. Raises SpecError for anything that it did not write."""
+    """The inverse of `page_token`. Raises SpecError for any other text."""
     try:
         place = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as fault:
-        raise SpecError([Fault("nextToken", "is not a token that this api has given out")]) from fault
+        raise SpecError([Fault("nextToken", "is not a token that this api has issued")]) from fault
     return place
 
 
 def index_of_page(token: str | None) -> int:
-    """The task at which a page of tasks starts. Raises SpecError for a token that we did not give out."""
+    """The task at which a page of tasks starts. Raises SpecError for a token that we did not issue."""
     if token is None:
         return 0
     place = page_place(token)
     if not re.fullmatch(r"[0-9]{1,7}", place, re.ASCII):
-        raise SpecError([Fault("nextToken", "is not a token that this api has given out")])
+        raise SpecError([Fault("nextToken", "is not a token that this api has issued")])
     return int(place)

@@ -6,11 +6,11 @@ Times leave as ISO 8601 in UTC, money in US dollars unrounded, shares as 0..1; w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from argosy.api.cost_views import budget_view
 from argosy.api.pool_views import fleet_view
+from argosy.api.timestamps import iso
 from argosy.model.attempts import AttemptStatus
 from argosy.model.deadlines import deadline_at
 from argosy.model.inbox import SubmitRequest
@@ -23,13 +23,6 @@ from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus, TaskTable
 
 FAILURES_SHOWN = 10
-
-
-def iso(epoch_s: float) -> str | None:
-    """`2026-11-21T06:27:33.000Z`; None for 0, which means "not yet"."""
-    if not epoch_s:
-        return None
-    return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def run_view(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def run_task_request(
     item: the task's item of an `itemsFrom` array, else None. Raises KeyError when the item lacks what the spec uses.
     """
     key = launch.key
-    overrides = task_overrides(run.spec, run.id, run.output, key.index, key.attempt, item, count=run.task_count)
+    overrides = task_overrides(run.spec, run.output, key, item, run.task_count)
     environment = [*overrides["environment"], {"name": LAUNCH_VARIABLE, "value": str(key.launch)}]
     override = {"name": run.container, "environment": environment}
     if overrides["command"] is not None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from argosy import layout
-from argosy.model.attempts import LAUNCH_VARIABLE
+from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.spec import shards
 from argosy.spec.faults import Fault
 from argosy.spec.templates import names_used, templates
@@ -105,7 +105,8 @@ def _rendered_length(form: Mapping[str, Any], count: int) -> int:
     """Characters of the last task's overrides; items and unknown names count as empty."""
     run_id = form["name"] + _RUN_ID_TAIL
     output = layout.run_output(form["output"], run_id)
-    known = shards.task_values(form, run_id, output, count - 1, _ATTEMPT, None, count)
+    last = AttemptKey(run_id, count - 1, _ATTEMPT, _ATTEMPT)
+    known = shards.task_values(form, output, last, None, count)
     values = defaultdict(str, known, item="")
     environment = shards.task_environment(form, values)
     entries = [{"name": name, "value": text} for name, text in environment.items()]

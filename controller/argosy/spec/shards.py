@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from argosy import layout
+from argosy.model.attempts import AttemptKey
 from argosy.spec.templates import names_used, substitute
 
 RESULT_VARIABLES = frozenset({"output", "part"})
@@ -78,19 +79,17 @@ def item_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def task_values(
-    spec: Mapping[str, Any], run_id: str, output: str, index: int, attempt: int, item: Any, count: int
-) -> dict[str, str]:
+def task_values(spec: Mapping[str, Any], output: str, key: AttemptKey, item: Any, count: int) -> dict[str, str]:
     """The value of every `${name}` in one attempt. Names that have no value for this kind of array are absent."""
     values = {
-        "index": str(index),
+        "index": str(key.index),
         "count": str(count),
-        "output": layout.attempt_uri(output, index, attempt),
-        "part": layout.part_uri(output, index, layout.part_suffix(spec)),
-        "runId": run_id,
-        "attempt": str(attempt),
+        "output": layout.attempt_uri(output, key.index, key.attempt),
+        "part": layout.part_uri(output, key.index, layout.part_suffix(spec)),
+        "runId": key.run_id,
+        "attempt": str(key.attempt),
     }
-    span = task_range(spec, index)
+    span = task_range(spec, key.index)
     if span is not None:
         values |= {"range": f"{span[0]}:{span[1]}", "start": str(span[0]), "end": str(span[1])}
     if "items" in spec["array"] or "itemsFrom" in spec["array"]:
@@ -130,27 +129,20 @@ def task_environment(spec: Mapping[str, Any], values: Mapping[str, str]) -> dict
 
 
 def task_overrides(
-    spec: Mapping[str, Any],
-    run_id: str,
-    output: str,
-    index: int,
-    attempt: int,
-    item: Any = None,
-    *,
-    count: int | None = None,
+    spec: Mapping[str, Any], output: str, key: AttemptKey, item: Any = None, count: int | None = None
 ) -> dict[str, Any]:
     """What RunTask overrides for one attempt: `{"command": [...] | None, "environment": [{"name", "value"}, ...]}`.
 
     A pure function of its arguments, so a launch that is sent again is byte for byte the same (DESIGN D4).
 
     output: the run's own folder, `s3://bucket/prefix/<runId>/` (`Run.output`).
-    attempt: from 1.
+    key: the attempt, counted from 1; its launch number plays no part here.
     item: the task's item; None = look it up in the spec, if the items are inline.
     count: the number of tasks; needed by an `itemsFrom` array only, which raises ValueError without it.
     """
     if item is None:
-        item = task_item(spec, index)
-    values = task_values(spec, run_id, output, index, attempt, item, task_count(spec, count))
+        item = task_item(spec, key.index)
+    values = task_values(spec, output, key, item, task_count(spec, count))
     environment = task_environment(spec, values)
     return {
         "command": task_command(spec, values),

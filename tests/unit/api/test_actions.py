@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from argosy import layout
-from argosy.api import views
 from argosy.api.actions import REQUEST_LIMIT, envelope_of_error, new_run_id
 from argosy.api.requests import page_token
+from argosy.api.timestamps import iso
 from argosy.model import documents, inbox
 from argosy.model.attempts import AttemptKey
 from argosy.model.damage import UnreadableState
@@ -113,7 +113,7 @@ def test_a_token_that_made_another_spec_is_a_conflict_and_changes_nothing(desk: 
     assert answer["statusCode"] == 409
     error = error_of(answer)
     assert error["code"] == "ConflictException"
-    assert error["message"] == f"this clientToken has already made {run_id} of another spec"
+    assert error["message"] == f"this clientToken was already used for {run_id}, with another spec"
     assert desk.store.items == before
 
 
@@ -177,8 +177,8 @@ def test_every_fault_of_a_spec_is_answered_and_nothing_is_stored(desk: Desk, act
                     {"path": "output", "message": "bucket foreign is not one that this deployment may write to: own"},
                     {
                         "path": "resources.gpus",
-                        "message": "8 GPUs asked, but the largest instance type of this deployment, p3.8xlarge,"
-                        " has 4 GPUs",
+                        "message": "asks for 8 GPUs, but the largest instance type of this deployment, p3.8xlarge,"
+                        " has 4 GPUs for tasks",
                     },
                     {
                         "path": "container.image",
@@ -247,7 +247,7 @@ ACTIONS = (
             ("maxResults", "must be at least 1"),
         ]),
         ({"action": "ListRuns", "maxResults": 101}, [("maxResults", "must be at most 100")]),
-        ({"action": "ListRuns", "nextToken": "!"}, [("nextToken", "is not a token that this api has given out")]),
+        ({"action": "ListRuns", "nextToken": "!"}, [("nextToken", "is not a token that this api has issued")]),
         ({"action": "CancelRun", "runId": "x", "reason": "\n"}, [("reason", "must be printable ASCII")]),
         ({"action": "DescribeCluster", "x": 1}, [("x", "unknown field; known: action")]),
     ],
@@ -515,7 +515,7 @@ def test_tokens_that_were_not_given_out_are_refused(desk: Desk, token: str) -> N
     run_id = desk.submit()["runId"]
     answer = desk.ask("DescribeRun", runId=run_id, include=["tasks"], nextToken=token)
     assert error_of(answer)["fieldList"] == [
-        {"path": "nextToken", "message": "is not a token that this api has given out"}
+        {"path": "nextToken", "message": "is not a token that this api has issued"}
     ]
 
 
@@ -640,13 +640,13 @@ def test_a_spec_that_only_its_defaults_make_too_large_is_refused_at_its_largest_
 def test_a_deadline_and_what_is_bought_are_shown_from_the_first_moment_on(desk: Desk) -> None:
     run = desk.submit(capacity={"deadline": "2h"})
     assert run["purchase"] == {"wanted": "spot-then-on-demand", "now": "spot", "since": None, "reason": None}
-    assert (run["deadline"], run["late"]) == (views.iso(NOW + 7200), False)
+    assert (run["deadline"], run["late"]) == (iso(NOW + 7200), False)
     desk.fold_in()
     assert desk.body("DescribeRun", runId=run["runId"])["deadline"] == run["deadline"]
 
 
 def test_a_deadline_in_the_past_is_refused_but_a_token_that_has_made_a_run_still_names_it(desk: Desk) -> None:
-    capacity = {"deadline": views.iso(NOW + 60)}
+    capacity = {"deadline": iso(NOW + 60)}
     made = desk.submit(capacity=capacity)
     desk.time += 120
     assert desk.submit(capacity=capacity)["runId"] == made["runId"]

@@ -78,7 +78,7 @@ def test_an_image_for_cpus_on_gpus_is_taken_with_a_note(image: str, gpus: int, s
     notes = admit(data, LIMITS, Images(), Items()).notes
     assert [note.split(":")[0] for note in notes] == ["container.image"] * said
     if said:
-        assert "cannot use the 1 GPU of each task: name argosy/classify-gpu" in notes[0]
+        assert "cannot use the 1 GPU of each task: use argosy/classify-gpu" in notes[0]
 
 
 def test_results_go_to_allowed_buckets_only() -> None:
@@ -93,21 +93,24 @@ def test_results_go_to_allowed_buckets_only() -> None:
     [
         (
             {"gpus": 2},
-            ["resources.gpus: 2 GPUs asked, but the largest instance type of this deployment, p3.2xlarge, has 1 GPU"],
+            [
+                "resources.gpus: asks for 2 GPUs, but the largest instance type of this deployment, p3.2xlarge,"
+                " has 1 GPU for tasks"
+            ],
         ),
         (
             {"vcpus": 17, "memory": 62001},
             [
-                "resources.vcpus: 17 vCPUs asked, but the largest instance type of this deployment, m5.4xlarge,"
-                " has 16 vCPUs",
-                "resources.memory: 62001 MiB for tasks asked, but the largest instance type of this deployment,"
+                "resources.vcpus: asks for 17 vCPUs, but the largest instance type of this deployment, m5.4xlarge,"
+                " has 16 vCPUs for tasks",
+                "resources.memory: asks for 62001 MiB, but the largest instance type of this deployment,"
                 " m5.4xlarge,"
                 " has 62000 MiB for tasks",
             ],
         ),
         (
             {"vcpus": 16, "gpus": 1},
-            ["resources: no instance type of this deployment has as much of each of them at once"],
+            ["resources: no instance type of this deployment has this much of all resources at once"],
         ),
     ],
 )
@@ -118,7 +121,7 @@ def test_a_task_that_fits_on_no_type_is_refused_naming_the_largest(resources: An
 def test_gpus_without_any_gpu_type_say_so() -> None:
     limits = DeploymentLimits("s3://own/", frozenset({"own"}), {"c5.xlarge": SHAPES["c5.xlarge"]})
     assert faults(spec(resources={"gpus": 1}), limits) == [
-        "resources.gpus: 1 GPU asked, but no instance type of this deployment has any"
+        "resources.gpus: asks for 1 GPU, but no instance type of this deployment has any"
     ]
 
 
@@ -265,8 +268,8 @@ def test_cells_that_the_deployment_does_not_have_are_all_named() -> None:
     with pytest.raises(SpecError) as refusal:
         check_spec(spec(capacity={"cells": ["eu-west-1", "us-west-2", "ap-south-1"]}), limits)
     assert [fault.text() for fault in refusal.value.faults] == [
-        "capacity.cells[1]: us-west-2 is no cell of this deployment: us-east-1, eu-west-1",
-        "capacity.cells[2]: ap-south-1 is no cell of this deployment: us-east-1, eu-west-1",
+        "capacity.cells[1]: us-west-2 is not a cell of this deployment (us-east-1, eu-west-1)",
+        "capacity.cells[2]: ap-south-1 is not a cell of this deployment (us-east-1, eu-west-1)",
     ]
 
 

@@ -220,6 +220,7 @@ def test_an_unusable_table_and_a_missing_one_exit_64(tmp_path: Path) -> None:
 
 
 def test_the_run_spec_has_a_task_for_each_point() -> None:
+    from argosy.model.attempts import AttemptKey
     from argosy.spec import parse as spec
     from argosy.spec import shards
     from argosy.spec.file import check_text
@@ -227,6 +228,6 @@ def test_the_run_spec_has_a_task_for_each_point() -> None:
     form = spec.to_json(check_text((FOLDER / "run.yaml").read_text())[0])
     points = {(item["alpha"], item["lambda"]) for item in form["array"]["items"]}
     assert len(points) == shards.task_count(form) == 20
-    assert shards.task_overrides(form, "r", "s3://b/r/", 7, 1)["command"] == [
+    assert shards.task_overrides(form, "s3://b/r/", AttemptKey("r", 7, 1, 1))["command"] == [
         "--alpha", "0.3", "--lambda", "0.03", "--output", "s3://b/r/parts/part-0000007.jsonl",
     ]  # fmt: skip

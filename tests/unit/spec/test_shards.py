@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from argosy import layout
+from argosy.model.attempts import AttemptKey
 from argosy.spec import shards
 from tests import builders
 
@@ -15,7 +16,7 @@ RUN_ID = "digits-261121-062733-k3f9"
 
 
 def overrides(index: int = 0, attempt: int = 1, item: Any = None, count: int | None = None, **fields: Any) -> Any:
-    return shards.task_overrides(builders.spec(**fields), RUN_ID, OUTPUT, index, attempt, item, count=count)
+    return shards.task_overrides(builders.spec(**fields), OUTPUT, AttemptKey(RUN_ID, index, attempt, 1), item, count)
 
 
 def environment_of(result: dict[str, Any]) -> dict[str, str]:
