@@ -38,7 +38,7 @@ def api(event: Any, context: Any) -> dict[str, Any]:
     metric has an alarm too, and the invoker learns of it as FunctionError.
     """
     try:
-        return dict(_api().handle(event, context.aws_request_id))
+        return dict(api_of_process().handle(event, context.aws_request_id))
     except AWS_ERRORS as error:
         return _aws_failed(error, context.aws_request_id)
     except UNREADABLE as fault:
@@ -51,9 +51,9 @@ def controller(event: Any, context: Any) -> dict[str, Any]:
 
     # Local mode is more eager.
     seconds: dict[str, Any] = {name: float(value) for name, value in _json("ARGOSY_LOOP").items()}
-    store, wake, engine = _controller()
-    loop = Loop(engine, store, wake, context.aws_request_id, time.time, _TickLog().note, **seconds)
-    _life.renew = loop.renew
+    store, wake, engine = controller_of_process()
+    loop = Loop(engine, store, wake, context.aws_request_id, time.time, TickLog().note, **seconds)
+    signs_of_life.renew = loop.renew
     report = asdict(loop.run(lambda: context.get_remaining_time_in_millis() / 1000))
     logger.info("loop ended", extra=report)
     return report
@@ -97,13 +97,15 @@ def _write(metrics: Metrics) -> None:
     metrics.clear_metrics()
 
 
-class _SignsOfLife:
+class SignsOfLife:
     """What the executor calls during long work: the lease of the invocation that is at work is renewed.
 
     It does not beat: only a tick that was carried through counts as a heartbeat (`argosy.engine.loop`).
     """
 
-    renew: Callable[[], bool]
+    def __init__(self, renew: Callable[[], bool] = lambda: True) -> None:
+        """renew: takes the lease for another while; False when it is lost."""
+        self.renew = renew
 
     def __call__(self) -> None:
         """Raises nothing: an AWS error costs at worst the lease, and the conditional commit guards the rest."""
@@ -113,10 +115,10 @@ class _SignsOfLife:
             logger.warning("the lease could not be renewed", extra={"fault": classify(error).text})
 
 
-_life = _SignsOfLife()
+signs_of_life = SignsOfLife()
 
 
-class _TickLog:
+class TickLog:
     """A log line and metrics for every tick that did something."""
 
     def note(self, report: TickReport) -> None:
@@ -143,30 +145,36 @@ class _TickLog:
 
 
 @cache
-def _clients() -> Clients:
+def clients_of_process() -> Clients:
     return Clients(os.environ["AWS_REGION"])
 
 
 @cache
-def _settings() -> Settings:
+def settings_of_process() -> Settings:
     return Settings.from_json(os.environ["ARGOSY_SETTINGS"])
 
 
+def forget_process() -> None:
+    """Drop what this process has built, so that the next call builds it from the environment as it is then."""
+    for built in (clients_of_process, settings_of_process, api_of_process, controller_of_process):
+        built.cache_clear()
+
+
 def _store_and_wake() -> tuple[DynamoStore, AwsWake]:
-    clients = _clients()
+    clients = clients_of_process()
     store = DynamoStore(clients.get("dynamodb"), os.environ["ARGOSY_TABLE"])
     function, rule = os.environ["ARGOSY_CONTROLLER_FUNCTION"], os.environ["ARGOSY_TICK_RULE"]
     return store, AwsWake(clients.get("lambda"), clients.get("events"), function, rule)
 
 
 @cache
-def _api() -> Any:
+def api_of_process() -> Any:
     from argosy.api.actions import Api
     from argosy.api.admission import limits_of
     from argosy.aws.images import SsmImages
     from argosy.aws.items import S3ItemsReader
 
-    clients, settings = _clients(), _settings()
+    clients, settings = clients_of_process(), settings_of_process()
     store, wake = _store_and_wake()
     return Api(
         store=store,
@@ -184,11 +192,11 @@ def _api() -> Any:
 
 def _policy() -> Policy:
     """The numbers that steer the controller, and plans: the owner's settings, more eager in local mode."""
-    return replace(_settings().policy(), **_json("ARGOSY_POLICY"))
+    return replace(settings_of_process().policy(), **_json("ARGOSY_POLICY"))
 
 
 @cache
-def _controller() -> tuple[DynamoStore, AwsWake, Any]:
+def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     from argosy.api import reading
     from argosy.aws.cell import Cell, Deployment
     from argosy.aws.executor import AwsExecutor
@@ -198,7 +206,7 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
     from argosy.engine.tick import Engine
     from argosy.placement.custom import OwnFunctions
 
-    clients, settings = _clients(), _settings()
+    clients, settings = clients_of_process(), settings_of_process()
     store, wake = _store_and_wake()
     deployment = Deployment(
         stage=settings.stage,
@@ -225,7 +233,7 @@ def _controller() -> tuple[DynamoStore, AwsWake, Any]:
         s3=clients.get("s3"),
         events=clients.get("events"),
         clock=time.time,
-        keep_alive=_life,
+        keep_alive=signs_of_life,
         retries_of=partial(reading.retries_of, store),
     )
     queue = SqsQueue(clients.get("sqs"), os.environ["ARGOSY_QUEUE_URL"], time.sleep)

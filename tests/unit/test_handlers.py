@@ -12,9 +12,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from argosy import handlers
-from argosy.aws.placement_scores import PlacementScores
 from argosy.engine.tick import TickReport
 from argosy.model import documents
+from argosy.model.actions import VerifyResult
+from argosy.model.state import State
+from tests.builders import RUN_ID
 from tests.fakes.aws import refusal, timed_out
 
 GOOD, GONE = "argosy.placement.keys:least_allocated", "no_such_module:f"
@@ -40,12 +42,28 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     }
     for name, value in names.items():
         monkeypatch.setenv(name, value)
-    made = (handlers._api, handlers._clients, handlers._controller, handlers._settings)
-    for once in made:
-        once.cache_clear()
-    yield handlers._controller()[2]
-    for once in made:
-        once.cache_clear()
+    handlers.forget_process()
+    yield handlers.controller_of_process()[2]
+    handlers.forget_process()
+
+
+def answers(service: str, **replies: Any) -> list[str]:
+    """From now on the process's client of this service answers so, by the operation's name, and sends nothing.
+
+    A reply is a dict, an exception to raise, or, by the name `anything`, what every other operation answers. Returned
+    is the list of the operations that are asked for, which grows.
+    """
+    asked: list[str] = []
+
+    def reply(model: Any, **_: Any) -> tuple[Any, Any]:
+        asked.append(model.name)
+        found = replies.get(model.name, replies.get("anything"))
+        if isinstance(found, Exception):
+            raise found
+        return SimpleNamespace(status_code=200), found
+
+    handlers.clients_of_process().get(service).meta.events.register("before-call", reply)
+    return asked
 
 
 def test_listed_functions_are_loaded_and_one_that_cannot_be_is_logged_and_stops_nothing(
@@ -59,29 +77,37 @@ def test_listed_functions_are_loaded_and_one_that_cannot_be_is_logged_and_stops_
 
 
 def test_the_api_admits_what_the_settings_list(engine: Any) -> None:
-    assert handlers._api().limits.fitness_functions == {GOOD, GONE}
+    assert handlers.api_of_process().limits.fitness_functions == {GOOD, GONE}
 
 
-def test_the_owners_price_caps_and_wish_for_placement_scores_reach_the_controller_and_the_api(engine: Any) -> None:
-    assert engine.policy.max_usd_per_gpu_hour == handlers._api().policy.max_usd_per_gpu_hour == 1.5
-    assert isinstance(engine.executor._fleets._scores, PlacementScores)
+def test_the_owners_price_caps_reach_the_controller_and_the_api(engine: Any) -> None:
+    assert engine.policy.max_usd_per_gpu_hour == handlers.api_of_process().policy.max_usd_per_gpu_hour == 1.5
 
 
-class Refusing:
-    """A table that answers everything with one error."""
+def fleets_of_three_types() -> dict[str, Any]:
+    pools = ("c5.large/us-east-1a", "c5.xlarge/us-east-1a", "c5.2xlarge/us-east-1a")
+    tags = [[{"Key": "argosy:stage", "Value": "main"}, {"Key": "argosy:pool", "Value": pool}] for pool in pools]
+    return {"Fleets": [{"FleetId": f"fleet-{n}", "FleetState": "active", "Tags": each} for n, each in enumerate(tags)]}
 
-    def __init__(self, error: Exception) -> None:
-        self.error = error
 
-    def __getattr__(self, operation: str) -> Any:
-        def call(**_: Any) -> None:
-            raise self.error
+EC2 = {
+    "DescribeFleets": fleets_of_three_types(),
+    "DescribeSpotPriceHistory": {"SpotPriceHistory": []},
+    "DescribeAvailabilityZones": {"AvailabilityZones": [{"ZoneId": "use1-az1", "ZoneName": "us-east-1a"}]},
+    "GetSpotPlacementScores": {"SpotPlacementScores": [{"AvailabilityZoneId": "use1-az1", "Score": 7}]},
+    "DescribeInstances": {"Reservations": []},
+}
 
-        return call
+
+def test_the_owners_wish_for_placement_scores_reaches_the_sweep(engine: Any) -> None:
+    answers("ecs", ListContainerInstances={"containerInstanceArns": []}, ListTasks={"taskArns": []})
+    answers("ec2", **EC2)
+    sweep = engine.executor.observe(0.0)
+    assert {fleet.placement_score for fleet in sweep.fleets} == {7}
 
 
 def asked(error: Exception) -> Any:
-    handlers._api().store._client = Refusing(error)
+    answers("dynamodb", anything=error)
     return handlers.api({"action": "ListRuns"}, SimpleNamespace(aws_request_id="request-1"))
 
 
@@ -123,16 +149,27 @@ def test_a_lease_that_cannot_be_renewed_in_the_middle_of_work_stops_nothing(
     def renew() -> bool:
         raise refusal("ThrottlingException", "slow")
 
-    life = handlers._SignsOfLife()
-    life.renew = renew
-    life()
+    handlers.SignsOfLife(renew)()
     assert "the lease could not be renewed" in caplog.text
 
 
-def test_the_hands_renew_the_lease_of_the_invocation_that_is_at_work(engine: Any) -> None:
-    assert engine.executor._keep_alive is handlers._life
-    assert engine.executor._results._keep_alive is handlers._life
-    assert engine.executor._observer._keep_alive is handlers._life
+def test_the_executor_renews_the_lease_of_the_invocation_that_is_at_work(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renewed: list[str] = []
+
+    def renew() -> bool:
+        renewed.append("the lease")
+        return True
+
+    monkeypatch.setattr(handlers.signs_of_life, "renew", renew)
+    answers("ecs", ListContainerInstances={"containerInstanceArns": []}, ListTasks={"taskArns": []})
+    asked = answers("ec2", **EC2)
+    engine.executor.observe(0.0)
+    assert len(renewed) >= len(asked) >= 4
+    before = len(renewed)
+    engine.executor.carry_out([VerifyResult(RUN_ID, 0, 1)], State(), 0.0)
+    assert len(renewed) > before
 
 
 def test_the_gap_of_a_purchase_to_the_least_possible_is_a_metric_where_it_is_known(
@@ -140,7 +177,7 @@ def test_the_gap_of_a_purchase_to_the_least_possible_is_a_metric_where_it_is_kno
 ) -> None:
     monkeypatch.setenv("ARGOSY_CLUSTER", "argosy")
     quiet = TickReport(events=1, poison=0, actions=1, launches=0, at_rest=False)
-    log = handlers._TickLog()
+    log = handlers.TickLog()
     log.note(quiet)
     log.note(replace(quiet, bought=3, order_gap_pct=1.5))
     without, told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "TickSeconds" in line]
@@ -148,19 +185,16 @@ def test_the_gap_of_a_purchase_to_the_least_possible_is_a_metric_where_it_is_kno
     assert told["OrderGapPct"] == [1.5]
 
 
-class Damaged:
-    """A table whose root a newer version has written."""
-
-    def __getattr__(self, operation: str) -> Any:
-        root = documents.encode({"format": documents.FORMAT + 1, "runs": []})
-        item = {"pk": {"S": "STATE"}, "sk": {"S": documents.ROOT}, "body": {"B": root}}
-        return lambda **request: {"Items": [item]}
+def written_by_a_newer_version() -> dict[str, Any]:
+    """What a table answers whose root a newer version has written."""
+    root = documents.encode({"format": documents.FORMAT + 1, "runs": []})
+    return {"Items": [{"pk": {"S": "STATE"}, "sk": {"S": documents.ROOT}, "body": {"B": root}}]}
 
 
 def test_what_is_stored_and_cannot_be_read_is_an_answer_and_is_logged_and_counted(
     engine: Any, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    handlers._api().store._client = Damaged()
+    answers("dynamodb", anything=written_by_a_newer_version())
     answer = handlers.api({"action": "DescribeCluster"}, SimpleNamespace(aws_request_id="r-1"))
     assert (answer["statusCode"], answer["body"]["error"]["code"]) == (500, "InternalError")
     assert "deploy the newer version again" in answer["body"]["error"]["message"]
@@ -172,7 +206,7 @@ def test_damaged_documents_are_logged_and_counted(
     engine: Any, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     damage = ("the stored INSTANCES#03 is corrupt: no",)
-    handlers._TickLog().note(TickReport(events=0, poison=0, actions=0, launches=0, at_rest=False, damage=damage))
+    handlers.TickLog().note(TickReport(events=0, poison=0, actions=0, launches=0, at_rest=False, damage=damage))
     errors = [record.__dict__ for record in caplog.records if record.levelname == "ERROR"]
     (told,) = [record["damage"] for record in errors if "damage" in record]
     assert told == damage[0]
@@ -184,6 +218,6 @@ def test_instances_that_ec2_will_not_end_are_counted_while_there_are_any(
 ) -> None:
     for stubborn in (0, 2):
         report = TickReport(events=1, poison=0, actions=0, launches=0, at_rest=False, stubborn=stubborn)
-        handlers._TickLog().note(report)
+        handlers.TickLog().note(report)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     assert [line["StubbornInstances"] for line in lines if "StubbornInstances" in line] == [[2.0]]
