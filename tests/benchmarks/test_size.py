@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from argosy.cli.here import simulate_views
+from argosy.cli.here.simulation import views as simulate_views
 from argosy.simulation.scale import ScaleRun, Size
 
 TASKS = int(os.environ.get("ARGOSY_BENCH_TASKS", "20000"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.runs.benchmark_records import from_record, read
+from argosy.client.benchmarks.records import from_record, read
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
 from tests.containers import s3

@@ -1,1 +1,1 @@
-"""The `argosy` command: the users' side, with the user's own credentials."""
+"""The `argosy` command: what users type, with their own credentials. Folders follow the panels of its help."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-DONE = ("succeeded", "failed", "cancelled")
-TERMINAL = frozenset({"SUCCEEDED", "PARTIAL", "FAILED", "CANCELLED"})
+from argosy.client.progress import TERMINAL, ProgressRate
 
 
 def money(usd: float) -> str:
@@ -80,9 +79,12 @@ def seconds_between(start: str | None, end: str | None, now: float) -> float | N
     return max(0.0, (ended.timestamp() if ended else now) - begun.timestamp())
 
 
-def finished(tasks: Mapping[str, Any]) -> int:
-    """Tasks that need nothing more: succeeded, failed, cancelled."""
-    return sum(int(tasks[status]) for status in DONE)
+def rate(progress: ProgressRate) -> str:
+    """`2.4 tasks/s, ETA 45 s`; empty when nothing can be said."""
+    if progress.left_s is None:
+        return ""
+    speed = f"{progress.per_s:.1f} tasks/s" if progress.per_s >= 1 else f"{60 * progress.per_s:.1f} tasks/min"
+    return f"{speed}, ETA {duration(progress.left_s)}"
 
 
 def saved(spot_usd: float, on_demand_usd: float) -> str:

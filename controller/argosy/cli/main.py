@@ -1,4 +1,4 @@
-"""Which commands has `argosy`? What each does is in its own module; heavy imports are inside them."""
+"""Which commands does `argosy` have? Each has its own module; heavy imports are inside their functions."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from argosy.cli.cluster import prices
+from argosy.cli import panels
+from argosy.cli.cluster import instances, prices
 from argosy.cli.deployment import doctor
-from argosy.cli.here import demo, local
+from argosy.cli.here import local
+from argosy.cli.here.demo import command as demo
 from argosy.cli.late import Late, LateGroup
 from argosy.cli.problems import AWS_FAULT, print_traceback
-from argosy.cli.runs import cost, explain, logs, plan, reading, results, retry, submit, watch
+from argosy.cli.runs import cost, explain, logs, plan, results, retry, status, submit, validate, watch
+
+_QUERY = "Which instances does a placement expression choose?"
+_DEMO_TENSORFLOW = "TensorFlow here: train, classify, benchmark."
+_SIMULATE = "Run the controller in a simulated AWS with faults."
+_CATALOGUE = "Instance types: what they hold and cost."
 
 
 class Commands(LateGroup):
-    """All of them; those of modules that are slow to import are named here."""
+    """All of them. Modules that are slow to import are only named here, with the first line of their help."""
 
     late: ClassVar = {
-        "query": Late("argosy.cli.cluster.query", "Which instances an expression chooses.", reading.SEE_PANEL),
-        "report": Late("argosy.cli.runs.report", "Benchmark runs side by side.", reading.RUN_PANEL),
-        "demo-tensorflow": Late(
-            "argosy.cli.here.demo_tensorflow",
-            "TensorFlow here: train, classify, benchmark.",
-            local.TRY_PANEL,
-        ),
-        "simulate": Late(
-            "argosy.cli.here.simulate",
-            "Run the controller in a simulated AWS with faults.",
-            local.TRY_PANEL,
-        ),
-        "catalogue": Late("argosy.cli.cluster.catalogue", "Instance types: size and price.", reading.SEE_PANEL),
-        "bench": Late("argosy.cli.bench.place", "Measure Argosy on this machine.", local.TRY_PANEL),
+        "query": Late("argosy.cli.cluster.query", _QUERY, panels.CLUSTER),
+        "report": Late("argosy.cli.runs.report", "Benchmark runs side by side.", panels.RUNS),
+        "demo-tensorflow": Late("argosy.cli.here.demo_tensorflow.command", _DEMO_TENSORFLOW, panels.HERE),
+        "simulate": Late("argosy.cli.here.simulation.command", _SIMULATE, panels.HERE),
+        "catalogue": Late("argosy.cli.cluster.catalogue.command", _CATALOGUE, panels.CLUSTER),
+        "bench": Late("argosy.cli.bench.place", "Measure Argosy on this machine.", panels.HERE),
     }
 
 
+_MODULES = (submit, plan, watch, status, retry, explain, cost, results, logs, validate, instances, prices, doctor, local, demo)
 app = typer.Typer(
     name="argosy",
     cls=Commands,
@@ -45,7 +45,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (submit, plan, watch, reading, retry, explain, cost, results, logs, prices, doctor, local, demo):
+for part in _MODULES:
     part.register(app)
 
 

@@ -1,1 +1,1 @@
-"""How does a user's program reach a deployment? Finding it, and calling its api function."""
+"""How does a user's program reach a deployment, and read what its runs say and produce? Nothing here needs a terminal."""

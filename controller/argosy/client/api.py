@@ -9,7 +9,7 @@ from typing import Any
 from argosy.client.errors import ArgosyError
 
 PAGE_SIZE = 1000  # tasks asked for in one DescribeRun
-_USERS_FAULTS = (400, 404, 409)  # asking for something else puts these right
+_USERS_FAULTS = (400, 404, 409)  # a different request would succeed
 
 
 class ApiError(ArgosyError):
@@ -36,21 +36,27 @@ def _next_step(code: str, request_id: str) -> str:
     return steps.get(code, "")
 
 
-class Api:
-    """Each answers the body of the envelope, and raises ApiError or what botocore raises."""
+class ApiClient:
+    """One deployment's api. Each method returns the reply's body, and raises ApiError or what botocore raises."""
 
     def __init__(self, functions: Any, function_name: str) -> None:
         self._functions = functions
         self._function_name = function_name
 
     def submit(self, spec: Mapping[str, Any], client_token: str) -> dict[str, Any]:
-        """The same token and spec again answer the same run with created = false."""
+        """The run view. The same token and spec a second time give the same run, with `created` false."""
         return self._call("SubmitRun", spec=spec, clientToken=client_token)
 
+    def validate(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """What a run of this spec would be; nothing is stored. Raises ApiError with every fault, as submit would."""
+        return self._call("ValidateRun", spec=spec)
+
     def plan(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """What a run of this spec would buy, cost and take; nothing is started."""
         return self._call("PlanRun", spec=spec)
 
     def describe(self, run_id: str) -> dict[str, Any]:
+        """The run view."""
         return self._call("DescribeRun", runId=run_id)
 
     def describe_with_cost(self, run_id: str) -> dict[str, Any]:
@@ -58,7 +64,7 @@ class Api:
         return self._call("DescribeRun", runId=run_id, include=["cost"])
 
     def describe_with_tasks(self, run_id: str) -> dict[str, Any]:
-        """The run view with all pages of `taskList` in one."""
+        """The run view with the complete `taskList`."""
         view = self._call("DescribeRun", runId=run_id, include=["tasks"], maxResults=PAGE_SIZE)
         tasks, token = list(view.get("taskList", ())), view.get("nextToken")
         while token:
@@ -68,7 +74,7 @@ class Api:
         return {**view, "taskList": tasks, "nextToken": None}
 
     def runs(self, limit: int) -> dict[str, Any]:
-        """The newest `limit` runs; `nextToken` is null when those were all."""
+        """The newest `limit` runs; `nextToken` is null when there are no others."""
         page = self._call("ListRuns", maxResults=min(limit, 100))
         runs, token = list(page["runs"]), page.get("nextToken")
         while token and len(runs) < limit:
@@ -78,22 +84,25 @@ class Api:
         return {"runs": runs, "nextToken": token}
 
     def cancel(self, run_id: str, reason: str | None) -> dict[str, Any]:
+        """The run view after the request."""
         return self._call("CancelRun", runId=run_id, **({"reason": reason} if reason else {}))
 
     def retry(self, run_id: str, failed: bool, cancelled: bool, client_token: str) -> dict[str, Any]:
-        """The same token again answers created = false."""
+        """The run view. The same token a second time retries nothing and gives `created` false."""
         wanted = {"failed": failed, "cancelled": cancelled, "clientToken": client_token}
         try:
             return self._call("RetryRun", runId=run_id, **wanted)
         except ApiError as refusal:
             if refusal.code == "ConflictException" and "clientToken" not in str(refusal):
-                refusal.next_step = ""  # it says itself what is in the way
+                refusal.next_step = ""  # its message says what to do
             raise
 
     def explain(self, run_id: str, index: int | None) -> dict[str, Any]:
+        """Why the run's tasks wait; with `index`, that task's own state too."""
         return self._call("ExplainRun", runId=run_id, **({} if index is None else {"index": index}))
 
     def cluster(self) -> dict[str, Any]:
+        """The deployment's instances, fleets and cost."""
         return self._call("DescribeCluster")
 
     def _call(self, action: str, **fields: Any) -> dict[str, Any]:
@@ -103,7 +112,7 @@ class Api:
         if answer.get("FunctionError"):
             raise _crashed(self._function_name, reply)
         if not isinstance(reply, dict) or "statusCode" not in reply:
-            raise ArgosyError(f"{self._function_name} did not answer as Argosy's api does.")
+            raise ArgosyError(f"{self._function_name} did not answer like Argosy's api.")
         if reply["statusCode"] != 200:
             raise ApiError(reply["statusCode"], reply["body"]["error"])
         body: dict[str, Any] = reply["body"]

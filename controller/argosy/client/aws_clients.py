@@ -13,8 +13,8 @@ POOL_SIZE = 32  # parallel GETs of results
 
 
 @dataclass(frozen=True)
-class Place:
-    """Which AWS: None means "as boto3 finds it" (environment, profile)."""
+class Connection:
+    """Which AWS and which deployment. None means "as boto3 finds it" (environment, profile)."""
 
     endpoint_url: str | None = None
     region: str | None = None
@@ -28,27 +28,27 @@ class Place:
         return host in ("localhost", "::1") or host.startswith("127.")
 
 
-def make_client(place: Place, service: str) -> Any:
-    """A boto3 client. Loopback endpoints get dummy credentials unless a profile or keys are set: no others are needed
-    there, and looking for them in the instance metadata would only cost a second."""
+def make_client(connection: Connection, service: str) -> Any:
+    """A boto3 client. A loopback endpoint gets dummy credentials unless a profile or keys are set: it needs no others, and
+    looking for them in the instance metadata would cost a second."""
     import boto3
     from botocore.config import Config
 
-    session = boto3.Session(profile_name=place.profile, region_name=place.region)
+    session = boto3.Session(profile_name=connection.profile, region_name=connection.region)
     keys: dict[str, str] = {}
-    if place.is_loopback and not place.profile and not os.environ.get("AWS_ACCESS_KEY_ID"):
+    if connection.is_loopback and not connection.profile and not os.environ.get("AWS_ACCESS_KEY_ID"):
         keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
     config = Config(
         read_timeout=API_TIMEOUT_S,
         max_pool_connections=POOL_SIZE,
         retries={"mode": "standard", "max_attempts": 4},
         user_agent_extra="argosy-cli",
-        s3={"addressing_style": "path"} if place.is_loopback else {},
+        s3={"addressing_style": "path"} if connection.is_loopback else {},
     )
     return session.client(
         service,
         region_name=session.region_name or DEFAULT_REGION,
-        endpoint_url=place.endpoint_url,
+        endpoint_url=connection.endpoint_url,
         config=config,
         **keys,
     )

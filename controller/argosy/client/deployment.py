@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
-from argosy.client.aws_clients import Place
+from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError, error_code
 
 Client = Callable[[str], Any]
@@ -27,7 +28,7 @@ class Deployment:
 
 
 def prefix_of(stage: str) -> str:
-    """The start of every name of a deployment. Raises ArgosyError for what cannot be a stage."""
+    """What every name in a deployment starts with. Raises ArgosyError for an invalid stage."""
     from pydantic import ValidationError
 
     from argosy.settings.settings import Settings
@@ -35,26 +36,27 @@ def prefix_of(stage: str) -> str:
     try:
         return Settings(stage=stage).prefix
     except ValidationError as fault:
-        sentence = f"{stage!r} is no stage: 1 to 16 lower-case letters, digits and -, a letter first."
+        sentence = f"{stage!r} is not a valid stage: use 1 to 16 lower-case letters, digits and -, starting with a letter."
         raise ArgosyError(sentence, is_users_fault=True) from fault
 
 
-def find_deployment(place: Place, client: Client) -> Deployment:
-    """client: boto3 client of a service, by its name. Raises ArgosyError when there is none."""
-    prefix = prefix_of(place.stage)
+def find_deployment(connection: Connection, client: Client) -> Deployment:
+    """client: service name -> boto3 client. Raises ArgosyError when there is no deployment."""
+    prefix = prefix_of(connection.stage)
     # Local mode has no stacks.
-    found = _from_parameter(client, prefix) or (None if place.is_loopback else _from_stack(client, prefix))
+    found = _from_parameter(client, prefix) or (None if connection.is_loopback else _from_stack(client, prefix))
     if found is None:
         raise ArgosyError(
             f"No deployment found: there is no parameter /{prefix}/deployment and no stack {prefix}.",
-            next_step=_where_else(place),
+            next_step=_where_else(connection),
         )
     return found
 
 
-def _where_else(place: Place) -> str:
-    if place.is_loopback:
-        return f"type `argosy local --port {place.endpoint_url.rsplit(':')[-1].strip('/')}`"  # type: ignore[union-attr]
+def _where_else(connection: Connection) -> str:
+    if connection.is_loopback:
+        port = urlsplit(connection.endpoint_url or "").port
+        return f"type `argosy local{f' --port {port}' if port else ''}`"
     return "type `make deploy`, or name another --stage, --region or --profile (`argosy local` needs no account)"
 
 
@@ -80,7 +82,7 @@ def _from_parameter(client: Client, prefix: str) -> Deployment | None:
 
 
 def _from_stack(client: Client, prefix: str) -> Deployment | None:
-    """The stack's outputs: for a user who may not read parameters, or one deleted by hand."""
+    """The stack's outputs, for when the parameter was deleted by hand."""
     from botocore.exceptions import ClientError
 
     try:

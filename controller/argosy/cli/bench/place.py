@@ -12,26 +12,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from argosy.cli import panels
 from argosy.cli.bench.allocate import allocate
 from argosy.cli.bench.deadline import deadline
 from argosy.cli.problems import CliError
-from argosy.cli.session import Session, command
+from argosy.cli.command import command
+from argosy.cli.session import Session
 
 if TYPE_CHECKING:
     from argosy.placement.demand import Queue
     from argosy.placement.place import Assignment
     from argosy.placement.supply import Supply
 
-PANEL = "Try it and measure it"
+
 
 
 def register(app: typer.Typer) -> None:
     bench = typer.Typer(help="Measure Argosy on this machine.", no_args_is_help=True)
-    command(bench, "place", panel=PANEL, connected=False)(place)
-    command(bench, "allocate", panel=PANEL, connected=False)(allocate)
-    command(bench, "deadline", panel=PANEL, connected=False)(deadline)
+    command(bench, "place", panel=panels.HERE, connected=False)(place)
+    command(bench, "allocate", panel=panels.HERE, connected=False)(allocate)
+    command(bench, "deadline", panel=panels.HERE, connected=False)(deadline)
     bench.callback()(_bench)
-    app.add_typer(bench, name="bench", rich_help_panel=PANEL)
+    app.add_typer(bench, name="bench", rich_help_panel=panels.HERE)
 
 
 def _bench() -> None:

@@ -19,7 +19,7 @@ Pool = tuple[str, str]  # type, zone
 
 
 @dataclass(slots=True)
-class Series:
+class PriceSeries:
     """Prices in USD an hour, each from its time (epoch seconds) until the next one's; in order."""
 
     times: list[float] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Series:
         return self.prices[max(0, bisect_right(self.times, moment) - 1)]
 
 
-def history(ec2: Any, names: Sequence[str], now: float) -> tuple[dict[Pool, Series], int]:
+def history(ec2: Any, names: Sequence[str], now: float) -> tuple[dict[Pool, PriceSeries], int]:
     """The series of every pool, and how many entries were no price: EC2's strings may be zero or worse."""
     entries: dict[Pool, list[tuple[float, float]]] = {}
     unusable = 0
@@ -61,11 +61,11 @@ def history(ec2: Any, names: Sequence[str], now: float) -> tuple[dict[Pool, Seri
                     entries.setdefault(pool, []).append((each["Timestamp"].timestamp(), price))
                 else:
                     unusable += 1
-    found = {pool: Series(*map(list, zip(*sorted(rows), strict=True))) for pool, rows in entries.items()}
+    found = {pool: PriceSeries(*map(list, zip(*sorted(rows), strict=True))) for pool, rows in entries.items()}
     return found, unusable
 
 
-def sparkline(series: Series, now: float) -> str:
+def sparkline(series: PriceSeries, now: float) -> str:
     """The week in blocks, the lowest price of the pool at the bottom: how it moved, not how dear it is."""
     step = DAYS * 86_400 / SPARK_CELLS
     cells = [series.at(now - (SPARK_CELLS - number - 0.5) * step) for number in range(SPARK_CELLS - 1)] + [series.now]
@@ -75,7 +75,7 @@ def sparkline(series: Series, now: float) -> str:
     return "".join(BLOCKS[min(7, int(8 * (cell - low) / (high - low)))] for cell in cells)
 
 
-def as_json(series: Series) -> list[Mapping[str, Any]]:
+def as_json(series: PriceSeries) -> list[Mapping[str, Any]]:
     return [
         {"at": datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z"), "usdPerHour": price}
         for at, price in zip(series.times, series.prices, strict=True)

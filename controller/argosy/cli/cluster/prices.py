@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from argosy.cli.problems import CliError, is_from_aws
-from argosy.cli.runs.reading import SEE_PANEL
-from argosy.cli.session import Session, command
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.problems import CliError
+from argosy.cli.session import Session
 from argosy.client.aws_clients import DEFAULT_REGION
-from argosy.client.errors import ArgosyError
+from argosy.client.errors import ArgosyError, is_from_aws
 
 if TYPE_CHECKING:
-    from argosy.cli.cluster.price_history import Pool, Series
+    from argosy.cli.cluster.price_history import Pool, PriceSeries
     from argosy.model.instance_types import InstanceType
 
 Row = dict[str, Any]
@@ -24,7 +25,7 @@ _RATE_SHOWN = 0.02  # interruptions an hour: below, the band says enough
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "prices", panel=SEE_PANEL)(prices)
+    command(app, "prices", panel=panels.CLUSTER)(prices)
 
 
 def prices(
@@ -77,7 +78,7 @@ def _fleets(session: Session, region: str) -> tuple[dict[Pool, Mapping[str, Any]
     return {(each["instanceType"], each["availabilityZone"]): each for each in fleets if each["cell"] == region}, ""
 
 
-def _row(kind: InstanceType, region: str, pool: Pool, series: Series, fleet: Mapping[str, Any], now: float) -> Row:
+def _row(kind: InstanceType, region: str, pool: Pool, series: PriceSeries, fleet: Mapping[str, Any], now: float) -> Row:
     from argosy.catalogue.lookup import BANDS, interruption_band
     from argosy.cli.cluster.price_history import as_json, sparkline
 
@@ -156,7 +157,7 @@ def _headline(rows: list[Row], region: str) -> str:
 
 def _table(rows: list[Row]) -> Any:
     from argosy.cli import figures
-    from argosy.cli.runs.run_views import plain_table
+    from argosy.cli.runs.views import plain_table
 
     names = ("TYPE", "ZONE", ">VCPU", ">GIB", "GPU", ">SPOT $/H", ">ON-DEMAND", ">SAVES", ">$/VCPU-H", ">$/GPU-H")
     table = plain_table(*names, ">SINCE", "7 DAYS", "INTERRUPTED", "COOL-OFF")

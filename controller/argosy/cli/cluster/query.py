@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from argosy.cli import panels
+from argosy.cli.command import command
 from argosy.cli.problems import CliError
-from argosy.cli.runs.reading import SEE_PANEL
-from argosy.cli.session import Session, command
+from argosy.cli.session import Session
 
 if TYPE_CHECKING:
     from argosy.placement.query import Query
     from argosy.placement.supply import Supply
 
-PAGE = 100  # of Describe calls
+PAGE = 100  # rows per List and Describe call
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "query", panel=SEE_PANEL)(query)
+    command(app, "query", panel=panels.CLUSTER)(query)
 
 
 def query(
@@ -33,7 +34,7 @@ def query(
         ),
     ] = None,
 ) -> None:
-    """The instances that a cluster query expression chooses, in all cells of the deployment."""
+    """Which instances does a placement expression choose? All cells of the deployment are searched."""
     from argosy.placement.query import QuerySyntaxError, matching, parse
 
     try:
@@ -50,7 +51,7 @@ def query(
 
 
 def _shown(expression: str, pointer: str) -> list[str]:
-    """The expression with a mark under the fault, where both fit a line."""
+    """The expression with a mark under the fault, where both fit on a line."""
     return [expression, pointer] if len(expression) <= PAGE and expression.isprintable() else []
 
 

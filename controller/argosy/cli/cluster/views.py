@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from argosy.cli import figures
-from argosy.cli.runs.run_views import plain_table
+from argosy.cli.runs.views import plain_table
 
 View = Mapping[str, Any]
 _COLOURS = {"BOOTING": "cyan", "ACTIVE": "green", "DRAINING": "yellow", "RELEASING": "yellow", "GONE": "dim"}

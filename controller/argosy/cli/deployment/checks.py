@@ -32,7 +32,7 @@ def run_checks(session: Session) -> list[Finding]:
     findings = looked_at("credentials", credentials, session)
     if findings[0].state == "wrong":
         return findings
-    for name, check in (LOCAL_CHECKS if session.place.is_loopback else ACCOUNT_CHECKS).items():
+    for name, check in (LOCAL_CHECKS if session.connection.is_loopback else ACCOUNT_CHECKS).items():
         findings += looked_at(name, check, session)
     return findings
 
@@ -110,7 +110,7 @@ def _offered(ec2: Any, wanted: tuple[str, ...]) -> list[str]:
 
 def images(session: Session) -> list[Finding]:
     """What each published name `argosy/NAME` resolves to is really there to be pulled."""
-    path = f"/{prefix_of(session.place.stage)}/images"
+    path = f"/{prefix_of(session.connection.stage)}/images"
     pages = session.client("ssm").get_paginator("get_parameters_by_path").paginate(Path=path)
     published = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
     if not published:
@@ -146,7 +146,7 @@ def settings_of(session: Session) -> Settings:
     """The deployment's own settings if they can be read, else the defaults."""
     from argosy.settings.settings import Settings
 
-    return _settings(session.client("lambda"), prefix_of(session.place.stage)) or Settings(stage=session.place.stage)
+    return _settings(session.client("lambda"), prefix_of(session.connection.stage)) or Settings(stage=session.connection.stage)
 
 
 def _settings(functions: Any, prefix: str) -> Settings | None:

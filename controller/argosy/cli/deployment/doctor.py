@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from argosy.cli import panels
+from argosy.cli.command import command
 from argosy.cli.problems import AWS_FAULT
-from argosy.cli.session import Session, command
+from argosy.cli.session import Session
 
 if TYPE_CHECKING:
     from argosy.cli.deployment.findings import Finding
 
-PANEL = "Set up"
 _MARKS = {
     "ok": ("ok     ", "green"),
     "note": ("note   ", "yellow"),
@@ -25,7 +26,7 @@ _MARKS = {
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "doctor", panel=PANEL)(doctor)
+    command(app, "doctor", panel=panels.SETUP)(doctor)
 
 
 def doctor(session: Session) -> None:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from argosy.cli.problems import from_aws, is_denied, is_from_aws
-from argosy.client.errors import ArgosyError, error_code
-
-if TYPE_CHECKING:
-    from argosy.cli.session import Session
-
-Check = Callable[["Session"], "list[Finding]"]
+from argosy.cli.session import Session
+from argosy.client.errors import ArgosyError, error_code, from_aws, is_denied, is_from_aws
 
 
 @dataclass(frozen=True)
@@ -26,6 +21,9 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         return {"name": self.name, "state": self.state, "says": self.says, "next": self.type_this or None}
+
+
+Check = Callable[[Session], list[Finding]]
 
 
 def ok(name: str, says: str) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""An AWS on this machine that runs tasks as processes: `local`. Nothing leaves the machine, nothing costs money."""
+"""How is an AWS started on this machine? `local`: tasks run as processes here, nothing leaves it or costs money."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.here.examples import example
 from argosy.cli.problems import CliError
-from argosy.cli.session import Session, command
+from argosy.cli.session import Session
 
 if TYPE_CHECKING:
     from argosy.settings.settings import Settings
 
-TRY_PANEL = "Try it and measure it"
-
 
 def register(app: typer.Typer) -> None:
-    command(app, "local", panel=TRY_PANEL, connected=False, as_json=False)(local)
+    command(app, "local", panel=panels.HERE, connected=False, as_json=False)(local)
 
 
 def local(
@@ -37,7 +38,7 @@ def local(
         ),
     ] = None,
     cells: Annotated[
-        str, typer.Option("--cells", metavar="REGIONS", help="Regions to run in, apart by commas; the first is home.")
+        str, typer.Option("--cells", metavar="REGIONS", help="Regions to run in, separated by commas; the first is home.")
     ] = "us-east-1",
     runtime: Annotated[
         str, typer.Option("--runtime", metavar="NAME", help="What runs tasks: process, podman or docker.")
@@ -60,14 +61,14 @@ def welcome(endpoint_url: str) -> list[str]:
     return [
         f"Local AWS is ready at {endpoint_url} (Ctrl-C stops it). In another terminal:",
         f"  export ARGOSY_ENDPOINT_URL={endpoint_url}",
-        "  argosy submit containers/digits/run.yaml",
+        f"  argosy submit {example('digits/run.yaml')}",
         "  argosy cluster",
         f"  aws --endpoint-url {endpoint_url} ecs list-container-instances --cluster argosy",
     ]
 
 
 def settings_of(cells: str) -> Settings:
-    """Raises CliError for what is no list of Regions."""
+    """The deployment's settings. Raises CliError unless `cells` is a list of Regions."""
     from pydantic import ValidationError
 
     from argosy.local.deployment import local_settings
@@ -78,12 +79,12 @@ def settings_of(cells: str) -> Settings:
     except ValidationError as fault:
         told = sorted({f"{error['loc'][0]}: {error['msg']}" for error in fault.errors()})
         raise CliError(
-            f"--cells {cells} is no list of Regions.", details=told, next_step="e.g. --cells us-east-1,eu-west-1"
+            f"--cells {cells} is not a list of Regions.", details=told, next_step="e.g. --cells us-east-1,eu-west-1"
         ) from fault
 
 
 def engine_of(runtime: str) -> str | None:
-    """None for processes. Raises CliError for an engine that is not there or does not work."""
+    """None for processes. Raises CliError for an engine that is missing or does not work."""
     from argosy.local.engine import ENGINES, NoEngineError, check
 
     if runtime == "process":
@@ -109,6 +110,6 @@ def pythons_of(assignments: Iterable[str]) -> dict[str, str]:
             )
         if not os.access(path, os.X_OK) or Path(path).is_dir():
             step = "type `make tensorflow`" if ".venv-tensorflow" in path else ""
-            raise CliError(f"--python {text!r}: {path} is no program that can be run.", next_step=step)
+            raise CliError(f"--python {text!r}: {path} is not a program that can be run.", next_step=step)
         found[images] = str(Path(path).absolute())  # not resolved: the link is what makes it that environment's
     return found

@@ -1,4 +1,4 @@
-"""What has a run cost, where, and what was it good for? `cost`."""
+"""What has a run cost, by pool or by what the money was spent on? `cost`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from argosy.cli import figures
-from argosy.cli.runs.reading import RUN_PANEL, RunId
-from argosy.cli.session import Session, command
+from argosy.cli import figures, panels
+from argosy.cli.command import command
+from argosy.cli.options import RunId
+from argosy.cli.session import Session
+from argosy.client.progress import TERMINAL
 
 View = Mapping[str, Any]
-# What a kind of cost means to somebody who reads the word for the first time.
+# What each kind of cost means, for readers who see the word for the first time.
 KINDS = (
     ("useful", "attempts that succeeded"),
     ("boot", "from the launch of an instance until it could take tasks"),
@@ -31,7 +33,7 @@ class By(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "cost", panel=RUN_PANEL)(cost)
+    command(app, "cost", panel=panels.RUNS)(cost)
 
 
 def cost(
@@ -65,14 +67,14 @@ def headline(view: View) -> str:
     """`digits-...: $0.123 so far for 1.8 instance-hours (on-demand $0.369, 67 % less)`."""
     spot, on_demand = float(view["costUsd"]), float(view["onDemandCostUsd"])
     less = figures.saved(spot, on_demand)
-    so_far = "" if view["status"] in figures.TERMINAL else " so far"
+    so_far = "" if view["status"] in TERMINAL else " so far"
     compared = f" (on-demand {figures.money(on_demand)}{', ' + less if less else ''})" if spot else ""
     hours = figures.hours(view["cost"]["instanceHours"])
     return f"{view['runId']}: {figures.money(spot)}{so_far} for {hours}{compared}"
 
 
 def by_waste(view: View) -> Any:
-    from argosy.cli.runs.run_views import plain_table
+    from argosy.cli.runs.views import plain_table
 
     table = plain_table("SPENT ON", ">COST", ">SHARE", "WHAT THAT IS")
     parts, total = view["cost"]["byWaste"], sum(view["cost"]["byWaste"].values())
@@ -84,7 +86,7 @@ def by_waste(view: View) -> Any:
 
 
 def by_pool(view: View) -> Any:
-    from argosy.cli.runs.run_views import plain_table
+    from argosy.cli.runs.views import plain_table
 
     table = plain_table("POOL", "BOUGHT", ">INSTANCE-HOURS", ">COST", ">USEFUL", ">ON-DEMAND")
     for each in view["cost"]["byPool"]:

@@ -7,13 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
+from argosy.cli import panels
+from argosy.cli.command import command
 from argosy.cli.figures import duration
-from argosy.cli.runs.reading import RUN_PANEL, RunId
-from argosy.cli.session import Session, command
+from argosy.cli.options import RunId
+from argosy.cli.session import Session
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "explain", panel=RUN_PANEL)(explain)
+    command(app, "explain", panel=panels.RUNS)(explain)
 
 
 def explain(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -12,12 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from argosy.cli import figures
-from argosy.cli.runs import run_views
-from argosy.cli.runs.reading import next_steps
-
-if TYPE_CHECKING:
-    from argosy.cli.runs.watch import Pace
-    from argosy.cli.session import Session
+from argosy.cli.runs import views
+from argosy.cli.runs.next_steps import next_steps
+from argosy.cli.session import Session
+from argosy.client.progress import TERMINAL, ProgressRate, finished
 
 BAR_WIDTH = 50
 FAILURES_SHOWN = 3
@@ -42,24 +40,24 @@ class LiveView:
         self._live.start()
         return self
 
-    def __call__(self, view: Mapping[str, Any], pace: Pace) -> None:
+    def __call__(self, view: Mapping[str, Any], rate: ProgressRate) -> None:
         self._last = view
-        self._live.update(frame(view, pace.text(), self._session.tools.now()), refresh=True)
+        self._live.update(frame(view, figures.rate(rate), self._session.tools.now()), refresh=True)
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
         self._live.stop()
-        if self._last and self._last["status"] in figures.TERMINAL:
+        if self._last and self._last["status"] in TERMINAL:
             for step in next_steps(self._session, self._last):
                 self._session.console.print(step, style="dim")
 
 
-def frame(view: Mapping[str, Any], pace: str, now: float) -> RenderableType:
-    """Headline, bar, counts and pace, use, cost, the last failures."""
+def frame(view: Mapping[str, Any], rate: str, now: float) -> RenderableType:
+    """Headline, bar, counts and rate, cost, limits, and the last failures."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
-    grid.add_row("tasks", run_views.task_counts(view["tasks"]) + (f"  ({pace})" if pace else ""))
-    grid.add_row("attempts", run_views.attempts(view))
+    grid.add_row("tasks", views.task_counts(view["tasks"]) + (f"  ({rate})" if rate else ""))
+    grid.add_row("attempts", views.attempts(view))
     spent = f"{figures.cost(view)}{figures.useful(view)}, {figures.counted(view['instances'], 'instance')}"
     grid.add_row("cost so far", spent)
     if caps := figures.caps(view):
@@ -70,8 +68,8 @@ def frame(view: Mapping[str, Any], pace: str, now: float) -> RenderableType:
     for key, name in (("waiting", "waiting"), ("statusReason", "reason")):
         if view.get(key):
             grid.add_row(name, Text(view[key]))
-    failures = run_views.failure_lines(view.get("failures", ())[-FAILURES_SHOWN:])
-    return Group(run_views.headline(view, now), bar(view["tasks"]), grid, *failures)
+    failures = views.failure_lines(view.get("failures", ())[-FAILURES_SHOWN:])
+    return Group(views.headline(view, now), bar(view["tasks"]), grid, *failures)
 
 
 def bar(tasks: Mapping[str, Any], width: int = BAR_WIDTH) -> Text:
@@ -83,4 +81,4 @@ def bar(tasks: Mapping[str, Any], width: int = BAR_WIDTH) -> Text:
         text.append("━" * (end - drawn), colour)
         drawn = max(drawn, end)
     text.append("━" * (width - drawn), "bright_black")
-    return text.append(f" {100 * figures.finished(tasks) // total:3d} %")
+    return text.append(f" {100 * finished(tasks) // total:3d} %")

@@ -1,4 +1,4 @@
-"""What did the tasks of a run print? `logs`; where it lies is `log_streams`' answer."""
+"""What did the tasks of a run print? `logs`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from typing import Annotated, Any
 
 import typer
 
-from argosy.cli import figures
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
-from argosy.cli.runs.log_streams import Stream, find_streams
-from argosy.cli.runs.reading import RUN_PANEL, RunId
-from argosy.cli.session import Session, command
+from argosy.cli.session import Session, warn
 from argosy.client.errors import error_code
+from argosy.client.logs.streams import LogStream, find_streams
+from argosy.client.progress import TERMINAL
 
 FOLLOW_INTERVAL_S = 2.0
-LATE_LINES_S = 4.0  # the log driver may deliver a task's last lines a little after its end
+LATE_LINES_S = 4.0  # the log driver may deliver a task's last lines shortly after its end
 STREAMS_LIMIT = 100  # without --task: as many tasks as a person might read
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "logs", panel=RUN_PANEL)(logs)
+    command(app, "logs", panel=panels.RUNS)(logs)
 
 
 def logs(
@@ -33,18 +35,18 @@ def logs(
 ) -> None:
     """What a run's tasks print."""
     printer = _Printer(session, labels=task is None)
-    streams: dict[str, Stream] = {}
+    streams: dict[str, LogStream] = {}
     known: set[tuple[int, int]] = set()  # (task, attempt) whose stream was found
     while True:
         view = session.api.describe_with_tasks(run)
         tasks = _wanted(view, task)
         unknown = [each for each in tasks if (each["index"], each["attempts"]) not in known]
-        found = find_streams(session, view, unknown)
+        found = find_streams(session.access, view, unknown, warn)
         streams |= found
         indexes = {stream.index for stream in found.values()}
         known |= {(each["index"], each["attempts"]) for each in unknown if each["index"] in indexes}
         printer.new_lines(streams.values())
-        ended = view["status"] in figures.TERMINAL or all(t["status"] in ("SUCCEEDED", "FAILED") for t in tasks)
+        ended = view["status"] in TERMINAL or all(t["status"] in ("SUCCEEDED", "FAILED") for t in tasks)
         if not follow or ended:
             break
         session.tools.sleep(FOLLOW_INTERVAL_S)
@@ -64,25 +66,25 @@ def _wanted(view: Mapping[str, Any], index: int | None) -> list[Any]:
     return [tasks[index]]
 
 
-def _nothing(session: Session, view: Any, tasks: list[Any], streams: dict[str, Stream]) -> CliError:
+def _nothing(session: Session, view: Any, tasks: list[Any], streams: dict[str, LogStream]) -> CliError:
     if not tasks or not any(each["attempts"] for each in tasks):
         step = session.again(f"watch {view['runId']}")
         return CliError("Nothing has been started yet, so nothing has been printed.", next_step=step)
     if streams:
         return CliError("The program has printed nothing so far.", next_step="--follow waits for lines")
     step = f"the streams are in the log group {session.deployment.log_group}"
-    return CliError("Which log belongs to an attempt that ended long ago is no longer known.", next_step=step)
+    return CliError("It is no longer known which log belongs to an attempt that ended long ago.", next_step=step)
 
 
 class _Printer:
-    """Prints what is new in the streams in the order of time, each line labelled by its task when there are several."""
+    """Prints new lines of the streams in the order of time, each with its task's number when there are several."""
 
     def __init__(self, session: Session, labels: bool) -> None:
         self._session = session
         self._labels = labels
         self.printed = 0  # lines
 
-    def new_lines(self, streams: Iterable[Stream]) -> None:
+    def new_lines(self, streams: Iterable[LogStream]) -> None:
         found = [(event["timestamp"], each.index, event["message"]) for each in streams for event in self._events(each)]
         for timestamp, index, message in sorted(found, key=lambda line: line[:2]):
             self._print(datetime.fromtimestamp(timestamp / 1000, UTC), index, message)
@@ -95,7 +97,7 @@ class _Printer:
             label = f"[task {index}] " if self._labels else ""
             typer.echo(f"{at:%H:%M:%S} {label}{message.rstrip()}")
 
-    def _events(self, stream: Stream) -> Iterator[Any]:
+    def _events(self, stream: LogStream) -> Iterator[Any]:
         """A stream that does not exist yet has no lines; the same token twice means the end."""
         client = self._session.client("logs", stream.region)
         while True:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from argosy.cli import figures
-from argosy.cli.runs.reading import RUN_PANEL
-from argosy.cli.runs.submit import SpecFile
-from argosy.cli.session import Session, command
+from argosy.cli import figures, panels
+from argosy.cli.command import command
+from argosy.cli.options import SpecFile
+from argosy.cli.runs.spec_source import SpecChanges, load
+from argosy.cli.runs.submit import sent
+from argosy.cli.session import Session
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,44 +22,19 @@ _REASON_ROWS = 6
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "plan", panel=RUN_PANEL)(plan)
+    command(app, "plan", panel=panels.RUNS)(plan)
 
 
-def plan(
-    session: Session,
-    file: SpecFile,
-    *,
-    batch_size: Annotated[
-        int | None, typer.Option("--batch-size", "-s", min=1, help="Items per task: array.shardSize.")
-    ] = None,
-    num_batches: Annotated[
-        int | None, typer.Option("--num-batches", "-b", min=1, help="Tasks: array.range 0:(batch size x this).")
-    ] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="S3_PREFIX", help="Where results go.")] = None,
-    changes: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one field, e.g. resources.vcpus=2.")
-    ] = None,
-) -> None:
+def plan(session: Session, file: SpecFile, changes: SpecChanges) -> None:
     """What a run would buy, cost and take. Nothing is started."""
-    from argosy.cli.runs import spec_source
-    from argosy.cli.runs.submit import sent
-
-    shorthands = spec_source.Shorthands(batch_size, num_batches, output)
-    spec, document = spec_source.load(file, shorthands, changes or [])
+    spec, document = load(file, changes)
     reply = sent(session.api.plan, spec, str(file), document)
     if session.wants_json:
         session.print_json(reply)
         return
     show(session, reply)
-    again = shlex.join(["submit", str(file), *_as_typed(batch_size, num_batches, output, changes or [])])
+    again = shlex.join(["submit", str(file), *changes.as_typed()])
     session.console.print(f"next: {session.again(again)}", style="dim")
-
-
-def _as_typed(batch_size: int | None, num_batches: int | None, output: str | None, changes: list[str]) -> list[str]:
-    """The options again, so that what is submitted next is what was planned."""
-    given = [("--batch-size", batch_size), ("--num-batches", num_batches), ("--output", output)]
-    given += [("--set", change) for change in changes]
-    return [word for name, value in given if value is not None for word in (name, str(value))]
 
 
 def show(session: Session, reply: Mapping[str, Any]) -> None:
@@ -79,7 +56,7 @@ def show(session: Session, reply: Mapping[str, Any]) -> None:
 
 
 def _bought(reply: Mapping[str, Any]) -> Table:
-    from argosy.cli.runs.run_views import plain_table
+    from argosy.cli.runs.views import plain_table
 
     table = plain_table(">BUY", "TYPE", "ZONE", "AS", ">TASKS EACH", ">$/H EACH")
     for row in reply["instances"]:

@@ -1,31 +1,36 @@
-"""What do finished runs say side by side? `report benchmark` reads benchmark runs, or logs that were kept."""
+"""How do finished benchmark runs compare? `report benchmark` reads runs, or logs that were kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from argosy.cli import figures
+from argosy import layout
+from argosy.catalogue.lookup import load_catalogue
+from argosy.cli import figures, panels
+from argosy.cli.command import command
 from argosy.cli.problems import CliError
-from argosy.cli.runs.reading import RUN_PANEL
-from argosy.cli.session import Session, command
+from argosy.cli.runs.views import plain_table
+from argosy.cli.session import Session
+from argosy.client.benchmarks.comparison import comparable_groups, comparison, paid, priced
+from argosy.client.benchmarks.records import Measurement, NoRecord, read
+from argosy.client.progress import TERMINAL
+from argosy.client.results.manifest import entries, open_manifest
 
-if TYPE_CHECKING:
-    from argosy.cli.runs.benchmark_records import Measurement
-
-PANEL = RUN_PANEL
 HELP = "Benchmark runs side by side."
 
 
 def register(app: typer.Typer) -> None:
     report = typer.Typer(help=HELP, no_args_is_help=True)
-    command(report, "benchmark", panel=PANEL)(benchmark)
+    command(report, "benchmark", panel=panels.RUNS)(benchmark)
     report.callback()(_report)
-    app.add_typer(report, name="report", rich_help_panel=PANEL)
+    app.add_typer(report, name="report", rich_help_panel=panels.RUNS)
 
 
 def _report() -> None:
@@ -42,10 +47,7 @@ def benchmark(
         typer.Option("--file", metavar="LOG", help="A benchmark's log or part that was kept; may be repeated."),
     ] = None,
 ) -> None:
-    """Images per second, scaling and cost of training benchmarks; unlike batches per GPU are not compared."""
-    from argosy.catalogue.lookup import load_catalogue
-    from argosy.cli.runs import benchmark_table
-
+    """Images per second, scaling and cost of training benchmarks; different batches per GPU are not compared."""
     if not runs and not files:
         raise CliError(
             "Name runs, or logs with --file.",
@@ -54,25 +56,23 @@ def benchmark(
     kept = _kept(files or ())
     found = [each for run in runs or () for each in of_run(session, run)] + kept
     catalogue = load_catalogue(session.deployment.region) if runs else load_catalogue()
-    measured = [benchmark_table.priced(each, catalogue) for each in found]
-    rows, notes = benchmark_table.comparison(measured), benchmark_table.notes(measured)
+    measured = [priced(each, catalogue) for each in found]
+    rows, remarks = comparison(measured), notes(measured)
     if session.wants_json:
-        session.print_json({"measurements": rows, "notes": notes})
+        session.print_json({"measurements": rows, "notes": remarks})
         return
-    session.console.print(benchmark_table.table(rows))
+    session.console.print(table(rows))
     session.console.print(
         "\nLINEAR: share of perfect scaling. WHOLE TASK: images/s with start and warm-up. $/M: US dollars per million"
         " images at full speed; $/M WHOLE: with start and warm-up.",
         style="dim",
     )
-    for note in notes:
-        session.console.print(note, style="yellow")
+    for remark in remarks:
+        session.console.print(remark, style="yellow")
 
 
 def _kept(files: Sequence[Path]) -> list[Measurement]:
     """Raises CliError that names what is wrong with every file."""
-    from argosy.cli.runs.benchmark_records import NoRecord, read
-
     found, faults = [], []
     for file in files:
         try:
@@ -89,10 +89,8 @@ def _kept(files: Sequence[Path]) -> list[Measurement]:
 
 def of_run(session: Session, run: str) -> Iterator[Measurement]:
     """One for each task with a result. Raises CliError when there is none."""
-    from argosy.cli.runs.manifest_entries import entries, open_manifest
-
     view = session.api.describe(run)
-    body = open_manifest(session.client("s3"), str(view["output"])) if view["status"] in figures.TERMINAL else None
+    body = open_manifest(session.client("s3"), str(view["output"])) if view["status"] in TERMINAL else None
     if body is None:
         raise CliError(
             f"{run} is {view['status']} and has no results to report yet.",
@@ -105,27 +103,16 @@ def of_run(session: Session, run: str) -> Iterator[Measurement]:
     for entry in done:
         measured = _of_entry(session, view, entry)
         share = entry["seconds"] / seconds if seconds else 1 / len(done)
-        yield _paid(measured, entry["seconds"], view["costUsd"] * share, _hourly(view, seconds))
+        yield paid(measured, entry["seconds"], view["costUsd"] * share, _hourly(view, seconds))
 
 
 def _hourly(view: Any, seconds: float) -> float | None:
-    """What the tasks' part of their instances costs while they work: nothing booted, idled or done again in it."""
+    """USD an hour for the tasks' share of their instances while they work; boot, idle and lost time are left out."""
     useful = view.get("usefulUsd")
     return useful / seconds * 3600 if useful and seconds else None
 
 
-def _paid(measured: Measurement, seconds: float, usd: float, hourly: float | None) -> Measurement:
-    """The task as it ran, but for the baseline, which tasks of one GPU do not have."""
-    if not seconds:
-        return replace(measured, usd=usd, share_usd_per_hour=hourly)
-    own = max(seconds - measured.baseline_s, 0.0)
-    return replace(measured, usd=usd * own / seconds, share_usd_per_hour=hourly, total_s=own or measured.total_s)
-
-
 def _of_entry(session: Session, view: Any, entry: Any) -> Measurement:
-    from argosy import layout
-    from argosy.cli.runs.benchmark_records import NoRecord, read
-
     bucket, _ = layout.split_s3(str(view["output"]))
     text = (
         session.client("s3").get_object(Bucket=bucket, Key=entry["keys"][0])["Body"].read().decode("utf-8", "replace")
@@ -135,5 +122,66 @@ def _of_entry(session: Session, view: Any, entry: Any) -> Measurement:
         measured = read(text, name)
     except NoRecord as fault:
         step = session.again(f"results {view['runId']}")
-        raise CliError(f"{name} is no benchmark: {fault}.", next_step=f"type `{step}`") from fault
+        raise CliError(f"{name} is not a benchmark: {fault}.", next_step=f"type `{step}`") from fault
     return replace(measured, instance_type=entry["instanceType"])
+
+
+def notes(measurements: Sequence[Measurement]) -> list[str]:
+    """A sentence for every two groups of measurements that are not compared, saying what differs."""
+    groups = comparable_groups(measurements)
+    return [
+        f"not compared: {_names(first)} with {_names(second)}: {_difference(first[0], second[0])}"
+        for number, first in enumerate(groups)
+        for second in groups[number + 1 :]
+    ]
+
+
+def _names(group: Sequence[Measurement]) -> str:
+    return ", ".join(f"{each.source} ({figures.counted(each.gpus, 'GPU')})" for each in group)
+
+
+def _difference(one: Measurement, other: Measurement) -> str:
+    parts = []
+    if one.batch_per_gpu != other.batch_per_gpu:
+        parts.append(f"different batches per GPU, {one.batch_per_gpu} and {other.batch_per_gpu} images")
+    mine, theirs = dict(one.setting), dict(other.setting)
+    for name in dict.fromkeys([*mine, *theirs]):
+        if mine.get(name) != theirs.get(name):
+            parts += [f"{name} {mine.get(name, 'unknown')} and {theirs.get(name, 'unknown')}"]
+    return "; ".join(parts)
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """For a person; `base` marks what the others of its group are compared with."""
+    columns = (">GPUS", ">BATCH/GPU", ">IMAGES/S", ">+/-", ">SCALING", ">LINEAR", ">WHOLE TASK", ">$/M", ">$/M WHOLE")
+    grid = plain_table(*columns, "MEASURED BY")
+    bases = {row["comparedWith"] for row in rows}
+    for row in rows:
+        grid.add_row(
+            str(row["gpus"]),
+            str(row["batchPerGpu"]),
+            f"{row['imagesPerSecond']:.2f}",
+            _shown(row["deviation"], "{:.1f}"),
+            _shown(row["scaling"], "{:.2f} x", "base" if row["source"] in bases else "-"),
+            _shown(row["shareOfLinear"], "{:.0%}"),
+            _shown(row["wholeTaskImagesPerSecond"], "{:.1f}"),
+            _money(row["usdPerMillionImages"]),
+            _money(row["wholeTaskUsdPerMillionImages"]),
+            Text(_measured_by(row)),
+        )
+    return grid
+
+
+def _measured_by(row: Mapping[str, Any]) -> str:
+    emulated = row["setting"].get("emulated") == "yes" and row["pinnedGpus"]
+    parts = [row["source"], row["instanceType"], row["devices"]]
+    parts += [f"{figures.counted(len(row['pinnedGpus']), 'GPU')} pinned, CPUs in their place"] if emulated else []
+    return ", ".join(str(part) for part in parts if part)
+
+
+def _shown(value: float | None, pattern: str, without: str = "-") -> str:
+    return without if value is None else pattern.format(value)
+
+
+def _money(usd: float | None) -> str:
+    return "-" if usd is None else figures.money(usd)

@@ -1,4 +1,4 @@
-"""Please run again what did not succeed: `retry`."""
+"""How are tasks that did not succeed run again? `retry`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
+from argosy.cli import panels
+from argosy.cli.command import command
 from argosy.cli.figures import counted
+from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
-from argosy.cli.runs.reading import RUN_PANEL, RunId
-from argosy.cli.session import Session, command
+from argosy.cli.session import Session
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "retry", panel=RUN_PANEL)(retry)
+    command(app, "retry", panel=panels.RUNS)(retry)
 
 
 def retry(

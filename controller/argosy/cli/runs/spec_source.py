@@ -1,6 +1,6 @@
 """Which spec does the user mean: a file, a shorthand on the command line, or a file with changes?
 
-Overrides are applied to the data of the file, so that one validation finds all faults and places them in the file.
+Changes are applied to the file's data, so that one validation finds all faults and places them in the file.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from argosy.cli.figures import counted
 from argosy.cli.problems import CliError
 
 if TYPE_CHECKING:
@@ -20,15 +23,39 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Shorthands:
-    """distributo's flags. batch_size and num_batches count items of the range."""
+class SpecChanges:
+    """What the command line changes in the file. batch_size and num_batches count items of the range."""
 
-    batch_size: int | None = None
-    num_batches: int | None = None
-    output: str | None = None
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", "-s", min=1, help="Items per task: array.shardSize.")
+    ] = None
+    num_batches: Annotated[
+        int | None, typer.Option("--num-batches", "-b", min=1, help="Tasks: array.range 0:(batch size x this).")
+    ] = None
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="S3_PREFIX", help="Where results go.")] = None
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one field, e.g. resources.vcpus=2.")
+    ] = None
 
-    def applied(self, data: dict[str, Any]) -> dict[str, Any]:
-        """`--batch-size 100 --num-batches 10` means range 0:1000 in shards of 100. Raises CliError."""
+    def applied(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The data with the changes. Raises CliError."""
+        changed = self._with_shorthands(data)
+        for path, value in self.assignments():
+            changed = _with(changed, path, value)
+        return changed
+
+    def assignments(self) -> list[tuple[list[str], Any]]:
+        """(path, value) of each --set. Raises CliError."""
+        return [_assignment(each) for each in self.changes or ()]
+
+    def as_typed(self) -> list[str]:
+        """The options as words of a command line."""
+        given = [("--batch-size", self.batch_size), ("--num-batches", self.num_batches), ("--output", self.output)]
+        given += [("--set", change) for change in self.changes or ()]
+        return [word for name, value in given if value is not None for word in (name, str(value))]
+
+    def _with_shorthands(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """`--batch-size 100 --num-batches 10` means range 0:1000 in shards of 100."""
         changed = dict(data)
         if self.output is not None:
             changed["output"] = self.output
@@ -46,29 +73,29 @@ class Shorthands:
         return {**changed, "array": array}
 
 
-class Refused(CliError):
-    """A spec with faults, which are placed in its file where there is one.
+class SpecRefused(CliError):
+    """A spec with faults, placed in its file where that is possible.
 
-    wanted, document: the spec and its file as far as they could be read; nothing where they could not.
+    wanted, document: the spec and its file as far as they could be read; empty and None where they could not.
     """
 
     def __init__(
         self, name: str, faults: Sequence[Fault], wanted: Mapping[str, Any] | None = None, document: Any = None
     ) -> None:
-        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-        super().__init__(f"{name} has {count}; nothing was submitted.", details=[each.text(name) for each in faults])
+        details = [each.text(name) for each in faults]
+        super().__init__(f"{name} has {counted(len(faults), 'fault')}; nothing was submitted.", details=details)
         self.name, self.faults, self.wanted, self.document = name, list(faults), dict(wanted or {}), document
 
-    def with_more(self, faults: Sequence[Fault]) -> Refused:
-        """The same refusal with what somebody else has found; what is known already is not said twice."""
+    def with_more(self, faults: Sequence[Fault]) -> SpecRefused:
+        """The same refusal with faults found elsewhere; a fault that is known already is not repeated."""
         known = {(fault.path, fault.message) for fault in self.faults}
-        placed = self.document.placed(faults) if self.document else faults  # those of the file itself among them
+        placed = self.document.placed(faults) if self.document else faults  # some of them are the file's own
         more = [fault for fault in placed if (fault.path, fault.message) not in known]
-        return Refused(self.name, [*self.faults, *more], self.wanted, self.document)
+        return SpecRefused(self.name, [*self.faults, *more], self.wanted, self.document)
 
 
-def load(file: Path, shorthands: Shorthands, settings: list[str]) -> tuple[dict[str, Any], Document]:
-    """The spec to submit, and the file with its places. Raises CliError, Refused with every fault, located.
+def load(file: Path, changes: SpecChanges | None = None) -> tuple[dict[str, Any], Document]:
+    """The spec to submit, and the file with its places. Raises CliError, or SpecRefused with every fault, placed.
 
     What is sent is what the user wrote with the changes, not the validated form: defaults are the deployment's.
     """
@@ -77,14 +104,13 @@ def load(file: Path, shorthands: Shorthands, settings: list[str]) -> tuple[dict[
     from argosy.spec.faults import SpecError
     from argosy.spec.models import RunSpec
 
-    changes = [_assignment(each) for each in settings]
+    changes = changes or SpecChanges()
+    changes.assignments()  # these faults come before those of the file
     wanted: dict[str, Any] = {}
 
     def check(data: Any) -> RunSpec:
         if isinstance(data, dict):
-            data = shorthands.applied(data)
-            for path, value in changes:
-                data = _with(data, path, value)
+            data = changes.applied(data)
             wanted.update(data)
         return admission.check_spec(data, now=time.time())
 
@@ -93,7 +119,7 @@ def load(file: Path, shorthands: Shorthands, settings: list[str]) -> tuple[dict[
         _, document = spec_file.check_text(text, is_json=spec_file.is_json_name(file.name), check=check)
     except SpecError as refusal:
         known = spec_file.read(text, is_json=spec_file.is_json_name(file.name)) if wanted else None
-        raise Refused(str(file), refusal.faults, wanted, known) from refusal
+        raise SpecRefused(str(file), refusal.faults, wanted, known) from refusal
     return wanted, document
 
 
@@ -124,7 +150,7 @@ def _assignment(text: str) -> tuple[list[str], Any]:
 
 
 def _with(data: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:
-    """A copy with the value at `path`; what is on the way there and no mapping is replaced by one."""
+    """A copy with the value at `path`; anything on the way there that is not a mapping is replaced by one."""
     name, rest = path[0], path[1:]
     inner = data.get(name)
     return {**data, name: _with(inner if isinstance(inner, dict) else {}, rest, value) if rest else value}

@@ -14,7 +14,7 @@ from botocore.exceptions import NoCredentialsError
 
 from argosy.catalogue.files import shipped_folder
 from argosy.catalogue.lookup import load_catalogue
-from argosy.cli.cluster.catalogue_changes import REFRESHED
+from argosy.cli.cluster.catalogue.changes import REFRESHED
 from tests.fakes.cli import NOW, Pages, World, golden
 
 ZONES = ("us-east-1a", "us-east-1b")

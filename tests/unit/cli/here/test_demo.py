@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.here import demo_report
-from argosy.cli.here.demo import AGAIN_AFTER_S, TIME_LIMIT_S, Play, Show, busiest_instance, slowed
+from argosy.cli.here.demo import report as demo_report
+from argosy.cli.here.demo.command import AGAIN_AFTER_S, TIME_LIMIT_S, Play, Show, busiest_instance, slowed
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session, Tools
 from argosy.client.aws_clients import Place

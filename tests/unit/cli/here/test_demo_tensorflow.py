@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.here import demo_tensorflow
-from argosy.cli.here.demo_tensorflow_report import Classified, closing_table, rows_of, summary
+from argosy.cli.here.demo_tensorflow import command as demo_tensorflow
+from argosy.cli.here.demo_tensorflow.report import Classified, closing_table, rows_of, summary
 from argosy.cli.runs import spec_source
 from argosy.spec import parse as spec
 from argosy.spec import shards

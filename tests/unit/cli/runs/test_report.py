@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.runs.benchmark_records import NoRecord, from_record, read
-from argosy.cli.runs.benchmark_table import comparison, notes
+from argosy.client.benchmarks.records import NoRecord, from_record, read
+from argosy.client.benchmarks.comparison import comparison, notes
 from tests.fakes.cli import OUTPUT, RUN_ID, World, ended, run_view, tasks
 
 RECORDED = Path(__file__).resolve().parents[4] / "containers" / "tensorflow-benchmark" / "recorded"

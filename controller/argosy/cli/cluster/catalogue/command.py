@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from argosy.cli import panels
+from argosy.cli.command import command
 from argosy.cli.problems import CliError, reported
-from argosy.cli.runs.reading import SEE_PANEL
-from argosy.cli.session import REGION_VARIABLES, Session, Tools, command
-from argosy.client.aws_clients import DEFAULT_REGION, Place
+from argosy.cli.session import REGION_VARIABLES, Session, Tools
+from argosy.client.aws_clients import DEFAULT_REGION, Connection
 
 if TYPE_CHECKING:
-    from argosy.cli.cluster.catalogue_changes import Change
+    from argosy.cli.cluster.catalogue.changes import Change
     from argosy.model.instance_types import InstanceType
 
 CHANGES_SHOWN = 40
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Instance types: what they hold, cost and how often they are interrupted.")
-    command(group, "refresh", panel=SEE_PANEL)(refresh)
+    group = typer.Typer(help="Instance types: what they hold and cost.")
+    command(group, "refresh", panel=panels.CLUSTER)(refresh)
     group.callback(invoke_without_command=True)(catalogue)
-    app.add_typer(group, name="catalogue", rich_help_panel=SEE_PANEL)
+    app.add_typer(group, name="catalogue", rich_help_panel=panels.CLUSTER)
 
 
 def catalogue(
@@ -37,12 +38,15 @@ def catalogue(
     ] = DEFAULT_REGION,
     wants_json: Annotated[bool, typer.Option("--json", help="The answer as one JSON document.")] = False,
 ) -> None:
-    """Instance types: what they hold, cost and how often they are interrupted."""
+    """Instance types: what they hold and cost.
+
+    Interruption rates are AWS's own figures, per month.
+    """
     if ctx.invoked_subcommand is not None:
         return
     tools = ctx.obj if isinstance(ctx.obj, Tools) else Tools()
     with reported():
-        _list(Session(tools, Place(region=region), wants_json), pattern, region)
+        _list(Session(tools, Connection(region=region), wants_json), pattern, region)
 
 
 def matching(pattern: str, region: str) -> list[InstanceType]:
@@ -53,14 +57,14 @@ def matching(pattern: str, region: str) -> list[InstanceType]:
     found = [kind for name, kind in known.items() if fnmatchcase(name, pattern)]
     if not found:
         families = ", ".join(sorted({kind.family for kind in known.values()}))
-        step = f"families there are: {families}; argosy catalogue refresh --type '{pattern}' adds what AWS has"
+        step = f"known families: {families}; argosy catalogue refresh --type '{pattern}' adds what AWS has"
         raise CliError(f"No instance type of the catalogue matches {pattern!r}.", next_step=step)
     return found
 
 
 def _list(session: Session, pattern: str, region: str) -> None:
     from argosy.catalogue.lookup import as_of
-    from argosy.cli.runs.run_views import plain_table
+    from argosy.cli.runs.views import plain_table
 
     rows = [_row(kind, region) for kind in matching(pattern, region)]
     if session.wants_json:
@@ -132,17 +136,17 @@ def refresh(
     --region takes several Regions, separated by commas. The next `make deploy` carries the files.
     """
     from argosy.catalogue.files import shipped_folder
-    from argosy.cli.cluster.catalogue_changes import refreshed, write
-    from argosy.cli.cluster.catalogue_sources import read_region
+    from argosy.cli.cluster.catalogue.changes import refreshed, write
+    from argosy.cli.cluster.catalogue.sources import read_region
 
-    loopback = session.place.is_loopback
+    loopback = session.connection.is_loopback
     if loopback and output is None and not dry_run:
         raise CliError(
-            "This is an AWS on this machine: its figures are made up, and do not belong into the catalogue.",
+            "This is an AWS on this machine: its figures are invented and do not belong in the catalogue.",
             next_step="leave --endpoint-url out, or write elsewhere with --output FOLDER",
         )
     folder = output or shipped_folder()
-    regions = [region.strip() for region in (session.place.region or DEFAULT_REGION).split(",") if region.strip()]
+    regions = [region.strip() for region in (session.connection.region or DEFAULT_REGION).split(",") if region.strip()]
     found = {region: read_region(session, region, pattern or []) for region in regions}
     files, changes = refreshed(found, session.tools.now())
     if not dry_run:
@@ -151,7 +155,7 @@ def refresh(
 
 
 def _tell(session: Session, found: dict[str, Any], changes: list[Change], folder: Path | None) -> None:
-    from argosy.cli.runs.run_views import plain_table
+    from argosy.cli.runs.views import plain_table
 
     notes = [note for each in found.values() for note in each.notes]
     if session.wants_json:

@@ -1,7 +1,7 @@
 """TensorFlow through the whole of Argosy on one machine: `demo-tensorflow`.
 
-Trains a small CNN on scikit-learn's digits, classifies all of them in shards with one interruption, from which a
-checkpoint is taken up again, and trains a tiny network through the 1-, 4- and 8-GPU task definitions, with CPUs in the
+Trains a small CNN on scikit-learn's digits, classifies all of them in shards with one interruption, after which a
+retry continues from a checkpoint, and trains a tiny network through the 1-, 4- and 8-GPU task definitions, with CPUs in the
 GPUs' place. The programs are those of the images; they run with the Python of an environment that has TensorFlow.
 """
 
@@ -13,37 +13,33 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from argosy.cli import figures
-from argosy.cli.here import demo
-from argosy.cli.here.local import TRY_PANEL
+from argosy.cli import figures, panels
+from argosy.cli.command import command
+from argosy.cli.here.demo.supervision import RunSupervisor, StepLog, download_results, embedded_aws, session_in
+from argosy.cli.here.examples import example
 from argosy.cli.problems import RUN_FAILED, CliError
-from argosy.cli.session import Session, command
-from argosy.client.aws_clients import Place
+from argosy.cli.session import Session
 
-if TYPE_CHECKING:
-    from argosy.cli.here.demo import Show
-
-CONTAINERS = Path("containers")
 PYTHON = Path(".venv-tensorflow/bin/python")
-TRAINER = CONTAINERS / "tensorflow-inference/examples/digits.py"
-INFERENCE = CONTAINERS / "tensorflow-inference/run.yaml"
-BENCHMARKS = tuple(CONTAINERS / f"tensorflow-benchmark/run-{count}-gpu.yaml" for count in (1, 4, 8))
+TRAINER = "tensorflow-inference/examples/digits.py"
+INFERENCE = "tensorflow-inference/run.yaml"
+BENCHMARKS = tuple(f"tensorflow-benchmark/run-{count}-gpu.yaml" for count in (1, 4, 8))
 IMAGES = 1797
-SHARD = 300  # few and large: the start of TensorFlow costs ten seconds of processor time
+SHARD = 300  # few and large: starting TensorFlow costs ten seconds of processor time
 SECONDS_PER_IMAGE = 0.025  # pretended, so that an interruption finds a task in the middle of its images
 BATCH = 50
-PROCESSES = 3  # tasks at once; more only get in each other's way on two cores
+PROCESSES = 3  # tasks at once; more would only slow each other down on two cores
 MODEL_KEY = "models/digits/"
 # A tiny network on two logical CPUs, so that it takes no GPU and a second.
 TINY = ["--model", "tiny", "--cpu-devices", "2", "--batch-size", "32", "--steps", "200", "--precision", "float32"]
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "demo-tensorflow", panel=TRY_PANEL, connected=False, as_json=True)(demo_tensorflow)
+    command(app, "demo-tensorflow", panel=panels.HERE, connected=False)(demo_tensorflow)
 
 
 def demo_tensorflow(
@@ -54,28 +50,26 @@ def demo_tensorflow(
     python: Annotated[Path, typer.Option("--python", metavar="PATH", help="A Python with TensorFlow.")] = PYTHON,
 ) -> None:
     """TensorFlow on this machine: train a model, classify with an interruption, benchmark."""
-    from argosy.cli.here import demo_tensorflow_report as report
-    from argosy.cli.here.local_aws import started
+    from argosy.cli.here.demo_tensorflow import report
 
     _check(python)
-    show = demo.Show(session, session.tools.now())
-    _train(python, out, show)
-    with started(PROCESSES, {"tensorflow-*": str(python.absolute())}) as aws:
-        show.step(f"local AWS at {aws.endpoint_url}: nothing leaves this machine, nothing costs money")
-        inside = Session(session.tools, Place(endpoint_url=aws.endpoint_url, region=aws.region))
+    log = StepLog(session, session.tools.now())
+    _train(python, out, log)
+    with embedded_aws(PROCESSES, {"tensorflow-*": str(python.absolute())}) as aws:
+        log.welcome(aws)
+        inside = session_in(session, aws)
         model = _upload(inside, out / "model")
-        run = _submit(inside, INFERENCE, inference_changes(out / "images", model), show)
-        play = Working(inside, aws, show)
-        [view] = play.until_ended([run["runId"]])
-        manifest = demo.download(inside, view, out / "results")
+        run = _submit(inside, example(INFERENCE), inference_changes(out / "images", model), log)
+        [view] = DuringWork(inside, aws, log).until_ended([run["runId"]])
+        manifest = download_results(inside, view, out / "results")
         facts = report.part_facts(inside, view, manifest)
-        benchmarks = [_submit(inside, file, benchmark_changes, show) for file in BENCHMARKS]
-        ended = Watching(inside, aws, show).until_ended([each["runId"] for each in benchmarks])
+        benchmarks = [_submit(inside, example(file), benchmark_changes, log) for file in BENCHMARKS]
+        ended = Undisturbed(inside, aws, log).until_ended([each["runId"] for each in benchmarks])
         measured = report.benchmarks(inside, ended)
     rows = report.rows_of(out / "results")
     truth = json.loads((out / "truth.json").read_text())
     found = report.summary(view, ended, facts, report.Classified(rows, truth), measured)
-    found["seconds"] = session.tools.now() - show.begun
+    found["seconds"] = session.tools.now() - log.begun
     (out / "summary.json").write_text(json.dumps(found, indent=2) + "\n")
     _print(session, found, out)
     if any(each["status"] != "SUCCEEDED" for each in (view, *ended)):
@@ -84,25 +78,22 @@ def demo_tensorflow(
 
 def _check(python: Path) -> None:
     """Raises CliError."""
-    for file in (TRAINER, INFERENCE, *BENCHMARKS):
-        if not file.exists():
-            raise CliError(f"{file} is not here.", next_step="type `argosy demo-tensorflow` in a checkout of Argosy")
     if not os.access(python, os.X_OK):
         raise CliError(
             f"There is no Python with TensorFlow at {python}.", next_step="type `make tensorflow`, which makes one"
         )
 
 
-def _train(python: Path, out: Path, show: Show) -> None:
+def _train(python: Path, out: Path, log: StepLog) -> None:
     """Images, their truth and a SavedModel below `out`. Raises CliError."""
-    show.step("writing the digits as PNG files and training a small CNN on the first 900 of them")
+    log.step("writing the digits as PNG files and training a small CNN on the first 900 of them")
     for folder in ("images", "model"):
         shutil.rmtree(out / folder, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run([python, TRAINER, out], capture_output=True, text=True, check=False)
+    done = subprocess.run([python, example(TRAINER), out], capture_output=True, text=True, check=False)
     if done.returncode:
         raise CliError("The training failed.", details=done.stderr.splitlines()[-5:], exit_code=RUN_FAILED)
-    show.step(done.stdout.strip())
+    log.step(done.stdout.strip())
 
 
 def _upload(inside: Session, folder: Path) -> str:
@@ -116,7 +107,7 @@ def _upload(inside: Session, folder: Path) -> str:
 
 
 def inference_changes(images: Path, model: str) -> Any:
-    """What turns the run spec beside the image into the demo's: other images, another model, another pace."""
+    """Turns the run spec beside the image into the demo's: other images, another model, a slower pace."""
 
     def changed(spec: Mapping[str, Any]) -> dict[str, Any]:
         environment = {
@@ -140,43 +131,43 @@ def benchmark_changes(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {**spec, "container": {**container, "command": [*container["command"], *TINY]}}
 
 
-def _submit(inside: Session, file: Path, changes: Any, show: Show) -> Any:
-    from argosy.cli.runs import spec_source
+def _submit(inside: Session, file: Path, changes: Any, log: StepLog) -> Any:
+    from argosy.cli.runs.spec_source import load
 
-    spec, _ = spec_source.load(file, spec_source.Shorthands(), [])
+    spec, _ = load(file)
     view = inside.api.submit(changes(spec), inside.tools.new_token())
-    show.step(f"submitted {view['runId']}: {figures.counted(view['tasks']['total'], 'task')} ({file})")
+    log.step(f"submitted {view['runId']}: {figures.counted(view['tasks']['total'], 'task')} ({file})")
     return view
 
 
-class Working(demo.Play):
-    """Takes an instance away as soon as one of its tasks has told of finished images."""
+class DuringWork(RunSupervisor):
+    """Takes an instance away as soon as one of its tasks has reported finished images."""
 
-    notice_s = 10.0  # the batch in hand is finished and a checkpoint written well within
+    notice_s = 10.0  # long enough to finish a batch and write a checkpoint
     time_limit_s = 900.0
 
     def busiest(self, view: Mapping[str, Any]) -> str | None:
-        from argosy.cli.runs.log_streams import find_streams
+        from argosy.client.logs.streams import find_streams
 
         running = [each for each in view["taskList"] if each["status"] == "RUNNING" and each["taskArn"]]
         instances = {each["taskArn"]: each["instance"] for each in running}
         logs = self.session.client("logs")
-        for arn, stream in find_streams(self.session, view, running).items():
+        for arn, stream in find_streams(self.session.access, view, running).items():
             events = logs.get_log_events(logGroupName=stream.group, logStreamName=stream.name)["events"]
             if any(event["message"].startswith("classified ") for event in events):
                 return str(instances[arn])
         return None
 
 
-class Watching(demo.Play):
-    """Leaves every instance in peace: half a measurement is worth nothing."""
+class Undisturbed(RunSupervisor):
+    """Takes no instance away: an interrupted measurement would be worth nothing."""
 
     interrupts = False
     time_limit_s = 900.0
 
 
 def _print(session: Session, found: Mapping[str, Any], out: Path) -> None:
-    from argosy.cli.here import demo_tensorflow_report as report
+    from argosy.cli.here.demo_tensorflow import report
 
     if session.wants_json:
         session.print_json(found)
@@ -188,6 +179,6 @@ def _print(session: Session, found: Mapping[str, Any], out: Path) -> None:
     session.console.print(f"\nThe same figures, unrounded: {out / 'summary.json'}", style="dim")
     session.console.print(
         "next: argosy local --python 'tensorflow-*=.venv-tensorflow/bin/python', then argosy submit"
-        " containers/tensorflow-inference/run.yaml",
+        f" {example(INFERENCE)}",
         style="dim",
     )

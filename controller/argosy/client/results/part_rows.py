@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
-from argosy.cli.runs.manifest_entries import lines_of
+from argosy.client.results.manifest import lines_of
 
 
 class NotRows(ValueError):

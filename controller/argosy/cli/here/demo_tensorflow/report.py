@@ -12,8 +12,9 @@ from rich.table import Table
 
 from argosy import layout
 from argosy.cli import figures
-from argosy.cli.runs import benchmark_table as comparison
+from argosy.cli.runs.report import of_run, table
 from argosy.cli.session import Session
+from argosy.client.benchmarks.comparison import comparison
 
 View = Mapping[str, Any]
 TRAINED_ON = 900  # images that the model has seen
@@ -28,7 +29,7 @@ class Classified:
     truth: Sequence[int]
 
     def accuracy(self, first: int = 0) -> float:
-        """Share (0..1) of the images from number `first` on that were labelled rightly. ValueError for a double one."""
+        """Share (0..1) of the images from number `first` on with the right label. ValueError for an image twice."""
         if len({row["index"] for row in self.rows}) != len(self.rows):
             raise ValueError("an image was classified twice")
         rows = [row for row in self.rows if row["index"] >= first]
@@ -55,10 +56,8 @@ def part_facts(inside: Session, view: View, manifest: View) -> list[dict[str, fl
 
 def benchmarks(inside: Session, views: Sequence[View]) -> list[dict[str, Any]]:
     """The rows of `argosy report benchmark` for these runs."""
-    from argosy.cli.runs.report import of_run
-
     measured = [each for view in views if view["status"] == "SUCCEEDED" for each in of_run(inside, view["runId"])]
-    return comparison.comparison(measured)
+    return comparison(measured)
 
 
 def summary(
@@ -119,4 +118,4 @@ def _gpu_line(found: View) -> str:
 
 
 def benchmark_table(found: View) -> Table:
-    return comparison.table(found["benchmarks"])
+    return table(found["benchmarks"])

@@ -20,7 +20,7 @@ _PLAIN = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA
 
 
 @dataclass(slots=True)
-class Found:
+class RegionFigures:
     """One Region's answers. types: fields as in instance_types.json; prices in USD an hour."""
 
     types: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -30,11 +30,11 @@ class Found:
     notes: list[str] = field(default_factory=list)
 
 
-def read_region(session: Session, region: str, patterns: list[str]) -> Found:
+def read_region(session: Session, region: str, patterns: list[str]) -> RegionFigures:
     """The catalogue's types and those that match `patterns`. Raises CliError for a pattern that nothing matches."""
     from argosy.catalogue.files import document
 
-    ec2, found = session.client("ec2", region), Found()
+    ec2, found = session.client("ec2", region), RegionFigures()
     known = list(document("instance_types.json")["types"])
     for chunk in _chunks([*known, *patterns]):
         for view in _pages(ec2, "describe_instance_types", "InstanceTypes", Filters=_named(chunk)):
@@ -53,7 +53,7 @@ def read_region(session: Session, region: str, patterns: list[str]) -> Found:
     return found
 
 
-def _take_type(found: Found, view: Mapping[str, Any]) -> None:
+def _take_type(found: RegionFigures, view: Mapping[str, Any]) -> None:
     """Types that Argosy cannot use are left out: its images are for x86_64, and its GPUs are whole ones of NVIDIA's."""
     gpus = view.get("GpuInfo", {}).get("Gpus", [])
     whole = all(gpu.get("Manufacturer") == "NVIDIA" and gpu.get("Count", 0) >= 1 for gpu in gpus)
@@ -71,13 +71,13 @@ def _take_type(found: Found, view: Mapping[str, Any]) -> None:
     }
 
 
-def _matches(found: Found, pattern: str) -> bool:
+def _matches(found: RegionFigures, pattern: str) -> bool:
     from fnmatch import fnmatchcase
 
     return any(fnmatchcase(name, pattern) for name in found.types)
 
 
-def _take_offers(found: Found, ec2: Any, names: list[str]) -> None:
+def _take_offers(found: RegionFigures, ec2: Any, names: list[str]) -> None:
     zones = ec2.describe_availability_zones(Filters=[{"Name": "zone-type", "Values": ["availability-zone"]}])
     found.zones = {zone["ZoneName"]: set() for zone in zones["AvailabilityZones"]}
     for chunk in _chunks(names):
@@ -87,7 +87,7 @@ def _take_offers(found: Found, ec2: Any, names: list[str]) -> None:
                 found.zones[each["Location"]].add(each["InstanceType"])
 
 
-def _take_spot(found: Found, ec2: Any, names: list[str], now: float) -> None:
+def _take_spot(found: RegionFigures, ec2: Any, names: list[str], now: float) -> None:
     newest: dict[tuple[str, str], tuple[datetime, float]] = {}
     moment = datetime.fromtimestamp(now, UTC)
     for chunk in _chunks(names):
@@ -102,8 +102,8 @@ def _take_spot(found: Found, ec2: Any, names: list[str], now: float) -> None:
     found.spot = {name: round(median(prices), 4) for name, prices in by_type.items()}
 
 
-def _take_on_demand(found: Found, session: Session, region: str) -> None:
-    if session.place.is_loopback:
+def _take_on_demand(found: RegionFigures, session: Session, region: str) -> None:
+    if session.connection.is_loopback:
         found.notes.append(f"{region}: an AWS on this machine has no price list; on-demand prices stay as they are")
         return
     filters = [

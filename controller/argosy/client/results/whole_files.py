@@ -1,4 +1,5 @@
-"""How does a file appear whole or not at all, even when two commands write it at once? By a name of each one's own."""
+"""How does a file appear complete or not at all, even when two programs write it at once? Each writes a private file
+and renames it at the end."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from typing import IO
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that becomes `path` at the end, and is gone if anything is raised. Raises OSError.
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that becomes `path` at the end, and is removed if anything is raised. Raises OSError.
 
-    Opened by name and not by tempfile, whose files only their owner may read.
+    Opened by name and not by tempfile, whose files are readable by their owner only.
     """
     unfinished = path.with_name(f".argosy-{secrets.token_hex(8)}.unfinished")
     with unfinished.open("xb") as file:

@@ -6,69 +6,83 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from argosy.cli.here import simulate_views
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.here.simulation import views
 from argosy.cli.problems import RUN_FAILED, CliError
-from argosy.cli.session import Session, command
+from argosy.cli.session import Session
 
 if TYPE_CHECKING:
     from argosy.simulation.campaign import Summary
     from argosy.simulation.trial import Plan
 
-PANEL = "Try it and measure it"
 FEW_TRIALS = 20  # a process of its own costs a second
 LONGEST_S = 7 * 86_400.0  # of a user's run, in virtual time
 USUAL_INSTANCES = 6
 
 
-def register(app: typer.Typer) -> None:
-    command(app, "simulate", panel=PANEL, connected=False)(simulate)
+@dataclass(frozen=True)
+class Options:
+    """What to simulate. seed: the first one; 0 stands for "as the seed says" or the usual size."""
 
-
-def simulate(  # noqa: PLR0913, PLR0917 - one option each
-    session: Session,
-    trials: Annotated[int, typer.Option(min=1, max=1_000_000, help="Seeds to try, counted from --seed.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="The first seed; the same seed is the same trial.")] = 0,
+    trials: Annotated[int, typer.Option(min=1, max=1_000_000, help="Seeds to try, counted from --seed.")] = 1
+    seed: Annotated[int, typer.Option(min=0, help="The first seed; the same seed is the same trial.")] = 0
     faults: Annotated[
         str, typer.Option(metavar="all|none|LIST", help="What goes wrong: names joined by commas.")
-    ] = "all",
-    tasks: Annotated[int, typer.Option(min=0, max=10_000_000, help="Tasks per run; 0 = as the seed says.")] = 0,
+    ] = "all"
+    tasks: Annotated[int, typer.Option(min=0, max=10_000_000, help="Tasks per run; 0 = as the seed says.")] = 0
     instances: Annotated[
         int, typer.Option(min=0, max=20_000, help="Instances at most; 0 = 6, or 5,000 with --cells.")
-    ] = 0,
-    controllers: Annotated[int, typer.Option(min=0, max=8, help="Controllers at once; 0 = as the seed says.")] = 0,
-    cells: Annotated[int, typer.Option(min=0, max=8, help="One run at full size, over so many Regions.")] = 0,
-    trace: Annotated[bool, typer.Option("--trace", help="Tell the whole story of what a violation touched.")] = False,
+    ] = 0
+    controllers: Annotated[int, typer.Option(min=0, max=8, help="Controllers at once; 0 = as the seed says.")] = 0
+    cells: Annotated[int, typer.Option(min=0, max=8, help="One run at full size, over so many Regions.")] = 0
+    trace: Annotated[bool, typer.Option("--trace", help="Tell the whole story of what a violation touched.")] = False
     spec: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A run spec: how long and how much would it be?")
-    ] = None,
-    task_seconds: Annotated[float, typer.Option(min=0.1, help="With --spec: how long a task runs.")] = 60.0,
-    jobs: Annotated[int, typer.Option(min=0, max=64, help="Processes; 0 = one per core.")] = 0,
-) -> None:
-    """Run the real controller in a simulated AWS with virtual time, and check every invariant after every call."""
-    kinds = _kinds(faults)
-    if cells:
-        _at_size(session, tasks, instances, cells, seed, kinds)
+    ] = None
+    task_seconds: Annotated[float, typer.Option(min=0.1, help="With --spec: how long a task runs.")] = 60.0
+    jobs: Annotated[int, typer.Option(min=0, max=64, help="Processes; 0 = one per core.")] = 0
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "simulate", panel=panels.HERE, connected=False)(simulate)
+
+
+def simulate(session: Session, options: Options) -> None:
+    """Run the controller in a simulated AWS with faults.
+
+    The code is the real controller's, time is virtual, and every invariant is checked after every call.
+    """
+    kinds = _kinds(options.faults)
+    if options.cells:
+        _at_size(session, options, kinds)
         return
     from argosy.simulation import campaign
-    from argosy.simulation.trial import Plan
 
-    first = Plan(seed, kinds, tasks=tasks, instances=instances or USUAL_INSTANCES, controllers=controllers)
-    if spec is not None:
-        first = _of_spec(first, spec, task_seconds)
-    plans = [replace(first, seed=seed + number) for number in range(trials)]
+    plans = _plans(options, kinds)
     summary = campaign.Summary(kinds)
-    workers = jobs or ((os.cpu_count() or 1) if trials >= FEW_TRIALS else 1)
+    workers = options.jobs or ((os.cpu_count() or 1) if options.trials >= FEW_TRIALS else 1)
     for verdict in campaign.run_all(plans, workers):
         summary.add(verdict)
-    _show(session, summary, {plan.seed: plan for plan in plans}, trace)
+    _show(session, summary, {plan.seed: plan for plan in plans}, options.trace)
     if summary.bad:
         raise typer.Exit(RUN_FAILED)
+
+
+def _plans(options: Options, kinds: frozenset[str]) -> list[Plan]:
+    from argosy.simulation.trial import Plan
+
+    instances = options.instances or USUAL_INSTANCES
+    first = Plan(options.seed, kinds, tasks=options.tasks, instances=instances, controllers=options.controllers)
+    if options.spec is not None:
+        first = _of_spec(first, options.spec, options.task_seconds)
+    return [replace(first, seed=options.seed + number) for number in range(options.trials)]
 
 
 def _kinds(faults: str) -> frozenset[str]:
@@ -80,34 +94,34 @@ def _kinds(faults: str) -> frozenset[str]:
         raise CliError(f"--faults: {fault}") from None
 
 
-def _at_size(session: Session, tasks: int, instances: int, cells: int, seed: int, kinds: frozenset[str]) -> None:
-    """The only fault at this size is interruption: the others need small worlds, in which every call is checked."""
+def _at_size(session: Session, options: Options, kinds: frozenset[str]) -> None:
+    """At this size interruption is the only fault: the others need small worlds, where every call is checked."""
     from argosy.simulation.faults import ALL
     from argosy.simulation.scale import ScaleRun, Size
 
     if kinds - {"interruption"} and kinds != ALL:
         raise CliError("--cells: at this size only interruptions strike: say --faults interruptions, or none.")
     usual = Size()
-    size = Size(tasks or usual.tasks, instances or usual.instances, cells, seed)
+    size = Size(options.tasks or usual.tasks, options.instances or usual.instances, options.cells, options.seed)
     if "interruption" not in kinds:
         size = replace(size, interrupted_per_hour=0.0)
     run = ScaleRun(size)
     run.run()
     report = {**run.report(), "faultsNotRun": sorted(kinds - {"interruption"})}  # `all` is the default: not refused
-    session.print_json(report) if session.wants_json else typer.echo(simulate_views.at_size(report))
+    session.print_json(report) if session.wants_json else typer.echo(views.at_size(report))
     if report["violations"]:
         raise typer.Exit(RUN_FAILED)
 
 
 def _of_spec(plan: Plan, file: Path, task_seconds: float) -> Plan:
     """The user's own run on the default deployment's instance types."""
-    from argosy.cli.runs import spec_source
+    from argosy.cli.runs.spec_source import load
     from argosy.settings.settings import Settings
     from argosy.simulation.job import Job
     from argosy.spec import shards
     from argosy.spec.parse import parse_spec, to_json
 
-    data, _ = spec_source.load(file, spec_source.Shorthands(), [])
+    data, _ = load(file)
     form = to_json(parse_spec(data))
     if "array" in form and "itemsFrom" in form["array"]:
         raise CliError("simulate cannot read array.itemsFrom: give array.size instead.")
@@ -131,6 +145,6 @@ def _show(session: Session, summary: Summary, plans: dict[int, Plan], trace: boo
     if session.wants_json:
         session.print_json({**report, "found": stories})
         return
-    typer.echo(simulate_views.trials(report))
+    typer.echo(views.trials(report))
     for told in stories:
-        typer.echo(simulate_views.found(told))
+        typer.echo(views.found(told))

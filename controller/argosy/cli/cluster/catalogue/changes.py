@@ -1,4 +1,4 @@
-"""What does a refresh change in the catalogue's files? Old and new side by side, and the files anew."""
+"""What does a refresh change in the catalogue's files? Old and new figures side by side, and the new files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.catalogue.files import FILES, shipped_folder, text_of
-from argosy.cli.cluster.catalogue_sources import Found
+from argosy.cli.cluster.catalogue.sources import RegionFigures
 from argosy.cli.problems import CliError
 
 Files = dict[str, dict[str, Any]]
@@ -35,7 +35,7 @@ class Change:
         }
 
 
-def refreshed(found: Mapping[str, Found], now: float) -> tuple[Files, list[Change]]:
+def refreshed(found: Mapping[str, RegionFigures], now: float) -> tuple[Files, list[Change]]:
     """The files with what was found in each Region, and what that changes. Other Regions stay as they are."""
     files: Files = {name: json.loads((shipped_folder() / name).read_text("utf-8")) for name in REFRESHED}
     date, changes = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}", []
@@ -71,7 +71,7 @@ def _dated_first(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**head, **{name: value for name, value in content.items() if name not in head}}
 
 
-def _take_types(types: dict[str, Any], region: str, found: Found) -> Iterator[Change]:
+def _take_types(types: dict[str, Any], region: str, found: RegionFigures) -> Iterator[Change]:
     for name, row in found.types.items():
         old = types.get(name)
         if old != row:
@@ -84,7 +84,7 @@ def _size(row: Mapping[str, Any]) -> str:
     return f"{row['vcpus']} vCPU, {row['memoryMib']:,} MiB{gpus}"
 
 
-def _take_prices(rows: dict[str, Any], region: str, found: Found) -> Iterator[Change]:
+def _take_prices(rows: dict[str, Any], region: str, found: RegionFigures) -> Iterator[Change]:
     """A type without a price, and without an older one, is left out of the Region."""
     for name in found.types:
         old = rows.get(name, [None, None])
@@ -100,7 +100,7 @@ def _usd(price: float | None) -> str:
     return "-" if price is None else f"{price:.4f}"
 
 
-def _take_offers(offers: dict[str, Any], region: str, found: Found) -> Iterator[Change]:
+def _take_offers(offers: dict[str, Any], region: str, found: RegionFigures) -> Iterator[Change]:
     """Zones are written only where they lack a type that the Region offers."""
     before = set(offers["regions"].get(region, ()))
     there = set().union(*found.zones.values())

@@ -1,4 +1,4 @@
-"""How does a run look in a terminal? From the api's run view to rich tables and lines; no calls, no clock."""
+"""How does a run look in a terminal? Its view becomes tables and lines; nothing is called here, and no clock is read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from argosy.cli import figures
+from argosy.client.progress import TERMINAL, finished
 
 View = Mapping[str, Any]
 COLOURS = {
@@ -27,7 +28,7 @@ _COUNTED = ("pending", "starting", "running", "succeeded", "failed", "cancelled"
 
 
 def headline(view: View, now: float) -> Text:
-    """Is all well? One line: status, run id, what is done, how long it took or takes."""
+    """One line: status, run id, what is done, how long it took or has taken."""
     tasks, status = view["tasks"], view["status"]
     line = Text.assemble((status, f"bold {COLOURS.get(status, '')}".strip()), "  ", (view["runId"], "bold"), "  ")
     line.append(f"{tasks['succeeded']:,} of {figures.counted(tasks['total'], 'task')} succeeded")
@@ -35,13 +36,13 @@ def headline(view: View, now: float) -> Text:
         line.append(f", {tasks['failed']:,} failed", "red")
     took = figures.seconds_between(view["submittedAt"], view["stoppedAt"], now)
     if took is not None:
-        ended = view["status"] in figures.TERMINAL
+        ended = view["status"] in TERMINAL
         line.append(f", {'took' if ended else 'submitted'} {figures.duration(took)}{'' if ended else ' ago'}")
     return line
 
 
 def facts(view: View) -> Table:
-    """What the run has used so far, one fact a line."""
+    """What the run has used so far, one fact per line."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True, min_width=11)
     grid.add_column()
@@ -81,8 +82,10 @@ EXIT_WORDS = {64: "64: input is wrong, never retried", 75: "75: temporary, retri
 
 
 def failure_lines(failures: Sequence[View], said: Mapping[tuple[int, int], str] | None = None) -> list[Text]:
-    """`task 3, attempt 2: exit 137, OutOfMemoryError ... (i-0abc)`, the latest last. said: (task, attempt) -> what it
-    printed last, on a line of its own."""
+    """`task 3, attempt 2: exit 137, OutOfMemoryError ... (i-0abc)`, the latest last.
+
+    said: (task, attempt) -> what it printed last, which gets a separate line.
+    """
     lines = []
     for each in failures:
         code = "" if each["exitCode"] is None else f"exit {each['exitCode']}, "
@@ -95,7 +98,7 @@ def failure_lines(failures: Sequence[View], said: Mapping[tuple[int, int], str] 
 
 
 def exit_words(failures: Sequence[View]) -> str:
-    """What the exit codes among them mean that Argosy's own images use; empty when there is none."""
+    """What those exit codes mean that Argosy's own images use; empty when there are none."""
     codes = {each["exitCode"] for each in failures}
     known = [words for code, words in EXIT_WORDS.items() if code in codes]
     return f"exit codes of Argosy's images: {'; '.join(known)}" if known else ""
@@ -108,7 +111,7 @@ def run_table(runs: Sequence[View]) -> Table:
         table.add_row(
             view["runId"],
             Text(status, COLOURS.get(status, "")),
-            f"{figures.finished(tasks):,}/{tasks['total']:,}",
+            f"{finished(tasks):,}/{tasks['total']:,}",
             f"{tasks['failed']:,}",
             f"{view['attempts']:,}",
             figures.money(view["costUsd"]),

@@ -1,0 +1,125 @@
+"""How does a function become a command? It gets a `Session`, and the options that choose an AWS and the output.
+
+A parameter whose type is a dataclass stands for one option per field, so that options that belong together travel
+together.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from argosy.cli.problems import reported
+from argosy.cli.session import ENDPOINT_VARIABLES, REGION_VARIABLES, Session, Tools
+from argosy.client.aws_clients import DEFAULT_REGION, Connection
+
+Body = Callable[..., None]
+_PANEL = "Which AWS"
+
+_Endpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--endpoint-url",
+        metavar="URL",
+        envvar=ENDPOINT_VARIABLES,
+        show_envvar=False,
+        help="Another AWS, such as `argosy local`. [env ARGOSY_ENDPOINT_URL, AWS_ENDPOINT_URL]",
+        rich_help_panel=_PANEL,
+    ),
+]
+_Region = Annotated[
+    str | None,
+    typer.Option(
+        "--region",
+        metavar="REGION",
+        envvar=REGION_VARIABLES,
+        show_envvar=False,
+        help=f"Region of the deployment. [default: your AWS configuration, else {DEFAULT_REGION}]",
+        rich_help_panel=_PANEL,
+    ),
+]
+_Profile = Annotated[
+    str | None,
+    typer.Option("--profile", metavar="NAME", help="Profile of your AWS configuration.", rich_help_panel=_PANEL),
+]
+_Stage = Annotated[
+    str,
+    typer.Option(
+        "--stage",
+        metavar="NAME",
+        envvar="ARGOSY_STAGE",
+        show_envvar=False,
+        help="Which deployment. [env ARGOSY_STAGE]",
+        rich_help_panel=_PANEL,
+    ),
+]
+_Json = Annotated[bool, typer.Option("--json", help="The answer as one JSON document.")]
+
+_CONNECTION: dict[str, tuple[Any, Any]] = {
+    "endpoint_url": (_Endpoint, None),
+    "region": (_Region, None),
+    "profile": (_Profile, None),
+    "stage": (_Stage, "main"),
+}
+
+
+def command(
+    app: typer.Typer, name: str, *, panel: str, as_json: bool = True, connected: bool = True
+) -> Callable[[Body], Body]:
+    """Makes `body(session, ...)` the command `name` of `app`.
+
+    as_json: it has --json (`session.wants_json`). connected: it has the options that choose an AWS.
+    """
+    added = dict(_CONNECTION) if connected else {}
+    if as_json:
+        added = {"wants_json": (_Json, False), **added}
+
+    def register(body: Body) -> Body:
+        own = [each for each in inspect.signature(body, eval_str=True).parameters.values() if each.name != "session"]
+
+        def run(ctx: typer.Context, **values: Any) -> None:
+            given = {option: values.pop(option) for option in added}
+            wants_json = given.pop("wants_json", False)
+            tools = ctx.obj if isinstance(ctx.obj, Tools) else Tools()
+            with reported():
+                body(Session(tools, Connection(**given), wants_json), **_grouped(own, values))
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        options = [inspect.Parameter(key, keyword, default=d, annotation=a) for key, (a, d) in added.items()]
+        context = inspect.Parameter("ctx", keyword, annotation=typer.Context)
+        parameters = [context, *(each.replace(kind=keyword) for each in _expanded(own)), *options]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__doc__ = body.__doc__
+        app.command(name, rich_help_panel=panel)(run)
+        return body
+
+    return register
+
+
+def _expanded(parameters: Iterable[inspect.Parameter]) -> Iterable[inspect.Parameter]:
+    """Every dataclass among the parameters replaced by its fields."""
+    for each in parameters:
+        if not is_dataclass(each.annotation):
+            yield each
+            continue
+        hints = get_type_hints(each.annotation, include_extras=True)
+        for field in fields(each.annotation):
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            yield each.replace(name=field.name, default=default, annotation=hints[field.name])
+
+
+def _grouped(parameters: Iterable[inspect.Parameter], values: dict[str, Any]) -> dict[str, Any]:
+    """The values as the body takes them: those of a dataclass's fields put together."""
+    grouped: dict[str, Any] = {}
+    for each in parameters:
+        kind: Any = each.annotation
+        if is_dataclass(kind):
+            grouped[each.name] = kind(**{field.name: values[field.name] for field in fields(kind)})  # type: ignore[operator]
+        else:
+            grouped[each.name] = values[each.name]
+    return grouped

@@ -1,0 +1,132 @@
+"""The whole of Argosy in under two minutes on one machine: `demo`.
+
+Starts an AWS in this process, submits two real runs, takes one instance away in the middle of its work, downloads the
+results and reports what was measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from argosy.cli import figures, panels
+from argosy.cli.command import command
+from argosy.cli.here.demo.supervision import (
+    LOOK_INTERVAL_S,
+    TIME_LIMIT_S,
+    RunSupervisor,
+    StepLog,
+    download_results,
+    embedded_aws,
+    session_in,
+)
+from argosy.cli.here.examples import example
+from argosy.cli.problems import RUN_FAILED, CliError
+from argosy.cli.session import Session
+
+RUN_FILES = ("digits/run.yaml", "digits/run-gpu.yaml")
+SECONDS_PER_TASK = 6.0
+TASK_PROCESSES = 12  # they mostly sleep, so more of them than cores
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "demo", panel=panels.HERE, connected=False)(demo)
+
+
+def demo(
+    session: Session,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the summary and the results go.")] = Path(
+        "out/demo"
+    ),
+) -> None:
+    """A real batch here, with GPUs and a spot interruption."""
+    from argosy.cli.here.demo import report
+
+    log = StepLog(session, session.tools.now())
+    first, second = map(example, RUN_FILES)
+    with embedded_aws(TASK_PROCESSES) as aws:
+        log.welcome(aws)
+        inside = session_in(session, aws)
+        forecast = _planned(inside, first, log)
+        runs = [_submit(inside, first, log)]
+        # Bought together, the GPU machines' spare vCPUs would take the first run too, and no c5 would be seen.
+        _until_bought(inside)
+        runs.append(_submit(inside, second, log))
+        supervisor = RunSupervisor(inside, aws, log)
+        ended = supervisor.until_ended([run["runId"] for run in runs])
+        views = [inside.api.describe_with_cost(view["runId"]) for view in ended]
+        folders = [out / "results", out / "gpu-results"]
+        manifests = [download_results(inside, view, folder) for view, folder in zip(views, folders, strict=True)]
+        cluster = inside.api.cluster()
+    took_s = session.tools.now() - log.begun
+    rows = report.rows_of(folders[0])
+    found = report.summary(views, manifests, cluster, rows, supervisor.taken) | {"seconds": took_s}
+    found["plan"] = report.plan_held(forecast, views[0])
+    (out / "summary.json").write_text(json.dumps(found, indent=2) + "\n")
+    _print(session, found, out)
+    if found["tasks"]["succeeded"] != found["tasks"]["total"]:
+        raise typer.Exit(RUN_FAILED)
+
+
+def _until_bought(inside: Session) -> None:
+    """Until the cluster has ordered instances. Raises CliError when it never does."""
+    deadline = inside.tools.now() + TIME_LIMIT_S
+    while not any(fleet["spotTarget"] for fleet in inside.api.cluster()["fleets"]):
+        if inside.tools.now() > deadline:
+            raise CliError("The cluster ordered no instances.", next_step="look at the log that local AWS named")
+        inside.tools.sleep(LOOK_INTERVAL_S)
+
+
+def _print(session: Session, found: Mapping[str, Any], out: Path) -> None:
+    from argosy.cli.here.demo import report
+
+    if session.wants_json:
+        session.print_json(found)
+        return
+    session.console.print()
+    session.console.print(report.closing_table(found, out / "results"))
+    session.console.print(f"\nThe same figures, unrounded: {out / 'summary.json'}", style="dim")
+    session.console.print(f"next: argosy local, then argosy submit {example(RUN_FILES[0])}", style="dim")
+
+
+def _planned(inside: Session, file: Path, log: StepLog) -> Any:
+    """What `argosy plan` says of the run before anything is started."""
+    from argosy.cli.runs.plan import between
+    from argosy.cli.runs.spec_source import load
+
+    spec, _ = load(file)
+    reply = inside.api.plan(slowed(spec))
+    log.step(f"forecast of {file}: buys {bought_in_words(reply['instances'])}")
+    log.step(f"  costs {between(reply['costUsd'], figures.money)}")
+    log.step(f"  ends after {between(reply['seconds'], figures.duration)}")
+    return reply
+
+
+def bought_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
+    """`9 x c5.large spot` of a plan's instances, the zones of a type added up."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        name = f"{row['instanceType']} {row['purchase']}"
+        counts[name] = counts.get(name, 0) + row["count"]
+    return ", ".join(f"{count} x {name}" for name, count in counts.items()) or "nothing"
+
+
+def _submit(inside: Session, file: Path, log: StepLog) -> Any:
+    from argosy.cli.runs.spec_source import load
+
+    spec, _ = load(file)
+    view = inside.api.submit(slowed(spec), inside.tools.new_token())
+    gpus = f" with {figures.counted(view['gpus'], 'GPU')} each" if view["gpus"] else ""
+    log.step(f"submitted {view['runId']}: {figures.counted(view['tasks']['total'], 'task')}{gpus} ({file})")
+    return view
+
+
+def slowed(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The same run with images that take a while: at their real pace a task would end before an interruption does."""
+    container = spec["container"]
+    command = [*container["command"], "--seconds-per-image", str(SECONDS_PER_TASK / spec["array"]["shardSize"])]
+    return {**spec, "container": {**container, "command": command}}

@@ -1,0 +1,1 @@
+"""The command `demo-tensorflow`: TensorFlow training, classification and benchmarks on an AWS inside this process."""

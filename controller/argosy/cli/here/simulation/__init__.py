@@ -1,0 +1,1 @@
+"""The command `simulate`: the real controller in a simulated AWS with faults."""

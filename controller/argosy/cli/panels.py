@@ -1,0 +1,7 @@
+"""Under which headings does `argosy --help` list the commands?"""
+
+RUNS = "Runs"
+SPECS = "Run specs"
+CLUSTER = "Cluster and prices"
+SETUP = "Set up"
+HERE = "Try it and measure it"

@@ -1,0 +1,104 @@
+"""What does `argosy results RUN --merge` do and say? One file of all rows, and which tasks it lacks."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import typer
+
+from argosy.cli import figures
+from argosy.cli.problems import RUN_FAILED, CliError
+from argosy.cli.session import Session
+from argosy.client.results.merge import Merged, UnreadablePart, parts_of_run, write_rows
+from argosy.client.results.whole_files import whole_file
+
+FORMATS = ("jsonl", "csv")
+NAMED = 10  # missing tasks that are listed one by one
+
+
+def merge(session: Session, view: Mapping[str, Any], form: str, target: str | None, partial: bool) -> None:
+    """Merge, or refuse because results are missing (exit 1), and say so."""
+    if form not in FORMATS:
+        raise CliError(f"--format is {' or '.join(FORMATS)}, not {form}.")
+    name = target or f"{view['runId']}.{form}"
+    merged = Merged()
+
+    def write(file: IO[bytes]) -> None:
+        s3 = session.client("s3")
+        write_rows(s3, parts_of_run(s3, view, partial, merged), form, file, merged)
+        if merged.missing_count and not partial:
+            raise _incomplete(session, view, merged)
+
+    try:
+        size = deliver(name, write)
+    except UnreadablePart as fault:
+        raise CliError(
+            fault.message, next_step=fault.next_step, details=fault.details, exit_code=RUN_FAILED
+        ) from fault
+    if session.wants_json:
+        document = {"mergedTo": name, "format": form, "rows": merged.rows, "bytes": size}
+        session.print_json({**_run(view), **document, **_tasks(view, merged)})
+        return
+    for line in _told(view, merged, name, size):
+        typer.echo(line, err=name == "-")
+
+
+def deliver(target: str, write: Callable[[IO[bytes]], None]) -> int:
+    """Call `write` with a file that becomes `target` if nothing is raised ("-": standard output); returns its bytes."""
+    if target == "-":
+        with TemporaryFile() as spool:
+            write(spool)
+            size = spool.tell()
+            spool.seek(0)
+            shutil.copyfileobj(spool, sys.stdout.buffer)
+            return size
+    try:
+        with whole_file(Path(target)) as file:
+            write(file)
+            return file.tell()
+    except OSError as fault:
+        raise CliError(f"{target} cannot be written: {fault.strerror or fault}.") from fault
+
+
+def _incomplete(session: Session, view: Mapping[str, Any], merged: Merged) -> CliError:
+    total = view["tasks"]["total"]
+    run = view["runId"]
+    return CliError(
+        f"{figures.counted(merged.missing_count, 'task')} of {total:,} in {run}"
+        f" {'has' if merged.missing_count == 1 else 'have'} no result: nothing was written.",
+        details=_missing(merged),
+        next_step=f"`{session.again(f'status {run} --tasks')}` says why;"
+        f" `{session.again(f'results {run} --merge --partial')}` merges the others",
+        exit_code=RUN_FAILED,
+    )
+
+
+def _missing(merged: Merged) -> list[str]:
+    lines = [f"task {index}: {why}" for index, why in sorted(merged.missing)[:NAMED]]
+    more = merged.missing_count - len(lines)
+    return [*lines, f"and {more:,} more"] if more else lines
+
+
+def _told(view: Mapping[str, Any], merged: Merged, name: str, size: int) -> Iterator[str]:
+    tasks = f"{merged.parts:,} of {view['tasks']['total']:,} tasks"
+    yield f"{view['runId']} {view['status']}: {figures.counted(merged.rows, 'row')} of {tasks}, {figures.size(size)}"
+    if merged.missing_count:
+        yield "without a result:"
+        yield from (f"  {line}" for line in _missing(merged))
+    if name != "-":
+        yield f"merged into {name}"
+
+
+def _run(view: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: view[key] for key in ("runId", "status", "output")}
+
+
+def _tasks(view: Mapping[str, Any], merged: Merged) -> dict[str, Any]:
+    counts = {"total": view["tasks"]["total"], "merged": merged.parts, "missing": merged.missing_count}
+    missing = [{"index": index, "why": why} for index, why in sorted(merged.missing)]
+    return {"tasks": counts, "missing": missing}

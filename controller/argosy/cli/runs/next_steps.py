@@ -1,0 +1,31 @@
+"""Which command lines make sense next, after a look at a run?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.cli.session import Session
+from argosy.client.progress import TERMINAL
+
+# ECS's errors about containers that never started: such an attempt has written nothing.
+_NEVER_STARTED = ("CannotPull", "ResourceInitialization", "CannotCreateContainer", "CannotStartContainer")
+
+
+def next_steps(session: Session, view: Any) -> list[str]:
+    """`next: argosy ...` lines for a run view."""
+    run = view["runId"]
+    steps = []
+    if view["status"] not in TERMINAL:
+        steps = [f"watch {run}", f"cancel {run}"]
+    elif view["tasks"]["succeeded"]:
+        steps = [f"results {run} --download {view['name']}-results"]
+    if view["status"] in TERMINAL and view["tasks"]["failed"]:
+        steps.append(f"retry {run} --failed")
+    logged = [each for each in view.get("failures", ()) if _has_log(each)]
+    if logged:
+        steps.append(f"logs {run} --task {logged[-1]['index']}")
+    return [f"next: {session.again(step)}" for step in steps]
+
+
+def _has_log(failure: Any) -> bool:
+    return failure["exitCode"] is not None or not any(name in failure["reason"] for name in _NEVER_STARTED)

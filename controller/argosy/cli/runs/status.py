@@ -1,0 +1,106 @@
+"""Which runs are there, how are they doing, and how is one stopped? `runs`, `status`, `cancel`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.figures import counted
+from argosy.cli.options import RunId
+from argosy.cli.runs.next_steps import next_steps
+from argosy.cli.session import Session, warn
+from argosy.client.progress import TERMINAL
+
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "status", panel=panels.RUNS)(status)
+    command(app, "runs", panel=panels.RUNS)(runs)
+    command(app, "cancel", panel=panels.RUNS)(cancel)
+
+
+def status(
+    session: Session,
+    run: RunId,
+    tasks: Annotated[
+        bool, typer.Option("--tasks", help="Also every task: state, attempts, exit code, reason.")
+    ] = False,
+) -> None:
+    """How a run is doing, at a glance."""
+    view = session.api.describe_with_tasks(run) if tasks else session.api.describe(run)
+    if session.wants_json:
+        session.print_json(view)
+        return
+    show_run(session, view)
+    if tasks:
+        from argosy.cli.runs.views import task_table
+
+        session.console.print()
+        session.console.print(task_table(view["taskList"]))
+
+
+def show_run(session: Session, view: Any) -> None:
+    """The headline, the facts, the latest failures with what they printed last, and what to type next."""
+    from argosy.cli.runs import views
+    from argosy.client.logs.last_lines import last_lines
+
+    console = session.console
+    console.print(views.headline(view, session.tools.now()))
+    console.print(views.facts(view))
+    failures = view.get("failures", ())
+    for line in views.failure_lines(failures, last_lines(session.access, view, warn)):
+        console.print(line)
+    if words := views.exit_words(failures):
+        console.print(words, style="dim")
+    for step in next_steps(session, view):
+        console.print(step, style="dim")
+
+
+def runs(
+    session: Session,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 20,
+) -> None:
+    """The latest runs, newest first."""
+    found = session.api.runs(limit)
+    if session.wants_json:
+        session.print_json(found)
+        return
+    if not found["runs"]:
+        session.console.print(f"No runs yet. next: {session.again('submit run.yaml')}")
+        return
+    from argosy.cli.runs.views import run_table
+
+    session.console.print(run_table(found["runs"]))
+    if found["nextToken"]:
+        session.console.print(f"There are older ones: --limit {2 * limit} shows more.", style="dim")
+
+
+def cancel(
+    session: Session,
+    run: RunId,
+    reason: Annotated[str | None, typer.Option("--reason", help="Kept with the run.")] = None,
+) -> None:
+    """Stop a run: what has finished stays, the rest is stopped."""
+    view = session.api.cancel(run, reason)
+    if session.wants_json:
+        session.print_json(view)
+        return
+    left = view["tasks"]["starting"] + view["tasks"]["running"]
+    console = session.console
+    if view["status"] in TERMINAL and view["status"] != "CANCELLED":
+        console.print(f"{run} had already ended: {view['status']}.")
+        return
+    if view["status"] == "CANCELLED" and not left:
+        console.print(f"{run} is cancelled; nothing is left to stop.")
+        return
+    console.print(f"{run} is being cancelled: {_told(left)}, and no others will start.")
+    console.print(f"next: {session.again(f'status {run}')}", style="dim")
+
+
+def _told(live: int) -> str:
+    if not live:
+        return "no task is running"
+    return f"{counted(live, 'live task')} {'is' if live == 1 else 'are'} told to stop"

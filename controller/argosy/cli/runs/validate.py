@@ -1,0 +1,69 @@
+"""Is a spec file valid, and what may such a file contain? `validate`, `schema`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.figures import counted
+from argosy.cli.options import SpecFile
+from argosy.cli.problems import USAGE, CliError
+from argosy.cli.session import Session
+
+NOT_CHECKED = "A deployment's limits (its largest shape, its buckets, its images) are checked by argosy submit."
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "validate", panel=panels.SPECS, connected=False)(validate)
+    command(app, "schema", panel=panels.SPECS, connected=False, as_json=False)(schema)
+
+
+def validate(session: Session, file: SpecFile) -> None:
+    """Check a run spec: every fault at once, with its line."""
+    from argosy.api.admission import check_spec
+    from argosy.cli.runs import spec_source
+    from argosy.spec.faults import SpecError
+    from argosy.spec.file import check_text, is_json_name
+
+    text = spec_source.read_text(file)
+    try:
+        spec, _ = check_text(text, is_json=is_json_name(file.name), check=check_spec)
+    except SpecError as refusal:
+        if not session.wants_json:
+            details = [fault.text(str(file)) for fault in refusal.faults]
+            raise CliError(f"{file} has {counted(len(details), 'fault')}.", details=details) from refusal
+        rows = [{"path": f.path, "message": f.message, "line": f.line, "column": f.column} for f in refusal.faults]
+        session.print_json({"valid": False, "file": str(file), "faults": rows})
+        raise typer.Exit(USAGE) from refusal
+    if session.wants_json:
+        session.print_json({"valid": True, "file": str(file), "faults": []})
+        return
+    session.console.print(f"{file} is valid: {_summary(spec)}")
+    session.console.print(NOT_CHECKED, style="dim")
+
+
+def _summary(parsed: Any) -> str:
+    """`digits, 18 tasks of 1 vCPU, 1,024 MiB`."""
+    from argosy.spec import shards
+    from argosy.spec.parse import to_json
+
+    form = to_json(parsed)
+    try:
+        tasks = f"{shards.task_count(form):,} tasks"
+    except ValueError:
+        tasks = f"one task per item of {form['array']['itemsFrom']}"
+    needs = form.get("resources")
+    if not needs:
+        return f"{form['name']}, {tasks}, sized by the task definition {form['taskDefinition']}"
+    gpus = f", {needs['gpus']} GPU" if needs.get("gpus") else ""
+    return f"{form['name']}, {tasks} of {needs['vcpus']:g} vCPU, {needs['memory']:,} MiB{gpus}"
+
+
+def schema(session: Session) -> None:
+    """Print the JSON Schema of run specs, for editors."""
+    from argosy.spec.parse import schema as run_schema
+
+    session.print_json(run_schema())

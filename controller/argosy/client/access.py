@@ -1,0 +1,39 @@
+"""How does a program reach one deployment? Its boto3 clients, its names and its api, each made at first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from argosy.client.api import ApiClient
+from argosy.client.aws_clients import Connection, make_client
+from argosy.client.deployment import Deployment, find_deployment
+
+
+@dataclass
+class Access:
+    """One user's access to one deployment. make: (connection, service name) -> boto3 client."""
+
+    connection: Connection
+    make: Callable[[Connection, str], Any] = make_client
+    _clients: dict[tuple[str, str | None], Any] = field(default_factory=dict)
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """The boto3 client of a service. region: when it is not the deployment's own."""
+        key = (service, region)
+        if key not in self._clients:
+            connection = replace(self.connection, region=region) if region else self.connection
+            self._clients[key] = self.make(connection, service)
+        return self._clients[key]
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        """Raises ArgosyError when there is none."""
+        return find_deployment(self.connection, self.client)
+
+    @cached_property
+    def api(self) -> ApiClient:
+        """Raises ArgosyError when there is no deployment."""
+        return ApiClient(self.client("lambda"), self.deployment.api_function)

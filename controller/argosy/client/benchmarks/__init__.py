@@ -1,0 +1,1 @@
+"""What did training benchmarks measure, and how do they compare?"""
