@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from argosy.cli.main import app
 from argosy.cli.session import Tools
-from argosy.client.aws_clients import Place
+from argosy.client.aws_clients import Connection
 
 GOLDEN = Path(__file__).parents[1] / "data" / "cli"
 NOW = 1_795_242_453.0  # 2026-11-21 06:27:33 UTC
@@ -240,10 +240,10 @@ class World:
     is_terminal: bool = False
     on_sleep: Callable[[float], None] = lambda _: None
     slept: list[float] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    connections: list[Connection] = field(default_factory=list)
 
-    def client(self, place: Place, service: str) -> Any:
-        self.places.append(place)
+    def client(self, connection: Connection, service: str) -> Any:
+        self.connections.append(connection)
         own = {"lambda": self.functions, "ssm": self.parameters, "s3": self.objects}
         return (own | self.others)[service]
 

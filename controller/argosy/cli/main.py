@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, ClassVar
 
 import typer
@@ -25,7 +25,7 @@ _CATALOGUE = "Instance types: what they hold and cost."
 class Commands(LateGroup):
     """All of them. Modules that are slow to import are only named here, with the first line of their help."""
 
-    late: ClassVar = {
+    late: ClassVar[Mapping[str, Late]] = {
         "query": Late("argosy.cli.cluster.query", _QUERY, panels.CLUSTER),
         "report": Late("argosy.cli.runs.report", "Benchmark runs side by side.", panels.RUNS),
         "demo-tensorflow": Late("argosy.cli.here.demo_tensorflow.command", _DEMO_TENSORFLOW, panels.HERE),
@@ -35,7 +35,7 @@ class Commands(LateGroup):
     }
 
 
-_MODULES = (submit, plan, watch, status, retry, explain, cost, results, logs, validate, instances, prices, doctor, local, demo)
+_RUNS = (submit, plan, watch, status, retry, explain, cost, results, logs, validate)
 app = typer.Typer(
     name="argosy",
     cls=Commands,
@@ -45,7 +45,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in _MODULES:
+for part in (*_RUNS, instances, prices, doctor, local, demo):
     part.register(app)
 
 

@@ -59,9 +59,9 @@ def reported() -> Iterator[None]:
     except Exception as fault:
         if not is_from_aws(fault):
             raise
-        error = from_aws(fault)
-        show(error)
-        raise typer.Exit(exit_code_of(error)) from fault
+        refusal = from_aws(fault)
+        show(refusal)
+        raise typer.Exit(exit_code_of(refusal)) from fault
 
 
 def print_traceback(fault: BaseException) -> None:

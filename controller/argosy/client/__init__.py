@@ -1,1 +1,1 @@
-"""How does a user's program reach a deployment, and read what its runs say and produce? Nothing here needs a terminal."""
+"""How does a program reach a deployment, and read what its runs say and produce? Nothing here needs a terminal."""

@@ -29,8 +29,10 @@ class Connection:
 
 
 def make_client(connection: Connection, service: str) -> Any:
-    """A boto3 client. A loopback endpoint gets dummy credentials unless a profile or keys are set: it needs no others, and
-    looking for them in the instance metadata would cost a second."""
+    """A boto3 client. A loopback endpoint gets dummy credentials unless a profile or keys are set.
+
+    It needs no real ones, and looking for them in the instance metadata would cost a second.
+    """
     import boto3
     from botocore.config import Config
 

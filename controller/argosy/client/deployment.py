@@ -36,7 +36,7 @@ def prefix_of(stage: str) -> str:
     try:
         return Settings(stage=stage).prefix
     except ValidationError as fault:
-        sentence = f"{stage!r} is not a valid stage: use 1 to 16 lower-case letters, digits and -, starting with a letter."
+        sentence = f"{stage!r} is not a valid stage: 1 to 16 lower-case letters, digits and -, a letter first."
         raise ArgosyError(sentence, is_users_fault=True) from fault
 
 

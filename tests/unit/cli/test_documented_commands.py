@@ -125,4 +125,4 @@ def test_a_line_that_is_not_understood_exits_2_and_does_nothing(line: str) -> No
     result = world.argosy(*shlex.split(line))
     assert result.exit_code == 2
     assert "Error: " in result.stderr
-    assert not world.places
+    assert not world.connections

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from argosy.cli import main
-from argosy.cli.late import Late, LateGroup
+from argosy.cli.late import Late, LateGroup, load
 from tests.fakes.cli import World
 
 
@@ -36,6 +36,12 @@ def test_help_lists_every_command_by_topic() -> None:
     ):
         assert f"\n  {command} " in result.stdout
     assert "..." not in result.stdout.partition("\n")[2]  # every line of help fits
+
+
+@pytest.mark.parametrize("name", main.Commands.late)
+def test_a_late_command_is_listed_with_the_first_line_of_its_help(name: str) -> None:
+    late = main.Commands.late[name]
+    assert load(name, late).get_short_help_str(limit=200) == late.help
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest() -> None:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from argosy.cli.session import Session, Tools
-from argosy.client.aws_clients import Place, make_client
+from argosy.client.aws_clients import Connection, make_client
 from tests.fakes.cli import RUN_ID, World, ended, refusal, run_view
 
 LOCAL = "http://127.0.0.1:4566"
@@ -60,14 +60,14 @@ def test_a_refusal_to_look_is_not_taken_for_absence(denied: str) -> None:
 def test_a_stage_that_cannot_be_one_is_refused() -> None:
     result = World().argosy("runs", "--stage", "Not A Stage")
     assert result.exit_code == 2
-    assert "is no stage" in result.stderr
+    assert "is not a valid stage" in result.stderr
 
 
 @pytest.mark.parametrize("variable", ["ARGOSY_ENDPOINT_URL", "AWS_ENDPOINT_URL"])
 def test_the_endpoint_may_come_from_the_environment(variable: str) -> None:
     world = World().answers("DescribeRun", run_view())
     result = world.argosy("status", RUN_ID, **{variable: LOCAL})
-    assert {place.endpoint_url for place in world.places} == {LOCAL}
+    assert {each.endpoint_url for each in world.connections} == {LOCAL}
     assert f"argosy watch {RUN_ID}\n" in result.stdout  # the same shell needs no flag
 
 
@@ -75,12 +75,12 @@ def test_an_option_wins_over_the_environment_and_is_repeated_in_the_next_command
     world = World().answers("DescribeRun", run_view())
     words = ("--endpoint-url", LOCAL, "--region", "eu-west-1", "--profile", "work")
     result = world.argosy("status", RUN_ID, *words, AWS_ENDPOINT_URL="http://10.0.0.1")
-    assert set(world.places) == {Place(LOCAL, "eu-west-1", "work", "main")}
+    assert set(world.connections) == {Connection(LOCAL, "eu-west-1", "work", "main")}
     assert f"next: argosy watch {RUN_ID} {' '.join(words)}" in result.stdout
 
 
 def test_the_stage_is_repeated_in_the_next_command() -> None:
-    session = Session(Tools(), Place(stage="dev"))
+    session = Session(Tools(), Connection(stage="dev"))
     assert session.again("runs") == "argosy runs --stage dev"
 
 
@@ -95,7 +95,7 @@ def test_the_stage_is_repeated_in_the_next_command() -> None:
     ],
 )
 def test_loopback(url: str | None, is_loopback: bool) -> None:
-    assert Place(url).is_loopback is is_loopback
+    assert Connection(url).is_loopback is is_loopback
 
 
 def signed_with(s3: Any) -> str:
@@ -108,14 +108,14 @@ def signed_with(s3: Any) -> str:
 def test_a_loopback_endpoint_needs_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
-    client = make_client(Place(LOCAL), "s3")
+    client = make_client(Connection(LOCAL), "s3")
     assert (signed_with(client), client.meta.region_name, client.meta.endpoint_url) == ("local", "us-east-1", LOCAL)
 
 
 def test_the_user_s_own_keys_and_region_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")
-    client = make_client(Place(LOCAL, region="eu-west-1"), "s3")
+    client = make_client(Connection(LOCAL, region="eu-west-1"), "s3")
     assert signed_with(client) == "mine"
     assert client.meta.region_name == "eu-west-1"
 

@@ -15,16 +15,14 @@ import typer
 from argosy.cli import panels
 from argosy.cli.bench.allocate import allocate
 from argosy.cli.bench.deadline import deadline
-from argosy.cli.problems import CliError
 from argosy.cli.command import command
+from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
 if TYPE_CHECKING:
     from argosy.placement.demand import Queue
     from argosy.placement.place import Assignment
     from argosy.placement.supply import Supply
-
-
 
 
 def register(app: typer.Typer) -> None:

@@ -34,7 +34,10 @@ def query(
         ),
     ] = None,
 ) -> None:
-    """Which instances does a placement expression choose? All cells of the deployment are searched."""
+    """Which instances does a placement expression choose?
+
+    All cells of the deployment are searched.
+    """
     from argosy.placement.query import QuerySyntaxError, matching, parse
 
     try:

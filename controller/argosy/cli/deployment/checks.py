@@ -146,7 +146,9 @@ def settings_of(session: Session) -> Settings:
     """The deployment's own settings if they can be read, else the defaults."""
     from argosy.settings.settings import Settings
 
-    return _settings(session.client("lambda"), prefix_of(session.connection.stage)) or Settings(stage=session.connection.stage)
+    return _settings(session.client("lambda"), prefix_of(session.connection.stage)) or Settings(
+        stage=session.connection.stage
+    )
 
 
 def _settings(functions: Any, prefix: str) -> Settings | None:

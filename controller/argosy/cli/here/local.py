@@ -38,7 +38,8 @@ def local(
         ),
     ] = None,
     cells: Annotated[
-        str, typer.Option("--cells", metavar="REGIONS", help="Regions to run in, separated by commas; the first is home.")
+        str,
+        typer.Option("--cells", metavar="REGIONS", help="Regions to run in, separated by commas; the first is home."),
     ] = "us-east-1",
     runtime: Annotated[
         str, typer.Option("--runtime", metavar="NAME", help="What runs tasks: process, podman or docker.")

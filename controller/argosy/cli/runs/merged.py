@@ -37,9 +37,7 @@ def merge(session: Session, view: Mapping[str, Any], form: str, target: str | No
     try:
         size = deliver(name, write)
     except UnreadablePart as fault:
-        raise CliError(
-            fault.message, next_step=fault.next_step, details=fault.details, exit_code=RUN_FAILED
-        ) from fault
+        raise CliError(fault.message, next_step=fault.next_step, details=fault.details, exit_code=RUN_FAILED) from fault
     if session.wants_json:
         document = {"mergedTo": name, "format": form, "rows": merged.rows, "bytes": size}
         session.print_json({**_run(view), **document, **_tasks(view, merged)})

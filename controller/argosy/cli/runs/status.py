@@ -15,7 +15,6 @@ from argosy.cli.session import Session, warn
 from argosy.client.progress import TERMINAL
 
 
-
 def register(app: typer.Typer) -> None:
     command(app, "status", panel=panels.RUNS)(status)
     command(app, "runs", panel=panels.RUNS)(runs)

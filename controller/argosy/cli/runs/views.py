@@ -1,4 +1,4 @@
-"""How does a run look in a terminal? Its view becomes tables and lines; nothing is called here, and no clock is read."""
+"""How does a run look in a terminal? Its view becomes tables and lines; nothing is called and no clock is read."""
 
 from __future__ import annotations
 

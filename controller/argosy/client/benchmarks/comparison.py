@@ -40,9 +40,7 @@ def paid(measured: Measurement, seconds: float, usd: float, usd_per_hour: float 
     if not seconds:
         return replace(measured, usd=usd, share_usd_per_hour=usd_per_hour)
     own = max(seconds - measured.baseline_s, 0.0)
-    return replace(
-        measured, usd=usd * own / seconds, share_usd_per_hour=usd_per_hour, total_s=own or measured.total_s
-    )
+    return replace(measured, usd=usd * own / seconds, share_usd_per_hour=usd_per_hour, total_s=own or measured.total_s)
 
 
 def comparable_groups(measurements: Sequence[Measurement]) -> list[list[Measurement]]:

@@ -135,7 +135,7 @@ def test_a_type_that_nobody_knows_is_named() -> None:
     result = World().argosy("catalogue", "--type", "z9.*")
     assert result.exit_code == 2
     assert "'z9.*'" in result.stderr
-    assert "families there are: c5, " in result.stderr
+    assert "known families: c5, " in result.stderr
 
 
 def test_without_credentials_a_refresh_says_so_in_one_sentence() -> None:
@@ -207,7 +207,7 @@ def test_several_regions_are_refreshed_at_once_and_a_dry_run_writes_nothing(tmp_
     assert " in us-east-1, eu-west-1" in result.stdout
     assert "nothing was written (--dry-run)" in result.stdout
     assert not folder.exists()
-    assert {place.region for place in here.places} == {"us-east-1", "eu-west-1"}
+    assert {each.region for each in here.connections} == {"us-east-1", "eu-west-1"}
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_the_made_up_figures_of_an_aws_on_this_machine_do_not_go_into_the_catalo
     url = ("--endpoint-url", "http://127.0.0.1:4566")
     result = here.argosy("catalogue", "refresh", *url)
     assert result.exit_code == 2
-    assert "its figures are made up" in result.stderr
+    assert "its figures are invented" in result.stderr
     result = here.argosy("catalogue", "refresh", *url, "--output", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "has no price list" in result.stdout

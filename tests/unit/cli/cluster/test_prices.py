@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.cluster.price_history import BLOCKS, SPARK_CELLS, Series, sparkline
+from argosy.cli.cluster.price_history import BLOCKS, SPARK_CELLS, PriceSeries, sparkline
 from tests.fakes.cli import NOW, Pages, World, golden, refusal
 
 DAY = 86_400
@@ -167,9 +167,9 @@ def test_a_fault_of_our_own_is_not_hidden() -> None:
     assert isinstance(here.argosy("prices").exception, ZeroDivisionError)
 
 
-def week(*prices: tuple[float, float]) -> Series:
+def week(*prices: tuple[float, float]) -> PriceSeries:
     """(days ago, price), oldest first."""
-    return Series([NOW - days * DAY for days, _ in prices], [price for _, price in prices])
+    return PriceSeries([NOW - days * DAY for days, _ in prices], [price for _, price in prices])
 
 
 @pytest.mark.parametrize(
@@ -182,6 +182,6 @@ def week(*prices: tuple[float, float]) -> Series:
         (week(*((7 - n / 2, 1 + n / 13) for n in range(14))), "▁▁▂▂▃▄▄▅▅▆▇▇██"),
     ],
 )
-def test_the_week_is_drawn_in_eight_levels_between_its_lowest_and_highest_price(series: Series, blocks: str) -> None:
+def test_the_week_is_drawn_in_eight_levels_from_lowest_to_highest(series: PriceSeries, blocks: str) -> None:
     assert sparkline(series, NOW) == blocks
     assert set(blocks) <= set(BLOCKS)

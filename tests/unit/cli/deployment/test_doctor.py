@@ -14,7 +14,7 @@ from argosy.cli.deployment import checks
 from argosy.cli.deployment.checks import ACCOUNT_CHECKS, AMI_PARAMETERS, BOOTSTRAP_PARAMETER, SERVICE_ROLES
 from argosy.cli.deployment.findings import Finding, looked_at
 from argosy.cli.session import Session, Tools
-from argosy.client.aws_clients import Place
+from argosy.client.aws_clients import Connection
 from argosy.settings.settings import Settings
 from tests.fakes.cli import Functions, Pages, World, golden, refusal
 
@@ -110,7 +110,7 @@ def well() -> World:
 
 def findings(name: str, world: World) -> list[Finding]:
     check = ACCOUNT_CHECKS.get(name, checks.credentials)
-    return looked_at(name, check, Session(Tools(world.client), Place()))
+    return looked_at(name, check, Session(Tools(world.client), Connection()))
 
 
 def states(name: str, world: World) -> set[str]:

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from argosy.cli.here.demo import report as demo_report
-from argosy.cli.here.demo.command import AGAIN_AFTER_S, TIME_LIMIT_S, Play, Show, busiest_instance, slowed
+from argosy.cli.here.demo.command import RUN_FILES, slowed
+from argosy.cli.here.demo.supervision import AGAIN_AFTER_S, TIME_LIMIT_S, RunSupervisor, StepLog, busiest_instance
+from argosy.cli.here.examples import example
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session, Tools
-from argosy.client.aws_clients import Place
+from argosy.client.aws_clients import Connection
 from tests.fakes.cli import RUN_ID, World, ended, golden, instance, run_view, task_row, tasks
 
 ROWS = [{"index": 900, "label": 3, "predicted": 3}, {"index": 901, "label": 5, "predicted": 8}]
@@ -53,10 +55,10 @@ class Cloud:
         self.interrupted.append(instance_id)
 
 
-def play(world: World) -> tuple[Play, Cloud]:
+def play(world: World) -> tuple[RunSupervisor, Cloud]:
     cloud = Cloud()
-    session = Session(Tools(world.client, lambda: world.now, world.sleep), Place())
-    return Play(session, cloud, Show(session, world.now)), cloud
+    session = Session(Tools(world.client, lambda: world.now, world.sleep), Connection())
+    return RunSupervisor(session, cloud, StepLog(session, world.now)), cloud
 
 
 BUSY = run_view(interruptions=0, taskList=[running(0, "i-a")])
@@ -94,11 +96,12 @@ def test_a_demo_that_hangs_ends_with_exit_code_4() -> None:
     assert world.now - begun <= TIME_LIMIT_S + 1
 
 
-def test_without_the_run_files_it_says_where_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", RUN_FILES)
+def test_the_run_files_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(Path(__file__).parents[4])
+    assert example(name) == Path("containers") / name
     monkeypatch.chdir(tmp_path)
-    result = World().argosy("demo")
-    assert result.exit_code == 2
-    assert "in a checkout of Argosy" in result.stderr
+    assert example(name).is_file()
 
 
 def test_accuracy_is_the_share_of_right_rows(tmp_path: Path) -> None:
@@ -176,8 +179,8 @@ def test_an_instance_that_has_just_gone_is_not_counted_as_taken() -> None:
             raise ValueError("not running")
 
     world = World().answers("DescribeRun", BUSY, BUSY, ended())
-    session = Session(Tools(world.client, lambda: world.now, world.sleep), Place())
-    stage = Play(session, Gone(), Show(session, world.now))
+    session = Session(Tools(world.client, lambda: world.now, world.sleep), Connection())
+    stage = RunSupervisor(session, Gone(), StepLog(session, world.now))
     stage.until_ended([RUN_ID])
     assert stage.taken == []
 

@@ -10,6 +10,7 @@ import pytest
 
 from argosy.cli.here.demo_tensorflow import command as demo_tensorflow
 from argosy.cli.here.demo_tensorflow.report import Classified, closing_table, rows_of, summary
+from argosy.cli.here.examples import example
 from argosy.cli.runs import spec_source
 from argosy.spec import parse as spec
 from argosy.spec import shards
@@ -23,8 +24,8 @@ def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def loaded(file: Path) -> dict[str, Any]:
-    return spec_source.load(file, spec_source.Shorthands(), [])[0]
+def loaded(name: str) -> dict[str, Any]:
+    return spec_source.load(example(name))[0]
 
 
 def test_the_inference_run_covers_every_image_in_few_shards() -> None:
@@ -37,7 +38,7 @@ def test_the_inference_run_covers_every_image_in_few_shards() -> None:
 
 
 @pytest.mark.parametrize("file", demo_tensorflow.BENCHMARKS, ids=str)
-def test_the_benchmarks_keep_their_task_definitions_and_train_a_tiny_network(file: Path) -> None:
+def test_the_benchmarks_keep_their_task_definitions_and_train_a_tiny_network(file: str) -> None:
     form = spec.to_json(spec.parse_spec(demo_tensorflow.benchmark_changes(loaded(file))))
     assert form["taskDefinition"].startswith("tensorflow-")
     assert form["container"]["command"][:4] == ["--output", "${part}", "--model", "tiny"]
@@ -48,12 +49,6 @@ def test_without_tensorflow_it_says_what_to_type(tmp_path: Path) -> None:
     assert answer.exit_code == 2
     assert "There is no Python with TensorFlow at" in answer.stderr
     assert "next: type `make tensorflow`" in answer.stderr
-
-
-def test_outside_a_checkout_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    answer = World().argosy("demo-tensorflow")
-    assert (answer.exit_code, "digits.py is not here" in answer.stderr) == (2, True)
 
 
 def test_a_training_that_fails_ends_the_demo_with_its_last_lines(tmp_path: Path) -> None:

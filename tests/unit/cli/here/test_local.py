@@ -31,8 +31,8 @@ def test_a_python_for_some_images_is_taken_as_it_stands() -> None:
         ("python", "must be IMAGES=PATH"),
         ("=python", "must be IMAGES=PATH"),
         ("x=", "must be IMAGES=PATH"),
-        ("x=/nowhere/python", "/nowhere/python is no program that can be run"),
-        ("x=/tmp", "/tmp is no program that can be run"),
+        ("x=/nowhere/python", "/nowhere/python is not a program that can be run"),
+        ("x=/tmp", "/tmp is not a program that can be run"),
     ],
 )
 def test_a_python_that_cannot_be_run_is_refused(text: str, said: str) -> None:
@@ -53,6 +53,6 @@ def test_regions_are_chosen_by_name_and_the_first_is_home() -> None:
 
 
 @pytest.mark.parametrize("cells", ["mars", "us-east-1,us-east-1", "", "us-east-1,,eu-west-1"])
-def test_what_is_no_list_of_regions_is_refused(cells: str) -> None:
-    with pytest.raises(CliError, match="is no list of Regions"):
+def test_anything_but_a_list_of_regions_is_refused(cells: str) -> None:
+    with pytest.raises(CliError, match="is not a list of Regions"):
         settings_of(cells)

@@ -213,4 +213,4 @@ def test_a_task_s_log_is_read_where_the_task_ran() -> None:
     view = run_view(taskList=[task_row(0, status="RUNNING", taskArn=f"{arn}aa")])
     shell = world(view, Logs(aa=[line(0, "one")]))
     assert shell.argosy("logs", RUN_ID, "--task", "0").stdout == "06:27:33 one\n"
-    assert [place.region for place in shell.places].count("eu-west-1") == 2, "ECS and CloudWatch Logs of that Region"
+    assert [each.region for each in shell.connections].count("eu-west-1") == 2, "ECS and CloudWatch Logs of that Region"

@@ -287,8 +287,8 @@ def test_a_run_without_manifest_is_refused() -> None:
 @pytest.mark.parametrize(
     ("manifest", "complaint"),
     [
-        ('{"runId": "x", "entries": [\n{"index": 0, "status": "SUCCEEDED", "keys": []},\n', "ends before its end"),
-        ('{"entries": [\n{"index": 1, "status": "FAILED"}\n]}\n', "where entry 0 is due stands entry 1"),
+        ('{"runId": "x", "entries": [\n{"index": 0, "status": "SUCCEEDED", "keys": []},\n', "is cut short"),
+        ('{"entries": [\n{"index": 1, "status": "FAILED"}\n]}\n', "has entry 1 where entry 0 is due"),
         ('{"entries": [\n{"index": 0, "status": "FAILED"},\n{"index": 0, "status": "FAILED"}\n]}\n', "entry 1 is due"),
         ('{"entries": [\n{"index":\n]}\n', "cannot be read"),
         ('{"entry": []}', "cannot be read"),

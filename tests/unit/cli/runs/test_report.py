@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from argosy.cli.runs.report import notes
+from argosy.client.benchmarks.comparison import comparison
 from argosy.client.benchmarks.records import NoRecord, from_record, read
-from argosy.client.benchmarks.comparison import comparison, notes
 from tests.fakes.cli import OUTPUT, RUN_ID, World, ended, run_view, tasks
 
 RECORDED = Path(__file__).resolve().parents[4] / "containers" / "tensorflow-benchmark" / "recorded"
@@ -64,7 +65,7 @@ def test_unlike_batches_per_gpu_are_flagged_and_not_compared() -> None:
     assert (round(eight["scaling"], 2), round(eight["shareOfLinear"], 2)) == (1.32, 0.66)
     assert found["notes"] == [
         "not compared: 2019-1-gpu (1 GPU) with 2019-4-gpu (4 GPUs), 2019-8-gpu (8 GPUs):"
-        " unlike batches per GPU, 32 and 128 images"
+        " different batches per GPU, 32 and 128 images"
     ]
 
 
@@ -114,7 +115,7 @@ def test_a_run_that_has_not_ended_or_is_no_benchmark_is_refused() -> None:
     world.objects.put(f"{OUTPUT}manifest.json", json.dumps({"entries": [entry]}).encode())
     world.objects.put(f"{OUTPUT}x", b'{"index": 1}\n')
     answer = world.argosy("report", "benchmark", RUN_ID)
-    assert (answer.exit_code, "is no benchmark: it has no line" in answer.stderr) == (2, True)
+    assert (answer.exit_code, "is not a benchmark: it has no line" in answer.stderr) == (2, True)
     world.objects.put(f"{OUTPUT}manifest.json", json.dumps({"entries": [{**entry, "status": "FAILED"}]}).encode())
     answer = world.argosy("report", "benchmark", RUN_ID)
     assert (answer.exit_code, f"No task of {RUN_ID} succeeded" in answer.stderr) == (2, True)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.runs.submit import FOR_ITS_FAULTS
 from tests.fakes.cli import OUTPUT, RUN_ID, World, api_error, ended, refusal, run_view, tasks
 
 SPEC = """\
@@ -120,25 +119,23 @@ def test_the_deployments_faults_come_with_the_local_ones(broken: str) -> None:
     answer = api_error(
         400,
         "ValidationException",
-        "3 fields are invalid",
-        (FOR_ITS_FAULTS, "is not a field"),
+        "2 fields are invalid",
         ("resources.vcpus", "must be greater than 0"),
         ("output", "bucket elsewhere is not one that this deployment may write to: own"),
     )
-    world = World().answers("SubmitRun", answer)
+    world = World().answers("ValidateRun", answer)
     alone = World().argosy("validate", broken).stderr.splitlines()[1:]
     result = world.argosy("submit", broken)
     told = result.stderr.splitlines()
     assert result.exit_code == 2
     assert [line for line in alone if line not in told] == []
     assert [line for line in told if "bucket elsewhere" in line]
-    assert FOR_ITS_FAULTS not in result.stderr
-    assert submitted(world)[FOR_ITS_FAULTS] is True  # which no version takes: nothing can start
+    assert [request["action"] for request in world.functions.requests] == ["ValidateRun"]
 
 
-@pytest.mark.parametrize("answer", [api_error(500, "InternalError", "no"), run_view(created=True)])
+@pytest.mark.parametrize("answer", [api_error(500, "InternalError", "no"), {"name": "digits", "warnings": []}])
 def test_whatever_else_a_deployment_says_of_a_faulty_spec_the_local_faults_stand(broken: str, answer: Any) -> None:
-    result = World().answers("SubmitRun", answer).argosy("submit", broken)
+    result = World().answers("ValidateRun", answer).argosy("submit", broken)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[1:] == World().argosy("validate", broken).stderr.splitlines()[1:]
 
@@ -214,7 +211,7 @@ def test_set_changes_fields_by_path(spec: str) -> None:
 
 
 def test_a_change_that_makes_the_spec_invalid_is_refused(spec: str) -> None:
-    result = accepting().argosy("submit", spec, "--set", "resources.vcpus=-2")
+    result = accepting().answers("ValidateRun", {"warnings": []}).argosy("submit", spec, "--set", "resources.vcpus=-2")
     assert result.exit_code == 2
     assert "resources.vcpus" in result.stderr
 

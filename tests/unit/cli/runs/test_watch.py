@@ -1,4 +1,4 @@
-"""`watch`: one line per change when piped, exit codes 0/1/4/130, trouble in between, pace and time to the end."""
+"""`watch`: one line per change when piped, exit codes 0/1/4/130, trouble in between, rate and time to the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from botocore.exceptions import EndpointConnectionError
 
 from argosy.cli import figures
 from argosy.cli.runs.live import bar, frame
-from argosy.cli.runs.watch import MISSES_LIMIT, Pace
+from argosy.client.progress import ProgressRate
+from argosy.client.waiting import FAILURES_LIMIT
 from tests.fakes.cli import FAILURE, NOW, RUN_ID, World, api_error, ended, golden, refusal, run_view, tasks
 
 DOWN = EndpointConnectionError(endpoint_url="https://lambda")
@@ -93,7 +94,7 @@ def test_a_minute_of_trouble_does_not_end_the_watch() -> None:
 def test_trouble_that_stays_ends_the_watch() -> None:
     world = under_way(run_view(), DOWN)
     assert world.argosy("watch", RUN_ID).exit_code == 3
-    assert len(world.functions.requests) == MISSES_LIMIT + 2
+    assert len(world.functions.requests) == FAILURES_LIMIT + 2
 
 
 def test_trouble_at_the_first_look_is_reported_at_once() -> None:
@@ -140,20 +141,20 @@ def test_the_bar_is_always_as_wide(counts: dict[str, int], share: str) -> None:
     assert bar(tasks(**counts), width=20).plain == "━" * 20 + " " + share
 
 
-def test_the_pace_is_that_of_the_last_minute() -> None:
-    pace = Pace()
+def test_the_rate_is_that_of_the_last_minute() -> None:
+    progress = ProgressRate()
     for second in range(0, 200, 10):
-        pace.see(NOW + second, run_view(tasks=tasks(succeeded=min(second, 100), pending=200 - min(second, 100))))
-    assert pace.text() == ""  # nothing has finished for more than a minute
-    pace.see(NOW + 200, run_view(tasks=tasks(succeeded=160, pending=40)))
-    assert pace.text() == "1.0 tasks/s, ETA 40 s"
+        progress.see(NOW + second, run_view(tasks=tasks(succeeded=min(second, 100), pending=200 - min(second, 100))))
+    assert figures.rate(progress) == ""  # nothing has finished for more than a minute
+    progress.see(NOW + 200, run_view(tasks=tasks(succeeded=160, pending=40)))
+    assert figures.rate(progress) == "1.0 tasks/s, ETA 40 s"
 
 
-def test_a_slow_pace_is_per_minute() -> None:
-    pace = Pace()
-    pace.see(NOW, run_view(tasks=tasks(pending=10)))
-    pace.see(NOW + 60, run_view(tasks=tasks(pending=8, succeeded=2)))
-    assert pace.text() == "2.0 tasks/min, ETA 4m 00s"
+def test_a_slow_rate_is_per_minute() -> None:
+    progress = ProgressRate()
+    progress.see(NOW, run_view(tasks=tasks(pending=10)))
+    progress.see(NOW + 60, run_view(tasks=tasks(pending=8, succeeded=2)))
+    assert figures.rate(progress) == "2.0 tasks/min, ETA 4m 00s"
 
 
 def test_a_turn_to_on_demand_and_a_missed_deadline_are_told_as_they_happen() -> None:

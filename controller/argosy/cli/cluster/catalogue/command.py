@@ -38,10 +38,7 @@ def catalogue(
     ] = DEFAULT_REGION,
     wants_json: Annotated[bool, typer.Option("--json", help="The answer as one JSON document.")] = False,
 ) -> None:
-    """Instance types: what they hold and cost.
-
-    Interruption rates are AWS's own figures, per month.
-    """
+    """Instance types: what they hold and cost."""
     if ctx.invoked_subcommand is not None:
         return
     tools = ctx.obj if isinstance(ctx.obj, Tools) else Tools()

@@ -1,8 +1,8 @@
 """TensorFlow through the whole of Argosy on one machine: `demo-tensorflow`.
 
 Trains a small CNN on scikit-learn's digits, classifies all of them in shards with one interruption, after which a
-retry continues from a checkpoint, and trains a tiny network through the 1-, 4- and 8-GPU task definitions, with CPUs in the
-GPUs' place. The programs are those of the images; they run with the Python of an environment that has TensorFlow.
+retry continues from a checkpoint, and trains a tiny network through the 1-, 4- and 8-GPU task definitions, with CPUs in
+place of GPUs. The programs are those of the images; they run with the Python of an environment that has TensorFlow.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def demo_tensorflow(
     ),
     python: Annotated[Path, typer.Option("--python", metavar="PATH", help="A Python with TensorFlow.")] = PYTHON,
 ) -> None:
-    """TensorFlow on this machine: train a model, classify with an interruption, benchmark."""
+    """TensorFlow here: train, classify, benchmark.
+
+    The classification is interrupted once and continues from a checkpoint.
+    """
     from argosy.cli.here.demo_tensorflow import report
 
     _check(python)

@@ -33,9 +33,9 @@ class Options:
 
     trials: Annotated[int, typer.Option(min=1, max=1_000_000, help="Seeds to try, counted from --seed.")] = 1
     seed: Annotated[int, typer.Option(min=0, help="The first seed; the same seed is the same trial.")] = 0
-    faults: Annotated[
-        str, typer.Option(metavar="all|none|LIST", help="What goes wrong: names joined by commas.")
-    ] = "all"
+    faults: Annotated[str, typer.Option(metavar="all|none|LIST", help="What goes wrong: names joined by commas.")] = (
+        "all"
+    )
     tasks: Annotated[int, typer.Option(min=0, max=10_000_000, help="Tasks per run; 0 = as the seed says.")] = 0
     instances: Annotated[
         int, typer.Option(min=0, max=20_000, help="Instances at most; 0 = 6, or 5,000 with --cells.")

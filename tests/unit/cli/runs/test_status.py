@@ -207,8 +207,8 @@ def test_cancel_says_what_stops() -> None:
 @pytest.mark.parametrize(
     ("view", "said"),
     [
-        (run_view(tasks=tasks(running=1, pending=3)), "is being cancelled: 1 live task is told to stop, no further"),
-        (run_view(tasks=tasks(pending=3)), "is being cancelled: no task is live, no further ones start."),
+        (run_view(tasks=tasks(running=1, pending=3)), "is being cancelled: 1 live task is told to stop, and no other"),
+        (run_view(tasks=tasks(pending=3)), "is being cancelled: no task is running, and no others will start."),
         (run_view(status="CANCELLED", tasks=tasks(cancelled=3)), "is cancelled; nothing is left to stop."),
     ],
 )
@@ -264,7 +264,7 @@ def test_a_function_that_crashed_is_looked_at_before_its_status() -> None:
 def test_another_program_under_the_function_s_name_is_refused() -> None:
     result = World().answers("DescribeRun", "hello").argosy("status", RUN_ID)
     assert result.exit_code == 3
-    assert "did not answer as Argosy's api does" in result.stderr
+    assert "did not answer like Argosy's api" in result.stderr
 
 
 @pytest.mark.parametrize(
