@@ -21,7 +21,7 @@ from argosy.model.events import (
 )
 from argosy.model.inbox import SubmitRequest
 from argosy.model.policy import Policy
-from argosy.model.runs import needs_of
+from argosy.model.run_terms import needs_of
 from argosy.model.state import State
 from argosy.ports import AlreadyExists, Key, StaleState
 

@@ -15,6 +15,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.tick import Engine
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.events import ContainerInstanceSeen
+from argosy.model.run_terms import RunTerms
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
@@ -62,7 +63,8 @@ def test_a_tick_at_full_size_stays_within_its_floor(
     capsys: pytest.CaptureFixture[str], capacity: dict[str, float]
 ) -> None:
     state = full_state()
-    state.runs[RUN_ID].spec = {**state.runs[RUN_ID].spec, "capacity": capacity}
+    run = state.runs[RUN_ID]
+    run.terms = RunTerms.of({**run.spec, "capacity": capacity})
     engine = Engine(MemoryStore(), EmptyQueue(), IdleExecutor(), load_catalogue(), POLICY, TickingClock(), state=state)
     engine.tick()  # writes everything once
     seconds = []

@@ -17,6 +17,7 @@ from argosy.lifecycle.apply import apply
 from argosy.messages.eventbridge import MESSAGE_KINDS, PoisonMessage, to_event
 from argosy.model import documents
 from argosy.model.events import TaskSeen
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from tests.builders import (
     NOW,
@@ -152,7 +153,7 @@ def test_a_broken_message_is_a_fact_nothing_or_poison_and_leaves_a_state_that_ca
         apply(state, event, NOW + 5, POLICY)
     for body in documents.changed(state).values():
         assert len(body) < 100_000
-    text = json.dumps([documents.run_record(run) for run in state.runs.values()], allow_nan=False)
+    text = json.dumps([RunRecord.of(run).to_json() for run in state.runs.values()], allow_nan=False)
     assert len(text) < 50_000
 
 
@@ -171,7 +172,7 @@ def test_a_message_of_a_megabyte_is_cut_to_what_an_item_can_hold() -> None:
     assert event is not None
     apply(state, event, NOW + 5, POLICY)
     assert max(map(len, documents.changed(state).values())) < 10_000
-    assert len(documents.run_record(state.runs[RUN_ID])["reasons"][-1]) <= 300
+    assert len(RunRecord.of(state.runs[RUN_ID]).reasons[-1]) <= 300
 
 
 @pytest.mark.parametrize("cluster", ["other", "argosy-dev"])

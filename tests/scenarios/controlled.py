@@ -21,6 +21,7 @@ from argosy.engine.tick import Engine
 from argosy.model import inbox
 from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.ports import Message, StaleState
 from argosy.simulation.virtual_task import TaskBehaviour
@@ -214,7 +215,7 @@ class Controlled:
         assert state is not None
         return next(iter(state.runs.values()))
 
-    def record(self, run_id: str = RUN_ID) -> Mapping[str, Any]:
+    def record(self, run_id: str = RUN_ID) -> RunRecord:
         """The run as users see it."""
         record = reading.run(self.store, run_id)
         assert record is not None

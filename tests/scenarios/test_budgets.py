@@ -9,6 +9,7 @@ import pytest
 
 from argosy.api import reading
 from argosy.emulator.ec2.service import Ec2Instance
+from argosy.model.run_record import RunRecord
 from argosy.simulation.billing import Billing
 from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
@@ -38,7 +39,7 @@ class Watch:
         self.world.run_for(TICK_S)
         self.most_per_hour = max(self.most_per_hour, self.per_hour())
         record = self.record()
-        sentence = record["waiting"] if record else ""
+        sentence = record.waiting if record else ""
         if sentence and sentence not in self.sentences:
             self.sentences.append(sentence)
         return at_rest
@@ -49,7 +50,7 @@ class Watch:
     def alive(self) -> list[Ec2Instance]:
         return [each for each in self.world.ec2.ledger.instances.values() if each.state in ("pending", "running")]
 
-    def record(self) -> dict[str, Any] | None:
+    def record(self) -> RunRecord | None:
         return reading.run(self.controlled.store, RUN_ID)
 
     def to_rest(self, limit_s: float = 6 * 3600.0) -> None:
@@ -70,7 +71,7 @@ class Watch:
 
 def succeeded(watch: Watch) -> int:
     record = watch.controlled.record()
-    return int(record["counts"][4])
+    return int(record.counts[4])
 
 
 @pytest.mark.parametrize("on_cap", ["drain", "finish"])
@@ -84,10 +85,10 @@ def test_a_run_never_costs_more_than_its_budget(on_cap: str, expected_s: int | N
     record = watch.controlled.record()
     assert watch.bill.usd() <= 5 + watch.most_per_hour * TICK_S / 3600 + (on_cap == "finish") * 4 * PRICE * 120 / 3600
     assert watch.bill.usd() > 4.5  # and makes use of it
-    assert record["status"] == "PARTIAL"
-    assert "its budget of $5.00" in record["status_reason"]
+    assert record.status == "PARTIAL"
+    assert "its budget of $5.00" in record.status_reason
     assert succeeded(watch) > 150
-    assert record["cost_usd"] == pytest.approx(watch.bill.usd(), rel=0.01)
+    assert record.cost_usd == pytest.approx(watch.bill.usd(), rel=0.01)
 
 
 @pytest.mark.parametrize("on_cap", ["drain", "finish"])
@@ -97,7 +98,7 @@ def test_a_spec_that_expects_far_too_little_does_not_cost_more_either(on_cap: st
     watch.controlled.submit(400, array=array, capacity={"budgetUsd": 5, "onCap": on_cap})
     watch.to_rest()
     assert 3 < watch.bill.usd() <= 5
-    assert watch.controlled.record()["status_reason"] == "its budget of $5.00 is used up"
+    assert watch.controlled.record().status_reason == "its budget of $5.00 is used up"
 
 
 def test_tasks_that_never_end_are_stopped_when_the_budget_is_used_up() -> None:
@@ -106,9 +107,9 @@ def test_tasks_that_never_end_are_stopped_when_the_budget_is_used_up() -> None:
     watch.to_rest()
     record = watch.controlled.record()
     assert watch.bill.usd() <= 5
-    assert (record["status"], record["status_reason"]) == ("FAILED", "its budget of $5.00 is used up")
-    assert sum(row[4] for row in record["costs"].values()) > 4  # all of it failed
-    assert record["counts"][6] == 50
+    assert (record.status, record.status_reason) == ("FAILED", "its budget of $5.00 is used up")
+    assert sum(costs.failed for costs in record.costs.values()) > 4  # all of it failed
+    assert record.counts[6] == 50
 
 
 def test_tasks_that_may_finish_do_so_and_cost_at_most_their_time_out_more() -> None:
@@ -119,14 +120,14 @@ def test_tasks_that_may_finish_do_so_and_cost_at_most_their_time_out_more() -> N
         timeout={"attemptDurationSeconds": 1200},
         capacity={"budgetUsd": 5, "onCap": "finish"},
     )
-    watch.until(lambda: bool(watch.record() and watch.controlled.record()["capped_at"]))
-    running = watch.controlled.record()["counts"][2]
+    watch.until(lambda: bool(watch.record() and watch.controlled.record().capped_at))
+    running = watch.controlled.record().counts[2]
     fleet = watch.per_hour()
     watch.to_rest()
     record = watch.controlled.record()
     assert running > 0
     assert succeeded(watch) == running  # nothing was stopped, nothing more was started
-    assert record["status"] == "PARTIAL"
+    assert record.status == "PARTIAL"
     assert 5 < watch.bill.usd() <= 5 + fleet * (1200 + TICK_S) / 3600
 
 
@@ -136,7 +137,7 @@ def test_tasks_that_may_finish_and_never_do_are_stopped_all_the_same() -> None:
     array = {"size": 40, "expectedSeconds": 300}
     watch.controlled.submit(40, array=array, capacity={"budgetUsd": 5, "onCap": "finish"})
     watch.to_rest()
-    assert watch.controlled.record()["status"] == "FAILED"
+    assert watch.controlled.record().status == "FAILED"
     assert watch.bill.usd() <= 5 + watch.most_per_hour * (2 * 300 + 60) / 3600
 
 
@@ -153,12 +154,12 @@ def test_interruptions_are_paid_out_of_the_budget(seed: int) -> None:
                 watch.world.interrupt(instance_id, notice_s=0.0 if number % 2 else 120.0)
     record = watch.controlled.record()
     assert watch.bill.usd() <= 5 + watch.most_per_hour * TICK_S / 3600
-    assert record["interruptions"] > 0
-    assert sum(row[3] for row in record["costs"].values()) > 0  # redone
+    assert record.interruptions > 0
+    assert sum(costs.redone for costs in record.costs.values()) > 0  # redone
     state = watch.controlled.controllers[0].state
     assert state is not None
-    assert record["cost_usd"] + state.unattributed.total == pytest.approx(state.spent_usd)
-    assert record["cost_usd"] + state.unattributed.total == pytest.approx(watch.bill.usd(), rel=0.01)
+    assert record.cost_usd + state.unattributed.total == pytest.approx(state.spent_usd)
+    assert record.cost_usd + state.unattributed.total == pytest.approx(watch.bill.usd(), rel=0.01)
 
 
 def test_a_controller_that_is_away_overshoots_by_what_the_fleet_costs_meanwhile() -> None:
@@ -174,12 +175,12 @@ def test_a_controller_that_is_away_overshoots_by_what_the_fleet_costs_meanwhile(
 def test_instances_of_a_run_with_a_budget_do_not_linger() -> None:
     watch = Watch(cluster())
     watch.controlled.submit(40, array={"size": 40, "expectedSeconds": 120}, capacity={"budgetUsd": 5})
-    watch.until(lambda: bool(watch.record() and watch.controlled.record()["status"] == "SUCCEEDED"))
+    watch.until(lambda: bool(watch.record() and watch.controlled.record().status == "SUCCEEDED"))
     ended = watch.world.now
     watch.until(lambda: not watch.alive())
     assert watch.world.now - ended <= 5 * TICK_S
     record = watch.controlled.record()
-    assert sum(row[2] for row in record["costs"].values()) < 0.05 * record["cost_usd"]  # idle
+    assert sum(costs.idle for costs in record.costs.values()) < 0.05 * record.cost_usd  # idle
 
 
 def test_a_budget_below_the_price_of_an_instance_hour_buys_what_fits() -> None:
@@ -188,9 +189,9 @@ def test_a_budget_below_the_price_of_an_instance_hour_buys_what_fits() -> None:
     watch.to_rest()
     record = watch.controlled.record()
     assert watch.bill.usd() <= 0.5
-    assert record["status"] == "PARTIAL"
+    assert record.status == "PARTIAL"
     assert succeeded(watch) >= 8
-    assert "does not pay for another attempt" in record["status_reason"]
+    assert "does not pay for another attempt" in record.status_reason
 
 
 def test_a_budget_that_pays_for_no_attempt_starts_nothing_and_says_what_one_costs() -> None:
@@ -199,8 +200,8 @@ def test_a_budget_that_pays_for_no_attempt_starts_nothing_and_says_what_one_cost
     watch.to_rest()
     record = watch.controlled.record()
     assert watch.bill.usd() == 0
-    assert record["status"] == "FAILED"
-    assert record["status_reason"] == (
+    assert record.status == "FAILED"
+    assert record.status_reason == (
         "what is left of its budget of $0.02 ($0.02) does not pay for another attempt: starting the cheapest instance"
         " and working there for 600 s, as is expected of an attempt, costs $0.4667"
     )
@@ -218,7 +219,7 @@ def test_the_hourly_cost_stays_under_its_cap_at_every_tick(interrupting: bool) -
             for instance_id in watch.ids()[:1]:
                 watch.world.interrupt(instance_id)
     assert watch.most_per_hour == 3 * PRICE
-    assert watch.controlled.record()["status"] == "SUCCEEDED"
+    assert watch.controlled.record().status == "SUCCEEDED"
     cap = "held back by capacity.maxHourlyCost of $6.50: as much as that allows runs already or is on its way"
     assert cap in watch.sentences
 
@@ -239,12 +240,12 @@ def test_idle_instances_of_others_are_used_within_the_hourly_cap_only() -> None:
     watch = Watch(cluster(work_s=60.0, linger_s=3000.0, cool_down_s=0.0))
     watch.controlled.submit(48, run_id=OTHER_ID)
     watch.until(
-        lambda: watch.controlled.record(OTHER_ID)["status"] == "SUCCEEDED" if watch.world.now > 1_800_000_010 else False
+        lambda: watch.controlled.record(OTHER_ID).status == "SUCCEEDED" if watch.world.now > 1_800_000_010 else False
     )
     assert len(watch.alive()) == 12
     watch.controlled.submit(40, capacity={"maxHourlyCost": 2 * PRICE})
     busiest = 0
-    while watch.controlled.record()["status"] != "SUCCEEDED" if watch.record() else True:
+    while watch.controlled.record().status != "SUCCEEDED" if watch.record() else True:
         watch.tick()
         state = watch.controlled.controllers[0].state
         assert state is not None
@@ -258,12 +259,12 @@ def test_a_run_with_a_budget_ends_alone_and_others_go_on() -> None:
     watch.controlled.submit(120, run_id=OTHER_ID)
     watch.to_rest()
     mine, other = watch.controlled.record(), watch.controlled.record(OTHER_ID)
-    assert mine["status"] == "PARTIAL"
-    assert mine["cost_usd"] <= 1
-    assert other["status"] == "SUCCEEDED"
+    assert mine.status == "PARTIAL"
+    assert mine.cost_usd <= 1
+    assert other.status == "SUCCEEDED"
     state = watch.controlled.controllers[0].state
     assert state is not None
-    paid = mine["cost_usd"] + other["cost_usd"] + state.unattributed.total
+    paid = mine.cost_usd + other.cost_usd + state.unattributed.total
     assert paid == pytest.approx(state.spent_usd)
     assert paid == pytest.approx(watch.bill.usd(), rel=0.01)
 
@@ -271,10 +272,10 @@ def test_a_run_with_a_budget_ends_alone_and_others_go_on() -> None:
 def test_a_capped_run_that_is_cancelled_ends_as_cancelled() -> None:
     watch = Watch(cluster())
     watch.controlled.submit(400, capacity={"budgetUsd": 5})
-    watch.until(lambda: bool(watch.record() and watch.controlled.record()["status"] == "RUNNING"))
+    watch.until(lambda: bool(watch.record() and watch.controlled.record().status == "RUNNING"))
     watch.controlled.cancel()
     watch.to_rest()
-    assert watch.controlled.record()["status"] == "CANCELLED"
+    assert watch.controlled.record().status == "CANCELLED"
 
 
 def test_failing_tasks_use_the_budget_up_too() -> None:
@@ -286,5 +287,5 @@ def test_failing_tasks_use_the_budget_up_too() -> None:
     watch.to_rest()
     record = watch.controlled.record()
     assert watch.bill.usd() <= 2
-    assert record["status"] == "FAILED"
-    assert sum(row[4] for row in record["costs"].values()) > 0.5 * record["cost_usd"]
+    assert record.status == "FAILED"
+    assert sum(costs.failed for costs in record.costs.values()) > 0.5 * record.cost_usd

@@ -70,7 +70,7 @@ def test_scale_in_returns_to_zero_within_linger_and_five_minutes(linger_s: float
     cluster = Controlled(linger_s=linger_s)
     cluster.submit(24)
     cluster.tick()
-    while cluster.record()["status"] != RunStatus.SUCCEEDED:
+    while cluster.record().status != RunStatus.SUCCEEDED:
         cluster.tick()
     done_at = cluster.world.now
     while cluster.live_instances():
@@ -96,10 +96,10 @@ def test_a_vcpu_quota_of_the_settings_is_never_exceeded_and_the_run_says_so() ->
     vcpus, said = [], set()
     while not cluster.tick():
         vcpus.append(4 * sum(cluster.fleet_targets().values()))
-        said.add(cluster.record()["waiting"])
+        said.add(cluster.record().waiting)
     assert max(vcpus) == 12
     assert "held back by the vCPU quota of us-east-1 for spot standard instances (vcpuQuotas)" in said
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
 
 
 def test_a_quota_that_only_the_account_knows_turns_work_to_types_of_another_quota() -> None:
@@ -111,7 +111,7 @@ def test_a_quota_that_only_the_account_knows_turns_work_to_types_of_another_quot
     bought = {pool.split("/")[0] for pool, target in cluster.fleet_targets().items() if target}
     assert bought == {"g4dn.xlarge"}
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
 
 
 def test_so_many_idle_instances_as_the_settings_say_are_kept_and_the_dearest_go_first() -> None:
@@ -120,7 +120,7 @@ def test_so_many_idle_instances_as_the_settings_say_are_kept_and_the_dearest_go_
     )
     cluster.submit(24)
     cluster.run_for(900)
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
     assert [each["Placement"]["AvailabilityZone"] for each in cluster.live_instances()] == ["us-east-1a"] * 2
     assert cluster.fleet_targets()["c5.xlarge/us-east-1a"] == 2
 
@@ -220,8 +220,8 @@ def test_what_strangers_take_of_our_instances_is_seen_and_bought_around() -> Non
     cluster.ecs.run_task(cluster=cluster.world.cluster, taskDefinition=strange, count=1, launchType="EC2")
     second = submit(cluster, "second", 8, CPU)
     cluster.run_for(600)
-    assert cluster.record(second)["status"] == RunStatus.SUCCEEDED
-    refusals = [reason for reason in cluster.record(second)["reasons"] if reason.startswith("RESOURCE")]
+    assert cluster.record(second).status == RunStatus.SUCCEEDED
+    refusals = [reason for reason in cluster.record(second).reasons if reason.startswith("RESOURCE")]
     assert len(refusals) <= 1
     assert len({each["InstanceId"] for each in cluster.live_instances()}) >= 2
 

@@ -14,7 +14,7 @@ from tests.scenarios.controlled import Controlled
 
 
 def succeeded(cluster: Controlled) -> int:
-    return int(cluster.record()["counts"][TaskStatus.SUCCEEDED])
+    return int(cluster.record().counts[TaskStatus.SUCCEEDED])
 
 
 def test_a_batch_grows_the_cluster_once_runs_and_goes_back_to_zero() -> None:
@@ -24,8 +24,8 @@ def test_a_batch_grows_the_cluster_once_runs_and_goes_back_to_zero() -> None:
     assert sum(cluster.fleet_targets().values()) == 12  # 48 tasks of 1 vCPU on 4 each
     assert sorted(cluster.fleet_targets().values()) == [4, 4, 4]
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
-    assert (succeeded(cluster), cluster.record()["attempts"]) == (48, 48)
+    assert cluster.record().status == RunStatus.SUCCEEDED
+    assert (succeeded(cluster), cluster.record().attempts) == (48, 48)
     assert set(cluster.fleet_targets().values()) == {0}
     assert not cluster.live_instances()
     assert f"{RUN_ID}/_SUCCESS" in cluster.s3.objects
@@ -50,7 +50,7 @@ def test_a_shortage_in_the_cheapest_pool_moves_the_purchase_to_the_next() -> Non
     cluster.world.ec2.set_shortage("c5.xlarge/us-east-1a", 0)
     cluster.submit(8)
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
     zones = {
         m["detail"]["availabilityZone"] for m in cluster.world.events if m["detail-type"] == "ECS Task State Change"
     }
@@ -64,9 +64,9 @@ def test_interruptions_cost_time_but_no_user_attempt_and_no_task() -> None:
     for instance in cluster.live_instances()[:2]:
         cluster.world.interrupt(instance["InstanceId"])
     cluster.run_to_rest()
-    assert (cluster.record()["status"], succeeded(cluster)) == (RunStatus.SUCCEEDED, 16)
-    assert cluster.record()["interruptions"] == 8
-    assert cluster.record()["attempts"] == 24
+    assert (cluster.record().status, succeeded(cluster)) == (RunStatus.SUCCEEDED, 16)
+    assert cluster.record().interruptions == 8
+    assert cluster.record().attempts == 24
     assert max(cluster.starts().values()) == 1
 
 
@@ -99,7 +99,7 @@ def test_without_a_single_event_the_sweeps_bring_the_run_to_its_end() -> None:
     cluster = Controlled(lose=lambda message: True)
     cluster.submit(12)
     cluster.run_to_rest()
-    assert (cluster.record()["status"], succeeded(cluster)) == (RunStatus.SUCCEEDED, 12)
+    assert (cluster.record().status, succeeded(cluster)) == (RunStatus.SUCCEEDED, 12)
     assert max(cluster.starts().values()) == 1
 
 
@@ -110,7 +110,7 @@ def test_a_controller_that_is_replaced_every_few_ticks_starts_nothing_twice(ever
     for tick in range(2000):
         if tick % every == 0:
             cluster.controllers = [cluster.controller()]
-        if cluster.tick() and cluster.record()["status"] == RunStatus.SUCCEEDED:
+        if cluster.tick() and cluster.record().status == RunStatus.SUCCEEDED:
             break
     assert succeeded(cluster) == 24
     assert cluster.starts() == {(str(index), "1"): 1 for index in range(24)}
@@ -152,7 +152,7 @@ def test_three_controllers_at_once_commit_one_at_a_time_and_start_nothing_twice(
     cluster.submit(24)
     for _ in range(2000):
         cluster.tick()
-        if cluster.record()["status"] == RunStatus.SUCCEEDED:
+        if cluster.record().status == RunStatus.SUCCEEDED:
             break
     assert cluster.conflicts > 0
     assert succeeded(cluster) == 24
@@ -165,7 +165,7 @@ def test_cancelling_stops_everything_and_the_cluster_goes_to_zero() -> None:
     cluster.run_for(200)
     cluster.cancel()
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.CANCELLED
+    assert cluster.record().status == RunStatus.CANCELLED
     assert not cluster.live_instances()
     assert set(cluster.fleet_targets().values()) == {0}
 
@@ -207,7 +207,7 @@ def test_a_million_tasks_are_cancelled_in_one_commit_and_block_nobody() -> None:
     cluster.run_for(120)
     cluster.cancel()
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.CANCELLED
+    assert cluster.record().status == RunStatus.CANCELLED
     assert not cluster.live_instances()
 
 
@@ -224,8 +224,8 @@ def test_a_launch_that_is_refused_for_good_ends_the_run_and_frees_the_cluster() 
 
     cluster.controllers = [cluster.controller(Denied())]
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.FAILED
-    assert "PassRole" in cluster.record()["status_reason"]
+    assert cluster.record().status == RunStatus.FAILED
+    assert "PassRole" in cluster.record().status_reason
     assert not cluster.live_instances()
 
 
@@ -264,7 +264,7 @@ def test_one_listing_that_forgets_an_instance_loses_nothing() -> None:
     cluster.ec2 = Forgetful()
     cluster.controllers = [cluster.controller()]
     cluster.run_to_rest()
-    assert cluster.record()["attempts"] == 4
+    assert cluster.record().attempts == 4
 
 
 def test_a_bucket_that_is_gone_ends_the_run_with_that_reason_and_without_a_storm_of_commits() -> None:
@@ -279,8 +279,8 @@ def test_a_bucket_that_is_gone_ends_the_run_with_that_reason_and_without_a_storm
     cluster.s3.upload_fileobj = denied  # type: ignore[assignment, method-assign]
     before = cluster.store.commits
     took = cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.FAILED
-    assert "bucket" in cluster.record()["status_reason"]
+    assert cluster.record().status == RunStatus.FAILED
+    assert "bucket" in cluster.record().status_reason
     assert cluster.store.commits - before < took / 2
 
 
@@ -305,5 +305,5 @@ def test_many_small_runs_fit_into_commits_after_an_outage_and_while_capacity_is_
     cluster.run_for(400)
     cluster.world.ec2.set_shortage("c5.9xlarge/us-east-1a", None)
     cluster.run_to_rest()
-    assert {cluster.record(run_id)["status"] for run_id in ids} == {RunStatus.SUCCEEDED}
+    assert {cluster.record(run_id).status for run_id in ids} == {RunStatus.SUCCEEDED}
     assert max(cluster.starts().values()) == 130  # each run's task 0, attempt 1

@@ -27,7 +27,7 @@ def two_runs(endless: bool = False) -> Controlled:
     cluster.submit(6)
     cluster.submit(6, run_id=OTHER, name="other")
     cluster.run_for(150.0)
-    assert cluster.record()["counts"][TaskStatus.RUNNING] == 6
+    assert cluster.record().counts[TaskStatus.RUNNING] == 6
     return cluster
 
 
@@ -64,11 +64,11 @@ def test_a_run_that_cannot_be_read_is_set_aside_and_the_others_go_on(partition: 
     assert RUN_ID in damage
     cluster.run_to_rest()
     record = cluster.record()
-    assert record["status"] == RunStatus.FAILED
-    assert record["status_reason"].startswith("set aside: the stored ")
-    assert "corrupt" in record["status_reason"]
-    assert cluster.record(OTHER)["status"] == RunStatus.SUCCEEDED
-    assert cluster.record(OTHER)["attempts"] == 6
+    assert record.status == RunStatus.FAILED
+    assert record.status_reason.startswith("set aside: the stored ")
+    assert "corrupt" in record.status_reason
+    assert cluster.record(OTHER).status == RunStatus.SUCCEEDED
+    assert cluster.record(OTHER).attempts == 6
     assert not cluster.live_instances()  # its tasks were stopped, its instances are gone
     running = cluster.ecs.list_tasks(cluster="argosy")["taskArns"]
     assert not running
@@ -79,8 +79,8 @@ def test_a_record_that_is_gone_is_set_aside_too_and_its_tasks_are_stopped() -> N
     del cluster.store.items[documents.RUNS, sort_key(RUN_ID)]
     assert restarted(cluster) == (f"the stored record of {RUN_ID} is corrupt: it is not there",)
     cluster.run_to_rest(limit_s=2400.0)
-    assert cluster.record()["name"] == "digits"
-    assert cluster.record(OTHER)["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().name == "digits"
+    assert cluster.record(OTHER).status == RunStatus.SUCCEEDED
 
 
 def set_aside_and_restored() -> Controlled:
@@ -100,7 +100,7 @@ def test_a_run_that_was_set_aside_goes_on_where_it_stopped_once_its_document_is_
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.retry()
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
     assert nothing_started_twice(cluster)  # attempt numbers are not used again
 
 
@@ -112,7 +112,7 @@ def test_a_run_that_was_set_aside_ends_when_it_is_cancelled_as_it_is_reopened() 
     cluster.cancel()
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["counts"][TaskStatus.CANCELLED]) == (RunStatus.CANCELLED, 6)
+    assert (record.status, record.counts[TaskStatus.CANCELLED]) == (RunStatus.CANCELLED, 6)
 
 
 RECORD = documents.RUNS, sort_key(RUN_ID)
@@ -129,7 +129,7 @@ def test_a_record_that_cannot_be_read_is_kept_byte_for_byte_and_said_where() -> 
     restarted(cluster)
     assert kept(cluster) == [rotten]
     (name,) = cluster.store.read_partition(documents.DAMAGED)
-    assert f"its bytes are kept as DAMAGED / {name}" in cluster.record()["status_reason"]
+    assert f"its bytes are kept as DAMAGED / {name}" in cluster.record().status_reason
     cluster.run_to_rest()
     assert kept(cluster) == [rotten]
 
@@ -142,7 +142,7 @@ def put_back() -> tuple[Controlled, Any]:
     restarted(cluster)
     cluster.run_to_rest()
     cluster.store.items[RECORD] = good
-    assert cluster.record()["status"] == RunStatus.RUNNING
+    assert cluster.record().status == RunStatus.RUNNING
     return cluster, Api(cluster.store, Woken(), None, None, None, "argosy", [CELL], cluster.world.moment)  # type: ignore[arg-type]
 
 
@@ -162,7 +162,7 @@ def test_a_run_that_was_put_back_by_hand_is_taken_in_again_by_a_retry_and_finish
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     assert not asked(api, "RetryRun")
     cluster.run_to_rest()
-    assert (cluster.record()["status"], cluster.record()["retries"]) == (RunStatus.SUCCEEDED, 1)
+    assert (cluster.record().status, cluster.record().retries) == (RunStatus.SUCCEEDED, 1)
     assert nothing_started_twice(cluster)
 
 
@@ -171,7 +171,7 @@ def test_a_run_that_was_put_back_by_hand_ends_when_it_is_cancelled() -> None:
     assert not asked(api, "CancelRun")
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["counts"][TaskStatus.CANCELLED]) == (RunStatus.CANCELLED, 6)
+    assert (record.status, record.counts[TaskStatus.CANCELLED]) == (RunStatus.CANCELLED, 6)
     assert f"{RUN_ID}/_FAILED" in cluster.s3.objects
 
 
@@ -186,7 +186,7 @@ def test_its_number_may_belong_to_another_run_by_now() -> None:
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     assert not asked(api, "RetryRun")
     cluster.run_to_rest()
-    assert cluster.record()["status"] == cluster.record("third-261121-062733-bbbb")["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == cluster.record("third-261121-062733-bbbb").status == RunStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize("action", ["RetryRun", "CancelRun"])
@@ -210,7 +210,7 @@ def test_what_had_not_been_started_when_a_run_was_set_aside_is_started_after_a_r
     cluster = Controlled(zones=("us-east-1a",), work_s=300.0)
     cluster.submit(40, capacity={"maxInstances": 1})
     cluster.run_for(150.0)
-    assert cluster.record()["counts"][TaskStatus.PENDING] > 20
+    assert cluster.record().counts[TaskStatus.PENDING] > 20
     key = documents.run_partition(RUN_ID), "TASKS#00000"
     good = cluster.store.items[key]
     rot(cluster, *key)
@@ -220,7 +220,7 @@ def test_what_had_not_been_started_when_a_run_was_set_aside_is_started_after_a_r
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.retry()
     cluster.run_to_rest()
-    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 40
+    assert cluster.record().counts[TaskStatus.SUCCEEDED] == 40
 
 
 def test_more_runs_than_a_commit_holds_are_set_aside_over_several_ticks() -> None:
@@ -237,7 +237,7 @@ def test_more_runs_than_a_commit_holds_are_set_aside_over_several_ticks() -> Non
     open_now = documents.active_runs(cluster.store.read_partition(documents.STATE))
     assert 0 < len(open_now) < 80
     cluster.run_to_rest()
-    assert {cluster.record(name)["status"] for name in names} == {RunStatus.FAILED}
+    assert {cluster.record(name).status for name in names} == {RunStatus.FAILED}
     assert len(kept(cluster)) == 80
 
 
@@ -248,7 +248,7 @@ def test_a_lost_chunk_of_attempts_costs_each_of_them_a_loss_and_no_task() -> Non
     assert "ATTEMPTS#0000" in damage
     cluster.run_to_rest()
     for run_id in (RUN_ID, OTHER):
-        assert cluster.record(run_id)["counts"][TaskStatus.SUCCEEDED] == 6
+        assert cluster.record(run_id).counts[TaskStatus.SUCCEEDED] == 6
     assert nothing_started_twice(cluster)
     assert restarted(cluster) == ()  # it has been written anew
 
@@ -265,7 +265,7 @@ def test_lost_capacity_is_seen_again_by_a_sweep_and_nothing_is_bought_before(nam
         assert cluster.fleet_targets() == targets
     cluster.run_to_rest()
     for run_id in (RUN_ID, OTHER):
-        assert (cluster.record(run_id)["status"], cluster.record(run_id)["attempts"]) == (RunStatus.SUCCEEDED, 6)
+        assert (cluster.record(run_id).status, cluster.record(run_id).attempts) == (RunStatus.SUCCEEDED, 6)
     assert restarted(cluster) == ()
 
 
@@ -291,11 +291,11 @@ def test_a_run_that_can_never_be_closed_is_given_up_even_if_every_invocation_is_
     cluster.run_for(60.0)
     cluster.s3.put_object = gone  # type: ignore[assignment, method-assign]
     began = cluster.world.now
-    while cluster.record()["status"] not in (RunStatus.FAILED, RunStatus.SUCCEEDED):
+    while cluster.record().status not in (RunStatus.FAILED, RunStatus.SUCCEEDED):
         cluster.controllers = [cluster.controller()]
         cluster.run_for(60.0)
         assert cluster.world.now - began < 3 * 3600.0, "it is tried for ever"
-    assert cluster.record()["status_reason"].startswith("not closed: ")
+    assert cluster.record().status_reason.startswith("not closed: ")
     cluster.run_to_rest()
 
 
@@ -304,12 +304,12 @@ def test_instances_whose_attempts_were_lost_with_a_cancelled_run_are_given_back(
     cluster = Controlled(zones=("us-east-1a",), work_s=3000.0, linger_s=60.0)
     cluster.submit(8)
     cluster.tick()
-    while cluster.record()["counts"][TaskStatus.RUNNING] < 8:
+    while cluster.record().counts[TaskStatus.RUNNING] < 8:
         cluster.tick()
     cluster.cancel()
     cluster.world.run_for(1.0)
     rot(cluster, documents.STATE, "ATTEMPTS#0000")
     restarted(cluster)
     cluster.run_to_rest(limit_s=1800.0)
-    assert cluster.record()["status"] == RunStatus.CANCELLED
+    assert cluster.record().status == RunStatus.CANCELLED
     assert not cluster.live_instances()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from argosy.model.purchases import Stance
 from argosy.model.runs import RunStatus
-from argosy.model.stance import Stance
 from argosy.model.tasks import TaskStatus
 from tests.scenarios.controlled import ZONES, Controlled
 
@@ -35,7 +35,7 @@ def bought(cluster: Controlled) -> Counter[str]:
 
 
 def ended_at(cluster: Controlled) -> float:
-    return float(cluster.record()["stopped_at"])
+    return float(cluster.record().stopped_at)
 
 
 def submit(cluster: Controlled, tasks: int, **capacity: Any) -> str:
@@ -55,8 +55,8 @@ def test_a_deadline_run_falls_back_when_spot_dries_up_and_is_done_in_time() -> N
     dry_up(cluster)
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["steering"]["late"]) == (RunStatus.SUCCEEDED, False)
-    assert ended_at(cluster) <= record["deadline_at"]
+    assert (record.status, record.steering.late) == (RunStatus.SUCCEEDED, False)
+    assert ended_at(cluster) <= record.deadline_at
     assert bought(cluster)["on-demand"] == 2
 
 
@@ -69,7 +69,7 @@ def test_as_long_as_there_is_slack_it_waits_for_spot() -> None:
     assert bought(cluster)["on-demand"] == 0
     dry_up(cluster, False)
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
     assert bought(cluster)["on-demand"] == 0
 
 
@@ -99,7 +99,7 @@ def test_a_run_without_a_deadline_falls_back_after_the_wait_and_comes_back_to_sp
     live = Counter(each.get("InstanceLifecycle", "on-demand") for each in cluster.live_instances())
     assert live == {"spot": 2}, "what was bought on demand has been let go of"
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
 
 
 def test_the_users_own_patience_counts_instead() -> None:
@@ -136,7 +136,7 @@ def test_a_task_that_was_lost_too_often_goes_to_on_demand_and_only_that_one() ->
     assert bought(cluster) == {"spot": 2}
     cluster.world.interrupt(cluster.live_instances()[0]["InstanceId"])
     cluster.run_to_rest()
-    assert (cluster.record()["status"], cluster.record()["interruptions"]) == (RunStatus.SUCCEEDED, 4)
+    assert (cluster.record().status, cluster.record().interruptions) == (RunStatus.SUCCEEDED, 4)
     assert bought(cluster)["on-demand"] == 1
 
 
@@ -147,7 +147,7 @@ def test_a_run_that_cannot_make_it_any_more_is_late_and_goes_on() -> None:
     assert "the deadline is missed by about" in cluster.run.steering.reason
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["steering"]["late"]) == (RunStatus.SUCCEEDED, True)
+    assert (record.status, record.steering.late) == (RunStatus.SUCCEEDED, True)
     assert bought(cluster) == {"on-demand": 2}
 
 
@@ -160,9 +160,9 @@ def test_controllers_that_are_replaced_remember_where_a_run_stands(every: int) -
     for tick in range(3000):
         if tick % every == 0:
             cluster.controllers = [cluster.controller()]
-        if cluster.tick() and cluster.record()["status"] == RunStatus.SUCCEEDED:
+        if cluster.tick() and cluster.record().status == RunStatus.SUCCEEDED:
             break
-    assert ended_at(cluster) <= cluster.record()["deadline_at"]
+    assert ended_at(cluster) <= cluster.record().deadline_at
 
 
 def test_a_run_over_its_duration_ends_with_what_it_has() -> None:
@@ -170,11 +170,11 @@ def test_a_run_over_its_duration_ends_with_what_it_has() -> None:
     cluster.submit(40, timeout={"runDurationSeconds": 500}, placement={"maxConcurrentTasks": 8})
     cluster.run_to_rest()
     record = cluster.record()
-    assert record["status"] == RunStatus.PARTIAL
-    assert record["status_reason"] == "the run took longer than timeout.runDurationSeconds allows: 500 s"
-    assert 500 <= ended_at(cluster) - record["submitted_at"] < 600
-    assert record["counts"][TaskStatus.SUCCEEDED] + record["counts"][TaskStatus.CANCELLED] == 40
-    assert f"{record['id']}/_FAILED" in cluster.s3.objects
+    assert record.status == RunStatus.PARTIAL
+    assert record.status_reason == "the run took longer than timeout.runDurationSeconds allows: 500 s"
+    assert 500 <= ended_at(cluster) - record.submitted_at < 600
+    assert record.counts[TaskStatus.SUCCEEDED] + record.counts[TaskStatus.CANCELLED] == 40
+    assert f"{record.id}/_FAILED" in cluster.s3.objects
 
 
 def test_a_run_whose_time_is_over_before_anything_has_run_has_failed() -> None:
@@ -182,7 +182,7 @@ def test_a_run_whose_time_is_over_before_anything_has_run_has_failed() -> None:
     dry_up(cluster)
     cluster.submit(4, timeout={"runDurationSeconds": 300})
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.FAILED
+    assert cluster.record().status == RunStatus.FAILED
     assert bought(cluster) == {}
 
 
@@ -192,5 +192,5 @@ def test_a_budget_does_not_keep_a_run_from_falling_back() -> None:
     dry_up(cluster)
     submit(cluster, 16, budgetUsd=5)
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
     assert bought(cluster)["on-demand"] > 0

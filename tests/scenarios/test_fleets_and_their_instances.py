@@ -25,7 +25,7 @@ def busy(**policy: float) -> Controlled:
     """Four instances with 16 tasks, six allowed."""
     cluster = Controlled(zones=(ZONE,), **{"max_instances": 6, "linger_s": 60.0, "work_s": 600.0, **policy})
     cluster.submit(16)
-    while len(cluster.live_instances()) < 4 or cluster.record()["counts"][TaskStatus.RUNNING] < 16:
+    while len(cluster.live_instances()) < 4 or cluster.record().counts[TaskStatus.RUNNING] < 16:
         cluster.tick()
     return cluster
 
@@ -70,7 +70,7 @@ def test_a_fleet_that_replaces_another_takes_over_and_what_the_old_one_left_is_u
     assert most_alive(cluster, 400.0) <= 6
     cluster.run_to_rest()
     assert cluster.live_instances() == []
-    assert cluster.record(MORE)["status"] == "SUCCEEDED"
+    assert cluster.record(MORE).status == "SUCCEEDED"
 
 
 def test_a_second_fleet_that_has_a_target_is_told_to_keep_nothing() -> None:
@@ -91,11 +91,11 @@ def test_instances_of_a_deleted_fleet_are_let_go_and_its_pool_is_left_alone_unti
     assert cluster.live_instances() == []
     cluster.submit(4, NEXT, name="next")
     cluster.run_for(300.0)
-    assert cluster.record(NEXT)["counts"][TaskStatus.PENDING] == 4
-    assert "no fleets" in cluster.record(NEXT)["waiting"]
+    assert cluster.record(NEXT).counts[TaskStatus.PENDING] == 4
+    assert "no fleets" in cluster.record(NEXT).waiting
     cluster.world.add_fleet(KIND, ZONE, **TAGS)
     cluster.run_to_rest()
-    assert cluster.record(NEXT)["status"] == "SUCCEEDED"
+    assert cluster.record(NEXT).status == "SUCCEEDED"
 
 
 class Stubborn:
@@ -128,7 +128,7 @@ def test_an_instance_that_ec2_will_not_end_keeps_no_other_alive(error: str, capl
         cluster.tick()
     stubborn.protected = cluster.live_instances()[0]["InstanceId"]
     cluster.run_for(1800.0)
-    assert cluster.record()["status"] == "SUCCEEDED"
+    assert cluster.record().status == "SUCCEEDED"
     assert [each["InstanceId"] for each in cluster.live_instances()] == [stubborn.protected]
     assert f"{stubborn.protected} is not ended" in caplog.text
     assert cluster.controllers[0].tick().stubborn == 1
@@ -137,7 +137,7 @@ def test_an_instance_that_ec2_will_not_end_keeps_no_other_alive(error: str, capl
     assert 0 < len(stubborn.asked) - asked <= 31  # once a minute
     cluster.submit(4, NEXT, name="next")  # its fleet counts it, we do not: what is ordered comes beside it, at once
     cluster.run_for(cluster.policy.order_patience_s - 5.0)
-    assert cluster.record(NEXT)["status"] == "SUCCEEDED"
+    assert cluster.record(NEXT).status == "SUCCEEDED"
     stubborn.protected = "nobody"
     cluster.run_to_rest()
     assert cluster.live_instances() == []
@@ -173,7 +173,7 @@ class Unseen:
 def test_while_one_cell_stays_unknown_what_idles_in_the_other_is_let_go_and_nothing_is_bought() -> None:
     cluster = TwoCells({CELL: 0.05, AWAY: 0.09})
     cluster.submit(16)
-    while len(cluster.live_instances()) < 4 or cluster.record()["status"] != "SUCCEEDED":
+    while len(cluster.live_instances()) < 4 or cluster.record().status != "SUCCEEDED":
         cluster.tick()
     assert cluster.live_instances()
     home, away = cluster.cells()
@@ -186,4 +186,4 @@ def test_while_one_cell_stays_unknown_what_idles_in_the_other_is_let_go_and_noth
     cluster.run_for(900.0)
     assert cluster.live_instances() == []
     assert set(targets(cluster).values()) == {0}
-    assert cluster.record(MORE)["counts"][TaskStatus.PENDING] == 8
+    assert cluster.record(MORE).counts[TaskStatus.PENDING] == 8

@@ -34,8 +34,8 @@ def test_the_actual_cost_and_time_lie_inside_the_forecast(tasks: int, work_s: fl
     cluster.submit(tasks, array=array)
     cluster.run_to_rest()
     record = cluster.record()
-    took_s = record["stopped_at"] - record["submitted_at"]
-    assert reply["costUsd"]["low"] <= record["cost_usd"] <= reply["costUsd"]["high"]
+    took_s = record.stopped_at - record.submitted_at
+    assert reply["costUsd"]["low"] <= record.cost_usd <= reply["costUsd"]["high"]
     assert reply["seconds"]["low"] <= took_s <= reply["seconds"]["high"]
 
 
@@ -46,7 +46,7 @@ def test_the_types_that_a_plan_names_are_those_that_are_bought() -> None:
     cluster.run_to_rest()
     state = cluster.controllers[0].state
     assert state is not None
-    kinds = {state.instances[name].instance_type for name in cluster.record()["instances"]}
+    kinds = {state.instances[name].instance_type for name in cluster.record().instances}
     assert {row["instanceType"] for row in reply["instances"]} == kinds
 
 

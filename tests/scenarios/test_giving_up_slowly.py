@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.model.attempts import AttemptStatus
+from argosy.model.run_terms import RunTerms
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus, TaskTable
 from tests.builders import RUN_ID
@@ -64,13 +65,14 @@ def test_a_run_spread_over_many_chunks_is_given_up_within_the_bounds_of_a_commit
     else:
         spec = dict(cluster.run.spec)
         cluster.run.spec = {**spec, "timeout": {"runDurationSeconds": 1}}
+        cluster.run.terms = RunTerms.of(cluster.run.spec)
     cluster.tick()
     assert 0 < intents(cluster) < TASKS
     ecs.closed, asked = False, ecs.asked
     cluster.run_to_rest()
     record = cluster.record()
-    assert record["counts"][TaskStatus.CANCELLED] == TASKS
-    assert record["status"] == (RunStatus.CANCELLED if cause == "cancel" else RunStatus.FAILED)
+    assert record.counts[TaskStatus.CANCELLED] == TASKS
+    assert record.status == (RunStatus.CANCELLED if cause == "cancel" else RunStatus.FAILED)
     assert ecs.asked == asked  # what was not dropped at once was not sent either
     assert not cluster.starts()
     assert f"{RUN_ID}/_FAILED" in cluster.s3.objects

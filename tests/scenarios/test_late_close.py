@@ -43,11 +43,11 @@ def tried_again(cluster: Controlled, *failed: int) -> Callable[[], None]:
 
     def act() -> None:
         cluster.run_to_rest()
-        assert cluster.record()["status"] == RunStatus.PARTIAL
+        assert cluster.record().status == RunStatus.PARTIAL
         failing(cluster, *failed)
         cluster.retry()
         cluster.run_to_rest()
-        assert cluster.record()["retries"] == 1
+        assert cluster.record().retries == 1
 
     return act
 
@@ -73,7 +73,7 @@ def test_wherever_a_close_is_paused_it_leaves_the_results_of_the_retry_as_they_a
     frozen = paused(cluster, operation, name, tried_again(cluster))
     cluster.run_to_rest()
     assert frozen
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
     assert SUCCESS in cluster.s3.objects
     assert FAILED not in cluster.s3.objects
     assert {entry["status"] for entry in cluster.manifest()} == {"SUCCEEDED"}
@@ -96,7 +96,7 @@ def test_a_controller_that_wakes_up_between_manifest_and_marker_does_not_write_t
     honest, late = cluster.s3.put_object, []
 
     def put(**request: Any) -> Any:
-        if cluster.record()["status"] == RunStatus.SUCCEEDED:
+        if cluster.record().status == RunStatus.SUCCEEDED:
             late.append(request["Key"])
         return honest(**request)
 
@@ -145,7 +145,7 @@ def test_a_late_preparation_does_not_take_the_marker_of_the_end_that_came_after_
     cluster.retry()
     cluster.run_to_rest()
     assert frozen
-    assert (cluster.record()["status"], cluster.record()["retries"]) == (RunStatus.PARTIAL, 1)
+    assert (cluster.record().status, cluster.record().retries) == (RunStatus.PARTIAL, 1)
     assert FAILED in cluster.s3.objects
 
 
@@ -176,5 +176,5 @@ def test_a_reply_to_a_manifest_that_was_lost_does_not_keep_the_run_open() -> Non
     cluster.s3.put_object = put  # type: ignore[method-assign]
     cluster.run_to_rest()
     assert lost
-    assert cluster.record()["status"] == RunStatus.PARTIAL
+    assert cluster.record().status == RunStatus.PARTIAL
     assert FAILED in cluster.s3.objects

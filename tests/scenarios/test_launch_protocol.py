@@ -69,7 +69,7 @@ def test_an_intent_whose_reply_was_lost_is_never_sent_again_after_ten_minutes() 
     assert max(spans) <= 600.0
     line.replies_lost = line.listings_fail = False
     cluster.run_to_rest()
-    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 8
+    assert cluster.record().counts[TaskStatus.SUCCEEDED] == 8
     assert cluster.starts() == {(str(index), "1"): 1 for index in range(8)}
 
 
@@ -92,9 +92,9 @@ def test_one_listing_that_lags_disproves_no_launch() -> None:
     assert not line.lagging
     line.sweeps_fail = False
     cluster.run_to_rest()
-    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 8
+    assert cluster.record().counts[TaskStatus.SUCCEEDED] == 8
     assert cluster.starts() == {(str(index), "1"): 1 for index in range(8)}
-    assert cluster.record()["attempts"] == 8
+    assert cluster.record().attempts == 8
 
 
 def test_a_launch_without_effect_and_without_reply_is_given_a_new_number_only_after_complete_listings() -> None:
@@ -115,7 +115,7 @@ def test_a_launch_without_effect_and_without_reply_is_given_a_new_number_only_af
     assert len(line.sent) == 4  # nothing was given up while no listing was complete
     lost["left"], line.listings_fail = 0, False
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
     assert len(line.sent) == 8  # the old tokens, and one new one for each
     assert max(cluster.starts().values()) == 1
 
@@ -143,7 +143,7 @@ def test_a_store_that_does_not_answer_ends_nothing() -> None:
     assert cluster.fleet_targets() == targets
     cluster.store.read_partition = read  # type: ignore[method-assign]
     cluster.run_to_rest()
-    assert (cluster.record()["status"], cluster.record()["attempts"]) == (RunStatus.SUCCEEDED, 8)
+    assert (cluster.record().status, cluster.record().attempts) == (RunStatus.SUCCEEDED, 8)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_throttling_in_any_coat_slows_down_and_loses_nothing(code: str, message:
     cluster.submit(8)
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["attempts"]) == (RunStatus.SUCCEEDED, 8)
+    assert (record.status, record.attempts) == (RunStatus.SUCCEEDED, 8)
     assert max(cluster.starts().values()) == 1
 
 
@@ -191,7 +191,7 @@ def test_a_refused_start_spends_no_attempt_and_is_placed_again(reason: str) -> N
     cluster.submit(4, retryStrategy={"attempts": 1})
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["attempts"]) == (RunStatus.SUCCEEDED, 4)
+    assert (record.status, record.attempts) == (RunStatus.SUCCEEDED, 4)
 
 
 def test_a_task_that_starts_although_its_launch_was_refused_is_found_by_its_token() -> None:
@@ -208,7 +208,7 @@ def test_a_task_that_starts_although_its_launch_was_refused_is_found_by_its_toke
     line.run_task = lie  # type: ignore[method-assign]
     cluster.submit(8)
     cluster.run_to_rest()
-    assert cluster.record()["attempts"] == 8
+    assert cluster.record().attempts == 8
     assert max(cluster.starts().values()) == 1
 
 
@@ -228,7 +228,7 @@ def test_an_existing_task_that_a_conflict_names_is_adopted() -> None:
     line.run_task = conflict  # type: ignore[method-assign]
     cluster.submit(4)
     cluster.run_to_rest()
-    assert cluster.record()["attempts"] == 4
+    assert cluster.record().attempts == 4
     assert cluster.starts() == {(str(index), "1"): 1 for index in range(4)}
 
 
@@ -243,8 +243,8 @@ def test_what_can_never_start_stops_the_run_after_at_most_three_calls(code: str)
     line.run_task = denied  # type: ignore[method-assign]
     cluster.submit(48)
     cluster.run_to_rest(limit_s=1800.0)
-    assert cluster.record()["status"] == RunStatus.FAILED
-    assert "iam:PassRole" in cluster.record()["status_reason"]
+    assert cluster.record().status == RunStatus.FAILED
+    assert "iam:PassRole" in cluster.record().status_reason
     assert sum(map(len, line.sent.values())) <= 3
 
 
@@ -267,4 +267,4 @@ def test_listings_of_instances_that_break_off_lose_nothing() -> None:
     cluster.ec2 = honest
     cluster.controllers = [cluster.controller()]
     cluster.run_to_rest()
-    assert (cluster.record()["status"], cluster.record()["attempts"]) == (RunStatus.SUCCEEDED, 4)
+    assert (cluster.record().status, cluster.record().attempts) == (RunStatus.SUCCEEDED, 4)

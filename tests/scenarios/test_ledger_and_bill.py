@@ -16,7 +16,7 @@ PRICES = {"us-east-1a": 0.9, "us-east-1b": 0.93, "us-east-1c": 0.96}
 
 
 def ledger(controlled: Controlled, run_id: str) -> Costs:
-    return summed(Costs(*row) for row in controlled.record(run_id)["costs"].values())
+    return summed(controlled.record(run_id).costs.values())
 
 
 def test_all_ledgers_add_up_to_the_bill_through_failures_interruptions_and_a_cancel() -> None:
@@ -53,7 +53,7 @@ def test_all_ledgers_add_up_to_the_bill_through_failures_interruptions_and_a_can
     assert ledgers[2].failed > 0  # what was cancelled is of no use
     assert state.unattributed.total > 0  # everybody's linger at the end
     for run_id, costs in zip((RUN_ID, OTHER_ID, THIRD_ID), ledgers, strict=True):
-        assert controlled.record(run_id)["cost_usd"] == pytest.approx(costs.total)
+        assert controlled.record(run_id).cost_usd == pytest.approx(costs.total)
 
 
 def test_hours_in_which_the_controller_was_frozen_after_closing_a_run_are_not_the_runs() -> None:
@@ -65,7 +65,7 @@ def test_hours_in_which_the_controller_was_frozen_after_closing_a_run_are_not_th
     controlled.world.run_for(3 * 3600.0)
     controlled.run_to_rest()
     record = controlled.record(RUN_ID)
-    assert record["stopped_at"] <= closed_at
+    assert record.stopped_at <= closed_at
     assert ledger(controlled, RUN_ID).instance_seconds < 1800
     state = controlled.controllers[0].state
     assert state is not None
@@ -79,15 +79,15 @@ def test_users_see_money_while_it_is_being_spent() -> None:
     controlled.run_for(150.0)
     seen = []
     for _ in range(3):
-        record = dict(controlled.record())
-        assert record["cost_usd"] == 0  # nothing has ended yet
+        record = controlled.record()
+        assert record.cost_usd == 0  # nothing has ended yet
         shown = spending.of_run(controlled.store, record, controlled.world.now, controlled.policy)
-        assert shown["cost_usd"] == pytest.approx(bill.usd(), rel=0.05)
-        assert sum(row[0] for row in shown["costs"].values()) > 0.2 * shown["cost_usd"]
-        assert shown["usd_per_hour"] == pytest.approx(sum(PRICES[i["Placement"]["AvailabilityZone"]]
+        assert shown.cost_usd == pytest.approx(bill.usd(), rel=0.05)
+        assert sum(costs.useful for costs in shown.costs.values()) > 0.2 * shown.cost_usd
+        assert shown.usd_per_hour == pytest.approx(sum(PRICES[i["Placement"]["AvailabilityZone"]]
                                                           for i in controlled.live_instances()))  # fmt: skip
-        assert shown["reserved_usd"] > 0
-        seen.append(shown["cost_usd"])
+        assert shown.reserved_usd > 0
+        seen.append(shown.cost_usd)
         controlled.run_for(60.0)
     assert seen == sorted(seen)
     assert seen[0] < seen[-1]
@@ -98,19 +98,19 @@ def test_what_is_charged_between_two_looks_is_counted_once() -> None:
     controlled = Controlled(work_s=300.0, prices=lambda kind, zone, at: PRICES[zone])
     controlled.submit(8)
     controlled.run_for(150.0)
-    before = dict(controlled.record())
+    before = controlled.record()
     for instance in controlled.live_instances()[:1]:
         controlled.world.interrupt(instance["InstanceId"], notice_s=0.0)
     controlled.run_for(30.0)
     now = controlled.world.now
-    fresh = spending.of_run(controlled.store, dict(controlled.record()), now, controlled.policy)
-    assert fresh["cost_usd"] > before["cost_usd"] == 0
-    assert spending.of_run(controlled.store, before, now, controlled.policy)["cost_usd"] == fresh["cost_usd"]
+    fresh = spending.of_run(controlled.store, controlled.record(), now, controlled.policy)
+    assert fresh.cost_usd > before.cost_usd == 0
+    assert spending.of_run(controlled.store, before, now, controlled.policy).cost_usd == fresh.cost_usd
 
 
 def test_a_run_that_is_over_is_shown_as_it_was_stored() -> None:
     controlled = Controlled()
     controlled.submit(4)
     controlled.run_to_rest()
-    record = dict(controlled.record())
+    record = controlled.record()
     assert spending.of_run(controlled.store, record, controlled.world.now, controlled.policy) == record

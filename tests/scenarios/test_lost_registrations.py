@@ -20,7 +20,7 @@ def at_work(tasks: int = 12, work_s: float = 60.0, **options: Any) -> Controlled
     cluster = Controlled(zones=("us-east-1a",), work_s=work_s, lose=unheard, max_instances=1, **options)
     cluster.submit(tasks)
     cluster.tick()
-    while cluster.record()["counts"][TaskStatus.RUNNING] < 4:
+    while cluster.record().counts[TaskStatus.RUNNING] < 4:
         cluster.tick()
     return cluster
 
@@ -50,9 +50,9 @@ def test_an_instance_that_was_deregistered_unheard_is_replaced_and_its_run_ends(
     (old,) = [instance["InstanceId"] for instance in cluster.live_instances()]
     deregister(cluster)
     began, most = cluster.world.now, 0
-    while cluster.record()["status"] != RunStatus.SUCCEEDED:
+    while cluster.record().status != RunStatus.SUCCEEDED:
         cluster.tick()
-        if cluster.record()["status"] == RunStatus.RUNNING:
+        if cluster.record().status == RunStatus.RUNNING:
             most = max(most, launch_numbers(cluster))
         assert cluster.world.now - began < 2700.0
     assert most <= 20  # it is not asked again in every tick
@@ -139,4 +139,4 @@ def test_an_instance_that_refuses_whatever_the_reason_is_left_alone_for_ever_lon
     cluster.run_for(310.0)
     assert known(cluster).refusals == 0
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED

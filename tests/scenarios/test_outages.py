@@ -44,10 +44,10 @@ def results_to_look_up(fault: Exception, tick_s: float = 2.0) -> tuple[Controlle
     cluster.tick()
     for index in range(TASKS):
         line.real.objects[f"{RUN_ID}/attempts/{index}/1/out.txt"] = b"x"
-    while not cluster.record()["counts"][TaskStatus.RUNNING]:
+    while not cluster.record().counts[TaskStatus.RUNNING]:
         cluster.tick()
     line.fault = fault
-    while not cluster.record()["counts"][TaskStatus.VERIFYING]:
+    while not cluster.record().counts[TaskStatus.VERIFYING]:
         cluster.tick()
     return cluster, line
 
@@ -57,12 +57,12 @@ def test_minutes_without_s3_fail_no_task_that_is_done(fault: Exception) -> None:
     cluster, line = results_to_look_up(fault)
     cluster.run_for(1500.0)
     assert line.refused > TASKS
-    assert cluster.record()["status"] == RunStatus.RUNNING
+    assert cluster.record().status == RunStatus.RUNNING
     line.fault = None
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["counts"][TaskStatus.SUCCEEDED]) == (RunStatus.SUCCEEDED, TASKS)
-    assert record["attempts"] == TASKS
+    assert (record.status, record.counts[TaskStatus.SUCCEEDED]) == (RunStatus.SUCCEEDED, TASKS)
+    assert record.attempts == TASKS
 
 
 def test_results_that_cannot_be_looked_up_for_an_hour_are_given_up() -> None:
@@ -70,24 +70,24 @@ def test_results_that_cannot_be_looked_up_for_an_hour_are_given_up() -> None:
     began = cluster.world.now
     cluster.tick_s = 30.0
     cluster.run_for(3000.0)
-    assert cluster.record()["status"] == RunStatus.RUNNING
+    assert cluster.record().status == RunStatus.RUNNING
     cluster.run_for(900.0)
-    assert cluster.record()["counts"][TaskStatus.FAILED] == TASKS
+    assert cluster.record().counts[TaskStatus.FAILED] == TASKS
     line.fault = None
     cluster.run_to_rest()
     record = cluster.record()
-    assert record["status"] == RunStatus.FAILED
-    assert "SlowDown" in record["status_reason"]
-    assert record["stopped_at"] - began < 3600.0 + 600.0
+    assert record.status == RunStatus.FAILED
+    assert "SlowDown" in record.status_reason
+    assert record.stopped_at - began < 3600.0 + 600.0
 
 
 def test_a_refusal_that_stays_is_asked_twenty_times_at_growing_pauses_and_not_for_an_hour() -> None:
     cluster, line = results_to_look_up(refusal("AccessDenied", "User is not authorized", 403))
     began = cluster.world.now
-    while not cluster.record()["counts"][TaskStatus.FAILED]:
+    while not cluster.record().counts[TaskStatus.FAILED]:
         cluster.tick()
         assert cluster.world.now - began < 1800.0
     assert cluster.world.now - began > 600.0  # twenty rounds, not twenty answers
     line.fault = None
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.FAILED
+    assert cluster.record().status == RunStatus.FAILED

@@ -93,9 +93,9 @@ class Census:
 
 def ended(cluster: Controlled, run_id: str, tasks: int) -> None:
     record = cluster.record(run_id)
-    assert record["status"] == RunStatus.SUCCEEDED, record
-    assert record["counts"][TaskStatus.SUCCEEDED] == tasks
-    assert record["attempts"] == tasks
+    assert record.status == RunStatus.SUCCEEDED, record
+    assert record.counts[TaskStatus.SUCCEEDED] == tasks
+    assert record.attempts == tasks
 
 
 def test_runs_that_keep_apart_never_share_an_instance() -> None:
@@ -138,7 +138,7 @@ def test_soft_constraints_prefer_and_do_not_require() -> None:
     cluster = Controlled(zones=("us-east-1a", "us-east-1b"))
     submit(cluster, FIRST, 24)  # makes the cluster: 3 instances in each zone
     cluster.tick()
-    while cluster.record(FIRST)["status"] != RunStatus.SUCCEEDED:
+    while cluster.record(FIRST).status != RunStatus.SUCCEEDED:
         cluster.tick()
     soft = [{"expression": "attribute:ecs.availability-zone == us-east-1b", "weight": 10}]
     submit(cluster, SECOND, 16, placement={"softConstraints": soft})
@@ -185,6 +185,6 @@ def test_a_fitness_function_decides_and_one_that_is_missing_ends_its_run_with_th
     cluster.run_to_rest()
     ended(cluster, FIRST, 4)
     record = cluster.record(SECOND)
-    assert (record["status"], record["attempts"]) == (RunStatus.FAILED, 0)
-    assert "there is no fitness function 'no_such_module:f'" in record["status_reason"]
+    assert (record.status, record.attempts) == (RunStatus.FAILED, 0)
+    assert "there is no fitness function 'no_such_module:f'" in record.status_reason
     assert HaltRun not in executor.asked  # it is a mark in the state and nothing to be done outside

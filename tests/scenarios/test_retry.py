@@ -25,15 +25,15 @@ def ended(*failed: int, tasks: int = 8) -> Controlled:
 def test_failed_tasks_run_again_with_a_fresh_budget_and_the_results_are_complete_afterwards() -> None:
     cluster = ended(3, 5)
     before = cluster.manifest()
-    assert (cluster.record()["status"], cluster.record()["attempts"]) == (RunStatus.PARTIAL, 10)
+    assert (cluster.record().status, cluster.record().attempts) == (RunStatus.PARTIAL, 10)
     assert f"{RUN_ID}/_FAILED" in cluster.s3.objects
     failing(cluster)
     cluster.retry()
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["status_reason"], record["retries"]) == (RunStatus.SUCCEEDED, "", 1)
-    assert record["counts"][TaskStatus.SUCCEEDED] == 8
-    assert record["attempts"] == 12  # only the two that had failed ran again
+    assert (record.status, record.status_reason, record.retries) == (RunStatus.SUCCEEDED, "", 1)
+    assert record.counts[TaskStatus.SUCCEEDED] == 8
+    assert record.attempts == 12  # only the two that had failed ran again
     after = cluster.manifest()
     assert [entry["attempt"] for entry in after] == [1, 1, 1, 3, 1, 3, 1, 1]
     assert [before[i] for i in (0, 1, 2, 4, 6, 7)] == [after[i] for i in (0, 1, 2, 4, 6, 7)]
@@ -59,7 +59,7 @@ def test_tasks_that_fail_again_use_up_their_fresh_budget_and_the_run_ends_as_bef
     cluster.retry()
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["attempts"]) == (RunStatus.PARTIAL, 8 + 1 + 2)
+    assert (record.status, record.attempts) == (RunStatus.PARTIAL, 8 + 1 + 2)
     assert cluster.starts()["3", "4"] == 1
     assert f"{RUN_ID}/_FAILED" in cluster.s3.objects
 
@@ -69,10 +69,10 @@ def test_while_it_is_tried_again_no_marker_says_that_the_run_has_ended() -> None
     cluster.world.workload = lambda task, instance: TaskBehaviour(600.0)
     cluster.retry()
     cluster.run_for(200.0)
-    assert cluster.record()["status"] in (RunStatus.PROVISIONING, RunStatus.RUNNING)
+    assert cluster.record().status in (RunStatus.PROVISIONING, RunStatus.RUNNING)
     assert f"{RUN_ID}/_FAILED" not in cluster.s3.objects
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize(("which", "succeeded"), [({"failed": True}, 0), ({"cancelled": True}, 8)])
@@ -82,11 +82,11 @@ def test_cancelled_tasks_run_again_only_when_they_are_asked_for(which: dict[str,
     cluster.run_for(100.0)
     cluster.cancel()
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.CANCELLED
+    assert cluster.record().status == RunStatus.CANCELLED
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.retry(**which)
     cluster.run_to_rest()
-    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == succeeded
+    assert cluster.record().counts[TaskStatus.SUCCEEDED] == succeeded
 
 
 def test_the_rest_of_a_run_that_was_stopped_early_stays_cancelled_unless_it_is_asked_for() -> None:
@@ -94,16 +94,16 @@ def test_the_rest_of_a_run_that_was_stopped_early_stays_cancelled_unless_it_is_a
     failing(cluster, *range(100))
     cluster.submit(100, retryStrategy={"attempts": 1}, capacity={"maxInstances": 2})
     cluster.run_to_rest()
-    counts = cluster.record()["counts"]
+    counts = cluster.record().counts
     assert counts[TaskStatus.CANCELLED] > 50
     failing(cluster)
     cluster.retry(failed=True)
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.PARTIAL
-    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == counts[TaskStatus.FAILED]
+    assert cluster.record().status == RunStatus.PARTIAL
+    assert cluster.record().counts[TaskStatus.SUCCEEDED] == counts[TaskStatus.FAILED]
     cluster.retry(failed=True, cancelled=True)
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
 
 
 def test_a_retry_that_is_asked_for_twice_is_done_once() -> None:
@@ -113,7 +113,7 @@ def test_a_retry_that_is_asked_for_twice_is_done_once() -> None:
     cluster.world.run_for(1.0)
     cluster.retry()
     cluster.run_to_rest()
-    assert (cluster.record()["retries"], cluster.record()["attempts"]) == (1, 10)
+    assert (cluster.record().retries, cluster.record().attempts) == (1, 10)
 
 
 FAILED_ONLY, CANCELLED_ONLY = {"failed": True, "cancelled": False}, {"failed": False, "cancelled": True}
@@ -126,7 +126,7 @@ def stopped_early() -> tuple[Controlled, int]:
     cluster.submit(100, retryStrategy={"attempts": 1}, capacity={"maxInstances": 2})
     cluster.run_to_rest()
     failing(cluster)
-    return cluster, cluster.record()["counts"][TaskStatus.FAILED]
+    return cluster, cluster.record().counts[TaskStatus.FAILED]
 
 
 @pytest.mark.parametrize("ticks_between", [0, 1, 30])
@@ -141,8 +141,8 @@ def test_two_retries_with_different_wishes_are_both_granted(wishes: Any, ticks_b
         cluster.world.run_for(0.001)
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["retries"]) == (RunStatus.SUCCEEDED, 1)
-    assert record["counts"][TaskStatus.SUCCEEDED] == 100
+    assert (record.status, record.retries) == (RunStatus.SUCCEEDED, 1)
+    assert record.counts[TaskStatus.SUCCEEDED] == 100
     assert max(cluster.starts().values()) == 1
 
 
@@ -155,8 +155,8 @@ def test_a_second_wish_comes_too_late_for_a_run_that_was_cancelled_again() -> No
     cluster.world.run_for(0.001)
     cluster.retry(**CANCELLED_ONLY)
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.CANCELLED
-    assert cluster.record()["attempts"] == 2 * failed
+    assert cluster.record().status == RunStatus.CANCELLED
+    assert cluster.record().attempts == 2 * failed
 
 
 def test_a_controller_that_is_replaced_every_tick_finishes_a_retry_and_starts_nothing_twice() -> None:
@@ -166,9 +166,9 @@ def test_a_controller_that_is_replaced_every_tick_finishes_a_retry_and_starts_no
     for tick in range(2000):
         if tick % 2 == 0:
             cluster.controllers = [cluster.controller()]
-        if cluster.tick() and cluster.record()["status"] == RunStatus.SUCCEEDED:
+        if cluster.tick() and cluster.record().status == RunStatus.SUCCEEDED:
             break
-    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 8
+    assert cluster.record().counts[TaskStatus.SUCCEEDED] == 8
     assert max(cluster.starts().values()) == 1
 
 
@@ -179,7 +179,7 @@ def test_two_controllers_reopen_a_run_once() -> None:
     cluster.retry()
     for _ in range(500):
         cluster.tick()
-    assert (cluster.record()["status"], cluster.record()["retries"]) == (RunStatus.SUCCEEDED, 1)
+    assert (cluster.record().status, cluster.record().retries) == (RunStatus.SUCCEEDED, 1)
     assert max(cluster.starts().values()) == 1
 
 
@@ -191,7 +191,7 @@ def test_a_cancel_during_a_retry_stops_it_and_keeps_what_had_succeeded() -> None
     cluster.cancel()
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["counts"][TaskStatus.SUCCEEDED]) == (RunStatus.CANCELLED, 7)
+    assert (record.status, record.counts[TaskStatus.SUCCEEDED]) == (RunStatus.CANCELLED, 7)
 
 
 def test_a_million_failed_tasks_come_back_a_few_chunks_a_tick() -> None:
@@ -203,7 +203,7 @@ def test_a_million_failed_tasks_come_back_a_few_chunks_a_tick() -> None:
     cluster.run_to_rest()
     cluster.retry(failed=False, cancelled=True)
     ticks = 0
-    while cluster.record()["status"] != RunStatus.PROVISIONING:
+    while cluster.record().status != RunStatus.PROVISIONING:
         cluster.tick()
         ticks += 1
         assert ticks < 40
@@ -212,7 +212,7 @@ def test_a_million_failed_tasks_come_back_a_few_chunks_a_tick() -> None:
     cluster.run_to_rest()
     cluster.retry(failed=True)  # none failed: what was never started becomes CANCELLED, chunk by chunk
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.PARTIAL  # some had succeeded before
+    assert cluster.record().status == RunStatus.PARTIAL  # some had succeeded before
     assert 1_000_000 // TaskTable.chunk_rows > 99  # more chunks than a transaction holds
 
 
@@ -223,9 +223,9 @@ def test_a_run_whose_stored_tasks_cannot_be_read_is_not_reopened_and_blocks_nobo
     cluster.retry()
     other = cluster.submit(2, run_id="other-261121-062733-aaaa", name="other")
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.PARTIAL
+    assert cluster.record().status == RunStatus.PARTIAL
     assert len(cluster.store.read_partition("INBOX-REFUSED")) == 1
-    assert cluster.record(other)["status"] == RunStatus.SUCCEEDED
+    assert cluster.record(other).status == RunStatus.SUCCEEDED
 
 
 def test_a_run_that_succeeded_or_does_not_exist_is_left_alone() -> None:
@@ -233,7 +233,7 @@ def test_a_run_that_succeeded_or_does_not_exist_is_left_alone() -> None:
     cluster.retry()
     cluster.retry("nobody-261121-062733-aaaa")
     cluster.run_to_rest()
-    assert (cluster.record()["status"], cluster.record()["retries"]) == (RunStatus.SUCCEEDED, 0)
+    assert (cluster.record().status, cluster.record().retries) == (RunStatus.SUCCEEDED, 0)
 
 
 def test_a_run_that_could_not_be_closed_is_closed_by_a_retry() -> None:
@@ -247,9 +247,9 @@ def test_a_run_that_could_not_be_closed_is_closed_by_a_retry() -> None:
 
     cluster.s3.put_object = gone  # type: ignore[method-assign]
     cluster.run_to_rest()
-    assert cluster.record()["status_reason"].startswith("not closed")
+    assert cluster.record().status_reason.startswith("not closed")
     cluster.s3.put_object = honest  # type: ignore[method-assign]
     cluster.retry()
     cluster.run_to_rest()
-    assert (cluster.record()["status"], cluster.record()["attempts"]) == (RunStatus.SUCCEEDED, 2)
+    assert (cluster.record().status, cluster.record().attempts) == (RunStatus.SUCCEEDED, 2)
     assert f"{RUN_ID}/_SUCCESS" in cluster.s3.objects

@@ -96,7 +96,7 @@ def test_a_warning_that_never_comes_true_holds_nothing_for_longer_than_ten_minut
     assert 600.0 <= took <= 700.0
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
     assert max(cluster.starts().values()) == 1
 
 
@@ -107,7 +107,7 @@ def test_tasks_on_a_draining_instance_may_end_by_themselves_and_nothing_new_is_p
     )
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["attempts"]) == (RunStatus.SUCCEEDED, 4)
+    assert (record.status, record.attempts) == (RunStatus.SUCCEEDED, 4)
 
 
 def test_an_instance_that_drains_for_an_hour_is_emptied_and_let_go() -> None:
@@ -120,8 +120,8 @@ def test_an_instance_that_drains_for_an_hour_is_emptied_and_let_go() -> None:
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["interruptions"]) == (RunStatus.SUCCEEDED, 0)
-    assert record["attempts"] == 8
+    assert (record.status, record.interruptions) == (RunStatus.SUCCEEDED, 0)
+    assert record.attempts == 8
 
 
 def test_a_draining_instance_that_stops_nothing_is_ended_ten_minutes_later() -> None:
@@ -160,8 +160,8 @@ def test_a_task_that_never_leaves_pending_is_stopped_and_its_instance_gets_no_mo
     cluster.submit(8)
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["interruptions"]) == (RunStatus.SUCCEEDED, 0)
-    assert record["attempts"] - 8 <= 4  # what lay on the stuck instance at once
+    assert (record.status, record.interruptions) == (RunStatus.SUCCEEDED, 0)
+    assert record.attempts - 8 <= 4  # what lay on the stuck instance at once
     assert not cluster.live_instances()
 
 
@@ -180,7 +180,7 @@ def test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_
     assert "never joined" in pool.short_reason
     cluster.world.agent_behaviour = usual
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
     assert pool.unregistered in (0, 3)
 
 
@@ -198,7 +198,7 @@ def test_an_instance_that_registers_without_its_gpus_gets_no_work_and_is_replace
     until(cluster, lambda: bad and not is_alive(cluster, bad[0]), 1200.0)
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["attempts"]) == (RunStatus.SUCCEEDED, 1)
+    assert (record.status, record.attempts) == (RunStatus.SUCCEEDED, 1)
 
 
 def test_a_black_hole_burns_at_most_three_attempts_of_others_than_lay_there_at_once() -> None:
@@ -219,8 +219,8 @@ def test_a_black_hole_burns_at_most_three_attempts_of_others_than_lay_there_at_o
     )
     cluster.run_to_rest()
     record = cluster.record()
-    assert record["status"] == RunStatus.SUCCEEDED
-    assert record["attempts"] - 20 <= 3
+    assert record.status == RunStatus.SUCCEEDED
+    assert record.attempts - 20 <= 3
 
 
 def test_an_instance_whose_agent_is_silent_is_ended_before_its_tasks_are_started_elsewhere() -> None:
@@ -232,7 +232,7 @@ def test_an_instance_whose_agent_is_silent_is_ended_before_its_tasks_are_started
     assert all(attempt == "1" for _, attempt in cluster.starts())  # nothing was started anew while it lived
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize("jump_s", [3600.0, -3600.0, 120.0, -120.0])
@@ -245,7 +245,7 @@ def test_a_clock_that_jumps_loses_nothing_and_starts_nothing_twice(jump_s: float
     cluster.run_for(300.0)
     engine.now = world.moment
     cluster.run_to_rest()
-    assert cluster.record()["counts"][TaskStatus.SUCCEEDED] == 12
+    assert cluster.record().counts[TaskStatus.SUCCEEDED] == 12
     assert max(cluster.starts().values()) == 1
 
 
@@ -258,7 +258,7 @@ def test_rebalance_advice_stops_placing_and_lets_the_tasks_end() -> None:
     assert not state.instances[advised].placeable
     assert state.instances[advised].status is InstanceStatus.ACTIVE
     cluster.run_to_rest()
-    assert (cluster.record()["status"], cluster.record()["attempts"]) == (RunStatus.SUCCEEDED, 4)
+    assert (cluster.record().status, cluster.record().attempts) == (RunStatus.SUCCEEDED, 4)
 
 
 def test_a_least_size_is_not_bought_for_a_run_that_no_instance_could_take() -> None:

@@ -52,7 +52,7 @@ def test_a_shortage_in_the_cheapest_pool_moves_the_demand_within_two_ticks_and_b
     cluster.run_for(20)
     assert cluster.fleet_targets()[A] > 0
     cluster.run_to_rest()
-    assert cluster.record(SECOND)["status"] == RunStatus.SUCCEEDED
+    assert cluster.record(SECOND).status == RunStatus.SUCCEEDED
 
 
 def test_a_pool_that_stays_short_is_asked_ever_less_often_and_a_delivery_makes_it_good() -> None:
@@ -85,12 +85,12 @@ def test_while_all_pools_cool_off_the_run_says_so_and_goes_on_when_capacity_is_b
         cluster.world.ec2.set_shortage(pool, 0)
     cluster.submit(4)
     cluster.run_for(60)
-    assert "short of capacity; tried again at" in cluster.record()["waiting"]
-    assert "c5.xlarge in us-east-1" in cluster.record()["waiting"]
+    assert "short of capacity; tried again at" in cluster.record().waiting
+    assert "c5.xlarge in us-east-1" in cluster.record().waiting
     for pool in (A, B):
         cluster.world.ec2.set_shortage(pool, None)
     assert cluster.run_to_rest() < 3600
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
 
 
 def test_on_demand_that_is_short_moves_on_and_leaves_spot_alone() -> None:
@@ -105,7 +105,7 @@ def test_on_demand_that_is_short_moves_on_and_leaves_spot_alone() -> None:
     pool = state_of(cluster).pools[f"us-east-1/{A}"]
     assert pool.on_demand_short_until > cluster.world.now > pool.short_until
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
 
 
 def interrupt_all(cluster: Controlled) -> None:
@@ -122,7 +122,7 @@ def test_an_interruption_sends_the_replacement_to_a_calm_pool_that_costs_about_t
     cluster.tick()
     assert cluster.fleet_targets() == {A: 0, B: 1}
     cluster.run_to_rest()
-    assert (cluster.record()["status"], cluster.record()["interruptions"]) == (RunStatus.SUCCEEDED, 4)
+    assert (cluster.record().status, cluster.record().interruptions) == (RunStatus.SUCCEEDED, 4)
 
 
 def test_an_interruption_is_replaced_in_the_same_pool_when_all_others_are_clearly_dearer() -> None:
@@ -134,7 +134,7 @@ def test_an_interruption_is_replaced_in_the_same_pool_when_all_others_are_clearl
     cluster.run_for(200)
     assert cluster.fleet_targets() == {A: 1, B: 0}
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
 
 
 def cheapest_zone(cluster: Controlled, later_s: float) -> tuple[str, str]:
@@ -160,7 +160,7 @@ def test_after_interruptions_a_slightly_dearer_calm_pool_wins_for_long_attempts_
     assert cluster.fleet_targets() == {A: 0, B: 2}
     assert cheapest_zone(cluster, 20 * 3_600) == ("us-east-1a", "us-east-1a")
     cluster.run_to_rest()
-    assert cluster.record(SECOND)["status"] == RunStatus.SUCCEEDED
+    assert cluster.record(SECOND).status == RunStatus.SUCCEEDED
 
 
 def test_prices_that_ec2_stops_telling_are_believed_for_a_while_and_then_replaced_by_on_demands() -> None:
@@ -185,7 +185,7 @@ def test_prices_that_ec2_stops_telling_are_believed_for_a_while_and_then_replace
     offers = offers_of(state_of(cluster).pools.values(), catalogue, cluster.world.now, cluster.policy)
     assert {offer.price_usd_per_hour for offer in offers} == {catalogue["c5.xlarge"].on_demand_usd_per_hour}
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
 
 
 def test_nothing_is_bought_above_a_price_cap_and_the_run_says_so() -> None:
@@ -193,8 +193,8 @@ def test_nothing_is_bought_above_a_price_cap_and_the_run_says_so() -> None:
     cluster.submit(4)
     cluster.run_for(60)
     assert set(cluster.fleet_targets().values()) == {0}
-    assert "price caps of this deployment leave nothing" in cluster.record()["waiting"]
-    assert "priceCaps.perVcpuHour" in cluster.record()["waiting"]
+    assert "price caps of this deployment leave nothing" in cluster.record().waiting
+    assert "priceCaps.perVcpuHour" in cluster.record().waiting
 
 
 @pytest.mark.parametrize("cap", [0.02, 0.014])

@@ -13,7 +13,7 @@ def test_the_cheaper_cell_is_bought_in_and_tasks_start_where_their_instances_are
     cluster = TwoCells({CELL: 0.09, AWAY: 0.05})
     run_id = cluster.submit(24)
     cluster.run_to_rest()
-    assert cluster.record()["status"] == RunStatus.SUCCEEDED
+    assert cluster.record().status == RunStatus.SUCCEEDED
     assert cluster.ran_in(run_id) == {AWAY: 24}
 
 
@@ -25,7 +25,7 @@ def test_when_the_cheaper_cells_pool_dries_up_the_rest_goes_to_the_other() -> No
     cluster.dry_up(AWAY)
     cluster.run_to_rest()
     record = cluster.record()
-    assert (record["status"], record["interruptions"]) == (RunStatus.SUCCEEDED, 12)
+    assert (record.status, record.interruptions) == (RunStatus.SUCCEEDED, 12)
     assert cluster.ran_in(run_id) == {AWAY: 12, CELL: 12}
     assert max(cluster.starts().values()) == 1
 
@@ -36,11 +36,11 @@ def test_a_pinned_run_buys_in_its_cells_only_even_while_their_pools_are_short() 
     pinned = cluster.submit(8, capacity={"cells": [AWAY]})
     free = cluster.submit(8, run_id=OTHER_RUN)
     cluster.run_for(600)
-    assert cluster.record(free)["status"] == RunStatus.SUCCEEDED
+    assert cluster.record(free).status == RunStatus.SUCCEEDED
     assert not cluster.ran_in(pinned)
     cluster.world_of(AWAY).ec2.set_shortage(POOLS[AWAY], None)
     cluster.run_to_rest()
-    assert cluster.record(pinned)["status"] == RunStatus.SUCCEEDED
+    assert cluster.record(pinned).status == RunStatus.SUCCEEDED
     assert (cluster.ran_in(pinned), cluster.ran_in(free)) == ({AWAY: 8}, {CELL: 8})
 
 

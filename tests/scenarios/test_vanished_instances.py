@@ -12,7 +12,7 @@ ABSENT_S = 2 * 3600.0  # longer than EC2 shows what has ended
 def test_what_vanished_unseen_is_not_added_to_its_fleets_target_beside_its_replacement() -> None:
     cluster = Controlled(zones=("us-east-1a",), work_s=600.0, lose=lambda message: True, max_instances=6)
     cluster.submit(16)
-    while len(cluster.live_instances()) < 4 or cluster.record()["counts"][TaskStatus.RUNNING] < 16:
+    while len(cluster.live_instances()) < 4 or cluster.record().counts[TaskStatus.RUNNING] < 16:
         cluster.tick()
     for instance in cluster.live_instances():
         cluster.world.ec2.lose(instance["InstanceId"])
@@ -23,7 +23,7 @@ def test_what_vanished_unseen_is_not_added_to_its_fleets_target_beside_its_repla
         most = max(most, len(cluster.live_instances()))
     assert most <= 6
     cluster.run_to_rest()
-    assert cluster.record(RUN_ID)["status"] == "SUCCEEDED"
+    assert cluster.record(RUN_ID).status == "SUCCEEDED"
 
 
 def test_ends_that_no_message_told_of_are_counted_and_with_all_messages_there_are_none() -> None:
@@ -31,7 +31,7 @@ def test_ends_that_no_message_told_of_are_counted_and_with_all_messages_there_ar
     for cluster in (deaf, hearing):
         cluster.submit(8)
         cluster.run_to_rest()
-        assert cluster.record(RUN_ID)["status"] == "SUCCEEDED"
+        assert cluster.record(RUN_ID).status == "SUCCEEDED"
     assert deaf.repaired >= 8
     assert hearing.repaired == 0
 
@@ -39,7 +39,7 @@ def test_ends_that_no_message_told_of_are_counted_and_with_all_messages_there_ar
 def test_nobody_pays_for_the_time_in_which_it_was_doubtful_whether_an_instance_is_gone() -> None:
     cluster = Controlled(zones=("us-east-1a",), work_s=3000.0, lose=lambda message: True)
     cluster.submit(4)
-    while not cluster.live_instances() or cluster.record()["counts"][TaskStatus.RUNNING] < 4:
+    while not cluster.live_instances() or cluster.record().counts[TaskStatus.RUNNING] < 4:
         cluster.tick()
     (lost,) = [each["InstanceId"] for each in cluster.live_instances()]
     cluster.run_for(600.0)
@@ -58,14 +58,14 @@ def test_a_run_that_uses_up_very_many_instances_does_not_name_them_all_for_ever(
     cluster.submit(4)
     used: set[str] = set()
     for _ in range(12):
-        while not (live := cluster.live_instances()) or cluster.record()["counts"][TaskStatus.RUNNING] < 4:
+        while not (live := cluster.live_instances()) or cluster.record().counts[TaskStatus.RUNNING] < 4:
             cluster.tick()
         used |= {each["InstanceId"] for each in live}
         for each in live:
             cluster.world.interrupt(each["InstanceId"], notice_s=30.0)
         cluster.run_for(200.0)
     assert len(used) >= 10
-    assert len(cluster.record()["instances"]) <= 5
+    assert len(cluster.record().instances) <= 5
     state = cluster.controllers[0].state
     assert state is not None
     assert len(state.instances) <= 6

@@ -12,20 +12,21 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import Any
 
 from argosy import layout
-from argosy.api import cost_views, explaining, reading, requests, retrying, spending, views, warnings
+from argosy.api import explaining, reading, requests, retrying, spending, views, warnings
 from argosy.api.admission import Admission, DeploymentLimits, admit, fingerprint
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
 from argosy.model import documents, inbox
 from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.policy import Policy
-from argosy.model.runs import TERMINAL_RUN, Run
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.ports import AlreadyExists, ImageResolver, ItemsReader, StaleState, Store, Wake
 from argosy.spec import bounds, shards
@@ -176,33 +177,33 @@ class Api:
         record = spending.of_run(self.store, self._record(request.run_id), self.now(), self.policy)
         view = views.full_run_view(record)
         if "cost" in request.include:
-            view["cost"] = cost_views.cost_view(record)
+            view["cost"] = views.cost_view(record)
         if "tasks" in request.include:
             view |= self._task_page(record, request)
         elif request.next_token is not None:
             raise SpecError([Fault("nextToken", 'is only possible with include: ["tasks"]')])
         return view
 
-    def _task_page(self, record: dict[str, Any], request: requests.DescribeRun) -> dict[str, Any]:
+    def _task_page(self, record: RunRecord, request: requests.DescribeRun) -> dict[str, Any]:
         start = requests.index_of_page(request.next_token)
-        end = min(start + request.max_results, record["task_count"])
+        end = min(start + request.max_results, record.task_count)
         state = reading.cluster(self.store)[0]
         rows: list[dict[str, Any]] = []
         chunks = list(reading.task_chunks(self.store, record, start, end))
         # There may have been a commit since the record was read. A record read after the chunks holds every reason that
         # they refer to by number.
-        record = {**record, "reasons": self._record(request.run_id)["reasons"]}
+        record = replace(record, reasons=self._record(request.run_id).reasons)
         for first, chunk in chunks:
             wanted = range(max(start - first, 0), min(end - first, chunk.rows))
             rows += views.task_rows(record, chunk, first, wanted, state, self.now())
-        more = end < record["task_count"]
+        more = end < record.task_count
         return {"taskList": rows, "nextToken": requests.page_token(str(end)) if more else None}
 
     @_act.register
     def _(self, request: requests.ListRuns, request_id: str) -> dict[str, Any]:
         after = None if request.next_token is None else requests.page_place(request.next_token)
         page, following = self.store.page(documents.RUNS, request.max_results, after)
-        records = reading.with_retries(self.store, [documents.decode(body) for _, body in page])
+        records = reading.with_retries(self.store, [documents.record_from(body) for _, body in page])
         runs = [views.run_view(each) for each in spending.up_to_now(self.store, records, self.now(), self.policy)]
         if after is None:
             shown = {run["runId"] for run in runs}
@@ -213,11 +214,11 @@ class Api:
     @_act.register
     def _(self, request: requests.CancelRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
-        if record["status"] not in TERMINAL_RUN:
+        if not record.has_ended:
             if reading.is_stranded(self.store, request.run_id):
                 with _refusing():  # the controller would set the request aside without a reply
                     retrying.check_readable(self.store, request.run_id)
-            now = max(self.now(), record["submitted_at"], record.get("retry_at", 0.0) + 1e-6)  # after what it cancels
+            now = max(self.now(), record.submitted_at, record.retry_at + 1e-6)  # after what it cancels
             cancel = CancelRequest(request.run_id, now, request.reason)
             place = inbox.inbox_key(now, f"{request.run_id}#cancel#{request_id}")
             with suppress(AlreadyExists):  # the same request, delivered twice
@@ -228,7 +229,7 @@ class Api:
     @_act.register
     def _(self, request: requests.RetryRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
-        now = max(self.now(), record["submitted_at"])
+        now = max(self.now(), record.submitted_at)
         wanted = RetryRequest(request.run_id, now, request.failed, request.cancelled)
         with _refusing():
             created = retrying.put(self.store, record, wanted, request.client_token or request_id)
@@ -239,8 +240,8 @@ class Api:
     @_act.register
     def _(self, request: requests.ExplainRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
-        if request.index is not None and request.index >= record["task_count"]:
-            raise SpecError([Fault("index", f"the run has {record['task_count']} tasks, counted from 0")])
+        if request.index is not None and request.index >= record.task_count:
+            raise SpecError([Fault("index", f"the run has {record.task_count} tasks, counted from 0")])
         run = self._open_run(request.run_id)
         if run is None:
             return explaining.not_open(record)
@@ -268,7 +269,7 @@ class Api:
     def _full_view(self, run_id: str) -> dict[str, Any]:
         return views.full_run_view(self._record(run_id))
 
-    def _record(self, run_id: str) -> dict[str, Any]:
+    def _record(self, run_id: str) -> RunRecord:
         record = reading.run(self.store, run_id)
         if record is None:
             raise Refusal("ResourceNotFoundException", f"there is no run {run_id[:100]!r}")

@@ -14,9 +14,8 @@ from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.layout import split_s3
-from argosy.model.deadlines import LONGEST_S, deadline_at
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
-from argosy.model.runs import needs_of
+from argosy.model.run_terms import LONGEST_DEADLINE_S, deadline_at, needs_of
 from argosy.placement.query import check_constraints, check_strategy
 from argosy.placement.strategy import is_function_name
 from argosy.ports import ImageResolver, ItemsReader, ItemsUnreadable
@@ -144,7 +143,7 @@ def _deadline_faults(data: Any, now: float) -> Iterator[Fault]:
         return  # reported as a fault of the field
     if at is not None and at <= now:
         yield Fault("capacity.deadline", f"{shown(given)} is in the past")
-    elif at is not None and at > now + LONGEST_S:
+    elif at is not None and at > now + LONGEST_DEADLINE_S:
         yield Fault("capacity.deadline", f"{shown(given)} is more than 366 days from now")
 
 

@@ -13,10 +13,10 @@ from argosy.market.fallback import purchases
 from argosy.market.offers import as_registered, offers_of
 from argosy.market.progress import job_of
 from argosy.model.instance_types import InstanceType
-from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer
-from argosy.model.runs import TERMINAL_RUN, Run
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.explain import Explanation, explain
@@ -77,7 +77,7 @@ def explain_run(
 
 def purchase_now(run: Run, state: State, now: float, policy: Policy) -> dict[str, Any] | None:
     """What is bought for a run that may change between spot and on-demand, why, and what slack its deadline leaves."""
-    if run.purchase != "spot-then-on-demand" and run.deadline_at is None:
+    if not run.terms.purchase.mixes and run.deadline_at is None:
         return None
     job = job_of(run, state, now, policy)
     return {
@@ -92,17 +92,16 @@ def purchase_now(run: Run, state: State, now: float, policy: Policy) -> dict[str
 def _offers(state: State, run: Run, catalogue: Mapping[str, InstanceType]) -> list[Offer]:
     """All that the run may buy, those that are cooling off as well."""
     everything = offers_of(state.pools.values(), catalogue, float("inf"))
-    one_kind = {str(purchase): purchase for purchase in Purchase}.get(run.purchase)
-    return [offer for offer in everything if one_kind in (None, offer.purchase)]
+    return [offer for offer in everything if run.terms.purchase.allows(offer.purchase)]
 
 
-def not_open(record: Mapping[str, Any]) -> dict[str, Any]:
+def not_open(record: RunRecord) -> dict[str, Any]:
     """The reply for a run that the controller has not taken in yet, or has closed."""
-    closed = record["status"] in TERMINAL_RUN
+    closed = record.has_ended
     return {
-        "runId": record["id"],
-        "status": record["status"],
-        "pending": 0 if closed else record["task_count"],
+        "runId": record.id,
+        "status": record.status,
+        "pending": 0 if closed else record.task_count,
         "verdict": "done" if closed else "waiting",
         "sentence": "the run is over" if closed else "the controller has not taken the run in yet",
         "cluster": None,
@@ -126,7 +125,7 @@ def _held_back(
     state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, verdict: str, policy: Policy
 ) -> str:
     """ "capped" by the run's own limit; "behind" earlier runs, which take the room that its tasks would fit into."""
-    if run.max_concurrent is not None and len(state.attempts.of_run(run.number)) >= run.max_concurrent:
+    if run.terms.max_concurrent is not None and len(state.attempts.of_run(run.number)) >= run.terms.max_concurrent:
         return "capped"
     if is_about_money(run.waiting):
         return "capped"
@@ -166,7 +165,7 @@ def _cap_in_words(run: Run) -> str:
     """A limit in money is said by the scheduler, which knows how far it is used."""
     if is_about_money(run.waiting):
         return run.waiting
-    return f"as many of its tasks are alive as placement.maxConcurrentTasks allows: {run.max_concurrent}"
+    return f"as many of its tasks are alive as placement.maxConcurrentTasks allows: {run.terms.max_concurrent}"
 
 
 def _task(run: Run, index: int, now: float) -> dict[str, Any]:

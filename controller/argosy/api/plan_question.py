@@ -11,7 +11,8 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.model import documents
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
-from argosy.model.runs import needs_of
+from argosy.model.run_record import RunRecord
+from argosy.model.run_terms import needs_of
 from argosy.model.state import State
 from argosy.planning.durations import seconds_of
 from argosy.planning.plan import Market, Planned, plan_run
@@ -57,19 +58,19 @@ def answer(asked: Asked, admission: Admission) -> dict[str, Any]:
     return plan_run(question, state)
 
 
-def _past(store: Store, form: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _past(store: Store, form: Mapping[str, Any]) -> Iterator[RunRecord]:
     """Records of earlier runs of the same name, newest first."""
     page, _ = store.page(documents.RUNS, PAST_RUNS_READ)
-    return (record for _, body in page if (record := documents.decode(body))["name"] == form["name"])
+    return (record for _, body in page if (record := documents.record_from(body)).name == form["name"])
 
 
-def _needs(form: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> Resources:
+def _needs(form: Mapping[str, Any], records: Sequence[RunRecord]) -> Resources:
     """What a task takes: the spec says, or, of a registered task definition, an earlier run of the same name."""
     if "taskDefinition" not in form:
         return needs_of(form)
     family = form["taskDefinition"].partition(":")[0]
     for record in records:
-        if f":task-definition/{family}:" in record["task_definition"]:
-            return Resources(*record["needs"])
+        if f":task-definition/{family}:" in record.task_definition:
+            return record.needs
     sentence = "what its tasks take is known once a run of this name was submitted: until then it cannot be planned"
     raise SpecError([Fault("taskDefinition", sentence)])

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
 
-from argosy.api import views
 from argosy.model import documents, inbox
 from argosy.model.damage import FAULTS
 from argosy.model.inbox import RetryRequest, SubmitRequest
 from argosy.model.resources import Resources
-from argosy.model.runs import TERMINAL_RUN, RunStatus, sort_key
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import RunStatus, sort_key
 from argosy.model.state import State
 from argosy.model.tasks import TaskTable
 from argosy.ports import Key, Store
@@ -33,8 +33,8 @@ def request_pointer(run_id: str) -> Key:
     return SUBMITTED, run_id
 
 
-def run(store: Store, run_id: str) -> dict[str, Any] | None:
-    """The run's record (`documents.run_record`), folded in or not; None for one that does not exist."""
+def run(store: Store, run_id: str) -> RunRecord | None:
+    """The run's record, folded in or not; None for one that does not exist."""
     if not _RUN_ID.fullmatch(run_id):
         return None
     # Folded in between the first two looks, it is found at the third.
@@ -43,7 +43,7 @@ def run(store: Store, run_id: str) -> dict[str, Any] | None:
         return record
     [shown] = with_retries(store, [record])
     # A retry that was folded in since the first look is not in the inbox any more, and the record has changed.
-    return shown if "retry_at" in shown else _folded(store, run_id)
+    return shown if shown.retry_at else _folded(store, run_id)
 
 
 def is_stranded(store: Store, run_id: str) -> bool:
@@ -54,7 +54,7 @@ def is_stranded(store: Store, run_id: str) -> bool:
 
 def _is_at_work(store: Store, run_id: str) -> bool:
     record = _folded(store, run_id)
-    return record is not None and record["status"] not in TERMINAL_RUN
+    return record is not None and not record.has_ended
 
 
 def _open_runs(store: Store) -> list[str]:
@@ -65,11 +65,12 @@ def _open_runs(store: Store) -> list[str]:
 def retries_of(store: Store, run_id: str) -> int:
     """How often the run was reopened, as of now; 0 when its record is gone or cannot be read."""
     with suppress(*FAULTS):
-        return int((_folded(store, run_id) or {}).get("retries", 0))
+        record = _folded(store, run_id)
+        return record.retries if record else 0
     return 0
 
 
-def with_retries(store: Store, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_retries(store: Store, records: Sequence[RunRecord]) -> list[RunRecord]:
     """The records, of which those that are about to be reopened do not count as ended: `retry_at` says since when."""
     if not any(map(_may_be_reopened, records)):
         return list(records)
@@ -79,24 +80,21 @@ def with_retries(store: Store, records: Sequence[dict[str, Any]]) -> list[dict[s
         if isinstance(request, RetryRequest)
     }
     return [
-        {**record, **_REOPENED, "retry_at": asked[record["id"]]}
-        if record["id"] in asked and _may_be_reopened(record)
+        replace(record, status=RunStatus.SUBMITTED, status_reason="", stopped_at=0.0, retry_at=asked[record.id])
+        if record.id in asked and _may_be_reopened(record)
         else record
         for record in records
     ]
 
 
-_REOPENED = {"status": RunStatus.SUBMITTED.value, "status_reason": "", "stopped_at": 0.0}
+def _may_be_reopened(record: RunRecord) -> bool:
+    return record.has_ended and record.status is not RunStatus.SUCCEEDED
 
 
-def _may_be_reopened(record: dict[str, Any]) -> bool:
-    return record["status"] in TERMINAL_RUN and record["status"] != RunStatus.SUCCEEDED
-
-
-def runs_in_inbox(store: Store) -> list[dict[str, Any]]:
+def runs_in_inbox(store: Store) -> list[RunRecord]:
     """Records of the runs that are not folded in yet, newest first."""
     waiting = [request for request in _requests_in_inbox(store) if isinstance(request, SubmitRequest)]
-    return [views.submitted_record(request) for request in waiting[::-1]]
+    return [RunRecord.of_request(request) for request in waiting[::-1]]
 
 
 def _requests_in_inbox(store: Store) -> list[inbox.Request]:
@@ -108,12 +106,12 @@ def _requests_in_inbox(store: Store) -> list[inbox.Request]:
     return found
 
 
-def task_chunks(store: Store, record: dict[str, Any], start: int, end: int) -> Iterator[tuple[int, TaskTable]]:
+def task_chunks(store: Store, record: RunRecord, start: int, end: int) -> Iterator[tuple[int, TaskTable]]:
     """(index of its first task, table) of each chunk that holds tasks start:end. Untouched chunks are defaults."""
     rows = TaskTable.chunk_rows
     for number in range(start // rows, -(-end // rows)):
-        chunk = TaskTable(min(rows, record["task_count"] - number * rows), record["halted"])
-        body = store.read((documents.run_partition(record["id"]), f"TASKS#{number:05d}"))
+        chunk = TaskTable(min(rows, record.task_count - number * rows), record.halted)
+        body = store.read((documents.run_partition(record.id), f"TASKS#{number:05d}"))
         if body is not None:
             chunk.unpack(0, body)
         yield number * rows, chunk
@@ -132,16 +130,16 @@ def cluster(store: Store) -> tuple[State, list[str]]:
 def needs_by_number(store: Store, run_ids: Sequence[str]) -> dict[int, Resources]:
     """What a task of each run takes, by the run's number."""
     records = [record for run_id in run_ids if (record := _folded(store, run_id))]
-    return {record["number"]: Resources(*record["needs"]) for record in records}
+    return {record.number: record.needs for record in records}
 
 
-def _folded(store: Store, run_id: str) -> dict[str, Any] | None:
+def _folded(store: Store, run_id: str) -> RunRecord | None:
     body = store.read((documents.RUNS, sort_key(run_id)))
-    return None if body is None else dict(documents.decode(body))
+    return None if body is None else documents.record_from(body)
 
 
-def _in_inbox(store: Store, run_id: str) -> dict[str, Any] | None:
+def _in_inbox(store: Store, run_id: str) -> RunRecord | None:
     place = store.read(request_pointer(run_id))
     body = None if place is None else store.read((inbox.INBOX, place.decode()))
     request = None if body is None else inbox.from_bytes(body)
-    return views.submitted_record(request) if isinstance(request, SubmitRequest) else None
+    return RunRecord.of_request(request) if isinstance(request, SubmitRequest) else None

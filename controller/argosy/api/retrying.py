@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from argosy.api import reading
 from argosy.engine.loading import load_run
 from argosy.model import inbox
 from argosy.model.damage import FAULTS
 from argosy.model.inbox import RetryRequest
-from argosy.model.runs import TERMINAL_RUN, RunStatus
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import RunStatus
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.ports import AlreadyExists, Store
 
@@ -26,7 +26,7 @@ class NotRetried(Exception):
     """The run cannot be tried again; the message says why."""
 
 
-def put(store: Store, record: Mapping[str, Any], request: RetryRequest, token: str) -> bool:
+def put(store: Store, record: RunRecord, request: RetryRequest, token: str) -> bool:
     """Leave the request in the inbox. False: this token has done so before. Raises NotRetried.
 
     record: the run as it is stored; token: the client's, or what else tells two requests apart.
@@ -58,35 +58,35 @@ def check_readable(store: Store, run_id: str) -> None:
         raise NotRetried(f"{what}: restore it first, as docs/operations.md says") from fault
 
 
-def _check(store: Store, record: Mapping[str, Any], request: RetryRequest) -> None:
-    run_id, counts = record["id"], record["counts"]
-    if record["status"] not in TERMINAL_RUN and reading.is_stranded(store, run_id):
+def _check(store: Store, record: RunRecord, request: RetryRequest) -> None:
+    run_id, counts = record.id, record.counts
+    if not record.has_ended and reading.is_stranded(store, run_id):
         check_readable(store, run_id)
         return
-    if record["status"] not in TERMINAL_RUN:
-        raise NotRetried(f"{run_id} is {record['status']}: only a run that has ended can be tried again")
-    if record["status"] == RunStatus.SUCCEEDED:
+    if not record.has_ended:
+        raise NotRetried(f"{run_id} is {record.status}: only a run that has ended can be tried again")
+    if record.status is RunStatus.SUCCEEDED:
         raise NotRetried(f"every task of {run_id} succeeded: there is nothing to try again")
     check_readable(store, run_id)
     if not task_count(record, request) and not was_never_closed(record):
         raise NotRetried(_what_there_is(run_id, counts, request))
 
 
-def task_count(record: Mapping[str, Any], request: RetryRequest) -> int:
+def task_count(record: RunRecord, request: RetryRequest) -> int:
     """How many tasks would run again. Those that still count as pending or live in a run that was set aside are among
     them."""
-    counts = record["counts"]
+    counts = record.counts
     wanted = {TaskStatus.FAILED: request.failed, TaskStatus.CANCELLED: request.cancelled}
     live = sum(counts[status] for status in TaskStatus if status not in TERMINAL)
     return int(live + sum(counts[status] for status, asked in wanted.items() if asked))
 
 
-def was_never_closed(record: Mapping[str, Any]) -> bool:
+def was_never_closed(record: RunRecord) -> bool:
     """All tasks succeeded, but manifest and marker could not be written: reopened, it is closed once more."""
-    return bool(record["task_count"]) and record["counts"][TaskStatus.SUCCEEDED] == record["task_count"]
+    return bool(record.task_count) and record.counts[TaskStatus.SUCCEEDED] == record.task_count
 
 
-def _what_there_is(run_id: str, counts: list[int], request: RetryRequest) -> str:
+def _what_there_is(run_id: str, counts: Sequence[int], request: RetryRequest) -> str:
     failed, cancelled = counts[TaskStatus.FAILED], counts[TaskStatus.CANCELLED]
     if cancelled and not request.cancelled:
         return f"no task of {run_id} failed; {cancelled} were cancelled: ask for those (--cancelled)"

@@ -7,8 +7,7 @@ then what they have cost so far is read off the cluster, by the same arithmetic.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from argosy.api import reading
 from argosy.model.costs import Costs, summed
@@ -16,11 +15,9 @@ from argosy.model.ledger import not_charged
 from argosy.model.policy import Policy
 from argosy.model.reserve import holdings, kept_idle, to_come_usd
 from argosy.model.resources import Resources
-from argosy.model.runs import TERMINAL_RUN
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.ports import Store
-
-JSON = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,40 +36,33 @@ class Books:
         needs = reading.needs_by_number(store, run_ids)
         return cls(state, needs, not_charged(state, needs, now), now, policy)
 
-    def brought_up_to_now(self, record: JSON) -> JSON:
-        """The record of an open run, with what was not charged yet."""
-        number = record["number"]
-        ledger = {market: Costs(*row) for market, row in record.get("costs", {}).items()}
-        pending = self.pending.get(number, {})
-        for market, costs in pending.items():
-            ledger.setdefault(market, Costs()).add(costs)
+    def brought_up_to_now(self, record: RunRecord) -> RunRecord:
+        """The record of an open run, with the costs that are not charged yet."""
+        pending = self.pending.get(record.number, {})
         more = summed(pending.values())
-        return {
-            **record,
-            "cost_usd": record["cost_usd"] + more.total,
-            "on_demand_cost_usd": record["on_demand_cost_usd"] + more.on_demand,
-            "costs": {market: costs.to_list() for market, costs in ledger.items()},
-            **self._committed(record),
-        }
-
-    def _committed(self, record: JSON) -> JSON:
-        """What live attempts and booting instances will still cost, and what the run pays an hour now."""
-        number, expected_s = record["number"], record.get("expected_s") or self.policy.attempt_s
-        held = holdings(self.state, self.needs, number, expected_s, self.now).values()
-        idle = list(kept_idle(self.state, number))
+        expected_s = record.expected_s or self.policy.attempt_s
+        held = holdings(self.state, self.needs, record.number, expected_s, self.now).values()
+        idle = list(kept_idle(self.state, record.number))
         to_come = sum(to_come_usd(each, self.policy.boot_s, expected_s, self.now) for each in idle)
-        return {
-            "reserved_usd": to_come + sum(each.reserved_usd for each in held),
-            "usd_per_hour": sum(each.price_usd_per_hour for each in idle) + sum(each.usd_per_hour for each in held),
-        }
+        return replace(
+            record,
+            cost_usd=record.cost_usd + more.total,
+            on_demand_cost_usd=record.on_demand_cost_usd + more.on_demand,
+            costs={
+                market: summed(ledger[market] for ledger in (record.costs, pending) if market in ledger)
+                for market in [*record.costs, *(market for market in pending if market not in record.costs)]
+            },
+            reserved_usd=to_come + sum(each.reserved_usd for each in held),
+            usd_per_hour=sum(each.price_usd_per_hour for each in idle) + sum(each.usd_per_hour for each in held),
+        )
 
 
-def is_spending(record: Mapping[str, Any]) -> bool:
+def is_spending(record: RunRecord) -> bool:
     """Whether instances may be at work for the run: it is folded in and not over."""
-    return bool(record["number"]) and record["status"] not in TERMINAL_RUN
+    return bool(record.number) and not record.has_ended
 
 
-def up_to_now(store: Store, records: Iterable[JSON], now: float, policy: Policy) -> list[JSON]:
+def up_to_now(store: Store, records: Iterable[RunRecord], now: float, policy: Policy) -> list[RunRecord]:
     """The records with what they have cost by now; the cluster is only read for those that are open."""
     listed = list(records)
     if not any(map(is_spending, listed)):
@@ -81,13 +71,13 @@ def up_to_now(store: Store, records: Iterable[JSON], now: float, policy: Policy)
     return [books.brought_up_to_now(record) if is_spending(record) else record for record in listed]
 
 
-def of_run(store: Store, record: JSON, now: float, policy: Policy) -> JSON:
+def of_run(store: Store, record: RunRecord, now: float, policy: Policy) -> RunRecord:
     """The record with what the run has cost by now. What the controller charges between two looks is counted once: the
     record is read again after the cluster."""
     for _ in range(3 if is_spending(record) else 0):
         [shown] = up_to_now(store, [record], now, policy)
-        again = reading.run(store, record["id"])
-        if again is None or again["cost_usd"] == record["cost_usd"]:
+        again = reading.run(store, record.id)
+        if again is None or again.cost_usd == record.cost_usd:
             return shown
         record = again
     return record

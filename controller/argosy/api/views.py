@@ -8,119 +8,131 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from argosy.api.cost_views import budget_view
-from argosy.api.pool_views import fleet_view
 from argosy.api.timestamps import iso
+from argosy.catalogue.lookup import BANDS, interruption_band, load_catalogue
+from argosy.market.offers import is_stale, price_of, rate_of, rejected
 from argosy.model.attempts import AttemptStatus
-from argosy.model.deadlines import deadline_at
-from argosy.model.inbox import SubmitRequest
-from argosy.model.instances import Instance
+from argosy.model.costs import Costs, summed
+from argosy.model.instances import Instance, Purchase
 from argosy.model.policy import Policy
+from argosy.model.pools import Pool
+from argosy.model.purchases import Stance
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
-from argosy.model.runs import RunStatus, needs_of
-from argosy.model.stance import Stance
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus, TaskTable
 
+JSON = dict[str, Any]
 FAILURES_SHOWN = 10
+_SPENT_ON = ("useful", "boot", "idle", "redone", "failed")  # members of Costs
 
 
-def run_view(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A run as ListRuns shows it. `record` is what `documents.run_record` wrote."""
+def run_view(record: RunRecord) -> JSON:
+    """A run as ListRuns shows it."""
     return {
-        "runId": record["id"],
-        "name": record["name"],
-        "status": record["status"],
-        "statusReason": record["status_reason"] or None,
-        "submittedAt": iso(record["submitted_at"]),
-        "startedAt": iso(record["started_at"]),
-        "stoppedAt": iso(record["stopped_at"]),
-        "output": record["output"],
-        "gpus": record["needs"][2],
-        "tasks": _task_counts(record["task_count"], record["counts"]),
-        "attempts": record["attempts"],
-        "interruptions": record["interruptions"],
-        "costUsd": record["cost_usd"],
-        "onDemandCostUsd": record["on_demand_cost_usd"],
-        "usefulUsd": sum((row[0] for row in record.get("costs", {}).values()), 0.0),
-        "instances": len(record["instances"]),
+        "runId": record.id,
+        "name": record.name,
+        "status": record.status,
+        "statusReason": record.status_reason or None,
+        "submittedAt": iso(record.submitted_at),
+        "startedAt": iso(record.started_at),
+        "stoppedAt": iso(record.stopped_at),
+        "output": record.output,
+        "gpus": record.needs.gpus,
+        "tasks": _task_counts(record.task_count, record.counts),
+        "attempts": record.attempts,
+        "interruptions": record.interruptions,
+        "costUsd": record.cost_usd,
+        "onDemandCostUsd": record.on_demand_cost_usd,
+        "usefulUsd": sum((costs.useful for costs in record.costs.values()), 0.0),
+        "instances": len(record.instances),
     }
 
 
-def full_run_view(record: Mapping[str, Any]) -> dict[str, Any]:
+def full_run_view(record: RunRecord) -> JSON:
     """A run as DescribeRun shows it: also its latest failures, and why nothing starts."""
     failures = [
         {
-            "index": failure["index"],
-            "attempt": failure["attempt"],
-            "exitCode": failure["exit_code"],
-            "reason": failure["reason"],
-            "instance": failure["instance"],
-            "taskArn": failure["task_arn"],
+            "index": failure.index,
+            "attempt": failure.attempt,
+            "exitCode": failure.exit_code,
+            "reason": failure.reason,
+            "instance": failure.instance,
+            "taskArn": failure.task_arn,
         }
-        for failure in record["failures"][-FAILURES_SHOWN:]
+        for failure in record.failures[-FAILURES_SHOWN:]
     ]
     return {
         **run_view(record),
-        "retries": record.get("retries", 0),
+        "retries": record.retries,
         "failures": failures,
-        "waiting": record["waiting"] or None,
+        "waiting": record.waiting or None,
         "purchase": purchase_view(record),
-        "deadline": iso(record.get("deadline_at") or 0.0),
+        "deadline": iso(record.deadline_at or 0.0),
         "late": _is_late(record),
         "budget": budget_view(record),
     }
 
 
-def purchase_view(record: Mapping[str, Any]) -> dict[str, Any]:
+def purchase_view(record: RunRecord) -> JSON:
     """What its spec asks for, what is bought for it now, and since when and why that differs."""
-    wanted, steering = record.get("purchase", "spot"), record.get("steering", {})
-    mixed = wanted == "spot-then-on-demand"
-    on_spot = steering.get("stance", Stance.SPOT) == Stance.SPOT
+    wanted, steering = record.purchase, record.steering
+    now = Purchase.SPOT if steering.stance is Stance.SPOT else Purchase.ON_DEMAND
     return {
-        "wanted": wanted,
-        "now": ("spot" if on_spot else "on-demand") if mixed else wanted,
-        "since": iso(steering.get("since", 0.0)),
-        "reason": steering.get("reason") or None,
+        "wanted": wanted.value,
+        "now": now.value if wanted.mixes else wanted.value,
+        "since": iso(steering.since),
+        "reason": steering.reason or None,
     }
 
 
-def _is_late(record: Mapping[str, Any]) -> bool:
-    deadline_at = record.get("deadline_at")
-    missed = bool(deadline_at) and record["stopped_at"] > deadline_at
-    return missed or bool(record.get("steering", {}).get("late"))
+def _is_late(record: RunRecord) -> bool:
+    missed = bool(record.deadline_at) and record.stopped_at > (record.deadline_at or 0.0)
+    return missed or record.steering.late
 
 
-def submitted_record(request: SubmitRequest) -> dict[str, Any]:
-    """The record of a run that the controller has not folded in yet."""
-    capacity = request.spec.get("capacity", {})
+def cost_view(record: RunRecord) -> JSON:
+    """A run's ledger: what was paid for, and where. Both add up to the run's cost."""
+    total = summed(record.costs.values())
     return {
-        "id": request.run_id,
-        "number": 0,
-        "name": request.spec["name"],
-        "status": RunStatus.SUBMITTED.value,
-        "status_reason": "",
-        "submitted_at": request.submitted_at,
-        "started_at": 0.0,
-        "stopped_at": 0.0,
-        "output": request.output,
-        "needs": list(needs_of(request.spec)),
-        "task_count": request.task_count,
-        "counts": [request.task_count] + [0] * (len(TaskStatus) - 1),
-        "attempts": 0,
-        "interruptions": 0,
-        "cost_usd": 0.0,
-        "on_demand_cost_usd": 0.0,
-        "budget_usd": request.spec.get("capacity", {}).get("budgetUsd"),
-        "max_hourly_usd": request.spec.get("capacity", {}).get("maxHourlyCost"),
-        "drains_at_cap": request.spec.get("capacity", {}).get("onCap") != "finish",
-        "instances": [],
-        "failures": [],
-        "halted": False,
-        "purchase": capacity.get("purchase", "spot"),
-        "deadline_at": deadline_at(capacity["deadline"], request.submitted_at) if "deadline" in capacity else None,
-        "reasons": [""],
-        "waiting": "",
+        "byWaste": {f"{kind}Usd": getattr(total, kind) for kind in _SPENT_ON},
+        "byPool": [_market_view(market, costs) for market, costs in sorted(record.costs.items(), key=_dearest_first)],
+        "instanceHours": total.instance_seconds / 3600,
+    }
+
+
+def _dearest_first(row: tuple[str, Costs]) -> tuple[float, str]:
+    return -row[1].total, row[0]
+
+
+def _market_view(market: str, costs: Costs) -> JSON:
+    pool, _, purchase = market.partition("|")
+    cell, instance_type, zone = pool.split("/") if pool.count("/") == 2 else (None, pool, None)
+    return {
+        "cell": cell,
+        "instanceType": instance_type,
+        "availabilityZone": zone,
+        "purchase": purchase or None,
+        "instanceHours": costs.instance_seconds / 3600,
+        "costUsd": costs.total,
+        "usefulUsd": costs.useful,
+        "onDemandCostUsd": costs.on_demand,
+    }
+
+
+def budget_view(record: RunRecord) -> JSON | None:
+    """The run's caps and how far they are used; None for a run without any."""
+    budget, hourly = record.budget_usd, record.max_hourly_usd
+    if budget is None and hourly is None:
+        return None
+    return {
+        "budgetUsd": budget,
+        "spentUsd": record.cost_usd,
+        "reservedUsd": record.reserved_usd,
+        "maxHourlyCost": hourly,
+        "usdPerHour": record.usd_per_hour,
+        "onCap": ("drain" if record.drains_at_cap else "finish") if budget is not None else None,
+        "usedUp": bool(record.capped_at),
     }
 
 
@@ -138,8 +150,8 @@ def _task_counts(total: int, counts: Sequence[int]) -> dict[str, int]:
 
 
 def task_rows(
-    record: Mapping[str, Any], chunk: TaskTable, first_index: int, rows: Iterable[int], state: State, now: float
-) -> list[dict[str, Any]]:
+    record: RunRecord, chunk: TaskTable, first_index: int, rows: Iterable[int], state: State, now: float
+) -> list[JSON]:
     """Tasks as DescribeRun's `taskList` shows them.
 
     chunk: some rows of the run's table, of which row 0 is task `first_index`; rows: which of them.
@@ -147,26 +159,24 @@ def task_rows(
     return [_task_row(record, chunk, row, first_index + row, state, now) for row in rows]
 
 
-def _task_row(
-    record: Mapping[str, Any], chunk: TaskTable, row: int, index: int, state: State, now: float
-) -> dict[str, Any]:
+def _task_row(record: RunRecord, chunk: TaskTable, row: int, index: int, state: State, now: float) -> JSON:
     exit_code = int(chunk["exit_code"][row])
     shown = {
         "index": index,
         "status": TaskStatus(int(chunk.statuses(slice(row, row + 1))[0])).name,
         "attempts": int(chunk["attempts"][row]),
         "exitCode": None if exit_code == NO_EXIT_CODE else exit_code,
-        "reason": record["reasons"][int(chunk["reason"][row])] or None,
+        "reason": record.reasons[int(chunk["reason"][row])] or None,
         "instance": bytes(chunk["instance"][row]).decode() or None,
         "seconds": float(chunk["seconds"][row]) or None,
         "gpuIds": _gpu_ids(state, bytes(chunk["instance"][row]).decode(), int(chunk["gpu_mask"][row])),
         "taskArn": None,
     }
-    live = state.attempts.row_of_task.get((record["number"], index))
+    live = state.attempts.row_of_task.get((record.number, index))
     return shown if live is None else shown | _live_attempt(state, live, now)
 
 
-def _live_attempt(state: State, row: int, now: float) -> dict[str, Any]:
+def _live_attempt(state: State, row: int, now: float) -> JSON:
     """What the attempt that is alive now says in place of the one that ended last."""
     attempts = state.attempts
     instance_id = bytes(attempts["instance"][row]).decode()
@@ -201,7 +211,7 @@ def cluster_view(
     cells: Sequence[str],
     now: float,
     policy: Policy = Policy(),  # noqa: B008 - a constant
-) -> dict[str, Any]:
+) -> JSON:
     """DescribeCluster's body. needs: what a task of each open run takes, by the run's number."""
     used, tasks = _used(state, needs)
     alive = [instance for instance in state.instances.values() if instance.alive]
@@ -234,7 +244,7 @@ def _used(state: State, needs: Mapping[int, Resources]) -> tuple[dict[str, Resou
     return used, tasks
 
 
-def _instance_view(instance: Instance, used: Resources, tasks: int) -> dict[str, Any]:
+def _instance_view(instance: Instance, used: Resources, tasks: int) -> JSON:
     total = instance.total
     return {
         "instanceId": instance.id,
@@ -251,4 +261,29 @@ def _instance_view(instance: Instance, used: Resources, tasks: int) -> dict[str,
         "onDemandUsdPerHour": instance.on_demand_usd_per_hour,
         "launchedAt": iso(instance.launched_at),
         "stoppedAt": iso(instance.stopped_at),
+    }
+
+
+def fleet_view(pool: Pool, now: float, policy: Policy) -> JSON:
+    """One of `fleets` of DescribeCluster's body. USD an hour; times are ISO 8601; null is what is not known."""
+    kind = load_catalogue(pool.cell).get(pool.instance_type)
+    band = interruption_band(pool.cell, pool.instance_type)
+    why_not = rejected([pool], load_catalogue(pool.cell), now, policy)
+    return {
+        "instanceType": pool.instance_type,
+        "availabilityZone": pool.zone,
+        "cell": pool.cell,
+        "spotTarget": pool.spot_target,
+        "onDemandTarget": pool.on_demand_target,
+        "spotUsdPerHour": pool.spot_usd_per_hour or None,
+        "pricedAt": iso(pool.priced_at, "seconds"),
+        "priceIsStale": is_stale(pool, now, policy),
+        "assumedUsdPerHour": price_of(pool, kind, Purchase.SPOT, now, policy) if kind else None,
+        "interruptionBand": None if band is None else BANDS[band],
+        "interruptionsPerHour": rate_of(pool, now, policy),
+        "coolingOffUntil": iso(pool.short_until if pool.short_until > now else 0.0, "seconds"),
+        "coolingOffAfter": pool.short_reason if pool.short_until > now else None,
+        "unsettledUntil": iso(pool.unsettled_until if pool.unsettled_until > now else 0.0, "seconds"),
+        "placementScore": pool.placement_score or None,
+        "noOfferBecause": why_not[0][1] if why_not else None,
     }

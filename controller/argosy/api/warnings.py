@@ -7,16 +7,14 @@ from typing import Any
 
 from argosy.market.offers import offers_of, resources_of
 from argosy.model.instance_types import InstanceType
-from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
-from argosy.model.resources import Resources
-from argosy.model.runs import needs_of
+from argosy.model.purchases import PurchaseMode
+from argosy.model.run_terms import needs_of
 from argosy.scheduler.budget import dollars
 
 ALWAYS = float("inf")  # pools that are cooling off count as well
 USUALLY = "-"  # the place of a pool that stands for its type everywhere
-_ONLY = {"spot": {Purchase.SPOT}, "on-demand": {Purchase.ON_DEMAND}}
 
 
 def has_caps(form: Mapping[str, Any]) -> bool:
@@ -56,12 +54,8 @@ def _able(
 ) -> Iterator[tuple[float, str]]:
     """(USD an hour, type) of what could be bought and has room for a task."""
     needs = needs_of(form)
-    buys = _ONLY.get(form.get("capacity", {}).get("purchase", "spot"), set(Purchase))
+    mode = PurchaseMode(form.get("capacity", {}).get("purchase", PurchaseMode.SPOT))
     usual = [Pool(USUALLY, name, USUALLY, USUALLY) for name in types]
     for offer in offers_of(pools or usual, catalogue, ALWAYS, policy):
-        if offer.purchase in buys and _fits(needs, resources_of(catalogue[offer.instance_type])):
+        if mode.allows(offer.purchase) and needs.fits_in(resources_of(catalogue[offer.instance_type])):
             yield offer.price_usd_per_hour, offer.instance_type
-
-
-def _fits(needs: Resources, size: Resources) -> bool:
-    return all(mine <= theirs for mine, theirs in zip(needs, size, strict=True))

@@ -21,8 +21,8 @@ from argosy.aws.items import S3ItemsReader, passes
 from argosy.aws.markers import remove_former_failure
 from argosy.layout import items_uri, spec_uri, split_s3
 from argosy.model.events import Event, RunNotPrepared, RunPrepared
-from argosy.model.host_ports import Port
 from argosy.model.resources import Resources
+from argosy.model.run_terms import Port
 from argosy.model.runs import Run
 from argosy.ports import ItemsUnreadable
 from argosy.spec.overrides import length_faults

@@ -14,8 +14,8 @@ from argosy.aws.cell import Deployment
 from argosy.catalogue.lookup import SHARED_MEMORY_DIVISOR
 from argosy.model.actions import Launch
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
-from argosy.model.host_ports import RESERVED_PORTS, Port
 from argosy.model.resources import Resources
+from argosy.model.run_terms import RESERVED_PORTS, Port
 from argosy.model.runs import Run
 from argosy.spec.shards import task_overrides
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.market.deadline import Job, stance_of
-from argosy.model.stance import Stance
+from argosy.model.purchases import Stance
 
 PurchasePolicy = Callable[[Job, Stance, float], Stance]
 """(the job, the stance before, for how many seconds spot has been available) -> the stance now, like `stance_of`."""

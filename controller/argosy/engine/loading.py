@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.model import documents
-from argosy.model.runs import TERMINAL_RUN, Run, sort_key
+from argosy.model.runs import Run, sort_key
 from argosy.model.state import State
 from argosy.ports import StaleState, Store
 
@@ -30,7 +30,7 @@ def load_run(store: Store, run_id: str, ended: bool = True) -> Run | None:
     """A run that is not among the open ones, as it is stored; None when there is none. Raises one of `damage.FAULTS`
     when it cannot be read. ended: whether one that counts as ended is wanted as well."""
     body = store.read((documents.RUNS, sort_key(run_id)))
-    record = None if body is None else documents.decode(body)
-    if record is None or not (ended or record["status"] not in TERMINAL_RUN):
+    record = None if body is None else documents.record_from(body)
+    if record is None or (record.has_ended and not ended):
         return None
     return documents.run_from(record, store.read_partition(documents.run_partition(run_id)))

@@ -14,10 +14,9 @@ from argosy.lifecycle.ending import Hearing, charge_user, give_up, stop_if_all_a
 from argosy.lifecycle.marks import is_hopeless, set_back, set_task
 from argosy.model import events
 from argosy.model.attempts import AttemptStatus
-from argosy.model.host_ports import ports_of_spec
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
-from argosy.model.runs import Run, RunStatus, needs_of
+from argosy.model.runs import Run, RunStatus
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus, TaskTable
 
@@ -39,7 +38,7 @@ def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> N
     request = event.request
     if request.run_id in state.runs:
         return
-    state.runs[request.run_id] = Run(
+    run = state.runs[request.run_id] = Run(
         id=request.run_id,
         number=state.next_run,
         spec=request.spec,
@@ -49,9 +48,8 @@ def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> N
         output=request.output,
         expects_result=request.expects_result,
         tasks=TaskTable(request.task_count),
-        needs=needs_of(request.spec),
-        host_ports=ports_of_spec(request.spec),
     )
+    run.needs, run.host_ports = run.terms.needs, run.terms.host_ports
     state.next_run += 1
     state.new_runs.add(request.run_id)
     state.changed_runs.add(request.run_id)

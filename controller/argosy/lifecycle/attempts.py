@@ -204,7 +204,7 @@ def _work(account: Account, status: TaskStatus) -> Work:
 
 def _shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
     if cause is StopCause.TIMED_OUT:
-        return f"the attempt took longer than {run.attempt_timeout_s:.0f} s"
+        return f"the attempt took longer than {run.terms.attempt_timeout_s:.0f} s"
     return seen.reason or seen.stop_code or "the task stopped"
 
 

@@ -15,7 +15,8 @@ from argosy.model.attempts import StopCause
 from argosy.model.events import TaskSeen
 from argosy.model.instances import Instance
 from argosy.model.policy import Policy
-from argosy.model.runs import ExitRule, Failure, Run
+from argosy.model.run_terms import ExitRule
+from argosy.model.runs import Failure, Run
 from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
 
@@ -97,7 +98,7 @@ def charge_user(at: Hearing, index: int, seen: TaskSeen, reason: str, instance: 
     failures = int(run.tasks["user_failures"][index]) + 1
     attempt = int(run.tasks["attempts"][index])
     _show(run, Failure(index, attempt, seen.exit_code, reason, instance, seen.arn or None))
-    again = failures < run.attempt_limit and wants_retry(run.exit_rules, seen)
+    again = failures < run.terms.attempt_limit and wants_retry(run.terms.exit_rules, seen)
     _again_or_never(at, index, again, _backoff(at.policy, failures), reason, user_failures=failures)
 
 

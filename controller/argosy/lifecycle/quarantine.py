@@ -8,8 +8,8 @@ idle. Everybody else carries on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from argosy.lifecycle.marks import end_attempt, set_task
 from argosy.model.damage import Damage
 from argosy.model.documents import DAMAGED
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus, sort_key
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -39,33 +40,10 @@ def set_aside(state: State, now: float, policy: Policy) -> None:
         state.quarantined[damage.run_id] = _closed_record(damage, where, now)
 
 
-def _closed_record(damage: Damage, where: str, now: float) -> dict[str, Any]:
-    record = dict(damage.record or _unknown(damage.run_id))
+def _closed_record(damage: Damage, where: str, now: float) -> RunRecord:
+    record = damage.record or RunRecord.of_unreadable(damage.run_id)
     reason = f"set aside: {damage.sentence}{where}"
-    return {**record, "status": RunStatus.FAILED.value, "status_reason": reason, "stopped_at": now, "waiting": ""}
-
-
-def _unknown(run_id: str) -> Mapping[str, Any]:
-    """What `documents.run_record` would say of a run of which only the id is left."""
-    return {
-        "id": run_id,
-        "number": 0,
-        "name": run_id.rsplit("-", 3)[0],
-        "submitted_at": 0.0,
-        "started_at": 0.0,
-        "output": "",
-        "needs": [0, 0, 0],
-        "task_count": 0,
-        "counts": [0] * len(TaskStatus),
-        "attempts": 0,
-        "interruptions": 0,
-        "cost_usd": 0.0,
-        "on_demand_cost_usd": 0.0,
-        "instances": [],
-        "failures": [],
-        "halted": True,
-        "reasons": [""],
-    }
+    return replace(record, status=RunStatus.FAILED, status_reason=reason, stopped_at=now, waiting="")
 
 
 def mend(state: State, now: float, policy: Policy) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
+from argosy.model.purchases import UNSTEERED
 from argosy.model.runs import Run, RunStatus
-from argosy.model.stance import UNSTEERED
 from argosy.model.state import State
 from argosy.model.tasks import CHUNKS_AT_ONCE, TaskStatus
 

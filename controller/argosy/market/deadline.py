@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from argosy.model.stance import Stance
+from argosy.model.purchases import Stance
 
 # Chosen on recorded availability traces, on which they are flat: half or twice of each costs a few per cent more.
 RESERVE_SHARE = 0.1  # of the time that the rest of the work takes: the slack that is kept back

@@ -17,8 +17,8 @@ from argosy.market.on_demand import is_ever_to_be_had
 from argosy.market.progress import job_of
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
+from argosy.model.purchases import Stance, Steering
 from argosy.model.runs import Run
-from argosy.model.stance import Stance, Steering
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
@@ -28,8 +28,8 @@ FORGIVEN_S = 3600.0  # on spot for so long: an earlier shortage counts no more
 
 def purchases(run: Run, state: State, now: float, policy: Policy) -> frozenset[Purchase]:
     """What may be bought for the run now."""
-    if run.purchase != "spot-then-on-demand":
-        return frozenset({Purchase(run.purchase)})
+    if not run.terms.purchase.mixes:
+        return frozenset({Purchase(run.terms.purchase)})
     stance = steered(run, state, now, policy).stance
     return frozenset({Purchase.SPOT if stance is Stance.SPOT else Purchase.ON_DEMAND})
 
@@ -38,7 +38,7 @@ def steered(run: Run, state: State, now: float, policy: Policy, is_short: bool |
     """What the run is to hold to from now on. `is_short`: whether its tasks wait while spot is short; None = as
     before, also where they have just been given another chance."""
     before = _noted(run, now, is_short)
-    if run.purchase != "spot-then-on-demand" or not run.tasks.counts()[TaskStatus.PENDING]:
+    if not run.terms.purchase.mixes or not run.tasks.counts()[TaskStatus.PENDING]:
         return before
     job = job_of(run, state, now, policy)
     stance = _stance(run, state, job, before, now, policy)
@@ -94,7 +94,7 @@ def _is_worth_a_try(run: Run, state: State, now: float) -> bool:
 
 def _has_waited(run: Run, before: Steering, now: float, policy: Policy) -> bool:
     """Once spot has been short, a further try is given up sooner."""
-    patience_s = run.fallback_wait_s
+    patience_s = run.terms.fallback_wait_s
     if before.falls and patience_s < math.inf:
         patience_s = min(patience_s, policy.order_patience_s)
     return bool(before.short_since) and now - before.short_since >= patience_s

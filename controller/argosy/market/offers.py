@@ -181,7 +181,7 @@ def resources_of(kind: InstanceType) -> Resources:
 def tasks_in(pool: Pool, run: Run) -> int:
     """How many of a run's tasks an empty instance of the pool takes, by their resources; 0 outside the run's cells."""
     kind = load_catalogue().get(pool.instance_type)
-    if kind is None or (run.cells and pool.cell not in run.cells):
+    if kind is None or (run.terms.cells and pool.cell not in run.terms.cells):
         return 0
     return min((have // need for have, need in zip(resources_of(kind), run.needs, strict=True) if need), default=1)
 

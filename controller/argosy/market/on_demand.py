@@ -81,14 +81,14 @@ def _open_to(run: Run, state: State, policy: Policy) -> Iterator[Pool]:
 
 def _affordable(run: Run, pool: Pool, policy: Policy) -> float:
     """How many instances capacity.maxHourlyCost pays for."""
-    if run.max_hourly_usd is None:
+    if run.terms.max_hourly_usd is None:
         return math.inf
     price = price_of(pool, load_catalogue()[pool.instance_type], Purchase.ON_DEMAND, math.inf, policy)
-    return int(run.max_hourly_usd / max(price, _HAIR) * (1 + _HAIR))
+    return int(run.terms.max_hourly_usd / max(price, _HAIR) * (1 + _HAIR))
 
 
 def _tasks(pool: Pool, run: Run) -> int:
-    return min(tasks_in(pool, run), run.max_tasks_per_instance or 1_000_000)
+    return min(tasks_in(pool, run), run.terms.max_tasks_per_instance or 1_000_000)
 
 
 def _quotas(policy: Policy) -> dict[_QuotaKey, int]:

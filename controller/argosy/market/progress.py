@@ -80,9 +80,9 @@ def _at_once(run: Run, state: State, now: float, policy: Policy) -> tuple[int, b
     """How many of its tasks on-demand can run at a time, at least, and whether on-demand has less room than spot: as
     many instances as are allowed and others leave, of the type that takes fewest, or as many as do."""
     room = max(0, policy.max_instances - instances_of_others(run, state))
-    instances = min(room, run.max_instances or room)
+    instances = min(room, run.terms.max_instances or room)
     at_once = max(instances * _fewest(run, state), len(state.attempts.of_run(run.number)), 1)
-    at_once = min(at_once, run.max_concurrent or at_once)
+    at_once = min(at_once, run.terms.max_concurrent or at_once)
     bound = max(tasks_at_most(run, state, policy), len(_done_on_demand(run, state, now)), 1)
     return int(min(at_once, bound)), bound < min(at_once, run.task_count)
 
@@ -90,4 +90,4 @@ def _at_once(run: Run, state: State, now: float, policy: Policy) -> tuple[int, b
 def _fewest(run: Run, state: State) -> int:
     """Tasks on an instance of the smallest type that takes any."""
     fits = [room for pool in state.pools.values() if (room := tasks_in(pool, run))]
-    return min(min(fits, default=1), run.max_tasks_per_instance or 1_000_000)
+    return min(min(fits, default=1), run.terms.max_tasks_per_instance or 1_000_000)

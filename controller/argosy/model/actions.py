@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.orders import OrderNote
-from argosy.model.stance import Steering
+from argosy.model.purchases import Steering
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ out, named here, and `lifecycle.quarantine` brings order into what it leaves beh
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from argosy.model.columns import CorruptChunk
 from argosy.model.formats import NewerFormat, OlderFormat
+from argosy.model.run_record import RunRecord
 
 T = TypeVar("T")
 
@@ -36,7 +37,7 @@ class Damage:
     document: str
     reason: str
     run_id: str = ""
-    record: Mapping[str, Any] | None = None
+    record: RunRecord | None = None
     body: bytes = b""
 
     @property
@@ -56,9 +57,7 @@ class Losses:
     seen: set[str] = field(default_factory=set)  # cells of which a sweep has shown all, while others are unknown
 
 
-def tried(
-    document: str, read: Callable[[], T], run_id: str = "", record: Mapping[str, Any] | None = None
-) -> T | Damage:
+def tried(document: str, read: Callable[[], T], run_id: str = "", record: RunRecord | None = None) -> T | Damage:
     """What `read` gives, or the damage that it met."""
     try:
         return read()

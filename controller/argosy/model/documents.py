@@ -6,29 +6,54 @@ by time, which is also what users are shown), `RUN#<id>` (the spec once, the tas
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import astuple, fields, replace
 from typing import Any
 
-from argosy.model import formats, run_records
+from argosy.model import formats
 from argosy.model.costs import Costs
 from argosy.model.damage import Damage, UnreadableState, tried
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.orders import OrderNote
 from argosy.model.pools import Pool
 from argosy.model.resources import Resources
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
 from argosy.model.state import Setback, State
+from argosy.model.tasks import TaskTable
 
 FORMAT, NewerFormat = formats.FORMAT, formats.NewerFormat
-encode, decode = run_records.encode, run_records.decode
-run_record, run_from, task_chunks = run_records.run_record, run_records.run_from, run_records.task_chunks
 STATE, RUNS = "STATE", "RUNS"
 DAMAGED = "DAMAGED"  # partition of records that could not be read, byte for byte: kept for a person to restore
 ROOT, POOLS = "ROOT", "POOLS"
 INSTANCE_BUCKETS = 16
 Documents = dict[tuple[str, str], bytes]
+
+
+def encode(document: Any) -> bytes:
+    """Compressed JSON."""
+    return zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 6)
+
+
+def decode(body: bytes) -> Any:
+    """Raises one of `damage.FAULTS` for bytes that `encode` did not write."""
+    return json.loads(zlib.decompress(body))
+
+
+def record_from(body: bytes) -> RunRecord:
+    """A run's record as it is stored. Raises one of `damage.FAULTS`."""
+    return RunRecord.from_json(decode(body))
+
+
+def run_from(record: RunRecord, partition: Mapping[str, bytes]) -> Run:
+    """A run from its record and its partition (`SPEC` and `TASKS#...`). Raises one of `damage.FAULTS`."""
+    tasks = TaskTable(record.task_count, record.halted)
+    for key, body in partition.items():
+        if key.startswith("TASKS#"):
+            tasks.unpack(int(key.split("#")[1]), body)
+    return record.to_run(decode(partition["SPEC"]), tasks)
 
 
 def run_partition(run_id: str) -> str:
@@ -61,12 +86,12 @@ def changed(state: State) -> Documents:
     for run_id in state.new_runs:
         documents[run_partition(run_id), "SPEC"] = encode(state.runs[run_id].spec)  # written once
     for run_id, record in state.quarantined.items():
-        documents[RUNS, sort_key(run_id)] = encode(record)
+        documents[RUNS, sort_key(run_id)] = encode(record.to_json())
     for name, body in state.damaged.items():
         documents[DAMAGED, name] = body
     for run_id, run in state.runs.items():
         if run_id in state.changed_runs or run.tasks.dirty:
-            documents[RUNS, sort_key(run_id)] = encode(run_record(run))
+            documents[RUNS, sort_key(run_id)] = encode(RunRecord.of(run).to_json())
         for chunk in run.tasks.dirty:
             documents[run_partition(run_id), f"TASKS#{chunk:05d}"] = run.tasks.pack(chunk)
     return documents
@@ -161,7 +186,7 @@ def _root(state: State) -> dict[str, Any]:
 def _restored_run(run_id: str, stored: tuple[bytes, Mapping[str, bytes]] | None) -> Run | Damage:
     if stored is None:
         return Damage(f"record of {run_id}", "it is not there", run_id)
-    record = tried(f"record of {run_id}", lambda: dict(decode(stored[0])), run_id)
+    record = tried(f"record of {run_id}", lambda: record_from(stored[0]), run_id)
     if isinstance(record, Damage):
         return replace(record, body=stored[0])
     return tried(f"state of {run_id}", lambda: run_from(record, stored[1]), run_id, record)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from argosy.model.attempts import AttemptKey
-from argosy.model.host_ports import Port
 from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.run_terms import Port
 from argosy.model.runs import Run
 
 

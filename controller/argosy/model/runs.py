@@ -9,14 +9,10 @@ from enum import StrEnum
 from typing import Any
 
 from argosy.model.costs import Costs
-from argosy.model.deadlines import deadline_at
-from argosy.model.host_ports import Port
-from argosy.model.resources import CPU_UNITS_PER_VCPU, NOTHING, Resources
-from argosy.model.stance import UNSTEERED, Steering
+from argosy.model.purchases import UNSTEERED, Steering
+from argosy.model.resources import NOTHING, Resources
+from argosy.model.run_terms import Port, RunTerms
 from argosy.model.tasks import TERMINAL, TaskStatus, TaskTable
-
-FALLBACK_WAIT_S = 600.0  # of a run without a deadline
-FALLBACK_LOSSES = 3
 
 
 class RunStatus(StrEnum):
@@ -33,16 +29,6 @@ TERMINAL_RUN = frozenset({RunStatus.SUCCEEDED, RunStatus.PARTIAL, RunStatus.FAIL
 
 
 @dataclass(frozen=True, slots=True)
-class ExitRule:
-    """One rule of `evaluateOnExit`; patterns are globs, None matches anything."""
-
-    action: str  # RETRY | EXIT
-    on_exit_code: str | None = None
-    on_reason: str | None = None
-    on_status_reason: str | None = None
-
-
-@dataclass(slots=True)
 class Failure:
     """An attempt that failed, as users are shown it."""
 
@@ -98,15 +84,19 @@ class Run:
     retried: list[int] = field(default_factory=list)  # TaskStatus of what the last retry was asked for
     revives: list[int] = field(default_factory=list)  # TaskStatus of the tasks that a retry makes pending again
     revived_to: int = 0  # the first task that this has not reached yet
+    terms: RunTerms = field(init=False)  # what `spec` says
+
+    def __post_init__(self) -> None:
+        self.terms = RunTerms.of(self.spec)
 
     @property
     def name(self) -> str:
-        return str(self.spec["name"])
+        return self.terms.name
 
     @property
     def group(self) -> str:
         """The ECS task group: spread, distinctInstance and limits count within it. Runs may share one."""
-        return str(self.spec.get("placement", {}).get("group", f"run:{self.id}"))
+        return self.terms.group or f"run:{self.id}"
 
     @property
     def done(self) -> bool:
@@ -131,60 +121,6 @@ class Run:
         return int(counts[list(TERMINAL)].sum()) == self.task_count
 
     @property
-    def attempt_limit(self) -> int:
-        return int(self.spec.get("retryStrategy", {}).get("attempts", 1))
-
-    @property
-    def exit_rules(self) -> tuple[ExitRule, ...]:
-        rules = self.spec.get("retryStrategy", {}).get("evaluateOnExit", ())
-        names = ("action", "onExitCode", "onReason", "onStatusReason")
-        return tuple(ExitRule(*map(rule.get, names)) for rule in rules)
-
-    @property
-    def attempt_timeout_s(self) -> float:
-        """0 = none."""
-        return float(self.spec.get("timeout", {}).get("attemptDurationSeconds", 0))
-
-    @property
-    def max_concurrent(self) -> int | None:
-        return _optional_int(self.spec.get("placement", {}).get("maxConcurrentTasks"))
-
-    @property
-    def max_instances(self) -> int | None:
-        return _optional_int(self.spec.get("capacity", {}).get("maxInstances"))
-
-    @property
-    def purchase(self) -> str:
-        return str(self.spec.get("capacity", {}).get("purchase", "spot"))
-
-    @property
-    def constraints(self) -> tuple[str, ...]:
-        return tuple(self.spec.get("placement", {}).get("constraints", ()))
-
-    @property
-    def strategy(self) -> tuple[str, ...]:
-        return tuple(self.spec.get("placement", {}).get("strategy", ()))
-
-    @property
-    def max_tasks_per_instance(self) -> int | None:
-        """Counts the tasks of the whole group."""
-        return _optional_int(self.spec.get("placement", {}).get("maxTasksPerInstance"))
-
-    @property
-    def soft_constraints(self) -> tuple[tuple[str, int], ...]:
-        """(expression, weight)."""
-        given = self.spec.get("placement", {}).get("softConstraints", ())
-        return tuple((each["expression"], int(each["weight"])) for each in given)
-
-    @property
-    def affinity(self) -> tuple[str, ...]:
-        return tuple(self.spec.get("placement", {}).get("affinity", ()))
-
-    @property
-    def anti_affinity(self) -> tuple[str, ...]:
-        return tuple(self.spec.get("placement", {}).get("antiAffinity", ()))
-
-    @property
     def final_status(self) -> RunStatus:
         """What a complete run ends as."""
         succeeded = int(self.tasks.counts()[TaskStatus.SUCCEEDED])
@@ -201,62 +137,27 @@ class Run:
     def expected_seconds(self, guess_s: float) -> float:
         """How long an attempt will take: as long as earlier ones, else as the spec says; where neither is known, as
         long as it may if it is to finish whatever it costs, else `guess_s`. Never longer than it may."""
-        longest_s = self.attempt_timeout_s or math.inf
-        said = self.mean_seconds(self.spec.get("array", {}).get("expectedSeconds"))
+        longest_s = self.terms.attempt_timeout_s or math.inf
+        said = self.mean_seconds(self.terms.expected_seconds)
         if said is None:
-            said = guess_s if self.drains_at_cap or math.isinf(longest_s) else longest_s
+            said = guess_s if self.terms.drains_at_cap or math.isinf(longest_s) else longest_s
         return min(float(said), longest_s)
 
     @property
     def deadline_at(self) -> float | None:
         """Epoch seconds."""
-        given = self.spec.get("capacity", {}).get("deadline")
-        return None if given is None else deadline_at(str(given), self.opened_at)
+        deadline = self.terms.deadline
+        return None if deadline is None else deadline.for_run(self.opened_at)
 
     @property
     def opened_at(self) -> float:
         """When it was submitted, or reopened."""
         return self.reopened_at or self.submitted_at
 
-    @property
-    def duration_limit_s(self) -> float:
-        """Of the whole run; 0 = none."""
-        return float(self.spec.get("timeout", {}).get("runDurationSeconds", 0))
-
     def is_over_time(self, now: float) -> bool:
         """Whether it has taken longer than it may."""
-        return bool(self.duration_limit_s) and now - self.opened_at >= self.duration_limit_s
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """The only ones that it may run in; empty = any."""
-        return tuple(self.spec.get("capacity", {}).get("cells", ()))
-
-    @property
-    def fallback_wait_s(self) -> float:
-        """How long its tasks wait for spot that is short; infinite where only the deadline counts."""
-        capacity = self.spec.get("capacity", {})
-        usual_s = math.inf if "deadline" in capacity else FALLBACK_WAIT_S
-        return float(capacity.get("fallback", {}).get("afterWaitSeconds", usual_s))
-
-    @property
-    def fallback_losses(self) -> int:
-        """A task that was lost so often goes to on-demand itself."""
-        fallback = self.spec.get("capacity", {}).get("fallback", {})
-        return int(fallback.get("afterInterruptions", FALLBACK_LOSSES))
-
-    @property
-    def budget_usd(self) -> float | None:
-        return _optional_float(self.spec.get("capacity", {}).get("budgetUsd"))
-
-    @property
-    def max_hourly_usd(self) -> float | None:
-        return _optional_float(self.spec.get("capacity", {}).get("maxHourlyCost"))
-
-    @property
-    def drains_at_cap(self) -> bool:
-        """Whether what runs is stopped when the budget is used up; otherwise it may end."""
-        return str(self.spec.get("capacity", {}).get("onCap", "drain")) == "drain"
+        limit_s = self.terms.duration_limit_s
+        return bool(limit_s) and now - self.opened_at >= limit_s
 
     def note_duration(self, seconds: float) -> None:
         """An attempt succeeded after so long."""
@@ -273,24 +174,6 @@ class Run:
         if text not in self.reasons:
             self.reasons.append(text)
         return self.reasons.index(text)
-
-
-def _optional_float(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _optional_int(value: Any) -> int | None:
-    return None if value is None else int(value)
-
-
-def needs_of(spec: Mapping[str, Any]) -> Resources:
-    """What one task of a spec with a `container` takes."""
-    resources = spec.get("resources", {})
-    return Resources(
-        round(float(resources.get("vcpus", 1)) * CPU_UNITS_PER_VCPU),
-        int(resources.get("memory", 1024)),
-        int(resources.get("gpus", 0)),
-    )
 
 
 def sort_key(run_id: str) -> str:

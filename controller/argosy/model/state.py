@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 from argosy.model.attempts import AttemptKey, AttemptTable
 from argosy.model.costs import Costs
@@ -13,6 +12,7 @@ from argosy.model.instances import Instance, Purchase
 from argosy.model.orders import OrderNote
 from argosy.model.pools import Pool
 from argosy.model.resources import NOTHING, Resources
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 
 BYTES_PER_INSTANCE = 130  # as stored, compressed: measured with 5,000 and with 20,000
@@ -55,7 +55,7 @@ class State:
     setbacks: dict[str, Setback] = field(default_factory=dict)  # by what failed
     losses: Losses = field(default_factory=Losses)  # what could not be read
     last_order: OrderNote = field(default_factory=OrderNote)  # its patterns are not stored
-    quarantined: dict[str, dict[str, Any]] = field(default_factory=dict)  # records of runs that had to be set aside
+    quarantined: dict[str, RunRecord] = field(default_factory=dict)  # records of runs that had to be set aside
     damaged: dict[str, bytes] = field(default_factory=dict)  # what was stored in place of such records
 
     # what changed since the last commit; documents reads and clears it

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from argosy.model.run_record import RunRecord
+
 NOBODY_KNOWS_S = 60.0
 # How far the mean of the next run may lie from what is known. Ours: a run on the same images and data repeats within a
 # half; a person's estimate is off by a factor of two; without any, a tenth to ten times.
@@ -23,13 +25,13 @@ class Seconds:
     source: str
 
 
-def seconds_of(form: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> Seconds:
-    """For a spec's JSON form. `records`: `documents.run_record` of earlier runs, newest first; those of other names do
+def seconds_of(form: Mapping[str, Any], records: Iterable[RunRecord]) -> Seconds:
+    """For a spec's JSON form. `records`: the records of earlier runs, newest first; those of other names do
     not count, and shards of another size count in proportion."""
-    past = [record for record in records if record["name"] == form["name"] and record.get("ended")][:_PAST_RUNS]
-    ended = sum(record["ended"] for record in past)
+    past = [record for record in records if record.name == form["name"] and record.ended][:_PAST_RUNS]
+    ended = sum(record.ended for record in past)
     if ended:
-        mean = sum(record["ended_seconds"] * _scale(record, form) for record in past) / ended
+        mean = sum(record.ended_seconds * _scale(record, form) for record in past) / ended
         runs = "an earlier run" if len(past) == 1 else f"{len(past)} earlier runs"
         return _spread(mean, AFTER_PAST, f"{ended:,} tasks of {runs} took {mean:,.1f} s on average")
     estimate = form["array"].get("expectedSeconds")
@@ -42,9 +44,9 @@ def seconds_of(form: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) ->
     )
 
 
-def _scale(record: Mapping[str, Any], form: Mapping[str, Any]) -> float:
+def _scale(record: RunRecord, form: Mapping[str, Any]) -> float:
     """How much larger a shard of this run is than one of that."""
-    was, is_now = record.get("shard_size"), form["array"].get("shardSize")
+    was, is_now = record.shard_size, form["array"].get("shardSize")
     return is_now / was if was and is_now else 1.0
 
 

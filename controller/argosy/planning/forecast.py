@@ -97,7 +97,7 @@ def forecast(
 
 def _no_say(state: State) -> dict[str, Fitness]:
     """Users' own functions as constants: they order instances and have no say in what is bought."""
-    names = {name for run in state.runs.values() for name in own_functions(run.strategy)}
+    names = {name for run in state.runs.values() for name in own_functions(run.terms.strategy)}
     return dict.fromkeys(names, _as_good_as_any)
 
 
@@ -107,7 +107,7 @@ def _as_good_as_any(candidates: Candidates) -> AnyArray:
 
 def _only(places: Places, mine: int) -> Places:
     """What is left over of one run alone, within its cap on money an hour."""
-    cap = places.runs[mine].max_hourly_usd
+    cap = places.runs[mine].terms.max_hourly_usd
     return replace(
         places,
         usd_rooms=() if cap is None else (cap,),

@@ -14,6 +14,7 @@ from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
+from argosy.model.purchases import PurchaseMode
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -142,7 +143,7 @@ def _finite(number: float) -> float | None:
 
 def _on_demand(question: Planned, state: State, form: Mapping[str, Any]) -> dict[str, Any] | None:
     """The same run bought on demand in the home Region alone; None where that cannot run it."""
-    capacity = {**form.get("capacity", {}), "purchase": "on-demand", "cells": [question.market.home]}
+    capacity = {**form.get("capacity", {}), "purchase": PurchaseMode.ON_DEMAND.value, "cells": [question.market.home]}
     empty = replace(state, runs={}, instances={})
     found = question.forecast(empty, {**form, "capacity": capacity})
     if not found.possible:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from argosy.market.offers import offers_of, rejected
 from argosy.model.instances import Purchase
 from argosy.model.pools import Offer
+from argosy.model.purchases import PurchaseMode
 from argosy.model.state import State
 from argosy.scheduler.asks import batch_of, shunned_by
 from argosy.scheduler.reasons import market_answer
@@ -22,12 +23,12 @@ def rejected_pools(question: Planned, state: State) -> list[dict[str, Any]]:
     copy, run = question.on(state, question.form)
     batch = batch_of(copy, run, float("inf"), shunned_by(copy))
     found: defaultdict[str, set[str]] = defaultdict(set)
-    kind = Purchase.ON_DEMAND if run.purchase == Purchase.ON_DEMAND else Purchase.SPOT
+    kind = Purchase.ON_DEMAND if run.terms.purchase is PurchaseMode.ON_DEMAND else Purchase.SPOT
     for pool, reason in rejected(copy.pools.values(), question.catalogue, question.now, question.policy, kind):
         found[reason].add(pool)
     of_type: dict[tuple[object, ...], list[Offer]] = defaultdict(list)
     for offer in offers_of(copy.pools.values(), question.catalogue, question.now, question.policy):
-        if run.purchase in (offer.purchase, "spot-then-on-demand"):
+        if run.terms.purchase.allows(offer.purchase):
             of_type[offer.attributes].append(offer)
     taken: set[str] = set()
     refused: dict[str, str] = {}

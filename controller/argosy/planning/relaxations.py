@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.market.offers import resources_of
 from argosy.model.instance_types import InstanceType
+from argosy.model.purchases import PurchaseMode
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.state import State
 from argosy.planning.forecast import Forecast
@@ -59,8 +60,10 @@ def _changes(question: Planned, state: State) -> Iterator[_Change]:
         without = {**form, "placement": {**placement, "constraints": rest}}
         yield _Change(f"constraint {number}", f"without the constraint {constraint}", without)
     capacity = form.get("capacity", {})
-    if capacity.get("purchase", "spot") != "spot":
-        yield _Change("purchase", "with purchase: spot", {**form, "capacity": {**capacity, "purchase": "spot"}})
+    if capacity.get("purchase", PurchaseMode.SPOT) != PurchaseMode.SPOT:
+        yield _Change(
+            "purchase", "with purchase: spot", {**form, "capacity": {**capacity, "purchase": PurchaseMode.SPOT.value}}
+        )
     if capacity.get("cells"):
         free = {name: value for name, value in capacity.items() if name != "cells"}
         yield _Change("cells", "in any cell", {**form, "capacity": free})

@@ -15,8 +15,8 @@ from argosy.market.offers import CELL_ATTRIBUTE, PURCHASE_ATTRIBUTE
 from argosy.market.on_demand import is_ever_to_be_had
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
+from argosy.model.purchases import Stance
 from argosy.model.runs import Run
-from argosy.model.stance import Stance
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.demand import Batch, WeightedConstraint
@@ -54,7 +54,8 @@ def asks_of(
 
 def _split(run: Run, number: int, batch: Batch, until: float, state: State, policy: Policy) -> Iterator[Ask]:
     """Those that were lost too often apart, unless on-demand can never be had: they stay on spot then."""
-    lost = run.tasks["losses"] >= run.fallback_losses if SPOT_ONLY in batch.constraints and _may_mix(run) else None
+    mixes = run.terms.purchase.mixes
+    lost = run.tasks["losses"] >= run.terms.fallback_losses if mixes and SPOT_ONLY in batch.constraints else None
     count = 0 if lost is None else min(batch.count, run.tasks.startable_count(until, lost))
     if lost is None or not count or not is_ever_to_be_had(run, state, policy):
         yield Ask(number, batch)
@@ -64,15 +65,11 @@ def _split(run: Run, number: int, batch: Batch, until: float, state: State, poli
     yield Ask(number, replace(batch, count=batch.count - count), ~lost)
 
 
-def _may_mix(run: Run) -> bool:
-    return run.purchase == "spot-then-on-demand"
-
-
 def shunned_by(state: State) -> Mapping[str, frozenset[str]]:
     """Group -> the other groups that want none of its tasks on their instances: keeping apart works both ways."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for run in state.runs.values():
-        for group in run.anti_affinity:
+        for group in run.terms.anti_affinity:
             if group != run.group:
                 found[group].add(run.group)
     return {group: frozenset(others) for group, others in found.items()}
@@ -91,23 +88,23 @@ def batch_of(
     Tasks in back-off get a place in mind, so that nobody lets their instances go meanwhile, but are not launched.
     """
     count = run.tasks.startable_count(until)
-    if run.max_concurrent is not None:
-        count = max(0, min(count, run.max_concurrent - len(state.attempts.of_run(run.number))))
+    if run.terms.max_concurrent is not None:
+        count = max(0, min(count, run.terms.max_concurrent - len(state.attempts.of_run(run.number))))
     return Batch(
         cpu_units=run.needs.cpu_units,
         memory_mib=run.needs.memory_mib,
         gpus=run.needs.gpus,
         count=count,
         group=run.group,
-        constraints=run.constraints + _cells(run) + _purchase(may_buy or _last_decided(run)),
-        strategy=run.strategy,
+        constraints=run.terms.constraints + _cells(run) + _purchase(may_buy or _last_decided(run)),
+        strategy=run.terms.strategy,
         host_ports=run.host_ports,
-        max_per_instance=run.max_tasks_per_instance,
+        max_per_instance=run.terms.max_tasks_per_instance,
         # The kernel counts the instances of the group: a run's own, unless runs share it.
-        max_instances=run.max_instances if run.group == f"run:{run.id}" else None,
-        soft=tuple(WeightedConstraint(expression, weight) for expression, weight in run.soft_constraints),
-        affinity=run.affinity,
-        anti_affinity=run.anti_affinity + tuple(sorted(shunned.get(run.group, ()))),
+        max_instances=run.terms.max_instances if run.group == f"run:{run.id}" else None,
+        soft=tuple(WeightedConstraint(expression, weight) for expression, weight in run.terms.soft_constraints),
+        affinity=run.terms.affinity,
+        anti_affinity=run.terms.anti_affinity + tuple(sorted(shunned.get(run.group, ()))),
     )
 
 
@@ -116,13 +113,13 @@ def _purchase(may_buy: frozenset[Purchase]) -> tuple[str, ...]:
 
 
 def _last_decided(run: Run) -> frozenset[Purchase]:
-    if _may_mix(run):
+    if run.terms.purchase.mixes:
         return frozenset({Purchase.SPOT if run.steering.stance is Stance.SPOT else Purchase.ON_DEMAND})
-    return frozenset({Purchase(run.purchase)})
+    return frozenset({Purchase(run.terms.purchase)})
 
 
 def _cells(run: Run) -> tuple[str, ...]:
-    return (f"attribute:{CELL_ATTRIBUTE} in [{', '.join(run.cells)}]",) if run.cells else ()
+    return (f"attribute:{CELL_ATTRIBUTE} in [{', '.join(run.terms.cells)}]",) if run.terms.cells else ()
 
 
 def pending(run: Run) -> int:

@@ -18,5 +18,5 @@ def attempt_seconds(state: State) -> float | None:
 
 def _known(run: Run) -> float | None:
     """As long as earlier ones took, else as its spec expects. A time-out is no expectation."""
-    said = run.spec.get("array", {}).get("expectedSeconds")
+    said = run.terms.expected_seconds
     return run.mean_seconds(None if said is None else float(said))

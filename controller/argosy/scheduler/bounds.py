@@ -60,8 +60,8 @@ def promised_by_fleets(state: State) -> Counter[tuple[str, Purchase]]:
 
 
 def _limits(state: State, places: Places, run: Run, has: int, usd: float, policy: Policy) -> Limits:
-    instances = policy.max_instances if run.max_instances is None else run.max_instances - has
-    if run.group in run.affinity:
+    instances = policy.max_instances if run.terms.max_instances is None else run.terms.max_instances - has
+    if run.group in run.terms.affinity:
         instances = min(instances, _one_in_all(state, places, run))
     return Limits(
         instances=instances,
@@ -76,10 +76,10 @@ def away_usd_per_task_hour(run: Run, policy: Policy) -> float:
 
     capacity.transferGbPerTask x the price of a GB between Regions, spread over the time a task takes.
     """
-    gigabytes = float(run.spec.get("capacity", {}).get("transferGbPerTask") or 0.0)
+    gigabytes = run.terms.transfer_gb_per_task
     if not gigabytes or not policy.data_cell:
         return 0.0
-    expected = float(run.spec.get("array", {}).get("expectedSeconds") or USUAL_ATTEMPT_S)
+    expected = run.terms.expected_seconds or USUAL_ATTEMPT_S
     return gigabytes * policy.transfer_usd_per_gb * HOUR_S / max(1.0, run.mean_seconds(expected) or expected)
 
 

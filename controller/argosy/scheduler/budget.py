@@ -35,12 +35,12 @@ class Purse:
     @property
     def left_usd(self) -> float:
         """What is neither spent nor spoken for; infinite without a budget."""
-        budget = self.run.budget_usd
+        budget = self.run.terms.budget_usd
         return math.inf if budget is None else budget - self.spent_usd - self.reserved_usd - self.wind_down_usd
 
     @property
     def left_per_hour(self) -> float:
-        cap = self.run.max_hourly_usd
+        cap = self.run.terms.max_hourly_usd
         return math.inf if cap is None else cap - self.usd_per_hour
 
     def afresh(self) -> Purse:
@@ -50,12 +50,12 @@ class Purse:
     @property
     def is_used_up(self) -> bool:
         """No more can be spent than what stopping costs."""
-        budget = self.run.budget_usd
+        budget = self.run.terms.budget_usd
         return budget is not None and self.spent_usd + self.wind_down_usd >= budget
 
 
 def has_caps(run: Run) -> bool:
-    return run.budget_usd is not None or run.max_hourly_usd is not None
+    return run.terms.budget_usd is not None or run.terms.max_hourly_usd is not None
 
 
 def expected_seconds(run: Run, policy: Policy) -> float:
@@ -104,7 +104,7 @@ def used_up(purses_by_run: Mapping[str, Purse]) -> Iterator[CapRun]:
     """Runs whose budget is at its end."""
     for purse in purses_by_run.values():
         if purse.is_used_up and not purse.run.complete:
-            yield CapRun(purse.run.id, f"its budget of {dollars(purse.run.budget_usd)} is used up")
+            yield CapRun(purse.run.id, f"its budget of {dollars(purse.run.terms.budget_usd)} is used up")
 
 
 def idle_at_cost(state: State, wanted: Iterable[str]) -> Iterator[str]:

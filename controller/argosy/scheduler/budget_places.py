@@ -91,7 +91,7 @@ class Till:
 
     def _sentence(self, purse: Purse, least: float, busy: bool) -> tuple[str, bool]:
         """And whether it is the run's last."""
-        budget, hourly = purse.run.budget_usd, purse.run.max_hourly_usd
+        budget, hourly = purse.run.terms.budget_usd, purse.run.terms.max_hourly_usd
         attempt_usd = least * self._seconds(purse) / 3600
         if not busy and budget is not None and purse.left_usd < attempt_usd < math.inf:
             said = {"cap": dollars(budget), "left": dollars(max(0.0, purse.left_usd)), "least": dollars(attempt_usd)}

@@ -31,7 +31,7 @@ class Outlook:
     @classmethod
     def of(cls, moment: Moment, runs: Sequence[Run]) -> Outlook:
         """What the strategies of `runs` look at."""
-        strategies = {run.strategy for run in runs}
+        strategies = {run.terms.strategy for run in runs}
         return cls(
             rates=_rates(moment) if any(may_read(each, LEAST_INTERRUPTED) for each in strategies) else {},
             ends=_ends(moment) if any(may_read(each, FINISH_TOGETHER) for each in strategies) else {},
@@ -56,7 +56,7 @@ def expected_end(run: Run, now: float) -> float:
 
     0 = unknown, as long as no attempt has succeeded and the spec gives no array.expectedSeconds; or nobody asks.
     """
-    if not may_read(run.strategy, FINISH_TOGETHER):
+    if not may_read(run.terms.strategy, FINISH_TOGETHER):
         return 0.0
     seconds = run.mean_seconds(run.spec.get("array", {}).get("expectedSeconds"))
     return 0.0 if seconds is None else now + float(seconds)

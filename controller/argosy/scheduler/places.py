@@ -11,13 +11,13 @@ from argosy.market.buy import NO_FITNESS
 from argosy.market.offers import CELL_ATTRIBUTE, PURCHASE_ATTRIBUTE, expected_attributes, resources_of
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
-from argosy.model.host_ports import Port
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 from argosy.model.resources import Resources
+from argosy.model.run_terms import Port
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.demand import Batch
@@ -63,7 +63,9 @@ def assign(
     """Place the pending tasks of all ready runs, first come first served. `fitness`: users' own functions; a run that
     names another one is left out. `at_most`: by run id, for how many tasks it may ask."""
     runs = tuple(
-        run for run in state.runs.values() if run.ready and all(name in fitness for name in own_functions(run.strategy))
+        run
+        for run in state.runs.values()
+        if run.ready and all(name in fitness for name in own_functions(run.terms.strategy))
     )
     asks = asks_of(state, runs, now, policy, at_most)
     rows = active_rows(state, now)
@@ -151,9 +153,9 @@ def _launches(
 
 def _still_allowed(batch: Batch, run: Run, used: int) -> Batch:
     """The batch on instances that are still to come: as many more as the run's own limit leaves."""
-    if run.max_instances is None or batch.max_instances is None:
+    if run.terms.max_instances is None or batch.max_instances is None:
         return batch
-    more = run.max_instances - used
+    more = run.terms.max_instances - used
     return replace(batch, max_instances=more) if more > 0 else replace(batch, count=0)
 
 

@@ -34,7 +34,7 @@ def steers(state: State, places: Places, order: Order, now: float, policy: Polic
 
 
 def _is_steered(run: Run) -> bool:
-    return run.purchase == "spot-then-on-demand" or run.deadline_at is not None
+    return run.terms.purchase.mixes or run.deadline_at is not None
 
 
 def _waits(places: Places, order: Order, row: int) -> bool:

@@ -44,14 +44,14 @@ def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[
     """Runs without a task definition yet, but for those that will be halted."""
     for run in state.runs.values():
         waits = not run.task_definition and not run.halted and run.prepare_after <= now
-        if waits and not functions.missing(run.strategy):
+        if waits and not functions.missing(run.terms.strategy):
             yield PrepareRun(run.id)
 
 
 def halts(state: State, functions: OwnFunctions) -> Iterator[HaltRun]:
     """Runs whose strategy names a function that is not to be had."""
     for run in state.runs.values():
-        if not (run.halted or run.done) and (sentence := functions.missing(run.strategy)):
+        if not (run.halted or run.done) and (sentence := functions.missing(run.terms.strategy)):
             yield HaltRun(run.id, sentence)
 
 
@@ -59,7 +59,7 @@ def run_timeouts(state: State, now: float) -> Iterator[HaltRun]:
     """Runs that have taken longer than they may."""
     for run in state.runs.values():
         if run.is_over_time(now) and not (run.halted or run.done):
-            limit = f"timeout.runDurationSeconds allows: {run.duration_limit_s:.0f} s"
+            limit = f"timeout.runDurationSeconds allows: {run.terms.duration_limit_s:.0f} s"
             yield HaltRun(run.id, f"the run took longer than {limit}")
 
 
@@ -112,8 +112,8 @@ def _stop_candidates(state: State, now: float, policy: Policy) -> NDArray[np.int
     for run in state.runs.values():
         if run.cancelled or run.capped_at or run.is_over_time(now):
             look |= table["run"] == run.number
-        elif run.attempt_timeout_s:
-            late = (table["started_at"] > 0) & (now - table["started_at"] >= run.attempt_timeout_s)
+        elif run.terms.attempt_timeout_s:
+            late = (table["started_at"] > 0) & (now - table["started_at"] >= run.terms.attempt_timeout_s)
             look |= (table["run"] == run.number) & late
     for instance in state.instances.values():
         if instance.alive and (instance.interrupted_at or _drained_too_long(instance, now, policy)):
@@ -123,7 +123,7 @@ def _stop_candidates(state: State, now: float, policy: Policy) -> NDArray[np.int
 
 
 def _why_stop(state: State, row: int, run: Run, now: float, policy: Policy) -> tuple[StopCause, str]:
-    table, timeout_s = state.attempts, run.attempt_timeout_s
+    table, timeout_s = state.attempts, run.terms.attempt_timeout_s
     already = StopCause(int(table["stop_cause"][row]))
     if already is not StopCause.NONE:
         return already, "argosy: asked again"
@@ -147,8 +147,8 @@ def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tu
     if run.cancelled:
         return StopCause.CANCELLED, "argosy: the run was cancelled"
     if run.is_over_time(now):
-        return StopCause.CANCELLED, f"argosy: the run took longer than {run.duration_limit_s:.0f} s"
-    if run.capped_at and (run.drains_at_cap or (started_at and now - started_at >= finish_seconds(run, policy))):
+        return StopCause.CANCELLED, f"argosy: the run took longer than {run.terms.duration_limit_s:.0f} s"
+    if run.capped_at and (run.terms.drains_at_cap or (started_at and now - started_at >= finish_seconds(run, policy))):
         return StopCause.CAPPED, "argosy: the run's budget is used up"
     return None
 
@@ -156,8 +156,8 @@ def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tu
 def finish_seconds(run: Run, policy: Policy) -> float:
     """How long an attempt may take that is to finish after the budget is used up: as long as its time-out says; without
     one twice as long as the spec or earlier attempts lead to expect, and where nobody knows, the policy's limit."""
-    known_s = max(run.longest_s, float(run.spec.get("array", {}).get("expectedSeconds", 0.0)))
-    return run.attempt_timeout_s or 2 * known_s or policy.finish_s
+    known_s = max(run.longest_s, run.terms.expected_seconds or 0.0)
+    return run.terms.attempt_timeout_s or 2 * known_s or policy.finish_s
 
 
 def _drained_too_long(instance: Instance, now: float, policy: Policy) -> bool:

@@ -54,7 +54,7 @@ class Users:
         said = reading.run(self._deployment.store, record["id"])
         cancelled = crc32(f"cancelled/{record['id']}/{record.get('retries', 0)}".encode()) % 2 == 0
         wish = RetryRequest(record["id"], self._world.now, failed=True, cancelled=cancelled)
-        if said is None or said["status"] not in TERMINAL_RUN:
+        if said is None or not said.has_ended:
             return False
         try:
             created = retrying.put(self._deployment.store, said, wish, f"{wish.requested_at}")

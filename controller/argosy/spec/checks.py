@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from argosy.model.purchases import PurchaseMode
 from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import TASK_LIMIT
 from argosy.spec.shards import parse_range
@@ -52,12 +53,12 @@ def _group_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
 def _capacity_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     capacity = _part(data, "capacity")
     purchase = capacity.get("purchase")
-    if capacity.get("deadline") is not None and purchase == "spot":
+    if capacity.get("deadline") is not None and purchase == PurchaseMode.SPOT:
         yield Fault(
             "capacity.deadline",
             "cannot be kept with spot alone: make capacity.purchase spot-then-on-demand or on-demand",
         )
-    mixed = purchase == "spot-then-on-demand" or (purchase is None and capacity.get("deadline") is not None)
+    mixed = purchase == PurchaseMode.SPOT_THEN_ON_DEMAND or (purchase is None and capacity.get("deadline") is not None)
     if capacity.get("fallback") is not None and not mixed:
         yield Fault("capacity.fallback", "is only possible with capacity.purchase spot-then-on-demand")
     if capacity.get("onCap") is not None and capacity.get("budgetUsd") is None:

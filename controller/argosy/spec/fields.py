@@ -13,8 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from argosy.model.deadlines import deadline_at
-from argosy.model.host_ports import port_of
+from argosy.model.run_terms import deadline_at, port_of
 from argosy.spec import shards
 
 TASK_LIMIT = 1_000_000  # tasks of one run: the size at which a tick over one TaskTable is measured (DESIGN section 6)

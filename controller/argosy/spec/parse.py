@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from argosy.model.purchases import PurchaseMode
 from argosy.spec import bounds
 from argosy.spec.checks import cross_faults
 from argosy.spec.faults import SpecError, from_pydantic
@@ -51,7 +52,7 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
     if spec.array.range is not None:
         form["array"].setdefault("shardSize", 1)
     if spec.capacity.deadline is not None and "purchase" not in spec.capacity.model_fields_set:
-        form["capacity"]["purchase"] = "spot-then-on-demand"  # spot alone could not keep it
+        form["capacity"]["purchase"] = PurchaseMode.SPOT_THEN_ON_DEMAND.value  # spot alone could not keep it
     if spec.array.items is not None:
         form["array"]["items"] = spec.array.items  # exclude_none would drop members of an item that are null
     if spec.task_definition is None and spec.resources is None:

@@ -278,7 +278,7 @@ def test_an_instance_that_runs_of_different_shapes_use_up_has_room_for_none_rath
     instance.price_usd_per_hour = 0.1
     holding = Holding(instance, 0.5, 1.5, 60.0)
     purse = Purse(run, 60.0, 0.0, 0.0, 0.0, 0.1, {instance.id: holding}, {instance.id})
-    run.spec = {**run.spec, "capacity": {"maxHourlyCost": 0.1}}
+    run.terms = replace(run.terms, max_hourly_usd=0.1)
     assert most_tasks(state, purse, [], load_catalogue(), {Purchase.SPOT}) == 0
 
 

@@ -22,6 +22,7 @@ from argosy.model.actions import CapRun, CloseRun, Launch, MendState, SetTarget,
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.inbox import RetryRequest
 from argosy.model.instances import InstanceStatus
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -238,9 +239,9 @@ def test_unbooking_a_task_whose_instance_is_forgotten_changes_nothing() -> None:
     launched(state)
     told(state, task(1, "STOPPED", 3, exit_code=0))
     state.instances.clear()
-    before = documents.run_record(state.runs[RUN_ID])
+    before = RunRecord.of(state.runs[RUN_ID])
     ledger.unbook(state, state.runs[RUN_ID], 0)
-    assert documents.run_record(state.runs[RUN_ID]) == before
+    assert RunRecord.of(state.runs[RUN_ID]) == before
 
 
 def test_an_instance_without_a_fleet_that_never_joins_is_cordoned_and_counted_for_no_pool() -> None:

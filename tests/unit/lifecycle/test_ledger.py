@@ -10,6 +10,7 @@ from argosy.model.costs import Costs, Spent, costs_of, market_of, split, summed
 from argosy.model.events import HostStateChanged, InterruptionWarned, ResultSeen, RunClosed
 from argosy.model.instances import Instance, Purchase
 from argosy.model.ledger import not_charged
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -239,7 +240,7 @@ def test_a_ledger_is_bounded_whatever_the_number_of_pools() -> None:
     told(state, stopped(1, 200), HostStateChanged(instance_id(1), "terminated", NOW + 400))
     assert run.costs[OTHER_MARKETS].total == pytest.approx(run.cost_usd)
     assert len(run.costs) == MOST_MARKETS + 1
-    assert len(documents.encode(documents.run_record(run))) < 100_000
+    assert len(documents.encode(RunRecord.of(run).to_json())) < 100_000
 
 
 def test_ledgers_and_what_is_not_charged_yet_survive_the_store() -> None:

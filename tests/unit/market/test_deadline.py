@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from argosy.bench.replay import Setting, greedy, hindsight, least_cost, on_demand_only, replay, windows
 from argosy.market.deadline import RESERVE_SHARE, Job, stance_of
-from argosy.model.deadlines import deadline_at
-from argosy.model.stance import Stance
+from argosy.model.purchases import Stance
+from argosy.model.run_terms import deadline_at
 
 JOB = Job(total_s=3600, left_s=3600, window_s=7200, time_left_s=7200, change_s=180, look_s=15)
 

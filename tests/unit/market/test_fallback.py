@@ -18,8 +18,9 @@ from argosy.model.actions import HaltRun, SetTarget, Steer
 from argosy.model.events import PoolShort
 from argosy.model.instances import Purchase
 from argosy.model.policy import VcpuQuota
+from argosy.model.purchases import Stance, Steering
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
-from argosy.model.stance import Stance, Steering
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.asks import ON_DEMAND_ONLY, SPOT_ONLY, asks_of
@@ -318,13 +319,13 @@ def test_where_a_run_stands_survives_a_restart_and_older_records_stand_at_spot()
     state = a_run(deadline="1h")
     steering = Steering(Stance.FIRM, NOW, "on-demand", NOW - 5, NOW + 900, 2, True)
     begin(state, Steer(RUN_ID, steering), NOW, POLICY)
-    record = documents.run_record(the_run(state))
+    record = RunRecord.of(the_run(state)).to_json()
     partition = {"SPEC": documents.encode(the_run(state).spec)}
-    assert documents.run_from(documents.decode(documents.encode(record)), partition).steering == steering
+    assert documents.run_from(documents.record_from(documents.encode(record)), partition).steering == steering
     older = {name: value for name, value in record.items() if name not in ("steering", "reopened_at")}
-    assert documents.run_from(older, partition).steering == Steering()
+    assert documents.run_from(RunRecord.from_json(older), partition).steering == Steering()
     newer = {**record, "steering": {**record["steering"], "mood": "good"}}
-    assert documents.run_from(newer, partition).steering == steering
+    assert documents.run_from(RunRecord.from_json(newer), partition).steering == steering
 
 
 def test_a_halted_run_sends_nothing_that_was_only_intended() -> None:

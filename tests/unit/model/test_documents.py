@@ -13,6 +13,7 @@ from argosy.model import documents
 from argosy.model.columns import CorruptChunk
 from argosy.model.events import InterruptionWarned, RunClosed
 from argosy.model.formats import OLDEST, OlderFormat
+from argosy.model.run_record import RunRecord
 from argosy.model.state import MAX_SETBACKS_STORED, State
 from argosy.model.tasks import TaskStatus, TaskTable
 from argosy.simulation import former_version
@@ -61,7 +62,7 @@ def test_a_state_reads_back_as_it_was() -> None:
     assert again.pools == state.pools
     assert (again.spent_usd, again.orphans, again.epoch, again.next_plan) == (1.5, {"arn": "us-east-1"}, "testtest", 2)
     run, other = again.runs[RUN_ID], state.runs[RUN_ID]
-    assert documents.run_record(run) == documents.run_record(other)
+    assert RunRecord.of(run) == RunRecord.of(other)
     assert run.spec == other.spec
     for name in TaskTable.schema:
         np.testing.assert_array_equal(run.tasks[name], other.tasks[name])
@@ -128,7 +129,7 @@ def test_a_corrupt_chunk_is_named_and_its_run_left_out() -> None:
     assert damage.run_id == RUN_ID
     assert "wrong checksum" in damage.sentence
     assert damage.record is not None
-    assert damage.record["name"] == "digits"
+    assert damage.record.name == "digits"
 
 
 def test_a_state_of_the_format_before_is_read_and_written_anew() -> None:
@@ -145,7 +146,7 @@ def test_a_state_of_the_format_before_is_read_and_written_anew() -> None:
     again = read_back(1, former)
     assert not again.losses.found
     assert again.row_of(key) == state.row_of(key)
-    assert documents.run_record(again.runs[RUN_ID]) == documents.run_record(state.runs[RUN_ID])
+    assert RunRecord.of(again.runs[RUN_ID]) == RunRecord.of(state.runs[RUN_ID])
     assert documents.decode(documents.changed(again)[documents.STATE, documents.ROOT])["format"] == documents.FORMAT
 
 

@@ -9,11 +9,24 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.events import PoolShort
-from argosy.model.runs import needs_of
+from argosy.model.run_record import RunRecord
+from argosy.model.run_terms import needs_of
 from argosy.model.state import State
 from argosy.planning.durations import AFTER_ESTIMATE, AFTER_NOTHING, NOBODY_KNOWS_S, Seconds, seconds_of
 from argosy.planning.plan import Market, Planned, plan_run
-from tests.builders import NOW, POLICY, container_instance, fleet, host, prepared, spec, state_with, submitted, told
+from tests.builders import (
+    NOW,
+    POLICY,
+    RUN_ID,
+    container_instance,
+    fleet,
+    host,
+    prepared,
+    spec,
+    state_with,
+    submitted,
+    told,
+)
 
 CPU = (fleet("c5.xlarge"), fleet("c5.4xlarge"))
 
@@ -147,12 +160,12 @@ def test_a_deadline_that_cannot_be_kept_is_said() -> None:
     assert planned(state_with(*CPU), 40, capacity=capacity)["warnings"] == ["the run will miss its deadline"]
 
 
-PAST = {"name": "digits", "ended": 10, "ended_seconds": 50.0, "shard_size": 10}
+PAST = replace(RunRecord.of_unreadable(RUN_ID), ended=10, ended_seconds=50.0, shard_size=10)
 
 
 def test_past_runs_say_best_how_long_a_task_takes() -> None:
     form = spec(array={"range": "0:100", "shardSize": 20, "expectedSeconds": 77})
-    found = seconds_of(form, [{**PAST, "name": "other"}, PAST, {**PAST, "ended": 0}])
+    found = seconds_of(form, [replace(PAST, name="other"), PAST, replace(PAST, ended=0)])
     assert (found.expected, found.source) == (10.0, "10 tasks of an earlier run took 10.0 s on average")
 
 

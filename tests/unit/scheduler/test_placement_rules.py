@@ -203,8 +203,8 @@ def test_soft_constraints_prefer_and_do_not_require() -> None:
     ready(state, tasks=5, placement={"softConstraints": soft})
     assert [instance for _, instance in where(state)].count(instance_id(2)) == 4
     assert len(where(state)) == 5
-    heavier = {"expression": "attribute:ecs.availability-zone == us-east-1a", "weight": 2}
-    state.runs[RUN_ID].spec["placement"]["softConstraints"].append(heavier)
+    run, heavier = state.runs[RUN_ID], ("attribute:ecs.availability-zone == us-east-1a", 2)
+    run.terms = replace(run.terms, soft_constraints=(*run.terms.soft_constraints, heavier))
     assert [instance for _, instance in where(state)].count(instance_id(1)) == 4
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from argosy.api import cost_views
+from argosy.api import views
 from argosy.cli.runs.live import frame
 from argosy.model.costs import Costs
+from argosy.model.run_record import RunRecord
 from tests.fakes.cli import NOW, RUN_ID, World, ended, golden, run_view
 
 SPOT = "us-east-1/c5.xlarge/us-east-1a|spot"
@@ -28,11 +30,11 @@ CAPS = {
 
 def view(ledger: dict[str, Costs] = LEDGER, **changes: Any) -> dict[str, Any]:
     """What DescribeRun answers with include: ["cost"]."""
-    costs = {market: row.to_list() for market, row in ledger.items()}
+    record = replace(RunRecord.of_unreadable(RUN_ID), costs=ledger)
     total = sum(row.total for row in ledger.values())
     money = {"costUsd": total, "onDemandCostUsd": sum(row.on_demand for row in ledger.values())}
     useful = {"usefulUsd": sum(row.useful for row in ledger.values())}
-    return run_view(**money, **useful, cost=cost_views.cost_view({"costs": costs}), **changes)
+    return run_view(**money, **useful, cost=views.cost_view(record), **changes)
 
 
 def printed(*words: str, **changes: Any) -> str:

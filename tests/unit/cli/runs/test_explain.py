@@ -10,7 +10,7 @@ import pytest
 
 from argosy.api.explaining import explain_run
 from argosy.catalogue.lookup import load_catalogue
-from argosy.model.stance import Stance, Steering
+from argosy.model.purchases import Stance, Steering
 from argosy.model.state import State
 from argosy.scheduler.decide import decide
 from tests.builders import (

@@ -1,0 +1,56 @@
+"""How is capacity bought for a run: what does its spec ask for, and what does the controller buy at present?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from argosy.model.instances import Purchase
+
+
+class PurchaseMode(StrEnum):
+    """`capacity.purchase` of a spec."""
+
+    SPOT = "spot"
+    SPOT_THEN_ON_DEMAND = "spot-then-on-demand"  # spot while it is to be had, on-demand otherwise
+    ON_DEMAND = "on-demand"
+
+    @property
+    def mixes(self) -> bool:
+        """Whether the run may use both, so that the controller chooses."""
+        return self is PurchaseMode.SPOT_THEN_ON_DEMAND
+
+    def allows(self, purchase: Purchase) -> bool:
+        return self.mixes or self.value == purchase.value
+
+
+class Stance(StrEnum):
+    """What is bought for a run of mode SPOT_THEN_ON_DEMAND."""
+
+    SPOT = "spot"  # take spot, or wait for it
+    ON_DEMAND = "on-demand"  # until spot is worth another try
+    FIRM = "firm"  # on-demand to the end: there would be no time to make up for a loss of spot
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """The stance of a run, with what the controller has to remember about it. Times are epoch seconds, 0 = never."""
+
+    stance: Stance = Stance.SPOT
+    since: float = 0.0  # when the stance was taken
+    reason: str = ""
+    short_since: float = 0.0  # when tasks began to wait because spot is short
+    try_spot_at: float = 0.0  # when a run on on-demand tries spot again
+    falls: int = 0  # how often in a row spot was left; each doubles the time to the next try
+    late: bool = False  # the deadline has passed
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Steering:
+        """Unknown members are ignored, missing ones have their defaults. Raises ValueError for an unknown stance."""
+        known = {field.name: record[field.name] for field in fields(cls) if field.name in record}
+        return cls(**{**known, "stance": Stance(known.get("stance", Stance.SPOT))})
+
+
+UNSTEERED = Steering()

@@ -1,0 +1,180 @@
+"""What is stored of a run besides its spec and its tasks? The same record is what users are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from argosy.model.costs import Costs
+from argosy.model.inbox import SubmitRequest
+from argosy.model.policy import Policy
+from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
+from argosy.model.resources import NOTHING, Resources
+from argosy.model.run_terms import Port, RunTerms
+from argosy.model.runs import TERMINAL_RUN, Failure, Run, RunStatus
+from argosy.model.tasks import TaskStatus, TaskTable
+
+NO_COUNTS = (0,) * len(TaskStatus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run. Times are epoch seconds, 0 = not yet; money is USD. Fields without a comment mean what they mean in
+    `Run` and `RunTerms`. Those with a default may be missing in what is stored."""
+
+    id: str
+    name: str
+    status: RunStatus
+    submitted_at: float
+    task_count: int
+    output: str
+    number: int = 0  # 0 = the controller has not taken it in yet, or cannot read it
+    image: str | None = None  # None = nothing but the id is known: the run cannot be restored
+    expects_result: bool = False
+    status_reason: str = ""
+    task_definition: str = ""
+    container: str = "main"
+    needs: Resources = NOTHING
+    host_ports: tuple[Port, ...] = ()
+    prepare_after: float = 0.0
+    prepare_tries: int = 0
+    cancelled: bool = False
+    halted: bool = False
+    started_at: float = 0.0
+    stopped_at: float = 0.0
+    counts: tuple[int, ...] = NO_COUNTS  # tasks by TaskStatus
+    attempts: int = 0
+    interruptions: int = 0
+    cost_usd: float = 0.0
+    on_demand_cost_usd: float = 0.0
+    costs: Mapping[str, Costs] = field(default_factory=dict)
+    capped_at: float = 0.0
+    budget_usd: float | None = None
+    max_hourly_usd: float | None = None
+    drains_at_cap: bool = True
+    ended: int = 0
+    ended_seconds: float = 0.0
+    shortest_s: float = 0.0
+    longest_s: float = 0.0
+    expected_s: float = 0.0  # how long an attempt is expected to take; 0 = not known
+    shard_size: int | None = None  # the seconds above are for tasks of this size
+    instances: tuple[str, ...] = ()  # sorted
+    reasons: tuple[str, ...] = ("",)
+    failures: tuple[Failure, ...] = ()
+    waiting: str = ""
+    purchase: PurchaseMode = PurchaseMode.SPOT
+    deadline_at: float | None = None
+    steering: Steering = UNSTEERED
+    reopened_at: float = 0.0
+    retries: int = 0
+    retried: tuple[int, ...] = ()
+    revives: tuple[int, ...] = ()
+    revived_to: int = 0
+
+    # What a reader adds (api). These are never stored.
+    retry_at: float = 0.0  # when a retry was asked for that the controller has not taken in; 0 = none
+    reserved_usd: float = 0.0  # what live attempts and booting instances are still expected to cost
+    usd_per_hour: float = 0.0  # what the run pays for now
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in TERMINAL_RUN
+
+    @classmethod
+    def of(cls, run: Run) -> RunRecord:
+        """What is to be stored of the run."""
+        terms = run.terms
+        values = {name: getattr(run, name) for name in _SHARED}
+        for name in _LISTS:
+            values[name] = tuple(values[name])
+        values |= {
+            "instances": tuple(sorted(run.instances)),
+            "costs": dict(run.costs),
+            "counts": tuple(run.tasks.counts().tolist()),
+            "expected_s": run.expected_seconds(Policy().attempt_s),
+        }
+        return cls(name=run.name, halted=run.halted, deadline_at=run.deadline_at, **values, **_terms_of(terms))
+
+    @classmethod
+    def of_request(cls, request: SubmitRequest) -> RunRecord:
+        """Of a run that the controller has not taken in yet."""
+        terms = RunTerms.of(request.spec)
+        return cls(
+            id=request.run_id,
+            name=terms.name,
+            status=RunStatus.SUBMITTED,
+            submitted_at=request.submitted_at,
+            task_count=request.task_count,
+            output=request.output,
+            image=request.image,
+            expects_result=request.expects_result,
+            needs=terms.needs,
+            counts=(request.task_count, *NO_COUNTS[1:]),
+            deadline_at=None if terms.deadline is None else terms.deadline.for_run(request.submitted_at),
+            **_terms_of(terms),
+        )
+
+    @classmethod
+    def of_unreadable(cls, run_id: str) -> RunRecord:
+        """Of a run of which nothing but its id can be read."""
+        name = run_id.rsplit("-", 3)[0]
+        return cls(
+            id=run_id, name=name, status=RunStatus.FAILED, submitted_at=0.0, task_count=0, output="", halted=True
+        )
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> RunRecord:
+        """Unknown members are ignored. Raises KeyError, TypeError or ValueError where it is damaged."""
+        values = {name: record[name] for name in _STORED if name in record}
+        return cls(**{name: _READERS[name](value) if name in _READERS else value for name, value in values.items()})
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is stored."""
+        return {
+            **{name: getattr(self, name) for name in _STORED},
+            "costs": {market: costs.to_list() for market, costs in self.costs.items()},
+            "steering": asdict(self.steering),
+            "failures": [asdict(failure) for failure in self.failures],
+        }
+
+    def to_run(self, spec: Mapping[str, Any], tasks: TaskTable) -> Run:
+        """The run as it was when it was stored. Raises ValueError when nothing but its id is known."""
+        if self.image is None:
+            raise ValueError("its record names nothing but the run")
+        values = {name: getattr(self, name) for name in _SHARED}
+        for name in _LISTS:
+            values[name] = list(values[name])
+        values |= {"instances": set(self.instances), "costs": dict(self.costs)}
+        return Run(spec=spec, tasks=tasks, **values)
+
+
+def _terms_of(terms: RunTerms) -> dict[str, Any]:
+    names = ("budget_usd", "max_hourly_usd", "drains_at_cap", "purchase", "shard_size")
+    return {name: getattr(terms, name) for name in names}
+
+
+def _costs(rows: Mapping[str, list[float]]) -> dict[str, Costs]:
+    return {market: Costs(*row) for market, row in rows.items()}
+
+
+def _failures(rows: list[dict[str, Any]]) -> tuple[Failure, ...]:
+    known = [field.name for field in fields(Failure)]
+    return tuple(Failure(**{name: row[name] for name in known if name in row}) for row in rows)
+
+
+_LISTS = ("reasons", "failures", "retried", "revives")  # of a Run; tuples in its record
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("counts", "instances", "reasons", "retried", "revives"), tuple),
+    "status": RunStatus,
+    "purchase": PurchaseMode,
+    "needs": lambda amounts: Resources(*amounts),
+    "host_ports": lambda ports: tuple((number, protocol) for number, protocol in ports),
+    "costs": _costs,
+    "steering": Steering.from_json,
+    "failures": _failures,
+}
+_STORED = tuple(
+    field.name for field in fields(RunRecord) if field.name not in ("retry_at", "reserved_usd", "usd_per_hour")
+)
+_SHARED = tuple(field.name for field in fields(Run) if field.init and field.name in _STORED)

@@ -1,0 +1,193 @@
+"""What does the spec of a run ask for? Read once, from the JSON form that `spec` has validated."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from argosy.model.purchases import PurchaseMode
+from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+
+T = TypeVar("T")
+
+FALLBACK_WAIT_S = 600.0  # the default for a run without a deadline
+FALLBACK_LOSSES = 3
+LONGEST_DEADLINE_S = 366 * 86_400.0  # our choice: a deadline more than a year away is a typing error
+
+Port = tuple[int, str]  # (1-65535, "tcp" | "udp")
+MAX_PORT = 65_535
+# ssh, docker and the agent: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_PortMapping.html
+RESERVED_PORTS = (22, 2375, 2376, 51678, 51679, 51680)
+
+_UNITS_S = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
+_NUMBER = r"(\d{1,9}(?:\.\d{1,3})?)"
+_SHORT = re.compile("".join(rf"(?:{_NUMBER}{unit})?" for unit in _UNITS_S), re.ASCII)
+_ISO = re.compile(rf"P(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?", re.ASCII)
+_EXAMPLES = "give a time such as 2026-11-21T18:00:00Z or a duration such as 90m, 2h, 1h30m or PT2H"
+
+
+@dataclass(frozen=True, slots=True)
+class ExitRule:
+    """One rule of `evaluateOnExit`. Patterns are globs; None matches everything."""
+
+    action: str  # RETRY | EXIT
+    on_exit_code: str | None = None
+    on_reason: str | None = None
+    on_status_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment, or a time from the submission of the run. Seconds; exactly one of the two is set."""
+
+    at: float | None = None  # epoch seconds
+    after_s: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Deadline:
+        """Raises ValueError with a sentence: an unknown form, no offset from UTC, or out of range."""
+        duration_s = duration_of(text)
+        if duration_s is not None:
+            if not 0 < duration_s <= LONGEST_DEADLINE_S:
+                raise ValueError("must be longer than nothing and at most 366 days")
+            return cls(after_s=duration_s)
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError as fault:
+            raise ValueError(f"is neither a time nor a duration: {_EXAMPLES}") from fault
+        if moment.tzinfo is None:
+            raise ValueError("is a time without its offset from UTC: end it with Z, or with +02:00")
+        if not 2000 <= moment.year <= 2100:
+            raise ValueError("must lie between the years 2000 and 2100")
+        return cls(at=moment.timestamp())
+
+    def for_run(self, opened_at: float) -> float:
+        """Epoch seconds, for a run that was submitted or reopened at `opened_at`."""
+        return opened_at + self.after_s if self.after_s is not None else float(self.at or 0.0)
+
+
+def deadline_at(text: str, submitted_at: float) -> float:
+    """Epoch seconds of a deadline as a spec gives it. Raises ValueError with a sentence (`Deadline.parse`)."""
+    return Deadline.parse(text).for_run(submitted_at)
+
+
+def duration_of(text: str) -> float | None:
+    """Seconds of `2h`, `1h30m`, `PT2H`; None for anything else."""
+    found = _SHORT.fullmatch(text) or _ISO.fullmatch(text)
+    if found is None or not any(found.groups()):
+        return None
+    return sum(float(given or 0) * unit_s for given, unit_s in zip(found.groups(), _UNITS_S.values(), strict=True))
+
+
+def port_of(given: Any) -> Port:
+    """8080 and "8080/tcp" are (8080, "tcp"). Raises ValueError with what is wrong with the value."""
+    found = re.fullmatch(r"([0-9]{1,5})/(tcp|udp)", given, re.ASCII) if isinstance(given, str) else None
+    if found is not None:
+        number, protocol = int(found[1]), found[2]
+    elif isinstance(given, int) and not isinstance(given, bool):
+        number, protocol = given, "tcp"
+    else:
+        raise ValueError('must be a port such as 8080, "8080/tcp" or "53/udp"')
+    if not 1 <= number <= MAX_PORT:
+        raise ValueError(f"must be between 1 and {MAX_PORT}")
+    if number in RESERVED_PORTS:
+        raise ValueError(f"is reserved on every instance: ECS's agent keeps {', '.join(map(str, RESERVED_PORTS))}")
+    return number, protocol
+
+
+def needs_of(spec: Mapping[str, Any]) -> Resources:
+    """What one task takes, for a spec with a `container`."""
+    resources = spec.get("resources", {})
+    return Resources(
+        round(float(resources.get("vcpus", 1)) * CPU_UNITS_PER_VCPU),
+        int(resources.get("memory", 1024)),
+        int(resources.get("gpus", 0)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunTerms:
+    """What the spec of a run asks for. Never changes after submission. None: the spec does not say."""
+
+    name: str
+    needs: Resources  # of one task, where the spec has a `container`
+    host_ports: tuple[Port, ...]  # that each task holds on its instance, sorted, so that equal sets are equal
+    group: str | None  # the ECS task group
+    # placement
+    max_concurrent: int | None
+    max_tasks_per_instance: int | None  # counts the tasks of the whole group
+    constraints: tuple[str, ...]
+    strategy: tuple[str, ...]
+    soft_constraints: tuple[tuple[str, int], ...]  # (expression, weight)
+    affinity: tuple[str, ...]
+    anti_affinity: tuple[str, ...]
+    # capacity
+    purchase: PurchaseMode
+    cells: tuple[str, ...]  # the only ones that it may run in; empty = any
+    max_instances: int | None
+    deadline: Deadline | None
+    fallback_wait_s: float  # how long tasks wait for spot that is short; infinite where only the deadline counts
+    fallback_losses: int  # a task that was lost this often goes to on-demand itself
+    budget_usd: float | None
+    max_hourly_usd: float | None
+    drains_at_cap: bool  # whether running tasks are stopped when the budget is used up; otherwise they may finish
+    transfer_gb_per_task: float
+    # array, retryStrategy, timeout
+    expected_seconds: float | None  # of one task
+    shard_size: int | None
+    attempt_limit: int
+    exit_rules: tuple[ExitRule, ...]
+    attempt_timeout_s: float  # 0 = none
+    duration_limit_s: float  # of the whole run; 0 = none
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any]) -> RunTerms:
+        """From the validated JSON form. Raises KeyError for a spec without a name."""
+        placement, capacity, array = spec.get("placement", {}), spec.get("capacity", {}), spec.get("array", {})
+        retries, timeout, fallback = (
+            spec.get("retryStrategy", {}),
+            spec.get("timeout", {}),
+            capacity.get("fallback", {}),
+        )
+        usual_wait_s = math.inf if "deadline" in capacity else FALLBACK_WAIT_S
+        return cls(
+            name=str(spec["name"]),
+            needs=needs_of(spec),
+            host_ports=tuple(sorted(map(port_of, spec.get("container", {}).get("hostPorts", ())))),
+            group=placement.get("group"),
+            max_concurrent=_optional(int, placement.get("maxConcurrentTasks")),
+            max_tasks_per_instance=_optional(int, placement.get("maxTasksPerInstance")),
+            constraints=tuple(placement.get("constraints", ())),
+            strategy=tuple(placement.get("strategy", ())),
+            soft_constraints=tuple((e["expression"], int(e["weight"])) for e in placement.get("softConstraints", ())),
+            affinity=tuple(placement.get("affinity", ())),
+            anti_affinity=tuple(placement.get("antiAffinity", ())),
+            purchase=PurchaseMode(capacity.get("purchase", PurchaseMode.SPOT)),
+            cells=tuple(capacity.get("cells", ())),
+            max_instances=_optional(int, capacity.get("maxInstances")),
+            deadline=_optional(Deadline.parse, capacity.get("deadline")),
+            fallback_wait_s=float(fallback.get("afterWaitSeconds", usual_wait_s)),
+            fallback_losses=int(fallback.get("afterInterruptions", FALLBACK_LOSSES)),
+            budget_usd=_optional(float, capacity.get("budgetUsd")),
+            max_hourly_usd=_optional(float, capacity.get("maxHourlyCost")),
+            drains_at_cap=capacity.get("onCap", "drain") == "drain",
+            transfer_gb_per_task=float(capacity.get("transferGbPerTask") or 0.0),
+            expected_seconds=_optional(float, array.get("expectedSeconds")),
+            shard_size=array.get("shardSize"),
+            attempt_limit=int(retries.get("attempts", 1)),
+            exit_rules=tuple(map(_exit_rule, retries.get("evaluateOnExit", ()))),
+            attempt_timeout_s=float(timeout.get("attemptDurationSeconds", 0)),
+            duration_limit_s=float(timeout.get("runDurationSeconds", 0)),
+        )
+
+
+def _exit_rule(rule: Mapping[str, str]) -> ExitRule:
+    return ExitRule(*map(rule.get, ("action", "onExitCode", "onReason", "onStatusReason")))  # type: ignore[arg-type]
+
+
+def _optional(read: Callable[[Any], T], given: Any) -> T | None:
+    return None if given is None else read(given)
