@@ -35,8 +35,8 @@ USERS_HALF = ("bench", "cli", "client", "emulator", "local", "simulation")
 # What importing never touches. numpy's tests alone are a fifth of it.
 _PRUNED = ("**/tests", "numpy/f2py", "numpy/_pyinstaller", "**/*.pyi", "bin", "include", "share", "**/__pycache__")
 # The parts that do without wheels: boto3 is in the runtime.
-WATCHDOG_FILES = ("aws/watchdog.py", "aws/freeing.py")
-TEARDOWN_FILES = ("aws/teardown.py", "aws/freeing.py")
+WATCHDOG_FILES = ("aws/watchdog.py", "aws/shutdown.py")
+TEARDOWN_FILES = ("aws/teardown.py", "aws/shutdown.py")
 
 
 class BundleError(RuntimeError):

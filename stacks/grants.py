@@ -207,7 +207,7 @@ def instance(arns: Arns, region: str) -> list[iam.PolicyStatement]:
 
 
 def freeing(arns: Arns) -> list[iam.PolicyStatement]:
-    """What `controller/argosy/aws/freeing.py` does: find all that is ours, lower fleets and end instances."""
+    """What `controller/argosy/aws/shutdown.py` does: find all that is ours, lower fleets and end instances."""
     return [allow(["ec2:DescribeLaunchTemplates"], ["*"]), *_ending(arns)]
 
 

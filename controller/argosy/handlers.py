@@ -1,7 +1,7 @@
 """Where does Lambda enter? Two thin composition roots: `api` for users, `controller` for the loop.
 
 Everything is built once per process and on first use, from the environment that the stacks and local mode set alike.
-Clients are made lazily; each function holds only those it has the rights for (DESIGN D12).
+AwsClients are made lazily; each function holds only those it has the rights for (DESIGN D12).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from argosy.aws.clients import Clients
+from argosy.aws.clients import AwsClients
 from argosy.aws.dynamodb import DynamoStore
-from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.wake import AwsWake
 from argosy.engine.tick import TickReport
 from argosy.model.damage import UNREADABLE
@@ -74,7 +74,7 @@ def _aws_failed(error: Exception, request_id: str) -> dict[str, Any]:
     from argosy.api.actions import envelope_of_error
 
     fault = classify(error)
-    if fault.kind is Kind.THROTTLED:
+    if fault.kind is FailureKind.THROTTLED:
         logger.warning("a request was throttled by AWS", extra={"requestId": request_id, "fault": fault.text})
         message = "AWS asks us to go slower: try again in a moment"
         return envelope_of_error("ThrottlingException", message, request_id)
@@ -145,8 +145,8 @@ class TickLog:
 
 
 @cache
-def clients_of_process() -> Clients:
-    return Clients(os.environ["AWS_REGION"])
+def clients_of_process() -> AwsClients:
+    return AwsClients(os.environ["AWS_REGION"])
 
 
 @cache
@@ -198,9 +198,9 @@ def _policy() -> Policy:
 @cache
 def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     from argosy.api import reading
-    from argosy.aws.cell import Cell, Deployment
+    from argosy.aws.call_rates import CallRates
+    from argosy.aws.cell import AwsDeployment, Cell
     from argosy.aws.executor import AwsExecutor
-    from argosy.aws.pace import Paces
     from argosy.aws.sqs import SqsQueue
     from argosy.catalogue.lookup import load_catalogue
     from argosy.engine.tick import Engine
@@ -208,7 +208,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
 
     clients, settings = clients_of_process(), settings_of_process()
     store, wake = _store_and_wake()
-    deployment = Deployment(
+    deployment = AwsDeployment(
         stage=settings.stage,
         prefix=settings.prefix,
         log_group=os.environ["ARGOSY_LOG_GROUP"],
@@ -223,7 +223,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
             cluster=os.environ["ARGOSY_CLUSTER"],
             ecs=clients.get("ecs", region),
             ec2=clients.get("ec2", region),
-            paces=Paces.of_aws(time.time, time.sleep),
+            rates=CallRates.of_aws(time.time, time.sleep),
         )
         for region in settings.cells
     ]

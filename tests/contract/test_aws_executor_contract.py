@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from argosy.aws.call_rates import CallRates
 from argosy.aws.cell import Cell
 from argosy.aws.executor import AwsExecutor
-from argosy.aws.pace import Paces
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.messages.eventbridge import to_event
@@ -55,8 +55,8 @@ class Story:
         self.state = told(State(epoch="testtest"), submitted(**overrides), now=self.world.now)
 
     def executor_over(self, ecs: Any) -> AwsExecutor:
-        paces = Paces.of_aws(self.world.moment, self.world.run_for)
-        cell = Cell(CELL, self.world.cluster, ecs, self.world.ec2_client(), paces)
+        rates = CallRates.of_aws(self.world.moment, self.world.run_for)
+        cell = Cell(CELL, self.world.cluster, ecs, self.world.ec2_client(), rates)
         s3 = ScriptedClient("s3", put_object={})
         return AwsExecutor(
             DEPLOYMENT, [cell], s3=s3, events=ScriptedClient("events"), clock=self.world.moment, threads=1

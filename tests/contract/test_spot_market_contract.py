@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from argosy.aws.call_rates import CallRates
 from argosy.aws.cell import Cell
 from argosy.aws.executor import AwsExecutor
-from argosy.aws.pace import Paces
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.market import walking_prices
 from argosy.emulator.ec2.service import Ec2Setup
@@ -23,7 +23,9 @@ ZONES = ("us-east-1a", "us-east-1b")
 
 
 def observed(world: World, placement_scores: bool) -> dict[str, FleetSeen]:
-    cell = Cell(CELL, world.cluster, world.ecs_client(), world.ec2_client(), Paces.of_aws(world.moment, world.run_for))
+    cell = Cell(
+        CELL, world.cluster, world.ecs_client(), world.ec2_client(), CallRates.of_aws(world.moment, world.run_for)
+    )
     executor = AwsExecutor(
         replace(DEPLOYMENT, placement_scores=placement_scores),
         [cell],

@@ -12,11 +12,11 @@ from botocore import xform_name
 from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
 from botocore.validate import ParamValidator
 
-from argosy.aws.cell import Cell, Deployment
-from argosy.aws.definitions import Definitions
+from argosy.aws.call_rates import CallRates, TokenBucket
+from argosy.aws.cell import AwsDeployment, Cell
 from argosy.aws.items import S3ItemsReader
-from argosy.aws.launching import Launching
-from argosy.aws.pace import Pace, Paces
+from argosy.aws.launcher import TaskLauncher
+from argosy.aws.preparation import RunPreparation
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptKey
 from tests.builders import (
@@ -27,7 +27,7 @@ from tests.builders import (
 )
 
 ACCOUNT = "123456789012"
-DEPLOYMENT = Deployment(
+DEPLOYMENT = AwsDeployment(
     stage="main",
     prefix="argosy",
     log_group="/ecs/argosy/tasks",
@@ -116,15 +116,15 @@ S3_OUTAGES = [
 def cell(clock: Clock, ecs: Any = None, ec2: Any = None, *, name: str = CELL, pace: float = 1000) -> Cell:
     """A cell whose buckets hold `pace` tokens and refill as fast a second."""
 
-    def bucket() -> Pace:
-        return Pace(pace, pace, clock, clock.sleep)
+    def bucket() -> TokenBucket:
+        return TokenBucket(pace, pace, clock, clock.sleep)
 
-    return Cell(name, "argosy", ecs, ec2, Paces(bucket(), bucket(), bucket(), bucket()))
+    return Cell(name, "argosy", ecs, ec2, CallRates(bucket(), bucket(), bucket(), bucket()))
 
 
-def launching(ecs: Any, clock: Clock | None = None, s3: Any = None, *, home: Cell | None = None) -> Launching:
+def launching(ecs: Any, clock: Clock | None = None, s3: Any = None, *, home: Cell | None = None) -> TaskLauncher:
     """What launches in one cell: `home`, or a cell around `ecs` that never runs out of tokens."""
     clock = clock or Clock()
     cells = {CELL: home or cell(clock, ecs)}
     items = S3ItemsReader(s3)
-    return Launching(DEPLOYMENT, cells, Definitions(DEPLOYMENT, cells, s3, items), items, clock)
+    return TaskLauncher(DEPLOYMENT, cells, RunPreparation(DEPLOYMENT, cells, s3, items), items, clock)

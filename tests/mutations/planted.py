@@ -6,8 +6,8 @@ from typing import Any
 
 from argosy.aws import ecs_requests, launching
 from argosy.aws.dynamodb import DynamoStore
-from argosy.aws.fleets import Fleets
-from argosy.aws.launching import Launching
+from argosy.aws.fleets import AwsFleets
+from argosy.aws.launcher import TaskLauncher
 from argosy.engine import tick as engine_module
 from argosy.engine.tick import Engine
 from argosy.lifecycle import apply as apply_module
@@ -43,7 +43,7 @@ def doubt_is_a_refusal(patch: Patch) -> None:
     def disproved(self: Any, action: Any, state: Any, deadline: float) -> list[Any]:
         return [LaunchDisproved(launch.key) for launch in action.launches]
 
-    patch.setattr(Launching, "resolve", disproved)
+    patch.setattr(TaskLauncher, "resolve", disproved)
 
 
 @planted("what was sent before the crash counts as unsent, under a new launch number")
@@ -153,13 +153,13 @@ def tag_alone_proves_ownership(patch: Patch) -> None:
         def setdefault(self, name: str, default: Any = None) -> Any:
             return set()
 
-    real = Fleets.__init__
+    real = AwsFleets.__init__
 
-    def init(self: Fleets, *args: Any) -> None:
+    def init(self: AwsFleets, *args: Any) -> None:
         real(self, *args)
         self._ours = Everything()
 
-    patch.setattr(Fleets, "__init__", init)
+    patch.setattr(AwsFleets, "__init__", init)
 
 
 @planted("an instance whose launch was refused is never given back")

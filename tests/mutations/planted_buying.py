@@ -1,10 +1,10 @@
-"""Which bugs are planted? Fleets that are asked for too much, and instances that are never given back."""
+"""Which bugs are planted? AwsFleets that are asked for too much, and instances that are never given back."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from argosy.aws.fleets import Fleets
+from argosy.aws.fleets import AwsFleets
 from argosy.lifecycle import pools
 from argosy.model.events import NotCarriedOut
 from argosy.model.state import State
@@ -49,4 +49,6 @@ def targets_follow_belief(patch: Patch) -> None:
     ),
 )
 def a_refusal_spoils_the_call(patch: Patch) -> None:
-    patch.setattr(Fleets, "_without_the_stubborn", lambda self, cell, ids, fault, deadline: [NotCarriedOut(fault.text)])
+    patch.setattr(
+        AwsFleets, "_terminate_by_halves", lambda self, cell, ids, fault, deadline: [NotCarriedOut(fault.text)]
+    )

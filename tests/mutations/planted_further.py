@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.aws import launching
 from argosy.aws.dynamodb import DynamoStore
-from argosy.aws.launching import Launching
+from argosy.aws.launcher import TaskLauncher
 from argosy.engine import loading
 from argosy.engine import tick as engine_module
 from argosy.lifecycle import apply as apply_module
@@ -73,7 +73,7 @@ def gc_on_store_error(patch: Patch) -> None:
 
 @planted("a listing that broke off proves that a launch never happened", "reply-lost", "page-failure", "listing-lag")
 def broken_listing_is_proof(patch: Patch) -> None:
-    patch.setattr(Launching, "_absent", lambda self, key, *rest: LaunchDisproved(key))
+    patch.setattr(TaskLauncher, "_absent", lambda self, key, *rest: LaunchDisproved(key))
     patch.setattr(
         upkeep,
         "resolutions",

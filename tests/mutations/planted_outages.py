@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from argosy.aws.launching import Launching
+from argosy.aws.launcher import TaskLauncher
 from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle import quarantine, registrations, strangers
 from argosy.model.events import LaunchDisproved, LaunchMissed
@@ -87,10 +87,10 @@ def lost_attempts_hold_instances(patch: Patch) -> None:
     check=scenario(PROTOCOL, "test_one_listing_that_lags_disproves_no_launch"),
 )
 def one_listing_is_proof(patch: Patch) -> None:
-    real = Launching._absent
+    real = TaskLauncher._absent
 
     def absent(self: Any, key: Any, *rest: Any) -> Any:
         said = real(self, key, *rest)
         return LaunchDisproved(key) if isinstance(said, LaunchMissed) else said
 
-    patch.setattr(Launching, "_absent", absent)
+    patch.setattr(TaskLauncher, "_absent", absent)

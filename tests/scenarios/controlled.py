@@ -12,9 +12,9 @@ from hashlib import md5
 from typing import Any
 
 from argosy.api import reading
+from argosy.aws.call_rates import CallRates
 from argosy.aws.cell import Cell
 from argosy.aws.executor import AwsExecutor
-from argosy.aws.pace import Paces
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.engine.tick import Engine
@@ -151,8 +151,8 @@ class Controlled:
 
     def cells(self, ecs: Any = None) -> list[Cell]:
         """What a controller works in."""
-        paces = Paces.of_aws(self.world.moment, self.pass_time)
-        return [Cell(CELL, self.world.cluster, ecs or self.ecs, self.ec2, paces)]
+        rates = CallRates.of_aws(self.world.moment, self.pass_time)
+        return [Cell(CELL, self.world.cluster, ecs or self.ecs, self.ec2, rates)]
 
     def pass_time(self, seconds: float) -> None:
         self.world.run_for(seconds)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from argosy.aws.call_rates import CallRates
 from argosy.aws.cell import Cell
-from argosy.aws.pace import Paces
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.simulation.virtual_task import TaskBehaviour
@@ -43,8 +43,8 @@ class TwoCells(Controlled):
         cells = super().cells(ecs)
         if self.away is None:
             return cells
-        paces = Paces.of_aws(self.world.moment, self.pass_time)
-        return [*cells, Cell(AWAY, self.away.cluster, self.away.ecs_client(), self.away.ec2_client(), paces)]
+        rates = CallRates.of_aws(self.world.moment, self.pass_time)
+        return [*cells, Cell(AWAY, self.away.cluster, self.away.ecs_client(), self.away.ec2_client(), rates)]
 
     def pass_time(self, seconds: float) -> None:
         super().pass_time(seconds)

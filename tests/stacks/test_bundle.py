@@ -1,4 +1,4 @@
-"""The functions' zips: which of our files are in them, that wheels are fetched once, and that failures say what to type."""
+"""The functions' zips: which of our files they hold, that wheels are fetched once, and what to type after a failure."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ WRITES = {"Put": "dynamodb:PutItem", "Update": "dynamodb:UpdateItem", "Delete": 
 # Rights that AWS asks for something else than a call of their name; each is explained where it is granted.
 WITHOUT_A_CALL = {"iam:PassRole", "ecs:TagResource", "s3:ListBucket"}
 
-CONTROLLER_ONLY_LEAVES_OUT = {"teardown", "watchdog", "freeing", "images"}
+CONTROLLER_ONLY_LEAVES_OUT = {"teardown", "watchdog", "shutdown", "images"}
 
 
 def parsed(name: str) -> ast.Module:
@@ -125,10 +125,10 @@ def test_the_api_has_the_rights_for_its_calls_and_no_others() -> None:
 
 
 def test_the_watchdog_has_the_rights_for_its_calls_and_no_others() -> None:
-    calls = needed([parsed("watchdog"), parsed("freeing")], ["dynamodb", "ec2"])
+    calls = needed([parsed("watchdog"), parsed("shutdown")], ["dynamodb", "ec2"])
     assert_exact(grants.watchdog(ARNS), calls)
 
 
 def test_the_teardown_has_the_rights_for_its_calls_and_no_others() -> None:
-    calls = needed([parsed("teardown"), parsed("freeing")], ["dynamodb", "events", "ecs", "ec2", "s3"])
+    calls = needed([parsed("teardown"), parsed("shutdown")], ["dynamodb", "events", "ecs", "ec2", "s3"])
     assert_exact(grants.teardown(ARNS, "us-east-1", BUCKET), calls)

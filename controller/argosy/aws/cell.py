@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.aws.pace import Paces
+from argosy.aws.call_rates import CallRates
 
 TIME_WAS_UP = "time was up"  # why an action was not begun
 CHUNK = 100  # most Describe* calls and TerminateInstances take this many ids
+CheckTime = Callable[[], None]  # called before each request of a listing; raises when there is no time for another
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class AwsDeployment:
     """What CDK made and the controller's environment names."""
 
     stage: str
@@ -33,7 +34,7 @@ class Cell:
     cluster: str
     ecs: Any  # boto3 client
     ec2: Any
-    paces: Paces
+    rates: CallRates
 
 
 def pages(call: Any, **request: Any) -> Iterator[dict[str, Any]]:

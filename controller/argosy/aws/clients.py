@@ -21,7 +21,7 @@ _RETRIES = {
 _CONTROL_RETRIES = {"mode": "adaptive", "total_max_attempts": 10}
 
 
-class Clients:
+class AwsClients:
     """boto3 clients by service and region, created once. Not for use by several threads at once while creating."""
 
     def __init__(self, region: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.ports import AlreadyExists, Key, StaleState
 
 VERSION_KEY: Key = ("STATE", "VERSION")
@@ -199,5 +199,5 @@ def _reasons(error: Exception) -> set[str]:
 
 def _condition_failed(error: Exception) -> bool:
     fault = classify(error)
-    single = fault.kind is Kind.CONFLICT and fault.code == "ConditionalCheckFailedException"
+    single = fault.kind is FailureKind.CONFLICT and fault.code == "ConditionalCheckFailedException"
     return single or "ConditionalCheckFailed" in _reasons(error)

@@ -10,7 +10,7 @@ import base64
 import hashlib
 from typing import Any
 
-from argosy.aws.cell import Deployment
+from argosy.aws.cell import AwsDeployment
 from argosy.catalogue.lookup import SHARED_MEMORY_DIVISOR
 from argosy.model.actions import Launch
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
@@ -59,7 +59,7 @@ def run_task_request(
     }
 
 
-def definition_content(run: Run, region: str, deployment: Deployment) -> dict[str, Any]:
+def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict[str, Any]:
     """The task definition of a spec's own container, without its family.
 
     The user's environment is not in it but in every task's overrides (`shards.task_overrides`): so runs of one image

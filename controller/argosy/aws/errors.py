@@ -22,7 +22,7 @@ AWS_ERRORS = (ClientError, BotoCoreError)  # what a call can raise because of wh
 MESSAGE_LIMIT = 300  # characters kept of a message; long enough for a role's ARN and an action
 
 
-class Kind(StrEnum):
+class FailureKind(StrEnum):
     THROTTLED = "throttled"  # not executed: slower, then again
     ACCESS_DENIED = "access-denied"  # no repetition will help until somebody changes a policy
     INVALID = "invalid"  # no repetition of this request will help
@@ -33,8 +33,8 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    kind: Kind
+class CallFailure:
+    kind: FailureKind
     code: str
     message: str
 
@@ -45,53 +45,56 @@ class Fault:
     @property
     def lasting(self) -> bool:
         """True when asking again changes nothing."""
-        return self.kind in (Kind.ACCESS_DENIED, Kind.INVALID)
+        return self.kind in (FailureKind.ACCESS_DENIED, FailureKind.INVALID)
 
     @property
     def passing(self) -> bool:
         """True when nothing is wrong with the request: an overload, a lost connection, an error of AWS's own."""
-        return self.kind in (Kind.THROTTLED, Kind.IN_DOUBT)
+        return self.kind in (FailureKind.THROTTLED, FailureKind.IN_DOUBT)
 
 
 _PATTERNS = (
     (
         re.compile(r"rate exceeded|too many requests|request limit exceeded|reduce your request rate", re.I),
-        Kind.THROTTLED,
+        FailureKind.THROTTLED,
     ),
-    (re.compile(r"security token .*expired|signature (not yet current|expired)", re.I), Kind.IN_DOUBT),
-    (re.compile(r"not authorized to perform|unable to assume the role|access denied", re.I), Kind.ACCESS_DENIED),
-    (re.compile(r"no container instances were found", re.I), Kind.CAPACITY),
-    (re.compile(r"max spot instance count exceeded|do not have sufficient .*capacity", re.I), Kind.CAPACITY),
+    (re.compile(r"security token .*expired|signature (not yet current|expired)", re.I), FailureKind.IN_DOUBT),
+    (re.compile(r"not authorized to perform|unable to assume the role|access denied", re.I), FailureKind.ACCESS_DENIED),
+    (re.compile(r"no container instances were found", re.I), FailureKind.CAPACITY),
+    (re.compile(r"max spot instance count exceeded|do not have sufficient .*capacity", re.I), FailureKind.CAPACITY),
     # A definition that is gone or inactive will not come back: the run pins its revision.
-    (re.compile(r"task ?definition (is inactive|not found|does not exist)", re.I), Kind.INVALID),
-    (re.compile(r"unable to describe task ?definition|referenced (task|cluster) was not found", re.I), Kind.NOT_FOUND),
+    (re.compile(r"task ?definition (is inactive|not found|does not exist)", re.I), FailureKind.INVALID),
+    (
+        re.compile(r"unable to describe task ?definition|referenced (task|cluster) was not found", re.I),
+        FailureKind.NOT_FOUND,
+    ),
 )
 
 _CODES = {
-    Kind.THROTTLED: """
+    FailureKind.THROTTLED: """
         ThrottlingException Throttling ThrottledException RequestLimitExceeded RequestThrottled
         RequestThrottledException TooManyRequestsException ProvisionedThroughputExceededException SlowDown
         EC2ThrottledException PriorRequestNotComplete BandwidthLimitExceeded OverLimit""",
-    Kind.ACCESS_DENIED: """
+    FailureKind.ACCESS_DENIED: """
         AccessDeniedException AccessDenied UnauthorizedOperation AuthFailure NotAuthorized OptInRequired
         UnrecognizedClientException InvalidClientTokenId InvalidSignatureException SignatureDoesNotMatch
         MissingAuthenticationToken BlockedException AllAccessDisabled 403 KMS.AccessDeniedException""",
-    Kind.CAPACITY: """
+    FailureKind.CAPACITY: """
         InsufficientInstanceCapacity InsufficientHostCapacity InsufficientReservedInstanceCapacity
         InsufficientCapacity InsufficientFreeAddressesInSubnet UnfulfillableCapacity SpotMaxPriceTooLow
         MaxSpotInstanceCountExceeded InstanceLimitExceeded VcpuLimitExceeded LimitExceededException
         MaxSpotFleetRequestCountExceeded""",
-    Kind.NOT_FOUND: """
+    FailureKind.NOT_FOUND: """
         ResourceNotFoundException ClusterNotFoundException NoSuchKey NoSuchBucket NotFound 404 ParameterNotFound
         InvalidInstanceID.NotFound InvalidFleetId.NotFound InvalidFleetIds.NotFound QueueDoesNotExist
         AWS.SimpleQueueService.NonExistentQueue""",
-    Kind.CONFLICT: """
+    FailureKind.CONFLICT: """
         ConflictException ConditionalCheckFailedException TransactionConflictException TransactionCanceledException
         ResourceConflictException PreconditionFailed 412 ConditionalRequestConflict OperationAborted
         UpdateInProgressException ResourceInUseException ConcurrentModificationException FleetNotInModifiableState
         IdempotentParameterMismatch IncorrectInstanceState""",
     # Nothing was done, but neither is anything wrong with the request: credentials are renewed, clocks are set.
-    Kind.IN_DOUBT: """
+    FailureKind.IN_DOUBT: """
         ServerException InternalError InternalFailure InternalServerError InternalServiceError ServiceUnavailable
         ServiceUnavailableException Unavailable RequestTimeout RequestTimeoutException RequestExpired ExpiredToken
         ExpiredTokenException TransactionInProgressException""",
@@ -101,32 +104,32 @@ _THROTTLED_TRANSACTION = {"ThrottlingError", "ProvisionedThroughputExceeded"}
 KIND_OF_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 
 
-def classify(error: BaseException) -> Fault:
+def classify(error: BaseException) -> CallFailure:
     """What `error` means. What nobody foresaw is in doubt: the class that is never mistaken for a refusal."""
     if not isinstance(error, ClientError):
-        return Fault(_kind_of_exception(error), type(error).__name__, str(error)[:MESSAGE_LIMIT])
+        return CallFailure(_kind_of_exception(error), type(error).__name__, str(error)[:MESSAGE_LIMIT])
     said = error.response.get("Error", {})
     code, message = str(said.get("Code", "")), str(said.get("Message", ""))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
     reasons = {str(reason.get("Code")) for reason in error.response.get("CancellationReasons") or ()}
-    kind = Kind.THROTTLED if reasons & _THROTTLED_TRANSACTION else _kind_of_answer(code, message, status)
-    return Fault(kind, code, message[:MESSAGE_LIMIT])
+    kind = FailureKind.THROTTLED if reasons & _THROTTLED_TRANSACTION else _kind_of_answer(code, message, status)
+    return CallFailure(kind, code, message[:MESSAGE_LIMIT])
 
 
-def _kind_of_exception(error: BaseException) -> Kind:
+def _kind_of_exception(error: BaseException) -> FailureKind:
     if isinstance(error, ParamValidationError):
-        return Kind.INVALID  # botocore itself refused to send it
+        return FailureKind.INVALID  # botocore itself refused to send it
     if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
-        return Kind.ACCESS_DENIED
-    return Kind.IN_DOUBT
+        return FailureKind.ACCESS_DENIED
+    return FailureKind.IN_DOUBT
 
 
-def _kind_of_answer(code: str, message: str, status: int) -> Kind:
+def _kind_of_answer(code: str, message: str, status: int) -> FailureKind:
     for pattern, kind in _PATTERNS:
         if pattern.search(message):
             return kind
     if code in KIND_OF_CODE:
         return KIND_OF_CODE[code]
     if code.endswith(".NotFound"):
-        return Kind.NOT_FOUND  # EC2 names the kind of the thing before it
-    return Kind.INVALID if 400 <= status < 500 else Kind.IN_DOUBT
+        return FailureKind.NOT_FOUND  # EC2 names the kind of the thing before it
+    return FailureKind.INVALID if 400 <= status < 500 else FailureKind.IN_DOUBT

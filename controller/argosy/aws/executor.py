@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-from argosy.aws.cell import TIME_WAS_UP, Cell, Deployment
-from argosy.aws.definitions import Definitions
-from argosy.aws.fleets import Fleets
+from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell
+from argosy.aws.fleets import AwsFleets
 from argosy.aws.items import S3ItemsReader
-from argosy.aws.launching import Launching
-from argosy.aws.observe import Observer
+from argosy.aws.launcher import TaskLauncher
+from argosy.aws.observer import Observer
 from argosy.aws.placement_scores import NoScores, PlacementScores
+from argosy.aws.preparation import RunPreparation
 from argosy.aws.results import Results
 from argosy.model.actions import (
     Action,
@@ -47,7 +47,7 @@ class AwsExecutor:
 
     def __init__(
         self,
-        deployment: Deployment,
+        deployment: AwsDeployment,
         cells: Sequence[Cell],
         *,
         s3: Any,
@@ -66,10 +66,10 @@ class AwsExecutor:
         self._clock, self._threads, self._keep_alive = clock, threads, keep_alive
         self._cell_count = max(1, len(by_name))
         items = S3ItemsReader(s3)
-        self._definitions = Definitions(deployment, by_name, s3, items)
-        self._launching = Launching(deployment, by_name, self._definitions, items, clock)
+        self._definitions = RunPreparation(deployment, by_name, s3, items)
+        self._launching = TaskLauncher(deployment, by_name, self._definitions, items, clock)
         scores = PlacementScores() if deployment.placement_scores else NoScores()
-        self._fleets = Fleets(deployment.stage, by_name, clock, scores)
+        self._fleets = AwsFleets(deployment.stage, by_name, clock, scores)
         self._results = Results(s3, events, clock, keep_alive, retries_of)
         self._observer = Observer(by_name, self._fleets, clock, keep_alive)
 

@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from argosy.aws.cell import TIME_WAS_UP, Cell, chunks, pages
-from argosy.aws.errors import AWS_ERRORS, Fault, Kind, classify
+from argosy.aws.cell import TIME_WAS_UP, Cell, CheckTime, chunks, pages
+from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
 from argosy.aws.placement_scores import NoScores, Scores
-from argosy.aws.spot_prices import GoOn, SpotPrices
+from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
 from argosy.model.actions import SetTarget, Terminate
 from argosy.model.events import Event, FleetSeen, HostSeen, HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
@@ -29,7 +29,7 @@ FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself; nobody can forg
 log = logging.getLogger(__name__)
 
 
-class Fleets:
+class AwsFleets:
     """SetTarget and Terminate, and the listings of fleets and instances, of every cell."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Fleets:
         cell = self._cells.get(pool.cell) if pool else None
         if pool is None or cell is None:
             return NotCarriedOut(f"there is no fleet for {action.pool}")
-        if not cell.paces.fleets.take(deadline):
+        if not cell.rates.fleets.take(deadline):
             return NotCarriedOut(TIME_WAS_UP)
         try:
             cell.ec2.modify_fleet(
@@ -58,7 +58,7 @@ class Fleets:
             )
         except AWS_ERRORS as error:
             fault = _heard(cell, error)
-            short = fault.kind is Kind.CAPACITY
+            short = fault.kind is FailureKind.CAPACITY
             if short:
                 return PoolShort(action.pool, fault.code)
             return NotCarriedOut(f"{action.pool}: {fault.text}", about=f"target:{action.pool}")
@@ -82,15 +82,15 @@ class Fleets:
         return events
 
     def _terminate_chunk(self, cell: Cell, instance_ids: list[str], deadline: float) -> list[Event]:
-        if not cell.paces.fleets.take(deadline):
+        if not cell.rates.fleets.take(deadline):
             return [NotCarriedOut(TIME_WAS_UP)]
         try:
             answer = cell.ec2.terminate_instances(InstanceIds=instance_ids)
         except AWS_ERRORS as error:
             fault = _heard(cell, error)
             gone = set(re.findall(r"\bi-[0-9a-f]+\b", fault.message)) & set(instance_ids)
-            if fault.kind is not Kind.NOT_FOUND or not gone:
-                return self._without_the_stubborn(cell, instance_ids, fault, deadline)
+            if fault.kind is not FailureKind.NOT_FOUND or not gone:
+                return self._terminate_by_halves(cell, instance_ids, fault, deadline)
             # One unknown id spoils the whole call: EC2 has forgotten it, so it is gone.
             rest = [name for name in instance_ids if name not in gone]
             events: list[Event] = [HostStateChanged(name, "terminated", self._clock()) for name in sorted(gone)]
@@ -100,10 +100,12 @@ class Fleets:
             for each in answer.get("TerminatingInstances", ())
         ]
 
-    def _without_the_stubborn(self, cell: Cell, instance_ids: list[str], fault: Fault, deadline: float) -> list[Event]:
+    def _terminate_by_halves(
+        self, cell: Cell, instance_ids: list[str], fault: CallFailure, deadline: float
+    ) -> list[Event]:
         """One instance that EC2 refuses to end spoils the whole call: by halves until it is alone (a hundred calls one
         by one would take longer than a tick at the pace of the fleets' calls)."""
-        if fault.kind in (Kind.THROTTLED, Kind.IN_DOUBT):
+        if fault.kind in (FailureKind.THROTTLED, FailureKind.IN_DOUBT):
             return [NotCarriedOut(fault.text)]
         if len(instance_ids) == 1:
             log.warning("%s is not ended: %s", instance_ids[0], fault.text)
@@ -112,19 +114,19 @@ class Fleets:
         halves = instance_ids[:middle], instance_ids[middle:]
         return [event for half in halves for event in self._terminate_chunk(cell, half, deadline)]
 
-    def fleets(self, cell: Cell, now: float, go_on: GoOn = lambda: None) -> Iterator[FleetSeen]:
-        """Our live fleets; DescribeFleets cannot filter by tags. Raises AWS_ERRORS, and what `go_on` raises."""
+    def fleets(self, cell: Cell, now: float, check_time: CheckTime = lambda: None) -> Iterator[FleetSeen]:
+        """Our live fleets; DescribeFleets cannot filter by tags. Raises AWS_ERRORS, and what `check_time` raises."""
         states = [{"Name": "fleet-state", "Values": [*LIVE_FLEETS, STILL_RUNNING]}]
         tagged = [
             (tags[POOL_TAG], fleet)
-            for page in pages(_asking(cell.ec2.describe_fleets, go_on), MaxResults=100, Filters=states)
+            for page in pages(_asking(cell.ec2.describe_fleets, check_time), MaxResults=100, Filters=states)
             for fleet in page["Fleets"]
             if (tags := _tags(fleet)).get(STAGE_TAG) == self._stage and "/" in tags.get(POOL_TAG, "")
         ]
         self._ours.setdefault(cell.name, set()).update(fleet["FleetId"] for _, fleet in tagged)
         found = [(pool, fleet) for pool, fleet in tagged if fleet.get("FleetState") != STILL_RUNNING]
         types = {pool.split("/")[0] for pool, _ in found}
-        prices, scores = self._prices.of(cell, types, now, go_on), self._scores.of(cell, types, now, go_on)
+        prices, scores = self._prices.of(cell, types, now, check_time), self._scores.of(cell, types, now, check_time)
         for pool, fleet in found:
             instance_type, zone = pool.split("/", 1)
             price, priced_at = prices.get((instance_type, zone), (None, 0.0))
@@ -141,16 +143,16 @@ class Fleets:
                 placement_score=None if scores is None else scores.get((instance_type, zone), 0),
             )
 
-    def hosts(self, cell: Cell, go_on: GoOn = lambda: None) -> Iterator[HostSeen]:
+    def hosts(self, cell: Cell, check_time: CheckTime = lambda: None) -> Iterator[HostSeen]:
         """Every instance with our stage's tag in a fleet of ours, the ended ones as long as EC2 shows them.
 
         The tag alone proves nothing: whoever may tag could have us end a stranger's instance. Raises AWS_ERRORS, and
-        what `go_on` raises.
+        what `check_time` raises.
         """
         if cell.name not in self._ours:
-            deque(self.fleets(cell, self._clock(), go_on), maxlen=0)  # before the first look, no fleet is ours
+            deque(self.fleets(cell, self._clock(), check_time), maxlen=0)  # before the first look, no fleet is ours
         tagged = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}]
-        for page in pages(_asking(cell.ec2.describe_instances, go_on), Filters=tagged, MaxResults=1000):
+        for page in pages(_asking(cell.ec2.describe_instances, check_time), Filters=tagged, MaxResults=1000):
             for reservation in page["Reservations"]:
                 for instance in reservation["Instances"]:
                     if _tags(instance).get(FLEET_OF_INSTANCE_TAG) in self._ours[cell.name]:
@@ -168,11 +170,11 @@ def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bo
     return accepted.get(pool.key, pool.confirmed)
 
 
-def _asking(call: Any, go_on: GoOn) -> Any:
-    """The call, before which `go_on` is asked each time: it raises when there is no time for another page."""
+def _asking(call: Any, check_time: CheckTime) -> Any:
+    """The call, before which `check_time` is asked each time: it raises when there is no time for another page."""
 
     def asked(**request: Any) -> Any:
-        go_on()
+        check_time()
         return call(**request)
 
     return asked
@@ -195,8 +197,8 @@ def _tags(fleet: Mapping[str, Any]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in fleet.get("Tags") or ()}
 
 
-def _heard(cell: Cell, error: Exception) -> Fault:
+def _heard(cell: Cell, error: Exception) -> CallFailure:
     fault = classify(error)
-    if fault.kind is Kind.THROTTLED:
-        cell.paces.fleets.throttled()
+    if fault.kind is FailureKind.THROTTLED:
+        cell.rates.fleets.throttled()
     return fault

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 
 OWN_NAMESPACE = "argosy/"
 # Neither a tag nor a digest: what a name stands for is the deployment's business, and SSM would read `name:3` as
@@ -29,7 +29,7 @@ class SsmImages:
         try:
             answer = self._ssm.get_parameter(Name=f"/{self._prefix}/images/{name}")
         except AWS_ERRORS as error:
-            if classify(error).kind is Kind.NOT_FOUND:
+            if classify(error).kind is FailureKind.NOT_FOUND:
                 return None
             raise
         return str(answer["Parameter"]["Value"])

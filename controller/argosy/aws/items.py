@@ -10,7 +10,7 @@ import json
 from threading import Lock
 from typing import Any
 
-from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.layout import items_uri, split_s3
 from argosy.ports import ItemsUnreadable
 
@@ -64,14 +64,14 @@ class S3ItemsReader:
 def passes(error: ItemsUnreadable) -> bool:
     """Whether the object may be readable at the next try: AWS did not answer, rather than say no."""
     cause = error.__cause__
-    return isinstance(cause, AWS_ERRORS) and classify(cause).kind in (Kind.IN_DOUBT, Kind.THROTTLED)
+    return isinstance(cause, AWS_ERRORS) and classify(cause).kind in (FailureKind.IN_DOUBT, FailureKind.THROTTLED)
 
 
 def _sentence(uri: str, error: Exception) -> str:
     fault = classify(error)
-    if fault.kind is Kind.NOT_FOUND:
+    if fault.kind is FailureKind.NOT_FOUND:
         return f"{uri} does not exist"
-    if fault.kind is Kind.ACCESS_DENIED:
+    if fault.kind is FailureKind.ACCESS_DENIED:
         return f"{uri} may not be read by Argosy"
     return f"{uri} could not be read: {fault.text}"
 

@@ -11,13 +11,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from argosy.layout import part_index
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
+from argosy.layout import manifest_uri, part_index, split_s3
 from argosy.model.instances import Instance
 from argosy.model.runs import Run
 from argosy.model.tasks import TaskStatus
 from argosy.spec.shards import task_range
 
 StoredObject = tuple[str, int]  # S3 key, bytes
+Entry = Mapping[str, Any]  # what a manifest says of one index
 _COLUMNS = ("committed", "seconds", "instance", "gpu_mask")
 _ATTEMPT = re.compile(r"attempts/(\d+)/(\d+)/", re.ASCII)
 
@@ -46,7 +48,7 @@ def manifest_lines(
     run: Run,
     instances: Mapping[str, Instance],
     counting: Mapping[int, list[StoredObject]],
-    earlier: Iterable[Mapping[str, Any]] = (),
+    earlier: Iterable[Entry] = (),
 ) -> Iterator[str]:
     """The manifest as JSON, one entry on a line. earlier: the entries of the manifest that this one replaces."""
     before = iter(earlier)
@@ -94,7 +96,7 @@ def _entry(
     return entry | ({"range": f"{span[0]}:{span[1]}"} if span else {})
 
 
-def _remembered(entry: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+def _remembered(entry: dict[str, Any], before: Entry) -> dict[str, Any]:
     """With what the earlier manifest knew of an instance that is forgotten by now."""
     same = ("index", "attempt", "instance")
     if entry["instanceType"] or not before.get("instanceType") or any(entry[name] != before.get(name) for name in same):
@@ -104,3 +106,32 @@ def _remembered(entry: dict[str, Any], before: Mapping[str, Any]) -> dict[str, A
 
 def _gpu_ids(mask: int, instance: Instance | None) -> list[str]:
     return [gpu for bit, gpu in enumerate(instance.gpu_ids if instance else ()) if mask >> bit & 1]
+
+
+def earlier_entries(s3: Any, run: Run) -> Iterator[Entry]:
+    """The entries of the manifest that a reopened run left, in the order of their indices; an unreadable one is empty.
+
+    Instances are forgotten an hour after they ended: for a task that succeeded before, only the earlier manifest knows
+    the type and the GPUs that it ran on. It is read line by line beside the new one. Raises AWS_ERRORS.
+    """
+    if not run.retries:
+        return
+    bucket, key = split_s3(manifest_uri(run.output))
+    try:
+        body = s3.get_object(Bucket=bucket, Key=key)["Body"]
+    except AWS_ERRORS as error:
+        if classify(error).kind is FailureKind.NOT_FOUND:  # it ended before it could be closed
+            return
+        raise
+    lines = iter(body.iter_lines() if hasattr(body, "iter_lines") else body)
+    next(lines, None)  # the head of the manifest
+    yield from map(_parsed, lines)
+
+
+def _parsed(line: bytes) -> Entry:
+    """One line; the last one closes the manifest, and an earlier one may be damaged: nothing is known then."""
+    try:
+        entry = json.loads(line.strip().removesuffix(b","))
+    except ValueError:
+        return {}
+    return entry if isinstance(entry, dict) else {}

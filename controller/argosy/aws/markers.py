@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.layout import RETRIES_METADATA, manifest_uri, marker_uri, split_s3
 from argosy.model.runs import Run
 
@@ -76,6 +76,6 @@ def _head(s3: Any, uri: str) -> dict[str, Any] | None:
     try:
         return dict(s3.head_object(Bucket=bucket, Key=key))
     except AWS_ERRORS as error:
-        if classify(error).kind is Kind.NOT_FOUND:
+        if classify(error).kind is FailureKind.NOT_FOUND:
             return None
         raise

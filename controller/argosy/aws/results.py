@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from argosy.aws.earlier import earlier_entries
-from argosy.aws.errors import AWS_ERRORS, Kind, classify
-from argosy.aws.manifest import StoredObject, manifest_lines, objects_that_count, task_counts
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
+from argosy.aws.manifest import StoredObject, earlier_entries, manifest_lines, objects_that_count, task_counts
 from argosy.aws.markers import as_it_is, put_marker, take_back, withdraw_failure
 from argosy.layout import ATTEMPT_METADATA, attempt_uri, manifest_uri, part_suffix, part_uri, split_s3
 from argosy.model.actions import CloseRun, VerifyResult
@@ -55,7 +54,7 @@ class Results:
             return self._part(run, action) or self._attempt_folder(run, action)
         except AWS_ERRORS as error:
             fault = classify(error)
-            if fault.kind is Kind.NOT_FOUND:  # not even the bucket is there
+            if fault.kind is FailureKind.NOT_FOUND:  # not even the bucket is there
                 return ResultSeen(run.id, action.index, 0)
             reason = f"the result of task {action.index} could not be looked up: {fault.text}"
             return NotCarriedOut(reason, about=f"verify:{run.id}", passing=fault.passing)
@@ -101,7 +100,7 @@ class Results:
         try:
             head = self._s3.head_object(Bucket=bucket, Key=key)
         except AWS_ERRORS as error:
-            if classify(error).kind is Kind.NOT_FOUND:
+            if classify(error).kind is FailureKind.NOT_FOUND:
                 return None
             raise
         named = str(head.get("Metadata", {}).get(ATTEMPT_METADATA, ""))

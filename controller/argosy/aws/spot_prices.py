@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.aws.cell import Cell, pages
+from argosy.aws.cell import Cell, CheckTime, pages
 from argosy.aws.errors import AWS_ERRORS, classify
 from argosy.messages.ecs import epoch_s
 
 PRICES_FRESH_S = 300.0
 TRY_AGAIN_S = 60.0  # after EC2 gave no answer
 SPOT_PRODUCT = "Linux/UNIX"
-GoOn = Callable[[], None]
 PoolPrices = dict[tuple[str, str], tuple[float, float]]
 """(type, zone) -> USD an hour, and when EC2 was asked for it."""
 
@@ -30,13 +29,13 @@ class SpotPrices:
         self._known: dict[str, PoolPrices] = {}  # by cell
         self._next: dict[str, float] = {}  # by cell: when to ask again
 
-    def of(self, cell: Cell, types: Iterable[str], now: float, go_on: GoOn) -> PoolPrices:
-        """Raises what `go_on` raises, and nothing of AWS's."""
+    def of(self, cell: Cell, types: Iterable[str], now: float, check_time: CheckTime) -> PoolPrices:
+        """Raises what `check_time` raises, and nothing of AWS's."""
         known, wanted = self._known.setdefault(cell.name, {}), sorted(types)
         if not wanted or now < self._next.get(cell.name, 0.0):
             return known
         try:
-            newest = newest_prices(cell.ec2, wanted, now, go_on)
+            newest = newest_prices(cell.ec2, wanted, now, check_time)
         except AWS_ERRORS as error:
             # Prices are advice: those of before stand in, then on-demand's (market/offers.py).
             log.warning("no spot prices of %s: %s", cell.name, classify(error).text)
@@ -47,13 +46,13 @@ class SpotPrices:
         return known
 
 
-def newest_prices(ec2: Any, types: list[str], now: float, go_on: GoOn) -> dict[tuple[str, str], float]:
-    """USD an hour by (type, zone). What is no price is left out. Raises AWS_ERRORS, and what `go_on` raises."""
+def newest_prices(ec2: Any, types: list[str], now: float, check_time: CheckTime) -> dict[tuple[str, str], float]:
+    """USD an hour by (type, zone). What is no price is left out. Raises AWS_ERRORS, and what `check_time` raises."""
     newest: dict[tuple[str, str], tuple[float, float]] = {}
     request = {"InstanceTypes": types, "ProductDescriptions": [SPOT_PRODUCT], "MaxResults": 1000}
 
     def call(**asked: Any) -> Any:
-        go_on()
+        check_time()
         return ec2.describe_spot_price_history(**asked)
 
     # A change log: asked from now on it holds, for each pool, the price in force.

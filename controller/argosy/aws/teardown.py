@@ -15,7 +15,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from argosy.aws.freeing import free
+from argosy.aws.shutdown import free
 
 KILL = {"pk": {"S": "CONTROL"}, "sk": {"S": "KILL"}}
 # The controller looks at the switch once a turn, and a turn takes less than a minute (D12a); what it had in hand when
@@ -27,7 +27,7 @@ _GONE = {"ResourceNotFoundException", "ClusterNotFoundException", "NoSuchBucket"
 
 
 @dataclass(frozen=True)
-class Place:
+class DeployedCell:
     """One cell and what it takes to end it: boto3 clients of its Region, those of the home Region, and names."""
 
     stage: str
@@ -50,32 +50,32 @@ class Place:
 
 def on_event(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
     """CloudFormation creates, updates or deletes the resource; only deleting does something."""
-    return begin(event, place(), time.time())
+    return begin(event, this_cell(), time.time())
 
 
 def is_complete(event: Mapping[str, Any], context: Any) -> dict[str, bool]:
     """Asked every few seconds after `on_event`."""
     left_s = context.get_remaining_time_in_millis() / 1000 - DEADLINE_MARGIN_S
-    return answer(event, place(), time.time(), deadline=time.time() + left_s, clock=time.time)
+    return answer(event, this_cell(), time.time(), deadline=time.time() + left_s, clock=time.time)
 
 
 def answer(
-    event: Mapping[str, Any], place: Place, now: float, *, deadline: float, clock: Callable[[], float]
+    event: Mapping[str, Any], cell: DeployedCell, now: float, *, deadline: float, clock: Callable[[], float]
 ) -> dict[str, bool]:
     """What the provider framework is told. It takes an exception for the end, so a fault of AWS is a "not yet"."""
     try:
-        return {"IsComplete": complete(event, place, now, deadline=deadline, clock=clock)}
+        return {"IsComplete": complete(event, cell, now, deadline=deadline, clock=clock)}
     except (ClientError, BotoCoreError) as error:
         print(f"not yet: {error}")
         return {"IsComplete": False}
 
 
-def place() -> Place:
+def this_cell() -> DeployedCell:
     """From the function's environment."""
     import boto3
 
     region, home = os.environ["AWS_REGION"], os.environ["ARGOSY_HOME_REGION"]
-    return Place(
+    return DeployedCell(
         stage=os.environ["ARGOSY_STAGE"],
         region=region,
         home=home,
@@ -91,48 +91,48 @@ def place() -> Place:
     )
 
 
-def begin(event: Mapping[str, Any], place: Place, now: float) -> dict[str, Any]:
+def begin(event: Mapping[str, Any], cell: DeployedCell, now: float) -> dict[str, Any]:
     """Throw the switch on Delete. The id never changes: a changed one would make CloudFormation delete the old.
 
     A cell that goes alone leaves the tick on: the other cells' work goes on as soon as the switch is back.
     """
-    name = event.get("PhysicalResourceId") or f"teardown-{place.stage}-{place.region}"
+    name = event.get("PhysicalResourceId") or f"teardown-{cell.stage}-{cell.region}"
     identity: dict[str, Any] = {"PhysicalResourceId": name}
     if event["RequestType"] != "Delete":
         return identity
-    item = {**KILL, "reason": {"S": place.reason}}
-    _unless_gone(place.dynamodb.put_item, TableName=place.table, Item=item)
-    if place.region == place.home:
-        _unless_gone(place.events.disable_rule, Name=place.tick_rule)
+    item = {**KILL, "reason": {"S": cell.reason}}
+    _unless_gone(cell.dynamodb.put_item, TableName=cell.table, Item=item)
+    if cell.region == cell.home:
+        _unless_gone(cell.events.disable_rule, Name=cell.tick_rule)
     return {**identity, "Data": {"KilledAt": str(now)}}
 
 
 def complete(
-    event: Mapping[str, Any], place: Place, now: float, *, deadline: float, clock: Callable[[], float]
+    event: Mapping[str, Any], cell: DeployedCell, now: float, *, deadline: float, clock: Callable[[], float]
 ) -> bool:
     """One more pass; True when nothing is left. Raises ClientError when a listing fails."""
     if event["RequestType"] != "Delete":
         return True
-    result = free(place.ec2, place.stage)
+    result = free(cell.ec2, cell.stage)
     for problem in result.problems:
         print(problem)
-    registered = _clear_cluster(place)
+    registered = _clear_cluster(cell)
     quiet = now - float(event.get("Data", {}).get("KilledAt", now)) >= QUIET_S
     if not (result.clean and not registered and quiet):
         return False
-    if place.empty_bucket and not _empty(place.s3, place.empty_bucket, deadline, clock):
+    if cell.empty_bucket and not _empty(cell.s3, cell.empty_bucket, deadline, clock):
         return False
-    if place.region != place.home:
-        _release_switch(place)
+    if cell.region != cell.home:
+        _release_switch(cell)
     return True
 
 
-def _clear_cluster(place: Place) -> int:
+def _clear_cluster(cell: DeployedCell) -> int:
     """Deregister what is still registered (a cluster with members cannot be deleted); how many there were."""
-    found = _unless_gone(place.ecs.list_container_instances, cluster=place.cluster)
+    found = _unless_gone(cell.ecs.list_container_instances, cluster=cell.cluster)
     arns: list[str] = found["containerInstanceArns"] if found else []
     for arn in arns:
-        _unless_gone(place.ecs.deregister_container_instance, cluster=place.cluster, containerInstance=arn, force=True)
+        _unless_gone(cell.ecs.deregister_container_instance, cluster=cell.cluster, containerInstance=arn, force=True)
     return len(arns)
 
 
@@ -148,14 +148,14 @@ def _empty(s3: Any, bucket: str, deadline: float, clock: Callable[[], float]) ->
     return False
 
 
-def _release_switch(place: Place) -> None:
+def _release_switch(cell: DeployedCell) -> None:
     """One cell less is not the end of the deployment: take our own switch back, and nobody else's."""
     try:
-        place.dynamodb.delete_item(
-            TableName=place.table,
+        cell.dynamodb.delete_item(
+            TableName=cell.table,
             Key=KILL,
             ConditionExpression="reason = :ours",
-            ExpressionAttributeValues={":ours": {"S": place.reason}},
+            ExpressionAttributeValues={":ours": {"S": cell.reason}},
         )
     except ClientError as error:
         if error.response["Error"]["Code"] not in _GONE | {"ConditionalCheckFailedException"}:

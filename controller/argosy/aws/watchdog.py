@@ -15,7 +15,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from argosy.aws.freeing import Freed, first_launch, free
+from argosy.aws.shutdown import Freed, first_launch, free
 
 DEAD_AFTER_S = 3600.0
 HEARTBEAT = {"pk": {"S": "CONTROL"}, "sk": {"S": "HEARTBEAT"}}  # number attribute `at`: epoch seconds

@@ -10,10 +10,10 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.api import reading
-from argosy.aws.cell import Cell, Deployment
+from argosy.aws.call_rates import CallRates
+from argosy.aws.cell import AwsDeployment, Cell
 from argosy.aws.dynamodb import KILL_KEY, DynamoStore
 from argosy.aws.executor import AwsExecutor
-from argosy.aws.pace import Paces
 from argosy.aws.sqs import SqsQueue
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
@@ -31,7 +31,7 @@ from argosy.simulation.world import World
 
 STAGE, TABLE, QUEUE = "main", "argosy-state", "events"
 ROLE = "arn:aws:iam::123456789012:role/argosy"
-DEPLOYMENT = Deployment(STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task")
+DEPLOYMENT = AwsDeployment(STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task")
 
 
 @dataclass(slots=True)
@@ -173,8 +173,8 @@ class SimulatedDeployment:
             "events": self.services.bus,
         }
         clients = {name: self._faulty(name, model) for name, model in models.items()}
-        paces = Paces.of_aws(clock, self.world.run_for)
-        cell = Cell(self.world.region, self.world.cluster, clients["ecs"], clients["ec2"], paces)
+        rates = CallRates.of_aws(clock, self.world.run_for)
+        cell = Cell(self.world.region, self.world.cluster, clients["ecs"], clients["ec2"], rates)
         store = self._store(clients["dynamodb"])
         if process.former:
             store = FormerStore(clients["dynamodb"], TABLE, self.former_noticed)

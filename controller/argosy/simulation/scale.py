@@ -14,10 +14,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+from argosy.aws.call_rates import CallRates
 from argosy.aws.cell import Cell
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
-from argosy.aws.pace import Paces
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.bus import BusModel
 from argosy.emulator.dynamodb.service import DynamoModel
@@ -169,7 +169,7 @@ class ScaleRun:
                 world.cluster,
                 outside.client("ecs", world.ecs),
                 outside.client("ec2", world.ec2),
-                Paces.of_aws(clock, outside.pass_time),
+                CallRates.of_aws(clock, outside.pass_time),
             )
             for world in self.worlds
         ]

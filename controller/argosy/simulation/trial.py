@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from argosy.aws.freeing import free
+from argosy.aws.shutdown import free
 from argosy.aws.teardown import QUIET_S
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Instance, Ec2Setup

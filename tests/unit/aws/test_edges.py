@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from argosy.aws.cell import chunks, pages
-from argosy.aws.clients import Clients
+from argosy.aws.clients import AwsClients
 from argosy.aws.images import SsmImages
 from argosy.aws.wake import AwsWake
 from tests.fakes.aws import ScriptedClient, refusal, timed_out
@@ -58,7 +58,7 @@ def test_an_image_without_a_parameter_is_unknown_and_other_trouble_is_raised() -
 
 
 def test_clients_are_made_once_for_each_service_and_region() -> None:
-    clients = Clients("us-east-1")
+    clients = AwsClients("us-east-1")
     assert clients.get("ecs") is clients.get("ecs", "us-east-1")
     other = clients.get("ecs", "eu-west-1")
     assert other is not clients.get("ecs")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.aws.cell import Cell
-from argosy.aws.fleets import Fleets
+from argosy.aws.fleets import AwsFleets
 from argosy.model.actions import SetTarget, Terminate
 from argosy.model.events import HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
 from argosy.model.state import State
@@ -19,14 +19,14 @@ POOL = f"{CELL}/c5.xlarge/us-east-1a"
 SOON = NOW + 5
 
 
-def fleets(ec2: Any, clock: Clock | None = None) -> Fleets:
+def fleets(ec2: Any, clock: Clock | None = None) -> AwsFleets:
     return fleets_of_home(ec2, clock)[0]
 
 
-def fleets_of_home(ec2: Any, clock: Clock | None = None, pace: float = 1000) -> tuple[Fleets, Cell]:
+def fleets_of_home(ec2: Any, clock: Clock | None = None, pace: float = 1000) -> tuple[AwsFleets, Cell]:
     clock = clock or Clock()
     home = cell(clock, ec2=ec2, pace=pace)
-    return Fleets("main", {CELL: home}, clock), home
+    return AwsFleets("main", {CELL: home}, clock), home
 
 
 def state_of(count: int = 2) -> State:
@@ -64,7 +64,7 @@ def test_a_target_needs_its_fleet_its_cell_and_time() -> None:
     here = fleets(ScriptedClient("ec2"))
     assert isinstance(here.set_target(SetTarget("a/b/c", 1, 0), state_of(), SOON), NotCarriedOut)
     assert here.set_target(SetTarget(POOL, 1, 0), state_of(), NOW - 1) == NotCarriedOut("time was up")
-    nowhere = Fleets("main", {}, Clock())
+    nowhere = AwsFleets("main", {}, Clock())
     assert isinstance(nowhere.set_target(SetTarget(POOL, 1, 0), state_of(), SOON), NotCarriedOut)
     assert isinstance(nowhere.terminate(Terminate(CELL, (instance_id(1),)), state_of(), {}, SOON)[0], NotCarriedOut)
 
@@ -73,7 +73,7 @@ def test_throttling_slows_the_fleet_calls_down() -> None:
     ec2 = ScriptedClient("ec2", modify_fleet=refusal("RequestLimitExceeded", status=503))
     here, home = fleets_of_home(ec2, pace=4)
     here.set_target(SetTarget(POOL, 1, 0), state_of(), SOON)
-    assert home.paces.fleets.rate_per_s == 2
+    assert home.rates.fleets.rate_per_s == 2
 
 
 def ended(**request: Any) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def page(*entries: tuple[str, str, Any], token: str = "") -> dict[str, Any]:
     return {"SpotPriceHistory": rows, **({"NextToken": token} if token else {})}
 
 
-def asked(source: SpotPrices | PlacementScores, ec2: Any, now: float, go_on: Callable[[], None] = nothing) -> Any:
-    return source.of(cell(Clock(), ec2=ec2), TYPES, now, go_on)
+def asked(source: SpotPrices | PlacementScores, ec2: Any, now: float, check_time: Callable[[], None] = nothing) -> Any:
+    return source.of(cell(Clock(), ec2=ec2), TYPES, now, check_time)
 
 
 def test_prices_are_asked_for_once_in_five_minutes_with_the_time_they_were_asked_for() -> None:
@@ -73,13 +73,13 @@ def test_a_listing_that_has_no_time_left_breaks_off_before_the_next_page() -> No
     ec2 = ScriptedClient("ec2", describe_spot_price_history=[page((*A, "0.05"), token="more")])
     left = [None]
 
-    def go_on() -> None:
+    def check_time() -> None:
         if not left:
             raise TimeoutError
         left.pop()
 
     with pytest.raises(TimeoutError):
-        asked(SpotPrices(), ec2, NOW, go_on)
+        asked(SpotPrices(), ec2, NOW, check_time)
     assert len(ec2.calls) == 1
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from argosy.aws.clients import READ_TIMEOUT_S
-from argosy.aws.observe import SWEEP_LIMIT_S
+from argosy.aws.observer import SWEEP_LIMIT_S
 from argosy.engine.loop import BEAT_S, LEASE_S, RESERVE_S, WAIT_S
 from argosy.engine.tick import Engine
 from argosy.model.actions import Action

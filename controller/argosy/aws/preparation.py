@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from argosy.aws.cell import Cell, Deployment
+from argosy.aws.cell import AwsDeployment, Cell
 from argosy.aws.ecs_requests import (
     STAGE_TAG,
     UnusableDefinition,
@@ -16,7 +16,7 @@ from argosy.aws.ecs_requests import (
     ports_of_definition,
     usable_container,
 )
-from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.items import S3ItemsReader, passes
 from argosy.aws.markers import remove_former_failure
 from argosy.layout import items_uri, spec_uri, split_s3
@@ -33,10 +33,10 @@ class NotNow(Exception):
     """The pace of registrations leaves no room before the deadline."""
 
 
-class Definitions:
+class RunPreparation:
     """Prepares runs. Each distinct content is registered once in each cell; what is known is remembered."""
 
-    def __init__(self, deployment: Deployment, cells: Mapping[str, Cell], s3: Any, items: S3ItemsReader) -> None:
+    def __init__(self, deployment: AwsDeployment, cells: Mapping[str, Cell], s3: Any, items: S3ItemsReader) -> None:
         self._deployment, self._cells, self._s3, self._items = deployment, cells, s3, items
         self._arns: dict[tuple[str, str], str] = {}  # (cell, family or run id) -> ARN of the revision
 
@@ -51,7 +51,7 @@ class Definitions:
             return prepared
         except AWS_ERRORS as error:
             fault = classify(error)
-            final = fault.lasting or fault.kind is Kind.NOT_FOUND
+            final = fault.lasting or fault.kind is FailureKind.NOT_FOUND
             return RunNotPrepared(run.id, f"the run could not be prepared: {fault.text}", final)
         except (UnusableDefinition, ItemsUnreadable) as fault:
             final = not (isinstance(fault, ItemsUnreadable) and passes(fault))
@@ -93,7 +93,7 @@ class Definitions:
         return known
 
     def _register(self, cell: Cell, family: str, content: Mapping[str, Any], deadline: float) -> str:
-        if not cell.paces.definitions.take(deadline):
+        if not cell.rates.definitions.take(deadline):
             raise NotNow
         tags = [{"key": STAGE_TAG, "value": self._deployment.stage}]
         answer = cell.ecs.register_task_definition(family=family, tags=tags, **content)
@@ -137,7 +137,7 @@ def _described(cell: Cell, family: str) -> str | None:
     try:
         definition = cell.ecs.describe_task_definition(taskDefinition=family)["taskDefinition"]
     except AWS_ERRORS as error:
-        if classify(error).kind is Kind.NOT_FOUND:
+        if classify(error).kind is FailureKind.NOT_FOUND:
             return None
         raise
     return str(definition["taskDefinitionArn"]) if definition.get("status", "ACTIVE") == "ACTIVE" else None

@@ -97,7 +97,7 @@ def test_throttling_in_any_dress_leaves_the_intent_and_slows_down() -> None:
     assert here.launch(LAUNCH, state_with_instance(), SOON) == [
         NotCarriedOut("InvalidParameterException: Rate exceeded", KEY)
     ]
-    assert home.paces.launches.rate_per_s == 20
+    assert home.rates.launches.rate_per_s == 20
 
 
 def test_a_conflict_names_the_task_that_the_token_started() -> None:
@@ -293,7 +293,7 @@ def test_stops_use_the_reserve_slow_down_and_know_their_cells() -> None:
     clock = Clock()
     ecs = ScriptedClient("ecs", stop_task=refusal("ThrottlingException", "Rate exceeded"))
     home = cell(clock, ecs, pace=40)
-    here, launches = launching(ecs, clock, home=home), home.paces.launches
+    here, launches = launching(ecs, clock, home=home), home.rates.launches
     launches.reserve = 20
     while launches.take(NOW):
         pass

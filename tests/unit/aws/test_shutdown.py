@@ -17,7 +17,7 @@ from moto import mock_aws
 
 from argosy.aws import teardown, watchdog
 from argosy.aws.dynamodb import DynamoStore
-from argosy.aws.freeing import FLEET_TAG, TEMPLATE_TAG, free
+from argosy.aws.shutdown import FLEET_TAG, TEMPLATE_TAG, free
 
 NOW = 1_800_000_000.0
 
@@ -310,9 +310,9 @@ class FakeS3:
             self.keys.remove(entry["Key"])
 
 
-def place(**changes: Any) -> teardown.Place:
+def cell(**changes: Any) -> teardown.DeployedCell:
     return replace(
-        teardown.Place(
+        teardown.DeployedCell(
             stage="main",
             region="us-east-1",
             home="us-east-1",
@@ -334,20 +334,22 @@ def deleting(killed_at: float = NOW) -> dict[str, Any]:
     return {"RequestType": "Delete", "Data": {"KilledAt": str(killed_at)}}
 
 
-def done(there: teardown.Place, now: float, *, deadline: float = 1.0, clock: Callable[[], float] = lambda: 0.0) -> bool:
+def done(
+    there: teardown.DeployedCell, now: float, *, deadline: float = 1.0, clock: Callable[[], float] = lambda: 0.0
+) -> bool:
     return teardown.answer(deleting(), there, now, deadline=deadline, clock=clock)["IsComplete"]
 
 
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
 def test_creating_and_updating_touch_nothing(request_type: str) -> None:
-    there, event = place(), {"RequestType": request_type}
+    there, event = cell(), {"RequestType": request_type}
     assert teardown.begin(event, there, NOW) == {"PhysicalResourceId": "teardown-main-us-east-1"}
     assert teardown.complete(event, there, NOW, deadline=0.0, clock=lambda: 0.0)
     assert (there.dynamodb.items, there.events.disabled, there.ec2.calls) == ({}, [], [])
 
 
 def test_deleting_throws_the_kill_switch_and_turns_the_tick_off() -> None:
-    there = place()
+    there = cell()
     answer = teardown.begin({"RequestType": "Delete"}, there, NOW)
     assert answer == {"PhysicalResourceId": "teardown-main-us-east-1", "Data": {"KilledAt": str(NOW)}}
     assert "destroyed" in there.dynamodb.items["KILL"]["reason"]["S"]
@@ -355,7 +357,7 @@ def test_deleting_throws_the_kill_switch_and_turns_the_tick_off() -> None:
 
 
 def test_a_table_and_a_rule_that_are_gone_already_do_not_stop_it() -> None:
-    there = place(dynamodb=FakeTable(gone=True), events=FakeEvents(gone=True))
+    there = cell(dynamodb=FakeTable(gone=True), events=FakeEvents(gone=True))
     assert "Data" in teardown.begin({"RequestType": "Delete"}, there, NOW)
 
 
@@ -365,11 +367,11 @@ def test_another_fault_of_aws_fails_the_deletion_at_its_start() -> None:
             raise refusal("AccessDeniedException")
 
     with pytest.raises(ClientError, match="AccessDenied"):
-        teardown.begin({"RequestType": "Delete"}, place(events=Refusing()), NOW)
+        teardown.begin({"RequestType": "Delete"}, cell(events=Refusing()), NOW)
 
 
 def test_it_is_through_only_when_nothing_is_left_and_the_controller_had_time_to_notice() -> None:
-    there = place(ecs=FakeEcs(["arn:1", "arn:2"]))
+    there = cell(ecs=FakeEcs(["arn:1", "arn:2"]))
     assert not done(there, NOW)
     there.ec2.settle()
     assert there.ecs.registered == []
@@ -381,7 +383,7 @@ def test_it_is_through_only_when_nothing_is_left_and_the_controller_had_time_to_
 
 
 def test_a_registered_container_instance_holds_it_up_for_one_more_look() -> None:
-    there = place(ec2=FakeEc2(), ecs=FakeEcs(["arn:1"]))
+    there = cell(ec2=FakeEc2(), ecs=FakeEcs(["arn:1"]))
     assert not done(there, NOW + teardown.QUIET_S)
     assert done(there, NOW + teardown.QUIET_S)
 
@@ -389,41 +391,41 @@ def test_a_registered_container_instance_holds_it_up_for_one_more_look() -> None
 def test_a_problem_is_printed_and_holds_it_up(capsys: pytest.CaptureFixture[str]) -> None:
     ec2 = busy_ec2()
     ec2.refuses = {"i-1"}
-    assert not done(place(ec2=ec2), NOW + teardown.QUIET_S)
+    assert not done(cell(ec2=ec2), NOW + teardown.QUIET_S)
     assert "i-1" in capsys.readouterr().out
 
 
 def test_a_cluster_that_is_gone_is_empty() -> None:
-    there = place(ec2=FakeEc2(), ecs=FakeEcs(error=refusal("ClusterNotFoundException")))
+    there = cell(ec2=FakeEc2(), ecs=FakeEcs(error=refusal("ClusterNotFoundException")))
     assert done(there, NOW + teardown.QUIET_S)
 
 
 def test_a_fault_of_aws_means_not_yet(capsys: pytest.CaptureFixture[str]) -> None:
     """The provider framework takes an exception for the end of the deletion."""
-    assert not done(place(ec2=Unreachable()), NOW + teardown.QUIET_S)
+    assert not done(cell(ec2=Unreachable()), NOW + teardown.QUIET_S)
     assert "not yet" in capsys.readouterr().out
 
 
 def test_a_bucket_that_goes_too_is_emptied_page_by_page() -> None:
-    there = place(ec2=FakeEc2(), empty_bucket="results", s3=FakeS3(["a", "b", "c"]))
+    there = cell(ec2=FakeEc2(), empty_bucket="results", s3=FakeS3(["a", "b", "c"]))
     assert done(there, NOW + teardown.QUIET_S)
     assert there.s3.keys == []
 
 
 def test_emptying_stops_before_the_functions_time_is_up_and_goes_on_next_time() -> None:
     ticks = iter([0.0, 2.0])
-    there = place(ec2=FakeEc2(), empty_bucket="results", s3=FakeS3(["a", "b", "c"]))
+    there = cell(ec2=FakeEc2(), empty_bucket="results", s3=FakeS3(["a", "b", "c"]))
     assert not done(there, NOW + teardown.QUIET_S, clock=lambda: next(ticks))
     assert there.s3.keys == ["c"]
     assert done(there, NOW + teardown.QUIET_S)
 
 
 def test_a_bucket_that_is_gone_is_empty() -> None:
-    assert done(place(ec2=FakeEc2(), empty_bucket="results", s3=FakeS3(gone=True)), NOW + teardown.QUIET_S)
+    assert done(cell(ec2=FakeEc2(), empty_bucket="results", s3=FakeS3(gone=True)), NOW + teardown.QUIET_S)
 
 
-def away(table: FakeTable) -> teardown.Place:
-    return place(region="eu-west-1", ec2=FakeEc2(), dynamodb=table)
+def away(table: FakeTable) -> teardown.DeployedCell:
+    return cell(region="eu-west-1", ec2=FakeEc2(), dynamodb=table)
 
 
 def test_a_cell_that_goes_alone_takes_its_switch_back() -> None:
@@ -436,7 +438,7 @@ def test_a_cell_that_goes_alone_takes_its_switch_back() -> None:
 def test_the_resources_id_is_kept_whatever_it_was() -> None:
     """The provider framework refuses another one on Delete."""
     event = {"RequestType": "Delete", "PhysicalResourceId": "made-otherwise"}
-    assert teardown.begin(event, place(), NOW)["PhysicalResourceId"] == "made-otherwise"
+    assert teardown.begin(event, cell(), NOW)["PhysicalResourceId"] == "made-otherwise"
 
 
 @pytest.mark.parametrize(
@@ -457,7 +459,7 @@ def test_a_fault_while_taking_the_switch_back_means_not_yet() -> None:
 
 
 def test_home_keeps_the_switch() -> None:
-    there = place(ec2=FakeEc2())
+    there = cell(ec2=FakeEc2())
     teardown.begin({"RequestType": "Delete"}, there, NOW)
     assert done(there, NOW + teardown.QUIET_S)
     assert "KILL" in there.dynamodb.items

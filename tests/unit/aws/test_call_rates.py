@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from argosy.aws.pace import Pace, Paces
+from argosy.aws.call_rates import CallRates, TokenBucket
 from tests.builders import NOW
 from tests.fakes.aws import Clock
 
 FOREVER = float("inf")
 
 
-def taken(pace: Pace, count: int, deadline: float = FOREVER, urgent: bool = False) -> int:
+def taken(pace: TokenBucket, count: int, deadline: float = FOREVER, urgent: bool = False) -> int:
     return sum(pace.take(deadline, urgent) for _ in range(count))
 
 
 def test_a_burst_is_free_and_then_the_rate_holds() -> None:
     clock = Clock()
-    pace = Pace(40, 100, clock, clock.sleep)
+    pace = TokenBucket(40, 100, clock, clock.sleep)
     assert taken(pace, 100) == 100
     assert clock.at == NOW
     assert taken(pace, 400) == 400
@@ -24,7 +24,7 @@ def test_a_burst_is_free_and_then_the_rate_holds() -> None:
 
 def test_what_does_not_fit_before_the_deadline_is_refused_without_waiting() -> None:
     clock = Clock()
-    pace = Pace(10, 5, clock, clock.sleep)
+    pace = TokenBucket(10, 5, clock, clock.sleep)
     assert taken(pace, 100, deadline=NOW + 1.0) == 15
     assert clock.at <= NOW + 1.0
     assert not pace.take(clock.at + 0.05)
@@ -32,19 +32,19 @@ def test_what_does_not_fit_before_the_deadline_is_refused_without_waiting() -> N
 
 def test_a_deadline_that_has_passed_gives_nothing_even_when_tokens_are_there() -> None:
     clock = Clock()
-    assert not Pace(10, 5, clock, clock.sleep).take(NOW - 0.001)
+    assert not TokenBucket(10, 5, clock, clock.sleep).take(NOW - 0.001)
 
 
 def test_the_reserve_is_for_urgent_calls() -> None:
     clock = Clock()
-    pace = Pace(40, 100, clock, clock.sleep, reserve=20)
+    pace = TokenBucket(40, 100, clock, clock.sleep, reserve=20)
     assert taken(pace, 200, deadline=NOW) == 80
     assert taken(pace, 200, deadline=NOW, urgent=True) == 20
 
 
 def test_throttling_halves_the_rate_which_grows_back_by_a_tenth_a_second() -> None:
     clock = Clock()
-    pace = Pace(40, 100, clock, clock.sleep, reserve=20)
+    pace = TokenBucket(40, 100, clock, clock.sleep, reserve=20)
     pace.throttled()
     assert pace.rate_per_s == 20
     assert not pace.take(NOW)  # only the reserve is left
@@ -57,7 +57,7 @@ def test_throttling_halves_the_rate_which_grows_back_by_a_tenth_a_second() -> No
 
 def test_one_storm_of_refusals_halves_once_and_the_rate_never_reaches_zero() -> None:
     clock = Clock()
-    pace = Pace(32, 100, clock, clock.sleep)
+    pace = TokenBucket(32, 100, clock, clock.sleep)
     for _ in range(8):
         pace.throttled()
     assert (pace.rate_per_s, pace.throttles) == (16, 8)
@@ -69,7 +69,7 @@ def test_one_storm_of_refusals_halves_once_and_the_rate_never_reaches_zero() -> 
 
 def test_a_clock_that_jumps_back_gives_no_tokens_and_takes_none() -> None:
     clock = Clock()
-    pace = Pace(10, 5, clock, clock.sleep)
+    pace = TokenBucket(10, 5, clock, clock.sleep)
     assert taken(pace, 5, deadline=NOW) == 5
     clock.at -= 3600
     assert not pace.take(clock.at)
@@ -79,17 +79,17 @@ def test_a_clock_that_jumps_back_gives_no_tokens_and_takes_none() -> None:
 
 def test_the_buckets_are_those_of_aws() -> None:
     clock = Clock()
-    paces = Paces.of_aws(clock, clock.sleep)
-    launches = paces.launches
+    rates = CallRates.of_aws(clock, clock.sleep)
+    launches = rates.launches
     assert (launches.full_rate_per_s, launches.burst, launches.reserve) == (40, 100, 20)
-    assert (paces.reads.full_rate_per_s, paces.reads.burst) == (20, 100)
-    assert (paces.definitions.full_rate_per_s, paces.definitions.burst) == (1, 20)
+    assert (rates.reads.full_rate_per_s, rates.reads.burst) == (20, 100)
+    assert (rates.definitions.full_rate_per_s, rates.definitions.burst) == (1, 20)
 
 
 def test_a_clock_that_is_set_back_stops_nobody() -> None:
     """Found by the simulation: a pace that had been slowed down had a negative rate until the clock caught up."""
     clock = Clock()
-    pace = Pace(40, 100, clock, clock.sleep)
+    pace = TokenBucket(40, 100, clock, clock.sleep)
     pace.throttled()
     clock.at -= 300
     assert pace.rate_per_s == 20

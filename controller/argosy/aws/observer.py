@@ -12,9 +12,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import Any, cast
 
 from argosy.aws.cell import Cell, chunks, pages
-from argosy.aws.errors import AWS_ERRORS, Kind, classify
-from argosy.aws.fleets import Fleets
-from argosy.aws.spot_prices import GoOn
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
+from argosy.aws.fleets import AwsFleets
 from argosy.messages.ecs import container_instance_seen, task_seen
 from argosy.model.arns import cell_of, task_id_of
 from argosy.model.attempts import AttemptStatus
@@ -29,7 +28,7 @@ SWEEP_LIMIT_S = 25.0
 SLICE_S = 0.5
 
 log = logging.getLogger(__name__)
-Until = Callable[[], float]
+Wait = Callable[[Cell], None]  # for a read of that cell; raises when there is no time for it
 
 
 class _BrokeOff(Exception):
@@ -42,7 +41,7 @@ class Observer:
     def __init__(
         self,
         cells: Mapping[str, Cell],
-        fleets: Fleets,
+        fleets: AwsFleets,
         clock: Callable[[], float],
         keep_alive: Callable[[], None] = lambda: None,
     ) -> None:
@@ -65,7 +64,7 @@ class Observer:
             return cast(Observed, end.value)
         return None
 
-    def _go_on(self) -> None:
+    def _check_time(self) -> None:
         self._keep_alive()
         if self._clock() >= self._deadline:
             raise _BrokeOff("it took too long")
@@ -73,25 +72,24 @@ class Observer:
     def _swept(self, now: float) -> Generator[None, None, Observed]:
         """A pause wherever one is possible. What has a version comes first. Fleets and hosts have none: they are listed
         at one go at the end, so that nothing is done between seeing them and believing it; so is what is doubtful."""
-        go_on = self._go_on
         tasks: list[TaskSeen] = []
         instances: list[ContainerInstanceSeen] = []
         hosts: list[HostSeen] = []
         fleets: list[FleetSeen] = []
         whole = {"tasks": True, "container instances": True, "hosts": True}
         for cell in self._cells.values():
-            listed = _container_instances(cell, self._until, go_on)
+            listed = _container_instances(cell, self._wait)
             whole["container instances"] &= yield from _gather(instances, listed, cell, "container instances")
-            whole["tasks"] &= yield from _gather(tasks, self._tasks(cell, go_on), cell, "tasks")
+            whole["tasks"] &= yield from _gather(tasks, self._tasks(cell), cell, "tasks")
         again: list[TaskSeen] = []
         for cell in self._cells.values():
-            whole["tasks"] &= _all_of(_gather(again, self._doubtful(cell, tasks, go_on), cell, "tasks"))
+            whole["tasks"] &= _all_of(_gather(again, self._doubtful(cell, tasks), cell, "tasks"))
         newer = {seen.arn: seen for seen in again}
         tasks = [newer.get(seen.arn, seen) for seen in tasks]
         whole_cells: set[str] = set()
         for cell in self._cells.values():
-            all_fleets = _all_of(_gather(fleets, self._fleets.fleets(cell, now, go_on), cell, "fleets"))
-            all_hosts = _all_of(_gather(hosts, self._fleets.hosts(cell, go_on), cell, "hosts"))
+            all_fleets = _all_of(_gather(fleets, self._fleets.fleets(cell, now, self._check_time), cell, "fleets"))
+            all_hosts = _all_of(_gather(hosts, self._fleets.hosts(cell, self._check_time), cell, "hosts"))
             whole_cells |= {cell.name} if all_fleets and all_hosts else set()
             whole["hosts"] &= all_hosts
         return Observed(
@@ -106,14 +104,17 @@ class Observer:
             whole_cells=frozenset(whole_cells),
         )
 
-    def _until(self) -> float:
-        return self._deadline
+    def _wait(self, cell: Cell) -> None:
+        """For the next read of the cell's ECS. Raises _BrokeOff."""
+        self._check_time()
+        if not cell.rates.reads.take(self._deadline):
+            raise _BrokeOff("it took too long")
 
-    def _tasks(self, cell: Cell, go_on: GoOn) -> Iterator[TaskSeen]:
+    def _tasks(self, cell: Cell) -> Iterator[TaskSeen]:
         """Raises AWS_ERRORS, _BrokeOff."""
         running, alive = self._believed(cell.name)
         unsure: list[str] = []
-        for arn in _listed(cell, self._until, go_on, "list_tasks", "taskArns", desiredStatus="RUNNING"):
+        for arn in _listed(cell, self._wait, "list_tasks", "taskArns", desiredStatus="RUNNING"):
             task_id = task_id_of(arn)
             alive.discard(task_id)
             if task_id in running:
@@ -121,11 +122,11 @@ class Observer:
             else:
                 unsure.append(arn)
         for chunk in chunks(unsure + sorted(alive)):
-            _wait(cell, self._until, go_on)
+            self._wait(cell)
             answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
             yield from map(task_seen, answer["tasks"])
 
-    def _doubtful(self, cell: Cell, seen: Sequence[TaskSeen], go_on: GoOn) -> Iterator[TaskSeen]:
+    def _doubtful(self, cell: Cell, seen: Sequence[TaskSeen]) -> Iterator[TaskSeen]:
         """What was alive when it was listed, and is believed to have ended by now: a sweep may take a minute, and what
         ended in it would be taken for tasks that belong to nobody. Raises AWS_ERRORS, _BrokeOff."""
         here = [
@@ -133,7 +134,7 @@ class Observer:
         ]
         _, alive = self._believed(cell.name) if here else (set(), set())
         for chunk in chunks([arn for arn in here if task_id_of(arn) not in alive]):
-            _wait(cell, self._until, go_on)
+            self._wait(cell)
             answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
             yield from map(task_seen, answer["tasks"])
 
@@ -154,29 +155,23 @@ class Observer:
         return running, alive
 
 
-def _container_instances(cell: Cell, until: Until, go_on: GoOn) -> Iterator[ContainerInstanceSeen]:
+def _container_instances(cell: Cell, wait: Wait) -> Iterator[ContainerInstanceSeen]:
     """Raises AWS_ERRORS, _BrokeOff."""
-    arns = list(_listed(cell, until, go_on, "list_container_instances", "containerInstanceArns"))
+    arns = list(_listed(cell, wait, "list_container_instances", "containerInstanceArns"))
     for chunk in chunks(arns):
-        _wait(cell, until, go_on)
+        wait(cell)
         answer = cell.ecs.describe_container_instances(cluster=cell.cluster, containerInstances=chunk)
         for instance in answer["containerInstances"]:
             yield container_instance_seen(instance, cell.name, listed=True)
 
 
-def _listed(cell: Cell, until: Until, go_on: GoOn, operation: str, member: str, **filters: str) -> Iterator[str]:
+def _listed(cell: Cell, wait: Wait, operation: str, member: str, **filters: str) -> Iterator[str]:
     def call(**request: Any) -> dict[str, Any]:
-        _wait(cell, until, go_on)
+        wait(cell)
         return dict(getattr(cell.ecs, operation)(**request))
 
     for page in pages(call, cluster=cell.cluster, maxResults=100, **filters):
         yield from page[member]
-
-
-def _wait(cell: Cell, until: Until, go_on: GoOn) -> None:
-    go_on()
-    if not cell.paces.reads.take(until()):
-        raise _BrokeOff("it took too long")
 
 
 def _all_of(gathering: Generator[None, None, bool]) -> bool:
@@ -199,8 +194,8 @@ def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> G
         return False
     except AWS_ERRORS as error:
         fault = classify(error)
-        if fault.kind is Kind.THROTTLED and what in ("tasks", "container instances"):
-            cell.paces.reads.throttled()
+        if fault.kind is FailureKind.THROTTLED and what in ("tasks", "container instances"):
+            cell.rates.reads.throttled()
         log.warning("the listing of %s in %s broke off: %s", what, cell.name, fault.text)
         return False
     return True

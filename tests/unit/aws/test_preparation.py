@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from argosy.aws.cell import Cell
-from argosy.aws.definitions import Definitions
 from argosy.aws.items import S3ItemsReader
+from argosy.aws.preparation import RunPreparation
 from argosy.model.events import RunNotPrepared, RunPrepared
 from argosy.model.runs import Run
 from tests.builders import CELL, NOW, RUN_ID, prepared, state_with, submitted
@@ -32,9 +32,9 @@ def run_of(**overrides: Any) -> Run:
     return state_with(submitted(**overrides)).runs[RUN_ID]
 
 
-def definitions(*cells: Cell, s3: ScriptedClient | None = None) -> Definitions:
+def definitions(*cells: Cell, s3: ScriptedClient | None = None) -> RunPreparation:
     s3 = s3 or ScriptedClient("s3", put_object={})
-    return Definitions(DEPLOYMENT, {each.name: each for each in cells}, s3, S3ItemsReader(s3))
+    return RunPreparation(DEPLOYMENT, {each.name: each for each in cells}, s3, S3ItemsReader(s3))
 
 
 def test_content_that_is_new_is_registered_once_and_the_spec_lies_in_the_folder() -> None:

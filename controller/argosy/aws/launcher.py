@@ -12,11 +12,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from argosy.aws.cell import TIME_WAS_UP, Cell, Deployment, chunks, pages
-from argosy.aws.definitions import Definitions, NotNow
+from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, chunks, pages
 from argosy.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_task_request
-from argosy.aws.errors import AWS_ERRORS, Kind, classify
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.items import S3ItemsReader, passes
+from argosy.aws.preparation import NotNow, RunPreparation
 from argosy.messages.ecs import task_seen
 from argosy.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
 from argosy.model.attempts import AttemptKey
@@ -38,14 +38,14 @@ from argosy.ports import ItemsUnreadable
 DISPROVED_AFTER_S = 15 * 60.0
 
 
-class Launching:
+class TaskLauncher:
     """RunTask and StopTask for attempts."""
 
     def __init__(
         self,
-        deployment: Deployment,
+        deployment: AwsDeployment,
         cells: Mapping[str, Cell],
-        definitions: Definitions,
+        definitions: RunPreparation,
         items: S3ItemsReader,
         clock: Callable[[], float],
     ) -> None:
@@ -89,14 +89,14 @@ class Launching:
         cell = self._cells.get(action.cell)
         if cell is None:
             return [NotCarriedOut(f"there is no cell {action.cell}", key)]
-        if not cell.paces.launches.take(deadline, urgent=True):
+        if not cell.rates.launches.take(deadline, urgent=True):
             return [NotCarriedOut(TIME_WAS_UP, key)]
         try:
             answer = cell.ecs.stop_task(cluster=cell.cluster, task=action.arn, reason=reason[:STOP_REASON_LIMIT])
         except AWS_ERRORS as error:
             fault = classify(error)
-            if fault.kind is Kind.THROTTLED:
-                cell.paces.launches.throttled()
+            if fault.kind is FailureKind.THROTTLED:
+                cell.rates.launches.throttled()
             return [NotCarriedOut(fault.text, key)]
         return [task_seen(answer["task"])] if answer.get("task") else []
 
@@ -119,7 +119,7 @@ class Launching:
 
     def _send(self, launch: Launch, request: Mapping[str, Any], deadline: float) -> Event:
         cell = self._cells[launch.cell]
-        if not cell.paces.launches.take(deadline):
+        if not cell.rates.launches.take(deadline):
             return NotCarriedOut(TIME_WAS_UP, launch.key)
         try:
             return _outcome(launch.key, cell.ecs.run_task(**request))
@@ -160,8 +160,8 @@ class Launching:
                 arns += _paced_listing(cell, deadline, startedBy=started_by, desiredStatus=status)
             described = _paced_describing(cell, list(dict.fromkeys(arns)), deadline)
         except AWS_ERRORS as error:
-            if classify(error).kind is Kind.THROTTLED:
-                cell.paces.reads.throttled()
+            if classify(error).kind is FailureKind.THROTTLED:
+                cell.rates.reads.throttled()
             return found, False
         except NotNow:
             return found, False
@@ -171,7 +171,7 @@ class Launching:
 
 def _paced_listing(cell: Cell, deadline: float, **filters: str) -> Iterator[str]:
     def call(**request: Any) -> dict[str, Any]:
-        if not cell.paces.reads.take(deadline):
+        if not cell.rates.reads.take(deadline):
             raise NotNow
         return dict(cell.ecs.list_tasks(**request))
 
@@ -182,7 +182,7 @@ def _paced_listing(cell: Cell, deadline: float, **filters: str) -> Iterator[str]
 def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[TaskSeen]:
     seen: list[TaskSeen] = []
     for chunk in chunks(arns):
-        if not cell.paces.reads.take(deadline):
+        if not cell.rates.reads.take(deadline):
             raise NotNow
         seen += [task_seen(task) for task in cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)["tasks"]]
     return seen
@@ -218,16 +218,16 @@ def _outcome(key: AttemptKey, answer: Mapping[str, Any]) -> Event:
 
 def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:
     fault = classify(error)
-    if fault.kind is Kind.THROTTLED:
-        cell.paces.launches.throttled()
+    if fault.kind is FailureKind.THROTTLED:
+        cell.rates.launches.throttled()
         if _was_retried(error):
             return LaunchInDoubt(key, f"an earlier try of the call may have worked: {fault.text}")
         return NotCarriedOut(fault.text, key)
-    if fault.kind is Kind.CONFLICT:
+    if fault.kind is FailureKind.CONFLICT:
         # Our token with other parameters: the task is there, whatever the parameters were (reliability.md row 4).
         arns = error.response.get("resourceIds") if isinstance(error, ClientError) else ()
         return LaunchAccepted(key, str(arns[0])) if arns else LaunchInDoubt(key, fault.text)
-    if fault.kind is Kind.IN_DOUBT:
+    if fault.kind is FailureKind.IN_DOUBT:
         return LaunchInDoubt(key, fault.text)
     return LaunchRefused(key, fault.code, fault.message, final=fault.lasting)
 

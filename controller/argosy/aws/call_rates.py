@@ -16,7 +16,7 @@ SHORTEST_WAIT_S = 0.001
 ONE_STORM_S = 1.0  # refusals this close together tell of one and the same overload
 
 
-class Pace:
+class TokenBucket:
     """A bucket of `burst` tokens that refills at `rate_per_s`. Safe to share between threads."""
 
     def __init__(
@@ -79,19 +79,19 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Paces:
+class CallRates:
     """The buckets of one account and region."""
 
-    launches: Pace  # RunTask and StopTask; the reserve is for stops
-    reads: Pace  # ECS List* and Describe* of tasks and container instances
-    definitions: Pace  # RegisterTaskDefinition
-    fleets: Pace  # ModifyFleet, TerminateInstances
+    launches: TokenBucket  # RunTask and StopTask; the reserve is for stops
+    reads: TokenBucket  # ECS List* and Describe* of tasks and container instances
+    definitions: TokenBucket  # RegisterTaskDefinition
+    fleets: TokenBucket  # ModifyFleet, TerminateInstances
 
     @classmethod
-    def of_aws(cls, clock: Callable[[], float], sleep: Callable[[float], None]) -> Paces:
+    def of_aws(cls, clock: Callable[[], float], sleep: Callable[[float], None]) -> CallRates:
         return cls(
-            launches=Pace(40, 100, clock, sleep, reserve=20),
-            reads=Pace(20, 100, clock, sleep),
-            definitions=Pace(1, 20, clock, sleep),
-            fleets=Pace(5, 50, clock, sleep),
+            launches=TokenBucket(40, 100, clock, sleep, reserve=20),
+            reads=TokenBucket(20, 100, clock, sleep),
+            definitions=TokenBucket(1, 20, clock, sleep),
+            fleets=TokenBucket(5, 50, clock, sleep),
         )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.aws.fleets import Fleets
-from argosy.aws.observe import SWEEP_LIMIT_S, Observer
+from argosy.aws.fleets import AwsFleets
+from argosy.aws.observer import SWEEP_LIMIT_S, Observer
 from argosy.lifecycle.apply import apply
 from argosy.model.events import Observed, TaskSeen
 from argosy.model.state import State
@@ -26,7 +26,7 @@ def sweep(
     scripts = {"list_tasks": {"taskArns": []}, "list_container_instances": NO_INSTANCES, **ecs}
     client = ScriptedClient("ecs", **scripts)
     cells = {CELL: cell(clock, client, ScriptedClient("ec2", **{**EC2, **(ec2 or {})}), pace=pace)}
-    observer = Observer(cells, Fleets("main", cells, clock), clock)
+    observer = Observer(cells, AwsFleets("main", cells, clock), clock)
     observer.state = state
     observed = observer.observe(NOW)
     assert observed is not None
@@ -127,10 +127,10 @@ def test_throttling_slows_the_reads_down_and_a_sweep_without_end_breaks_off() ->
     clock = Clock()
     ecs = ScriptedClient("ecs", list_tasks=refusal("ThrottlingException"), list_container_instances=NO_INSTANCES)
     cells = {CELL: cell(clock, ecs, ScriptedClient("ec2", **EC2), pace=20)}
-    broken_off = Observer(cells, Fleets("main", cells, clock), clock).observe(NOW)
+    broken_off = Observer(cells, AwsFleets("main", cells, clock), clock).observe(NOW)
     assert broken_off is not None
     assert not broken_off.tasks_complete
-    assert cells[CELL].paces.reads.rate_per_s == 10
+    assert cells[CELL].rates.reads.rate_per_s == 10
 
     endless = {"list_tasks": {"taskArns": [], "nextToken": "more"}}
     observed, client = sweep(endless, pace=4)
@@ -153,7 +153,7 @@ def test_a_long_sweep_pauses_so_that_launches_can_go_on_and_says_what_it_saw_as_
         told(known, task(number, "RUNNING"))
     ecs = ScriptedClient("ecs", list_tasks=page, list_container_instances=NO_INSTANCES)
     cells = {CELL: cell(clock, ecs, ScriptedClient("ec2", **EC2))}
-    observer = Observer(cells, Fleets("main", cells, clock), clock)
+    observer = Observer(cells, AwsFleets("main", cells, clock), clock)
     observer.state = known
     pieces = [observer.observe(NOW + 60 * number) for number in range(5)]
     assert pieces[:4] == [None] * 4  # a page takes longer than a piece may
@@ -185,7 +185,7 @@ def test_a_task_that_ends_during_a_long_sweep_is_looked_at_again_and_not_taken_f
     listed = {"taskArns": [task_arn(1)]}
     ecs = ScriptedClient("ecs", list_tasks=listed, list_container_instances=NO_INSTANCES, describe_tasks=described)
     cells = {CELL: cell(clock, ecs, ScriptedClient("ec2", **EC2))}
-    observer = Observer(cells, Fleets("main", cells, clock), clock)
+    observer = Observer(cells, AwsFleets("main", cells, clock), clock)
     observer.state = state
     assert observer.observe(NOW) is None
     told(state, task(1, "STOPPED", 3, exit_code=0))
@@ -213,7 +213,7 @@ def test_fleets_and_hosts_without_end_break_off_like_the_rest(operation: str, en
     ecs = ScriptedClient("ecs", list_tasks={"taskArns": []}, list_container_instances=NO_INSTANCES)
     ec2 = ScriptedClient("ec2", **{**EC2, operation: page})
     cells = {CELL: cell(clock, ecs, ec2)}
-    observed = Observer(cells, Fleets("main", cells, clock), clock, lambda: signs.append(clock.at)).observe(NOW)
+    observed = Observer(cells, AwsFleets("main", cells, clock), clock, lambda: signs.append(clock.at)).observe(NOW)
     assert observed is not None
     assert not observed.hosts_complete
     assert clock.at - NOW <= SWEEP_LIMIT_S + 1.0
