@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.aws import ecs_requests, launching
+from argosy.aws import ecs_requests, launcher
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.fleets import AwsFleets
 from argosy.aws.launcher import TaskLauncher
@@ -22,14 +22,14 @@ from tests.mutations.catalogue import LIFE, PROTOCOL, Patch, planted, scenario
 
 @planted("a lost reply starts a second copy", "reply-lost")
 def token_dropped(patch: Patch) -> None:
-    real = launching.run_task_request
+    real = launcher.run_task_request
 
     def without(*args: Any, **rest: Any) -> dict[str, Any]:
         request = real(*args, **rest)
         del request["clientToken"]
         return request
 
-    patch.setattr(launching, "run_task_request", without)
+    patch.setattr(launcher, "run_task_request", without)
 
 
 @planted("a token that changes with the plan protects nothing", "reply-lost")

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from argosy.aws import launching
+from argosy.aws import launcher
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.launcher import TaskLauncher
 from argosy.engine import loading
@@ -85,8 +85,8 @@ def broken_listing_is_proof(patch: Patch) -> None:
 
 @planted("absence from listings is proof at once, though tasks show late", "reply-lost", "listing-lag", "events-late")
 def disproved_too_early(patch: Patch) -> None:
-    patch.setattr(launching, "DISPROVED_AFTER_S", 0.0)
-    patch.setattr(launching, "LaunchMissed", LaunchDisproved)
+    patch.setattr(launcher, "DISPROVED_AFTER_S", 0.0)
+    patch.setattr(launcher, "LaunchMissed", LaunchDisproved)
     patch.setattr(
         upkeep,
         "resolutions",
@@ -208,9 +208,9 @@ def retry_repeats_numbers(patch: Patch) -> None:
     check=scenario(RETRY, "test_while_it_is_tried_again_no_marker_says_that_the_run_has_ended"),
 )
 def marker_of_the_earlier_end_stays(patch: Patch) -> None:
-    from argosy.aws import definitions
+    from argosy.aws import preparation
 
-    patch.setattr(definitions, "remove_former_failure", lambda s3, run: None)
+    patch.setattr(preparation, "remove_former_failure", lambda s3, run: None)
 
 
 @planted(
