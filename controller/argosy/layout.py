@@ -1,4 +1,4 @@
-"""Where do a run's results lie? The one place that knows the names under `<output>/<runId>/` (DESIGN D12b).
+"""Where are a run's results? The one module that knows the names under `<output>/<runId>/` (DESIGN D12b).
 
 spec.json  items.jsonl  attempts/<index>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>  manifest.json
 _SUCCESS | _FAILED
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 DEFAULT_PART_SUFFIX = ".jsonl"
-INDEX_DIGITS = 7  # holds the largest index of a million tasks with one digit to spare; names sort like indexes
+INDEX_DIGITS = 7  # one more than the largest index of a million tasks has; names sort like indexes
 _PART = re.compile(rf"parts/part-(\d{{{INDEX_DIGITS},}})", re.ASCII)
-RETRIES_METADATA = "argosy-retries"  # S3 user metadata of a marker: how often its run had been reopened
+RETRIES_METADATA = "argosy-retries"  # S3 user metadata of a marker: how often its run was reopened
 ATTEMPT_METADATA = "argosy-attempt"  # S3 user metadata of a part: the number of the attempt that wrote it
-ROWS_METADATA = "argosy-rows"  # and, where the program says so, how many rows it holds
+ROWS_METADATA = "argosy-rows"  # the number of rows in it, if the program states it
 
 
 def run_output(base: str, run_id: str) -> str:
@@ -24,7 +24,7 @@ def run_output(base: str, run_id: str) -> str:
 
 
 def attempt_uri(output: str, index: int, attempt: int) -> str:
-    """Where one attempt may write what it likes; `output` is the run's own folder, as in all functions below."""
+    """Where one attempt may write anything. `output` is the run's own folder, as in all functions below."""
     return f"{output}attempts/{index}/{attempt}/"
 
 
@@ -34,7 +34,7 @@ def part_uri(output: str, index: int, suffix: str = DEFAULT_PART_SUFFIX) -> str:
 
 
 def part_index(name: str) -> int | None:
-    """Whose final object a name below the run's own folder is; None for anything else."""
+    """The task whose final object has this name, relative to the run's own folder; None for other names."""
     found = _PART.match(name)
     return int(found[1]) if found else None
 
@@ -48,7 +48,7 @@ def spec_uri(output: str) -> str:
 
 
 def items_uri(output: str) -> str:
-    """The pinned copy of what `itemsFrom` named at submit."""
+    """The copy of the object that `itemsFrom` named, made before the first task starts."""
     return f"{output}items.jsonl"
 
 
@@ -57,7 +57,7 @@ def manifest_uri(output: str) -> str:
 
 
 def marker_uri(output: str, succeeded: bool) -> str:
-    """Written last: who sees it may rely on everything else being there."""
+    """Written last: where it exists, everything else exists too."""
     return f"{output}{'_SUCCESS' if succeeded else '_FAILED'}"
 
 

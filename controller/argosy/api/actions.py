@@ -46,7 +46,7 @@ _STATUS_CODES = {
 }
 
 
-class Refusal(Exception):
+class RequestRefused(Exception):
     """A user's error, which becomes a reply."""
 
     def __init__(self, code: str, message: str, faults: Sequence[Fault] = ()) -> None:
@@ -78,7 +78,7 @@ class Api:
             count = len(refusal.faults)
             message = "1 field is invalid" if count == 1 else f"{count} fields are invalid"
             return envelope_of_error("ValidationException", message, request_id, refusal.faults)
-        except Refusal as refusal:
+        except RequestRefused as refusal:
             return envelope_of_error(refusal.code, refusal.message, request_id, refusal.faults)
 
     @singledispatchmethod
@@ -101,7 +101,7 @@ class Api:
                 continue  # this token was just used, or a run has that id: look again, then take another id
             self.wake.controller()
             return {**self._full_view(run_id), "created": True, "warnings": self._warnings(admission)}
-        raise Refusal("ConflictException", "other runs were submitted at the same moment: submit this one again")
+        raise RequestRefused("ConflictException", "other runs were submitted at the same moment: submit this one again")
 
     @_act.register
     def _(self, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class Api:
             return None
         record = json.loads(body)
         if record["specSha256"] != fingerprint(to_json(parse_spec(spec))):
-            raise Refusal(
+            raise RequestRefused(
                 "ConflictException", f"this clientToken was already used for {record['runId']}, with another spec"
             )
         return str(record["runId"])
@@ -254,11 +254,11 @@ class Api:
         return (state, state.runs[run_id]) if run_id in state.runs else None
 
     def whole_state(self) -> State:
-        """The state as of the last commit. Raises Refusal when the controller commits faster than we can read."""
+        """The state as of the last commit. Raises RequestRefused if the controller commits faster than we read."""
         for _ in range(ID_TRIES):
             with suppress(StaleState):  # the controller committed while we were reading
                 return load(self.store)
-        raise Refusal("ThrottlingException", "the controller is busy: try again")
+        raise RequestRefused("ThrottlingException", "the controller is busy: try again")
 
     @_act.register
     def _(self, request: requests.DescribeCluster, request_id: str) -> dict[str, Any]:
@@ -272,7 +272,7 @@ class Api:
     def _record(self, run_id: str) -> RunRecord:
         record = reading.run(self.store, run_id)
         if record is None:
-            raise Refusal("ResourceNotFoundException", f"there is no run {run_id[:100]!r}")
+            raise RequestRefused("ResourceNotFoundException", f"there is no run {run_id[:100]!r}")
         return record
 
 
@@ -281,7 +281,7 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except retrying.NotRetried as why:
-        raise Refusal("ConflictException", str(why)) from why
+        raise RequestRefused("ConflictException", str(why)) from why
 
 
 def envelope_of_error(code: str, message: str, request_id: str, faults: Sequence[Fault] = ()) -> dict[str, Any]:

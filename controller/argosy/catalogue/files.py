@@ -1,9 +1,9 @@
-"""Where do the catalogue's figures lie, and how are they written? The JSON files beside this module.
+"""Where are the catalogue's figures, and how are they written? The JSON files beside this module.
 
-They ship with a date and a source, `argosy catalogue refresh` writes them anew from AWS, and `overrides.json`, which is
-not shipped and which no refresh touches, has the last word: {"types": {NAME: {"registeredMemoryMib": 3500}},
-"prices": {REGION: {NAME: [ON_DEMAND, TYPICAL_SPOT]}}}. A deployment carries the files of the checkout it was made from;
-the variable ARGOSY_CATALOGUE names a folder whose files are looked at instead, to try them out here first.
+Each ships with a date and a source, and `argosy catalogue refresh` rewrites it from AWS. `overrides.json`, which is not
+shipped and which a refresh does not touch, takes precedence: {"types": {NAME: {"registeredMemoryMib": 3500}}, "prices":
+{REGION: {NAME: [ON_DEMAND, TYPICAL_SPOT]}}}. A deployment has the files of the checkout that it was made from. The
+variable ARGOSY_CATALOGUE names a folder whose files are read instead, to try them out locally.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _OPTIONAL_FIELDS = frozenset({"registeredMemoryMib"})
 
 @cache
 def document(name: str) -> Any:
-    """A file with what the owner overrides. Raises ValueError for overrides that cannot be used."""
+    """A file with the owner's overrides. Raises ValueError for overrides that cannot be used."""
     content = json.loads(_path(name).read_text(encoding="utf-8"))
     own = _path(OVERRIDES)
     return overridden(name, content, json.loads(own.read_text(encoding="utf-8"))) if own.is_file() else content
 
 
 def shipped_folder() -> Path:
-    """Of this checkout; the functions' zip is made from it."""
+    """The folder of this checkout, from which the functions' zip is made."""
     return Path(__file__).parent
 
 
@@ -40,7 +40,7 @@ def _path(name: str) -> Path:
 
 
 def overridden(name: str, shipped: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Raises ValueError that names every fault."""
+    """The file `name` with the owner's overrides. Raises ValueError with every fault."""
     if name == "instance_types.json":
         types = dict(shipped["types"])
         types |= {each: {**types.get(each, {}), **row} for each, row in own.get("types", {}).items()}
@@ -62,7 +62,7 @@ def _prices(own: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 def _type_faults(own: Mapping[str, Any], types: Mapping[str, Any]) -> Iterator[str]:
     for part in own.keys() - {"types", "prices"}:
-        yield f"{part} is unknown: types and prices can be overridden"
+        yield f"{part} is unknown: only types and prices can be overridden"
     for name, row in own.get("types", {}).items():
         if unknown := row.keys() - TYPE_FIELDS - _OPTIONAL_FIELDS:
             yield f"types.{name} has unknown fields: {', '.join(sorted(unknown))}"
@@ -75,7 +75,7 @@ def _price_faults(own: Mapping[str, Any]) -> Iterator[str]:
         for name, pair in rows.items():
             numbers = isinstance(pair, list) and len(pair) == 2
             if not numbers or not (_is_price(pair[0]) and (pair[1] is None or _is_price(pair[1]))):
-                yield f"prices.{region}.{name} is no pair of prices above 0 [on-demand, typical spot or null]"
+                yield f"prices.{region}.{name} is not a pair of prices above 0 [on-demand, typical spot or null]"
 
 
 def _is_price(value: Any) -> bool:
@@ -83,7 +83,7 @@ def _is_price(value: Any) -> bool:
 
 
 def text_of(name: str, content: Mapping[str, Any]) -> str:
-    """The file's text: one line a type or a Region, so that a difference shows what has changed."""
+    """The file's text, with a line per type or Region, so that a diff shows what has changed."""
     rows_at = 3 if name == "prices.json" else 2
     return "\n".join(_lines(content, 1, rows_at)) + "\n"
 

@@ -1,7 +1,7 @@
-"""Which instance types are there, how large are they, what do they cost, and where are they offered?
+"""What does the catalogue say of an instance type: its size, its price, where it is offered, how often interrupted?
 
-Data only (`data`), shipped as JSON; each file names its date and source. The live market (spot prices,
-interruptions) and what a container instance really registers come from AWS and override these figures.
+The figures are data (`files`), shipped as JSON; each file names its date and source. The live market (spot prices,
+interruptions) and what a container instance registers come from AWS and override these figures.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from argosy.model.instance_types import InstanceType
 
 HOME_REGION = "us-east-1"
 CPU_UNITS_PER_VCPU = 1024  # the ECS agent registers vCPUs x 1024
-# What part of its memory a task with GPUs may use as /dev/shm, where NCCL's processes and data loaders meet: half,
-# as Linux has it for a tmpfs. Docker's own 64 MiB are too few, and what lies there counts as the task's memory.
+# The part of its memory that a task with GPUs may use as /dev/shm, which NCCL's processes and data loaders share: a
+# half, Linux's default for a tmpfs. Docker's default of 64 MiB is too little; what lies there counts as task memory.
 SHARED_MEMORY_DIVISOR = 2
 ECS_RESERVED_MEMORY_MIB = 256  # the agent's ECS_RESERVED_MEMORY; the launch templates set the same number
 
@@ -40,9 +40,9 @@ def registered_memory_mib(nominal_mib: int) -> int:
 def load_catalogue(region: str = HOME_REGION) -> Mapping[str, InstanceType]:
     """Every known type by name, whole families in ascending size, at `region`'s prices.
 
-    A type whose price in `region` is unknown carries the one of us-east-1, or of any other Region, so every type has a
-    price; a typical spot price of 0 is not known. Includes types that are offered nowhere any more (p3.2xlarge):
-    whether a Region offers a type is `offered`'s answer.
+    A type whose price in `region` is unknown has the price of us-east-1, or of any other Region, so every type has a
+    price. A typical spot price of 0 means unknown. Types that no Region offers any more (p3.2xlarge) are included:
+    `offered` tells what a Region offers.
     """
     prices = document("prices.json")["regions"]
     nearest = [prices.get(region, {}), prices[HOME_REGION], *prices.values()]
@@ -56,7 +56,7 @@ def load_catalogue(region: str = HOME_REGION) -> Mapping[str, InstanceType]:
 
 @cache
 def in_region(kind: InstanceType, region: str) -> InstanceType:
-    """The type at `region`'s prices. us-east-1's are those of the catalogue that was handed out."""
+    """The type at `region`'s prices; `kind` has those of us-east-1."""
     here = load_catalogue(region).get(kind.name) if region != HOME_REGION else None
     if here is None:
         return kind
@@ -69,13 +69,13 @@ def in_region(kind: InstanceType, region: str) -> InstanceType:
 
 @cache
 def offered(region: str) -> frozenset[str]:
-    """The catalogue's types that EC2 offers in `region` as far as is known; empty for a Region without data."""
+    """The catalogue's types that EC2 is known to offer in `region`; empty for a Region without data."""
     return frozenset(document("offered.json")["regions"].get(region, ()))
 
 
 def is_offered_in(region: str, zone: str, name: str) -> bool:
-    """Whether a type that `region` offers is there in that zone of its; True where that is not known. Only a refreshed
-    catalogue knows: names of zones differ from account to account."""
+    """Whether a type that `region` offers is offered in that zone of it; True if unknown. Only a refreshed catalogue
+    knows, because the names of zones differ between accounts."""
     return zone not in lacking_zones(region, name)
 
 
@@ -87,13 +87,13 @@ def lacking_zones(region: str, name: str) -> tuple[str, ...]:
 
 @cache
 def interruption_band(region: str, name: str) -> int | None:
-    """Index into BANDS: how often AWS took such instances back in a month; None = the Advisor does not list it."""
+    """Index into BANDS: how often AWS reclaimed such instances in a month; None = not listed by the Advisor."""
     band = document("interruption_bands.json")["regions"].get(region, {}).get(name)
     return None if band is None else int(band)
 
 
 def as_of(region: str = HOME_REGION) -> Mapping[str, str]:
-    """The date (ISO) of each data file, for messages that quote it: of `region`'s own figures where they are newer."""
+    """The date (ISO) of each data file, for messages that quote it; that of `region`'s figures where they are newer."""
     dates = {name.removesuffix(".json"): document(name) for name in FILES}
     return {name: each.get("refreshed", {}).get(region, each["date"]) for name, each in dates.items()}
 

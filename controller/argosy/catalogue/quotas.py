@@ -1,4 +1,4 @@
-"""Which of EC2's vCPU quotas does an instance draw on? Per Region, for spot and on-demand apart (aws.md 4.3)."""
+"""Which of EC2's vCPU quotas does an instance draw on? Per Region, separately for spot and on-demand (aws.md 4.3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class QuotaFamily:
-    """Instance families that share a quota. `spot_code`, `on_demand_code`: of the quota in Service Quotas."""
+    """Instance families that share a quota. spot_code, on_demand_code: the quota's codes in Service Quotas."""
 
     key: str  # as the setting vcpuQuotas names it
     name: str  # as AWS names it
@@ -18,7 +18,7 @@ class QuotaFamily:
 
 
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html, codes by `list-service-quotas`. The first
-# that matches counts. On demand, P5 shares the quota of the other P families: `quota_family` knows.
+# match counts. On-demand P5 instances share the quota of the other P families (`quota_key`).
 FAMILIES = (
     QuotaFamily("g", "G and VT", r"(g|vt)[0-9].*", "L-3819A6DF", "L-DB2E81BA"),
     QuotaFamily("p5", "P5", r"p5.*", "L-C4BD4855", "L-417A185B"),
@@ -34,12 +34,13 @@ BY_KEY = {family.key: family for family in FAMILIES}
 
 
 def quota_family(type_name: str) -> QuotaFamily:
-    """The first family that matches; what matches nothing special is Standard."""
+    """The first family that matches; Standard matches every type."""
     family = type_name.partition(".")[0]
     return next(each for each in FAMILIES if re.fullmatch(each.families, family))
 
 
 def quota_key(type_name: str, purchase: str) -> str:
-    """What the setting vcpuQuotas calls the quota that a type of this purchase ("spot" or "on-demand") draws on."""
+    """The name, in the setting vcpuQuotas, of the quota that a type draws on when it is bought as `purchase` ("spot" or
+    "on-demand")."""
     key = quota_family(type_name).key
     return "p" if key == "p5" and purchase == "on-demand" else key

@@ -1,1 +1,1 @@
-"""What does AWS tell us? From EventBridge messages and ECS shapes to events."""
+"""What does AWS tell us? From EventBridge messages (`eventbridge.to_event`) and ECS shapes (`ecs`) to events."""

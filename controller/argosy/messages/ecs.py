@@ -1,9 +1,9 @@
-"""What does an ECS task or container instance say, however it reached us?
+"""What does the description of an ECS task or container instance say?
 
-Pure parsers of one shape with two dialects: what the API answers (aware datetimes) and the `detail` of an event (ISO
-strings); plain epochs are read as well. Every field but the ARN may be missing, unknown ones are ignored
-(aws.md 9.2, 9.3). A field of the wrong type, or beyond what the columns of the state can hold, raises one of
-UNREADABLE: a poison message. Texts and lists are cut to what an item of the store can hold, whatever was sent.
+Pure parsers of one shape in two dialects: the API's answers (aware datetimes) and the `detail` of an event (ISO
+strings); epoch seconds are read as well. Every field except the ARN may be missing, and unknown fields are ignored
+(aws.md 9.2, 9.3). A field of the wrong type, or with a value that the columns of the state cannot hold, raises one of
+UNREADABLE: the message is poison. Texts and lists are cut to what an item of the store can hold.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from argosy.model.events import ContainerInstanceSeen, TaskSeen
 
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 MAX_TEXT = 1_000  # characters kept of a reason; ECS's own are shorter
-MAX_ARN = 2_048  # as IAM has it
+MAX_ARN = 2_048  # IAM's limit
 MAX_GPUS = 32  # bits of a gpu_mask
-MAX_ATTRIBUTES = 200  # an agent registers some fifty; ECS allows ten of one's own
-MAX_ATTRIBUTE = 128  # characters of a name or value, as ECS has it
-LATEST_S = 4_102_444_800.0  # the year 2100: times beyond it are no times
+MAX_ATTRIBUTES = 200  # an agent registers about fifty; ECS allows ten custom ones
+MAX_ATTRIBUTE = 128  # characters of a name or value: ECS's limit
+LATEST_S = 4_102_444_800.0  # the year 2100: later times are not times
 _EC2_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 _KEY_VARIABLES = ("ARGOSY_RUN_ID", "ARGOSY_TASK_INDEX", "ARGOSY_TASK_ATTEMPT", LAUNCH_VARIABLE)
 _SAYS_NOTHING = "Essential container in task exited"  # the stoppedReason of every ordinary end
 
 
 def epoch_s(moment: Any) -> float:
-    """A datetime, an ISO string or an epoch as epoch seconds; 0 when there is none. Raises one of UNREADABLE."""
+    """A datetime, an ISO string or an epoch as epoch seconds; 0 for an empty value. Raises one of UNREADABLE."""
     if not moment:
         return 0.0
     if isinstance(moment, str):
         moment = datetime.fromisoformat(moment)
     at = moment.timestamp() if isinstance(moment, datetime) else float(moment)
-    if not 0 <= at < LATEST_S:  # nor is NaN
+    if not 0 <= at < LATEST_S:  # also refuses NaN
         raise ValueError(f"not a time: {at}")
     return at
 
 
 def key_of_task(task: Mapping[str, Any]) -> AttemptKey | None:
-    """Which attempt this task was started for, from the environment in its overrides; None when it is not ours."""
+    """The attempt that this task was started for, from the environment in its overrides; None for a foreign task."""
     for override in _container_overrides(task):
         values = {entry.get("name"): entry.get("value") for entry in override.get("environment") or ()}
         run_id, *numbers = (values.get(name) for name in _KEY_VARIABLES)
@@ -77,7 +77,7 @@ def task_seen(task: Mapping[str, Any]) -> TaskSeen:
 def container_instance_seen(instance: Mapping[str, Any], cell: str, *, listed: bool = False) -> ContainerInstanceSeen:
     """An instance of DescribeContainerInstances, or the detail of an "ECS Container Instance State Change".
 
-    An agent that is not said to be connected is taken to be disconnected: nothing is placed by guess.
+    Without a statement that the agent is connected it counts as disconnected: nothing is placed on a guess.
     """
     resources = {entry.get("name"): entry for entry in instance.get("registeredResources") or ()}
     return ContainerInstanceSeen(
@@ -98,10 +98,10 @@ def container_instance_seen(instance: Mapping[str, Any], cell: str, *, listed: b
 
 
 def _remaining(instance: Mapping[str, Any]) -> tuple[int, int, int] | None:
-    """What ECS has left to give, whoever took the rest; None when it does not say.
+    """What ECS still has to give (CPU units, MiB, GPUs), whatever uses the rest; None when ECS does not say.
 
-    Whether the set of GPUs holds the free ids is not documented (aws.md 13): where there is none, all are taken to be
-    free, so that none is ever given up by mistake.
+    It is not documented whether the set of GPUs holds the free ids (aws.md 13). Without a set all GPUs count as free,
+    so that none is given up by mistake.
     """
     said = {entry.get("name"): entry for entry in instance.get("remainingResources") or ()}
     cpu_units, memory_mib = (said.get(name, {}).get("integerValue") for name in ("CPU", "MEMORY"))
@@ -114,7 +114,7 @@ def _remaining(instance: Mapping[str, Any]) -> tuple[int, int, int] | None:
 
 
 def _arn(arn: Any) -> str:
-    """The one field nothing can do without. Raises ValueError."""
+    """The one field that is required. Raises ValueError."""
     if not isinstance(arn, str) or arn.count(":") < 5 or len(arn) > MAX_ARN:
         raise ValueError(f"not an ARN: {str(arn)[:80]!r}")
     return arn
@@ -125,19 +125,19 @@ def _text(value: Any) -> str:
 
 
 def _number(value: int, below: int) -> int:
-    """Raises ValueError for what a column of the state cannot hold."""
+    """Raises ValueError for a number that a column of the state cannot hold."""
     if not 0 <= value < below:
         raise ValueError(f"not between 0 and {below}: {value}")
     return value
 
 
 def _exit_code(value: Any) -> int:
-    """Windows has negative ones."""
+    """Windows has negative exit codes."""
     return _number(int(value) + 2**31, 2**32) - 2**31
 
 
 def _ec2_id(value: Any) -> str:
-    """Empty for what is no EC2 instance (ECS Anywhere's are called mi-...): nobody's business here."""
+    """Empty for a host that is not an EC2 instance: ECS Anywhere's are called mi-..., and are ignored."""
     return value if isinstance(value, str) and _EC2_ID.fullmatch(value) else ""
 
 
@@ -158,14 +158,14 @@ def _container_overrides(task: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]
 
 
 def _main_container(task: Mapping[str, Any], containers: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The container whose end is the attempt's: the one we override; else the first that says how it ended."""
+    """The container whose end is the attempt's: the one that we override, else the first with an exit code."""
     ours = {override.get("name") for override in _container_overrides(task)}
     ordered = sorted(containers, key=lambda each: (each.get("name") not in ours, each.get("exitCode") is None))
     return ordered[0] if ordered else {}
 
 
 def _reason(stopped: str, container: str) -> str:
-    """Both in one line, without saying a thing twice; what says nothing gives way to the container's own reason."""
+    """Both reasons in one line, without repetition. A stopped reason that says nothing is left out."""
     if not container or container in stopped:
         return stopped
     if stopped in container or stopped == _SAYS_NOTHING:

@@ -1,7 +1,7 @@
-"""Which messages do we listen to, and what fact does each one state?
+"""Which EventBridge messages do we listen to, and what fact does each one state?
 
-One table leads from (source, detail-type) to a parser; the same table yields the EventBridge rules that the stacks and
-local mode create, so that rule and parser cannot drift apart (DESIGN section 3).
+One table leads from (source, detail-type) to a parser. The stacks and local mode make their EventBridge rules from the
+same table, so that rules and parsers cannot drift apart (DESIGN section 3).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_NAME = 128  # characters of a Region or an id
 
 @dataclass(frozen=True, slots=True)
 class MessageKind:
-    """One kind of message: its rule's name and how it is read."""
+    """One kind of message: the name of its rule, and its parser."""
 
     rule: str
     source: str
@@ -35,7 +35,7 @@ class MessageKind:
     parse: Callable[[Mapping[str, Any]], Event | None]
 
     def pattern(self, cluster_arns: list[Any] | None = None) -> dict[str, Any]:
-        """The EventBridge event pattern; ECS's own can be narrowed to our clusters (a list of ARNs or tokens)."""
+        """The EventBridge event pattern. cluster_arns: only ECS messages of these clusters (ARNs or tokens) match."""
         pattern: dict[str, Any] = {"source": [self.source], "detail-type": [self.detail_type]}
         if self.source == "aws.ecs" and cluster_arns:
             pattern["detail"] = {"clusterArn": cluster_arns}
@@ -43,15 +43,15 @@ class MessageKind:
 
 
 def _sent_at(message: Mapping[str, Any]) -> float:
-    """When the message says it was sent, as epoch seconds; 0 when that is missing or unreadable: a warning counts
-    whatever its date looks like."""
+    """When the message was sent, as epoch seconds; 0 if its time is missing or unreadable, since even then a warning
+    counts."""
     with suppress(*UNREADABLE):
         return epoch_s(message.get("time"))
     return 0.0
 
 
 def _name(value: Any) -> str:
-    """A Region or the id of something. Raises ValueError for what cannot be one."""
+    """A Region or an id. Raises ValueError for a value that cannot be one."""
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME:
         raise ValueError(f"not a name: {str(value)[:80]!r}")
     return value
@@ -62,7 +62,7 @@ def _task(message: Mapping[str, Any]) -> TaskSeen:
 
 
 def _container_instance(message: Mapping[str, Any]) -> ContainerInstanceSeen:
-    """Its cell is the Region in its ARN: the message may name that of the bus that it came by."""
+    """The cell is the Region in the ARN: the message may have the Region of the bus that forwarded it."""
     arn = str(message["detail"]["containerInstanceArn"]).split(":")
     return container_instance_seen(message["detail"], _name(arn[3] if len(arn) > 3 else message.get("region")))
 
@@ -80,12 +80,12 @@ def _host_state(message: Mapping[str, Any]) -> HostStateChanged:
     return HostStateChanged(_name(detail["instance-id"]), _name(detail["state"]), _sent_at(message))
 
 
-# Sub-types of "EC2 Fleet Error" that mean "this pool cannot deliver now" (aws.md 9.5).
+# Sub-types of "EC2 Fleet Error" that mean that the pool has no capacity now (aws.md 9.5).
 _SHORTAGES = frozenset({"allLaunchSpecsTemporarilyBlacklisted", "spotInstanceCountLimitExceeded"})
 
 
 def _fleet_error(message: Mapping[str, Any]) -> PoolShort | None:
-    """A shortage names the fleet; the lifecycle knows which pool that is."""
+    """A shortage names the fleet; the lifecycle knows the fleet's pool."""
     sub_type = str(message["detail"].get("sub-type", ""))
     fleet = next((arn.rsplit("/", 1)[-1] for arn in message.get("resources", []) if "fleet/" in arn), "")
     return PoolShort(fleet, sub_type) if fleet and sub_type in _SHORTAGES else None
@@ -104,11 +104,11 @@ _BY_NAME = {(kind.source, kind.detail_type): kind for kind in MESSAGE_KINDS}
 
 
 class PoisonMessage(ValueError):
-    """A message that no version of this table can read; it is set aside and counted."""
+    """A message that cannot be read; it is set aside and counted."""
 
 
 def to_event(message: Mapping[str, Any] | None) -> Event | None:
-    """The fact a message states; None for kinds that we do not use. Raises PoisonMessage."""
+    """The fact that a message states; None for a kind of message that we do not use. Raises PoisonMessage."""
     if message is None or not isinstance(message.get("detail"), Mapping):
         raise PoisonMessage("not an EventBridge event")
     kind = _BY_NAME.get((str(message.get("source")), str(message.get("detail-type"))))

@@ -68,11 +68,11 @@ class SettingsError(ValueError):
         super().__init__(f'the settings have {count} (cdk.json, context "argosy", or -c NAME=VALUE):{lines}')
 
 
-class _Part(BaseModel):
+class _SettingsModel(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
 
 
-class InstanceTypes(_Part):
+class InstanceTypes(_SettingsModel):
     """Which instance types the fleets may buy. Each type has one EC2 Fleet in each zone."""
 
     cpu: Listed[CpuTypeName] = DEFAULT_CPU_TYPES
@@ -84,21 +84,21 @@ class InstanceTypes(_Part):
         return (*self.cpu, *self.gpu)
 
 
-class OfferedChange(_Part):
+class OfferedChange(_SettingsModel):
     """The owner's corrections to the shipped list of the types that a Region offers."""
 
     add: Listed[TypeName] = ()
     remove: Listed[TypeName] = ()
 
 
-class VcpuQuotas(_Part):
+class VcpuQuotas(_SettingsModel):
     """How many vCPUs of a quota family (standard, g, p, ...) this deployment may use at once in a Region."""
 
     spot: Mapping[QuotaName, Vcpus] = Field(default_factory=dict)
     on_demand: Mapping[OnDemandQuotaName, Vcpus] = Field(default_factory=dict)
 
 
-class PriceCaps(_Part):
+class PriceCaps(_SettingsModel):
     """USD an hour. Instances that cost more are not bought, neither on spot nor on demand. The cap per vCPU applies to
     types without GPUs, the cap per GPU to types with them."""
 
@@ -116,14 +116,14 @@ class PriceCaps(_Part):
         return {name: cap for name, cap in caps.items() if cap is not None}
 
 
-class Amis(_Part):
+class Amis(_SettingsModel):
     """AMI ids to use in one Region in place of the newest ECS-optimised AL2023 images."""
 
     cpu: AmiId | None = None
     gpu: AmiId | None = None
 
 
-class Settings(_Part):
+class Settings(_SettingsModel):
     """One deployment. Construct it through `load_settings` or `from_json`; `Settings()` is the default deployment.
 
     Times are in seconds, the retention is in days. A map keyed by Region need not hold Regions that use the default.

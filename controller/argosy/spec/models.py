@@ -44,56 +44,58 @@ from argosy.spec.fields import (
 
 
 class ContainerSpec(Strict):
-    """What runs. With `taskDefinition` only the command and the environment, which override the definition's."""
+    """What runs. With `taskDefinition`, only the command and the environment, which override the definition's."""
 
     image: Image | None = Field(
-        default=None, description="Image by name, tag or digest; argosy/NAME is one of the deployment's."
+        default=None, description="Image by name, tag or digest; argosy/NAME is an image of the deployment."
     )
     command: Annotated[list[Text], Field(min_length=1, max_length=1000)] | None = Field(
         default=None,
-        description="Arguments, one element each, never through a shell. Substituted: ${range} ${start} ${end} ${index}"
+        description="Arguments, one per element; no shell is involved. Substituted: ${range} ${start} ${end} ${index}"
         " ${count} ${item} ${item.KEY} ${output} ${part} ${runId} ${attempt}; $${ gives ${. Default: the image's.",
     )
     environment: Environment | None = Field(
         default=None,
-        description="Variables as a mapping or as ECS's list of name and value; ${...} is substituted in values.",
+        description="Variables, as a mapping or as ECS's list of name and value; ${...} is substituted in values.",
     )
     host_ports: HostPorts | None = Field(
         default=None,
-        description='Ports of the instance that each task holds, such as 8080 or "53/udp": the container listens on'
-        " the same ones, and two tasks that hold one port never share an instance.",
+        description='Ports of the instance that each task occupies, such as 8080 or "53/udp". The container listens on'
+        " the same ports, and two tasks with a port in common never share an instance.",
     )
 
 
 class ResourcesSpec(Strict):
-    """What one task takes of an instance."""
+    """What one task needs of an instance."""
 
-    vcpus: float = Field(default=1, ge=1 / 1024, le=1024, description="vCPUs; rounded to 1/1024, ECS's CPU unit.")
+    vcpus: float = Field(default=1, ge=1 / 1024, le=1024, description="vCPUs, rounded to 1/1024, ECS's CPU unit.")
     memory: int = Field(
-        default=1024, ge=6, le=MEMORY_LIMIT_MIB, description="MiB, a hard limit: a task above it is killed."
+        default=1024, ge=6, le=MEMORY_LIMIT_MIB, description="MiB; a hard limit: a task that exceeds it is killed."
     )
     gpus: int = Field(default=0, ge=0, le=16, description="Whole GPUs, pinned to the task.")
 
 
 class ArraySpec(Strict):
-    """How the run falls into tasks: exactly one of range, size, items and itemsFrom; at most 1,000,000 tasks."""
+    """How the run is split into tasks: exactly one of range, size, items and itemsFrom; at most 1,000,000 tasks."""
 
-    range: RangeText | None = Field(default=None, description="Half-open START:END, cut into shards of shardSize.")
+    range: RangeText | None = Field(default=None, description="Half-open START:END, split into shards of shardSize.")
     shard_size: int | None = Field(
         default=None, ge=1, description="Length of each task's part of the range. Default 1."
     )
-    size: int | None = Field(default=None, ge=1, le=TASK_LIMIT, description="That many tasks, told apart by ${index}.")
+    size: int | None = Field(
+        default=None, ge=1, le=TASK_LIMIT, description="Number of tasks, which differ by ${index}."
+    )
     items: Annotated[list[Any], Field(min_length=1, max_length=TASK_LIMIT)] | None = Field(
-        default=None, description="One task for each JSON value; ${item}, and ${item.KEY} of mappings."
+        default=None, description="One task per JSON value: ${item} and, for mappings, ${item.KEY}."
     )
     items_from: S3Object | None = Field(
-        default=None, description="S3 object with one JSON value on each line, as items."
+        default=None, description="S3 object with one JSON value per line, used like items."
     )
     expected_seconds: float | None = Field(
         default=None,
         ge=0.001,
         le=TIMEOUT_LIMIT_S,
-        description="How long one task takes, about: what deadlines and forecasts count with until tasks have ended.",
+        description="About how long one task takes. Deadlines and forecasts rely on it until tasks have ended.",
     )
     part_suffix: str = Field(
         default=DEFAULT_PART_SUFFIX, pattern=r"^[A-Za-z0-9._-]{0,32}$", description="How the names of part objects end."
@@ -101,16 +103,14 @@ class ArraySpec(Strict):
 
 
 class SoftConstraintSpec(Strict):
-    """A constraint that is better met than not."""
+    """A constraint that is preferred, not required."""
 
     expression: Text = Field(description="As in constraints: a cluster query expression, or distinctInstance.")
-    weight: int = Field(
-        default=1, ge=1, le=WEIGHT_LIMIT, description="How much it counts beside the other soft constraints."
-    )
+    weight: int = Field(default=1, ge=1, le=WEIGHT_LIMIT, description="Its weight among the soft constraints.")
 
 
 class PlacementSpec(Strict):
-    """Which instances the tasks may use, and how they are laid out."""
+    """Which instances the tasks may use, and how the tasks are spread over them."""
 
     constraints: Annotated[list[Text], Field(max_length=10)] = Field(
         default=[], description="Expressions of the ECS cluster query language, or distinctInstance; all must hold."
@@ -118,49 +118,50 @@ class PlacementSpec(Strict):
     strategy: Annotated[list[Text], Field(max_length=5)] = Field(
         default=[],
         description="Strategies such as binpack:memory or spread:attribute:ecs.availability-zone, in order; also"
-        " module:function, where the deployment's settings list it.",
+        " module:function, if the deployment's settings list it.",
     )
     max_concurrent_tasks: int | None = Field(
-        default=None, ge=1, le=TASK_LIMIT, description="At most so many of the run's tasks at a time."
+        default=None, ge=1, le=TASK_LIMIT, description="The most tasks of the run that may run at a time."
     )
-    # Absent rather than empty by default: so the stored form of a spec without them, and what a client token is
-    # compared by, stay what earlier versions made of it.
+    # Absent rather than empty by default, so that a spec without them has the stored form, and the fingerprint for its
+    # client token, that earlier versions gave it.
     group: GroupName | None = Field(
         default=None,
-        description="ECS task group of the run's tasks. Runs may share one: spread, distinctInstance,"
-        " maxTasksPerInstance and affinity then count over all of them. Default: run:RUN_ID.",
+        description="ECS task group of the run's tasks. Runs may share a group: spread, distinctInstance,"
+        " maxTasksPerInstance and affinity then apply to all of their tasks. Default: run:RUN_ID.",
     )
     max_tasks_per_instance: int | None = Field(
-        default=None, ge=1, le=TASK_LIMIT, description="At most so many tasks of the group on one instance."
+        default=None, ge=1, le=TASK_LIMIT, description="The most tasks of the group on one instance."
     )
     soft_constraints: Annotated[list[SoftConstraintSpec], Field(max_length=SOFT_LIMIT)] | None = Field(
         default=None,
-        description="Preferred, not required: instances that leave the least weight unmet are tried first. They do not"
+        description="Preferred, not required: the instances with the least unmet weight are tried first. They do not"
         " change what is bought.",
     )
     affinity: Annotated[list[GroupName], Field(max_length=GROUP_LIMIT)] | None = Field(
         default=None,
-        description="Task groups of which a task must run on the same instance. The run's own group keeps it together"
-        " on one instance.",
+        description="Task groups that must have a task on the same instance. The run's own group keeps the run on one"
+        " instance.",
     )
     anti_affinity: Annotated[list[GroupName], Field(max_length=GROUP_LIMIT)] | None = Field(
         default=None,
-        description="Task groups that never share an instance with the run's tasks, whichever came first. The run's own"
-        " group means one task per instance.",
+        description="Task groups that never share an instance with the run's tasks, in whatever order they start. The"
+        " run's own group means one task per instance.",
     )
 
 
 class FallbackSpec(Strict):
-    """When a run of purchase spot-then-on-demand goes to on-demand, besides its deadline."""
+    """When a run with purchase spot-then-on-demand turns to on-demand, apart from its deadline."""
 
     after_wait_seconds: int | None = Field(
         default=None,
         ge=1,
         le=TIMEOUT_LIMIT_S,
-        description="Tasks have waited so long while spot is short. Default 600; with a deadline, only that decides.",
+        description="Turn when tasks have waited this long because spot is short. Default 600; with a deadline, only"
+        " the deadline decides.",
     )
     after_interruptions: int | None = Field(
-        default=None, ge=1, le=1000, description="A task that was lost so often goes to on-demand itself. Default 3."
+        default=None, ge=1, le=1000, description="A task that was lost this often runs on-demand. Default 3."
     )
 
 
@@ -169,54 +170,55 @@ class CapacitySpec(Strict):
 
     purchase: Literal["spot", "spot-then-on-demand", "on-demand"] = Field(
         default="spot",
-        description="Spot instances, on-demand ones, or spot as long as the deadline and fallback allow. Default spot;"
+        description="Spot instances, on-demand instances, or spot as long as deadline and fallback allow. Default spot;"
         " with a deadline, spot-then-on-demand.",
     )
     deadline: Deadline | None = Field(
         default=None,
-        description="When the run is to be done: a time with its offset (2026-11-21T18:00:00Z), or a duration from its"
-        " submission (90m, 2h, 1h30m, PT2H). Spot is used as long as on-demand could still make up for its loss.",
+        description="When the run must be done: a time with its offset (2026-11-21T18:00:00Z), or a duration from the"
+        " submission (90m, 2h, 1h30m, PT2H). Spot is used as long as on-demand could still make up for losing it.",
     )
     fallback: FallbackSpec | None = Field(
-        default=None, description="When tasks go to on-demand because spot is short or keeps being interrupted."
+        default=None,
+        description="When tasks turn to on-demand because spot is short or is interrupted again and again.",
     )
     cells: Cells | None = Field(
-        default=None, description="The only Regions of the deployment that may be bought in. Default: all of them."
+        default=None, description="Regions of the deployment in which instances may be bought. Default: all of them."
     )
     max_instances: int | None = Field(
-        default=None, ge=1, le=100_000, description="At most so many instances for the run."
+        default=None, ge=1, le=100_000, description="The most instances for the run at a time."
     )
     transfer_gb_per_task: float | None = Field(
         default=None,
         ge=0,
         le=1_000_000,
-        description="Gigabytes that a task reads from and writes to the deployment's home Region: what they cost"
-        " between Regions counts when instances in another one are compared. Default 0.",
+        description="Gigabytes that a task transfers from and to the deployment's home Region. Their price between"
+        " Regions is added to the price of instances in other Regions when these are compared. Default 0.",
     )
     max_hourly_cost: float | None = Field(
         default=None,
         gt=0,
         le=USD_LIMIT,
-        description="USD an hour: the instances that the run uses never cost more together.",
+        description="USD per hour: the most that the run's instances together may cost.",
     )
     budget_usd: float | None = Field(
         default=None,
         gt=0,
         le=USD_LIMIT,
-        description="USD: what the run may cost. No task is started whose cost would not fit into what is left.",
+        description="USD: the most that the run may cost. A task is only started if the rest of the budget covers it.",
     )
     on_cap: Literal["drain", "finish"] | None = Field(
         default=None,
-        description="When budgetUsd is used up: drain stops the tasks that run, finish lets them end. Default drain.",
+        description="When budgetUsd is used up, drain stops running tasks and finish lets them end. Default drain.",
     )
 
 
 class ExitRuleSpec(Strict):
-    """Conditions that must all hold, and what then happens."""
+    """Conditions that must all hold, and what happens then."""
 
     on_exit_code: ExitCodeGlob | None = Field(default=None, description="Glob over the exit code.")
     on_reason: ReasonGlob | None = Field(
-        default=None, description="Glob over the container's reason, as OutOfMemoryError*."
+        default=None, description="Glob over the container's reason, such as OutOfMemoryError*."
     )
     on_status_reason: ReasonGlob | None = Field(default=None, description="Glob over the task's stopped reason.")
     action: Literal["RETRY", "EXIT"] = Field(description="RETRY while attempts are left, or EXIT at once.")
@@ -229,7 +231,7 @@ class RetrySpec(Strict):
         default=1, ge=1, le=ATTEMPT_LIMIT, description="Tries of each task. Default 1, as in AWS Batch."
     )
     evaluate_on_exit: Annotated[list[ExitRuleSpec], Field(max_length=RULE_LIMIT)] = Field(
-        default=[], description="The first rule that matches decides; when none does, the task is tried again."
+        default=[], description="The first rule that matches decides; if none does, the task is tried again."
     )
 
 
@@ -237,13 +239,13 @@ class TimeoutSpec(Strict):
     """How long one attempt may take, and how long the whole run."""
 
     attempt_duration_seconds: int | None = Field(
-        default=None, ge=1, le=TIMEOUT_LIMIT_S, description="Seconds; the attempt is then stopped."
+        default=None, ge=1, le=TIMEOUT_LIMIT_S, description="Seconds, after which the attempt is stopped."
     )
     run_duration_seconds: int | None = Field(
         default=None,
         ge=1,
         le=RUN_LIMIT_S,
-        description="Seconds from the submission; the run then ends, whatever is left of it.",
+        description="Seconds from the submission, after which the run ends, with or without its remaining tasks.",
     )
 
 
@@ -253,21 +255,22 @@ class RunSpec(Strict):
     version: Version = Field(description="Version of this format.")
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,62}$", description="Name of the run; its id begins with it.")
     container: ContainerSpec | None = Field(
-        default=None, description="What runs; its image unless taskDefinition is given."
+        default=None, description="What runs. It has an image unless taskDefinition is given."
     )
     task_definition: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,255}(:[1-9][0-9]{0,9})?$")] | None = Field(
         default=None,
         description="A registered ECS task definition, FAMILY or FAMILY:REVISION, in place of container.image.",
     )
     resources: ResourcesSpec | None = Field(
-        default=None, description="What each task takes; a taskDefinition says so itself. Default 1 vCPU and 1024 MiB."
+        default=None, description="What each task needs, unless a taskDefinition says it. Default 1 vCPU and 1024 MiB."
     )
-    array: ArraySpec = Field(description="How the run falls into tasks.")
+    array: ArraySpec = Field(description="How the run is split into tasks.")
     output: S3Folder | None = Field(
-        default=None, description="s3://BUCKET/PREFIX/; the run id is appended. Default: the deployment's bucket."
+        default=None,
+        description="s3://BUCKET/PREFIX/, to which the run id is appended. Default: the deployment's bucket.",
     )
     placement: PlacementSpec = Field(
-        default_factory=PlacementSpec, description="Which instances the tasks may use, and their layout."
+        default_factory=PlacementSpec, description="Which instances the tasks may use, and how they are spread."
     )
     capacity: CapacitySpec = Field(
         default_factory=CapacitySpec, description="What kind of instances may be bought, and how many."
