@@ -94,7 +94,7 @@ lint: $(DEV)
 	$(BIN)/lint-imports
 	$(BIN)/hadolint containers/*/Dockerfile
 	$(BIN)/python requirements/export.py --check
-	$(BIN)/python -m pytest -q tests/unit/test_repository.py
+	$(BIN)/python -m pytest -q tests/unit/test_repository.py tests/unit/test_structure.py
 
 format: $(DEV) ## Format the code and repair what lint can repair
 	$(BIN)/ruff format .
