@@ -113,7 +113,6 @@ def hypothetical(offer: Offer, number: int) -> InstanceRow:
         total_memory_mib=memory_mib,
         total_gpus=gpus,
         attributes=dict(offer.attributes),
-        lifecycle=offer.purchase.value,
         price_usd_per_hour=offer.price_usd_per_hour,
         interruption_rate=offer.interruption_rate,
     )

@@ -1,4 +1,4 @@
-"""What does a fitness see? Some rows with some tasks of a batch on them, or one row for many kinds of task."""
+"""What do keys and fitness functions see? Several rows for one batch, or one row for several kinds of task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_MIX = 128  # shapes of a typical mix: the most frequent ones
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCandidates:
-    """`rows` (n,) of a pass, the i-th with `already[i]` more tasks of `batch` on it than the state knows of."""
+    """`rows` (n,) of a pass; row i has `already[i]` more tasks of `batch` on it than the state knows of."""
 
     state: PassState
     batch: Batch
@@ -71,7 +71,7 @@ class RowCandidates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KindCandidates:
-    """One row of a pass as k kinds of task see it. `needs` (3, k) int64, `finish` (k,)."""
+    """One row of a pass as k kinds of task see it. needs: (3, k) int64. finish: (k,) epoch seconds."""
 
     state: PassState
     row: int

@@ -1,4 +1,4 @@
-"""Which functions of a user's own may a strategy name, where do they come from, and what if one of them fails?"""
+"""Which fitness functions of users can strategies name here, and why are others not available?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from argosy.placement.strategy import is_function_name, own_functions
 
 
 class FitnessFailed(ValueError):
-    """A user's function did not answer; `name` is the one, the message says how."""
+    """A user's function failed or returned nonsense. name: the function; the message says what it did."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class FitnessFailed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class OwnFunctions:
-    """Those of a deployment, ready for `place(fitness=...)`, and why others are not to be had."""
+    """The users' functions of a deployment, ready for `place(fitness=...)`, and why others are not available."""
 
     ready: Mapping[str, Fitness] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class OwnFunctions:
 
     @classmethod
     def load(cls, allowed: Collection[str]) -> OwnFunctions:
-        """Everything that the settings list. What cannot be loaded becomes a fault: nothing else stops for it."""
+        """All functions that the settings list. One that cannot be loaded becomes a fault; the others still work."""
         ready, faults = {}, {}
         for name in allowed:
             try:
@@ -41,12 +41,12 @@ class OwnFunctions:
         return cls(ready, faults)
 
     def without(self, failed: FitnessFailed) -> OwnFunctions:
-        """The others, once one has failed in use."""
+        """The functions without one that failed in use."""
         ready = {name: function for name, function in self.ready.items() if name != failed.name}
         return replace(self, ready=ready, faults={**self.faults, failed.name: str(failed)})
 
     def missing(self, strategy: tuple[str, ...]) -> str:
-        """Why a chain cannot be followed here, in a sentence; "" if it can."""
+        """Why a chain cannot be followed here, as a sentence; "" if it can."""
         for name in own_functions(strategy):
             if name not in self.ready:
                 unknown = f"this deployment has no strategy and no fitness function {name[:80]!r}"
@@ -57,8 +57,8 @@ class OwnFunctions:
 def load_fitness(names: Iterable[str], allowed: Collection[str]) -> dict[str, Fitness]:
     """The functions called `module:function` that a strategy names, ready for `place(fitness=...)`.
 
-    Importing runs the module: only what `allowed`, from the deployment's settings, lists to the letter is imported.
-    ValueError for a name that is not listed, not of that form, or leads to no function.
+    Importing runs the module: only names in `allowed`, from the deployment's settings, are imported. ValueError for a
+    name that is not listed, has another form, or leads to no function.
     """
     return {name: _load(name, allowed) for name in names}
 
@@ -81,7 +81,7 @@ def _load(name: str, allowed: Collection[str]) -> Fitness:
 
 
 def _watched(name: str, function: Fitness) -> Fitness:
-    """The function, whose every failure and useless answer is a FitnessFailed."""
+    """The function; every failure and unusable answer of it raises FitnessFailed."""
 
     def of(candidates: Candidates) -> AnyArray:
         try:

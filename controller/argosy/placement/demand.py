@@ -1,4 +1,4 @@
-"""What is there to place? A queue of batches, each a run of equal tasks, and the same queue as columns."""
+"""What is there to place? A queue of batches, each a group of equal tasks, and the same queue as columns."""
 
 from __future__ import annotations
 
@@ -12,42 +12,40 @@ from argosy.placement.arrays import MAX_AMOUNT, MAX_TASKS, IntArray
 
 @dataclass(frozen=True, slots=True)
 class WeightedConstraint:
-    """A constraint that is better met than not: instances that meet more weight are tried first."""
+    """A soft constraint: instances that meet more weight are tried first."""
 
     constraint: str
-    """A query expression, or "distinctInstance". Judged when the turn of its batch comes."""
+    """A query expression, or "distinctInstance". Judged once, when the turn of its batch comes."""
     weight: int = 1
     """Positive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A run of equal tasks, in queue order. Needs are per task: cpu units (1024 = 1 vCPU), MiB, whole GPUs."""
+    """A group of equal tasks. Needs are per task: cpu units (1024 = 1 vCPU), MiB, whole GPUs."""
 
     cpu_units: int
     memory_mib: int
     gpus: int
     count: int
     group: str = ""
-    """The task group that spread, distinctInstance and the limits count in; "" = a group of this queue's own unnamed
-    tasks.
-    """
+    """The task group in which spread, distinctInstance and the limits count; "" = the unnamed tasks of this queue."""
     constraints: tuple[str, ...] = ()
-    """Query expressions, and "distinctInstance". Hard: they hold for every single task, at the moment it is placed."""
+    """Query expressions, and "distinctInstance". Hard: they hold for every task at the moment it is placed."""
     strategy: tuple[str, ...] = ()
-    """Names as in docs/placement.md, each breaking the ties of those before it; empty = the default."""
+    """Steps as in docs/placement.md, each breaking the ties of those before it; empty = the default."""
     host_ports: tuple[tuple[int, str], ...] = ()
     max_per_instance: int | None = None
-    """Most tasks of the group on one instance, those already running included."""
+    """The most tasks of the group on one instance, including those already running."""
     max_instances: int | None = None
-    """Most instances that run tasks of the group, those that already do included."""
+    """The most instances that run tasks of the group, including those that already do."""
     soft: tuple[WeightedConstraint, ...] = ()
     affinity: tuple[str, ...] = ()
-    """Groups of which a task must run on the instance. The batch's own group: all its tasks keep together."""
+    """Groups that must have a task on the instance. The batch's own group: all its tasks stay together."""
     anti_affinity: tuple[str, ...] = ()
-    """Groups of which no task may run on the instance. The batch's own group: one task per instance."""
+    """Groups that must not have a task on the instance. The batch's own group: one task per instance."""
     keep_gpus_free: bool = True
-    """Tasks that need no GPU go to an instance that has GPUs only where no other one can take them."""
+    """Tasks that need no GPU go to an instance with GPUs only where no other instance can take them."""
     finish_at: float = 0.0
     """Epoch seconds when these tasks are expected to end, for `finish-together`; 0 = unknown."""
 
@@ -85,12 +83,12 @@ class Queue:
             if min(batch.need) < 0:
                 raise ValueError(f"a task cannot need less than nothing: {batch.need}")
         if any(not 0 <= n <= MAX_TASKS for n in count) or sum(count) > MAX_TASKS:
-            raise ValueError(f"a batch has a negative number of tasks, or all have more than {MAX_TASKS}")
+            raise ValueError(f"a batch has a negative number of tasks, or there are more than {MAX_TASKS} in all")
         return cls(kinds, kind, np.array(count, dtype=np.int64))
 
 
 def _within_int64(batch: Batch) -> Batch:
-    """A need above all that an instance can have is as good as any other: no row has room for it."""
+    """Needs above what any instance can have are cut to one more than that: no row has room for them either way."""
     if max(batch.need) <= MAX_AMOUNT:
         return batch
     cpu_units, memory_mib, gpus = (min(need, MAX_AMOUNT + 1) for need in batch.need)

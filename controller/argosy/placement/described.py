@@ -84,7 +84,7 @@ def _amounts(path: str, item: Mapping[str, Any], key: str) -> tuple[int, int, in
 
 
 def _ports(path: str, item: Mapping[str, Any]) -> frozenset[tuple[int, str]]:
-    """ECS lists the ports in use, under `remainingResources` of all places."""
+    """ECS lists the ports in use under `remainingResources`."""
     protocols = {"PORTS": "tcp", "PORTS_UDP": "udp"}
     return frozenset(
         (int(port), protocols[str(resource.get("name"))])

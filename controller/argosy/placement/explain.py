@@ -1,4 +1,4 @@
-"""Why does a task find no place, could it ever, and what is the least that would have to give?"""
+"""Why does a task find no place, and which smallest change would give it one?"""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _UNITS: Final = {"cpu": "cpu units", "memory": "MiB of memory", "gpu": "GPUs"}
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that instances refuse a task for. An instance may be counted under several."""
+    """One reason for which instances refuse a task. An instance may count under several."""
 
     kind: str
     """cpu, memory, gpu, health, constraint, distinctInstance, ports, limit, affinity, antiAffinity."""
     detail: str
-    """What was asked, in words: "needs 2 GPUs", or the constraint itself."""
+    """The request in words: "needs 2 GPUs", or the constraint itself."""
     refused: int
     """Instances that refuse for this reason."""
     only: int
-    """Those of them that refuse for this reason alone: they would take the task without it."""
+    """Those of them that refuse for this reason alone and would take the task without it."""
     asked: int | None = None
     best: int | None = None
     """The most that is free on one instance, for resources."""
@@ -38,19 +38,19 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer for one task of a batch. `fits`: instances that would take it now."""
+    """The answer for one task of a batch. fits: how many instances would take it now."""
 
     instances: int
     fits: int
     never: bool
     """No instance of this supply could take it, even when empty."""
     reasons: tuple[Reason, ...]
-    """The one that most instances refuse for first."""
+    """The reason of most instances first."""
     relaxation: str
-    """The smallest change that gives it a place at once; "" if it has one, or if no single change does."""
+    """The smallest change that gives it a place at once; "" if it has a place, or if no single change does."""
 
     def sentence(self) -> str:
-        """All of it in one line, for a run's `waiting`."""
+        """The whole answer in one line, for a run's `waiting`."""
         if self.fits:
             return f"{self.fits} of {self.instances} instances would take it now"
         if not self.instances:
@@ -83,13 +83,13 @@ class _Check:
     passes: BoolArray
     ever: BoolArray
     relaxed: Callable[[BoolArray], str]
-    """The words for giving way on this rule alone, given the rows that pass all the others."""
+    """The words for relaxing this rule alone, given the rows that pass all other rules."""
     asked: int | None = None
     free: IntArray | None = None
 
 
 def explain(batch: Batch, supply: Supply) -> Explanation:
-    """What `supply` as it stands says to one more task of `batch`. QuerySyntaxError for a constraint that is none."""
+    """The answer of `supply` as it stands to one more task of `batch`. QuerySyntaxError for an invalid constraint."""
     checks = _checks(batch, PassState(supply))
     passes = np.array([check.passes for check in checks], dtype=np.bool_).reshape(len(checks), len(supply))
     failed = (~passes).sum(axis=0)
@@ -235,9 +235,7 @@ def _reason(check: _Check, only: BoolArray, supply: Supply) -> Reason:
 
 
 def _smallest(checks: Sequence[_Check], alone: Sequence[BoolArray]) -> str:
-    """The change to a single rule that gives the task a place: least share of a resource first, then rules in their
-    order.
-    """
+    """The change to one rule that gives the task a place: the least share of a resource first, then rules in order."""
     options = [
         (_price(check, rows), index)
         for index, (check, rows) in enumerate(zip(checks, alone, strict=True))
@@ -250,9 +248,7 @@ def _smallest(checks: Sequence[_Check], alone: Sequence[BoolArray]) -> str:
 
 
 def _price(check: _Check, rows: BoolArray) -> float:
-    """How much is given up: the share of a resource, or 1 for a whole rule; health is no one's to give and comes
-    last.
-    """
+    """How much is given up: the share of a resource, or 1 for a whole rule. Health cannot be relaxed: it comes last."""
     if check.free is not None and check.asked:
         return 1 - int(check.free[rows].max()) / check.asked
     return 2.0 if check.kind == "health" else 1.0

@@ -1,7 +1,4 @@
-"""How many tasks of a kind may each instance take now?
-
-Resources, ports, constraints and limits, as one column of rooms.
-"""
+"""How many tasks of a kind may each instance take now? Resources, ports, constraints and limits as one column."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from argosy.placement.supply import Supply
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """The hard rules of a kind of task, sorted by what can change them during a pass."""
+    """The hard rules of a kind of task, split into those that a pass can change and those that it cannot."""
 
     batch: Batch
     allowed: BoolArray
@@ -32,7 +29,7 @@ class Rules:
 
     @classmethod
     def of(cls, batch: Batch, supply: Supply) -> Rules:
-        """QuerySyntaxError for a constraint that is none."""
+        """QuerySyntaxError for an invalid constraint."""
         queries = [parse(constraint) for constraint in batch.constraints if constraint != DISTINCT_INSTANCE]
         allowed = supply.healthy
         for query in queries:
@@ -48,7 +45,7 @@ class Rules:
 
     @property
     def simple(self) -> bool:
-        """Whether nothing but free resources can change the answer during a pass."""
+        """Whether only free resources can change the answer during a pass."""
         b = self.batch
         return not (
             self.changing
@@ -62,7 +59,7 @@ class Rules:
 
 
 def fitting(rules: Rules, state: PassState) -> IntArray:
-    """Row numbers on which at least one more task fits, apart from the limits of `room`."""
+    """The row numbers on which at least one more task fits, before the limits that `room` applies."""
     fits = rules.allowed
     for axis, need in enumerate(rules.batch.need):
         if need:
@@ -71,7 +68,7 @@ def fitting(rules: Rules, state: PassState) -> IntArray:
 
 
 def room(rules: Rules, state: PassState, rows: IntArray) -> IntArray:
-    """(r,) int64: how many tasks each of `rows`, which are `fitting`, may take one after the other; at most 2^40."""
+    """(r,) int64: how many tasks each of `rows`, taken from `fitting`, may take one after the other; at most 2^40."""
     batch = rules.batch
     rooms: IntArray | None = None
     for axis, need in enumerate(batch.need):
@@ -102,7 +99,7 @@ def _limited(rules: Rules, state: PassState, rows: IntArray, rooms: IntArray) ->
 
 
 def most_instances(rules: Rules, state: PassState) -> int | None:
-    """How many instances may run tasks of the group in the end; None = any number."""
+    """On how many instances tasks of the group may run in the end; None = any number."""
     used = int(np.count_nonzero(state.of_group(rules.batch.group)))
     limits = [] if rules.batch.max_instances is None else [rules.batch.max_instances]
     if rules.together:
@@ -130,9 +127,9 @@ class _Assumed:
 def _until_refused(query: Query, group: str, state: PassState) -> IntArray:
     """(m,) int64: how many tasks of `group` each instance takes before the query refuses it.
 
-    A task changes two facts the language knows: the number of running tasks, and that the group is present. Its truth
-    as a function of the number can change only next to a number it names, so it is judged once between every two of
-    those.
+    A task changes two facts that the language knows: the number of running tasks, and whether the group is present. The
+    answer as a function of the number can change only next to a number that the query names, so it is judged once
+    between each two of those.
     """
     running = state.running_tasks
     now = matching(query, state.supply, state)
@@ -171,7 +168,7 @@ def unmet_weight(batch: Batch, state: PassState) -> IntArray:
 
 
 def check_ports(ports: Sequence[tuple[int, str]]) -> list[str]:
-    """One sentence for each port that no task can have."""
+    """One sentence for each invalid port."""
     faults = [
         f"{number}/{protocol} is not a host port."
         for number, protocol in ports

@@ -1,9 +1,8 @@
-"""How is a queue placed in which hardly two neighbours are equal? A matrix of keys, kinds x instances, of which each
-task changes one column.
+"""How are many small batches placed, task by task? On a matrix of keys, kinds of task x instances.
 
-A decision is the lowest entry of one row. Placing a task lowers, for every kind, the key of that one instance; where
-the chain is a weighted sum of what is left, by the same amount whoever asks, so that one subtraction brings the column
-up to date.
+A decision is the lowest entry of one row, and each task changes one column. Placing a task lowers the key of its
+instance for every kind. Where the chain is a weighted sum of what is left, the amount depends only on the task and the
+kind, so one subtraction brings the column up to date.
 """
 
 from __future__ import annotations
@@ -21,21 +20,19 @@ from argosy.placement.keys import Key, Trend
 from argosy.placement.pass_state import PassState
 from argosy.placement.task_kinds import TaskKind
 
-_SMALL_BATCH: Final = 8  # tasks: from here on the closed form of a batch is quicker
+_SMALL_BATCH: Final = 8  # tasks: above, the closed form of a batch is quicker
 MATRIX_FROM: Final = 64  # batches: below, making the matrix takes longer than it saves
-_KINDS: Final = 20  # kinds among that many batches, and so on in proportion, above which the same holds
+_KINDS: Final = 20  # kinds among MATRIX_FROM batches, and in proportion: above, the same holds
 _MAX_CELLS: Final = 1 << 23  # of the matrix: 64 MiB
 _KEY_LIMIT: Final = 1 << 61
-_NONE: Final = 1 << 62  # entries from here on mean "does not fit": FAR, less what was subtracted since
+_NONE: Final = 1 << 62  # larger entries mean "does not fit": FAR, less what was subtracted since
 Chain = tuple[Key, ...]
 
 
 def stretches(
     queue: Queue, kinds: Sequence[TaskKind], state: PassState, matrix_from: int
 ) -> Iterator[tuple[int, int, bool]]:
-    """(start, stop, whether a matrix pays) of the parts of a queue, in order; it never pays below `matrix_from`
-    batches.
-    """
+    """(start, stop, whether a matrix pays) of the parts of a queue, in order; never below `matrix_from` batches."""
     end = len(queue.kind)
     if end < max(1, matrix_from):
         yield 0, end, False
@@ -66,7 +63,7 @@ def _top(state: PassState) -> tuple[int, int, int]:
 
 
 def _able(kind: TaskKind, top: tuple[int, int, int]) -> bool:
-    """Whether only free resources and built-in keys matter, and the keys fit one number."""
+    """Whether only free resources and built-in keys matter, and the keys fit into one number."""
     batch = kind.rules.batch
     if not kind.rules.simple or batch.soft or batch.finish_at or kind.names_function:
         return False
@@ -89,14 +86,14 @@ def _digits(chain: Chain, top: tuple[int, int, int]) -> tuple[int, list[int]]:
 
 
 def place_stretch(
-    queue: Queue, kinds: Sequence[TaskKind], state: PassState, mix: Mix, start: int, stop: int
+    queue: Queue, kinds: Sequence[TaskKind], state: PassState, mix: Mix, stretch: slice
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Place the batches start..stop, change `state`, and return the plan's (batch, row, count) columns."""
-    present, local = np.unique(queue.kind[start:stop], return_inverse=True)
+    """Place the batches of a stretch and update `state`: the columns batch, row and count of an Assignment."""
+    present, local = np.unique(queue.kind[stretch], return_inverse=True)
     board = _Board([kinds[index] for index in present.tolist()], state, mix)
     batches: list[int] = []
     rows: list[int] = []
-    counts = queue.count[start:stop].tolist()
+    counts = queue.count[stretch].tolist()
     for position, kind in enumerate(local.tolist()):
         for _ in range(counts[position]):
             row = board.place_one(kind)
@@ -108,11 +105,11 @@ def place_stretch(
     _settle(state, board.kinds, local[batch], row_of)
     pairs, count = np.unique(batch * max(1, len(state.supply)) + row_of, return_counts=True)
     batch, row_of = np.divmod(pairs, max(1, len(state.supply)))
-    return batch + start, row_of, count.astype(np.int64, copy=False)
+    return batch + stretch.start, row_of, count.astype(np.int64, copy=False)
 
 
 def _settle(state: PassState, kinds: Sequence[TaskKind], kind: IntArray, row: IntArray) -> None:
-    """Bring the columns that no key of a stretch looks at up to date: running tasks, in all and by group."""
+    """Update the columns that no key of a stretch looks at: running tasks, in all and by group."""
     groups = sorted({k.rules.batch.group for k in kinds})
     group_of_kind = np.array([groups.index(k.rules.batch.group) for k in kinds], dtype=np.int64)
     for number, group in enumerate(groups):
@@ -122,9 +119,7 @@ def _settle(state: PassState, kinds: Sequence[TaskKind], kind: IntArray, row: In
 
 
 class _Board:
-    """The matrix. `keys` (k, m) int64: the combined key of kind i on row j, or something from 2^62 on where it does
-    not fit.
-    """
+    """The matrix. keys: (k, m) int64, the combined key of kind i on row j; 2^62 or more where the task does not fit."""
 
     def __init__(self, kinds: Sequence[TaskKind], state: PassState, mix: Mix) -> None:
         self.kinds, self._state, self._mix = kinds, state, mix
@@ -160,9 +155,7 @@ class _Board:
         return found
 
     def place_one(self, kind: int) -> int:
-        """The row that takes one more task of a kind, or -1; free resources and the row's keys are brought up to
-        date.
-        """
+        """The row that takes one more task of a kind, or -1; free resources and the row's keys are updated."""
         if not self._alive[kind]:
             return -1
         keys = self.keys[kind]
@@ -189,9 +182,7 @@ def _combined(chain: Chain, seen: RowCandidates | KindCandidates, top: tuple[int
 
 
 def _drops(chains: Sequence[Chain], needs: IntArray, top: tuple[int, int, int]) -> IntArray:
-    """(k, k) int64: by how much a placed task of kind i lowers the keys of kind j on that row; 0 for keys that are
-    no weighted sums.
-    """
+    """(k, k) int64: by how much a task of kind i lowers the keys of kind j on its row; 0 unless weighted sums."""
     weights = np.zeros((len(chains), 3), dtype=np.int64)
     for index, chain in enumerate(chains):
         _, factors = _digits(chain, top)

@@ -1,8 +1,7 @@
-"""Where do n equal tasks go? Closed forms over a key and a room per candidate, each equal to placing them one at a
-time.
+"""Where do n equal tasks go, given a key and a room per candidate? Closed forms, each equal to one task at a time.
 
-Candidates stand in row order, so that a stable order breaks ties towards the lower row. Every function returns (f,)
-int64 counts. The sum of `room` is at least n; rooms are at most n.
+Candidates stand in row order, so that a stable order breaks ties towards the lower row. Counts are (f,) int64. The sum
+of `room` is at least n; rooms are at most n.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ _MAX_PACKED: Final = 1 << 62
 
 
 def fill_in_order(key: IntArray, room: IntArray, n: int) -> IntArray:
-    """Lowest key first, each candidate to the brim.
+    """The lowest key first, each candidate until it is full.
 
-    Exact when a key never rises while its instance fills: the chosen one then stays the best until it is full.
+    Exact when a key never rises while its instance fills: the chosen instance then stays the best until it is full.
     """
     counts = np.zeros(len(key), dtype=np.int64)
     if n == 1:
@@ -36,7 +35,7 @@ def fill_in_order(key: IntArray, room: IntArray, n: int) -> IntArray:
 def _first(key: IntArray, n: int) -> IntArray:
     """Positions of the n lowest keys (all, if there are fewer), in order; ties to the lower position.
 
-    As every candidate takes at least one task, n tasks reach no further than the n best of them.
+    Every candidate takes at least one task, so n tasks reach no further than the n best candidates.
     """
     unique = with_rows(key)
     if unique is None:
@@ -48,7 +47,7 @@ def _first(key: IntArray, n: int) -> IntArray:
 
 
 def water_level(existing: IntArray, room: IntArray, n: int) -> tuple[IntArray, IntArray, int]:
-    """Whole rounds of "to whom has the fewest": counts, the positions that tie for the rest, and how many the rest are.
+    """Whole rounds of "to where the fewest are": counts, the positions that tie for the rest, the size of the rest.
 
     The level is the largest one that n tasks reach everywhere; `existing` (f,) are the tasks already there.
     """
@@ -72,14 +71,12 @@ def _poured(existing: IntArray, room: IntArray, level: int) -> IntArray:
 
 
 def take_slots(keys: IntArray, room: IntArray, straight: BoolArray, n: int) -> tuple[IntArray, int]:
-    """One at a time to the lowest key, for keys that may rise and fall: counts, and how many of the n are decided by
-    them.
+    """One at a time to the lowest key, for keys that may rise and fall: counts, and how many of the n they settle.
 
-    `keys` is (f, s): the key of candidate i for its j-th task; beyond its room it is ignored. A candidate is chosen
-    when the highest of its keys so far is the lowest of all, and goes on being chosen while its own stay below: so
-    sorting by that running maximum, then by row, is the order of choice. It is decided up to the point where a
-    candidate with more room runs out of columns. `straight` (f,) bool: candidates whose keys never rise, so that their
-    first one stands for their whole room.
+    keys: (f, s), the key of candidate i for its j-th task, ignored beyond its room. A candidate is chosen when the
+    highest of its keys so far is the lowest of all, and stays chosen while its keys stay below that: sorting by this
+    running maximum, then by row, gives the order of choice. It holds up to the point where a candidate with more room
+    runs out of columns. straight: (f,) bool, candidates whose keys never rise; their first key stands for their room.
     """
     width = keys.shape[1]
     highest = np.maximum.accumulate(keys, axis=1)
@@ -97,11 +94,11 @@ def take_slots(keys: IntArray, room: IntArray, straight: BoolArray, n: int) -> t
 
 
 def take_blocks(last_keys: IntArray, sizes: IntArray, room: IntArray, n: int) -> IntArray:
-    """The blocks of tasks that certainly are among the first n, for keys that never fall: counts, perhaps all zero.
+    """The blocks of tasks that are certainly among the first n, for keys that never fall: counts, perhaps all zero.
 
-    `last_keys` (f, b): the key of the last task of each block of each candidate; `sizes` (f, b) int64, 0 beyond its
-    room. Whatever is no worse than a given block lies in blocks no worse than it or in the one block after them of each
-    candidate: as long as all of those are no more than n tasks, the blocks are decided.
+    last_keys: (f, b), the key of the last task of each block of each candidate. sizes: (f, b) int64, 0 beyond its room.
+    A task at least as good as a given block lies in a block at least as good, or in the next block of its candidate: as
+    long as all of those hold at most n tasks, the blocks are settled.
     """
     flat = sizes.ravel()
     order = last_keys.ravel().argsort(kind="stable")
@@ -116,8 +113,8 @@ def take_blocks(last_keys: IntArray, sizes: IntArray, room: IntArray, n: int) ->
 def draw(room: IntArray, n: int, random: np.random.Generator) -> IntArray:
     """Each task to one of the candidates that still have room, all equally likely.
 
-    Drawn with the full ones left in and those draws thrown away, which changes no probability; so whole blocks are
-    drawn at once.
+    Full candidates stay in and their draws are thrown away, which changes no probability and lets whole blocks be drawn
+    at once.
     """
     counts = np.zeros(len(room), dtype=np.int64)
     while n:
@@ -149,9 +146,7 @@ def combine(columns: Sequence[IntArray]) -> IntArray:
 
 
 def with_rows(key: IntArray) -> IntArray | None:
-    """(n,) int64: the key with its position as last digit, so that no two are equal; None where that does not fit 62
-    bits.
-    """
+    """(n,) int64: the key with its position as last digit, so that all differ; None where that exceeds 62 bits."""
     low, high = int(key.min()), int(key.max())
     if (high - low + 1) * len(key) > _MAX_PACKED:
         return None

@@ -1,4 +1,4 @@
-"""What is left while a pass goes on? The columns that placing a task changes, copied from a supply."""
+"""What is free while a pass goes on? The columns that placing a task changes, copied from a supply."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class PassState:
 
     @property
     def group_names(self) -> frozenset[str]:
-        """Groups with a task on some instance, those placed in this pass included."""
+        """Groups with a task on some instance, including tasks placed in this pass."""
         return self.supply.group_names.union(self._groups)
 
     def of_group(self, name: str) -> IntArray:
-        """(m,) int64: tasks of a group on each instance, those placed in this pass included; not to be changed."""
+        """(m,) int64: tasks of a group on each instance, including those placed in this pass; read only."""
         placed = self._groups.get(name)
         return self.supply.of_group(name) if placed is None else placed
 
     def port_used(self, port: Port) -> BoolArray:
-        """(m,) bool: one column for every port that is really asked for."""
+        """(m,) bool; made when a port is first asked for."""
         used = self._ports.get(port)
         if used is None:
             used = self._ports[port] = np.array(

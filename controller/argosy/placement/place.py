@@ -26,9 +26,7 @@ _NO_FITNESS: Final[Mapping[str, Fitness]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
-    """What goes where: `count[i]` tasks of batch `batch[i]` on row `row[i]`; and how many of each batch found no
-    place.
-    """
+    """`count[i]` tasks of batch `batch[i]` go to row `row[i]`."""
 
     batch: IntArray
     """(p,) int64, ascending."""
@@ -37,19 +35,18 @@ class Assignment:
     count: IntArray
     """(p,) int64, positive."""
     unplaced: IntArray
-    """(b,) int64, one per batch."""
+    """(b,) int64: tasks of each batch that found no place."""
 
     @property
     def placed(self) -> int:
-        """Tasks that found a place."""
+        """How many tasks found a place."""
         return int(self.count.sum())
 
 
 def place(batches: Sequence[Batch], supply: Supply, *, fitness: Mapping[str, Fitness] = _NO_FITNESS) -> Assignment:
-    """The plan for a queue. `supply` is left as it is. `fitness`: functions that strategies may name besides the
-    built-in ones.
+    """Where the tasks of a queue go. `supply` does not change. fitness: users' functions that strategies may name.
 
-    ValueError for a strategy, constraint or number that means nothing; a task that fits nowhere is merely unplaced.
+    ValueError for an invalid strategy, constraint or number; a task that fits nowhere is merely unplaced.
     """
     return place_queue(Queue.of(batches), supply, fitness=fitness)
 
@@ -61,13 +58,13 @@ def place_queue(
     fitness: Mapping[str, Fitness] = _NO_FITNESS,
     matrix_from: int = interleaved.MATRIX_FROM,
 ) -> Assignment:
-    """`place` for a queue that is columns already. `matrix_from`: a matter of speed only (`interleaved`)."""
+    """`place` for a queue that is columns already. matrix_from: changes speed only (`interleaved`)."""
     state, mix = PassState(supply), mix_of(queue)
     kinds = [TaskKind.of(batch, supply, fitness) for batch in queue.kinds]
     plan: list[tuple[IntArray, IntArray, IntArray]] = []
     for start, stop, many in interleaved.stretches(queue, kinds, state, matrix_from):
         if many:
-            plan.append(interleaved.place_stretch(queue, kinds, state, mix, start, stop))
+            plan.append(interleaved.place_stretch(queue, kinds, state, mix, slice(start, stop)))
             continue
         for position in range(start, stop):
             rows, counts = place_batch(kinds[queue.kind[position]], int(queue.count[position]), position, state, mix)
@@ -84,45 +81,45 @@ def place_queue(
 
 
 def place_batch(kind: TaskKind, n: int, position: int, state: PassState, mix: Mix) -> tuple[IntArray, IntArray]:
-    """Place n tasks of a kind, change `state`, and say on which rows (ascending) how many of them went."""
+    """Place n tasks of a kind and update `state`: the rows used, ascending, and how many tasks went to each."""
     rows = fitting(kind.rules, state)
     if not len(rows) or not n:
         return empty_rows(), empty_rows()
     rooms = np.ones(len(rows), np.int64) if n == 1 and kind.rules.simple else room(kind.rules, state, rows)
     random = kind.random(position) if kind.draws else None
-    run = BatchTurn(state, kind.rules.batch, mix, rows, rooms, random)
+    turn = BatchTurn(state, kind.rules.batch, mix, rows, rooms, random)
     steps = kind.steps_now(state)
     if not kind.rules.simple:
-        run = run.only(rooms > 0)
+        turn = turn.only(rooms > 0)
         most = most_instances(kind.rules, state)
         if most is not None:
-            run = run.only(_opened(run, steps, n, most))
-    counts = run.place(steps, n)
+            turn = turn.only(_opened(turn, steps, n, most))
+    counts = turn.place(steps, n)
     used = counts.nonzero()[0]
-    rows, counts = run.rows[used], counts[used]
+    rows, counts = turn.rows[used], counts[used]
     state.take(kind.rules.batch, rows, counts)
     return rows, counts
 
 
-def _opened(run: BatchTurn, steps: tuple[Step, ...], n: int, most: int) -> BoolArray:
-    """(f,) bool: the rows that are left when only `most` instances may run tasks of the group.
+def _opened(turn: BatchTurn, steps: tuple[Step, ...], n: int, most: int) -> BoolArray:
+    """(f,) bool: the rows that remain when only `most` instances may run tasks of the group.
 
-    Until the last new instance is opened, a placement without the limit does the same as one with it. So the instances
-    that the former opens first are the ones; how many tasks open just so many is found by halving. Where chance
-    decides, those instances are drawn first, then the tasks among them.
+    Until the last new instance is opened, placing without the limit does the same as placing with it. So the instances
+    that it opens first remain; bisection finds how many tasks open just so many. Where chance decides, the instances
+    are drawn first, then the tasks among them.
     """
-    used = run.state.of_group(run.batch.group) > 0
+    used = turn.state.of_group(turn.batch.group) > 0
     fresh = max(0, most - int(np.count_nonzero(used)))
-    here = used[run.rows]
+    here = used[turn.rows]
     if np.count_nonzero(~here) <= fresh:
         return np.ones_like(here)
     if not fresh:
         return here
-    if run.random is not None:
-        return here | (replace(run, room=np.where(here, 0, 1)).place(steps, fresh) > 0)
-    low, high = fresh, min(n, int(np.minimum(run.room, n).sum()))
+    if turn.random is not None:
+        return here | (replace(turn, room=np.where(here, 0, 1)).place(steps, fresh) > 0)
+    low, high = fresh, min(n, int(np.minimum(turn.room, n).sum()))
     while low < high:
         middle = (low + high) // 2
-        opened = np.count_nonzero((run.place(steps, middle) > 0) & ~here)
+        opened = np.count_nonzero((turn.place(steps, middle) > 0) & ~here)
         low, high = (middle + 1, high) if opened < fresh else (low, middle)
-    return here | (run.place(steps, low) > 0)
+    return here | (turn.place(steps, low) > 0)

@@ -25,8 +25,9 @@ DISTINCT_INSTANCE: Final = "distinctInstance"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parsed expression. `counts` are the numbers it compares runningTasksCount with; `asks_groups` whether it
-    names task:group.
+    """A parsed expression.
+
+    counts: the numbers that it compares runningTasksCount with. asks_groups: whether it names task:group.
     """
 
     expression: str
@@ -42,7 +43,7 @@ class Query:
 
 @lru_cache(maxsize=4_096)
 def parse(expression: str) -> Query:
-    """The query. QuerySyntaxError(message, column, expected) when it is none; over 4,096 characters are refused."""
+    """The query. QuerySyntaxError(message, column, expected) when it is invalid or has over 4,096 characters."""
     if len(expression) > MAX_EXPRESSION_CHARS:
         message = f"the expression has {len(expression):,} characters, {MAX_EXPRESSION_CHARS:,} are allowed"
         raise QuerySyntaxError(message, MAX_EXPRESSION_CHARS + 1)
@@ -58,9 +59,7 @@ def parse(expression: str) -> Query:
 
 
 def matching(query: Query, supply: Supply, live: LiveTasks | None = None) -> BoolArray:
-    """(m,) bool, read only: the rows the query accepts, running tasks taken from `live` (default: the supply as it
-    stands).
-    """
+    """(m,) bool, read only: the rows that the query accepts. live: running tasks; None = the supply as it stands."""
     if query.changes and live is not None:
         return query.root.rows(supply, live)
     kept = supply.cached_mask(query.expression)

@@ -66,10 +66,10 @@ def _parser() -> Any:  # noqa: C901 - a class with a method per rule, inside so 
     from lark.lexer import Lexer
 
     class Words(Lexer):
-        """query_tokens in the form lark asks for."""
+        """query_tokens in the form that lark expects."""
 
         def __init__(self, lexer_conf: Any) -> None:
-            """lark hands its settings in; there is nothing to set."""
+            """lark passes its settings; none is needed."""
 
         def lex(self, data: str) -> Iterator[Token]:  # type: ignore[override]
             for kind, text, position in tokens(data):

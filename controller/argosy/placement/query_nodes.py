@@ -1,8 +1,8 @@
 """Which rows does one comparison of a cluster query accept? Nodes of a parsed query, each a function of columns.
 
-Amazon's silences, as chosen here (docs/placement.md): an instance without the attribute is accepted by `!exists` only;
-`task:group` and `task:startedBy` are sets, of which `==`, `in` and `=~` ask for some member and their negations for
-none; `<` and its like compare attributes as dotted numbers, and what is none is never accepted.
+Where Amazon's documentation is silent (docs/placement.md): an instance without the attribute is accepted by `!exists`
+only; `task:group` and `task:startedBy` are sets, and `==`, `in` and `=~` hold if some member matches, their negations
+if none does; `<`, `<=`, `>` and `>=` compare attributes as dotted numbers and never accept other values.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DOTTED: Final = re.compile(r"v?\d{1,18}(\.\d{1,18}){0,8}\Z")
 
 
 class LiveTasks(Protocol):
-    """What changes while tasks are placed. A Supply is one; a pass is another."""
+    """What changes while tasks are placed. Supply and PassState are both such."""
 
     @property
     def running_tasks(self) -> IntArray: ...
@@ -150,9 +150,7 @@ def parts_of(node: Node) -> Iterator[Node]:
 
 
 def dotted(text: str) -> Dotted | None:
-    """`1.14.5` or `v1.14.5` as (1, 14, 5), trailing zeros dropped so that 1.14 equals 1.14.0; None when it is no
-    such number.
-    """
+    """`1.14.5` or `v1.14.5` as (1, 14, 5), without trailing zeros so that 1.14 equals 1.14.0; None for other text."""
     if not _DOTTED.match(text):
         return None
     parts = [int(part) for part in text.removeprefix("v").split(".")]
@@ -172,7 +170,7 @@ def ordered(kind: str, bound: Dotted) -> Accepts:
 
 
 def instant(text: str) -> float | None:
-    """Epoch seconds of an ISO 8601 date or time, UTC where no zone is given; None when it is none."""
+    """Epoch seconds of an ISO 8601 date or time, UTC where no zone is given; None for other text."""
     try:
         when = datetime.fromisoformat(text)
         return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
@@ -181,5 +179,5 @@ def instant(text: str) -> float | None:
 
 
 def one_of(values: Sequence[str]) -> Accepts:
-    """Accepts the values named."""
+    """Accepts these values."""
     return frozenset(values).__contains__

@@ -30,9 +30,7 @@ class SpreadInstances:
 
 @dataclass(frozen=True, slots=True)
 class SpreadValues:
-    """Fewest tasks of the group on all instances with the same value of an attribute; those without it count as one
-    value.
-    """
+    """Fewest tasks of the group on all instances with the same value of an attribute; no value counts as one value."""
 
     attribute: str
 
@@ -64,9 +62,7 @@ def steps_of(strategy: Sequence[str], fitness: Mapping[str, Fitness]) -> tuple[S
 
 
 def check_strategy(strategy: Sequence[str], allowed: Collection[str] = ()) -> list[str]:
-    """One sentence for each fault of a chain; empty when it is fine. `allowed`: names of user functions that
-    settings admit.
-    """
+    """One sentence for each fault of a chain. allowed: the names of users' functions that the settings allow."""
     faults = []
     if len(strategy) > MAX_STEPS:
         faults.append(f"A strategy has at most {MAX_STEPS} steps, this one has {len(strategy)}.")
@@ -90,7 +86,7 @@ def is_function_name(name: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def own_functions(strategy: tuple[str, ...]) -> tuple[str, ...]:
-    """The steps that are not built in: they need a function of a user's own."""
+    """The steps that are not built in: they need a user's function."""
     return tuple(name for name in strategy if not _is_built_in(name))
 
 

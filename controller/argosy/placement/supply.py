@@ -1,4 +1,4 @@
-"""What is there to place on? Instances as columns: real, ordered and hypothetical ones alike.
+"""What can tasks be placed on? Instances as columns, whether real, ordered or hypothetical.
 
 This is the only module of the package that knows instance ids as well as row numbers.
 """
@@ -20,10 +20,10 @@ _MAX_MASKS = 1_000  # masks kept per supply: 5 MB at 5,000 instances
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """One instance as anyone describes it to placement. cpu_units: 1024 = 1 vCPU; memory_mib: MiB."""
+    """One instance, as the caller describes it to placement. cpu_units: 1024 = 1 vCPU; memory_mib: MiB."""
 
     id: str
-    """i-... or a made-up id of a hypothetical instance; unique within a supply."""
+    """i-... or the invented id of a hypothetical instance; unique within a supply."""
     cpu_units: int
     """Free now; a negative number (more in use than registered) counts as 0. Likewise memory_mib and gpus."""
     memory_mib: int
@@ -44,12 +44,11 @@ class InstanceRow:
     """All live tasks, of every group."""
     running_by_group: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     started_by: frozenset[str] = frozenset()
-    lifecycle: str = "spot"
     price_usd_per_hour: float = 0.0
     interruption_rate: float = 0.0
     """Expected interruptions per instance-hour; 0 = on-demand, or not asked for by any strategy."""
     interrupted: bool = False
-    """Warned or recommended for rebalancing: nothing is placed here any more."""
+    """Warned, or recommended for rebalancing: no task is placed here any more."""
     finish_at: float = 0.0
     """Epoch seconds when the last of its live tasks is expected to end; 0 = idle, or not asked for by any strategy."""
 
@@ -83,7 +82,7 @@ class Codes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Supply:
-    """Columns over m instances in a fixed row order. Read only: a pass works on a copy (`state.PassState`)."""
+    """Columns over m instances in a fixed row order. Read only: a pass works on a copy (`PassState`)."""
 
     rows: tuple[InstanceRow, ...]
     ids: tuple[str, ...]
@@ -97,14 +96,13 @@ class Supply:
     price_usd_per_hour: FloatArray
     interruption_rate: FloatArray
     finish_at: FloatArray
-    version: int = 0
     _codes: dict[str, Codes] = field(default_factory=dict)
     _masks: dict[str, BoolArray] = field(default_factory=dict)
     _groups: dict[str, IntArray] = field(default_factory=dict)
     _names: list[frozenset[str]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, rows: Sequence[InstanceRow], version: int = 0) -> Supply:
+    def of(cls, rows: Sequence[InstanceRow]) -> Supply:
         """Columns of `rows`, in their order.
 
         ValueError names the instance whose numbers are impossible or whose id is doubled.
@@ -126,7 +124,6 @@ class Supply:
             price_usd_per_hour=np.array([row.price_usd_per_hour for row in rows], dtype=np.float64),
             interruption_rate=np.array([row.interruption_rate for row in rows], dtype=np.float64),
             finish_at=np.array([row.finish_at for row in rows], dtype=np.float64),
-            version=version,
         )
 
     def __len__(self) -> int:
@@ -137,8 +134,9 @@ class Supply:
         return self.codes("attribute:" + name)
 
     def codes(self, subject: str) -> Codes:
-        """The codes of a subject with one string per instance: attribute:NAME, ec2InstanceId, agentVersion,
-        agentConnected.
+        """The codes of a subject that is one string per instance.
+
+        ValueError for others than attribute:NAME, ec2InstanceId, agentVersion and agentConnected.
         """
         found = self._codes.get(subject)
         if found is None:
@@ -147,7 +145,7 @@ class Supply:
 
     @property
     def group_names(self) -> frozenset[str]:
-        """Every group of which a task runs on some instance."""
+        """Every group with a task on some instance."""
         if not self._names:
             self._names.append(
                 frozenset(name for row in self.rows for name, count in row.running_by_group.items() if count)
@@ -164,11 +162,11 @@ class Supply:
         return found
 
     def cached_mask(self, expression: str) -> BoolArray | None:
-        """The mask of an expression that depends on nothing a pass changes, if it was asked for before."""
+        """The mask of an expression, if it was kept; only for expressions that a pass cannot change."""
         return self._masks.get(expression)
 
     def keep_mask(self, expression: str, mask: BoolArray) -> BoolArray:
-        """Remember a mask for as long as this supply lives; it is read only from then on."""
+        """Keep a mask as long as this supply lives; it is read only from then on."""
         if len(self._masks) >= _MAX_MASKS:
             self._masks.clear()
         mask.setflags(write=False)
@@ -201,7 +199,7 @@ def _refuse_doubles(ids: tuple[str, ...]) -> None:
 
 
 def _refuse_impossible(rows: Sequence[InstanceRow]) -> None:
-    """Numbers that would not fit the columns, or mean nothing, are refused here and nowhere later."""
+    """Numbers that do not fit the columns, or are invalid, are refused here and nowhere later."""
     for r in rows:
         if not (
             -MAX_AMOUNT <= r.cpu_units <= MAX_AMOUNT >= r.total_cpu_units >= 0

@@ -1,4 +1,4 @@
-"""What is worked out once for all equal batches of a pass: their hard rules, and their chain of steps."""
+"""What do all equal batches of a pass share? Their hard rules and their chain of steps, worked out once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from argosy.placement.supply import Supply
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskKind:
-    """A prepared kind of task. `names_function`: its chain names a function that is not built in."""
+    """A kind of task, prepared. names_function: whether its chain names a user's function."""
 
     rules: Rules
     steps: tuple[Step, ...]
@@ -26,7 +26,7 @@ class TaskKind:
 
     @classmethod
     def of(cls, batch: Batch, supply: Supply, fitness: Mapping[str, Fitness]) -> TaskKind:
-        """ValueError (QuerySyntaxError among them) for a strategy or constraint that means nothing."""
+        """ValueError (QuerySyntaxError for a constraint) if a strategy or constraint is invalid."""
         steps = steps_of(batch.strategy, fitness)
         if batch.keep_gpus_free and not batch.gpus and steps[0] is not GPUS_LAST:
             steps = (GPUS_LAST, *steps)
@@ -34,16 +34,16 @@ class TaskKind:
 
     @property
     def draws(self) -> bool:
-        """Whether chance has a part in it."""
+        """Whether a step draws."""
         return any(isinstance(step, Random) for step in self.steps)
 
     def random(self, position: int) -> np.random.Generator:
-        """The chance of the batch at `position` of the queue: the same for the same seed and queue."""
+        """The generator of the batch at `position` of the queue: the same for the same seed and queue."""
         seed = next((step.seed for step in self.steps if isinstance(step, Random)), 0)
         return np.random.default_rng((seed, position))
 
     def steps_now(self, state: PassState) -> tuple[Step, ...]:
-        """The chain, after the weight of soft constraints as it is now."""
+        """The chain, preceded by the weight of unmet soft constraints as they stand now."""
         if not self.rules.batch.soft:
             return self.steps
         unmet = unmet_weight(self.rules.batch, state)

@@ -287,7 +287,6 @@ def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
         },
         registered_at=instance.registered_at,
         running_tasks=tasks,
-        lifecycle=instance.purchase.value,
         price_usd_per_hour=instance.price_usd_per_hour,
     )
 
@@ -303,5 +302,4 @@ def _expected(row_id: str, kind: InstanceType, at: Instance | Pool, purchase: Pu
         total_memory_mib=memory_mib,
         total_gpus=gpus,
         attributes=expected_attributes(kind, at.zone, purchase, at.cell),
-        lifecycle=purchase.value,
     )
