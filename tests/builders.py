@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.begin import begin
 from argosy.model.actions import Action, Launch
@@ -20,6 +21,8 @@ from argosy.model.events import (
     TaskSeen,
 )
 from argosy.model.inbox import SubmitRequest
+from argosy.model.instance_types import InstanceType
+from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.run_terms import needs_of
 from argosy.model.state import State
@@ -95,6 +98,13 @@ def task(number: int, last_status: str = "RUNNING", version: int = 2, **override
     if last_status == "RUNNING":
         values["started_at"] = NOW
     return TaskSeen(task_arn(number), version, last_status, **{**values, **overrides})
+
+
+def moment_of(
+    state: State, now: float = NOW, policy: Policy = POLICY, catalogue: Mapping[str, InstanceType] | None = None
+) -> Moment:
+    """catalogue: None = the whole one."""
+    return Moment(state, load_catalogue() if catalogue is None else catalogue, now, policy)
 
 
 def state_with(*events: Event, policy: Policy = POLICY) -> State:

@@ -66,9 +66,11 @@ def commit_after_launch(patch: Patch) -> None:
     commit = Engine._commit
 
     def late(self: Engine, state: Any, folded: Any, refused: Any, effects: bool, *rest: Any) -> None:
+        from argosy.model.moment import Moment
         from argosy.scheduler.decide import decide
 
-        actions = [a for a in decide(state, self.catalogue, self.now(), self.policy) if not hasattr(a, "sentence")]
+        moment = Moment(state, self.catalogue, self.now(), self.policy)
+        actions = [action for action in decide(moment) if not hasattr(action, "sentence")]
         self.executor.carry_out(actions, state, self.now() + self.execute_s)
         commit(self, state, folded, refused, effects, *rest)
 
@@ -179,8 +181,8 @@ def silent_instances_are_waited_for(patch: Patch) -> None:
 def silent_agents_are_waited_for(patch: Patch) -> None:
     real = release._may_go
 
-    def may_go(state: Any, instance: Instance, now: float, policy: Any, at_once: bool) -> bool:
-        return real(state, instance, now, policy, at_once) if not instance.disconnected_at else False
+    def may_go(moment: Any, instance: Instance, no_linger: bool) -> bool:
+        return real(moment, instance, no_linger) if not instance.disconnected_at else False
 
     patch.setattr(release, "_may_go", may_go)
 
@@ -216,15 +218,15 @@ def results_unverified(patch: Patch) -> None:
 def the_kill_switch_is_not_read(patch: Patch) -> None:
     real = engine_module.decide
 
-    def decide(state: Any, catalogue: Any, now: float, policy: Any, launching: bool, *rest: Any) -> Any:
-        return real(state, catalogue, now, policy, True, *rest)
+    def decide(moment: Any, launching: bool, *rest: Any) -> Any:
+        return real(moment, True, *rest)
 
     patch.setattr(engine_module, "decide", decide)
 
 
 @planted("an intent in doubt stays in doubt for ever")
 def launches_never_resolved(patch: Patch) -> None:
-    patch.setattr(upkeep, "resolutions", lambda state, now, policy: iter(()))
+    patch.setattr(upkeep, "resolutions", lambda moment: iter(()))
 
 
 @planted("a run is closed without its manifest")
@@ -237,8 +239,8 @@ def closed_without_a_manifest(patch: Patch) -> None:
 
 @planted("instances are ended before their tasks")
 def terminated_under_work(patch: Patch) -> None:
-    def may_go(state: Any, instance: Instance, now: float, policy: Any, at_once: bool) -> bool:
-        return instance.status is InstanceStatus.ACTIVE and now - instance.registered_at > 120
+    def may_go(moment: Any, instance: Instance, no_linger: bool) -> bool:
+        return instance.status is InstanceStatus.ACTIVE and moment.now - instance.registered_at > 120
 
     patch.setattr(release, "_may_go", may_go)
 

@@ -31,12 +31,12 @@ from tests.mutations.catalogue import DAMAGE, LIFE, MESSAGES, PROTOCOL, RETRY, S
     check=scenario(PROTOCOL, "test_an_intent_whose_reply_was_lost_is_never_sent_again_after_ten_minutes"),
 )
 def age_gate_off(patch: Patch) -> None:
-    patch.setattr(upkeep, "_young", lambda state, row, now, policy: True)
+    patch.setattr(upkeep, "_young", lambda moment, row: True)
     real = upkeep.resolutions
     patch.setattr(
         upkeep,
         "resolutions",
-        lambda state, now, policy: (replace(action, resend=True) for action in real(state, now, policy)),
+        lambda moment: (replace(action, resend=True) for action in real(moment)),
     )
 
 
@@ -77,9 +77,7 @@ def broken_listing_is_proof(patch: Patch) -> None:
     patch.setattr(
         upkeep,
         "resolutions",
-        lambda state, now, policy, real=upkeep.resolutions: (
-            replace(action, resend=False) for action in real(state, now, policy)
-        ),
+        lambda moment, real=upkeep.resolutions: (replace(action, resend=False) for action in real(moment)),
     )
 
 
@@ -90,9 +88,7 @@ def disproved_too_early(patch: Patch) -> None:
     patch.setattr(
         upkeep,
         "resolutions",
-        lambda state, now, policy, real=upkeep.resolutions: (
-            replace(action, resend=False) for action in real(state, now, policy)
-        ),
+        lambda moment, real=upkeep.resolutions: (replace(action, resend=False) for action in real(moment)),
     )
 
 
@@ -265,9 +261,9 @@ def released_with_work(patch: Patch) -> None:
 
     real = release.releasable
 
-    def releasable(state: Any, wanted: Any, now: float, policy: Any, *rest: Any) -> Any:
-        hurried = replace(policy, linger_s=0.0, cool_down_s=0.0)
-        return real(state, frozenset(), now, hurried, *rest)
+    def releasable(moment: Any, wanted: Any, *rest: Any) -> Any:
+        hurried = replace(moment, policy=replace(moment.policy, linger_s=0.0, cool_down_s=0.0))
+        return real(hurried, frozenset(), *rest)
 
     patch.setattr(scheduling, "releasable", releasable)
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.catalogue.quotas import quota_key
-from argosy.market.buy import Bounds, Limits, Order, buy
+from argosy.market.buy import Backlog, Order, buy
+from argosy.market.limits import BatchLimits, OrderLimits
 from argosy.model.instances import Purchase
 from argosy.model.pools import Offer
 from argosy.model.resources import Resources
@@ -90,11 +91,12 @@ def test_an_order_covers_all_that_can_be_covered_and_its_bound_is_no_more_than_t
     kinds: list[tuple[int, int, int]], tasks: list[tuple[int, int, int]]
 ) -> None:
     market = market_of(kinds, tasks)
-    order = buy(market.batches, [Limits(100) for _ in tasks], market.offers, 100)
-    for batch, uncovered in zip(market.batches, order.uncovered, strict=True):
+    backlogs = [Backlog(batch, BatchLimits(100)) for batch in market.batches]
+    order = buy(backlogs, market.offers, OrderLimits(100))
+    for batch, shortfall in zip(market.batches, order.shortfalls, strict=True):
         fits = any(min(o.resources[0] - batch.cpu_units, o.resources[1] - batch.memory_mib) >= 0 for o in market.offers)
-        assert uncovered == (0 if fits else batch.count)
-    if any(order.uncovered):
+        assert shortfall.tasks == (0 if fits else batch.count)
+    if order.uncovered:
         return
     cheapest = cheapest_cover(market)
     assert order.usd_per_hour >= cheapest * (1 - 1e-9)
@@ -120,8 +122,9 @@ def test_no_limit_is_ever_exceeded_and_what_is_held_back_says_why(
     vcpus: int,
 ) -> None:
     market = market_of(kinds, tasks)
-    limits = [Limits(caps[0], usd), Limits(caps[1])][: len(tasks)]
-    order = buy(market.batches, limits, market.offers, room, bounds=Bounds(vcpus_left={QUOTA: vcpus}))
+    limits = [BatchLimits(caps[0], usd), BatchLimits(caps[1])][: len(tasks)]
+    backlogs = [Backlog(*each) for each in zip(market.batches, limits, strict=True)]
+    order = buy(backlogs, market.offers, OrderLimits(room, vcpus_left={QUOTA: vcpus}))
     bought = order.instances.total()
     assert bought <= room
     assert bought <= sum(min(cap, room) for cap in caps)
@@ -129,9 +132,9 @@ def test_no_limit_is_ever_exceeded_and_what_is_held_back_says_why(
     assert used <= vcpus
     if len(tasks) == 1:
         assert market.price(order) <= usd + 1e-9
-    for batch, uncovered, why in zip(market.batches, order.uncovered, order.held_back, strict=True):
+    for batch, shortfall in zip(market.batches, order.shortfalls, strict=True):
         fits = any(min(o.resources[0] - batch.cpu_units, o.resources[1] - batch.memory_mib) >= 0 for o in market.offers)
-        assert bool(why) == (uncovered > 0 and fits)
+        assert bool(shortfall.reason) == (shortfall.tasks > 0 and fits)
 
 
 @given(
@@ -147,8 +150,8 @@ def test_a_maximum_share_holds_to_a_whole_instance_and_never_leaves_work_undone(
         for o in market.offers
         if min(o.resources[0] - batch.cpu_units, o.resources[1] - batch.memory_mib) >= 0
     }
-    order = buy([batch], [Limits(500)], market.offers, 500, bounds=Bounds(max_type_share=share))
-    assert order.uncovered == [0 if able else batch.count]
+    order = buy([Backlog(batch, BatchLimits(500))], market.offers, OrderLimits(500, max_type_share=share))
+    assert order.uncovered == (0 if able else batch.count)
     cpu: dict[str, int] = {}
     for name, count in order.instances.items():
         offer = market.named(name)

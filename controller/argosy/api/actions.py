@@ -18,12 +18,14 @@ from functools import singledispatchmethod
 from typing import Any
 
 from argosy import layout
-from argosy.api import explaining, reading, requests, retrying, spending, views, warnings
+from argosy.api import explaining, reading, requests, retrying, spending, views
 from argosy.api.admission import Admission, DeploymentLimits, admit, fingerprint
+from argosy.api.warnings import has_caps, money_warnings
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
 from argosy.model import documents, inbox
 from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
@@ -119,10 +121,10 @@ class Api:
 
     def _warnings(self, admission: Admission) -> list[str]:
         """What is allowed but may not be intended, a sentence each."""
-        if not warnings.has_caps(form := admission.form):
+        if not has_caps(form := admission.form):
             return [*admission.notes]
         pools = list(reading.cluster(self.store)[0].pools.values())
-        return [*admission.notes, *warnings.warnings(form, pools, self.limits.shapes, load_catalogue(), self.policy)]
+        return [*admission.notes, *money_warnings(form, pools, self.limits.shapes, load_catalogue(), self.policy)]
 
     def _earlier(self, token: str, spec: Any) -> str | None:
         """The id of the run that this token created. Refuses a token that was used with another spec."""
@@ -245,8 +247,9 @@ class Api:
         run = self._open_run(request.run_id)
         if run is None:
             return explaining.not_open(record)
-        switched_off = self.store.kill_switch()
-        return explaining.explain_run(*run, load_catalogue(), self.now(), request.index, self.policy, switched_off)
+        state, its_run = run
+        moment = Moment(state, load_catalogue(), self.now(), self.policy)
+        return explaining.explain_run(moment, its_run, request.index, self.store.kill_switch())
 
     def _open_run(self, run_id: str) -> tuple[State, Run] | None:
         """The whole state and a run in it; None when the run is not folded in yet, or is closed."""

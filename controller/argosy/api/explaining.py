@@ -1,65 +1,54 @@
-"""Why does a run wait? What the cluster as it is, and what could be bought for it, say to its next task.
+"""Why does a run wait? Whether its next task fits on the cluster as it is, or on what could be bought, and why not.
 
-The same batches, rows and offers as the scheduler's, so that the answer is the reason and not a guess at it.
+Looks at the same batches, rows and offers as the scheduler, so that the answer is the real reason and not a guess.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import replace
 from typing import Any
 
 from argosy.market.fallback import purchases
 from argosy.market.offers import as_registered, offers_of
-from argosy.market.progress import job_of
-from argosy.model.instance_types import InstanceType
-from argosy.model.policy import Policy
+from argosy.market.progress import progress_of
+from argosy.model.moment import Moment
 from argosy.model.pools import Offer
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
-from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.explain import Explanation, explain
 from argosy.placement.supply import Supply
-from argosy.scheduler.asks import batch_of, shunned_by
-from argosy.scheduler.budget_places import is_about_money
+from argosy.scheduler.budget import is_about_money
 from argosy.scheduler.places import active_rows, assign, coming_rows
+from argosy.scheduler.queue import batch_of, shunned_by
 from argosy.scheduler.reasons import HELD_BY, market_answer, why_nothing_is_bought
 
-_USUAL = Policy()
 
-
-def explain_run(
-    state: State,
-    run: Run,
-    catalogue: Mapping[str, InstanceType],
-    now: float,
-    index: int | None = None,
-    policy: Policy = _USUAL,
-    switched_off: str | None = None,
-) -> dict[str, Any]:
-    """The reply of ExplainRun. `index`: a task whose own state is told as well; `switched_off`: why nothing may be
-    launched in the whole deployment, if so.
+def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off: str | None = None) -> dict[str, Any]:
+    """The reply of ExplainRun. index: a task whose own state is told as well. switched_off: why nothing may be launched
+    in the whole deployment, if that is so.
 
     verdict: "done" (nothing waits), "off" (the kill switch), "placed" (it fits now and starts with the next tick),
     "waiting" (for instances that are full or on their way), "capped" (by maxConcurrentTasks or its money), "behind"
-    (earlier runs take the room), "never" (nothing of this deployment could take it, even when empty).
+    (earlier runs take the room), "never" (nothing in this deployment could take it, even when empty).
     """
-    catalogue = as_registered(catalogue, state.pools.values())
-    batch = replace(batch_of(state, run, float("inf"), shunned_by(state)), count=1)
-    coming, _ = coming_rows(state, catalogue, now, policy)
-    everything = _offers(state, run, catalogue)
-    here = explain(batch, Supply.of(active_rows(state, now)))
+    state, catalogue = moment.state, as_registered(moment.catalogue, moment.state.pools.values())
+    moment = replace(moment, catalogue=catalogue)
+    batch = replace(batch_of(state, run, math.inf, shunned_by(state)), count=1)
+    coming, _ = coming_rows(moment)
+    here = explain(batch, Supply.of(active_rows(state, moment.now)))
     soon = explain(batch, Supply.of(coming))
-    market = market_answer(batch, everything)
+    market = market_answer(batch, _offers(moment, run))
     pending = int(run.tasks.counts()[TaskStatus.PENDING])
     verdict = _verdict(pending, bool(here.fits), here.never and soon.never and market.never)
     if verdict in ("placed", "waiting"):
-        verdict = _held_back(state, run, catalogue, now, verdict, policy)
+        verdict = _held_back(moment, run, verdict)
     if pending and switched_off is not None:
         verdict = "off"
-    limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) else ""  # the scheduler knows which
-    buying = why_nothing_is_bought(state, batch, catalogue, now, policy, limit)
+    # The scheduler knows which limit it was.
+    limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) else ""
+    buying = why_nothing_is_bought(moment, batch, limit)
     return {
         "runId": run.id,
         "status": run.status.value,
@@ -69,29 +58,29 @@ def explain_run(
         "cluster": here.to_json(),
         "coming": soon.to_json(),
         "market": market.to_json(),
-        "purchase": purchase_now(run, state, now, policy),
+        "purchase": purchase_now(run, moment),
         "lastOrder": state.last_order.to_json() if state.last_order.at else None,
-        "task": None if index is None else _task(run, index, now),
+        "task": None if index is None else _task(run, index, moment.now),
     }
 
 
-def purchase_now(run: Run, state: State, now: float, policy: Policy) -> dict[str, Any] | None:
+def purchase_now(run: Run, moment: Moment) -> dict[str, Any] | None:
     """What is bought for a run that may change between spot and on-demand, why, and what slack its deadline leaves."""
     if not run.terms.purchase.mixes and run.deadline_at is None:
         return None
-    job = job_of(run, state, now, policy)
+    progress = progress_of(run, moment)
     return {
-        "now": " or ".join(sorted(purchases(run, state, now, policy))),
+        "now": " or ".join(sorted(purchases(run, moment))),
         "reason": run.steering.reason or None,
-        "slackSeconds": None if job is None else round(job.slack_s),
-        "leftSeconds": None if job is None else round(job.left_s),
+        "slackSeconds": None if progress is None else round(progress.slack_s),
+        "leftSeconds": None if progress is None else round(progress.left_s),
         "late": run.steering.late,
     }
 
 
-def _offers(state: State, run: Run, catalogue: Mapping[str, InstanceType]) -> list[Offer]:
-    """All that the run may buy, those that are cooling off as well."""
-    everything = offers_of(state.pools.values(), catalogue, float("inf"))
+def _offers(moment: Moment, run: Run) -> list[Offer]:
+    """All that the run may buy, including offers that are cooling off."""
+    everything = offers_of(moment.state.pools.values(), moment.catalogue, math.inf)
     return [offer for offer in everything if run.terms.purchase.allows(offer.purchase)]
 
 
@@ -121,16 +110,15 @@ def _verdict(pending: int, fits: bool, never: bool) -> str:
     return "never" if never else "waiting"
 
 
-def _held_back(
-    state: State, run: Run, catalogue: Mapping[str, InstanceType], now: float, verdict: str, policy: Policy
-) -> str:
+def _held_back(moment: Moment, run: Run, verdict: str) -> str:
     """ "capped" by the run's own limit; "behind" earlier runs, which take the room that its tasks would fit into."""
+    state = moment.state
     if run.terms.max_concurrent is not None and len(state.attempts.of_run(run.number)) >= run.terms.max_concurrent:
         return "capped"
     if is_about_money(run.waiting):
         return "capped"
     if verdict == "placed" and run.ready and next(iter(state.runs)) != run.id:
-        launched = {launch.key.run_id for launch in assign(state, catalogue, now, policy).launches}
+        launched = {launch.key.run_id for launch in assign(moment).launches}
         return verdict if run.id in launched or not launched else "behind"
     return verdict
 
@@ -162,7 +150,7 @@ def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: st
 
 
 def _cap_in_words(run: Run) -> str:
-    """A limit in money is said by the scheduler, which knows how far it is used."""
+    """For a limit on money, the scheduler's sentence: it knows how much of the limit is used."""
     if is_about_money(run.waiting):
         return run.waiting
     return f"as many of its tasks are alive as placement.maxConcurrentTasks allows: {run.terms.max_concurrent}"

@@ -1,21 +1,23 @@
-"""How does a spec become a question that can be planned: its size, its seconds, and where it could be bought?"""
+"""How does a spec become a question for the planner: its size, its seconds, and where it could be bought?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from argosy.api import warnings
 from argosy.api.admission import Admission
+from argosy.api.warnings import money_warnings
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model import documents
+from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import needs_of
 from argosy.model.state import State
 from argosy.planning.durations import seconds_of
-from argosy.planning.plan import Market, Planned, plan_run
+from argosy.planning.plan import plan_run
+from argosy.planning.question import PlanQuestion
 from argosy.ports import Store
 from argosy.spec.faults import Fault, SpecError
 
@@ -40,22 +42,23 @@ class Asked(Protocol):
 
 def answer(asked: Asked, admission: Admission) -> dict[str, Any]:
     """The reply of PlanRun. Raises SpecError when the size of a task is not known."""
-    records = list(_past(asked.store, admission.form))
-    state, catalogue = asked.whole_state(), load_catalogue()
+    form = admission.form
+    records = list(_past(asked.store, form))
+    moment = Moment(asked.whole_state(), load_catalogue(), asked.now(), asked.policy)
     types = {kind for _, kind, _ in asked.fleets}
-    about_money = warnings.warnings(admission.form, list(state.pools.values()), types, catalogue, asked.policy)
-    question = Planned(
-        form=admission.form,
+    pools = list(moment.state.pools.values())
+    about_money = money_warnings(form, pools, types, moment.catalogue, asked.policy)
+    question = PlanQuestion(
+        moment=moment,
+        form=form,
         task_count=admission.task_count,
+        needs=_needs(form, records),
+        seconds=seconds_of(form, records),
+        fleets=asked.fleets,
+        home=asked.cells[0],
         warnings=[*about_money, *admission.notes],
-        needs=_needs(admission.form, records),
-        seconds=seconds_of(admission.form, records),
-        catalogue=catalogue,
-        policy=asked.policy,
-        now=asked.now(),
-        market=Market(asked.fleets, asked.cells[0]),
     )
-    return plan_run(question, state)
+    return plan_run(question)
 
 
 def _past(store: Store, form: Mapping[str, Any]) -> Iterator[RunRecord]:
@@ -65,7 +68,7 @@ def _past(store: Store, form: Mapping[str, Any]) -> Iterator[RunRecord]:
 
 
 def _needs(form: Mapping[str, Any], records: Sequence[RunRecord]) -> Resources:
-    """What a task takes: the spec says, or, of a registered task definition, an earlier run of the same name."""
+    """What a task takes: from the spec, or, for a registered task definition, from an earlier run of the same name."""
     if "taskDefinition" not in form:
         return needs_of(form)
     family = form["taskDefinition"].partition(":")[0]

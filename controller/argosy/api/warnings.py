@@ -1,4 +1,4 @@
-"""Is a run's money too little to be of use? What its submitter is told at once; the run is taken all the same."""
+"""Are a run's caps on money too low to be of use? Its submitter is warned at once; the run is accepted all the same."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 from argosy.model.purchases import PurchaseMode
 from argosy.model.run_terms import needs_of
-from argosy.scheduler.budget import dollars
+from argosy.model.wording import dollars
 
 ALWAYS = float("inf")  # pools that are cooling off count as well
-USUALLY = "-"  # the place of a pool that stands for its type everywhere
+USUALLY = "-"  # cell and zone of a pool that stands for its type everywhere
 
 
 def has_caps(form: Mapping[str, Any]) -> bool:
@@ -22,15 +22,18 @@ def has_caps(form: Mapping[str, Any]) -> bool:
     return capacity.get("budgetUsd") is not None or capacity.get("maxHourlyCost") is not None
 
 
-def warnings(
+def money_warnings(
     form: Mapping[str, Any],
     pools: Sequence[Pool],
     types: Iterable[str],
     catalogue: Mapping[str, InstanceType],
     policy: Policy,
 ) -> list[str]:
-    """For a spec's JSON form, against the cheapest instance that could take one of its tasks: out of `pools` or, before
-    the first look at the market, of `types` at their usual prices. Nothing is said of task definitions."""
+    """Sentences that compare a run's caps with the cheapest instance that could take one of its tasks.
+
+    form: the JSON form of its spec. Compared are the offers of `pools` or, before the first look at the market, of
+    `types` at their usual prices. A spec that names a task definition gets no warning: its needs are not known here.
+    """
     offers = [] if form.get("taskDefinition") is not None else list(_able(form, pools, types, catalogue, policy))
     if not offers:
         return []
@@ -52,7 +55,7 @@ def _able(
     catalogue: Mapping[str, InstanceType],
     policy: Policy,
 ) -> Iterator[tuple[float, str]]:
-    """(USD an hour, type) of what could be bought and has room for a task."""
+    """(USD an hour, instance type) of every offer that has room for a task."""
     needs = needs_of(form)
     mode = PurchaseMode(form.get("capacity", {}).get("purchase", PurchaseMode.SPOT))
     usual = [Pool(USUALLY, name, USUALLY, USUALLY) for name in types]

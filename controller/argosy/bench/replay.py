@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.market.deadline import Job, stance_of
+from argosy.market.deadline import Progress, stance_of
 from argosy.model.purchases import Stance
 
-PurchasePolicy = Callable[[Job, Stance, float], Stance]
+PurchasePolicy = Callable[[Progress, Stance, float], Stance]
 """(the job, the stance before, for how many seconds spot has been available) -> the stance now, like `stance_of`."""
 Costs = NDArray[np.float64]
 """USD, or hours at the on-demand price, by steps of work left."""
@@ -66,12 +66,12 @@ class _Worker:
         self.left_s -= used_s - changing_s
 
 
-def greedy(job: Job, before: Stance, spot_for_s: float) -> Stance:
+def greedy(job: Progress, before: Stance, spot_for_s: float) -> Stance:
     """Spot or nothing, until the slack is gone; then on-demand to the end."""
     return Stance.FIRM if before is Stance.FIRM or job.slack_s < job.margin_s else Stance.SPOT
 
 
-def on_demand_only(job: Job, before: Stance, spot_for_s: float) -> Stance:
+def on_demand_only(job: Progress, before: Stance, spot_for_s: float) -> Stance:
     return Stance.FIRM
 
 
@@ -82,7 +82,7 @@ def replay(available: NDArray[np.bool_], setting: Setting, policy: PurchasePolic
         spot_for_s = spot_for_s + setting.step_s if there else 0.0
         on_spot = there and worker.where is Stance.SPOT
         time_left_s = setting.window_s - step * setting.step_s
-        job = Job(
+        job = Progress(
             setting.work_s,
             worker.left_s,
             setting.window_s,

@@ -27,6 +27,7 @@ from argosy.model.damage import FAULTS
 from argosy.model.events import ControllerStarted, Event, Observed, RunCancelled, RunRetried, RunSubmitted
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import InstanceStatus
+from argosy.model.moment import Moment
 from argosy.model.orders import OrderNote
 from argosy.model.policy import Policy
 from argosy.model.state import State
@@ -108,7 +109,8 @@ class Engine:
         applied, poison = self._apply_messages(state, len(folded))
         pass_time(state, self.now(), self.policy)
         launching = self.store.kill_switch() is None
-        actions = decide(state, self.catalogue, self.now(), self.policy, launching, self.functions)
+        moment = Moment(state, self.catalogue, self.now(), self.policy)
+        actions = decide(moment, launching, self.functions)
         actions = self._begin(state, actions, len(folded))
         measure(state)
         effects = [action for action in actions if not isinstance(action, Inside)]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from argosy.market.limits import Choice, Headroom, Limits
+from argosy.market.limits import ROUNDING, BatchLimits, Choice, Headroom
 from argosy.market.offers import over_zones
 from argosy.model.pools import Offer
 from argosy.placement.arrays import IntArray
@@ -16,57 +16,54 @@ from argosy.placement.demand import Batch
 from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply
 
-_HAIR = 1e-9
 MONEY = "the run's budget"
 RUN_LIMIT = "capacity.maxInstances of the run"
 
 
 def cover(
-    batch: Batch, limits: Limits, offers: Sequence[Offer], fits: IntArray, headroom: Headroom
+    batch: Batch, limits: BatchLimits, offers: Sequence[Offer], fits: IntArray, headroom: Headroom
 ) -> tuple[list[Offer], str]:
     """One offer per instance, taken out of `headroom`, and what holds back tasks that could be placed; "" = nothing.
 
-    The offer that places the rest at the lowest price per task, spread over zones of similar price; where a share or a
-    quota ends before the work does, the next best. `fits`: as of `tasks_per_instance`.
+    Chosen is the offer that places the rest at the lowest price per task, spread over zones of similar price; where a
+    share or a quota ends before the work does, the next best. fits: (offers,) as from `tasks_per_instance`.
     """
     open_to = [(offer, tasks) for offer, tasks in zip(offers, fits.tolist(), strict=True) if tasks]
     picked: list[Offer] = []
-    rest, usd = batch.count, limits.usd_per_hour
+    rest = batch.count
     while rest > 0 and open_to:
         choice = Choice.of((offer for offer, _ in open_to), _least_cpu(rest, open_to))
-        room = limits.instances - len(picked)
-        best = _best(rest, _most(room, usd, limits, open_to, headroom, choice))
+        best = _best(rest, _most(limits, open_to, headroom, choice))
         if best is None:
-            return picked, _why(room, usd, open_to, headroom, choice)
+            return picked, _why(limits, open_to, headroom, choice)
         offer, tasks, instances = best
         siblings = [
             other
             for other, _ in open_to
-            if headroom.most(other, choice) > 0
-            and other.price_usd_per_hour <= usd * (1 + _HAIR)
-            and limits.away(other) <= limits.away(offer)
+            if headroom.most(other, choice) > 0 and _pays(limits, other) and limits.away(other) <= limits.away(offer)
         ]
         for zone in over_zones(offer, siblings, instances):
-            if headroom.most(zone, choice) <= 0 or zone.price_usd_per_hour > usd * (1 + _HAIR):
+            if headroom.most(zone, choice) <= 0 or not _pays(limits, zone):
                 continue
             headroom.take(zone)
             picked.append(zone)
-            rest, usd = rest - tasks, usd - zone.price_usd_per_hour
+            rest, limits = rest - tasks, limits.after(zone)
     return picked, ""
 
 
+def _pays(limits: BatchLimits, offer: Offer) -> bool:
+    return offer.price_usd_per_hour <= limits.usd_per_hour * (1 + ROUNDING)
+
+
 def _most(
-    room: int,
-    usd: float,
-    limits: Limits,
-    open_to: Sequence[tuple[Offer, int]],
-    headroom: Headroom,
-    choice: Choice,
+    limits: BatchLimits, open_to: Sequence[tuple[Offer, int]], headroom: Headroom, choice: Choice
 ) -> list[tuple[Offer, int, int, float]]:
-    """(offer, tasks it holds, instances of it that may be bought, what a task costs besides) where it is any."""
+    """(offer, tasks it holds, instances of it that may be bought, USD an hour that a task costs besides), where any may
+    be bought."""
+    room, usd = limits.instances, limits.usd_per_hour
     found = []
     for offer, tasks in open_to:
-        affordable = room if math.isinf(usd) else int(usd / max(offer.price_usd_per_hour, _HAIR) * (1 + _HAIR))
+        affordable = room if math.isinf(usd) else int(usd / max(offer.price_usd_per_hour, ROUNDING) * (1 + ROUNDING))
         if (most := min(room, affordable)) > 0 and (most := min(most, headroom.most(offer, choice))) > 0:
             found.append((offer, tasks, most, limits.away(offer)))
     return found
@@ -79,30 +76,30 @@ def _best(rest: int, options: Sequence[tuple[Offer, int, int, float]]) -> tuple[
     for offer, tasks, most, away in options:
         instances = min(most, -(-rest // tasks))
         price = instances * offer.effective / min(rest, instances * tasks) + away
-        if price < lowest * (1 - _HAIR):
-            # What would not fill an instance is looked at by itself: a smaller one may do.
+        if price < lowest * (1 - ROUNDING):
+            # Tasks that would not fill an instance are looked at by themselves: a smaller one may do.
             best, lowest = (offer, tasks, max(1, min(most, rest // tasks))), price
     return best
 
 
 def _least_cpu(rest: int, open_to: Sequence[tuple[Offer, int]]) -> int:
-    """What the rest takes at least, bought from one offer."""
+    """Cpu units that the rest takes at least, bought from one offer."""
     return min(-(-rest // tasks) * offer.resources.cpu_units for offer, tasks in open_to)
 
 
-def _why(room: int, usd: float, open_to: Sequence[tuple[Offer, int]], headroom: Headroom, choice: Choice) -> str:
-    """The reason of the offer that would be bought next."""
+def _why(limits: BatchLimits, open_to: Sequence[tuple[Offer, int]], headroom: Headroom, choice: Choice) -> str:
+    """What keeps the offer that would be bought next from being bought."""
     offer = min(open_to, key=lambda option: option[0].effective / option[1])[0]
-    if room <= 0:
+    if limits.instances <= 0:
         return RUN_LIMIT
     if reason := headroom.why_none(offer, choice):
         return reason
-    cheapest = min(each.price_usd_per_hour for each, _ in open_to)
-    return f"{MONEY}: {max(0.0, usd):.4f} USD an hour may still be bought, an instance costs {cheapest:.4f}"
+    cheapest, usd = min(each.price_usd_per_hour for each, _ in open_to), max(0.0, limits.usd_per_hour)
+    return f"{MONEY}: {usd:.4f} USD an hour may still be bought, an instance costs {cheapest:.4f}"
 
 
 def hypothetical(offer: Offer, number: int) -> InstanceRow:
-    """An instance of the offer, as placement sees it: it has no idea whether an instance is real."""
+    """An instance of the offer, as placement sees it: to placement, no instance is more real than another."""
     cpu_units, memory_mib, gpus = offer.resources
     return InstanceRow(
         id=f"{offer.pool}/{offer.purchase}/{number}",
@@ -136,19 +133,20 @@ def less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
 
 
 def alike(batch: Batch) -> Batch:
-    """Equal for batches that an empty instance tells the same: what it takes of them, and why not."""
+    """The batch without what makes no difference to an empty instance. Batches that come out equal get the same answer:
+    how many of their tasks it takes, and why it takes no more."""
     by_group = batch.affinity or batch.anti_affinity or any("task:group" in each for each in batch.constraints)
     return replace(batch, count=1, group=batch.group if by_group else "", soft=(), strategy=(), finish_at=0.0)
 
 
 def tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> IntArray:
-    """How many tasks of the batch an empty instance of each offer takes; shape (offers,). One probe per offer."""
+    """(offers,) how many tasks of the batch an empty instance of each offer takes."""
     fits = np.zeros(len(offers), dtype=np.int64)
     if not offers:
         return fits
     rows = [hypothetical(offer, number) for number, offer in enumerate(offers)]
-    # A spread over instances would share a small batch out: ask for more than all could take. A batch that keeps
-    # together would ask one offer alone.
+    # Ask for more tasks than all offers could take, or a spread over instances would divide a small batch among them.
+    # A batch that keeps together would ask one offer only.
     others = tuple(group for group in batch.affinity if group != batch.group)
     probe = replace(batch, count=10_000_000, strategy=(), max_instances=None, affinity=others)
     placed = place([probe], Supply.of(rows))

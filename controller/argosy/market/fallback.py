@@ -1,53 +1,56 @@
 """When does a run of purchase spot-then-on-demand leave spot, when does it come back, and what is its user told?
 
-Three reasons: its deadline's slack (`deadline`), tasks that have waited too long while spot is short, and single tasks
-that were lost too often (`scheduler.asks`). Whether spot is to be had shows only when it is ordered: from on-demand it
-is tried again after a while, and after twice as long each time that it turns out to be short again.
+Three reasons: its deadline leaves too little slack (`deadline`), tasks have waited too long while spot is short, and
+single tasks were lost too often (`scheduler.queue`). Whether spot is available shows only when it is ordered: from
+on-demand, spot is tried again after a while, and after twice as long each time that it turns out to be short again.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import UTC, datetime
 
-from argosy.market.deadline import Job, stance_of
+from argosy.market.deadline import Progress, stance_of
 from argosy.market.offers import tasks_in
 from argosy.market.on_demand import is_ever_to_be_had
-from argosy.market.progress import job_of
+from argosy.market.progress import progress_of
 from argosy.model.instances import Purchase
+from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.purchases import Stance, Steering
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
+from argosy.model.wording import duration, hour_and_minute
 
 MAX_PAUSES = 4.0  # times Policy.try_spot_s
-FORGIVEN_S = 3600.0  # on spot for so long: an earlier shortage counts no more
+FORGIVEN_S = 3600.0  # after so long on spot, an earlier shortage no longer counts
 
 
-def purchases(run: Run, state: State, now: float, policy: Policy) -> frozenset[Purchase]:
+def purchases(run: Run, moment: Moment) -> frozenset[Purchase]:
     """What may be bought for the run now."""
     if not run.terms.purchase.mixes:
         return frozenset({Purchase(run.terms.purchase)})
-    stance = steered(run, state, now, policy).stance
+    stance = steered(run, moment).stance
     return frozenset({Purchase.SPOT if stance is Stance.SPOT else Purchase.ON_DEMAND})
 
 
-def steered(run: Run, state: State, now: float, policy: Policy, is_short: bool | None = None) -> Steering:
-    """What the run is to hold to from now on. `is_short`: whether its tasks wait while spot is short; None = as
-    before, also where they have just been given another chance."""
+def steered(run: Run, moment: Moment, is_short: bool | None = None) -> Steering:
+    """What the run keeps to from now on. is_short: whether its tasks wait while spot is short; None = as before, also
+    where they have just been given another chance."""
+    now, policy = moment.now, moment.policy
     before = _noted(run, now, is_short)
     if not run.terms.purchase.mixes or not run.tasks.counts()[TaskStatus.PENDING]:
         return before
-    job = job_of(run, state, now, policy)
-    stance = _stance(run, state, job, before, now, policy)
-    if stance is not Stance.SPOT and not is_ever_to_be_had(run, state, policy):
+    progress = progress_of(run, moment)
+    stance = _stance(run, moment, progress, before)
+    if stance is not Stance.SPOT and not is_ever_to_be_had(run, moment.state, policy):
         stance = Stance.SPOT  # better late than never
     if stance is before.stance:
         return before
     if stance is Stance.SPOT:
-        return replace(before, stance=stance, since=now, reason=f"back to spot since {_time(now)}", short_since=0.0)
+        back = f"back to spot since {hour_and_minute(now)}"
+        return replace(before, stance=stance, since=now, reason=back, short_since=0.0)
     fresh = before.stance is Stance.SPOT and now - before.since > FORGIVEN_S
     falls = 1 if fresh else before.falls + (before.stance is Stance.SPOT)
     pause_s = policy.try_spot_s * min(MAX_PAUSES, 2.0 ** (falls - 1))
@@ -55,7 +58,7 @@ def steered(run: Run, state: State, now: float, policy: Policy, is_short: bool |
         before,
         stance=stance,
         since=now,
-        reason=_reason(stance, job, before, now),
+        reason=_reason(stance, progress, before, now),
         try_spot_at=now + pause_s,
         falls=falls,
         short_since=0.0,
@@ -63,7 +66,7 @@ def steered(run: Run, state: State, now: float, policy: Policy, is_short: bool |
 
 
 def _noted(run: Run, now: float, is_short: bool | None) -> Steering:
-    """With what time alone, and the market, have changed."""
+    """The run's steering with what the passing of time and the market have changed."""
     before = run.steering
     late = run.deadline_at is not None and now > run.deadline_at and not run.complete
     short_since = before.short_since
@@ -72,54 +75,44 @@ def _noted(run: Run, now: float, is_short: bool | None) -> Steering:
     return replace(before, late=before.late or late, short_since=short_since)
 
 
-def _stance(run: Run, state: State, job: Job | None, before: Steering, now: float, policy: Policy) -> Stance:
+def _stance(run: Run, moment: Moment, progress: Progress | None, before: Steering) -> Stance:
+    now = moment.now
     if before.stance is Stance.SPOT:
         spot_for_s = 0.0 if before.short_since else math.inf
     else:
-        spot_for_s = math.inf if now >= before.try_spot_at and _is_worth_a_try(run, state, now) else 0.0
-    # Late on on-demand in any case, for want of room there: spot has more of it, as long as there is some.
-    overdue = job is not None and job.narrow and job.slack_s < 0 and spot_for_s > 0
-    by_deadline = stance_of(job, before.stance, spot_for_s) if job and not overdue else Stance.SPOT
+        spot_for_s = math.inf if now >= before.try_spot_at and _is_worth_a_try(run, moment.state, now) else 0.0
+    # Late on on-demand in any case, for lack of room there: spot has more of it, as long as there is some.
+    overdue = progress is not None and progress.narrow and progress.slack_s < 0 and spot_for_s > 0
+    by_deadline = stance_of(progress, before.stance, spot_for_s) if progress and not overdue else Stance.SPOT
     if by_deadline is not Stance.SPOT:
         return by_deadline
     if before.stance is Stance.SPOT:
-        return Stance.ON_DEMAND if _has_waited(run, before, now, policy) else Stance.SPOT
-    return Stance.SPOT if job or spot_for_s else Stance.ON_DEMAND
+        return Stance.ON_DEMAND if _has_waited(run, before, now, moment.policy) else Stance.SPOT
+    return Stance.SPOT if progress or spot_for_s else Stance.ON_DEMAND
 
 
 def _is_worth_a_try(run: Run, state: State, now: float) -> bool:
-    """Some pool that could hold the run does not cool off from a shortage."""
+    """Whether some pool that could hold the run is not cooling off from a shortage."""
     return any(pool.short_until <= now and tasks_in(pool, run) for pool in state.pools.values())
 
 
 def _has_waited(run: Run, before: Steering, now: float, policy: Policy) -> bool:
-    """Once spot has been short, a further try is given up sooner."""
+    """Whether its tasks have waited long enough for spot. Once spot has been short, the next try is given up sooner."""
     patience_s = run.terms.fallback_wait_s
     if before.falls and patience_s < math.inf:
         patience_s = min(patience_s, policy.order_patience_s)
     return bool(before.short_since) and now - before.short_since >= patience_s
 
 
-def _reason(stance: Stance, job: Job | None, before: Steering, now: float) -> str:
-    since = f"on-demand since {_time(now)}"
-    if job is None or job.slack_s >= max(job.reserve_s, job.margin_s):
+def _reason(stance: Stance, progress: Progress | None, before: Steering, now: float) -> str:
+    since = f"on-demand since {hour_and_minute(now)}"
+    if progress is None or progress.slack_s >= max(progress.reserve_s, progress.margin_s):
         waited_s = now - before.short_since if before.short_since else 0.0
-        return f"{since}: tasks had waited {minutes(waited_s)} for spot" if waited_s else f"{since}: spot is short"
-    if job.slack_s < 0:
-        late = f"even so the deadline is missed by about {minutes(-job.slack_s)}"
+        return f"{since}: tasks had waited {duration(waited_s)} for spot" if waited_s else f"{since}: spot is short"
+    if progress.slack_s < 0:
+        late = f"even so the deadline is missed by about {duration(-progress.slack_s)}"
         return f"{since}, to the end: {late}"
+    slack = f"{duration(progress.slack_s)} of slack left"
     if stance is Stance.FIRM:
-        return f"{since}, to the end: {minutes(job.slack_s)} of slack left, too little to make up for a loss of spot"
-    return f"{since}: {minutes(job.slack_s)} of slack left, and spot is short"
-
-
-def minutes(seconds: float) -> str:
-    """`14 min`, `40 s`, `2 h 5 min`."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    hours, rest = divmod(round(seconds / 60), 60)
-    return f"{hours} h {rest} min" if hours else f"{rest} min"
-
-
-def _time(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"
+        return f"{since}, to the end: {slack}, too little to make up for a loss of spot"
+    return f"{since}: {slack}, and spot is short"

@@ -1,11 +1,11 @@
-"""How much may still be bought, and what stands in the way? For each batch, and for the deployment as a whole."""
+"""How much may still be bought, for each batch and for the deployment as a whole, and what stands in the way?"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from argosy.catalogue.quotas import quota_key
 from argosy.model.pools import Offer
@@ -13,45 +13,47 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU
 
 QuotaKey = tuple[str, str, str]  # cell, purchase, key of the quota family
 ShareKey = tuple[str, str]  # ("type", c5.xlarge) or ("cell", us-east-1)
-_HAIR = 1e-9
+ROUNDING = 1e-9  # what sums of floats may be off by: a limit that is met exactly still lets an instance through
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What may be bought for one batch: by its run's own limits, or those of whoever asks."""
+class BatchLimits:
+    """What may still be bought for one batch, by the limits of its run."""
 
     instances: int
     usd_per_hour: float = math.inf  # sum of their prices
-    data_cell: str = ""  # where the batch's data lie; tasks in another cell cost `away_usd_per_task_hour` more each
+    data_cell: str = ""  # where the batch's data lie; in another cell, each task costs `away_usd_per_task_hour` more
     away_usd_per_task_hour: float = 0.0
 
     def away(self, offer: Offer) -> float:
         """What the traffic of a task costs there, USD an hour."""
         return self.away_usd_per_task_hour if offer.cell != self.data_cell else 0.0
 
+    def after(self, offer: Offer) -> BatchLimits:
+        """What may be bought once one instance of the offer is."""
+        return replace(self, instances=self.instances - 1, usd_per_hour=self.usd_per_hour - offer.price_usd_per_hour)
+
     def free(self, room: int) -> bool:
-        """Whether nothing but the deployment's own limits counts."""
+        """Whether none of these limits binds while the deployment allows `room` instances more."""
         return self.instances >= room and math.isinf(self.usd_per_hour) and not self.away_usd_per_task_hour
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """What the deployment allows besides a number of instances. A share is of the cpu of all its instances."""
+class OrderLimits:
+    """What the deployment allows one order to add. A share is of the cpu of all its instances."""
 
+    instances: int  # how many more
     max_type_share: float = 1.0
     max_cell_share: float = 1.0
     held_cpu_units: Mapping[ShareKey, int] = field(default_factory=dict)  # alive or ordered
     vcpus_left: Mapping[QuotaKey, int] = field(default_factory=dict)  # of known quotas; others are unlimited
-    room_is: str = "maxInstances of the deployment"  # what the number of instances follows from
-
-
-NO_BOUNDS = Bounds()
+    instances_limit: str = "maxInstances of the deployment"  # which limit `instances` comes from, for sentences
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a batch can choose from. A share binds only as far as there is a choice: where two types could take the
-    work, each may have half of it, so that diversification never leaves work undone."""
+    """What a batch can choose from. A share binds only where there is a choice: if two types could take the work, each
+    may have half of it, so that diversification never leaves work undone."""
 
     types: int
     cells: int
@@ -64,15 +66,16 @@ class Choice:
 
 
 class Headroom:
-    """What is left of the deployment's limits while an order is made."""
+    """What the deployment's limits still allow while an order is made."""
 
-    def __init__(self, room: int, bounds: Bounds = NO_BOUNDS) -> None:
-        self.room = room
-        self._bounds = bounds
-        self._cpu: Counter[ShareKey] = Counter(bounds.held_cpu_units)
-        self._vcpus = dict(bounds.vcpus_left)
+    def __init__(self, limits: OrderLimits) -> None:
+        self.room = limits.instances
+        self._limits = limits
+        self._cpu: Counter[ShareKey] = Counter(limits.held_cpu_units)
+        self._vcpus = dict(limits.vcpus_left)
 
     def take(self, offer: Offer) -> None:
+        """Count one instance of the offer as bought."""
         self.room -= 1
         self._cpu["type", offer.instance_type] += offer.resources.cpu_units
         self._cpu["cell", offer.cell] += offer.resources.cpu_units
@@ -87,7 +90,7 @@ class Headroom:
     def why_none(self, offer: Offer, choice: Choice) -> str:
         """What stands in the way of one more; "" where nothing does."""
         if self.room <= 0:
-            return self._bounds.room_is
+            return self._limits.instances_limit
         if self._quota_room(offer) <= 0:
             cell, purchase, family = _quota_of(offer)
             return f"the vCPU quota of {cell} for {purchase} {family} instances (vcpuQuotas)"
@@ -104,14 +107,14 @@ class Headroom:
 
     def _share_room(self, axis: str, offer: Offer, choice: Choice) -> int:
         by_type = axis == "type"
-        asked = self._bounds.max_type_share if by_type else self._bounds.max_cell_share
+        asked = self._limits.max_type_share if by_type else self._limits.max_cell_share
         share = max(asked, 1 / max(1, choice.types if by_type else choice.cells))
         if share >= 1:
             return self.room
         total = choice.cpu_units + sum(cpu for (kind, _), cpu in self._cpu.items() if kind == axis)
         left = share * total - self._cpu[axis, offer.instance_type if by_type else offer.cell]
         # Rounded up: whole instances cannot keep a share of few.
-        return math.ceil(left / max(1, offer.resources.cpu_units) - _HAIR)
+        return math.ceil(left / max(1, offer.resources.cpu_units) - ROUNDING)
 
 
 def _quota_of(offer: Offer) -> QuotaKey:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from types import MappingProxyType
 
 import numpy as np
@@ -17,6 +16,7 @@ from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
+from argosy.model.wording import time_of_day
 
 PURCHASE_ATTRIBUTE = "argosy.purchase"
 CELL_ATTRIBUTE = "argosy.cell"
@@ -87,7 +87,7 @@ def _reason(pool: Pool, kind: InstanceType | None, purchase: Purchase, now: floa
     until = pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until
     if until > now:
         because = f" after {pool.short_reason}" if pool.short_reason else ""
-        return f"cooling off until {clock(until)}{because}"
+        return f"cooling off until {time_of_day(until)}{because}"
     price = price_of(pool, kind, purchase, now, policy)
     return _above_cap(kind, price, policy) if risk.is_price(price) else "no price is known"
 
@@ -162,11 +162,6 @@ def over_zones(winner: Offer, offers: Sequence[Offer], instances: int) -> list[O
     ]
     zones.sort(key=lambda offer: offer.effective)
     return [zones[i % len(zones)] for i in range(instances)]
-
-
-def clock(at: float) -> str:
-    """`14:03:07 UTC`, for sentences about later today."""
-    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S} UTC"
 
 
 def _caution(pool: Pool, now: float) -> float:

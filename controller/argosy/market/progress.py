@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from argosy.market.deadline import Job
+from argosy.market.deadline import Progress
 from argosy.market.offers import tasks_in
 from argosy.market.on_demand import instances_of_others, tasks_at_most
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import Purchase
-from argosy.model.policy import Policy
+from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
@@ -15,21 +15,23 @@ from argosy.model.tasks import TERMINAL, TaskStatus
 LOOK_S = 15.0  # a tick, and what is known of instances, come at least this often while any are owed
 
 
-def job_of(run: Run, state: State, now: float, policy: Policy) -> Job | None:
+def progress_of(run: Run, moment: Moment) -> Progress | None:
     """None for a run without a deadline.
 
     A task is expected to take as long as those before it, else as its spec says, else as the policy guesses, and at
-    least as long as one has been at work. What runs on spot counts as work that is all to be done: it may be lost.
+    least as long as the oldest attempt has been running. What runs on spot counts as work that is still to be done,
+    because it may be lost.
     """
     deadline = run.deadline_at
     if deadline is None:
         return None
-    seconds = max(run.expected_seconds(policy.attempt_s), 0.0 if run.ended else _oldest_s(run, state, now))
+    now, policy = moment.now, moment.policy
+    seconds = max(run.expected_seconds(policy.attempt_s), 0.0 if run.ended else _oldest_s(run, moment))
     longest_s = max(seconds, run.longest_s)
-    at_once, narrow = _at_once(run, state, now, policy)
-    return Job(
+    at_once, narrow = _at_once(run, moment)
+    return Progress(
         total_s=_time_for(run.task_count, run.task_count * seconds, longest_s, at_once),
-        left_s=_left_s(run, state, now, seconds, longest_s, at_once),
+        left_s=_left_s(run, moment, seconds, longest_s, at_once),
         window_s=deadline - run.opened_at,
         time_left_s=deadline - now,
         change_s=policy.boot_s,
@@ -40,50 +42,55 @@ def job_of(run: Run, state: State, now: float, policy: Policy) -> Job | None:
 
 
 def _time_for(tasks: int, work_s: float, longest_s: float, at_once: int) -> float:
-    """At most so long, whatever the order: Graham's bound for tasks on equal workers."""
+    """Seconds that the tasks take at most, whatever their order: Graham's bound for tasks on equal workers."""
     if tasks <= at_once:
         return longest_s
     return (work_s - longest_s) / at_once + longest_s
 
 
-def _left_s(run: Run, state: State, now: float, seconds: float, longest_s: float, at_once: int) -> float:
+def _left_s(run: Run, moment: Moment, seconds: float, longest_s: float, at_once: int) -> float:
     counts = run.tasks.counts()
     tasks = run.task_count - int(counts[list(TERMINAL)].sum()) - int(counts[TaskStatus.VERIFYING])
     if not tasks:
         return 0.0
-    done = _done_on_demand(run, state, now)
+    done = _done_on_demand(run, moment)
     work_s = tasks * seconds - sum(min(each, seconds) for each in done)
     whole = tasks > len(done)  # some task has all of its work to do
     return _time_for(tasks, work_s, longest_s if whole else max(0.0, longest_s - min(done)), at_once)
 
 
-def _done_on_demand(run: Run, state: State, now: float) -> list[float]:
-    """For how long each of the run's attempts on on-demand instances has been at work: nobody takes that away."""
-    held = [i for i in state.instances.values() if i.alive and i.purchase is Purchase.ON_DEMAND]
-    table = state.attempts
+def _done_on_demand(run: Run, moment: Moment) -> list[float]:
+    """For how many seconds each of the run's attempts on on-demand instances has been running: that work is safe."""
+    held = [i for i in moment.state.instances.values() if i.alive and i.purchase is Purchase.ON_DEMAND]
+    table = moment.state.attempts
     return [
-        now - float(table["started_at"][row])
+        moment.now - float(table["started_at"][row])
         for instance in held
         for row in table.on_instance(instance.id)
         if table["run"][row] == run.number and table["status"][row] == AttemptStatus.RUNNING
     ]
 
 
-def _oldest_s(run: Run, state: State, now: float) -> float:
-    """For how long the oldest attempt has been at work."""
-    started = state.attempts["started_at"][state.attempts.of_run(run.number)]
+def _oldest_s(run: Run, moment: Moment) -> float:
+    """For how many seconds the oldest attempt has been running."""
+    table = moment.state.attempts
+    started = table["started_at"][table.of_run(run.number)]
     started = started[started > 0]
-    return float(now - started.min()) if len(started) else 0.0
+    return float(moment.now - started.min()) if len(started) else 0.0
 
 
-def _at_once(run: Run, state: State, now: float, policy: Policy) -> tuple[int, bool]:
-    """How many of its tasks on-demand can run at a time, at least, and whether on-demand has less room than spot: as
-    many instances as are allowed and others leave, of the type that takes fewest, or as many as do."""
+def _at_once(run: Run, moment: Moment) -> tuple[int, bool]:
+    """How many of its tasks on-demand can run at a time, at least, and whether on-demand has less room than spot.
+
+    Counted are the instances that are allowed and that other runs leave, of the type that takes the fewest tasks; or,
+    if that is more, the tasks that run now.
+    """
+    state, policy = moment.state, moment.policy
     room = max(0, policy.max_instances - instances_of_others(run, state))
     instances = min(room, run.terms.max_instances or room)
     at_once = max(instances * _fewest(run, state), len(state.attempts.of_run(run.number)), 1)
     at_once = min(at_once, run.terms.max_concurrent or at_once)
-    bound = max(tasks_at_most(run, state, policy), len(_done_on_demand(run, state, now)), 1)
+    bound = max(tasks_at_most(run, state, policy), len(_done_on_demand(run, moment)), 1)
     return int(min(at_once, bound)), bound < min(at_once, run.task_count)
 
 

@@ -1,7 +1,7 @@
-"""Which instances are let go of, and which stay although they idle?
+"""Which instances are released, and which stay although they are idle?
 
-An instance goes when it has idled for its type's linger and nothing keeps it. It is never let go while a task of ours
-runs there, whatever it costs: what runs would have to be paid for twice.
+An instance goes when it has been idle for its type's linger and nothing keeps it. It is never released while a task of
+ours runs there, whatever it costs: the work would have to be paid for twice.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.state import State
 
@@ -16,19 +17,21 @@ KEEP_ATTRIBUTE = "argosy.keep"  # a custom attribute of the container instance: 
 _NO = ("false", "no", "0")
 
 
-def releasable(
-    state: State, wanted: Collection[str], now: float, policy: Policy, at_once: Collection[str] = ()
-) -> list[Instance]:
-    """Idle instances past their linger that got no work in this tick (`wanted`), most expensive first, as far as the
-    least sizes allow; instances that never registered, have fallen silent, or should have gone by themselves or on
-    being told to drain, whatever runs there; and, again, those whose release has not shown its effect. `at_once`:
-    instances that do not linger."""
+def releasable(moment: Moment, wanted: Collection[str], no_linger: Collection[str] = ()) -> list[Instance]:
+    """Instances to release, the most expensive first:
+
+    - idle instances past their linger that got no work in this tick, as far as the minimum sizes allow;
+    - whatever runs there: instances that never registered, whose agent is silent, or that should be gone by now
+      because they were warned or told to drain;
+    - instances whose release has shown no effect, once more.
+
+    wanted: ids of instances that got work or are promised some. no_linger: ids of those that go as soon as they idle.
+    """
+    state, policy = moment.state, moment.policy
     found = [
         instance
         for instance in state.instances.values()
-        if instance.owned
-        and instance.id not in wanted
-        and _may_go(state, instance, now, policy, instance.id in at_once)
+        if instance.owned and instance.id not in wanted and _may_go(moment, instance, instance.id in no_linger)
     ]
     found.sort(key=lambda instance: (-instance.price_usd_per_hour, instance.id))
     staying = _least_idle(state, wanted, policy)
@@ -38,12 +41,12 @@ def releasable(
 
 
 def is_kept(instance: Instance) -> bool:
-    """Whether its owner has said that it is to stay (the attribute argosy.keep, to anything but false)."""
+    """Whether its owner wants it to stay: the attribute argosy.keep has any value but false."""
     return instance.attributes.get(KEEP_ATTRIBUTE, "false").lower() not in _NO
 
 
 def _is_spare(instance: Instance) -> bool:
-    """Could still be of use: what the least sizes count, and what alone waits for linger and cool-down."""
+    """Whether it could still take work. Only such instances count towards minimum sizes, linger and cool down."""
     return instance.placeable
 
 
@@ -57,12 +60,13 @@ def _least_idle(state: State, wanted: Collection[str], policy: Policy) -> set[st
 
 
 def _most_to_go(state: State, policy: Policy) -> int:
-    """How many may go, so that the cluster keeps its least size while runs are open."""
+    """How many may go, so that the cluster keeps its minimum size while runs are open."""
     size = sum(instance.counts_for_target for instance in state.instances.values())
     return max(0, size - policy.min_instances) if any(not run.done for run in state.runs.values()) else size
 
 
-def _may_go(state: State, instance: Instance, now: float, policy: Policy, at_once: bool) -> bool:
+def _may_go(moment: Moment, instance: Instance, no_linger: bool) -> bool:
+    state, now, policy = moment.state, moment.now, moment.policy
     if instance.status is InstanceStatus.GONE or not state.may_try(f"terminate:{instance.id}", now):
         return False
     past_hope = _is_past_hope(instance, now, policy)
@@ -73,18 +77,19 @@ def _may_go(state: State, instance: Instance, now: float, policy: Policy, at_onc
     if instance.status is InstanceStatus.RELEASING:
         return now - instance.released_at >= policy.stop_again_s
     if instance.status is InstanceStatus.BOOTING:
-        return at_once or now - instance.launched_at >= policy.register_patience_s
+        return no_linger or now - instance.launched_at >= policy.register_patience_s
     if is_kept(instance):
         return False
-    if at_once or not _is_spare(instance):
-        return bool(instance.idle_since)  # nothing will be placed on it any more: there is no reason to linger
+    if no_linger or not _is_spare(instance):
+        return bool(instance.idle_since)  # nothing more will be placed on it: there is no reason to linger
     idle_long = bool(instance.idle_since) and now - instance.idle_since >= policy.linger_of(instance.instance_type)
     return idle_long and not _grew_lately(state, instance.instance_type, now, policy)
 
 
 def _is_past_hope(instance: Instance, now: float, policy: Policy) -> bool:
-    """It goes, whatever runs there: its agent is silent, it was warned and never taken back, or it was told to drain
-    and neither the time its tasks were given nor their stops have emptied it (reliability.md rows 45 and 47)."""
+    """Whether it goes, whatever runs there: its agent is silent, it was warned and is still here, or it was told to
+    drain and neither the time that its tasks were given nor their stops have emptied it (reliability.md rows 45 and
+    47)."""
     waited = (
         (instance.disconnected_at, policy.agent_patience_s),
         (instance.interrupted_at, policy.warning_patience_s),
@@ -94,7 +99,7 @@ def _is_past_hope(instance: Instance, now: float, policy: Policy) -> bool:
 
 
 def _grew_lately(state: State, instance_type: str, now: float, policy: Policy) -> bool:
-    """More of the type was ordered a moment ago: releasing some now would only be ordered again."""
+    """Whether more of the type was ordered a moment ago: what is released now would only be ordered again."""
     return any(
         pool.instance_type == instance_type and pool.grown_at and now - pool.grown_at < policy.cool_down_s
         for pool in state.pools.values()

@@ -1,7 +1,7 @@
-"""Which types are bought for several batches at once? The pattern allocator, asked about work whose room is arithmetic.
+"""Which types are bought for several batches at once? Asks the pattern allocator.
 
-A batch joins in when an empty instance of every offer that admits it takes exactly as many tasks as its resources
-allow: no limit per instance, no port, no distinctInstance. Batches with equal constraints are planned together.
+A batch takes part when an empty instance of every offer that admits it takes exactly as many of its tasks as their
+resources allow: no limit per instance, no port, no distinctInstance. Batches with equal constraints share an order.
 """
 
 from __future__ import annotations
@@ -15,39 +15,34 @@ from argosy.market.allocation.allocate import Allocation, allocate
 from argosy.market.allocation.effort import QUICK
 from argosy.market.allocation.master import is_available
 from argosy.market.allocation.problem import Offered, Problem, Wanted, rooms
-from argosy.market.limits import Bounds, Choice, Headroom
+from argosy.market.limits import Choice, Headroom, OrderLimits
 from argosy.market.offers import over_zones
 from argosy.model.orders import Patterns
 from argosy.model.pools import Offer
 from argosy.placement.arrays import MAX_TASKS, IntArray
 from argosy.placement.demand import Batch
 
-_MOST_SHAPES = 60  # planned together: a tick has little time
+_MOST_SHAPES = 60  # of tasks in one allocation: a tick has little time
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """One entry per instance to buy; empty where there is nothing to gain."""
+class JointOrder:
+    """What the allocator would buy for several batches."""
 
-    bought: tuple[Offer, ...] = ()
-    lower_bound_usd_per_hour: float | None = None  # of placing every batch; None where they were planned in groups
+    bought: tuple[Offer, ...] = ()  # one entry per instance; empty where there is nothing to gain
+    lower_bound_usd_per_hour: float | None = None  # of placing every batch; None where they were bought for in groups
     method: str = ""
     patterns: Patterns = ()
     all_of_it: bool = False  # whether no batch was left to be bought for by itself
 
 
-def planned_together(
-    batches: Sequence[Batch],
-    fits: IntArray,
-    offers: Sequence[Offer],
-    room: int,
-    bounds: Bounds,
-    patterns: Patterns = (),
-) -> Plan:
-    """What to buy, at most `room` instances.
+def joint_order(
+    batches: Sequence[Batch], fits: IntArray, offers: Sequence[Offer], limits: OrderLimits, patterns: Patterns = ()
+) -> JointOrder:
+    """What to buy for the batches together.
 
     fits: (batches, offers) tasks of each batch that an empty instance of each offer takes. patterns: of an earlier
-    plan.
+    order.
     """
     sizes = np.array([offer.resources for offer in offers], dtype=np.int64).reshape(-1, 3)
     needs = np.array([batch.need for batch in batches], dtype=np.int64).reshape(-1, 3)
@@ -61,12 +56,12 @@ def planned_together(
             np.add.at(count, of_batch.reshape(-1), [batches[member].count for member in members])
             admitted = [offers[n] for n in np.flatnonzero((fits[members] > 0).any(axis=0)).tolist()]
             if admitted:
-                allocation, chosen = _planned(Wanted(shapes, count), admitted, room, bounds, patterns)
+                allocation, chosen = _allocated(Wanted(shapes, count), admitted, limits, patterns)
                 found.append(allocation)
                 bought += chosen
     whole = len(found) == 1 and len(groups[0]) == len(batches) and not found[0].left_out.any()
-    return Plan(
-        bought=tuple(_evenly(bought, room)),
+    return JointOrder(
+        bought=tuple(_evenly(bought, limits.instances)),
         lower_bound_usd_per_hour=found[0].lower_bound_usd_per_hour if whole else None,
         method="patterns" if any(each.method == "patterns" for each in found) else "greedy",
         patterns=tuple(dict.fromkeys(pattern for each in found for pattern in each.kept)),
@@ -74,7 +69,7 @@ def planned_together(
 
 
 def _groups(batches: Sequence[Batch], fits: IntArray, sizes: IntArray, needs: IntArray) -> list[list[int]]:
-    """Batches that may be planned together, in the order of the first."""
+    """Indexes of batches that may share an order, in the order of the first of each group."""
     plain = ((fits == 0) | (fits == np.minimum(rooms(sizes, needs).T, MAX_TASKS))).all(axis=1)
     groups: dict[object, list[int]] = {}
     for number, batch in enumerate(batches):
@@ -83,10 +78,11 @@ def _groups(batches: Sequence[Batch], fits: IntArray, sizes: IntArray, needs: In
     return list(groups.values())
 
 
-def _planned(
-    wanted: Wanted, admitted: list[Offer], room: int, bounds: Bounds, patterns: Patterns
+def _allocated(
+    wanted: Wanted, admitted: list[Offer], limits: OrderLimits, patterns: Patterns
 ) -> tuple[Allocation, list[Offer]]:
-    """A type's zones cost about the same or are not bought from: the allocator knows the cheapest only."""
+    """The allocator knows only the cheapest zone of each type: the others cost about the same, or nothing is bought
+    there."""
     cheapest: dict[object, Offer] = {}
     for offer in sorted(admitted, key=lambda offer: offer.effective):
         cheapest.setdefault((offer.instance_type, offer.purchase), offer)
@@ -96,21 +92,21 @@ def _planned(
     offered = Offered.of(
         [option.resources for option in options],
         [option.effective for option in options],
-        _depths(options, admitted, tasks, room, bounds),
+        _depths(options, admitted, tasks, limits),
         [kinds[option.instance_type] for option in options],
     )
-    share = max(bounds.max_type_share, 1 / len(kinds))
+    share = max(limits.max_type_share, 1 / len(kinds))
     found = allocate(Problem(offered, wanted, share if share < 1 else None), effort=QUICK, kept=patterns)
     bought = np.bincount(found.pool, weights=found.times, minlength=len(options)).astype(int)
     return found, [zone for option, n in zip(options, bought, strict=True) for zone in over_zones(option, admitted, n)]
 
 
-def _depths(options: list[Offer], admitted: list[Offer], tasks: int, room: int, bounds: Bounds) -> list[int]:
-    """How many instances of each option there are at most: as many as there are tasks, or as its quotas leave. Types
-    that share a quota are told of all of it; what is too much falls off later."""
-    if not bounds.vcpus_left:
+def _depths(options: list[Offer], admitted: list[Offer], tasks: int, limits: OrderLimits) -> list[int]:
+    """How many instances of each option there are at most: as many as there are tasks, or as its quotas leave. Each of
+    several types that share a quota may use all of it here; what exceeds the quota is left out later."""
+    if not limits.vcpus_left:
         return [tasks] * len(options)
-    quotas = Headroom(max(room, tasks), Bounds(vcpus_left=bounds.vcpus_left))
+    quotas = Headroom(OrderLimits(max(limits.instances, tasks), vcpus_left=limits.vcpus_left))
     choice = Choice(1, 1, 0)
     alike = {
         (offer.cell, offer.instance_type, offer.purchase): min(tasks, quotas.most(offer, choice)) for offer in admitted
@@ -122,7 +118,7 @@ def _depths(options: list[Offer], admitted: list[Offer], tasks: int, room: int, 
 
 
 def _evenly(bought: list[Offer], room: int) -> list[Offer]:
-    """At most `room` of them, each kind of purchase in proportion."""
+    """At most `room` of them, each offer in proportion."""
     if len(bought) <= room:
         return bought
     return [bought[number * len(bought) // room] for number in range(max(0, room))]

@@ -2,19 +2,58 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from argosy.model.instance_types import InstanceType
+from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.state import State
 
+PoolPurchase = tuple[str, Purchase]  # Pool.key, and how instances of the pool are bought
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Moment:
-    """One look at one state. now: epoch seconds."""
+    """One look at one state. now: epoch seconds.
+
+    The counts below are made once: a moment is only for code that reads. Once the state has changed, make a new one.
+    """
 
     state: State
     catalogue: Mapping[str, InstanceType]  # by name
     now: float
     policy: Policy
+
+    @cached_property
+    def held(self) -> Mapping[PoolPurchase, int]:
+        """Instances that count towards the targets; 0 for a key that is not in it, here and below."""
+        return self.state.held()
+
+    @cached_property
+    def warned(self) -> Mapping[PoolPurchase, int]:
+        """Instances that only their fleets count: they were warned, or EC2 will not end them."""
+        return self.state.warned()
+
+    @cached_property
+    def owed(self) -> Mapping[PoolPurchase, int]:
+        """Instances that the targets promise and EC2 has not shown yet."""
+        return self.state.owed()
+
+    @cached_property
+    def promised(self) -> Mapping[PoolPurchase, int]:
+        """Instances that fleets may still launch, wanted or not: what we give up counts until EC2 acknowledges it."""
+        return Counter(
+            {
+                (pool.key, purchase): missing
+                for pool in self.state.pools.values()
+                for purchase, wanted, confirmed in (
+                    (Purchase.SPOT, pool.spot_target, pool.confirmed_spot),
+                    (Purchase.ON_DEMAND, pool.on_demand_target, pool.confirmed_on_demand),
+                )
+                if (missing := max(wanted, confirmed) - self.held[pool.key, purchase] - self.warned[pool.key, purchase])
+                > 0
+            }
+        )

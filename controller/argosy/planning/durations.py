@@ -1,4 +1,4 @@
-"""How long will a task take? Past runs of the same name say it best, then the spec, then nobody."""
+"""How long will a task take? The best source is past runs of the same name, then the spec; else it is a guess."""
 
 from __future__ import annotations
 

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from argosy.market.offers import offers_of, rejected
 from argosy.model.instances import Purchase
 from argosy.model.pools import Offer
 from argosy.model.purchases import PurchaseMode
-from argosy.model.state import State
-from argosy.scheduler.asks import batch_of, shunned_by
+from argosy.planning.question import PlanQuestion
+from argosy.scheduler.queue import batch_of, shunned_by
 from argosy.scheduler.reasons import market_answer
 
-if TYPE_CHECKING:
-    from argosy.planning.plan import Planned
 
-
-def rejected_pools(question: Planned, state: State) -> list[dict[str, Any]]:
-    """`reason`, `pools` (how many) and `instanceTypes` of every reason for which a pool is not bought from: it makes no
-    offer, or its instances would not take a task even when empty. The most frequent first."""
-    copy, run = question.on(state, question.form)
-    batch = batch_of(copy, run, float("inf"), shunned_by(copy))
+def rejected_pools(question: PlanQuestion) -> list[dict[str, Any]]:
+    """`reason`, `pools` (how many) and `instanceTypes` of every reason for which pools are not bought from: they make
+    no offer, or their instances would not take a task even when empty. The reason with most instance types first."""
+    moment, run = question.on_copy(question.form)
+    pools, catalogue, now, policy = moment.state.pools.values(), moment.catalogue, moment.now, moment.policy
+    batch = batch_of(moment.state, run, math.inf, shunned_by(moment.state))
     found: defaultdict[str, set[str]] = defaultdict(set)
     kind = Purchase.ON_DEMAND if run.terms.purchase is PurchaseMode.ON_DEMAND else Purchase.SPOT
-    for pool, reason in rejected(copy.pools.values(), question.catalogue, question.now, question.policy, kind):
+    for pool, reason in rejected(pools, catalogue, now, policy, kind):
         found[reason].add(pool)
     of_type: dict[tuple[object, ...], list[Offer]] = defaultdict(list)
-    for offer in offers_of(copy.pools.values(), question.catalogue, question.now, question.policy):
+    for offer in offers_of(pools, catalogue, now, policy):
         if run.terms.purchase.allows(offer.purchase):
             of_type[offer.attributes].append(offer)
     taken: set[str] = set()

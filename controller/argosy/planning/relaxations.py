@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from argosy.market.offers import resources_of
 from argosy.model.instance_types import InstanceType
 from argosy.model.purchases import PurchaseMode
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
-from argosy.model.state import State
 from argosy.planning.forecast import Forecast
-
-if TYPE_CHECKING:
-    from argosy.planning.plan import Planned
+from argosy.planning.question import PlanQuestion
 
 LARGEST_CUT = 0.25  # of a task's memory or cpu: more is another program, not a relaxation
 LEAST_SAVING = 0.03
@@ -25,17 +22,17 @@ _STEPS = {"memory_mib": 4, "cpu_units": CPU_UNITS_PER_VCPU // 16}
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    kind: str  # of several of a kind the one that saves most is shown
+    kind: str  # of several changes of a kind, the one that saves most is shown
     sentence: str
     form: Mapping[str, Any]
     needs: Resources | None = None
 
 
-def relaxations(question: Planned, state: State, found: Forecast) -> list[dict[str, Any]]:
+def relaxations(question: PlanQuestion, found: Forecast) -> list[dict[str, Any]]:
     """`sentence` and `saves` (0..1 of the expected cost) of the changes that save most, at most five."""
     best: dict[str, tuple[float, str]] = {}
-    for change in _changes(question, state):
-        saves = _saving(found, question.forecast(state, change.form, change.needs))
+    for change in _changes(question):
+        saves = _saving(found, question.forecast(change.form, change.needs))
         if saves >= LEAST_SAVING and saves > best.get(change.kind, (0.0, ""))[0]:
             best[change.kind] = saves, change.sentence
     shown = sorted(best.values(), reverse=True)[:_SHOWN]
@@ -49,9 +46,9 @@ def _saving(found: Forecast, other: Forecast) -> float:
     return 1 - other.expected.cost_usd / found.expected.cost_usd if found.expected.cost_usd else 0.0
 
 
-def _changes(question: Planned, state: State) -> Iterator[_Change]:
+def _changes(question: PlanQuestion) -> Iterator[_Change]:
     form = question.form
-    kinds = _kinds(question, state)
+    kinds = _kinds(question)
     yield from _cuts(question, kinds, "memory_mib", lambda amount: f"{amount:,} MiB")
     yield from _cuts(question, kinds, "cpu_units", _vcpus)
     placement = form.get("placement", {})
@@ -69,18 +66,19 @@ def _changes(question: Planned, state: State) -> Iterator[_Change]:
         yield _Change("cells", "in any cell", {**form, "capacity": free})
 
 
-def _kinds(question: Planned, state: State) -> list[InstanceType]:
+def _kinds(question: PlanQuestion) -> list[InstanceType]:
     """The types of this deployment that could hold a task, those with the cheapest vCPUs first."""
-    names = {pool.instance_type for pool in state.pools.values()} | {name for _, name, _ in question.market.fleets}
-    kinds = [kind for name, kind in question.catalogue.items() if name in names]
+    pools, catalogue = question.moment.state.pools.values(), question.moment.catalogue
+    names = {pool.instance_type for pool in pools} | {name for _, name, _ in question.fleets}
+    kinds = [kind for name, kind in catalogue.items() if name in names]
     fitting = [kind for kind in kinds if question.needs.fits_in(resources_of(kind))]
     return sorted(fitting, key=lambda kind: kind.typical_spot_usd_per_hour / kind.vcpus)[:_TRIED_TYPES]
 
 
 def _cuts(
-    question: Planned, kinds: Sequence[InstanceType], axis: str, shown: Callable[[int], str]
+    question: PlanQuestion, kinds: Sequence[InstanceType], axis: str, shown: Callable[[int], str]
 ) -> Iterator[_Change]:
-    """The least that a task would have to give up for one more of them to fit on an instance of some type."""
+    """For each type, the smallest cut of a task's needs with which one more task fits on an instance."""
     asked = int(getattr(question.needs, axis))
     for size in sorted({_next_size(kind, axis, asked) for kind in kinds if asked}, reverse=True):
         if size >= asked * (1 - LARGEST_CUT):
@@ -89,10 +87,10 @@ def _cuts(
 
 
 def _next_size(kind: InstanceType, axis: str, asked: int) -> int:
-    """At which one more task fits when only this axis is short."""
+    """The size of a task at which one more fits, if only this axis is short."""
     total = int(getattr(resources_of(kind), axis))
     size = total // (total // asked + 1)
-    step = _STEPS[axis]  # nobody writes 0.888672 vCPUs
+    step = _STEPS[axis]  # 0.888672 vCPUs would not be a useful suggestion
     return size // step * step if size >= step else size
 
 

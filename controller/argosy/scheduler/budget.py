@@ -1,4 +1,4 @@
-"""What has a run with caps spent, what has it reserved, and is its budget used up?
+"""What may runs with caps still start and buy, when is a budget used up, and what are users told about it?
 
 Nothing is started that would take spent + reserved + what it costs to stop over the budget. Reserved is what live
 attempts are still expected to cost, and the instances that boot for the run.
@@ -7,21 +7,48 @@ attempts are still expected to cost, and the instances that boot for the run.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from argosy.model.actions import CapRun
+from argosy.market.buy import Order
+from argosy.market.cover import MONEY, tasks_per_instance
+from argosy.market.fallback import purchases
+from argosy.market.limits import ROUNDING
+from argosy.market.offers import offers_of, price_of, resources_of
+from argosy.model.actions import CapRun, Claim, Launch
 from argosy.model.costs import NOBODY
+from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.ledger import not_charged
-from argosy.model.policy import Policy
-from argosy.model.reserve import Holding, holdings, kept_idle, longest_so_far, to_come_usd
+from argosy.model.moment import Moment
+from argosy.model.pools import Offer
+from argosy.model.reserve import Holding, holding_of, holdings, kept_idle, longest_so_far, to_come_usd
+from argosy.model.resources import NOTHING, Resources
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.wording import dollars
+from argosy.placement.demand import Batch
+from argosy.scheduler.places import Places, RunPlaces
+
+SHORT_OF_BUDGET = "held back by its budget of {cap}: what is left is reserved for what runs or boots already"
+AT_HOURLY_CAP = "held back by capacity.maxHourlyCost of {cap}: as much as that allows runs already or is on its way"
+BELOW_HOURLY_CAP = (
+    "capacity.maxHourlyCost of {cap} allows no instance that could take its tasks: the cheapest costs {least} an hour"
+)
+TOO_LITTLE_LEFT = (
+    "what is left of its budget of {cap} ({left}) does not pay for another attempt: starting the cheapest instance and"
+    " working there for {seconds:.0f} s, as is expected of an attempt, costs {least}"
+)
+_ABOUT_MONEY = tuple(each.partition("{")[0] for each in (SHORT_OF_BUDGET, AT_HOURLY_CAP, BELOW_HOURLY_CAP))
+
+
+def is_about_money(sentence: str) -> bool:
+    """Whether that is why a run's tasks wait."""
+    return sentence.startswith(_ABOUT_MONEY)
 
 
 @dataclass(slots=True)
-class Purse:
-    """The money of one run with caps, as of now. Whoever commits some of it takes it out."""
+class RunBudget:
+    """The money of one run with caps, as of now. What is committed is taken out."""
 
     run: Run
     expected_s: float  # of one attempt
@@ -34,61 +61,58 @@ class Purse:
 
     @property
     def left_usd(self) -> float:
-        """What is neither spent nor spoken for; infinite without a budget."""
+        """What is neither spent nor reserved; infinite without a budget."""
         budget = self.run.terms.budget_usd
         return math.inf if budget is None else budget - self.spent_usd - self.reserved_usd - self.wind_down_usd
 
     @property
     def left_per_hour(self) -> float:
+        """USD an hour; infinite without a cap on it."""
         cap = self.run.terms.max_hourly_usd
         return math.inf if cap is None else cap - self.usd_per_hour
 
-    def afresh(self) -> Purse:
-        """A copy, of which money can be taken."""
-        return replace(self, held={name: replace(each) for name, each in self.held.items()}, paid={*self.paid})
-
     @property
     def is_used_up(self) -> bool:
-        """No more can be spent than what stopping costs."""
+        """Whether no more can be spent than what stopping costs."""
         budget = self.run.terms.budget_usd
         return budget is not None and self.spent_usd + self.wind_down_usd >= budget
 
+    def copy(self) -> RunBudget:
+        """One from which money can be taken while this one stays as it is."""
+        return replace(self, held={name: replace(each) for name, each in self.held.items()}, paid={*self.paid})
+
 
 def has_caps(run: Run) -> bool:
+    """Whether a budget or an hourly cap limits it."""
     return run.terms.budget_usd is not None or run.terms.max_hourly_usd is not None
 
 
-def expected_seconds(run: Run, policy: Policy) -> float:
-    """How long an attempt of the run is expected to take; where nobody knows, the policy's guess."""
-    return run.expected_seconds(policy.attempt_s)
-
-
-def purses(state: State, now: float, policy: Policy) -> dict[str, Purse]:
+def run_budgets(moment: Moment) -> dict[str, RunBudget]:
     """By run id, of the open runs with caps that may still start something."""
+    state, now = moment.state, moment.now
     capped = [run for run in state.runs.values() if has_caps(run) and not (run.done or run.halted)]
     if not capped:
         return {}
-    needs = {run.number: run.needs for run in state.runs.values()}
+    needs = _needs(state)
     pending = not_charged(state, needs, now, frozenset(run.number for run in capped))
     found = {}
     for run in capped:
         not_yet = sum(costs.total for costs in pending.get(run.number, {}).values())
-        expected_s = expected_seconds(run, policy)
-        if not run.ended:  # whoever expected less is wrong
+        expected_s = run.expected_seconds(moment.policy.attempt_s)
+        if not run.ended:  # an attempt that has already run for longer proves the expectation wrong
             expected_s = max(expected_s, longest_so_far(state, run.number, now))
         held = holdings(state, needs, run.number, expected_s, now)
-        found[run.id] = _purse(state, run, run.cost_usd + not_yet, held, expected_s, now, policy)
+        found[run.id] = _run_budget(moment, run, run.cost_usd + not_yet, held, expected_s)
     return found
 
 
-def _purse(
-    state: State, run: Run, spent_usd: float, held: dict[str, Holding], expected_s: float, now: float, policy: Policy
-) -> Purse:
+def _run_budget(moment: Moment, run: Run, spent_usd: float, held: dict[str, Holding], expected_s: float) -> RunBudget:
+    state, now, policy = moment.state, moment.now, moment.policy
     idle = list(kept_idle(state, run.number))
     idle_per_hour = sum(instance.price_usd_per_hour for instance in idle)
     to_come = sum(to_come_usd(instance, policy.boot_s, expected_s, now) for instance in idle)
     own_per_hour = idle_per_hour + sum(each.usd_per_hour for each in held.values())
-    return Purse(
+    return RunBudget(
         run=run,
         expected_s=expected_s,
         spent_usd=spent_usd,
@@ -100,17 +124,24 @@ def _purse(
     )
 
 
-def used_up(purses_by_run: Mapping[str, Purse]) -> Iterator[CapRun]:
-    """Runs whose budget is at its end."""
-    for purse in purses_by_run.values():
-        if purse.is_used_up and not purse.run.complete:
-            yield CapRun(purse.run.id, f"its budget of {dollars(purse.run.terms.budget_usd)} is used up")
+def _needs(state: State) -> dict[int, Resources]:
+    """By Run.number."""
+    return {run.number: run.needs for run in state.runs.values()}
+
+
+def used_up(budgets: Mapping[str, RunBudget]) -> Iterator[CapRun]:
+    """Runs whose budget is used up. budgets: by run id."""
+    for budget in budgets.values():
+        if budget.is_used_up and not budget.run.complete:
+            yield CapRun(budget.run.id, f"its budget of {dollars(budget.run.terms.budget_usd)} is used up")
 
 
 def idle_at_cost(state: State, wanted: Iterable[str]) -> Iterator[str]:
-    """Instances on which nothing runs or is about to and that only runs with caps pay for: they do not linger. While a
-    run that was stopped at its cap is open that goes for instances that nobody has ever used, too: they may be the
-    last that were ordered for it."""
+    """Ids of instances that do not linger: nothing runs there or is about to, and only runs with caps pay for them.
+
+    While a run that was stopped at its cap is open, this includes instances that no run has used yet: they may be the
+    last that were ordered for it.
+    """
     capped = {run.number for run in state.runs.values() if has_caps(run) and not run.done}
     if not capped:
         return
@@ -123,8 +154,199 @@ def idle_at_cost(state: State, wanted: Iterable[str]) -> Iterator[str]:
                 yield instance.id
 
 
-def dollars(usd: float | None) -> str:
-    """`$5.00`, `$0.50`, `$0.0123`: no more digits than say something."""
-    if not usd or usd >= 1 or round(usd, 2) == usd:
-        return f"${usd or 0.0:,.2f}"
-    return f"${usd:.4f}" if usd >= 0.001 else f"${usd:.2g}"
+def most_tasks(moment: Moment, budget: RunBudget, offers: Sequence[Offer], buys: Collection[Purchase]) -> int:
+    """How many more tasks a run may ask for: as many as there is room for on instances that it pays for anyway, and as
+    many as the rest of its money pays for at the lowest price that anything has here.
+
+    More would take places, and orders, from runs that can pay for them. Never too few; too many where the run's
+    constraints allow expensive instances only. buys: what may be bought for the run now.
+    """
+    state, needs = moment.state, budget.run.needs
+    free = sum(max(0, _places_left(budget, state.instances[name], moment)) for name in budget.paid)
+    prices = [price * needs.share_of(size) for size, price in _for_sale(state, offers, buys) if needs.fits_in(size)]
+    least = min((price for price in prices if price > 0), default=0.0)
+    if not least:
+        return budget.run.task_count  # nothing has a price now: it waits for capacity, and money is not the reason
+    hourly = budget.left_per_hour / least
+    by_budget = budget.left_usd * 3600 / (least * budget.expected_s)
+    most = max(0.0, min(hourly, by_budget))
+    return budget.run.task_count if math.isinf(most) else free + int(most + ROUNDING)
+
+
+def _for_sale(state: State, offers: Sequence[Offer], buys: Collection[Purchase]) -> Iterator[tuple[Resources, float]]:
+    """(what it has, USD an hour) of what could be bought, and of what is here already."""
+    for offer in offers:
+        if offer.purchase in buys:
+            yield offer.resources, offer.price_usd_per_hour
+    for instance in state.instances.values():
+        if instance.placeable and instance.purchase in buys:
+            yield instance.total, instance.price_usd_per_hour
+
+
+def _places_left(budget: RunBudget, instance: Instance, moment: Moment) -> int:
+    """How many more tasks of the run fit on an instance that it pays for."""
+    kind = moment.catalogue.get(instance.instance_type)
+    size = instance.total if instance.total != NOTHING or kind is None else resources_of(kind)
+    share = budget.run.needs.share_of(size)
+    used = budget.held[instance.id].share_of_all if instance.id in budget.held else 0.0
+    return int((1 - used) / share + ROUNDING) if share else 0
+
+
+@dataclass(slots=True)
+class CappedRuns:
+    """The runs with caps in one tick: what they can pay for, and why their tasks wait."""
+
+    moment: Moment
+    budgets: Mapping[str, RunBudget]  # by run id; money is taken out of these
+    most: dict[str, int] = field(default_factory=dict)  # by run id, the number of tasks that it can pay for
+    sentences: dict[str, str] = field(default_factory=dict)  # by run id, why its tasks wait; "" = it ends
+    refused: set[str] = field(default_factory=set)  # ids of runs that could not afford a launch
+
+    def at_most(self, offers: Sequence[Offer]) -> dict[str, int]:
+        """By run id, how many more tasks it can pay for."""
+        for run_id, budget in self.budgets.items():
+            self.most[run_id] = most_tasks(self.moment, budget, offers, purchases(budget.run, self.moment))
+        return dict(self.most)
+
+    def allowed(self, places: Places) -> Places:
+        """Without the launches that a run cannot afford, and without the instances that were wanted for those alone."""
+        kept, dropped = self._afforded(places.launches) if self.budgets else (places.launches, ())
+        wanted = places.wanted - self._for_nothing(places, kept, dropped)
+        return replace(
+            places,
+            runs=tuple(replace(each, usd_room=self._usd_room(places, each)) for each in places.runs),
+            launches=tuple(kept),
+            wanted=wanted,
+            no_linger=frozenset(idle_at_cost(self.moment.state, wanted)),
+        )
+
+    def exhausted(self, places: Places, order: Order) -> list[CapRun]:
+        """Runs that can pay for nothing more. Why others wait for lack of money goes into `sentences`."""
+        found = []
+        for its, shortfall in zip(places.runs, order.shortfalls, strict=True):
+            budget = self.budgets.get(its.run.id)
+            if budget is not None and self._is_short(budget, shortfall.reason):
+                is_busy = self._is_busy(places, its, bought=shortfall.tasks < its.left_over.count)
+                sentence, is_the_end = self._sentence(budget, self._least_price(its.batch), is_busy)
+                self.sentences[its.run.id] = "" if is_the_end else sentence
+                found += [CapRun(its.run.id, sentence)] if is_the_end else []
+        return found
+
+    def claims(self, places: Places) -> Iterator[Claim]:
+        """Instances that no run has counted on before, each for the first run that now does and can pay for it. What
+        was bought for the only run there is belongs to it in any case."""
+        instances = self.moment.state.instances.values()
+        free = {each.id for each in instances if each.alive and each.owned and not each.bought_for}
+        for its in places.runs:
+            budget = self.budgets.get(its.run.id) if len(places.runs) > 1 else None
+            found = [name for name in sorted(free & its.instances) if budget is None or self._keep(budget, name)]
+            if found:
+                yield Claim(its.run.id, tuple(found))
+                free -= {*found}
+
+    def _is_short(self, budget: RunBudget, held_back: str) -> bool:
+        """Whether money keeps tasks of the run from starting that could start now."""
+        waiting = budget.run.tasks.startable_count(self.moment.now)
+        few = waiting > self.most.get(budget.run.id, waiting)
+        return few or budget.run.id in self.refused or held_back.startswith(MONEY)
+
+    def _sentence(self, budget: RunBudget, least: float, busy: bool) -> tuple[str, bool]:
+        """Why its tasks wait, and whether it ends for that reason. least: USD an hour of the cheapest instance."""
+        cap, hourly = budget.run.terms.budget_usd, budget.run.terms.max_hourly_usd
+        attempt_usd = least * self._seconds(budget) / 3600
+        if not busy and cap is not None and budget.left_usd < attempt_usd < math.inf:
+            said = {"cap": dollars(cap), "left": dollars(max(0.0, budget.left_usd)), "least": dollars(attempt_usd)}
+            return TOO_LITTLE_LEFT.format(**said, seconds=budget.expected_s), True
+        if hourly is not None and hourly < least < math.inf:
+            return BELOW_HOURLY_CAP.format(cap=dollars(hourly), least=dollars(least)), False
+        if hourly is not None and budget.left_per_hour < budget.left_usd * 3600 / self._seconds(budget):
+            return AT_HOURLY_CAP.format(cap=dollars(hourly)), False
+        return SHORT_OF_BUDGET.format(cap=dollars(cap)), False
+
+    def _afforded(self, launches: Sequence[Launch]) -> tuple[list[Launch], list[Launch]]:
+        kept: list[Launch] = []
+        dropped: list[Launch] = []
+        for launch in launches:
+            budget = self.budgets.get(launch.key.run_id)
+            fine = budget is None or self._pay(budget, self.moment.state.instances[launch.instance_id])
+            (kept if fine else dropped).append(launch)
+        self.refused |= {launch.key.run_id for launch in dropped}
+        return kept, dropped
+
+    def _pay(self, budget: RunBudget, instance: Instance) -> bool:
+        """Commit the money for one more attempt there, if there is enough."""
+        is_new, state = instance.id not in budget.paid, self.moment.state
+        holding = budget.held.get(instance.id) or holding_of(state, _needs(state), instance, budget.run.number)
+        before = replace(holding)
+        more = holding.more(budget.run.needs.share_of(instance.total), budget.expected_s)
+        stopping = holding.usd_per_hour * self.moment.policy.wind_down_s / 3600 if is_new else 0.0
+        price = instance.price_usd_per_hour if is_new else 0.0
+        if more + stopping > budget.left_usd or price > budget.left_per_hour + ROUNDING:
+            if instance.id in budget.held:
+                budget.held[instance.id] = before
+            return False
+        budget.held[instance.id] = holding
+        budget.paid.add(instance.id)
+        budget.reserved_usd += more
+        budget.wind_down_usd += stopping
+        budget.usd_per_hour += price
+        return True
+
+    def _for_nothing(self, places: Places, kept: Sequence[Launch], dropped: Sequence[Launch]) -> frozenset[str]:
+        """Instances that were wanted only by launches that are not made."""
+        others = [its.instances for its in places.runs if its.run.id not in self.refused]
+        return frozenset(each.instance_id for each in dropped).difference((each.instance_id for each in kept), *others)
+
+    def _usd_room(self, places: Places, its: RunPlaces) -> float:
+        """How many USD an hour more may be bought for the run: under the hourly cap, and so that each new instance can
+        boot, work for one attempt and be stopped within the rest of the budget. What is on its way counts as bought."""
+        budget = self.budgets.get(its.run.id)
+        if budget is None:
+            return math.inf
+        coming = sum(self._coming_price(places, name) for name in its.instances - budget.paid)
+        by_budget = budget.left_usd * 3600 / self._seconds(budget)
+        return max(0.0, min(budget.left_per_hour, by_budget) - coming)
+
+    def _seconds(self, budget: RunBudget) -> float:
+        """How long an instance is paid for that is bought for one attempt."""
+        return self.moment.policy.boot_s + budget.expected_s + self.moment.policy.wind_down_s
+
+    def _coming_price(self, places: Places, name: str) -> float:
+        """USD an hour; 0 for what is here already."""
+        state, now = self.moment.state, self.moment.now
+        if name not in places.owed:
+            return state.instances[name].price_usd_per_hour if self._boots(name) else 0.0
+        key, purchase = places.owed[name]
+        kind = self.moment.catalogue[state.pools[key].instance_type]
+        return price_of(state.pools[key], kind, purchase, now, self.moment.policy)
+
+    def _boots(self, name: str) -> bool:
+        return self.moment.state.instances[name].status is InstanceStatus.BOOTING
+
+    def _least_price(self, batch: Batch) -> float:
+        """USD an hour of the cheapest instance that could ever take a task of the batch, even if its pool is cooling
+        off now; infinite if there is none."""
+        moment = self.moment
+        everything = offers_of(moment.state.pools.values(), moment.catalogue, math.inf, moment.policy)
+        fits = tasks_per_instance(replace(batch, count=1), everything).tolist()
+        prices = [offer.price_usd_per_hour for offer, tasks in zip(everything, fits, strict=True) if tasks]
+        return min(prices, default=math.inf)
+
+    def _is_busy(self, places: Places, its: RunPlaces, bought: bool) -> bool:
+        """Whether something is going on that may yet let the run's tasks start."""
+        budget = self.budgets[its.run.id]
+        coming = any(name in places.owed or self._boots(name) for name in its.instances | budget.paid)
+        return bool(budget.held) or coming or bought
+
+    def _keep(self, budget: RunBudget, name: str) -> bool:
+        """Commit the money for the start of the instance, if there is enough."""
+        instance = self.moment.state.instances[name]
+        if name in budget.paid:
+            return True
+        usd = to_come_usd(instance, self.moment.policy.boot_s, budget.expected_s, self.moment.now)
+        if usd > budget.left_usd or instance.price_usd_per_hour > budget.left_per_hour + ROUNDING:
+            return False
+        budget.paid.add(name)
+        budget.reserved_usd += usd
+        budget.usd_per_hour += instance.price_usd_per_hour
+        return True

@@ -1,84 +1,168 @@
-"""Which fleet targets and terminations follow from the places: grow for the backlog, shrink when it is gone?"""
+"""What is bought for the demand that is left over, and which fleet targets and terminations follow from it?"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from argosy.market.buy import NO_FITNESS, Order, buy
+from argosy.catalogue.quotas import quota_key
+from argosy.market.buy import NO_FITNESS, Backlog, Order, buy
 from argosy.market.cover import tasks_per_instance
-from argosy.market.limits import Choice, Headroom
+from argosy.market.limits import BatchLimits, Choice, Headroom, OrderLimits, QuotaKey, ShareKey
 from argosy.market.offers import over_zones
 from argosy.market.release import releasable
 from argosy.model.actions import SetTarget, Terminate
-from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Instance, Purchase
+from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool
+from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.fitness import Fitness
-from argosy.scheduler.bounds import limits_of, promised_by_fleets, room_and_bounds
-from argosy.scheduler.places import Places
+from argosy.scheduler.places import NO_PLACES, Places, RunPlaces, group_is_running
 
-NO_PLACES = Places((), (), (), frozenset(), {}, (), (), ())
+AT_ONCE = "growth: no more instances are ordered at once, the next tick goes on"
+DEPLOYMENT = "maxInstances of the deployment"
+HOUR_S = 3600.0
+USUAL_ATTEMPT_S = 300.0  # until attempts have been seen
 
 
 def order_for(
-    state: State,
-    places: Places,
-    offers: Sequence[Offer],
-    catalogue: Mapping[str, InstanceType],
-    policy: Policy,
-    fitness: Mapping[str, Fitness] = NO_FITNESS,
+    moment: Moment, places: Places, offers: Sequence[Offer], fitness: Mapping[str, Fitness] = NO_FITNESS
 ) -> Order:
-    """What to buy for the demand that is left over, and to bring the cluster to its least size."""
-    room, bounds = room_and_bounds(state, catalogue, policy)
-    limits = limits_of(state, places, policy)
-    order = buy(places.left_over, limits, offers, room, fitness, bounds, state.last_order.patterns)
+    """What to buy for the demand that is left over, and to bring the cluster to its minimum size."""
+    limits = order_limits(moment)
+    backlog = [Backlog(each.left_over, _limits(moment, places, each)) for each in places.runs]
+    order = buy(backlog, offers, limits, fitness, moment.state.last_order.patterns)
     if places.runs:
-        headroom = Headroom(room, bounds)
+        headroom = Headroom(limits)
         by_name = {(offer.pool, offer.purchase): offer for offer in offers}
         for name in order.instances.elements():
             headroom.take(by_name[name])
-        _bring_to_size(state, order, places, offers, headroom, policy)
+        _bring_to_size(moment, order, places, offers, headroom)
     return order
 
 
 def order_in_turn(
-    state: State,
-    places: Places,
-    offers: Sequence[Offer],
-    catalogue: Mapping[str, InstanceType],
-    policy: Policy,
-    fitness: Mapping[str, Fitness] = NO_FITNESS,
+    moment: Moment, places: Places, offers: Sequence[Offer], fitness: Mapping[str, Fitness] = NO_FITNESS
 ) -> tuple[Places, Order]:
-    """The order, and the places with what it is for: runs whose lost tasks get no on-demand buy for the others."""
-    order = order_for(state, places, offers, catalogue, policy, fitness)
-    left_over = tuple(
-        places.ordinary.get(row, batch) if uncovered >= batch.count else batch
-        for row, (batch, uncovered) in enumerate(zip(places.left_over, order.uncovered, strict=True))
+    """The order, and the places with the batches that it is for: a run whose lost tasks cannot get on-demand buys for
+    its other tasks instead."""
+    order = order_for(moment, places, offers, fitness)
+    runs = tuple(
+        replace(each, left_over=each.ordinary) if each.ordinary and shortfall.tasks >= each.left_over.count else each
+        for each, shortfall in zip(places.runs, order.shortfalls, strict=True)
     )
-    if left_over == places.left_over:
+    if runs == places.runs:
         return places, order
-    places = replace(places, left_over=left_over)
-    return places, order_for(state, places, offers, catalogue, policy, fitness)
+    places = replace(places, runs=runs)
+    return places, order_for(moment, places, offers, fitness)
 
 
-def _bring_to_size(
-    state: State, order: Order, places: Places, offers: Sequence[Offer], headroom: Headroom, policy: Policy
-) -> None:
+def order_limits(moment: Moment) -> OrderLimits:
+    """How many instances more the deployment allows now, and its other limits."""
+    policy = moment.policy
+    left = _instances_left(moment)
+    return OrderLimits(
+        instances=min(policy.growth_per_tick, left),
+        max_type_share=policy.max_type_share,
+        max_cell_share=policy.max_cell_share,
+        held_cpu_units=_held_cpu(moment),
+        vcpus_left=_vcpus_left(moment),
+        instances_limit=AT_ONCE if 0 < policy.growth_per_tick < left else DEPLOYMENT,
+    )
+
+
+def _instances_left(moment: Moment) -> int:
+    """maxInstances less what is alive, and what fleets may still launch."""
+    alive = sum(instance.alive for instance in moment.state.instances.values())
+    return moment.policy.max_instances - alive - sum(moment.promised.values())
+
+
+def _limits(moment: Moment, places: Places, its: RunPlaces) -> BatchLimits:
+    """What may be bought for a run."""
+    run, policy = its.run, moment.policy
+    instances = (
+        policy.max_instances if run.terms.max_instances is None else run.terms.max_instances - len(its.instances)
+    )
+    if run.group in run.terms.affinity:
+        instances = min(instances, _one_in_all(moment.state, places, run))
+    return BatchLimits(
+        instances=instances,
+        usd_per_hour=its.usd_room,
+        data_cell=policy.data_cell,
+        away_usd_per_task_hour=away_usd_per_task_hour(run, policy),
+    )
+
+
+def away_usd_per_task_hour(run: Run, policy: Policy) -> float:
+    """What the run's traffic costs for each hour that a task runs in another Region than its data, in USD.
+
+    capacity.transferGbPerTask x the price of a GB between Regions, spread over the time that a task takes.
+    """
+    gigabytes = run.terms.transfer_gb_per_task
+    if not gigabytes or not policy.data_cell:
+        return 0.0
+    expected = run.terms.expected_seconds or USUAL_ATTEMPT_S
+    return gigabytes * policy.transfer_usd_per_gb * HOUR_S / max(1.0, run.mean_seconds(expected) or expected)
+
+
+def _one_in_all(state: State, places: Places, run: Run) -> int:
+    """How many instances may be bought for a group that keeps together: one, unless it has or is promised some."""
+    has = any(its.instances for its in places.runs if its.run.group == run.group)
+    return 0 if has or group_is_running(state, run.group) else 1
+
+
+def _held_cpu(moment: Moment) -> Mapping[ShareKey, int]:
+    """Cpu units alive or ordered, by type and by cell."""
+    cpu: Counter[ShareKey] = Counter()
+    for instance in moment.state.instances.values():
+        if instance.counts_for_target and (kind := moment.catalogue.get(instance.instance_type)):
+            cpu["type", instance.instance_type] += kind.cpu_units
+            cpu["cell", instance.cell] += kind.cpu_units
+    for (key, _), count in moment.promised.items():
+        pool = moment.state.pools[key]
+        if kind := moment.catalogue.get(pool.instance_type):
+            cpu["type", pool.instance_type] += count * kind.cpu_units
+            cpu["cell", pool.cell] += count * kind.cpu_units
+    return cpu
+
+
+def _vcpus_left(moment: Moment) -> Mapping[QuotaKey, int]:
+    """Of each quota that the settings name: what neither instances that EC2 still counts nor orders take."""
+    quotas = moment.policy.vcpu_quotas
+    if not quotas:
+        return {}
+    used: Counter[QuotaKey] = Counter()
+
+    def use(cell: str, instance_type: str, purchase: str, count: int) -> None:
+        kind = moment.catalogue.get(instance_type)
+        vcpus = kind.vcpus if kind else 0
+        used[cell, purchase, quota_key(instance_type, purchase)] += count * vcpus
+
+    for instance in moment.state.instances.values():
+        if instance.alive and instance.owned:
+            use(instance.cell, instance.instance_type, instance.purchase.value, 1)
+    for (key, purchase), count in moment.promised.items():
+        pool = moment.state.pools[key]
+        use(pool.cell, pool.instance_type, purchase.value, count)
+    return {(cell, purchase, family): vcpus - used[cell, purchase, family] for cell, purchase, family, vcpus in quotas}
+
+
+def _bring_to_size(moment: Moment, order: Order, places: Places, offers: Sequence[Offer], headroom: Headroom) -> None:
     """To `min_instances`: what fleets owe us beyond the demand first, then the cheapest instances that could take a
     task of the first run that any could."""
-    size = sum(instance.counts_for_target for instance in state.instances.values())
-    missing = policy.min_instances - size - sum(places.owed_used.values()) - order.instances.total()
-    for key, owed in sorted(state.owed().items()) if missing > 0 else ():
+    size = sum(instance.counts_for_target for instance in moment.state.instances.values())
+    missing = moment.policy.min_instances - size - sum(places.owed_used.values()) - order.instances.total()
+    for key, owed in sorted(moment.owed.items()) if missing > 0 else ():
         spare = max(0, min(missing, owed - places.owed_used.get(key, 0) - order.instances[key]))
         order.instances[key] += spare
         missing -= spare
     if missing <= 0:
         return
-    for batch in places.batches:
-        fits = tasks_per_instance(replace(batch, count=1), offers).tolist()
+    for its in places.runs:
+        fits = tasks_per_instance(replace(its.batch, count=1), offers).tolist()
         open_to = [offer for offer, tasks in zip(offers, fits, strict=True) if tasks]
         if added := _cheapest(open_to, missing, headroom):
             order.instances.update((offer.pool, offer.purchase) for offer in added)
@@ -104,41 +188,38 @@ def _cheapest(offers: Sequence[Offer], most: int, headroom: Headroom) -> list[Of
 
 
 def targets(
-    state: State,
-    places: Places,
-    order: Order,
-    leaving: Sequence[Instance],
-    now: float,
-    policy: Policy,
-    *,
-    nothing: bool = False,
+    moment: Moment, places: Places, order: Order, leaving: Sequence[Instance], *, to_zero: bool = False
 ) -> list[SetTarget]:
-    """The absolute targets that differ from what was wanted or acknowledged.
+    """The absolute targets that differ from what was wanted or acknowledged. What is lowered comes first.
 
-    Target = instances held and kept + ordered ones that the demand still needs + new ones. A pool that has owed us
-    instances for too long gives up what it owes and cools off. What is lowered comes first. A fleet counts instances
-    that were warned until they end: while their replacements are ordered they are added, so that these come at once.
-    A surplus fleet of a pool is to keep nothing. Whatever we take ourselves to hold, no target rises by more than what
-    is ordered (`_Rises`). `nothing`: all are 0, whatever is held.
+    Target = instances held and kept + ordered ones that the demand still needs + new ones.
+
+    - A pool that has owed us instances for too long gives up what it owes and cools off.
+    - A fleet counts instances that were warned until they end. While their replacements are ordered, they are added, so
+      that the replacements come at once.
+    - A surplus fleet of a pool gets the target 0.
+    - Whatever we believe we hold, no target rises by more than what is ordered (`_Rises`).
+
+    to_zero: all targets are 0, whatever is held.
     """
-    kept = state.held()
+    state = moment.state
+    kept, warned = Counter(moment.held), Counter(moment.warned)
     kept.subtract((i.pool, i.purchase) for i in leaving if i.counts_for_target and state.in_pools_fleet(i))
-    warned = state.warned()
-    # Their fleets must not replace them.
+    # The fleets of those that leave must not replace them.
     warned.subtract((i.pool, i.purchase) for i in leaving if state.is_counted_by_fleet_alone(i))
-    rises = _Rises(state, order, policy)
+    rises = _Rises(moment, order)
     actions = []
     for pool in sorted(state.pools.values(), key=lambda p: p.key):
-        if not state.may_try(f"target:{pool.key}", now) or not _may_be_steered(state, pool):
+        if not state.may_try(f"target:{pool.key}", moment.now) or not _may_be_steered(state, pool):
             continue
         actions += [SetTarget(pool.key, 0, 0, fleet_id=fleet_id) for fleet_id in pool.surplus]
-        late = bool(pool.ordered_since) and now - pool.ordered_since >= policy.order_patience_s
+        late = bool(pool.ordered_since) and moment.now - pool.ordered_since >= moment.policy.order_patience_s
         want = {}
         for purchase in Purchase:
             key = pool.key, purchase
             new = (0 if late else places.owed_used.get(key, 0)) + order.instances[key]
             replaced = warned[key] if new else 0
-            wanted = 0 if nothing else kept[key] + new + replaced
+            wanted = 0 if to_zero else kept[key] + new + replaced
             want[purchase] = rises.at_most(pool, purchase, wanted, replaced)
         if pool.fleet_id and _differs(pool, want[Purchase.SPOT], want[Purchase.ON_DEMAND]):
             actions.append(SetTarget(pool.key, want[Purchase.SPOT], want[Purchase.ON_DEMAND], late))
@@ -146,17 +227,15 @@ def targets(
 
 
 class _Rises:
-    """How far may targets rise? The last guard before money is spent, on what was ordered and never on what we believe
-    to hold: an instance that a fleet does not count would otherwise be bought once more with every decision."""
+    """How far may targets rise? The last guard before money is spent: it counts what was ordered, never what we believe
+    we hold. Otherwise an instance that a fleet does not count would be bought once more with every decision."""
 
-    def __init__(self, state: State, order: Order, policy: Policy) -> None:
-        self._order, self._promised = order, promised_by_fleets(state)
-        alive = sum(instance.alive for instance in state.instances.values())
-        self._room = policy.max_instances - alive - self._promised.total()
+    def __init__(self, moment: Moment, order: Order) -> None:
+        self._order, self._room = order, _instances_left(moment)
 
     def at_most(self, pool: Pool, purchase: Purchase, wanted: int, replaced: int) -> int:
-        """`wanted`, or as much of it as may be: beyond what the target is, or as EC2 has it still may be, no more than
-        what is ordered and takes the place of `replaced` ones, and all fleets together within max_instances."""
+        """`wanted`, or as much of it as is allowed: above the present target (ours or EC2's, whichever is higher) no
+        more than what is ordered and replaces warned instances, and all fleets together within max_instances."""
         spot = purchase is Purchase.SPOT
         target, confirmed = (
             (pool.spot_target, pool.confirmed_spot) if spot else (pool.on_demand_target, pool.confirmed_on_demand)
@@ -170,7 +249,7 @@ class _Rises:
 
 
 def _may_be_steered(state: State, pool: Pool) -> bool:
-    """Where what could not be read has not been seen again, what is there is not known."""
+    """Not where stored documents were lost and no sweep has shown since then what is there."""
     return not state.losses.blind or pool.cell in state.losses.seen
 
 
@@ -185,19 +264,23 @@ def terminations(leaving: Sequence[Instance]) -> list[Terminate]:
     return [Terminate(cell, tuple(ids)) for cell, ids in sorted(by_cell.items())]
 
 
-def let_go(state: State, now: float, policy: Policy, *, down: bool) -> list[SetTarget | Terminate]:
-    """Where nothing may be bought: targets only go down, to what is held, and what idles goes. `down`: the deployment
-    is shut down. No least size is kept then, and every target is 0, which ends nothing and replaces nothing: any other
-    might be more than what the teardown has made of it meanwhile."""
+def let_go(moment: Moment, *, down: bool) -> list[SetTarget | Terminate]:
+    """Where nothing may be bought: targets only go down, to what is held, and idle instances go.
+
+    down: the deployment is being shut down. Then no minimum size is kept, and every target is 0, which ends nothing and
+    replaces nothing: any other target might be higher than what the teardown has set meanwhile.
+    """
     if down:
-        policy = replace(policy, min_instances=0, min_idle=0)
-    leaving = leaving_instances(state, NO_PLACES, now, policy)
-    return [*targets(state, NO_PLACES, Order(), leaving, now, policy, nothing=down), *terminations(leaving)]
+        moment = replace(moment, policy=replace(moment.policy, min_instances=0, min_idle=0))
+    leaving = leaving_instances(moment, NO_PLACES)
+    return [*targets(moment, NO_PLACES, Order(), leaving, to_zero=down), *terminations(leaving)]
 
 
-def leaving_instances(state: State, places: Places, now: float, policy: Policy) -> list[Instance]:
-    going = releasable(state, places.wanted, now, policy, places.at_once)
-    return [instance for instance in going if not state.losses.blind or instance.cell in state.losses.seen]
+def leaving_instances(moment: Moment, places: Places) -> list[Instance]:
+    """The instances to terminate now."""
+    losses = moment.state.losses
+    going = releasable(moment, places.wanted, places.no_linger)
+    return [instance for instance in going if not losses.blind or instance.cell in losses.seen]
 
 
 def _differs(pool: Pool, spot: int, on_demand: int) -> bool:

@@ -1,4 +1,4 @@
-"""What should be done next? One pure function from a snapshot to inert actions.
+"""What should be done next? One pure function that turns a snapshot into inert actions.
 
 `plan`, `explain`, the simulation and the live controller all call it (DESIGN D1).
 """
@@ -6,24 +6,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from argosy.market.buy import Order
 from argosy.market.cover import alike
 from argosy.market.offers import as_registered, offers_of
 from argosy.model.actions import Action, CapRun, HaltRun, NoteOrder, Remark
 from argosy.model.attempts import AttemptStatus
-from argosy.model.instance_types import InstanceType
+from argosy.model.moment import Moment
 from argosy.model.orders import OrderNote
-from argosy.model.policy import Policy
+from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import FitnessFailed, OwnFunctions
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
-from argosy.scheduler import budget, capacity, upkeep
-from argosy.scheduler.attempt_seconds import attempt_seconds
-from argosy.scheduler.bounds import AT_ONCE
-from argosy.scheduler.budget import Purse
-from argosy.scheduler.budget_places import Till
+from argosy.scheduler import capacity, upkeep
+from argosy.scheduler.budget import CappedRuns, RunBudget, run_budgets, used_up
 from argosy.scheduler.places import Places, assign
 from argosy.scheduler.reasons import why_nothing_is_bought
 from argosy.scheduler.steering import steers
@@ -31,32 +30,26 @@ from argosy.scheduler.steering import steers
 NO_FUNCTIONS = OwnFunctions()
 
 
-def decide(
-    state: State,
-    catalogue: Mapping[str, InstanceType],
-    now: float,
-    policy: Policy,
-    launching: bool = True,
-    functions: OwnFunctions = NO_FUNCTIONS,
-) -> list[Action]:
-    """The actions of one tick. With `launching` False (the kill switch) nothing is started or bought any more, and
-    what idles goes.
-    `functions`: the fitness functions of users' own that strategies may name."""
-    purses = budget.purses(state, now, policy)
-    ends: list[CapRun | HaltRun] = [*budget.used_up(purses), *upkeep.run_timeouts(state, now)]
-    actions: list[Action] = [*upkeep.repairs(state), *ends, *upkeep.stops(state, now, policy)]
-    actions += [*upkeep.orphans(state), *upkeep.resolutions(state, now, policy)]
+def decide(moment: Moment, launching: bool = True, functions: OwnFunctions = NO_FUNCTIONS) -> list[Action]:
+    """The actions of one tick.
+
+    launching: False (the kill switch) starts and buys nothing more, and releases what idles. functions: the users' own
+    fitness functions that strategies may name.
+    """
+    state, now = moment.state, moment.now
+    budgets = run_budgets(moment)
+    ends: list[CapRun | HaltRun] = [*used_up(budgets), *upkeep.run_timeouts(state, now)]
+    actions: list[Action] = [*upkeep.repairs(state), *ends, *upkeep.stops(moment)]
+    actions += [*upkeep.orphans(state), *upkeep.resolutions(moment)]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)
         ended = {each.run_id for each in ends}
-        placed, functions = _without_failures(
-            functions, lambda ready: _place_and_buy(state, catalogue, now, policy, ready, purses, ended)
-        )
+        placed, functions = _without_failures(functions, lambda ready: _place_and_buy(moment, ready, budgets, ended))
         actions += placed
     else:
-        actions += capacity.let_go(state, now, policy, down=not launching)
+        actions += capacity.let_go(moment, down=not launching)
     actions += upkeep.halts(state, functions)
-    actions += upkeep.verifications(state, now, policy)
+    actions += upkeep.verifications(moment)
     actions += upkeep.closings(state, now)
     return actions
 
@@ -64,7 +57,7 @@ def decide(
 def _without_failures(
     functions: OwnFunctions, act: Callable[[Mapping[str, Fitness]], list[Action]]
 ) -> tuple[list[Action], OwnFunctions]:
-    """What `act` gives with the functions that work, and those functions: one that fails takes only its runs down."""
+    """What `act` gives with the functions that work, and those functions: a failing one stops only its own runs."""
     while True:
         try:
             return act(functions.ready), functions
@@ -73,36 +66,46 @@ def _without_failures(
 
 
 def _place_and_buy(
-    state: State,
-    catalogue: Mapping[str, InstanceType],
-    now: float,
-    policy: Policy,
-    fitness: Mapping[str, Fitness],
-    purses: Mapping[str, Purse],
-    ended: Collection[str],
+    moment: Moment, fitness: Mapping[str, Fitness], budgets: Mapping[str, RunBudget], ended: Collection[str]
 ) -> list[Action]:
-    """`ended`: ids of runs that are stopped in this very tick."""
-    catalogue = as_registered(catalogue, state.pools.values())
-    offers = offers_of(state.pools.values(), catalogue, now, policy, attempt_seconds(state))
-    till = Till(state, catalogue, now, policy, {run_id: purse.afresh() for run_id, purse in purses.items()})
-    unsent = [launch for launch in upkeep.unsent(state, now, policy) if launch.key.run_id not in ended]
+    """ended: ids of runs that are stopped in this very tick."""
+    state, policy = moment.state, moment.policy
+    moment = replace(moment, catalogue=as_registered(moment.catalogue, state.pools.values()))
+    offers = offers_of(state.pools.values(), moment.catalogue, moment.now, policy, _attempt_seconds(state))
+    capped = CappedRuns(moment, {run_id: budget.copy() for run_id, budget in budgets.items()})
+    unsent = [launch for launch in upkeep.unsent(moment) if launch.key.run_id not in ended]
     intended = len(state.attempts.with_status(AttemptStatus.INTENT))  # whether or not they may be sent now
-    at_most = till.at_most(offers) | dict.fromkeys(ended, 0)
-    places = till.allowed(assign(state, catalogue, now, policy, fitness, at_most))
-    places, order = capacity.order_in_turn(state, places, offers, catalogue, policy, fitness)
-    leaving = capacity.leaving_instances(state, places, now, policy)
-    capped = [action for action in till.judged(places, order) if action.run_id not in ended]
+    at_most = capped.at_most(offers) | dict.fromkeys(ended, 0)
+    places = capped.allowed(assign(moment, fitness, at_most))
+    places, order = capacity.order_in_turn(moment, places, offers, fitness)
+    leaving = capacity.leaving_instances(moment, places)
+    exhausted = [action for action in capped.exhausted(places, order) if action.run_id not in ended]
     return [
-        *capacity.targets(state, places, order, leaving, now, policy),
+        *capacity.targets(moment, places, order, leaving),
         *capacity.terminations(leaving),
         *unsent,
         *places.launches[: max(0, policy.max_launches_per_tick - intended)],
-        *till.claims(places),
-        *capped,
-        *_remarks(state, places, order, catalogue, now, policy, till.sentences),
-        *steers(state, places, order, now, policy),
-        *_notes(order, now),
+        *capped.claims(places),
+        *exhausted,
+        *_remarks(moment, places, order, capped.sentences),
+        *steers(moment, places, order),
+        *_notes(order, moment.now),
     ]
+
+
+def _attempt_seconds(state: State) -> float | None:
+    """How long is the work that an interruption would have to do again (market/risk.py)? The mean over the pending
+    tasks of the open runs for which it is known how long an attempt takes; None while there are none."""
+    known = [(seconds, run) for run in state.runs.values() if (seconds := _known_seconds(run)) is not None]
+    waiting = [int(run.tasks.counts()[TaskStatus.PENDING]) for _, run in known]
+    if not sum(waiting):
+        return None
+    return sum(seconds * count for (seconds, _), count in zip(known, waiting, strict=True)) / sum(waiting)
+
+
+def _known_seconds(run: Run) -> float | None:
+    """As long as earlier attempts took, else as the spec expects. A time-out says nothing about it."""
+    return run.mean_seconds(run.terms.expected_seconds)
 
 
 def _notes(order: Order, now: float) -> list[NoteOrder]:
@@ -113,28 +116,19 @@ def _notes(order: Order, now: float) -> list[NoteOrder]:
     return [NoteOrder(OrderNote(now, order.instances.total(), usd, low, order.gap, order.method, order.patterns))]
 
 
-def _remarks(
-    state: State,
-    places: Places,
-    order: Order,
-    catalogue: Mapping[str, InstanceType],
-    now: float,
-    policy: Policy,
-    short_of_money: Mapping[str, str],
-) -> list[Remark]:
-    """Why a run's tasks wait, when that has changed. `short_of_money`: run id -> sentence."""
+def _remarks(moment: Moment, places: Places, order: Order, short_of_money: Mapping[str, str]) -> list[Remark]:
+    """Why a run's tasks wait, when that has changed. short_of_money: run id -> sentence."""
     remarks = []
     known: dict[tuple[Batch, str], str] = {}  # many small runs may be alike
-    for run, left_over, uncovered, coming, limit in zip(
-        places.runs, places.left_over, order.uncovered, places.coming_per_run, order.held_back, strict=True
-    ):
+    for its, shortfall in zip(places.runs, order.shortfalls, strict=True):
+        run, limit = its.run, shortfall.reason
         sentence = short_of_money.get(run.id, "")
-        if run.id not in short_of_money and uncovered and limit != AT_ONCE:
-            key = alike(left_over), limit
+        if run.id not in short_of_money and shortfall.tasks and limit != capacity.AT_ONCE:
+            key = alike(its.left_over), limit
             if key not in known:
-                known[key] = why_nothing_is_bought(state, left_over, catalogue, now, policy, limit)
+                known[key] = why_nothing_is_bought(moment, its.left_over, limit)
             sentence = known[key]
-        elif run.id not in short_of_money and (left_over.count or coming):
+        elif run.id not in short_of_money and (its.left_over.count or its.coming):
             sentence = "waiting for ordered instances to join the cluster"
         if sentence != run.waiting:
             remarks.append(Remark(run.id, sentence))

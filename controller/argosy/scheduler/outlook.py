@@ -58,7 +58,7 @@ def expected_end(run: Run, now: float) -> float:
     """
     if not may_read(run.terms.strategy, FINISH_TOGETHER):
         return 0.0
-    seconds = run.mean_seconds(run.spec.get("array", {}).get("expectedSeconds"))
+    seconds = run.mean_seconds(run.terms.expected_seconds)
     return 0.0 if seconds is None else now + float(seconds)
 
 

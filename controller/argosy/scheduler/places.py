@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import groupby, islice
 
 from argosy.market.buy import NO_FITNESS
 from argosy.market.offers import CELL_ATTRIBUTE, PURCHASE_ATTRIBUTE, expected_attributes, resources_of
@@ -13,7 +14,7 @@ from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Instance, InstanceStatus, Purchase
-from argosy.model.moment import Moment
+from argosy.model.moment import Moment, PoolPurchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 from argosy.model.resources import Resources
@@ -25,121 +26,151 @@ from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
 from argosy.placement.strategy import own_functions
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.asks import NO_BOUND, Ask, asks_of
-from argosy.scheduler.here import place_now
 from argosy.scheduler.outlook import Outlook
+from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, place_now
 from argosy.scheduler.upkeep import next_key
 
-COUNTED_ON = 3  # refusals in a row, for want of room, after which tasks do not wait for an instance any more
+COUNTED_ON = 3  # refusals in a row, for lack of room, after which tasks do not wait for an instance any more
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlaces:
+    """What one run asked for, what it got, and what is left to buy for it."""
+
+    run: Run
+    batch: Batch  # what it asked for; of a run whose lost tasks move to on-demand, its ordinary tasks
+    left_over: Batch  # what found no place and is bought for now
+    instances: frozenset[str] = frozenset()  # ids of the instances that it has or is promised
+    coming: int = 0  # how many of its tasks wait for instances on their way
+    ordinary: Batch | None = None  # what is bought for where `left_over` finds no offer
+    usd_room: float = math.inf  # how many USD an hour more may be bought
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
     """The outcome of placing every ready run's pending tasks."""
 
-    runs: tuple[Run, ...]  # those that asked for places, in queue order
-    batches: tuple[Batch, ...]  # what each asked for
-    launches: tuple[Launch, ...]  # at most one plan's worth
-    wanted: frozenset[str]  # instances, booting or idle, that got work or are promised some
-    owed_used: Mapping[tuple[str, Purchase], int]  # (pool, purchase) -> ordered instances that the demand needs
-    left_over: tuple[Batch, ...]  # per run, what found no place: the demand to buy for
-    instances_per_run: tuple[int, ...]  # how many instances each run has or is promised
-    coming_per_run: tuple[int, ...]  # how many of its tasks wait for instances on their way
-    counted_on: tuple[frozenset[str], ...] = ()  # per run, the ids of the instances that it has or is promised
-    owed: Mapping[str, tuple[str, Purchase]] = field(default_factory=dict)  # by id, of those that are only ordered
-    ordinary: Mapping[int, Batch] = field(default_factory=dict)  # by row of runs, what has its turn after left_over
-    usd_rooms: tuple[float, ...] = ()  # per run, how many USD an hour more may be bought; empty = no caps
-    at_once: frozenset[str] = frozenset()  # instances that do not linger when they idle
+    runs: tuple[RunPlaces, ...] = ()  # those that asked for places, in queue order
+    launches: tuple[Launch, ...] = ()
+    wanted: frozenset[str] = frozenset()  # instances, booting or idle, that got work or are promised some
+    owed: Mapping[str, PoolPurchase] = field(default_factory=dict)  # by id in `instances`, of those only ordered
+    owed_used: Mapping[PoolPurchase, int] = field(default_factory=dict)  # ordered instances that the demand needs
+    no_linger: frozenset[str] = frozenset()  # instances that go as soon as they idle
+
+
+NO_PLACES = Places()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """What is placed on instances that are on their way."""
+
+    asked: list[Batch]  # per ask, what was to be placed there
+    unplaced: list[int]  # per ask
+    used: set[str]  # ids of the instances that tasks wait for
 
 
 def assign(
-    state: State,
-    catalogue: Mapping[str, InstanceType],
-    now: float,
-    policy: Policy,
-    fitness: Mapping[str, Fitness] = NO_FITNESS,
-    at_most: Mapping[str, int] = NO_BOUND,
+    moment: Moment, fitness: Mapping[str, Fitness] = NO_FITNESS, at_most: Mapping[str, int] = NO_BOUND
 ) -> Places:
-    """Place the pending tasks of all ready runs, first come first served. `fitness`: users' own functions; a run that
-    names another one is left out. `at_most`: by run id, for how many tasks it may ask."""
-    runs = tuple(
+    """Place the pending tasks of all ready runs, first come first served.
+
+    fitness: users' own functions; a run that names another one is left out. at_most: by run id, the number of tasks
+    that it may ask for.
+    """
+    runs = [
         run
-        for run in state.runs.values()
+        for run in moment.state.runs.values()
         if run.ready and all(name in fitness for name in own_functions(run.terms.strategy))
-    )
-    asks = asks_of(state, runs, now, policy, at_most)
-    rows = active_rows(state, now)
-    coming, owed = coming_rows(state, catalogue, now, policy)
-    outlook = Outlook.of(Moment(state, catalogue, now, policy), runs)
-    rows = outlook.on(rows, lambda name: state.instances[name].pool)
-    coming = outlook.on(coming, lambda name: owed[name][0] if name in owed else state.instances[name].pool)
-    placed, not_here = place_now([ask.batch for ask in asks], rows, coming, fitness)
-    wanted, per_run = {rows[row].id for _, row in placed}, [_instances_in_use(state, run) for run in runs]
-    for number, row in placed:
-        per_run[asks[number].run].add(rows[row].id)
-    here = [((number, rows[row].id), count) for (number, row), count in sorted(placed.items())]
-    launches = _launches(state, runs, asks, here, now, policy)
-    last = {ask.run: number for number, ask in enumerate(asks)}  # the ask for its ordinary tasks
-    rest = [
-        replace(ask.batch, count=unplaced + (_soon_lost(state, runs[ask.run]) if last[ask.run] == number else 0))
-        for number, (ask, unplaced) in enumerate(zip(asks, not_here, strict=True))
     ]
-    rest = [_still_allowed(batch, runs[ask.run], len(per_run[ask.run])) for ask, batch in zip(asks, rest, strict=True)]
-    later = place(rest, Supply.of(coming), fitness=fitness)
-    for number, row in sorted(set(zip(later.batch.tolist(), later.row.tolist(), strict=True))):
-        per_run[asks[number].run].add(coming[row].id)
-    needed = {coming[row].id for row in later.row.tolist()}
-    wanted |= needed - owed.keys()
-    coming_per_run = [0] * len(runs)
-    for ask, batch, unplaced in zip(asks, rest, later.unplaced.tolist(), strict=True):
-        coming_per_run[ask.run] += batch.count - unplaced
+    asks = asks_of(moment, runs, at_most)
+    rows = active_rows(moment.state, moment.now)
+    coming, owed = coming_rows(moment)
+    outlook, instances = Outlook.of(moment, runs), moment.state.instances
+    rows = outlook.on(rows, lambda name: instances[name].pool)
+    coming = outlook.on(coming, lambda name: owed[name][0] if name in owed else instances[name].pool)
+    placed, not_here = place_now([ask.batch for ask in asks], rows, coming, fitness)
+    counted_on = _instances_in_use(moment.state, runs)
+    for number, row in placed:
+        counted_on[asks[number].run.id].add(rows[row].id)
+    here = [(number, rows[row].id, count) for (number, row), count in sorted(placed.items())]
+    ordered = _place_on_ordered(_rest(moment.state, asks, not_here, counted_on), asks, coming, fitness, counted_on)
     return Places(
-        runs=runs,
-        batches=tuple(asks[number].batch for number in last.values()),
-        launches=tuple(launches),
-        wanted=frozenset(wanted),
-        owed_used=Counter(owed[name] for name in needed & owed.keys()),
-        left_over=_left_over(asks, later.unplaced.tolist()),
-        ordinary=_ordinary(asks, later.unplaced.tolist()),
-        instances_per_run=tuple(len(ids) for ids in per_run),
-        coming_per_run=tuple(coming_per_run),
-        counted_on=tuple(frozenset(ids) for ids in per_run),
+        runs=_per_run(asks, ordered, counted_on),
+        launches=tuple(_launches(moment, asks, here)),
+        wanted=frozenset({rows[row].id for _, row in placed} | (ordered.used - owed.keys())),
         owed=owed,
+        owed_used=Counter(owed[name] for name in ordered.used & owed.keys()),
     )
 
 
-def _left_over(asks: Sequence[Ask], unplaced: Sequence[int]) -> tuple[Batch, ...]:
-    """Per run, what is bought for now: one batch, so that caps hold. What must go to on-demand is first."""
-    per_run: dict[int, Batch] = {}
-    for ask, count in zip(asks, unplaced, strict=True):
-        if ask.run not in per_run or not per_run[ask.run].count:
-            per_run[ask.run] = replace(ask.batch, count=count, max_instances=None)  # buying has a cap of its own
-    return tuple(per_run.values())
+def _rest(
+    state: State, asks: Sequence[Ask], not_here: Sequence[int], counted_on: Mapping[str, set[str]]
+) -> list[Batch]:
+    """Per ask, what is to be placed on instances that are still to come. Tasks on instances that were warned count
+    among the ordinary ones: the shortfall is bought in the same tick (DESIGN D10)."""
+    warned = _tasks_on_warned(state)
+    return [
+        _still_allowed(
+            replace(ask.batch, count=unplaced + (0 if ask.moves else warned[ask.run.number])),
+            ask.run,
+            len(counted_on[ask.run.id]),
+        )
+        for ask, unplaced in zip(asks, not_here, strict=True)
+    ]
 
 
-def _ordinary(asks: Sequence[Ask], unplaced: Sequence[int]) -> dict[int, Batch]:
-    """What is bought for where on-demand cannot be ordered: nobody waits for tasks that wait for that."""
-    return {
-        ask.run: replace(ask.batch, count=count, max_instances=None)
-        for number, (ask, count) in enumerate(zip(asks, unplaced, strict=True))
-        if count and number and asks[number - 1].run == ask.run and unplaced[number - 1]
-    }
-
-
-def _launches(
-    state: State,
-    runs: Sequence[Run],
+def _place_on_ordered(
+    asked: list[Batch],
     asks: Sequence[Ask],
-    placed: Sequence[tuple[tuple[int, str], int]],
-    now: float,
-    policy: Policy,
-) -> list[Launch]:
-    """As many of the tasks that were placed, ((ask, instance), count) each, as the tick and a cell may start."""
+    coming: Sequence[InstanceRow],
+    fitness: Mapping[str, Fitness],
+    counted_on: Mapping[str, set[str]],
+) -> _Ordered:
+    """Adds the instances that the runs are promised to `counted_on`."""
+    placed = place(asked, Supply.of(coming), fitness=fitness)
+    rows = placed.row.tolist()
+    for number, row in set(zip(placed.batch.tolist(), rows, strict=True)):
+        counted_on[asks[number].run.id].add(coming[row].id)
+    return _Ordered(asked, placed.unplaced.tolist(), {coming[row].id for row in rows})
+
+
+def _per_run(asks: Sequence[Ask], ordered: _Ordered, counted_on: Mapping[str, set[str]]) -> tuple[RunPlaces, ...]:
+    asked = zip(asks, ordered.asked, ordered.unplaced, strict=True)
+    return tuple(
+        _run_places(list(its), frozenset(counted_on[run_id]))
+        for run_id, its in groupby(asked, lambda each: each[0].run.id)
+    )
+
+
+def _run_places(asked: Sequence[tuple[Ask, Batch, int]], instances: frozenset[str]) -> RunPlaces:
+    """asked: (ask, what of it was left for ordered instances, what found no place there either).
+
+    What is bought for now is one batch, so that caps hold: what must go to on-demand is first, and no other task waits
+    if that cannot be ordered.
+    """
+    # Buying has a limit on instances of its own.
+    left = [replace(ask.batch, count=count, max_instances=None) for ask, _, count in asked]
+    first = next((batch for batch in left if batch.count), left[-1])
+    ordinary = asked[-1][0]
+    return RunPlaces(
+        run=ordinary.run,
+        batch=ordinary.batch,
+        left_over=first,
+        instances=instances,
+        coming=sum(batch.count - count for _, batch, count in asked),
+        ordinary=left[-1] if left[-1].count and first is not left[-1] else None,
+    )
+
+
+def _launches(moment: Moment, asks: Sequence[Ask], placed: Sequence[tuple[int, str, int]]) -> list[Launch]:
+    """As many of the tasks that were placed, (ask, instance id, count) each, as the tick and a cell may start."""
+    state, policy = moment.state, moment.policy
     launches: list[Launch] = []
     room, cell_room = policy.max_launches_per_tick, _cell_room(state, policy)
-    next_index = [iter(runs[ask.run].tasks.startable(now, room, ask.among).tolist()) for ask in asks]
-    for (number, instance_id), count in placed:
-        instance, run = state.instances[instance_id], runs[asks[number].run]
+    next_index = [iter(ask.run.tasks.startable(moment.now, room, ask.among).tolist()) for ask in asks]
+    for number, instance_id, count in placed:
+        instance, run = state.instances[instance_id], asks[number].run
         indexes = list(islice(next_index[number], max(0, min(room, cell_room[instance.cell], count))))
         room -= len(indexes)
         cell_room[instance.cell] -= len(indexes)
@@ -166,8 +197,8 @@ def group_is_running(state: State, group: str) -> bool:
 
 
 def active_rows(state: State, now: float = float("inf")) -> list[InstanceRow]:
-    """The instances that may be given work, with what is free on them, in a stable order; less those that refused
-    some a moment before `now`."""
+    """The instances that may be given work, with what is free on them, in a stable order, without those that refused
+    a task a moment before `now`."""
     return _rows_of(state, [i for i in state.instances.values() if i.placeable and i.paused_until <= now])
 
 
@@ -186,17 +217,16 @@ def _rows_of(state: State, instances: Sequence[Instance]) -> list[InstanceRow]:
     ]
 
 
-def coming_rows(
-    state: State, catalogue: Mapping[str, InstanceType], now: float, policy: Policy
-) -> tuple[list[InstanceRow], dict[str, tuple[str, Purchase]]]:
-    """Instances that refused a task a moment ago, those that boot, then those that fleets owe us; and which
-    (pool, purchase) each of the latter is owed by."""
+def coming_rows(moment: Moment) -> tuple[list[InstanceRow], dict[str, PoolPurchase]]:
+    """Instances that refused a task a moment ago, those that boot, then those that fleets owe us; and by id, which
+    (pool, purchase) owes each of the latter."""
+    state, catalogue, now = moment.state, moment.catalogue, moment.now
     rows, owed = _rows_of(state, [i for i in state.instances.values() if _pauses(i, now)]), {}
     for instance in sorted(state.instances.values(), key=lambda i: i.id):
         kind = catalogue.get(instance.instance_type)
-        if kind and _may_still_come(instance, now, policy):
+        if kind and _may_still_come(instance, now, moment.policy):
             rows.append(_expected(instance.id, kind, instance, instance.purchase))
-    for (pool_key, purchase), count in sorted(state.owed().items()):
+    for (pool_key, purchase), count in sorted(moment.owed.items()):
         pool = state.pools[pool_key]
         for number in range(count if pool.instance_type in catalogue else 0):
             row_id = f"owed/{pool_key}/{purchase}/{number}"
@@ -234,15 +264,24 @@ def _cell_room(state: State, policy: Policy) -> defaultdict[str, int]:
     return room
 
 
-def _instances_in_use(state: State, run: Run) -> set[str]:
-    return {name.decode() for name, runs in state.attempts.runs_on_instance.items() if runs[run.number]}
+def _instances_in_use(state: State, runs: Sequence[Run]) -> dict[str, set[str]]:
+    """By run id, the ids of the instances on which it has live attempts."""
+    ids = {run.number: run.id for run in runs}
+    found: dict[str, set[str]] = {run.id: set() for run in runs}
+    for name, tasks in state.attempts.runs_on_instance.items():
+        for number, count in tasks.items():
+            if count and number in ids:
+                found[ids[number]].add(name.decode())
+    return found
 
 
-def _soon_lost(state: State, run: Run) -> int:
-    """Tasks on instances that were warned: the shortfall is bought in the same tick (DESIGN D10)."""
-    warned = [i.id.encode() for i in state.instances.values() if i.alive and i.interrupted_at]
-    on_instance = state.attempts.runs_on_instance
-    return sum(on_instance[name][run.number] for name in warned if name in on_instance)
+def _tasks_on_warned(state: State) -> Counter[int]:
+    """By Run.number, its live attempts on instances that were warned."""
+    found: Counter[int] = Counter()
+    for instance in state.instances.values():
+        if instance.alive and instance.interrupted_at:
+            found.update(state.attempts.runs_on_instance.get(instance.id.encode(), {}))
+    return found
 
 
 def _running_by_group(state: State) -> dict[str, dict[str, int]]:

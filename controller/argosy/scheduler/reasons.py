@@ -2,65 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
-from argosy.market.buy import hypothetical
-from argosy.market.cover import tasks_per_instance
-from argosy.market.offers import clock, offers_of, rejected
-from argosy.model.instance_types import InstanceType
+from argosy.market.cover import hypothetical, tasks_per_instance
+from argosy.market.offers import offers_of, rejected
 from argosy.model.instances import Purchase
-from argosy.model.policy import Policy
+from argosy.model.moment import Moment
 from argosy.model.pools import Offer
 from argosy.model.state import State
+from argosy.model.wording import time_of_day
 from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain
 from argosy.placement.supply import Supply
 from argosy.scheduler.places import group_is_running
 
-USUAL = Policy()
 HELD_BY = "held back by "
 HELD_BACK = f"{HELD_BY}a limit on instances: maxInstances of the run, or that of the deployment"
 
 
 def market_answer(batch: Batch, offers: Sequence[Offer]) -> Explanation:
-    """What empty instances of every offer would say to one task of the batch."""
+    """Which empty instances would take one task of the batch, one instance per offer, and why the others would not."""
     rows = [hypothetical(offer, number) for number, offer in enumerate(offers)]
     return explain(replace(batch, count=1), Supply.of(rows))
 
 
-def why_nothing_is_bought(
-    state: State,
-    batch: Batch,
-    catalogue: Mapping[str, InstanceType],
-    now: float,
-    policy: Policy = USUAL,
-    limit: str = "",
-) -> str:
-    """Nothing that could ever hold it, a limit, or every pool that could is short or too dear: in that order. `limit`:
-    the one that held the order back, if that is known."""
-    everything = offers_of(state.pools.values(), catalogue, float("inf"))
+def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
+    """No instance could ever hold it, a limit is reached, or all pools that could hold it are short or too dear: the
+    first of these that is true. limit: the one that held the order back, if it is known."""
+    state = moment.state
+    everything = offers_of(state.pools.values(), moment.catalogue, math.inf)
     if not everything:
         return "this deployment has no fleets yet"
     if sentence := _company(state, batch, everything):
         return sentence
     if not market_answer(batch, everything).fits:
         return market_answer(batch, everything).sentence()
-    if market_answer(batch, offers_of(state.pools.values(), catalogue, now, policy)).fits:
+    if market_answer(batch, offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy)).fits:
         return f"{HELD_BY}{limit}" if limit else HELD_BACK
     fits = tasks_per_instance(replace(batch, count=1), everything).tolist()
-    return _out_of_reach(state, [o for o, tasks in zip(everything, fits, strict=True) if tasks], catalogue, now, policy)
+    return _out_of_reach(moment, [offer for offer, tasks in zip(everything, fits, strict=True) if tasks])
 
 
-def _out_of_reach(
-    state: State, able: Sequence[Offer], catalogue: Mapping[str, InstanceType], now: float, policy: Policy
-) -> str:
+def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
     """What keeps those offers from being made now: cool-offs, which end by themselves, and price caps, which do not."""
+    state, now = moment.state, moment.now
     short: list[tuple[float, str]] = []
     dear: list[str] = []
     for purchase in Purchase:
         pools = [state.pools[offer.pool] for offer in able if offer.purchase is purchase]
-        refused = dict(rejected(pools, catalogue, now, policy, purchase))
+        refused = dict(rejected(pools, moment.catalogue, now, moment.policy, purchase))
         for pool in pools:
             until = pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until
             if until > now:
@@ -72,11 +64,12 @@ def _out_of_reach(
         return above
     until, last = min(short)
     also = f"; {len(dear)} offers are above the price caps" if dear else ""
-    return f"the pools that could hold it are short of capacity; tried again at {clock(until)} ({last}){also}"
+    return f"the pools that could hold it are short of capacity; tried again at {time_of_day(until)} ({last}){also}"
 
 
 def _company(state: State, batch: Batch, everything: Sequence[Offer]) -> str:
-    """Affinity is met by instances that run the right tasks, and by no new one; "" where it is not the reason."""
+    """Why affinity keeps the batch from being bought for, if it does: only instances that run the right tasks meet it,
+    and no new instance does. "" where affinity is not the reason."""
     groups = [group for group in batch.affinity if group != batch.group]
     if not market_answer(replace(batch, affinity=()), everything).fits:
         return ""

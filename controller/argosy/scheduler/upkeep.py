@@ -22,6 +22,7 @@ from argosy.model.actions import (
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -30,8 +31,7 @@ from argosy.placement.custom import OwnFunctions
 
 
 def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
-    """What is to be done to the state itself, bit by bit: before all else, while the commit has most room. One run at
-    a time."""
+    """What has to be done to the state itself, bit by bit: first, while the commit has most room. One run at a time."""
     if state.losses.attempts:
         yield MendState()
     for run in state.runs.values():
@@ -41,7 +41,7 @@ def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
 
 
 def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[PrepareRun]:
-    """Runs without a task definition yet, but for those that will be halted."""
+    """Runs that have no task definition yet, except those that will be halted."""
     for run in state.runs.values():
         waits = not run.task_definition and not run.halted and run.prepare_after <= now
         if waits and not functions.missing(run.terms.strategy):
@@ -49,7 +49,7 @@ def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[
 
 
 def halts(state: State, functions: OwnFunctions) -> Iterator[HaltRun]:
-    """Runs whose strategy names a function that is not to be had."""
+    """Runs whose strategy names a function that is missing."""
     for run in state.runs.values():
         if not (run.halted or run.done) and (sentence := functions.missing(run.terms.strategy)):
             yield HaltRun(run.id, sentence)
@@ -69,11 +69,11 @@ def closings(state: State, now: float) -> Iterator[CloseRun]:
             yield CloseRun(run.id)
 
 
-def verifications(state: State, now: float, policy: Policy) -> Iterator[VerifyResult]:
+def verifications(moment: Moment) -> Iterator[VerifyResult]:
     """Results to look up, the lowest indexes first, within the tick's bounds."""
-    room = policy.max_verifications_per_tick
+    state, room = moment.state, moment.policy.max_verifications_per_tick
     for run in state.runs.values():
-        if not state.may_try(f"verify:{run.id}", now):
+        if not state.may_try(f"verify:{run.id}", moment.now):
             continue
         rows = run.tasks.in_few_chunks(np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING)[:room])
         for index in rows.tolist():
@@ -86,25 +86,27 @@ def orphans(state: State) -> Iterator[StopOrphan]:
         yield StopOrphan(arn, cell)
 
 
-def stops(state: State, now: float, policy: Policy) -> Iterator[StopAttempt]:
-    """Attempts that must end: their run was cancelled, their time is up, their instance is about to go, or they
-    never got to run. A stop that showed no effect is asked for again."""
+def stops(moment: Moment) -> Iterator[StopAttempt]:
+    """Attempts that must end: their run was cancelled, their time is up, their instance is about to go, or they never
+    started to run. A stop that showed no effect is asked for again."""
+    state = moment.state
     runs = {run.number: run for run in state.runs.values()}
-    for row in _stop_candidates(state, now, policy).tolist():
+    for row in _stop_candidates(moment).tolist():
         run = runs.get(int(state.attempts["run"][row]))
         key = state.key_of(row)
         if run is None or key is None:
             continue
-        cause, reason = _why_stop(state, row, run, now, policy)
+        cause, reason = _why_stop(moment, row, run)
         if cause is not StopCause.NONE:
             arn = _arn(state, row)
             if arn is None:
-                continue  # its instance has not registered in our eyes yet
+                continue  # as far as we know, its instance has not registered yet
             yield StopAttempt(arn, cell_of(arn), key, cause, reason)
 
 
-def _stop_candidates(state: State, now: float, policy: Policy) -> NDArray[np.int64]:
+def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
     """Rows worth a closer look, found by columns: among 80,000 live attempts few have to end."""
+    state, now, policy = moment.state, moment.now, moment.policy
     table = state.attempts
     known = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
     look = table["stop_cause"] != StopCause.NONE
@@ -122,7 +124,8 @@ def _stop_candidates(state: State, now: float, policy: Policy) -> NDArray[np.int
     return np.flatnonzero(known & look & ~lately_asked)
 
 
-def _why_stop(state: State, row: int, run: Run, now: float, policy: Policy) -> tuple[StopCause, str]:
+def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
+    state, now, policy = moment.state, moment.now, moment.policy
     table, timeout_s = state.attempts, run.terms.attempt_timeout_s
     already = StopCause(int(table["stop_cause"][row]))
     if already is not StopCause.NONE:
@@ -154,8 +157,8 @@ def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tu
 
 
 def finish_seconds(run: Run, policy: Policy) -> float:
-    """How long an attempt may take that is to finish after the budget is used up: as long as its time-out says; without
-    one twice as long as the spec or earlier attempts lead to expect, and where nobody knows, the policy's limit."""
+    """How long an attempt may go on that is allowed to finish after the budget is used up: as long as its time-out
+    says; without one, twice as long as earlier attempts or the spec suggest; otherwise, the policy's limit."""
     known_s = max(run.longest_s, run.terms.expected_seconds or 0.0)
     return run.terms.attempt_timeout_s or 2 * known_s or policy.finish_s
 
@@ -175,12 +178,11 @@ def _arn(state: State, row: int) -> str | None:
     return f"{prefix.replace(':container-instance/', ':task/')}/{task_id}"
 
 
-def resolutions(state: State, now: float, policy: Policy) -> Iterator[ResolveLaunches]:
+def resolutions(moment: Moment) -> Iterator[ResolveLaunches]:
     """Plans whose replies were lost, and intents that could not be sent for too long: one action a plan."""
+    state, now, policy = moment.state, moment.now, moment.policy
     by_plan: dict[int, list[int]] = {}
-    old = [
-        row for row in state.attempts.with_status(AttemptStatus.INTENT).tolist() if not _young(state, row, now, policy)
-    ]
+    old = [row for row in state.attempts.with_status(AttemptStatus.INTENT).tolist() if not _young(moment, row)]
     for row in state.attempts.with_status(AttemptStatus.IN_DOUBT).tolist() + old:
         by_plan.setdefault(int(state.attempts["plan"][row]), []).append(row)
     for plan, rows in by_plan.items():
@@ -193,16 +195,17 @@ def resolutions(state: State, now: float, policy: Policy) -> Iterator[ResolveLau
             yield ResolveLaunches(plan, state.started_by(plan), launches, intended_at, young)
 
 
-def _young(state: State, row: int, now: float, policy: Policy) -> bool:
+def _young(moment: Moment, row: int) -> bool:
     """Young enough to be sent: its token still counts (DESIGN D4)."""
-    return bool(now - state.attempts["intended_at"][row] < policy.intent_age_s)
+    return bool(moment.now - moment.state.attempts["intended_at"][row] < moment.policy.intent_age_s)
 
 
-def unsent(state: State, now: float, policy: Policy) -> Iterator[Launch]:
-    """Intents that were committed but never sent (time was up): the very same launches again. Those of a run that was
-    stopped meanwhile are dropped, as soon as a commit has room for it."""
+def unsent(moment: Moment) -> Iterator[Launch]:
+    """Intents that were committed but never sent, because the tick's time was up: exactly the same launches again.
+    Those of a run that has been stopped since then are dropped as soon as a commit has room for it."""
+    state = moment.state
     for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
-        if not _young(state, row, now, policy):
+        if not _young(moment, row):
             continue
         launch = launch_of(state, row)
         instance = state.instance_of(row)
@@ -210,7 +213,7 @@ def unsent(state: State, now: float, policy: Policy) -> Iterator[Launch]:
             continue
         if state.runs[launch.key.run_id].halted:
             continue
-        if state.may_try(f"launch:{launch.key.run_id}", now):
+        if state.may_try(f"launch:{launch.key.run_id}", moment.now):
             yield launch
 
 

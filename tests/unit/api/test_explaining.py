@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.api.explaining import explain_run
-from argosy.catalogue.lookup import load_catalogue
 from argosy.model.events import PoolShort
 from argosy.model.state import State
 from argosy.scheduler.decide import decide
@@ -18,6 +17,7 @@ from tests.builders import (
     fleet,
     host,
     launched,
+    moment_of,
     prepared,
     state_with,
     state_with_instance,
@@ -28,7 +28,7 @@ from tests.builders import (
 
 
 def explained(state: State, index: int | None = None) -> dict[str, Any]:
-    return explain_run(state, state.runs[RUN_ID], load_catalogue(), NOW, index)
+    return explain_run(moment_of(state), state.runs[RUN_ID], index)
 
 
 def test_a_task_that_fits_is_said_to_start_soon() -> None:
@@ -56,7 +56,7 @@ def test_a_shape_that_nothing_can_hold_is_never_placed() -> None:
 
 def test_ordered_instances_are_said_to_be_on_their_way() -> None:
     state = state_with(submitted(tasks=4), prepared(), fleet())
-    begun(state, decide(state, load_catalogue(), NOW, POLICY))
+    begun(state, decide(moment_of(state)))
     reply = explained(state)
     assert (reply["verdict"], reply["coming"]["fits"]) == ("waiting", 1)
     assert reply["sentence"] == "1 instance that could take it is on its way"
@@ -100,12 +100,12 @@ def test_a_run_behind_another_one_is_said_to_be_behind() -> None:
     later = "zebra-261121-062734-aaaa"
     state = state_with_instance(tasks=8)
     told(state, submitted(later, name="zebra"), prepared(later))
-    assert explain_run(state, state.runs[later], load_catalogue(), NOW)["verdict"] == "behind"
+    assert explain_run(moment_of(state), state.runs[later])["verdict"] == "behind"
 
 
 def test_the_kill_switch_is_named_as_the_reason() -> None:
     state = state_with_instance()
-    reply = explain_run(state, state.runs[RUN_ID], load_catalogue(), NOW, switched_off="being destroyed")
+    reply = explain_run(moment_of(state), state.runs[RUN_ID], switched_off="being destroyed")
     assert reply["verdict"] == "off"
     assert reply["sentence"] == "launching is switched off for the whole deployment: being destroyed"
 
@@ -122,13 +122,13 @@ def test_the_deployments_own_patience_decides_what_is_still_coming() -> None:
     told(state, host())
     run = state.runs[RUN_ID]
     hasty = replace(POLICY, register_patience_s=-1.0)
-    assert explain_run(state, run, load_catalogue(), NOW, policy=POLICY)["coming"]["fits"] == 1
-    assert explain_run(state, run, load_catalogue(), NOW, policy=hasty)["coming"]["fits"] == 0
+    assert explain_run(moment_of(state), run)["coming"]["fits"] == 1
+    assert explain_run(moment_of(state, NOW, hasty), run)["coming"]["fits"] == 0
 
 
 def test_a_run_that_waits_for_money_is_said_to_although_there_is_room() -> None:
     state = state_with_instance(tasks=10, capacity={"budgetUsd": 5})
     run = state.runs[RUN_ID]
     run.waiting = "held back by its budget of $5.00: what is left is reserved for what runs or boots already"
-    found = explain_run(state, run, load_catalogue(), NOW)
+    found = explain_run(moment_of(state), run)
     assert (found["verdict"], found["sentence"]) == ("capped", run.waiting)

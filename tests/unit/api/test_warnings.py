@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.warnings import has_caps, warnings
+from argosy.api.warnings import has_caps, money_warnings
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
@@ -18,7 +18,7 @@ def said(pools: dict[str, float], resources: dict[str, Any] = SHAPE, **capacity:
     """pools: spot price by type."""
     known = [Pool("us-east-1", name, "us-east-1a", name, spot_usd_per_hour=usd) for name, usd in pools.items()]
     form = {"resources": resources, "capacity": capacity}
-    return warnings(form, known, ["c5.xlarge", "g4dn.xlarge"], load_catalogue(), Policy())
+    return money_warnings(form, known, ["c5.xlarge", "g4dn.xlarge"], load_catalogue(), Policy())
 
 
 def test_a_budget_below_an_hour_of_the_cheapest_instance_is_said() -> None:
@@ -54,7 +54,7 @@ def test_before_the_first_look_at_the_market_usual_prices_count() -> None:
 
 def test_nothing_is_said_of_a_task_definition() -> None:
     form = {"taskDefinition": "mine:3", "capacity": {"budgetUsd": 0.0001}}
-    assert warnings(form, [], ["c5.xlarge"], load_catalogue(), Policy()) == []
+    assert money_warnings(form, [], ["c5.xlarge"], load_catalogue(), Policy()) == []
 
 
 @pytest.mark.parametrize(("capacity", "found"), [({}, False), ({"budgetUsd": 1}, True), ({"maxHourlyCost": 1}, True)])

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.tick import Engine
 from argosy.lifecycle.ending import Account, account_for
 from argosy.model.actions import Action, Launch, SetTarget, Terminate
@@ -25,10 +24,10 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.instances import InstanceStatus, Purchase
+from argosy.model.reserve import Holding
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler.budget import Holding, Purse
-from argosy.scheduler.budget_demand import most_tasks
+from argosy.scheduler.budget import RunBudget, most_tasks
 from argosy.scheduler.decide import decide
 from tests.builders import (
     CELL,
@@ -42,6 +41,7 @@ from tests.builders import (
     host,
     instance_id,
     launched,
+    moment_of,
     prepared,
     state_with,
     state_with_instance,
@@ -56,7 +56,7 @@ POOL = f"{CELL}/c5.xlarge/us-east-1a"
 
 
 def actions(state: State, now: float = NOW) -> list[Action]:
-    return decide(state, load_catalogue(), now, POLICY)
+    return decide(moment_of(state, now))
 
 
 def intended(state: State, index: int = 0, on: int = 1) -> AttemptKey:
@@ -119,11 +119,11 @@ def test_what_a_pool_gives_up_is_not_bought_elsewhere_before_ec2_has_acknowledge
     pool = state.pools["us-east-1/c5.xlarge/us-east-1a"]
     pool.ordered_since = NOW
     later = NOW + policy.order_patience_s
-    first = decide(state, load_catalogue(), later, policy)
+    first = decide(moment_of(state, later, policy))
     assert [(each.pool, each.spot_target) for each in first if isinstance(each, SetTarget)] == [(pool.key, 0)]
     begun(state, first, later, policy)
     told(state, TargetAccepted(pool.key, 0, 0), now=later)
-    second = decide(state, load_catalogue(), later, policy)
+    second = decide(moment_of(state, later, policy))
     assert [each.pool for each in second if isinstance(each, SetTarget)] == ["us-east-1/c5.2xlarge/us-east-1b"]
 
 
@@ -267,7 +267,7 @@ def test_what_a_short_pool_gives_up_stands_at_ec2_until_it_is_acknowledged_thoug
     begun(state, [SetTarget(POOL, 3, 0)])
     told(state, PoolShort(POOL, "allLaunchSpecsTemporarilyBlacklisted"))
     policy = replace(POLICY, max_instances=3)
-    targets = [each for each in decide(state, load_catalogue(), NOW, policy) if isinstance(each, SetTarget)]
+    targets = [each for each in decide(moment_of(state, NOW, policy)) if isinstance(each, SetTarget)]
     assert [(each.pool, each.spot_target) for each in targets] == [(POOL, 0)]  # and nothing is bought elsewhere yet
 
 
@@ -277,9 +277,9 @@ def test_an_instance_that_runs_of_different_shapes_use_up_has_room_for_none_rath
     run, instance = state.runs[RUN_ID], state.instances[instance_id(1)]
     instance.price_usd_per_hour = 0.1
     holding = Holding(instance, 0.5, 1.5, 60.0)
-    purse = Purse(run, 60.0, 0.0, 0.0, 0.0, 0.1, {instance.id: holding}, {instance.id})
+    budget = RunBudget(run, 60.0, 0.0, 0.0, 0.0, 0.1, {instance.id: holding}, {instance.id})
     run.terms = replace(run.terms, max_hourly_usd=0.1)
-    assert most_tasks(state, purse, [], load_catalogue(), {Purchase.SPOT}) == 0
+    assert most_tasks(moment_of(state), budget, [], {Purchase.SPOT}) == 0
 
 
 def the_status(state: State) -> TaskStatus:

@@ -39,6 +39,7 @@ from tests.builders import (
     host,
     instance_id,
     launched,
+    moment_of,
     prepared,
     state_with,
     state_with_instance,
@@ -131,11 +132,11 @@ def test_nothing_is_decided_for_attempts_of_a_run_that_was_set_aside() -> None:
     state, row = orphaned()
     state.instances[instance_id(1)].interrupted_at = NOW
     later = NOW + 2000
-    assert list(upkeep.stops(state, later, POLICY)) == []
+    assert list(upkeep.stops(moment_of(state, later))) == []
     state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
-    assert list(upkeep.resolutions(state, NOW, POLICY)) == []
+    assert list(upkeep.resolutions(moment_of(state))) == []
     state.attempts.set(row, status=AttemptStatus.INTENT)
-    assert list(upkeep.unsent(state, NOW, POLICY)) == []
+    assert list(upkeep.unsent(moment_of(state))) == []
 
 
 def test_a_task_whose_instance_is_unknown_ends_without_it() -> None:
@@ -151,7 +152,7 @@ def test_a_task_whose_instance_has_no_arn_yet_is_not_stopped_yet() -> None:
     launched(state)
     state.instances[instance_id(1)].arn = ""
     state.instances[instance_id(1)].interrupted_at = NOW
-    assert list(upkeep.stops(state, NOW, POLICY)) == []
+    assert list(upkeep.stops(moment_of(state))) == []
 
 
 def test_nothing_is_done_about_an_attempt_that_need_not_end() -> None:
@@ -161,24 +162,24 @@ def test_nothing_is_done_about_an_attempt_that_need_not_end() -> None:
     told(state, task(1, "RUNNING"))
     state.instances[instance_id(1)].draining_since = NOW
     state.attempts.set(0, stop_cause=StopCause.NONE)
-    assert list(upkeep.stops(state, NOW + 10, POLICY)) == []
+    assert list(upkeep.stops(moment_of(state, NOW + 10))) == []
 
 
 def test_what_was_set_back_waits_for_its_pause() -> None:
     state = state_with_instance(expects_result=True)
     key = launched(state)
     told(state, task(1, "STOPPED", 3, exit_code=0), events.NotCarriedOut("no", about=f"verify:{RUN_ID}"))
-    assert list(upkeep.verifications(state, NOW, POLICY)) == []
-    assert list(upkeep.verifications(state, NOW + 60, POLICY)) == [VerifyResult(RUN_ID, 0, 1)]
+    assert list(upkeep.verifications(moment_of(state))) == []
+    assert list(upkeep.verifications(moment_of(state, NOW + 60))) == [VerifyResult(RUN_ID, 0, 1)]
     state = state_with_instance()
     launch = Launch(AttemptKey(RUN_ID, 1, 1, 0), 1, state.started_by(1), instance_id(1), CELL)
     begun(state, [launch])
     told(state, events.NotCarriedOut("no", launch.key, f"launch:{RUN_ID}"))
-    assert list(upkeep.unsent(state, NOW, POLICY)) == []
-    assert list(upkeep.unsent(state, NOW + 60, POLICY)) == [launch]
+    assert list(upkeep.unsent(moment_of(state))) == []
+    assert list(upkeep.unsent(moment_of(state, NOW + 60))) == [launch]
     told(state, events.LaunchInDoubt(launch.key, "no reply"))
-    assert list(upkeep.resolutions(state, NOW, POLICY)) == []
-    assert len(list(upkeep.resolutions(state, NOW + 60, POLICY))) == 1
+    assert list(upkeep.resolutions(moment_of(state))) == []
+    assert len(list(upkeep.resolutions(moment_of(state, NOW + 60)))) == 1
     assert key.index == 0
 
 
@@ -186,9 +187,9 @@ def test_an_intent_for_an_instance_that_is_gone_or_unknown_is_not_sent() -> None
     state = state_with_instance()
     begun(state, [Launch(AttemptKey(RUN_ID, 0, 1, 0), 1, state.started_by(1), instance_id(1), CELL)])
     state.instances[instance_id(1)].status = InstanceStatus.GONE
-    assert list(upkeep.unsent(state, NOW, POLICY)) == []
+    assert list(upkeep.unsent(moment_of(state))) == []
     del state.instances[instance_id(1)]
-    assert list(upkeep.unsent(state, NOW, POLICY)) == []
+    assert list(upkeep.unsent(moment_of(state))) == []
 
 
 def test_an_instance_that_goes_takes_its_unsent_intents_along_and_leaves_the_doubtful_ones() -> None:
@@ -394,7 +395,7 @@ def test_a_run_that_takes_too_long_is_halted_and_its_attempts_are_stopped() -> N
     assert list(upkeep.run_timeouts(state, NOW + 599)) == []
     (halt,) = upkeep.run_timeouts(state, late)
     assert "600 s" in halt.reason
-    (stop,) = upkeep.stops(state, late, POLICY)
+    (stop,) = upkeep.stops(moment_of(state, late))
     assert (stop.cause, "600 s" in stop.reason) == (StopCause.CANCELLED, True)
 
 
@@ -408,15 +409,15 @@ def test_an_attempt_of_a_run_over_its_budget_may_finish_within_reason_if_its_spe
     launched(state)
     told(state, task(1, "RUNNING"))
     begin(state, CapRun(RUN_ID, "its budget is used up"), NOW, POLICY)
-    assert bool(list(upkeep.stops(state, NOW + later_s, POLICY))) is stopped
+    assert bool(list(upkeep.stops(moment_of(state, NOW + later_s)))) is stopped
 
 
 def test_an_attempt_over_its_own_time_is_stopped_on_the_users_account() -> None:
     state = state_with_instance(timeout={"attemptDurationSeconds": 60})
     launched(state)
     told(state, task(1, "RUNNING"))
-    assert list(upkeep.stops(state, NOW + 59, POLICY)) == []
-    (stop,) = upkeep.stops(state, NOW + 61, POLICY)
+    assert list(upkeep.stops(moment_of(state, NOW + 59))) == []
+    (stop,) = upkeep.stops(moment_of(state, NOW + 61))
     assert stop.cause is StopCause.TIMED_OUT
 
 
@@ -424,8 +425,8 @@ def test_an_old_intent_is_not_sent_but_looked_for() -> None:
     state = state_with_instance()
     begun(state, [Launch(AttemptKey(RUN_ID, 0, 1, 0), 1, state.started_by(1), instance_id(1), CELL)])
     old = NOW + POLICY.intent_age_s
-    assert list(upkeep.unsent(state, old, POLICY)) == []
-    (resolution,) = upkeep.resolutions(state, old, POLICY)
+    assert list(upkeep.unsent(moment_of(state, old))) == []
+    (resolution,) = upkeep.resolutions(moment_of(state, old))
     assert not resolution.resend
 
 

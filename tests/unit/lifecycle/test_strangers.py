@@ -16,11 +16,11 @@ from argosy.model.state import State
 from argosy.scheduler.decide import decide
 from tests.builders import (
     NOW,
-    POLICY,
     begun,
     container_instance,
     instance_id,
     launched,
+    moment_of,
     state_with_instance,
     task_arn,
     told,
@@ -79,7 +79,7 @@ def test_placement_and_buying_count_on_what_strangers_leave() -> None:
     state = state_with_instance(tasks=4)
     for second in (100, 120):
         told(state, seen(second, 1024, 7000), now=NOW + second)
-    actions = decide(state, CATALOGUE, NOW + 121, POLICY)
+    actions = decide(moment_of(state, NOW + 121))
     assert len([a for a in actions if isinstance(a, Launch)]) == 1
     assert [a.spot_target for a in actions if isinstance(a, SetTarget)] == [2]
 
@@ -103,21 +103,21 @@ def test_gpus_that_ecs_does_not_speak_of_are_taken_to_be_free() -> None:
 
 def refused(state: State, reason: str, now: float) -> None:
     run = next(iter(state.runs.values()))
-    launches = [a for a in decide(state, CATALOGUE, now, POLICY) if isinstance(a, Launch)]
+    launches = [a for a in decide(moment_of(state, now)) if isinstance(a, Launch)]
     begun(state, launches[:1], now=now)
     told(state, LaunchRefused(launches[0].key, reason), now=now)
     assert run.tasks["launch"][launches[0].key.index] > 0
 
 
 def launches(state: State, now: float) -> int:
-    return sum(isinstance(action, Launch) for action in decide(state, CATALOGUE, now, POLICY))
+    return sum(isinstance(action, Launch) for action in decide(moment_of(state, now)))
 
 
 def test_an_instance_that_had_no_room_is_left_alone_for_a_while_and_nothing_is_bought_for_that() -> None:
     state = state_with_instance(tasks=1)
     refused(state, "RESOURCE:MEMORY", NOW + 1)
     assert launches(state, NOW + 10) == 0
-    assert not [a for a in decide(state, CATALOGUE, NOW + 10, POLICY) if isinstance(a, SetTarget)]
+    assert not [a for a in decide(moment_of(state, NOW + 10)) if isinstance(a, SetTarget)]
     assert launches(state, NOW + 17) == 1
     refused(state, "RESOURCE:MEMORY", NOW + 17)
     assert launches(state, NOW + 40) == 0  # twice as long
@@ -128,7 +128,7 @@ def test_what_refuses_again_and_again_is_not_counted_on_and_room_is_bought() -> 
     state = state_with_instance(tasks=1)
     for moment in (1, 17, 48):
         refused(state, "RESOURCE:PORTS", NOW + moment)
-    (target,) = [a for a in decide(state, CATALOGUE, NOW + 55, POLICY) if isinstance(a, SetTarget)]
+    (target,) = [a for a in decide(moment_of(state, NOW + 55)) if isinstance(a, SetTarget)]
     assert target.spot_target == 2
 
 
@@ -142,7 +142,7 @@ def test_a_refusal_makes_the_next_sighting_of_strangers_count_at_once() -> None:
 def test_a_task_that_is_taken_ends_the_pauses() -> None:
     state = state_with_instance(tasks=2)
     refused(state, "RESOURCE:CPU", NOW + 1)
-    (launch, *_) = [a for a in decide(state, CATALOGUE, NOW + 20, POLICY) if isinstance(a, Launch)]
+    (launch, *_) = [a for a in decide(moment_of(state, NOW + 20)) if isinstance(a, Launch)]
     begun(state, [launch], now=NOW + 20)
     told(state, LaunchAccepted(launch.key, task_arn(1)), now=NOW + 20)
     instance = state.instances[instance_id(1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.market.buy import Bounds, Limits, Order, buy, hypothetical
+from argosy.market.buy import Backlog, Order, buy
+from argosy.market.cover import hypothetical
+from argosy.market.limits import BatchLimits, OrderLimits
 from argosy.market.offers import offers_of
 from argosy.model.actions import SetTarget
 from argosy.model.events import TargetAccepted
@@ -22,7 +25,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.place import place
 from argosy.placement.supply import Supply
 from argosy.scheduler.decide import decide
-from tests.builders import NOW, POLICY, begun, fleet, prepared, state_with, submitted, told
+from tests.builders import NOW, begun, fleet, moment_of, prepared, state_with, submitted, told
 
 CATALOGUE = load_catalogue()
 TYPES = ("c5.xlarge", "c5.4xlarge", "m5.2xlarge", "m5.8xlarge", "r5.2xlarge", "r5.4xlarge", "g4dn.xlarge")
@@ -35,8 +38,12 @@ def market(zones: str = "a", types: tuple[str, ...] = TYPES) -> list[Offer]:
     return offers_of(pools, CATALOGUE, NOW)
 
 
-def limits(*instances: int) -> list[Limits]:
-    return [Limits(each) for each in instances]
+def backlogs(batches: Sequence[Batch], *instances: int) -> list[Backlog]:
+    return [Backlog(batch, BatchLimits(most)) for batch, most in zip(batches, instances, strict=True)]
+
+
+def uncovered(order: Order) -> list[int]:
+    return [shortfall.tasks for shortfall in order.shortfalls]
 
 
 def usd_of(order: Order, offers: list[Offer]) -> float:
@@ -46,10 +53,10 @@ def usd_of(order: Order, offers: list[Offer]) -> float:
 
 def test_several_runs_are_bought_for_together_when_that_is_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
     offers = market()
-    together = buy(MIXED, limits(200, 200), offers, 200)
+    together = buy(backlogs(MIXED, 200, 200), offers, OrderLimits(200))
     monkeypatch.setitem(sys.modules, "highspy", None)  # as where the solver is not installed
-    alone = buy(MIXED, limits(200, 200), offers, 200)
-    assert together.uncovered == alone.uncovered == [0, 0]
+    alone = buy(backlogs(MIXED, 200, 200), offers, OrderLimits(200))
+    assert uncovered(together) == uncovered(alone) == [0, 0]
     assert usd_of(together, offers) < usd_of(alone, offers) * 0.97
 
 
@@ -62,17 +69,17 @@ def test_it_never_costs_more_or_covers_less_than_buying_run_by_run(seed: int, mo
         for n in range(5)
     ]
     offers, room = market("abc"), int(rng.choice([5, 400]))
-    together = buy(batches, limits(*[400] * 5), offers, room)
+    together = buy(backlogs(batches, *[400] * 5), offers, OrderLimits(room))
     monkeypatch.setitem(sys.modules, "highspy", None)
-    alone = buy(batches, limits(*[400] * 5), offers, room)
+    alone = buy(backlogs(batches, *[400] * 5), offers, OrderLimits(room))
     assert sum(together.instances.values()) <= room
-    assert sum(together.uncovered) <= sum(alone.uncovered)
+    assert together.uncovered <= alone.uncovered
     assert room == 5 or usd_of(together, offers) <= usd_of(alone, offers) * (1 + 1e-9)
 
 
 def test_a_purchase_for_several_runs_is_spread_over_zones_of_similar_price() -> None:
     zones = Counter[str]()
-    for (pool, _), count in buy(MIXED, limits(200, 200), market("abc"), 200).instances.items():
+    for (pool, _), count in buy(backlogs(MIXED, 200, 200), market("abc"), OrderLimits(200)).instances.items():
         zones[pool[-1]] += count
     assert set(zones) == set("abc")
     assert max(zones.values()) <= min(zones.values()) + len(TYPES)
@@ -81,24 +88,24 @@ def test_a_purchase_for_several_runs_is_spread_over_zones_of_similar_price() -> 
 def test_constraints_hold_for_what_is_bought_together() -> None:
     only = ("attribute:ecs.availability-zone == us-east-1b", "attribute:argosy.purchase == on-demand")
     batches = [replace(batch, constraints=only) for batch in MIXED]
-    order = buy(batches, limits(200, 200), market("ab"), 200)
-    assert order.uncovered == [0, 0]
+    order = buy(backlogs(batches, 200, 200), market("ab"), OrderLimits(200))
+    assert uncovered(order) == [0, 0]
     assert {pool[-1] for pool, _ in order.instances} == {"b"}
     assert {purchase for _, purchase in order.instances} == {Purchase.ON_DEMAND}
 
 
 def test_runs_with_a_cap_or_a_limit_per_instance_are_still_bought_for_one_by_one() -> None:
     batches = [MIXED[0], replace(MIXED[1], constraints=("distinctInstance",), count=6)]
-    order = buy(batches, limits(3, 200), market(), 200)
-    assert order.uncovered[1] == 0
+    order = buy(backlogs(batches, 3, 200), market(), OrderLimits(200))
+    assert order.shortfalls[1].tasks == 0
     assert sum(order.instances.values()) >= 6
 
 
 def test_a_maximum_share_diversifies_the_types() -> None:
     def largest_share(max_share: float) -> float:
-        bounds = Bounds(max_type_share=max_share)
+        bounds = OrderLimits(400, max_type_share=max_share)
         cpu = Counter[str]()
-        for (pool, _), count in buy(MIXED, limits(400, 400), market(), 400, bounds=bounds).instances.items():
+        for (pool, _), count in buy(backlogs(MIXED, 400, 400), market(), bounds).instances.items():
             kind = pool.split("/")[-2] if "/" in pool else pool
             cpu[kind] += CATALOGUE[kind].cpu_units * count
         return max(cpu.values()) / sum(cpu.values())
@@ -114,7 +121,7 @@ def test_mixed_runs_on_an_empty_cluster_order_their_fleets_once() -> None:
     )
     ordered = []
     for tick in range(50):
-        actions = [a for a in decide(state, CATALOGUE, NOW + tick, POLICY) if isinstance(a, SetTarget)]
+        actions = [a for a in decide(moment_of(state, NOW + tick)) if isinstance(a, SetTarget)]
         ordered.append(len(actions))
         begun(state, actions, now=NOW + tick)
         told(state, *(TargetAccepted(a.pool, a.spot_target, a.on_demand_target) for a in actions), now=NOW + tick)
@@ -143,7 +150,7 @@ def test_what_is_bought_for_several_runs_is_enough_when_it_is_filled_first_in_fi
     )
     offers = market("abc")
     by_name = {(offer.pool, offer.purchase): offer for offer in offers}
-    order = buy(batches, limits(*[400] * 3), offers, 400)
+    order = buy(backlogs(batches, *[400] * 3), offers, OrderLimits(400))
     rows = [
         hypothetical(by_name[name], number)
         for name, count in sorted(order.instances.items())
@@ -154,4 +161,4 @@ def test_what_is_bought_for_several_runs_is_enough_when_it_is_filled_first_in_fi
 
 def test_an_offer_without_resources_is_never_bought() -> None:
     nothing = replace(market()[0], resources=Resources())
-    assert buy(MIXED, limits(200, 200), [nothing], 200).uncovered == [40, 40]
+    assert uncovered(buy(backlogs(MIXED, 200, 200), [nothing], OrderLimits(200))) == [40, 40]

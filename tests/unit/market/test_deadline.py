@@ -12,11 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from argosy.bench.replay import Setting, greedy, hindsight, least_cost, on_demand_only, replay, windows
-from argosy.market.deadline import RESERVE_SHARE, Job, stance_of
+from argosy.market.deadline import RESERVE_SHARE, Progress, stance_of
 from argosy.model.purchases import Stance
 from argosy.model.run_terms import deadline_at
 
-JOB = Job(total_s=3600, left_s=3600, window_s=7200, time_left_s=7200, change_s=180, look_s=15)
+AT_START = Progress(total_s=3600, left_s=3600, window_s=7200, time_left_s=7200, change_s=180, look_s=15)
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_what_is_no_deadline_is_refused(text: str) -> None:
         deadline_at(text, 0.0)
 
 
-def at_slack(slack_s: float, **changes: Any) -> Job:
-    job = replace(JOB, **changes)
+def at_slack(slack_s: float, **changes: Any) -> Progress:
+    job = replace(AT_START, **changes)
     return replace(job, time_left_s=job.left_s + slack_s)
 
 
 def test_without_enough_slack_for_a_loss_it_is_on_demand_to_the_end_whatever_spot_says() -> None:
-    margin_s = JOB.margin_s
+    margin_s = AT_START.margin_s
     assert stance_of(at_slack(margin_s - 1), Stance.SPOT, math.inf) is Stance.FIRM
     assert stance_of(at_slack(margin_s), Stance.SPOT, math.inf) is Stance.SPOT
     assert stance_of(at_slack(2 * margin_s - 1), Stance.FIRM, math.inf) is Stance.FIRM
@@ -58,24 +58,24 @@ def test_work_that_a_loss_undoes_counts_as_slack_that_is_needed() -> None:
 
 
 def test_slack_above_the_reserve_is_spent_on_waiting_and_what_is_below_is_kept() -> None:
-    reserve_s = JOB.margin_s + RESERVE_SHARE * JOB.left_s
+    reserve_s = AT_START.margin_s + RESERVE_SHARE * AT_START.left_s
     assert stance_of(at_slack(reserve_s), Stance.SPOT, 0.0) is Stance.SPOT
     assert stance_of(at_slack(reserve_s - 1), Stance.SPOT, 0.0) is Stance.ON_DEMAND
     assert stance_of(at_slack(reserve_s - 1), Stance.SPOT, 60.0) is Stance.SPOT, "spot is there: it is used"
 
 
 def test_no_more_is_kept_back_than_uniform_progress_would() -> None:
-    tight = Job(total_s=36_000, left_s=36_000, window_s=37_000, time_left_s=37_000, change_s=180, look_s=15)
+    tight = Progress(total_s=36_000, left_s=36_000, window_s=37_000, time_left_s=37_000, change_s=180, look_s=15)
     assert tight.reserve_s == 1000
     assert replace(tight, left_s=18_000, time_left_s=18_600).reserve_s == 500
 
 
 def test_on_demand_is_left_for_spot_that_has_settled_or_for_a_wide_margin() -> None:
-    behind = at_slack(JOB.reserve_s - 1)
+    behind = at_slack(AT_START.reserve_s - 1)
     assert stance_of(behind, Stance.ON_DEMAND, 360.0) is Stance.ON_DEMAND
     assert stance_of(behind, Stance.ON_DEMAND, 361.0) is Stance.SPOT
-    assert stance_of(at_slack(JOB.reserve_s + 6 * 180 - 1), Stance.ON_DEMAND, 0.0) is Stance.ON_DEMAND
-    assert stance_of(at_slack(JOB.reserve_s + 6 * 180), Stance.ON_DEMAND, 0.0) is Stance.SPOT
+    assert stance_of(at_slack(AT_START.reserve_s + 6 * 180 - 1), Stance.ON_DEMAND, 0.0) is Stance.ON_DEMAND
+    assert stance_of(at_slack(AT_START.reserve_s + 6 * 180), Stance.ON_DEMAND, 0.0) is Stance.SPOT
 
 
 def by_hand(available: list[bool], work: int, change: int, spot: float, on_demand: float) -> float:

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.begin import begin
-from argosy.market.deadline import Job
-from argosy.market.fallback import minutes, purchases, steered
+from argosy.market.deadline import Progress
+from argosy.market.fallback import purchases, steered
 from argosy.market.offers import tasks_in
-from argosy.market.progress import job_of
+from argosy.market.progress import progress_of
 from argosy.model import documents
 from argosy.model.actions import HaltRun, SetTarget, Steer
 from argosy.model.events import PoolShort
@@ -23,9 +22,10 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler.asks import ON_DEMAND_ONLY, SPOT_ONLY, asks_of
+from argosy.model.wording import duration
 from argosy.scheduler.decide import decide
 from argosy.scheduler.places import assign
+from argosy.scheduler.queue import ON_DEMAND_ONLY, SPOT_ONLY, asks_of
 from tests.builders import (
     CELL,
     NOW,
@@ -35,6 +35,7 @@ from tests.builders import (
     fleet,
     host,
     launched,
+    moment_of,
     prepared,
     state_with,
     state_with_instance,
@@ -57,15 +58,15 @@ def the_run(state: State) -> Run:
     return state.runs[RUN_ID]
 
 
-def job(state: State, now: float = NOW) -> Job:
-    found = job_of(the_run(state), state, now, POLICY)
+def job(state: State, now: float = NOW) -> Progress:
+    found = progress_of(the_run(state), moment_of(state, now))
     assert found is not None
     return found
 
 
 def test_a_run_without_a_deadline_is_no_job() -> None:
     state = a_run()
-    assert job_of(the_run(state), state, NOW, POLICY) is None
+    assert progress_of(the_run(state), moment_of(state)) is None
 
 
 def test_all_tasks_at_once_take_as_long_as_one() -> None:
@@ -124,11 +125,11 @@ def test_a_pool_of_another_cell_or_an_unknown_type_takes_none_of_the_tasks() -> 
 def test_a_run_of_one_purchase_buys_nothing_else_whatever_its_steering_says(purchase: str, expected: Purchase) -> None:
     state = a_run(purchase=purchase)
     the_run(state).steering = Steering(Stance.FIRM)
-    assert purchases(the_run(state), state, NOW, POLICY) == {expected}
+    assert purchases(the_run(state), moment_of(state)) == {expected}
 
 
 def turned(state: State, after_s: float, is_short: bool | None = None) -> Steering:
-    steering = steered(the_run(state), state, NOW + after_s, POLICY, is_short)
+    steering = steered(the_run(state), moment_of(state, NOW + after_s), is_short)
     the_run(state).steering = steering
     return steering
 
@@ -206,7 +207,7 @@ def test_a_run_is_late_once_the_deadline_has_passed_whatever_it_buys() -> None:
     state = a_run(purchase="on-demand", deadline="1h")
     assert not turned(state, 3600).late
     assert turned(state, 3601).late
-    assert steered(the_run(state), state, NOW, POLICY).late, "once late, always late"
+    assert steered(the_run(state), moment_of(state)).late, "once late, always late"
 
 
 def test_nothing_changes_for_a_run_that_has_nothing_left_to_start() -> None:
@@ -218,7 +219,7 @@ def test_nothing_changes_for_a_run_that_has_nothing_left_to_start() -> None:
 
 @pytest.mark.parametrize(("seconds", "said"), [(40, "40 s"), (840, "14 min"), (7500, "2 h 5 min")])
 def test_times_are_told_as_people_do(seconds: float, said: str) -> None:
-    assert minutes(seconds) == said
+    assert duration(seconds) == said
 
 
 def lost(state: State, *indexes: int, times: int = 3) -> None:
@@ -230,7 +231,7 @@ def test_tasks_that_were_lost_too_often_ask_for_on_demand_and_the_others_do_not(
     state = a_run()
     lost(state, 2, 5)
     lost(state, 6, times=2)
-    first, second = asks_of(state, [the_run(state)], NOW, POLICY)
+    first, second = asks_of(moment_of(state), [the_run(state)])
     assert (first.batch.count, second.batch.count) == (2, 8)
     assert ON_DEMAND_ONLY in first.batch.constraints
     assert SPOT_ONLY in second.batch.constraints
@@ -239,14 +240,12 @@ def test_tasks_that_were_lost_too_often_ask_for_on_demand_and_the_others_do_not(
 def test_what_was_lost_too_often_is_bought_for_first_and_the_rest_in_the_next_tick() -> None:
     state = a_run()
     lost(state, 2, 5)
-    catalogue = load_catalogue()
-    places = assign(state, catalogue, NOW, POLICY)
-    assert [batch.count for batch in places.left_over] == [2]
-    assert len(places.runs) == len(places.batches) == len(places.coming_per_run) == 1
-    begun(state, decide(state, catalogue, NOW, POLICY))
-    later = assign(state, catalogue, NOW + 1, POLICY)
-    assert [batch.count for batch in later.left_over] == [8]
-    assert later.coming_per_run == (2,)
+    places = assign(moment_of(state))
+    assert [its.left_over.count for its in places.runs] == [2]
+    begun(state, decide(moment_of(state)))
+    later = assign(moment_of(state, NOW + 1))
+    assert [its.left_over.count for its in later.runs] == [8]
+    assert [its.coming for its in later.runs] == [2]
 
 
 def on_demand_quota(vcpus: int) -> tuple[VcpuQuota, ...]:
@@ -257,7 +256,7 @@ def test_tasks_that_wait_for_on_demand_do_not_keep_the_others_from_being_bought_
     state = a_run()
     lost(state, 2, 5)
     next(iter(state.pools.values())).on_demand_short_until = NOW + 600
-    (target,) = [each for each in decide(state, load_catalogue(), NOW, POLICY) if isinstance(each, SetTarget)]
+    (target,) = [each for each in decide(moment_of(state)) if isinstance(each, SetTarget)]
     assert (target.spot_target, target.on_demand_target) == (2, 0), "for 8 tasks; 2 wait for on-demand"
 
 
@@ -269,7 +268,7 @@ def test_where_on_demand_can_never_be_had_lost_tasks_go_back_to_spot_and_a_deadl
     ):
         state, policy = a_run(deadline="1m", **capacity), replace(POLICY, **changes)
         lost(state, 2, 5)
-        (ask,) = asks_of(state, [the_run(state)], NOW, policy)
+        (ask,) = asks_of(moment_of(state, NOW, policy), [the_run(state)])
         assert ask.batch.count == 10
         assert SPOT_ONLY in ask.batch.constraints
 
@@ -277,18 +276,19 @@ def test_where_on_demand_can_never_be_had_lost_tasks_go_back_to_spot_and_a_deadl
 def test_on_demand_runs_no_more_at_once_than_quotas_and_the_hourly_cap_and_other_instances_leave_room_for() -> None:
     quota = replace(POLICY, vcpu_quotas=on_demand_quota(40))
     for policy, capacity in ((quota, {}), (POLICY, {"maxHourlyCost": 1.75})):  # 10 of 4 vCPUs, at $0.17
-        found = job_of(the_run(state := a_run(tasks=400, deadline="1h", **capacity)), state, NOW, policy)
+        state = a_run(tasks=400, deadline="1h", **capacity)
+        found = progress_of(the_run(state), moment_of(state, NOW, policy))
         assert found is not None
         assert found.left_s == pytest.approx(10 * 60, abs=60)
     state = a_run(tasks=400, deadline="1h")
     told(state, *(host(number, purchase="on-demand") for number in range(1, 6)))
     for instance in state.instances.values():
         instance.bought_for = 99
-    found = job_of(the_run(state), state, NOW, quota)
+    found = progress_of(the_run(state), moment_of(state, NOW, quota))
     assert found is not None
     assert found.left_s == pytest.approx(20 * 60, abs=60), "others hold half of the quota"
     full = replace(POLICY, max_instances=10)
-    found = job_of(the_run(state), state, NOW, full)
+    found = progress_of(the_run(state), moment_of(state, NOW, full))
     assert found is not None
     assert found.left_s == pytest.approx(10 * 60, abs=60), "idle instances are free to take"
 
@@ -296,22 +296,22 @@ def test_on_demand_runs_no_more_at_once_than_quotas_and_the_hourly_cap_and_other
 def test_too_narrow_an_on_demand_does_not_keep_a_late_run_from_spot_while_that_is_there() -> None:
     policy = replace(POLICY, vcpu_quotas=on_demand_quota(4))
     state = a_run(tasks=400, deadline="30m")
-    assert steered(the_run(state), state, NOW, policy).stance is Stance.SPOT
+    assert steered(the_run(state), moment_of(state, NOW, policy)).stance is Stance.SPOT
     the_run(state).steering = Steering(short_since=NOW)
-    assert steered(the_run(state), state, NOW + 1, policy, True).stance is Stance.FIRM
+    assert steered(the_run(state), moment_of(state, NOW + 1, policy), True).stance is Stance.FIRM
 
 
 def test_the_limit_on_concurrent_tasks_holds_over_both() -> None:
     overrides = {"array": {"size": 10}, "capacity": MIXED, "placement": {"maxConcurrentTasks": 3}}
     state = state_with(submitted(**overrides), prepared(**overrides), fleet())
     lost(state, 0, 1)
-    assert [ask.batch.count for ask in asks_of(state, [the_run(state)], NOW, POLICY)] == [2, 1]
+    assert [ask.batch.count for ask in asks_of(moment_of(state), [the_run(state)])] == [2, 1]
 
 
 def test_a_run_of_spot_alone_keeps_its_lost_tasks_there() -> None:
     state = a_run(purchase="spot")
     lost(state, 2, times=9)
-    (ask,) = asks_of(state, [the_run(state)], NOW, POLICY)
+    (ask,) = asks_of(moment_of(state), [the_run(state)])
     assert SPOT_ONLY in ask.batch.constraints
 
 
@@ -330,7 +330,7 @@ def test_where_a_run_stands_survives_a_restart_and_older_records_stand_at_spot()
 
 def test_a_halted_run_sends_nothing_that_was_only_intended() -> None:
     state = state_with_instance(tasks=2)
-    begun(state, decide(state, load_catalogue(), NOW, POLICY))
+    begun(state, decide(moment_of(state)))
     assert len(state.attempts.live()) == 2
     begin(state, HaltRun(RUN_ID, "the run took too long"), NOW, POLICY)
     assert not len(state.attempts.live())

@@ -10,7 +10,8 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import quota_family, quota_key
-from argosy.market.buy import Bounds, Limits, buy
+from argosy.market.buy import Backlog, buy
+from argosy.market.limits import BatchLimits, OrderLimits
 from argosy.market.offers import offers_of
 from argosy.model.actions import NoteOrder, Remark, SetTarget
 from argosy.model.events import PoolShort, TargetAccepted
@@ -18,13 +19,14 @@ from argosy.model.instances import Purchase
 from argosy.model.policy import Policy, VcpuQuota
 from argosy.model.pools import Offer, Pool
 from argosy.placement.demand import Batch
-from argosy.scheduler.bounds import away_usd_per_task_hour
+from argosy.scheduler.capacity import away_usd_per_task_hour
 from argosy.scheduler.decide import decide
 from argosy.settings.settings import SettingsError, load_settings
-from tests.builders import CELL, NOW, POLICY, begun, fleet, host, prepared, state_with, submitted, told
+from tests.builders import CELL, NOW, POLICY, begun, fleet, host, moment_of, prepared, state_with, submitted, told
 
 CATALOGUE = load_catalogue()
 BATCH = Batch(1024, 1024, 0, 40, group="a")
+BACKLOG = Backlog(BATCH, BatchLimits(100))
 
 
 def market(*cells: str, types: tuple[str, ...] = ("c5.xlarge", "m5.xlarge")) -> list[Offer]:
@@ -48,45 +50,45 @@ def test_a_type_draws_on_the_quota_of_its_family(name: str, purchase: str, key: 
 def test_the_price_is_what_a_budget_counts_and_what_risk_adds_is_what_decides() -> None:
     cheap, dear = market(types=("c5.xlarge", "m5.xlarge"))[:2]
     risky = replace(cheap, effective_usd_per_hour=dear.price_usd_per_hour * 2)
-    order = buy([BATCH], [Limits(100)], [risky, dear], 100)
+    order = buy([BACKLOG], [risky, dear], OrderLimits(100))
     assert set(order.instances) == {(dear.pool, dear.purchase)}
-    order = buy([BATCH], [Limits(100, usd_per_hour=3.5 * dear.price_usd_per_hour)], [risky, dear], 100)
+    budget = BatchLimits(100, usd_per_hour=3.5 * dear.price_usd_per_hour)
+    order = buy([Backlog(BATCH, budget)], [risky, dear], OrderLimits(100))
     assert order.instances[dear.pool, dear.purchase] == 3
-    assert order.held_back[0].startswith("the run's budget: 0.0")
+    assert order.shortfalls[0].reason.startswith("the run's budget: 0.0")
 
 
 def test_a_budget_smaller_than_any_instance_buys_nothing_and_says_so() -> None:
     offers = market()
-    order = buy([BATCH], [Limits(100, usd_per_hour=0.001)], offers, 100)
+    order = buy([Backlog(BATCH, BatchLimits(100, usd_per_hour=0.001))], offers, OrderLimits(100))
     assert not order.instances
     least = min(offer.price_usd_per_hour for offer in offers)
-    assert order.held_back == [
+    assert order.shortfalls[0].reason == (
         f"the run's budget: 0.0010 USD an hour may still be bought, an instance costs {least:.4f}"
-    ]
+    )
 
 
 @pytest.mark.parametrize(
-    ("limits", "room", "bounds", "reason"),
+    ("limits", "of_all", "reason"),
     [
-        (Limits(2), 100, Bounds(), "capacity.maxInstances of the run"),
-        (Limits(100), 2, Bounds(), "maxInstances of the deployment"),
+        (BatchLimits(2), OrderLimits(100), "capacity.maxInstances of the run"),
+        (BatchLimits(100), OrderLimits(2), "maxInstances of the deployment"),
         (
-            Limits(100),
-            100,
-            Bounds(vcpus_left={(CELL, how, "standard"): 8 for how in ("spot", "on-demand")}),
+            BatchLimits(100),
+            OrderLimits(100, vcpus_left={(CELL, how, "standard"): 8 for how in ("spot", "on-demand")}),
             "the vCPU quota of us-east-1 for spot standard instances (vcpuQuotas)",
         ),
-        (Limits(100), 100, Bounds(vcpus_left={(CELL, "spot", "g"): 0}), ""),
+        (BatchLimits(100), OrderLimits(100, vcpus_left={(CELL, "spot", "g"): 0}), ""),
     ],
 )
-def test_what_holds_an_order_back_is_named(limits: Limits, room: int, bounds: Bounds, reason: str) -> None:
-    order = buy([BATCH], [limits], market(), room, bounds=bounds)
-    assert order.held_back == [reason]
-    assert bool(order.uncovered[0]) == bool(reason)
+def test_what_holds_an_order_back_is_named(limits: BatchLimits, of_all: OrderLimits, reason: str) -> None:
+    (shortfall,) = buy([Backlog(BATCH, limits)], market(), of_all).shortfalls
+    assert shortfall.reason == reason
+    assert bool(shortfall.tasks) == bool(reason)
 
 
 def test_an_exhausted_spot_quota_turns_to_on_demand_where_the_run_allows_it() -> None:
-    order = buy([BATCH], [Limits(100)], market(), 100, bounds=Bounds(vcpus_left={(CELL, "spot", "standard"): 8}))
+    order = buy([BACKLOG], market(), OrderLimits(100, vcpus_left={(CELL, "spot", "standard"): 8}))
     bought = Counter[Purchase]()
     for (_, purchase), count in order.instances.items():
         bought[purchase] += count
@@ -95,12 +97,12 @@ def test_an_exhausted_spot_quota_turns_to_on_demand_where_the_run_allows_it() ->
 
 def test_a_cell_has_no_more_than_its_share() -> None:
     offers = market("us-east-1", "eu-west-1")
-    bounds = Bounds(max_cell_share=0.6, held_cpu_units={("cell", "us-east-1"): 40 * 1024})
-    order = buy([replace(BATCH, count=60)], [Limits(100)], offers, 100, bounds=bounds)
+    limits = OrderLimits(100, max_cell_share=0.6, held_cpu_units={("cell", "us-east-1"): 40 * 1024})
+    order = buy([Backlog(replace(BATCH, count=60), BatchLimits(100))], offers, limits)
     cells = Counter[str]()
     for (pool, _), count in order.instances.items():
         cells[pool.split("/")[0]] += 4 * count
-    assert order.uncovered == [0]
+    assert not order.uncovered
     assert cells["us-east-1"] + 40 <= 0.6 * 100 + 4
     assert cells["eu-west-1"] >= 36
 
@@ -111,7 +113,11 @@ def test_tasks_with_much_traffic_stay_where_their_data_lie() -> None:
     here = replace(here, effective_usd_per_hour=0.0)
 
     def cell(usd: float) -> set[str]:
-        order = buy([BATCH], [Limits(100, data_cell="us-east-1", away_usd_per_task_hour=usd)], [cheaper, here], 100)
+        order = buy(
+            [Backlog(BATCH, BatchLimits(100, data_cell="us-east-1", away_usd_per_task_hour=usd))],
+            [cheaper, here],
+            OrderLimits(100),
+        )
         return {pool.split("/")[0] for pool, _ in order.instances}
 
     assert cell(0.0) == {"eu-west-1"}
@@ -129,7 +135,7 @@ def test_traffic_is_priced_by_the_gigabytes_of_a_task_spread_over_its_time() -> 
 
 
 def decided(state: Any, *kinds: type, **policy: Any) -> list[Any]:
-    return [a for a in decide(state, CATALOGUE, NOW, replace(POLICY, **policy)) if isinstance(a, kinds)]
+    return [a for a in decide(moment_of(state, NOW, replace(POLICY, **policy))) if isinstance(a, kinds)]
 
 
 def test_a_quota_counts_what_lives_and_what_is_ordered() -> None:

@@ -21,6 +21,7 @@ from tests.builders import (
     host,
     instance_id,
     launched,
+    moment_of,
     prepared,
     state_with,
     state_with_instance,
@@ -40,7 +41,7 @@ def idle_for(seconds: float, count: int = 1, state: State | None = None, **attri
 
 
 def gone(state: State, now: float = NOW, **policy: Any) -> list[str]:
-    return [instance.id for instance in releasable(state, (), now, replace(POLICY, **policy))]
+    return [instance.id for instance in releasable(moment_of(state, now, replace(POLICY, **policy)), ())]
 
 
 def test_linger_is_that_of_the_first_glob_that_matches_the_type() -> None:

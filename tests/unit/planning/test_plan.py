@@ -13,7 +13,8 @@ from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import needs_of
 from argosy.model.state import State
 from argosy.planning.durations import AFTER_ESTIMATE, AFTER_NOTHING, NOBODY_KNOWS_S, Seconds, seconds_of
-from argosy.planning.plan import Market, Planned, plan_run
+from argosy.planning.plan import plan_run
+from argosy.planning.question import PlanQuestion
 from tests.builders import (
     NOW,
     POLICY,
@@ -21,6 +22,7 @@ from tests.builders import (
     container_instance,
     fleet,
     host,
+    moment_of,
     prepared,
     spec,
     state_with,
@@ -39,18 +41,17 @@ def planned(
     **overrides: Any,
 ) -> Any:
     form = spec(**overrides)
-    question = Planned(
+    question = PlanQuestion(
+        moment=moment_of(state, NOW, replace(POLICY, boot_s=100.0, start_s=0.0)),
         form=form,
         task_count=tasks,
-        warnings=notes,
         needs=needs_of(form),
         seconds=Seconds(50.0, 100.0, 200.0, "a test says so"),
-        catalogue=load_catalogue(),
-        policy=replace(POLICY, boot_s=100.0, start_s=0.0),
-        now=NOW,
-        market=Market(fleets, "us-east-1"),
+        fleets=fleets,
+        home="us-east-1",
+        warnings=notes,
     )
-    return plan_run(question, state)
+    return plan_run(question)
 
 
 def test_it_buys_what_the_controller_would_and_leaves_the_state_alone() -> None:
@@ -120,7 +121,7 @@ def test_what_nothing_can_run_has_no_forecast_but_says_why() -> None:
     reply = planned(state_with(*CPU), resources={"vcpus": 1, "memory": 1024, "gpus": 2})
     assert (reply["possible"], reply["instances"], reply["onDemand"]) == (False, [], None)
     assert reply["costUsd"] == {"low": None, "expected": None, "high": None}
-    assert "nothing of this deployment could run" in reply["warnings"][0]
+    assert "nothing in this deployment could run" in reply["warnings"][0]
 
 
 def test_a_little_less_memory_that_fits_one_more_is_named_with_what_it_saves() -> None:

@@ -50,6 +50,7 @@ from tests.builders import (
     host,
     instance_id,
     launched,
+    moment_of,
     prepared,
     state_with,
     state_with_instance,
@@ -63,7 +64,7 @@ CATALOGUE = load_catalogue()
 
 
 def decided(state: State, *kinds: type, now: float = NOW, **policy: Any) -> list[Action]:
-    actions = decide(state, CATALOGUE, now, replace(POLICY, **policy))
+    actions = decide(moment_of(state, now, replace(POLICY, **policy)))
     return [action for action in actions if not kinds or isinstance(action, kinds)]
 
 
@@ -332,7 +333,7 @@ def test_the_kill_switch_stops_buying_and_launching_but_not_stopping() -> None:
     state = state_with_instance()
     launched(state)
     told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "")))
-    actions = decide(state, CATALOGUE, NOW, POLICY, launching=False)
+    actions = decide(moment_of(state), launching=False)
     assert {type(action) for action in actions} == {StopAttempt, SetTarget}
     assert all((each.spot_target, each.on_demand_target) == (0, 0) for each in actions if isinstance(each, SetTarget))
 

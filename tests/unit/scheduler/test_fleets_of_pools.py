@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from argosy.catalogue.lookup import load_catalogue
 from argosy.market.buy import Order
 from argosy.model import documents
 from argosy.model.actions import SetTarget, Terminate
@@ -18,6 +17,7 @@ from argosy.model.pools import Pool
 from argosy.model.state import State
 from argosy.scheduler import capacity
 from argosy.scheduler.decide import decide
+from argosy.scheduler.places import NO_PLACES
 from tests.builders import (
     CELL,
     NOW,
@@ -27,6 +27,7 @@ from tests.builders import (
     fleet,
     host,
     instance_id,
+    moment_of,
     prepared,
     state_with,
     submitted,
@@ -56,7 +57,7 @@ def idle() -> State:
 
 
 def actions(state: State, now: float = LATER, launching: bool = True, **policy: Any) -> list[Any]:
-    chosen = decide(state, load_catalogue(), now, replace(POLICY, **policy), launching)
+    chosen = decide(moment_of(state, now, replace(POLICY, **policy)), launching)
     return [action for action in chosen if isinstance(action, SetTarget | Terminate)]
 
 
@@ -114,17 +115,16 @@ def test_a_surplus_fleet_is_lowered_until_it_has_heard() -> None:
 def test_a_target_rises_by_no_more_than_what_is_ordered_whatever_is_held(fleet_id: str) -> None:
     state = state_with(of(A), *(host(number, fleet_id=fleet_id) for number in range(1, 5)))
     assert not actions(state, NOW)
-    places = capacity.NO_PLACES
     order = Order(Counter({(POOL, Purchase.SPOT): 1}))
-    assert capacity.targets(state, places, order, [], NOW, POLICY) == [SetTarget(POOL, 1, 0)]
+    assert capacity.targets(moment_of(state), NO_PLACES, order, []) == [SetTarget(POOL, 1, 0)]
 
 
 def test_no_order_takes_the_targets_beyond_what_is_allowed_of_all() -> None:
     state = idle()
     order = Order(Counter({(POOL, Purchase.SPOT): 5, (POOL, Purchase.ON_DEMAND): 3}))
     few = replace(POLICY, max_instances=6)
-    assert capacity.targets(state, capacity.NO_PLACES, order, [], NOW, few) == [SetTarget(POOL, 6, 0)]
-    assert capacity.targets(state, capacity.NO_PLACES, order, [], NOW, POLICY) == [SetTarget(POOL, 9, 3)]
+    assert capacity.targets(moment_of(state, NOW, few), NO_PLACES, order, []) == [SetTarget(POOL, 6, 0)]
+    assert capacity.targets(moment_of(state), NO_PLACES, order, []) == [SetTarget(POOL, 9, 3)]
 
 
 def test_with_the_kill_switch_on_what_idles_goes_and_no_least_size_is_kept() -> None:
@@ -154,7 +154,7 @@ def test_an_instance_that_ec2_will_not_end_is_asked_for_again_after_a_pause_and_
     assert state.setbacks[about].count == 1
     assert state.warned() == Counter({(POOL, Purchase.SPOT): 1})
     order = Order(Counter({(POOL, Purchase.SPOT): 1}))
-    assert capacity.targets(state, capacity.NO_PLACES, order, [], NOW, POLICY) == [SetTarget(POOL, 5, 0)]
+    assert capacity.targets(moment_of(state), NO_PLACES, order, []) == [SetTarget(POOL, 5, 0)]
     state.setbacks[about].not_before = LATER + 1
     named = [name for each in actions(state) if isinstance(each, Terminate) for name in each.instance_ids]
     assert instance_id(1) not in named

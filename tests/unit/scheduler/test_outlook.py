@@ -26,6 +26,7 @@ from tests.builders import (
     host,
     instance_id,
     launched,
+    moment_of,
     prepared,
     state_with,
     submitted,
@@ -65,7 +66,7 @@ def outlook(state: State, now: float = NOW) -> Outlook:
 def goes_to(state: State) -> list[str]:
     """The instances of the launches of the last run."""
     last = list(state.runs)[-1]
-    launches = assign(state, CATALOGUE, NOW + 100, POLICY).launches
+    launches = assign(moment_of(state, NOW + 100)).launches
     return [launch.instance_id for launch in launches if launch.key.run_id == last]
 
 

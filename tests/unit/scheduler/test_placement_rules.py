@@ -19,8 +19,6 @@ from argosy.placement.fitness import Candidates
 from argosy.scheduler.decide import NO_FUNCTIONS, decide
 from argosy.scheduler.places import active_rows
 from tests.builders import (
-    NOW,
-    POLICY,
     RUN_ID,
     begun,
     container_instance,
@@ -28,6 +26,7 @@ from tests.builders import (
     host,
     instance_id,
     launched,
+    moment_of,
     prepared,
     state_with,
     submitted,
@@ -57,7 +56,7 @@ def cluster(instances: int = 1) -> State:
 
 
 def decided(state: State, *kinds: type, functions: OwnFunctions = NO_FUNCTIONS, launching: bool = True) -> list[Any]:
-    actions: list[Action] = decide(state, CATALOGUE, NOW, POLICY, launching, functions)
+    actions: list[Action] = decide(moment_of(state), launching, functions)
     return [action for action in actions if isinstance(action, kinds)]
 
 
@@ -151,7 +150,7 @@ def test_affinity_waits_for_its_company_and_buys_nothing_without_it() -> None:
     assert bought(state) in (0, 1)  # the instance that is here may stay; none is added
     (remark,) = decided(state, Remark)
     assert remark.sentence == "runs only next to tasks of db (affinity): no instance that runs them has room now"
-    reply = explain_run(state, state.runs[RUN_ID], CATALOGUE, NOW)
+    reply = explain_run(moment_of(state), state.runs[RUN_ID])
     assert reply["verdict"] == "waiting"
     assert remark.sentence in reply["sentence"]
     assert reply["cluster"]["reasons"][0]["kind"] == "affinity"

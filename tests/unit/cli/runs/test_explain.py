@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 
 from argosy.api.explaining import explain_run
-from argosy.catalogue.lookup import load_catalogue
 from argosy.model.purchases import Stance, Steering
 from argosy.model.state import State
 from argosy.scheduler.decide import decide
 from tests.builders import (
     NOW,
-    POLICY,
     RUN_ID,
     begun,
     fleet,
     launched,
+    moment_of,
     prepared,
     state_with,
     state_with_instance,
@@ -31,7 +30,7 @@ from tests.fakes.cli import World, api_error
 
 
 def reply(state: State, index: int | None = None) -> dict[str, Any]:
-    return explain_run(state, state.runs[RUN_ID], load_catalogue(), NOW, index)
+    return explain_run(moment_of(state), state.runs[RUN_ID], index)
 
 
 def printed(state: State, *arguments: str, index: int | None = None) -> str:
@@ -110,7 +109,7 @@ def test_a_run_that_only_falls_back_is_told_what_is_bought() -> None:
 
 def test_the_limit_that_holds_a_run_back_and_the_last_purchase_are_told() -> None:
     state = state_with(submitted(tasks=40, capacity={"maxInstances": 1}), prepared(), fleet())
-    begun(state, decide(state, load_catalogue(), NOW, POLICY))
+    begun(state, decide(moment_of(state)))
     said = printed(state)
     assert "more are held back by capacity.maxInstances of the run" in said
     assert "The last purchase: 1 instances for $0.0" in said
@@ -119,5 +118,5 @@ def test_the_limit_that_holds_a_run_back_and_the_last_purchase_are_told() -> Non
 
 def test_a_purchase_of_all_the_work_is_told_with_its_gap_to_the_least_possible() -> None:
     state = state_with(submitted(tasks=10), prepared(), fleet())
-    begun(state, decide(state, load_catalogue(), NOW, POLICY))
+    begun(state, decide(moment_of(state)))
     assert "an hour, at most 20.0 % above the least it could cost" in printed(state)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from argosy.placement.demand import Batch
 from argosy.placement.supply import InstanceRow
-from argosy.scheduler.here import place_now
+from argosy.scheduler.queue import place_now
 
 WIDE, DEEP = Batch(3072, 2048, 0, 4, group="wide"), Batch(512, 13_000, 0, 4, group="deep")
 ON_GPU = Batch(2048, 4096, 1, 1, group="gpu")

@@ -1,0 +1,30 @@
+"""How are figures written in sentences for users: money, times of day, durations?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def dollars(usd: float | None) -> str:
+    """`$5.00`, `$0.50`, `$0.0123`: no more digits than say something."""
+    if not usd or usd >= 1 or round(usd, 2) == usd:
+        return f"${usd or 0.0:,.2f}"
+    return f"${usd:.4f}" if usd >= 0.001 else f"${usd:.2g}"
+
+
+def time_of_day(at: float) -> str:
+    """`14:03:07 UTC`, for sentences about the same day. at: epoch seconds."""
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S} UTC"
+
+
+def hour_and_minute(at: float) -> str:
+    """`14:03 UTC`, where seconds would say too much. at: epoch seconds."""
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `14 min`, `2 h 5 min`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    hours, rest = divmod(round(seconds / 60), 60)
+    return f"{hours} h {rest} min" if hours else f"{rest} min"

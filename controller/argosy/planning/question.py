@@ -1,0 +1,68 @@
+"""What is a plan asked for: which run, with tasks of which size and length, on what cluster, at what time?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from argosy.lifecycle.apply import apply
+from argosy.model import events
+from argosy.model.inbox import SubmitRequest
+from argosy.model.moment import Moment
+from argosy.model.pools import Pool
+from argosy.model.resources import Resources
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.planning.durations import Seconds
+from argosy.planning.forecast import Forecast, forecast
+
+PLANNED = "plan-000000-000000-plan"  # the id of the run that is never stored
+
+
+@dataclass(frozen=True, slots=True)
+class PlanQuestion:
+    """One question of PlanRun. The moment's state is never changed."""
+
+    moment: Moment
+    form: Mapping[str, Any]  # the validated JSON form of the run's spec
+    task_count: int
+    needs: Resources  # of one task
+    seconds: Seconds  # of one task
+    fleets: Sequence[tuple[str, str, str]]  # (cell, instance type, zone) of all that are set up, seen by a sweep or not
+    home: str  # the home cell
+    warnings: Sequence[str] = ()  # what the run's submitter would be warned of
+
+    def on_copy(self, form: Mapping[str, Any], needs: Resources | None = None) -> tuple[Moment, Run]:
+        """A moment with a copy of the state in which the run is prepared and waits for places. needs: None = the
+        question's own."""
+        moment, copy = self.moment, _copy(self.moment.state, self.fleets)
+        request = SubmitRequest(PLANNED, moment.now, form, self.task_count, "", "s3://none/", False)
+        apply(copy, events.RunSubmitted(request), moment.now, moment.policy)
+        run = copy.runs[PLANNED]
+        run.task_definition, run.needs = "planned", needs or self.needs
+        return replace(moment, state=copy), run
+
+    def forecast(
+        self, form: Mapping[str, Any], needs: Resources | None = None, offers_at: float | None = None
+    ) -> Forecast:
+        """For the run with another form or other needs than the question's. offers_at: as in `forecast.forecast`."""
+        moment, run = self.on_copy(form, needs)
+        return forecast(moment, run, self.seconds, offers_at)
+
+
+def _copy(state: State, fleets: Sequence[tuple[str, str, str]]) -> State:
+    """Copies only what planning changes: the dictionaries, and the pools."""
+    pools = {key: replace(pool) for key, pool in state.pools.items()}
+    for cell, kind, zone in fleets:
+        pool = Pool(cell, kind, zone, "not seen yet", confirmed_spot=0, confirmed_on_demand=0)
+        pools.setdefault(pool.key, pool)
+    return replace(
+        state,
+        runs=dict(state.runs),
+        pools=pools,
+        setbacks={},
+        new_runs=set(),
+        changed_runs=set(),
+        changed_instances=set(),
+    )

@@ -1,0 +1,181 @@
+"""What does each run in the queue ask for, and which of its tasks start on the instances that are here?"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.market.cover import less
+from argosy.market.fallback import purchases
+from argosy.market.offers import CELL_ATTRIBUTE, PURCHASE_ATTRIBUTE
+from argosy.market.on_demand import is_ever_to_be_had
+from argosy.model.instances import Purchase
+from argosy.model.moment import Moment
+from argosy.model.purchases import Stance
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.placement.demand import Batch, WeightedConstraint
+from argosy.placement.fitness import Fitness
+from argosy.placement.place import place
+from argosy.placement.strategy import DEFAULT_STRATEGY
+from argosy.placement.supply import InstanceRow, Supply
+from argosy.scheduler.outlook import expected_end
+
+ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
+SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
+EMPTYING = ("busy-first", *DEFAULT_STRATEGY)
+NO_BOUND: Mapping[str, int] = MappingProxyType({})
+_ONLY = {Purchase.SPOT: SPOT_ONLY, Purchase.ON_DEMAND: ON_DEMAND_ONLY}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One batch of a run, and the tasks it is made of."""
+
+    run: Run
+    batch: Batch
+    among: NDArray[np.bool_] | None = None  # (tasks of the run,); None = all that are pending
+    moves: bool = False  # for the tasks that move to on-demand because spot lost them too often
+
+
+def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO_BOUND) -> list[Ask]:
+    """In queue order. A run's last ask is for its ordinary tasks; the one before it, if any, for those that move to
+    on-demand. at_most: by run id, the number of tasks that it may ask for."""
+    shunned, until = shunned_by(moment.state), moment.now + moment.policy.linger_s
+    asks: list[Ask] = []
+    for run in runs:
+        batch = batch_of(moment.state, run, until, shunned, purchases(run, moment))
+        count = min(batch.count, at_most.get(run.id, batch.count))
+        batch = replace(batch, count=count, finish_at=expected_end(run, moment.now))
+        asks += _split(run, batch, moment)
+    return asks
+
+
+def _split(run: Run, batch: Batch, moment: Moment) -> Iterator[Ask]:
+    """Tasks that spot lost too often apart from the others. Where on-demand can never be had, they stay on spot."""
+    lost = (
+        run.tasks["losses"] >= run.terms.fallback_losses
+        if SPOT_ONLY in batch.constraints and run.terms.purchase.mixes
+        else None
+    )
+    until = moment.now + moment.policy.linger_s
+    count = 0 if lost is None else min(batch.count, run.tasks.startable_count(until, lost))
+    if lost is None or not count or not is_ever_to_be_had(run, moment.state, moment.policy):
+        yield Ask(run, batch)
+        return
+    constraints = tuple(ON_DEMAND_ONLY if each == SPOT_ONLY else each for each in batch.constraints)
+    yield Ask(run, replace(batch, count=count, constraints=constraints), lost, moves=True)
+    yield Ask(run, replace(batch, count=batch.count - count), ~lost)
+
+
+def shunned_by(state: State) -> Mapping[str, frozenset[str]]:
+    """Group -> the other groups that keep its tasks off their instances: anti-affinity works both ways."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for run in state.runs.values():
+        for group in run.terms.anti_affinity:
+            if group != run.group:
+                found[group].add(run.group)
+    return {group: frozenset(others) for group, others in found.items()}
+
+
+def batch_of(
+    state: State,
+    run: Run,
+    until: float,
+    shunned: Mapping[str, frozenset[str]],
+    may_buy: frozenset[Purchase] | None = None,
+) -> Batch:
+    """What a run asks for: its tasks that may start before `until` (epoch seconds), within its cap on concurrent ones.
+    shunned: from `shunned_by`. may_buy: None = as it was last decided.
+
+    Tasks in back-off get a place as well, which keeps their instances from being released, but are not launched.
+    """
+    count = run.tasks.startable_count(until)
+    if run.terms.max_concurrent is not None:
+        count = max(0, min(count, run.terms.max_concurrent - len(state.attempts.of_run(run.number))))
+    return Batch(
+        cpu_units=run.needs.cpu_units,
+        memory_mib=run.needs.memory_mib,
+        gpus=run.needs.gpus,
+        count=count,
+        group=run.group,
+        constraints=run.terms.constraints + _cells(run) + _purchase(may_buy or _last_decided(run)),
+        strategy=run.terms.strategy,
+        host_ports=run.host_ports,
+        max_per_instance=run.terms.max_tasks_per_instance,
+        # The kernel counts the instances of the group, which are the run's own unless runs share the group.
+        max_instances=run.terms.max_instances if run.group == f"run:{run.id}" else None,
+        soft=tuple(WeightedConstraint(expression, weight) for expression, weight in run.terms.soft_constraints),
+        affinity=run.terms.affinity,
+        anti_affinity=run.terms.anti_affinity + tuple(sorted(shunned.get(run.group, ()))),
+    )
+
+
+def _purchase(may_buy: frozenset[Purchase]) -> tuple[str, ...]:
+    return tuple(only for purchase, only in _ONLY.items() if may_buy == {purchase})
+
+
+def _last_decided(run: Run) -> frozenset[Purchase]:
+    if run.terms.purchase.mixes:
+        return frozenset({Purchase.SPOT if run.steering.stance is Stance.SPOT else Purchase.ON_DEMAND})
+    return frozenset({Purchase(run.terms.purchase)})
+
+
+def _cells(run: Run) -> tuple[str, ...]:
+    return (f"attribute:{CELL_ATTRIBUTE} in [{', '.join(run.terms.cells)}]",) if run.terms.cells else ()
+
+
+def place_now(
+    batches: Sequence[Batch], rows: Sequence[InstanceRow], coming: Sequence[InstanceRow], fitness: Mapping[str, Fitness]
+) -> tuple[Counter[tuple[int, int]], list[int]]:
+    """(batch, row) -> tasks on `rows`; and how many tasks of each batch found no place there.
+
+    Instances join in any order. If the first run in the queue filled each one that joins, it would take what was bought
+    for the last run, and more would be bought tick after tick. So everything that is here or on its way is filled in
+    one pass first: what falls on instances that are here starts. The room that is left there then goes to tasks that
+    would have to wait, first come first served.
+    """
+    ours = [_emptying(batch) for batch in batches]
+    first = _meant_for(batches, rows, coming, fitness)
+    placed: Counter[tuple[int, int]] = Counter()
+    left = [batch.count for batch in batches]
+    free = list(rows)
+    for counts in [first, None] if first is not None else [None]:
+        asked = [replace(batch, count=n) for batch, n in zip(ours, counts or left, strict=True)]
+        for (number, row), count in _on(asked, free, fitness).items():
+            placed[number, row] += count
+            left[number] -= count
+            if counts is not None:  # there is another round
+                free[row] = less(free[row], batches[number], count)
+    return placed, left
+
+
+def _meant_for(
+    batches: Sequence[Batch], rows: Sequence[InstanceRow], coming: Sequence[InstanceRow], fitness: Mapping[str, Fitness]
+) -> list[int] | None:
+    """How many tasks of each batch would fall on `rows` if all instances were here; None where it makes no
+    difference."""
+    if not rows or not coming or len({batch.need for batch in batches if batch.count}) < 2:
+        return None
+    together = place(batches, Supply.of([*rows, *coming]), fitness=fitness)
+    here = together.row < len(rows)
+    counts = np.bincount(together.batch[here], weights=together.count[here], minlength=len(batches))
+    return [int(count) for count in counts]
+
+
+def _on(
+    batches: Sequence[Batch], rows: Sequence[InstanceRow], fitness: Mapping[str, Fitness]
+) -> dict[tuple[int, int], int]:
+    placed = place(batches, Supply.of(rows), fitness=fitness)
+    keys = zip(placed.batch.tolist(), placed.row.tolist(), strict=True)
+    return dict(zip(keys, placed.count.tolist(), strict=True))
+
+
+def _emptying(batch: Batch) -> Batch:
+    """Unless its run says otherwise, idle instances come last, so that they can be released."""
+    return batch if batch.strategy else replace(batch, strategy=EMPTYING)
