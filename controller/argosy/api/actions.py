@@ -36,7 +36,7 @@ from argosy.spec.faults import Fault, SpecError
 from argosy.spec.parse import parse_spec, to_json
 
 ID_TRIES = 5
-TOKEN_DAYS = 30  # how long client tokens and pointers to requests are kept; runs are kept for ever
+READ_TRIES = 5
 # Bytes of a request as it is stored. A DynamoDB item holds 400 KB, and the ten requests that one tick folds in must fit
 # into one transaction of 4 MB together with everything else that it writes.
 REQUEST_LIMIT = 256 * 1024
@@ -88,11 +88,11 @@ class Api:
         raise TypeError(f"no action for {type(request).__name__}")
 
     @_act.register
-    def _(self, request: requests.SubmitRun, request_id: str) -> dict[str, Any]:
+    def _submit(self, request: requests.SubmitRun, request_id: str) -> dict[str, Any]:
         token = hashlib.sha256((request.client_token or request_id).encode()).hexdigest()
         admission: Admission | None = None
         for attempt in range(ID_TRIES):
-            earlier = self._earlier(token, request.spec)
+            earlier = self._run_of_token(token, request.spec)
             if earlier is not None:
                 self.wake.controller()  # the first call may have ended between storing and waking
                 return {**self._full_view(earlier), "created": False, "warnings": []}
@@ -106,7 +106,7 @@ class Api:
         raise RequestRefused("ConflictException", "other runs were submitted at the same moment: submit this one again")
 
     @_act.register
-    def _(self, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
+    def _validate(self, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
         admission = admit(request.spec, self.limits, self.images, self.items, self.now())
         now = self.now()
         run_id = new_run_id(admission.form["name"], now, request_id)
@@ -126,7 +126,7 @@ class Api:
         pools = list(reading.cluster(self.store)[0].pools.values())
         return [*admission.notes, *money_warnings(form, pools, self.limits.shapes, load_catalogue(), self.policy)]
 
-    def _earlier(self, token: str, spec: Any) -> str | None:
+    def _run_of_token(self, token: str, spec: Any) -> str | None:
         """The id of the run that this token created. Refuses a token that was used with another spec."""
         body = self.store.read((inbox.TOKENS, token))
         if body is None:
@@ -144,7 +144,7 @@ class Api:
         run_id = new_run_id(admission.form["name"], now, f"{token}{attempt}")
         body = _stored_form(self._submit_request(admission, run_id, now))
         place = inbox.inbox_key(now, run_id)
-        pointer, forgotten_at = reading.request_pointer(run_id), now + TOKEN_DAYS * 86_400
+        pointer, forgotten_at = reading.request_pointer(run_id), now + requests.TOKEN_DAYS * 86_400
         made = {"runId": run_id, "specSha256": fingerprint(admission.form)}
         self.store.create(
             {
@@ -169,13 +169,13 @@ class Api:
         )
 
     @_act.register
-    def _(self, request: requests.PlanRun, request_id: str) -> dict[str, Any]:
+    def _plan(self, request: requests.PlanRun, request_id: str) -> dict[str, Any]:
         from argosy.api.plan_question import answer  # loads the market and the placement engine: only plans need them
 
         return answer(self, admit(request.spec, self.limits, self.images, self.items, self.now()))
 
     @_act.register
-    def _(self, request: requests.DescribeRun, request_id: str) -> dict[str, Any]:
+    def _describe(self, request: requests.DescribeRun, request_id: str) -> dict[str, Any]:
         record = spending.of_run(self.store, self._record(request.run_id), self.now(), self.policy)
         view = views.full_run_view(record)
         if "cost" in request.include:
@@ -202,7 +202,7 @@ class Api:
         return {"taskList": rows, "nextToken": requests.page_token(str(end)) if more else None}
 
     @_act.register
-    def _(self, request: requests.ListRuns, request_id: str) -> dict[str, Any]:
+    def _list(self, request: requests.ListRuns, request_id: str) -> dict[str, Any]:
         after = None if request.next_token is None else requests.page_place(request.next_token)
         page, following = self.store.page(documents.RUNS, request.max_results, after)
         records = reading.with_retries(self.store, [documents.record_from(body) for _, body in page])
@@ -214,7 +214,7 @@ class Api:
         return {"runs": runs, "nextToken": None if following is None else requests.page_token(following)}
 
     @_act.register
-    def _(self, request: requests.CancelRun, request_id: str) -> dict[str, Any]:
+    def _cancel(self, request: requests.CancelRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
         if not record.has_ended:
             if reading.is_stranded(self.store, request.run_id):
@@ -229,7 +229,7 @@ class Api:
         return views.full_run_view(record)
 
     @_act.register
-    def _(self, request: requests.RetryRun, request_id: str) -> dict[str, Any]:
+    def _retry(self, request: requests.RetryRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
         now = max(self.now(), record.submitted_at)
         wanted = RetryRequest(request.run_id, now, request.failed, request.cancelled)
@@ -240,7 +240,7 @@ class Api:
         return {**self._full_view(request.run_id), "created": created, "tasksToRetry": tasks}
 
     @_act.register
-    def _(self, request: requests.ExplainRun, request_id: str) -> dict[str, Any]:
+    def _explain(self, request: requests.ExplainRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
         if request.index is not None and request.index >= record.task_count:
             raise SpecError([Fault("index", f"the run has {record.task_count} tasks, counted from 0")])
@@ -258,13 +258,13 @@ class Api:
 
     def whole_state(self) -> State:
         """The state as of the last commit. Raises RequestRefused if the controller commits faster than we read."""
-        for _ in range(ID_TRIES):
+        for _ in range(READ_TRIES):
             with suppress(StaleState):  # the controller committed while we were reading
                 return load(self.store)
         raise RequestRefused("ThrottlingException", "the controller is busy: try again")
 
     @_act.register
-    def _(self, request: requests.DescribeCluster, request_id: str) -> dict[str, Any]:
+    def _describe_cluster(self, request: requests.DescribeCluster, request_id: str) -> dict[str, Any]:
         state, run_ids = reading.cluster(self.store)
         needs = reading.needs_by_number(self.store, run_ids)
         return views.cluster_view(state, needs, self.cluster, self.cells, self.now(), self.policy)

@@ -15,7 +15,8 @@ from argosy.spec.fields import Strict, refused
 
 PAGE_LIMIT = 100  # runs
 TASK_PAGE_LIMIT = 1000  # tasks; keeps a reply far below Lambda's 6 MB
-TOKEN_LIMIT = 64  # as ECS's clientToken
+TOKEN_LIMIT = 64  # characters, as of ECS's clientToken
+TOKEN_DAYS = 30  # how long client tokens, and pointers to requests, are kept; runs are kept for ever
 
 
 def _printable(text: str) -> str:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 
 from argosy.api import reading
+from argosy.api.requests import TOKEN_DAYS
 from argosy.engine.loading import load_run
 from argosy.model import inbox
 from argosy.model.damage import FAULTS
@@ -18,8 +19,6 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.ports import AlreadyExists, Store
-
-TOKEN_DAYS = 30
 
 
 class NotRetried(Exception):

@@ -1,1 +1,5 @@
-"""What may a user ask for? The run spec: its fields, its parsing, its checks, and what each task is told."""
+"""What may a user ask for? The run spec: its fields, its checks, and what each task is told.
+
+Entries: `parse.parse_spec` (data), `file.check_text` (the text of a file), `shards.task_overrides` (a task). Reading
+order: `models`, `fields`, `parse`, then what `parse` calls.
+"""

@@ -31,7 +31,7 @@ def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _container_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     image, definition = _part(data, "container").get("image"), data.get("taskDefinition")
     if image is None and definition is None:
-        yield Fault("container", "is required with an image, unless there is a taskDefinition")
+        yield Fault("container", "is required, with an image, unless taskDefinition is given")
     if image is not None and definition is not None:
         yield Fault("taskDefinition", "cannot be combined with container.image: give one of them")
     if definition is not None and data.get("resources") is not None:
@@ -56,7 +56,7 @@ def _capacity_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     if capacity.get("deadline") is not None and purchase == PurchaseMode.SPOT:
         yield Fault(
             "capacity.deadline",
-            "cannot be kept with spot alone: make capacity.purchase spot-then-on-demand or on-demand",
+            "cannot be kept with spot alone: set capacity.purchase to spot-then-on-demand or on-demand",
         )
     mixed = purchase == PurchaseMode.SPOT_THEN_ON_DEMAND or (purchase is None and capacity.get("deadline") is not None)
     if capacity.get("fallback") is not None and not mixed:
@@ -98,5 +98,5 @@ def _shard_faults(length: int, size: Any) -> Iterator[Fault]:
         if tasks > TASK_LIMIT:
             least = -(-length // TASK_LIMIT)
             yield Fault(
-                "array.shardSize", f"gives {tasks} tasks, the limit is {TASK_LIMIT}: it must be at least {least}"
+                "array.shardSize", f"gives {tasks} tasks; the limit is {TASK_LIMIT}, so it must be at least {least}"
             )

@@ -147,8 +147,8 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             "timeout.attemptDurationSecond: unknown field; did you mean attemptDurationSeconds?",
         ],
     ),
-    ({"container": None}, ["container: is required with an image, unless there is a taskDefinition"]),
-    ({"container": {"command": ["x"]}}, ["container: is required with an image, unless there is a taskDefinition"]),
+    ({"container": None}, ["container: is required, with an image, unless taskDefinition is given"]),
+    ({"container": {"command": ["x"]}}, ["container: is required, with an image, unless taskDefinition is given"]),
     ({"container": "a"}, ['container: must be a mapping, not the text "a"']),
     ({"taskDefinition": "f"}, ["taskDefinition: cannot be combined with container.image: give one of them"]),
     (
@@ -320,11 +320,11 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"array": {"range": "0:5000000", "shardSize": 2}},
-        ["array.shardSize: gives 2500000 tasks, the limit is 1000000: it must be at least 5"],
+        ["array.shardSize: gives 2500000 tasks; the limit is 1000000, so it must be at least 5"],
     ),
     (
         {"array": {"range": "0:1000001"}},
-        ["array.shardSize: gives 1000001 tasks, the limit is 1000000: it must be at least 2"],
+        ["array.shardSize: gives 1000001 tasks; the limit is 1000000, so it must be at least 2"],
     ),
     ({"array": {"items": []}}, ["array.items: must not be empty"]),
     (
@@ -404,7 +404,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         {"capacity": {"purchase": "spot", "deadline": "2h", "fallback": {"afterInterruptions": 0}}},
         [
             "capacity.fallback.afterInterruptions: must be at least 1",
-            "capacity.deadline: cannot be kept with spot alone: make capacity.purchase spot-then-on-demand"
+            "capacity.deadline: cannot be kept with spot alone: set capacity.purchase to spot-then-on-demand"
             " or on-demand",
             "capacity.fallback: is only possible with capacity.purchase spot-then-on-demand",
         ],
