@@ -130,8 +130,8 @@ def launched(
     """Task `index` of the only run is launched on instance `on` as ECS task `number`."""
     run = next(iter(state.runs.values()))
     key = AttemptKey(run.id, index, attempt, int(run.tasks["launch"][index]))
-    plan = state.next_plan
-    begun(state, [Launch(key, plan, state.started_by(plan), instance_id(on), CELL)], now)
+    wave = state.next_wave
+    begun(state, [Launch(key, wave, state.started_by(wave), instance_id(on), CELL)], now)
     told(state, LaunchAccepted(key, task_arn(number)), now=now)
     return key
 

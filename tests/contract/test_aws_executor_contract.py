@@ -91,8 +91,8 @@ class Story:
         return name
 
     def launch(self, name: str, index: int = 0, launch: int = 0) -> Launch:
-        plan = self.state.next_plan
-        return Launch(AttemptKey(RUN_ID, index, 1, launch), plan, self.state.started_by(plan), name, CELL)
+        wave = self.state.next_wave
+        return Launch(AttemptKey(RUN_ID, index, 1, launch), wave, self.state.started_by(wave), name, CELL)
 
 
 def test_a_fleet_is_found_raised_and_its_instance_seen_to_register() -> None:
@@ -156,7 +156,7 @@ def test_a_launch_whose_answer_was_lost_is_adopted_and_never_doubled(resend: boo
     launch = story.launch(name)
     (doubt,) = story.do(launch, executor=story.executor_over(Forgetful(story.ecs)))
     assert isinstance(doubt, LaunchInDoubt)
-    resolve = ResolveLaunches(launch.plan, launch.started_by, (launch,), story.world.now, resend)
+    resolve = ResolveLaunches(launch.wave, launch.started_by, (launch,), story.world.now, resend)
     story.world.run_for(60)
     accepted, seen = story.do(resolve)
     assert isinstance(accepted, LaunchAccepted)
@@ -178,7 +178,7 @@ def test_an_intent_that_was_never_sent_is_disproved_once_it_is_old() -> None:
     name = story.with_an_instance()
     launch = story.launch(name)
     begun(story.state, [launch], story.world.now)
-    resolve = ResolveLaunches(launch.plan, launch.started_by, (launch,), story.world.now, resend=False)
+    resolve = ResolveLaunches(launch.wave, launch.started_by, (launch,), story.world.now, resend=False)
     assert [type(event) for event in story.do(resolve)] == [LaunchInDoubt]
     story.world.run_for(16 * 60)
     assert [type(event) for event in story.do(resolve)] == [LaunchMissed]

@@ -19,6 +19,7 @@ from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
 from argosy.model.actions import SetTarget, Terminate
 from argosy.model.events import Event, FleetSeen, HostSeen, HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 
 STAGE_TAG, POOL_TAG = "argosy:stage", "argosy:pool"
@@ -61,7 +62,7 @@ class AwsFleets:
             short = fault.kind is FailureKind.CAPACITY
             if short:
                 return PoolShort(action.pool, fault.code)
-            return NotCarriedOut(f"{action.pool}: {fault.text}", about=f"target:{action.pool}")
+            return NotCarriedOut(f"{action.pool}: {fault.text}", about=Subject(What.TARGET, action.pool))
         return TargetAccepted(action.pool, action.spot_target, action.on_demand_target, action.fleet_id)
 
     def terminate(self, action: Terminate, state: State, accepted: Mapping[str, bool], deadline: float) -> list[Event]:
@@ -109,7 +110,7 @@ class AwsFleets:
             return [NotCarriedOut(fault.text)]
         if len(instance_ids) == 1:
             log.warning("%s is not ended: %s", instance_ids[0], fault.text)
-            return [NotCarriedOut(f"{instance_ids[0]}: {fault.text}", about=f"terminate:{instance_ids[0]}")]
+            return [NotCarriedOut(f"{instance_ids[0]}: {fault.text}", about=Subject(What.TERMINATE, instance_ids[0]))]
         middle = len(instance_ids) // 2
         halves = instance_ids[:middle], instance_ids[middle:]
         return [event for half in halves for event in self._terminate_chunk(cell, half, deadline)]

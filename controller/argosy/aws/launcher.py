@@ -30,6 +30,7 @@ from argosy.model.events import (
     NotCarriedOut,
     TaskSeen,
 )
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.ports import ItemsUnreadable
 
@@ -150,7 +151,7 @@ class TaskLauncher:
         return LaunchDisproved(key) if missed_before else LaunchMissed(key)
 
     def _listed(self, cell: Cell | None, started_by: str, deadline: float) -> tuple[dict[AttemptKey, TaskSeen], bool]:
-        """The plan's tasks by key, running and stopped, and whether the listings were complete."""
+        """The wave's tasks by key, running and stopped, and whether the listings were complete."""
         found: dict[AttemptKey, TaskSeen] = {}
         if cell is None:
             return found, False
@@ -189,7 +190,7 @@ def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[Task
 
 
 def _later(key: AttemptKey, reason: str) -> Event:
-    return NotCarriedOut(reason, key, f"launch:{key.run_id}")
+    return NotCarriedOut(reason, key, Subject(What.LAUNCH, key.run_id))
 
 
 def _no_request(key: AttemptKey, fault: Exception) -> Event:

@@ -17,6 +17,7 @@ from argosy.model.actions import CloseRun, VerifyResult
 from argosy.model.events import Event, NotCarriedOut, ResultSeen, RunClosed
 from argosy.model.ledger import cost_so_far
 from argosy.model.runs import Run, RunStatus
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 
 EVENT_SOURCE, EVENT_TYPE = "argosy", "Run State Change"
@@ -57,7 +58,7 @@ class Results:
             if fault.kind is FailureKind.NOT_FOUND:  # not even the bucket is there
                 return ResultSeen(run.id, action.index, 0)
             reason = f"the result of task {action.index} could not be looked up: {fault.text}"
-            return NotCarriedOut(reason, about=f"verify:{run.id}", passing=fault.passing)
+            return NotCarriedOut(reason, about=Subject(What.VERIFY, run.id), passing=fault.passing)
 
     def close(self, action: CloseRun, state: State) -> Event:
         """Manifest, then the marker as the last object, then the event. Doing it twice writes the same again; once the
@@ -76,7 +77,7 @@ class Results:
         except AWS_ERRORS as error:
             fault = classify(error)
             reason = f"run {run.id} could not be closed: {fault.text}"
-            return NotCarriedOut(reason, about=f"close:{run.id}", passing=fault.passing)
+            return NotCarriedOut(reason, about=Subject(What.CLOSE, run.id), passing=fault.passing)
         return RunClosed(run.id)
 
     def _was_reopened(self, run: Run) -> bool:

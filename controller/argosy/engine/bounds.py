@@ -55,7 +55,7 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
 
 
 def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: int) -> Action:
-    """A plan in doubt may hold launches of a hundred runs: of those as many as fit beside what is promised. The others
+    """A wave in doubt may hold launches of a hundred runs: of those as many as fit beside what is promised. The others
     stay in doubt, and are resolved by a later tick."""
     if not isinstance(action, ResolveLaunches):
         return action

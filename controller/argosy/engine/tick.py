@@ -30,6 +30,7 @@ from argosy.model.instances import InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.orders import OrderNote
 from argosy.model.policy import Policy
+from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
@@ -136,7 +137,7 @@ class Engine:
             instances=sum(instance.alive for instance in state.instances.values()),
             repaired=repaired,
             damage=self._reported(state),
-            stubborn=sum(what.startswith("terminate:") for what in state.setbacks),
+            stubborn=sum(subject.what is What.TERMINATE for subject in state.setbacks),
             **_bought(actions),
         )
 

@@ -11,12 +11,13 @@ from functools import singledispatch
 from argosy.lifecycle import attempts, capacity, ledger, pools, quarantine, registrations, retry
 from argosy.lifecycle.capping import drop_unsent
 from argosy.lifecycle.ending import Hearing, charge_user, give_up, stop_if_all_alike
-from argosy.lifecycle.marks import is_hopeless, set_back, set_task
+from argosy.lifecycle.marks import carried_out, is_hopeless, set_back, set_task
 from argosy.model import events
 from argosy.model.attempts import AttemptStatus
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.runs import Run, RunStatus
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus, TaskTable
 
@@ -108,7 +109,7 @@ def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None
 @_apply.register
 def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
-    state.setbacks.pop(f"verify:{event.run_id}", None)
+    carried_out(state, What.VERIFY, event.run_id)
     if run is None or run.tasks["status"][event.index] != TaskStatus.VERIFYING:
         return
     if event.attempt:
@@ -139,18 +140,17 @@ def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> 
     if not event.about:
         return
     setback = set_back(state, event.about, event.reason, now, event.passing)
-    what, _, name = event.about.partition(":")
-    run = state.runs.get(name)
+    run = state.runs.get(event.about.id)
     if run is None:
         return
     run.waiting = event.reason
     state.changed_runs.add(run.id)
     if not is_hopeless(setback, now, policy):
         return
-    if what == "close":
+    if event.about.what is What.CLOSE:
         ledger.close_run(state, run, now)
         run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
-    elif what == "verify":
+    elif event.about.what is What.VERIFY:
         _give_up_results(state, run, event.reason)
 
 
@@ -165,7 +165,7 @@ def _give_up_results(state: State, run: Run, reason: str) -> None:
 
 @_apply.register
 def _(event: events.LaunchAccepted, state: State, now: float, policy: Policy) -> None:
-    state.setbacks.pop(f"launch:{event.key.run_id}", None)
+    carried_out(state, What.LAUNCH, event.key.run_id)
     attempts.accept(state, event, now)
 
 
@@ -179,7 +179,7 @@ def _(event: events.LaunchInDoubt, state: State, now: float, policy: Policy) -> 
     row = state.row_of(event.key)
     if row is None:
         return
-    set_back(state, f"resolve:{int(state.attempts['plan'][row])}", event.reason, now)
+    set_back(state, Subject(What.RESOLVE, str(state.attempts["wave"][row])), event.reason, now)
     if state.attempts["status"][row] == AttemptStatus.INTENT:
         state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
 
@@ -236,7 +236,7 @@ def _(event: events.FleetSeen, state: State, now: float, policy: Policy) -> None
 
 @_apply.register
 def _(event: events.TargetAccepted, state: State, now: float, policy: Policy) -> None:
-    state.setbacks.pop(f"target:{event.pool}", None)
+    carried_out(state, What.TARGET, event.pool)
     pools.fleet_told(state, event)
 
 

@@ -22,6 +22,7 @@ from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSee
 from argosy.model.instances import Instance
 from argosy.model.policy import Policy
 from argosy.model.runs import Run, RunStatus
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
 
@@ -77,7 +78,9 @@ def note_missed(state: State, key: AttemptKey, now: float) -> None:
     if row is None or state.attempts["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
         return
     state.attempts.set(row, absent_since=now)
-    set_back(state, f"resolve:{int(state.attempts['plan'][row])}", "a listing did not show it", now, passing=True)
+    set_back(
+        state, Subject(What.RESOLVE, str(state.attempts["wave"][row])), "a listing did not show it", now, passing=True
+    )
 
 
 def miss_launch(state: State, key: AttemptKey, now: float, policy: Policy) -> None:

@@ -45,8 +45,8 @@ def _(action: Launch, state: State, now: float, policy: Policy) -> None:
     if state.row_of(action.key) is not None:
         return  # an intent that was not sent yet: the same row is sent now
     run = state.runs[action.key.run_id]
-    state.attempts.add(run.number, action.key, action.plan, action.instance_id, now)
-    state.next_plan = max(state.next_plan, action.plan + 1)
+    state.attempts.add(run.number, action.key, action.wave, action.instance_id, now)
+    state.next_wave = max(state.next_wave, action.wave + 1)
     set_task(state, run, action.key.index, status=TaskStatus.STARTING)
     state.instances[action.instance_id].idle_since = 0.0
     state.changed_instances.add(action.instance_id)

@@ -7,12 +7,13 @@ from argosy.lifecycle import pools, registrations, strangers
 from argosy.lifecycle.attempts import disprove
 from argosy.lifecycle.health import note_agent
 from argosy.lifecycle.losing import go_on_losing
-from argosy.lifecycle.marks import may_settle_more
+from argosy.lifecycle.marks import carried_out, may_settle_more
 from argosy.model.attempts import AttemptStatus
 from argosy.model.events import ContainerInstanceSeen, HostSeen, HostStateChanged, Observed
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
+from argosy.model.setbacks import What
 from argosy.model.state import State
 
 GONE_STATES = frozenset({"terminated", "stopped"})
@@ -122,7 +123,7 @@ def _follow(state: State, instance: Instance, host_state: str, at: float, policy
     if not instance.alive:
         return
     if host_state in GONE_STATES | LEAVING_STATES:
-        state.setbacks.pop(f"terminate:{instance.id}", None)
+        carried_out(state, What.TERMINATE, instance.id)
     if host_state in GONE_STATES:
         lose_instance(state, instance, at, policy)
     elif host_state in LEAVING_STATES and instance.status is not InstanceStatus.RELEASING:
@@ -154,7 +155,7 @@ def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -
     state.spent_usd += hours * instance.price_usd_per_hour
     state.spent_on_demand_usd += hours * instance.on_demand_usd_per_hour
     instance.losing = True
-    state.setbacks.pop(f"terminate:{instance.id}", None)
+    carried_out(state, What.TERMINATE, instance.id)
     state.changed_instances.add(instance.id)
     go_on_losing(state, instance, policy)
 

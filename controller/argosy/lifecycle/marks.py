@@ -8,7 +8,8 @@ from argosy.model.instances import InstanceStatus, Purchase
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
-from argosy.model.state import MAX_REASON, Setback, State
+from argosy.model.setbacks import MAX_REASON, Setback, Subject, What
+from argosy.model.state import State
 
 MAX_PAUSE_S = 60.0
 
@@ -38,10 +39,10 @@ def note_orders(state: State, now: float) -> None:
             state.changed_pools = True
 
 
-def set_back(state: State, what: str, reason: str, now: float, passing: bool = False) -> Setback:
-    """`what` could not be carried out: it is tried again after a growing pause. A tick may try hundreds of one kind:
-    what fails while the pause lasts is no further round. `passing`: the fault says nothing about `what`."""
-    setback = state.setbacks.setdefault(what, Setback())
+def set_back(state: State, about: Subject, reason: str, now: float, passing: bool = False) -> Setback:
+    """`about` could not be carried out: it is tried again after a pause that grows. A tick may try hundreds of one
+    kind: what fails while the pause lasts starts no further round. `passing`: the fault says nothing about `about`."""
+    setback = state.setbacks.setdefault(about, Setback())
     setback.reason = reason[:MAX_REASON]
     if now >= setback.not_before:
         setback.count += 1
@@ -49,6 +50,11 @@ def set_back(state: State, what: str, reason: str, now: float, passing: bool = F
         setback.since = setback.since or now
         setback.not_before = now + min(MAX_PAUSE_S, float(2 ** min(setback.count, 10)) / 2)
     return setback
+
+
+def carried_out(state: State, what: What, name: str) -> None:
+    """It worked: earlier failures do not count any more."""
+    state.setbacks.pop(Subject(what, name), None)
 
 
 def is_hopeless(setback: Setback, now: float, policy: Policy) -> bool:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from argosy.lifecycle.marks import carried_out
 from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
 from argosy.model.purchases import UNSTEERED
 from argosy.model.runs import Run, RunStatus
+from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.model.tasks import CHUNKS_AT_ONCE, TaskStatus
 
@@ -44,8 +46,8 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     run.reopened_at, run.steering = request.requested_at, UNSTEERED
     run.task_definition, run.prepare_after, run.prepare_tries = "", 0.0, 0  # and with it the marker goes
     run.failures.clear()
-    for what in ("close", "verify", "launch"):
-        state.setbacks.pop(f"{what}:{run.id}", None)
+    for what in (What.CLOSE, What.VERIFY, What.LAUNCH):
+        carried_out(state, what, run.id)
     state.changed_runs.add(run.id)
 
 

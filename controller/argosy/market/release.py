@@ -11,6 +11,7 @@ from collections.abc import Collection
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
+from argosy.model.setbacks import What
 from argosy.model.state import State
 
 KEEP_ATTRIBUTE = "argosy.keep"  # a custom attribute of the container instance: `aws ecs put-attributes`
@@ -67,7 +68,7 @@ def _most_to_go(state: State, policy: Policy) -> int:
 
 def _may_go(moment: Moment, instance: Instance, no_linger: bool) -> bool:
     state, now, policy = moment.state, moment.now, moment.policy
-    if instance.status is InstanceStatus.GONE or not state.may_try(f"terminate:{instance.id}", now):
+    if instance.status is InstanceStatus.GONE or not state.may_try(What.TERMINATE, instance.id, now):
         return False
     past_hope = _is_past_hope(instance, now, policy)
     if past_hope and instance.status in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):

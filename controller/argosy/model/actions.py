@@ -24,17 +24,17 @@ class Launch:
     """Start one attempt on one instance. Every request parameter follows from this and the run's spec."""
 
     key: AttemptKey
-    plan: int
-    started_by: str  # the plan's id, at most 36 characters
+    wave: int
+    started_by: str  # the wave's id, at most 36 characters
     instance_id: str
     cell: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResolveLaunches:
-    """Settle the attempts of a plan whose replies were lost: list, adopt, send the same again while young enough."""
+    """Settle the attempts of a wave whose replies were lost: list, adopt, send the same again while young enough."""
 
-    plan: int
+    wave: int
     started_by: str
     launches: tuple[Launch, ...]
     intended_at: float

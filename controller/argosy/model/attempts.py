@@ -52,7 +52,7 @@ class AttemptTable(ColumnTable):
         "index": ("u4", 0),
         "attempt": ("u4", 0),
         "launch": ("u4", 0),
-        "plan": ("i8", 0),  # the plan that intends it; `startedBy` derives from it
+        "wave": ("i8", 0),  # the launches that were intended together; `startedBy` derives from it
         "instance": ("S19", b""),  # EC2 id
         "task_id": ("S40", b""),  # last part of the ARN
         "version": ("i8", 0),  # highest detail.version applied
@@ -108,7 +108,7 @@ class AttemptTable(ColumnTable):
     def of_run(self, number: int) -> NDArray[np.int64]:
         return np.flatnonzero((self["run"] == number) & (self["status"] != AttemptStatus.FREE))
 
-    def add(self, run: int, key: AttemptKey, plan: int, instance_id: str, now: float) -> int:
+    def add(self, run: int, key: AttemptKey, wave: int, instance_id: str, now: float) -> int:
         """Take the lowest free row for a new intent."""
         if not self._free:
             start = self.rows
@@ -122,7 +122,7 @@ class AttemptTable(ColumnTable):
             "index": key.index,
             "attempt": key.attempt,
             "launch": key.launch,
-            "plan": plan,
+            "wave": wave,
             "instance": instance_id.encode(),
             "intended_at": now,
         }

@@ -21,7 +21,8 @@ from argosy.model.pools import Pool
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
-from argosy.model.state import Setback, State
+from argosy.model.setbacks import Setback, Subject
+from argosy.model.state import State
 from argosy.model.tasks import TaskTable
 
 FORMAT, NewerFormat = formats.FORMAT, formats.NewerFormat
@@ -63,7 +64,7 @@ def run_partition(run_id: str) -> str:
 _ROOT_FIELDS = [
     "epoch",
     "next_run",
-    "next_plan",
+    "next_wave",
     "orphans",
     "observed_at",
     "spent_usd",
@@ -139,7 +140,11 @@ def restore(
             setattr(state, name, root[name])
     state.unattributed = Costs(*root.get("unattributed", ()))
     state.last_order = OrderNote.from_json(root.get("last_order", {}))
-    state.setbacks = {what: Setback(*setback) for what, setback in root.get("setbacks", {}).items()}
+    state.setbacks = {
+        subject: Setback(*setback)
+        for text, setback in root.get("setbacks", {}).items()
+        if (subject := Subject.from_text(text)) is not None
+    }
     _restore_capacity(state, items)
     for run_id in root["runs"]:
         found = _restored_run(run_id, read_run.get(run_id))
@@ -179,7 +184,7 @@ def _root(state: State) -> dict[str, Any]:
         **{name: getattr(state, name) for name in _ROOT_FIELDS},
         "unattributed": state.unattributed.to_list(),
         "last_order": state.last_order.to_json(),
-        "setbacks": {what: astuple(setback) for what, setback in state.lasting_setbacks().items()},
+        "setbacks": {subject.to_text(): astuple(setback) for subject, setback in state.lasting_setbacks().items()},
     }
 
 

@@ -8,6 +8,7 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.run_terms import Port
 from argosy.model.runs import Run
+from argosy.model.setbacks import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,7 @@ class NotCarriedOut:
 
     reason: str
     key: AttemptKey | None = None
-    about: str = ""  # what is to be tried again after a pause: "close:<run>", "verify:<run>", "target:<pool>", ...
+    about: Subject | None = None  # what is to be tried again after a pause
     passing: bool = False  # AWS throttled or did not answer: that says nothing about the action, and passes
 
 

@@ -27,8 +27,8 @@ class Policy:
     min_idle: int = 0  # so many idle instances are kept, work or no work
     min_instances: int = 0  # the cluster is kept at least this large while runs are open
     max_instances: int = 200  # alive or ordered, over all pools
-    plan_size: int = 100  # launches: `startedBy` must find a plan in one page of a listing
-    max_launches_per_tick: int = 2_000  # in plans, over all cells
+    wave_size: int = 100  # launches: `startedBy` must find a wave in one page of a listing
+    max_launches_per_tick: int = 2_000  # in waves, over all cells
     launches_per_cell: int = 250  # of a tick: 40 calls a second for the 5 s to act in, and what was saved up meanwhile
     max_verifications_per_tick: int = 400
     max_dirty_documents: int = 60  # a transaction holds 100 items: facts wait for the next tick beyond this

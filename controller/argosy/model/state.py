@@ -14,21 +14,9 @@ from argosy.model.pools import Pool
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
+from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Setback, Subject, What
 
 BYTES_PER_INSTANCE = 130  # as stored, compressed: measured with 5,000 and with 20,000
-MAX_SETBACKS_STORED = 100  # each with a reason of at most MAX_REASON characters: the root stays a small item
-MAX_REASON = 300
-
-
-@dataclass(slots=True)
-class Setback:
-    """Something that could not be carried out, again and again. What fails within the pause is of the same round."""
-
-    count: int = 0  # rounds in a row
-    not_before: float = 0.0
-    reason: str = ""
-    since: float = 0.0  # the first of them; 0 = an older record does not say
-    refusals: int = 0  # rounds that were refused for good, as far as anybody can tell: no overload, no lost line
 
 
 @dataclass(slots=True)
@@ -36,9 +24,9 @@ class State:
     """A snapshot. Only `lifecycle` changes it; `documents` turns it into bytes and back."""
 
     version: int = 0
-    epoch: str = ""  # tells this state's plans from those of an earlier deployment under the same name
+    epoch: str = ""  # tells this state's waves from those of an earlier deployment under the same name
     next_run: int = 1
-    next_plan: int = 1
+    next_wave: int = 1
     runs: dict[str, Run] = field(default_factory=dict)  # not yet closed, in order of submission
     attempts: AttemptTable = field(default_factory=AttemptTable)
     instances: dict[str, Instance] = field(default_factory=dict)  # by EC2 id
@@ -52,7 +40,7 @@ class State:
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
     unknown_events: int = 0
-    setbacks: dict[str, Setback] = field(default_factory=dict)  # by what failed
+    setbacks: dict[Subject, Setback] = field(default_factory=dict)  # by what failed
     losses: Losses = field(default_factory=Losses)  # what could not be read
     last_order: OrderNote = field(default_factory=OrderNote)  # its patterns are not stored
     quarantined: dict[str, RunRecord] = field(default_factory=dict)  # records of runs that had to be set aside
@@ -122,7 +110,7 @@ class State:
 
     def is_stubborn(self, instance: Instance) -> bool:
         """Whether EC2 has refused to end it."""
-        return bool(self.setbacks) and f"terminate:{instance.id}" in self.setbacks
+        return bool(self.setbacks) and Subject(What.TERMINATE, instance.id) in self.setbacks
 
     def is_counted_by_fleet_alone(self, instance: Instance) -> bool:
         """It was warned, or EC2 will not end it, and it still lives: its fleet counts it, we do not."""
@@ -149,25 +137,24 @@ class State:
                     owed[key] = missing
         return owed
 
-    def lasting_setbacks(self) -> dict[str, Setback]:
-        """Those that end in giving up: they are stored, or a controller that starts anew would try for ever. At most
-        two for each open run; of very many those that have failed most."""
-        about_runs = {
-            what: setback
-            for what, setback in self.setbacks.items()
-            if what.startswith(("close:", "verify:")) and what.partition(":")[2] in self.runs
+    def lasting_setbacks(self) -> dict[Subject, Setback]:
+        """Those to be stored: at most two for each open run and, where there are very many, those that failed most."""
+        found = {
+            subject: setback
+            for subject, setback in self.setbacks.items()
+            if subject.what in LASTING and subject.id in self.runs
         }
-        most = sorted(about_runs, key=lambda what: -about_runs[what].count)[:MAX_SETBACKS_STORED]
-        return {what: about_runs[what] for what in most}
+        most = sorted(found, key=lambda subject: -found[subject].count)[:MAX_SETBACKS_STORED]
+        return {subject: found[subject] for subject in most}
 
-    def may_try(self, what: str, now: float) -> bool:
+    def may_try(self, what: What, name: str, now: float) -> bool:
         """Whether an action that failed before may be tried again yet."""
-        setback = self.setbacks.get(what)
+        setback = self.setbacks.get(Subject(what, name))
         return setback is None or setback.not_before <= now
 
-    def started_by(self, plan: int) -> str:
-        """A plan's id as ECS is told it: at most 36 characters of [A-Za-z0-9-_/]."""
-        return f"argosy-{self.epoch}-{plan:x}"
+    def started_by(self, wave: int) -> str:
+        """A wave's id as ECS is told it: at most 36 characters of [A-Za-z0-9-_/]."""
+        return f"argosy-{self.epoch}-{wave:x}"
 
     @property
     def dirty_bytes(self) -> int:

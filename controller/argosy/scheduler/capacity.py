@@ -18,6 +18,7 @@ from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool
 from argosy.model.runs import Run
+from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.placement.fitness import Fitness
 from argosy.scheduler.places import NO_PLACES, Places, RunPlaces, group_is_running
@@ -210,7 +211,7 @@ def targets(
     rises = _Rises(moment, order)
     actions = []
     for pool in sorted(state.pools.values(), key=lambda p: p.key):
-        if not state.may_try(f"target:{pool.key}", moment.now) or not _may_be_steered(state, pool):
+        if not state.may_try(What.TARGET, pool.key, moment.now) or not _may_be_steered(state, pool):
             continue
         actions += [SetTarget(pool.key, 0, 0, fleet_id=fleet_id) for fleet_id in pool.surplus]
         late = bool(pool.ordered_since) and moment.now - pool.ordered_since >= moment.policy.order_patience_s

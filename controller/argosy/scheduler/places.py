@@ -176,7 +176,7 @@ def _launches(moment: Moment, asks: Sequence[Ask], placed: Sequence[tuple[int, s
         cell_room[instance.cell] -= len(indexes)
         first = len(launches)
         launches += [
-            _launch(state, run, index, instance, (first + offset) // policy.plan_size)
+            _launch(state, run, index, instance, (first + offset) // policy.wave_size)
             for offset, index in enumerate(indexes)
         ]
     return launches
@@ -247,10 +247,10 @@ def _may_still_come(instance: Instance, now: float, policy: Policy) -> bool:
     return instance.status is InstanceStatus.BOOTING and not (leaving or late)
 
 
-def _launch(state: State, run: Run, index: int, instance: Instance, plan: int) -> Launch:
-    """plan: how many plans of this tick are full already."""
+def _launch(state: State, run: Run, index: int, instance: Instance, wave: int) -> Launch:
+    """wave: how many waves of this tick are full already."""
     key = next_key(run.id, index, int(run.tasks["attempts"][index]), int(run.tasks["launch"][index]))
-    number = state.next_plan + plan
+    number = state.next_wave + wave
     return Launch(key, number, state.started_by(number), instance.id, instance.cell)
 
 

@@ -25,6 +25,7 @@ from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
+from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
@@ -65,7 +66,7 @@ def run_timeouts(state: State, now: float) -> Iterator[HaltRun]:
 
 def closings(state: State, now: float) -> Iterator[CloseRun]:
     for run in state.runs.values():
-        if run.complete and not run.done and state.may_try(f"close:{run.id}", now):
+        if run.complete and not run.done and state.may_try(What.CLOSE, run.id, now):
             yield CloseRun(run.id)
 
 
@@ -73,7 +74,7 @@ def verifications(moment: Moment) -> Iterator[VerifyResult]:
     """Results to look up, the lowest indexes first, within the tick's bounds."""
     state, room = moment.state, moment.policy.max_verifications_per_tick
     for run in state.runs.values():
-        if not state.may_try(f"verify:{run.id}", moment.now):
+        if not state.may_try(What.VERIFY, run.id, moment.now):
             continue
         rows = run.tasks.in_few_chunks(np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING)[:room])
         for index in rows.tolist():
@@ -179,20 +180,20 @@ def _arn(state: State, row: int) -> str | None:
 
 
 def resolutions(moment: Moment) -> Iterator[ResolveLaunches]:
-    """Plans whose replies were lost, and intents that could not be sent for too long: one action a plan."""
+    """Waves whose replies were lost, and intents that could not be sent for too long: one action a wave."""
     state, now, policy = moment.state, moment.now, moment.policy
-    by_plan: dict[int, list[int]] = {}
+    by_wave: dict[int, list[int]] = {}
     old = [row for row in state.attempts.with_status(AttemptStatus.INTENT).tolist() if not _young(moment, row)]
     for row in state.attempts.with_status(AttemptStatus.IN_DOUBT).tolist() + old:
-        by_plan.setdefault(int(state.attempts["plan"][row]), []).append(row)
-    for plan, rows in by_plan.items():
-        if not state.may_try(f"resolve:{plan}", now):
+        by_wave.setdefault(int(state.attempts["wave"][row]), []).append(row)
+    for wave, rows in by_wave.items():
+        if not state.may_try(What.RESOLVE, str(wave), now):
             continue
         launches = tuple(launch for row in rows if (launch := launch_of(state, row)) is not None)
         intended_at = float(min(state.attempts["intended_at"][row] for row in rows))
         if launches:
             young = now - intended_at < policy.intent_age_s
-            yield ResolveLaunches(plan, state.started_by(plan), launches, intended_at, young)
+            yield ResolveLaunches(wave, state.started_by(wave), launches, intended_at, young)
 
 
 def _young(moment: Moment, row: int) -> bool:
@@ -213,7 +214,7 @@ def unsent(moment: Moment) -> Iterator[Launch]:
             continue
         if state.runs[launch.key.run_id].halted:
             continue
-        if state.may_try(f"launch:{launch.key.run_id}", moment.now):
+        if state.may_try(What.LAUNCH, launch.key.run_id, moment.now):
             yield launch
 
 
@@ -223,8 +224,8 @@ def launch_of(state: State, row: int) -> Launch | None:
     instance = state.instance_of(row)
     if key is None or instance is None:
         return None
-    plan = int(state.attempts["plan"][row])
-    return Launch(key, plan, state.started_by(plan), instance.id, instance.cell)
+    wave = int(state.attempts["wave"][row])
+    return Launch(key, wave, state.started_by(wave), instance.id, instance.cell)
 
 
 def next_key(run_id: str, index: int, attempts: int, launch: int) -> AttemptKey:

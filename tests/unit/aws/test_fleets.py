@@ -11,6 +11,7 @@ from argosy.aws.cell import Cell
 from argosy.aws.fleets import AwsFleets
 from argosy.model.actions import SetTarget, Terminate
 from argosy.model.events import HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from tests.builders import CELL, NOW, container_instance, fleet, host, instance_id, state_with
 from tests.fakes.aws import Clock, ScriptedClient, cell, refusal, timed_out
@@ -146,7 +147,10 @@ def test_an_instance_that_ec2_refuses_to_end_keeps_no_other_of_its_call_alive(co
         {*names} - {names[41]}
     )
     (refused,) = [event for event in events if isinstance(event, NotCarriedOut)]
-    assert (refused.about, refused.reason.split(":")[:2]) == (f"terminate:{names[41]}", [names[41], f" {code}"])
+    assert (refused.about, refused.reason.split(":")[:2]) == (
+        Subject(What.TERMINATE, names[41]),
+        [names[41], f" {code}"],
+    )
     assert len(ec2.calls) <= 15  # by halves: the calls have a pace
 
 
@@ -156,7 +160,7 @@ def test_a_call_that_came_at_a_bad_time_is_not_split(error: Exception) -> None:
     action = Terminate(CELL, (instance_id(1), instance_id(2)))
     (event,) = fleets(ec2).terminate(action, state_of(), {POOL: True}, SOON)
     assert isinstance(event, NotCarriedOut)
-    assert (event.about, len(ec2.calls)) == ("", 1)
+    assert (event.about, len(ec2.calls)) == (None, 1)
 
 
 def test_an_instance_of_another_fleet_waits_for_that_fleets_target_alone() -> None:

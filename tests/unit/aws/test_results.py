@@ -17,6 +17,7 @@ from argosy.aws.markers import remove_former_failure
 from argosy.aws.results import Results
 from argosy.model.actions import CloseRun, VerifyResult
 from argosy.model.events import NotCarriedOut, ResultSeen, RunClosed
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import NOW, RUN_ID, container_instance, fleet, host, instance_id, prepared, state_with, submitted
@@ -192,7 +193,7 @@ def test_a_manifest_that_somebody_else_wrote_meanwhile_stays_and_no_marker_is_se
 
     event = Results(Meanwhile(), announcing(), Clock()).close(CloseRun(RUN_ID), finished([TaskStatus.FAILED], [0]))
     assert isinstance(event, NotCarriedOut)
-    assert event.about == f"close:{RUN_ID}"  # done again, if the run is still ours to close
+    assert event.about == Subject(What.CLOSE, RUN_ID)  # done again, if the run is still ours to close
     assert read(s3, "manifest.json") == b"theirs"
     keys = {each["Key"] for each in s3.list_objects_v2(Bucket="results", Prefix=ROOT)["Contents"]}
     assert ROOT + "_FAILED" not in keys

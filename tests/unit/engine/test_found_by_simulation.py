@@ -61,7 +61,7 @@ def actions(state: State, now: float = NOW) -> list[Action]:
 
 def intended(state: State, index: int = 0, on: int = 1) -> AttemptKey:
     key = AttemptKey(RUN_ID, index, 1, 0)
-    begun(state, [Launch(key, state.next_plan, "argosy-x-1", instance_id(on), CELL)])
+    begun(state, [Launch(key, state.next_wave, "argosy-x-1", instance_id(on), CELL)])
     return key
 
 

@@ -24,6 +24,7 @@ from argosy.model.events import (
 from argosy.model.inbox import CancelRequest
 from argosy.model.instances import InstanceStatus
 from argosy.model.runs import RunStatus
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
@@ -458,13 +459,13 @@ def test_a_run_that_cannot_be_closed_is_tried_again_after_growing_pauses_and_giv
     state = state_with_instance(tasks=1)
     launched(state)
     told(state, task(1, "STOPPED", 3, exit_code=0))
-    refused = NotCarriedOut("run could not be closed: AccessDenied", about=f"close:{RUN_ID}")
+    refused = NotCarriedOut("run could not be closed: AccessDenied", about=Subject(What.CLOSE, RUN_ID))
     told(state, refused)
-    assert not state.may_try(f"close:{RUN_ID}", NOW)
-    assert state.may_try(f"close:{RUN_ID}", NOW + 1)
+    assert not state.may_try(What.CLOSE, RUN_ID, NOW)
+    assert state.may_try(What.CLOSE, RUN_ID, NOW + 1)
     assert "AccessDenied" in the_run(state).waiting
     told(state, *[refused] * 100)
-    assert state.setbacks[f"close:{RUN_ID}"].count == 1  # all of one round
+    assert state.setbacks[Subject(What.CLOSE, RUN_ID)].count == 1  # all of one round
     for minute in range(1, 19):
         told(state, refused, now=NOW + 60 * minute)
     assert the_run(state).status is not RunStatus.FAILED
@@ -479,7 +480,7 @@ def test_results_that_nobody_can_look_up_count_as_missing_in_the_end() -> None:
     told(state, task(1, "STOPPED", 3, exit_code=0))
     for minute in range(20):
         assert status(state) is TaskStatus.VERIFYING
-        told(state, NotCarriedOut("no access", about=f"verify:{RUN_ID}"), now=NOW + 60 * minute)
+        told(state, NotCarriedOut("no access", about=Subject(What.VERIFY, RUN_ID)), now=NOW + 60 * minute)
     assert status(state) is TaskStatus.FAILED
     assert the_run(state).complete
 
@@ -487,17 +488,17 @@ def test_results_that_nobody_can_look_up_count_as_missing_in_the_end() -> None:
 def test_a_launch_that_is_refused_over_and_over_is_paused_and_ends_no_run() -> None:
     state = state_with_instance()
     for minute in range(2 * POLICY.max_setbacks):
-        told(state, NotCarriedOut("no items", about=f"launch:{RUN_ID}"), now=NOW + 60 * minute)
+        told(state, NotCarriedOut("no items", about=Subject(What.LAUNCH, RUN_ID)), now=NOW + 60 * minute)
     run = state.runs[RUN_ID]
     assert (run.done, run.halted, run.waiting) == (False, False, "no items")
-    assert not state.may_try(f"launch:{RUN_ID}", NOW + 60 * minute)
+    assert not state.may_try(What.LAUNCH, RUN_ID, NOW + 60 * minute)
 
 
 def test_what_passes_by_itself_is_given_up_only_after_an_hour_in_which_it_was_tried_again_and_again() -> None:
     state = state_with_instance(tasks=3, expects_result=True)
     launched(state)
     told(state, task(1, "STOPPED", 3, exit_code=0))
-    overload = NotCarriedOut("SlowDown", about=f"verify:{RUN_ID}", passing=True)
+    overload = NotCarriedOut("SlowDown", about=Subject(What.VERIFY, RUN_ID), passing=True)
     told(state, overload)
     told(state, overload, now=NOW + 7200)  # nobody tried meanwhile
     for minute in range(1, 18):

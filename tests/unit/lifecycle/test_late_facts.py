@@ -24,6 +24,7 @@ from argosy.model.inbox import RetryRequest
 from argosy.model.instances import InstanceStatus
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.ports import StaleState
@@ -69,7 +70,7 @@ LATE: list[Any] = [
     events.RunRetried(RetryRequest(NOBODY, NOW)),
     events.RunClosed(NOBODY),
     events.ResultSeen(NOBODY, 0, 1),
-    events.NotCarriedOut("no", about=f"close:{NOBODY}"),
+    events.NotCarriedOut("no", about=Subject(What.CLOSE, NOBODY)),
     events.NotCarriedOut("no"),
     events.LaunchInDoubt(GONE_KEY, "no"),
     events.LaunchMissed(GONE_KEY),
@@ -168,13 +169,13 @@ def test_nothing_is_done_about_an_attempt_that_need_not_end() -> None:
 def test_what_was_set_back_waits_for_its_pause() -> None:
     state = state_with_instance(expects_result=True)
     key = launched(state)
-    told(state, task(1, "STOPPED", 3, exit_code=0), events.NotCarriedOut("no", about=f"verify:{RUN_ID}"))
+    told(state, task(1, "STOPPED", 3, exit_code=0), events.NotCarriedOut("no", about=Subject(What.VERIFY, RUN_ID)))
     assert list(upkeep.verifications(moment_of(state))) == []
     assert list(upkeep.verifications(moment_of(state, NOW + 60))) == [VerifyResult(RUN_ID, 0, 1)]
     state = state_with_instance()
     launch = Launch(AttemptKey(RUN_ID, 1, 1, 0), 1, state.started_by(1), instance_id(1), CELL)
     begun(state, [launch])
-    told(state, events.NotCarriedOut("no", launch.key, f"launch:{RUN_ID}"))
+    told(state, events.NotCarriedOut("no", launch.key, Subject(What.LAUNCH, RUN_ID)))
     assert list(upkeep.unsent(moment_of(state))) == []
     assert list(upkeep.unsent(moment_of(state, NOW + 60))) == [launch]
     told(state, events.LaunchInDoubt(launch.key, "no reply"))
@@ -346,7 +347,7 @@ def test_what_is_no_sweep_is_one_fact_and_what_was_set_back_is_no_progress() -> 
     assert list(one_by_one(fact)) == [fact]
     assert is_progress(fact)
     assert is_progress(events.NotCarriedOut("time was up"))
-    assert not is_progress(events.NotCarriedOut("no", about="close:x"))
+    assert not is_progress(events.NotCarriedOut("no", about=Subject(What.CLOSE, "x")))
     assert not is_progress(events.LaunchInDoubt(GONE_KEY, "no"))
 
 

@@ -14,7 +14,8 @@ from argosy.model.columns import CorruptChunk
 from argosy.model.events import InterruptionWarned, RunClosed
 from argosy.model.formats import OLDEST, OlderFormat
 from argosy.model.run_record import RunRecord
-from argosy.model.state import MAX_SETBACKS_STORED, State
+from argosy.model.setbacks import MAX_SETBACKS_STORED, Subject, What
+from argosy.model.state import State
 from argosy.model.tasks import TaskStatus, TaskTable
 from argosy.simulation import former_version
 from tests.builders import (
@@ -60,7 +61,7 @@ def test_a_state_reads_back_as_it_was() -> None:
     assert again.row_of(key) == state.row_of(key)
     assert again.instances == state.instances
     assert again.pools == state.pools
-    assert (again.spent_usd, again.orphans, again.epoch, again.next_plan) == (1.5, {"arn": "us-east-1"}, "testtest", 2)
+    assert (again.spent_usd, again.orphans, again.epoch, again.next_wave) == (1.5, {"arn": "us-east-1"}, "testtest", 2)
     run, other = again.runs[RUN_ID], state.runs[RUN_ID]
     assert RunRecord.of(run) == RunRecord.of(other)
     assert run.spec == other.spec
@@ -153,35 +154,42 @@ def test_a_state_of_the_format_before_is_read_and_written_anew() -> None:
 def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their_number_is_bounded() -> None:
     state = state_with_instance()
     for _ in range(7):
-        set_back(state, f"close:{RUN_ID}", "no bucket " * 100, NOW)
-    for what in ("target:us-east-1/c5.xlarge/us-east-1a", "resolve:3", f"launch:{RUN_ID}", "close:nobody-1-1-1"):
+        set_back(state, Subject(What.CLOSE, RUN_ID), "no bucket " * 100, NOW)
+    for what in (
+        Subject(What.TARGET, "us-east-1/c5.xlarge/us-east-1a"),
+        Subject(What.RESOLVE, "3"),
+        Subject(What.LAUNCH, RUN_ID),
+        Subject(What.CLOSE, "nobody-1-1-1"),
+    ):
         set_back(state, what, "no", NOW)
     again = stored(state, {})
-    assert set(again.setbacks) == {f"close:{RUN_ID}"}
-    assert again.setbacks[f"close:{RUN_ID}"] == state.setbacks[f"close:{RUN_ID}"]
-    assert (again.setbacks[f"close:{RUN_ID}"].since, again.setbacks[f"close:{RUN_ID}"].refusals) == (NOW, 1)
+    assert set(again.setbacks) == {Subject(What.CLOSE, RUN_ID)}
+    assert again.setbacks[Subject(What.CLOSE, RUN_ID)] == state.setbacks[Subject(What.CLOSE, RUN_ID)]
+    kept = again.setbacks[Subject(What.CLOSE, RUN_ID)]
+    assert (kept.since, kept.refusals) == (NOW, 1)
     many = State(epoch="e")
     for number in range(MAX_SETBACKS_STORED + 50):
         run_id = f"run{number}-261121-062733-aaaa"
         told(many, submitted(run_id))
         for round_ in range(1 + number % 7):
-            set_back(many, f"verify:{run_id}", "no bucket " * 100, NOW + 60 * round_)
-    kept = stored(many, {}).setbacks
-    assert len(kept) == MAX_SETBACKS_STORED
-    assert min(setback.count for setback in kept.values()) >= 2
+            set_back(many, Subject(What.VERIFY, run_id), "no bucket " * 100, NOW + 60 * round_)
+    most = stored(many, {}).setbacks
+    assert len(most) == MAX_SETBACKS_STORED
+    assert min(setback.count for setback in most.values()) >= 2
     assert len(documents.changed(many)[documents.STATE, documents.ROOT]) < 100_000
 
 
 def test_a_set_back_of_an_older_version_is_read_and_its_patience_begins_anew() -> None:
     state = state_with_instance()
-    set_back(state, f"verify:{RUN_ID}", "SlowDown", NOW, passing=True)
+    set_back(state, Subject(What.VERIFY, RUN_ID), "SlowDown", NOW, passing=True)
     items: dict[tuple[str, str], bytes] = {}
     stored(state, items)
     root = documents.decode(items[documents.STATE, documents.ROOT])
-    root["setbacks"] = {what: setback[:3] for what, setback in root["setbacks"].items()}
+    root["setbacks"] = {what: setback[:3] for what, setback in root["setbacks"].items()} | {"repaint:x": [1, 0.0, ""]}
     items[documents.STATE, documents.ROOT] = documents.encode(root)
     again = read_back(1, items)
-    setback = set_back(again, f"verify:{RUN_ID}", "SlowDown", NOW + 500, passing=True)
+    assert set(again.setbacks) == {Subject(What.VERIFY, RUN_ID)}  # what this version does not try is left out
+    setback = set_back(again, Subject(What.VERIFY, RUN_ID), "SlowDown", NOW + 500, passing=True)
     assert (setback.count, setback.since, setback.refusals) == (2, NOW + 500, 0)
 
 

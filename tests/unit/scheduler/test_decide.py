@@ -36,6 +36,7 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.inbox import CancelRequest
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
@@ -106,8 +107,8 @@ def test_one_tick_launches_at_most_one_plan() -> None:
 
 
 def test_a_tick_begins_several_plans_and_none_is_larger_than_a_page_of_a_listing() -> None:
-    launches = decided(state_with_instance(), Launch, plan_size=3)
-    assert [launch.plan for launch in launches] == [1, 1, 1, 2]
+    launches = decided(state_with_instance(), Launch, wave_size=3)
+    assert [launch.wave for launch in launches] == [1, 1, 1, 2]
     assert len({launch.started_by for launch in launches}) == 2
 
 
@@ -422,7 +423,7 @@ def test_only_the_run_whose_tasks_wait_for_instances_says_so() -> None:
 
 def test_a_target_that_was_refused_is_set_again_after_a_pause() -> None:
     state = state_with(submitted(tasks=4), prepared(), fleet())
-    told(state, NotCarriedOut("refused", about=f"target:{CELL}/c5.xlarge/us-east-1a"))
+    told(state, NotCarriedOut("refused", about=Subject(What.TARGET, f"{CELL}/c5.xlarge/us-east-1a")))
     assert not decided(state, SetTarget)
     assert decided(state, SetTarget, now=NOW + 2)
 

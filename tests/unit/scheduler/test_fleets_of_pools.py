@@ -14,6 +14,7 @@ from argosy.model.actions import SetTarget, Terminate
 from argosy.model.events import FleetSeen, HostStateChanged, NotCarriedOut, Observed, TargetAccepted
 from argosy.model.instances import Purchase
 from argosy.model.pools import Pool
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.scheduler import capacity
 from argosy.scheduler.decide import decide
@@ -149,7 +150,7 @@ def test_where_what_was_lost_has_been_seen_again_targets_fall_before_all_cells_h
 def test_an_instance_that_ec2_will_not_end_is_asked_for_again_after_a_pause_and_replaced_beside_it() -> None:
     state = idle()
     begun(state, [Terminate(CELL, (instance_id(1),))], now=NOW)
-    about = f"terminate:{instance_id(1)}"
+    about = Subject(What.TERMINATE, instance_id(1))
     told(state, NotCarriedOut("OperationNotPermitted", about=about))
     assert state.setbacks[about].count == 1
     assert state.warned() == Counter({(POOL, Purchase.SPOT): 1})

@@ -98,7 +98,7 @@ def busy_for(*seconds: float) -> State:
         run_id = f"busy{number}-261121-062733-k3f9"
         ready(state, run_id, expected_s=expected_s)
         key = AttemptKey(run_id, 0, 1, 0)
-        begun(state, [Launch(key, state.next_plan, state.started_by(state.next_plan), instance_id(number), CELL)])
+        begun(state, [Launch(key, state.next_wave, state.started_by(state.next_wave), instance_id(number), CELL)])
         told(state, LaunchAccepted(key, task_arn(number)), task(number))
     return state
 

@@ -1,0 +1,53 @@
+"""What could not be carried out, how often, and when is it tried again?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+MAX_SETBACKS_STORED = 100  # each with a reason of at most MAX_REASON characters: the root stays a small item
+MAX_REASON = 300
+
+
+class What(StrEnum):
+    """What the controller tried to do."""
+
+    CLOSE = "close"  # a run
+    VERIFY = "verify"  # the results of a run
+    LAUNCH = "launch"  # tasks of a run
+    RESOLVE = "resolve"  # a wave of launches in doubt
+    TARGET = "target"  # to tell a pool's fleet how many instances it is to keep
+    TERMINATE = "terminate"  # an instance
+
+
+# These are given up in the end. They are stored, or a controller that starts again would try for ever.
+LASTING = (What.CLOSE, What.VERIFY)
+
+
+class Subject(NamedTuple):
+    """What was tried, and on which run, wave, pool or instance."""
+
+    what: What
+    id: str
+
+    def to_text(self) -> str:
+        """As it is stored."""
+        return f"{self.what}:{self.id}"
+
+    @classmethod
+    def from_text(cls, text: str) -> Subject | None:
+        """None for something that this version does not try."""
+        what, _, name = text.partition(":")
+        return cls(What(what), name) if what in list(What) else None
+
+
+@dataclass(slots=True)
+class Setback:
+    """Failures in a row of one subject. Failures within a pause belong to the same round."""
+
+    count: int = 0  # rounds in a row
+    not_before: float = 0.0  # epoch seconds: when it is tried again
+    reason: str = ""
+    since: float = 0.0  # epoch seconds of the first failure; 0 = an older record does not say
+    refusals: int = 0  # rounds in which AWS refused for good, as opposed to throttling or not answering
