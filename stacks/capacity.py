@@ -16,6 +16,7 @@ from constructs import Construct
 
 from argosy.catalogue.lookup import as_of, load_catalogue
 from argosy.settings.settings import Settings
+from stacks.launch import LaunchTemplates
 
 
 class Fleets(Construct):
@@ -27,12 +28,11 @@ class Fleets(Construct):
         id: str,
         *,
         settings: Settings,
-        region: str,
         subnets: Sequence[ec2.ISubnet],
-        cpu_template: ec2.CfnLaunchTemplate,
-        gpu_template: ec2.CfnLaunchTemplate,
+        templates: LaunchTemplates,
     ) -> None:
         super().__init__(scope, id)
+        region = cdk.Stack.of(self).region  # a name and no token: every stack of a cell says its Region
         self._settings, self._region = settings, region
         usable, types = settings.offers(region), settings.instance_types.all
         self._offered = cdk.CfnMapping(
@@ -43,7 +43,7 @@ class Fleets(Construct):
         self.lists: list[ssm.StringParameter] = []
         for name in types:
             condition = self._condition(name)
-            template = gpu_template if load_catalogue()[name].gpus else cpu_template
+            template = templates.gpu if load_catalogue()[name].gpus else templates.cpu
             fleets = [
                 self._fleet(name, zone, subnet, template)
                 for zone, subnet in zip(settings.zones_of(region), subnets, strict=True)

@@ -5,8 +5,6 @@ The home stack holds the first cell; every further cell is a stack of its own wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import aws_cdk as cdk
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_events as events
@@ -22,16 +20,8 @@ from stacks.capacity import Fleets
 from stacks.functions import log_group
 from stacks.launch import LaunchTemplates
 from stacks.network import Network
-from stacks.tasks import TaskDefinitions
+from stacks.tasks import TaskDefinitions, TaskRoles
 from stacks.teardown import Teardown
-
-
-@dataclass(frozen=True)
-class TaskRoles:
-    """The roles of every task of the deployment."""
-
-    execution: iam.IRole
-    task: iam.IRole
 
 
 class Cell(Construct):
@@ -48,7 +38,6 @@ class Cell(Construct):
             self,
             "Launch",
             settings=settings,
-            region=region,
             role=self.instance_role,
             security_group=self.network.security_group,
         )
@@ -56,17 +45,14 @@ class Cell(Construct):
             self,
             "Fleets",
             settings=settings,
-            region=region,
             subnets=self.network.subnets,
-            cpu_template=self.templates.cpu,
-            gpu_template=self.templates.gpu,
+            templates=self.templates,
         )
         self.task_definitions = TaskDefinitions(
             self,
             "Tasks",
             settings=settings,
-            execution_role=roles.execution,
-            task_role=roles.task,
+            roles=roles,
             log_group=self.log_group,
         )
 

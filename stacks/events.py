@@ -6,13 +6,13 @@ import aws_cdk as cdk
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.settings.settings import Settings
 from stacks.cell import event_pattern
 from stacks.grants import Arns
+from stacks.store import Store
 
 
 class Events(Construct):
@@ -24,8 +24,7 @@ class Events(Construct):
         id: str,
         *,
         settings: Settings,
-        queue: sqs.IQueue,
-        dead_letters: sqs.IQueue,
+        store: Store,
         controller: lambda_.IFunction,
     ) -> None:
         super().__init__(scope, id)
@@ -37,7 +36,7 @@ class Events(Construct):
                 rule_name=f"{settings.prefix}-{kind.rule}",
                 description=f"{kind.detail_type}, to the controller's queue",
                 event_pattern=event_pattern(kind, clusters),
-                targets=[targets.SqsQueue(queue, dead_letter_queue=dead_letters)],
+                targets=[targets.SqsQueue(store.queue, dead_letter_queue=store.dead_letters)],
             )
         # The api enables it when there is work, the controller disables it when there is none: the template never
         # changes it again. A tick that finds the controller busy has no value, so it is neither repeated nor kept.
@@ -51,7 +50,7 @@ class Events(Construct):
             targets=[
                 targets.LambdaFunction(
                     controller,
-                    dead_letter_queue=dead_letters,
+                    dead_letter_queue=store.dead_letters,
                     retry_attempts=0,
                     max_event_age=cdk.Duration.minutes(1),
                 )

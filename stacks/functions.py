@@ -1,8 +1,9 @@
-"""How does a function of ours look? A role with the rights it is handed and no others, a log group that ends."""
+"""What does each Lambda function consist of? A role with the rights it is given and no others, and a log group."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -21,7 +22,7 @@ _RETENTION = dict(zip(LOG_RETENTION_DAYS, logs.RetentionDays, strict=False))  # 
 
 
 def log_group(scope: Construct, id: str, *, name: str, settings: Settings) -> logs.LogGroup:
-    """A log group that keeps its lines for the set number of days and goes with the stack."""
+    """A log group that keeps its lines for the set number of days and is deleted with the stack."""
     return logs.LogGroup(
         scope,
         id,
@@ -31,52 +32,52 @@ def log_group(scope: Construct, id: str, *, name: str, settings: Settings) -> lo
     )
 
 
-class Function(Construct):
-    """`function` and its `role`. Asynchronous events that fail go to `dead_letters`, after `retries` more tries."""
+@dataclass(frozen=True, kw_only=True)
+class FunctionProps:
+    """What differs between functions. An asynchronous event that fails is retried, then goes to `dead_letters`."""
 
-    def __init__(  # noqa: PLR0913 - what differs between functions, each by its name
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        settings: Settings,
-        name: str,
-        description: str,
-        code: lambda_.Code,
-        handler: str,
-        rights: Sequence[iam.PolicyStatement],
-        environment: Mapping[str, str],
-        timeout_s: int,
-        memory_mib: int,
-        dead_letters: sqs.IQueue | None = None,
-        retries: int = 0,
-        reserved_concurrency: int | None = None,
-    ) -> None:
+    name: str  # without the deployment's prefix
+    description: str
+    code: lambda_.Code
+    handler: str
+    rights: Sequence[iam.PolicyStatement]
+    environment: Mapping[str, str]
+    timeout_s: int
+    memory_mib: int
+    dead_letters: sqs.IQueue | None = None
+    retries: int = 0
+    reserved_concurrency: int | None = None
+
+
+class Function(Construct):
+    """`function` and its `role`."""
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, props: FunctionProps) -> None:
         super().__init__(scope, id)
-        full_name = f"{settings.prefix}-{name}"
+        full_name = f"{settings.prefix}-{props.name}"
         self.log_group = log_group(self, "Logs", name=f"/aws/lambda/{full_name}", settings=settings)
         self.role = iam.Role(
-            self, "Role", description=description, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")
+            self, "Role", description=props.description, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")
         )
         self.log_group.grant_write(self.role)
-        for statement in rights:
+        for statement in props.rights:
             self.role.add_to_policy(statement)
-        nag.acknowledge_wildcards(self.role, rights)
+        nag.acknowledge_wildcards(self.role, props.rights)
         self.function = lambda_.Function(
             self,
             "Function",
             function_name=full_name,
-            description=description,
+            description=props.description,
             runtime=RUNTIME,
             architecture=ARCHITECTURE,
-            code=code,
-            handler=handler,
+            code=props.code,
+            handler=props.handler,
             role=self.role,
-            environment=dict(environment),
-            timeout=cdk.Duration.seconds(timeout_s),
-            memory_size=memory_mib,
+            environment=dict(props.environment),
+            timeout=cdk.Duration.seconds(props.timeout_s),
+            memory_size=props.memory_mib,
             log_group=self.log_group,
-            retry_attempts=retries,
-            on_failure=destinations.SqsDestination(dead_letters) if dead_letters else None,
-            reserved_concurrent_executions=reserved_concurrency,
+            retry_attempts=props.retries,
+            on_failure=destinations.SqsDestination(props.dead_letters) if props.dead_letters else None,
+            reserved_concurrent_executions=props.reserved_concurrency,
         )

@@ -12,12 +12,13 @@ from constructs import Construct
 
 from argosy.settings.settings import Settings
 from stacks import bundle, grants, nag
-from stacks.cell import Cell, TaskRoles
+from stacks.cell import Cell
 from stacks.events import Events
-from stacks.functions import Function
-from stacks.observability import Observability
+from stacks.functions import Function, FunctionProps
+from stacks.observability import Functions, Observability
 from stacks.outputs import Outputs
 from stacks.store import Store
+from stacks.tasks import TaskRoles
 from stacks.teardown import Teardown
 from stacks.watchdog import Watchdog
 
@@ -41,24 +42,14 @@ class HomeStack(cdk.Stack):
         roles = self._task_roles(settings)
         self.cell = Cell(self, "Cell", settings=settings, region=settings.region, roles=roles)
         self.api, self.controller = self._functions(settings, roles, bundle.controller_code(dependencies=dependencies))
-        Events(
-            self,
-            "Events",
-            settings=settings,
-            queue=self.store.queue,
-            dead_letters=self.store.dead_letters,
-            controller=self.controller,
-        )
+        Events(self, "Events", settings=settings, store=self.store, controller=self.controller)
         self.watchdog = Watchdog(self, "Watchdog", settings=settings, dead_letters=self.store.dead_letters)
         Observability(
             self,
             "Observability",
             settings=settings,
-            controller=self.controller,
-            api=self.api,
-            watchdog=self.watchdog.function,
-            queue=self.store.queue,
-            dead_letters=self.store.dead_letters,
+            store=self.store,
+            functions=Functions(api=self.api, controller=self.controller, watchdog=self.watchdog.function),
         )
         Outputs(self, "Outputs", settings=settings, home=self)
         self.teardown = Teardown(
@@ -98,30 +89,34 @@ class HomeStack(cdk.Stack):
             self,
             "Api",
             settings=settings,
-            name="api",
-            description="Argosy: submit, describe, list and cancel runs",
-            code=code,
-            handler="argosy.handlers.api",
-            rights=grants.api(arns, bucket),
-            environment=environment,
-            timeout_s=API_TIMEOUT_S,
-            memory_mib=API_MEMORY_MIB,
-            dead_letters=self.store.dead_letters,
+            props=FunctionProps(
+                name="api",
+                description="Argosy: submit, describe, list and cancel runs",
+                code=code,
+                handler="argosy.handlers.api",
+                rights=grants.api(arns, bucket),
+                environment=environment,
+                timeout_s=API_TIMEOUT_S,
+                memory_mib=API_MEMORY_MIB,
+                dead_letters=self.store.dead_letters,
+            ),
         )
         controller = Function(
             self,
             "Controller",
             settings=settings,
-            name="controller",
-            description="Argosy: places tasks, steers the fleets",
-            code=code,
-            handler="argosy.handlers.controller",
-            rights=grants.controller(arns, bucket),
-            environment=environment,
-            timeout_s=CONTROLLER_TIMEOUT_S,
-            memory_mib=CONTROLLER_MEMORY_MIB,
-            dead_letters=self.store.dead_letters,
-            reserved_concurrency=settings.reserved_concurrency or None,
+            props=FunctionProps(
+                name="controller",
+                description="Argosy: places tasks, steers the fleets",
+                code=code,
+                handler="argosy.handlers.controller",
+                rights=grants.controller(arns, bucket),
+                environment=environment,
+                timeout_s=CONTROLLER_TIMEOUT_S,
+                memory_mib=CONTROLLER_MEMORY_MIB,
+                dead_letters=self.store.dead_letters,
+                reserved_concurrency=settings.reserved_concurrency or None,
+            ),
         )
         return api.function, controller.function
 

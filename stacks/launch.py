@@ -24,14 +24,13 @@ class LaunchTemplates(Construct):
         id: str,
         *,
         settings: Settings,
-        region: str,
         role: iam.IRole,
         security_group: ec2.ISecurityGroup,
     ) -> None:
         super().__init__(scope, id)
         self._settings, self._security_group = settings, security_group
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[role.role_name])
-        pins = settings.amis.get(region, Amis())
+        pins = settings.amis.get(cdk.Stack.of(self).region, Amis())
         self.cpu = self._template("Cpu", pins.cpu or self._newest(ecs.AmiHardwareType.STANDARD))
         self.gpu = self._template("Gpu", pins.gpu or self._newest(ecs.AmiHardwareType.GPU))
 

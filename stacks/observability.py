@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
@@ -12,10 +14,20 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from argosy.settings.settings import Settings
+from stacks.store import Store
 
 MINUTE, FIVE = cdk.Duration.minutes(1), cdk.Duration.minutes(5)
 NAMESPACE = "Argosy"
 EVENTS_TOO_OLD_S = 600  # spot warnings are worthless after two minutes; ten mean that nobody reads
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The functions that alarms watch."""
+
+    api: lambda_.IFunction
+    controller: lambda_.IFunction
+    watchdog: lambda_.IFunction
 
 
 class Observability(Construct):
@@ -27,28 +39,25 @@ class Observability(Construct):
         id: str,
         *,
         settings: Settings,
-        controller: lambda_.IFunction,
-        api: lambda_.IFunction,
-        watchdog: lambda_.IFunction,
-        queue: sqs.IQueue,
-        dead_letters: sqs.IQueue,
+        store: Store,
+        functions: Functions,
     ) -> None:
         super().__init__(scope, id)
         self._settings = settings
         self._topic = self._topic_for(settings.alarm_email)
         freed = self._own("InstancesFreedByWatchdog", "Sum")
-        dead = dead_letters.metric_approximate_number_of_messages_visible(period=FIVE, statistic="Maximum")
-        age = queue.metric_approximate_age_of_oldest_message(period=FIVE, statistic="Maximum")
-        self._alarm("ControllerErrors", controller.metric_errors(period=FIVE), 1, "the controller fails")
-        self._alarm("ApiErrors", api.metric_errors(period=FIVE), 1, "the api fails: users get no answer")
+        dead = store.dead_letters.metric_approximate_number_of_messages_visible(period=FIVE, statistic="Maximum")
+        age = store.queue.metric_approximate_age_of_oldest_message(period=FIVE, statistic="Maximum")
+        self._alarm("ControllerErrors", functions.controller.metric_errors(period=FIVE), 1, "the controller fails")
+        self._alarm("ApiErrors", functions.api.metric_errors(period=FIVE), 1, "the api fails: users get no answer")
         self._alarm("ApiFaults", self._own("ApiFaults", "Sum"), 1, "AWS fails the api: users get InternalError")
-        self._alarm("WatchdogErrors", watchdog.metric_errors(period=FIVE), 1, "the watchdog fails")
+        self._alarm("WatchdogErrors", functions.watchdog.metric_errors(period=FIVE), 1, "the watchdog fails")
         self._alarm(
             "WatchdogActed", freed, 1, "the controller was dead for an hour while instances ran; they were ended"
         )
         self._alarm("DeadLetters", dead, 1, "events or invocations could not be delivered")
         self._alarm("EventsAge", age, EVENTS_TOO_OLD_S, "the controller does not read its events")
-        self._dashboard(controller, queue)
+        self._dashboard(functions.controller, store.queue)
 
     def _topic_for(self, email: str | None) -> sns.Topic | None:
         if email is None:

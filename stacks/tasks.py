@@ -40,6 +40,14 @@ SHAPES = {
 }
 
 
+@dataclass(frozen=True)
+class TaskRoles:
+    """The roles of every task of the deployment."""
+
+    execution: iam.IRole
+    task: iam.IRole
+
+
 class TaskDefinitions(Construct):
     """`by_shape`: the definitions, families `<prefix>-cpu`, `<prefix>-1-gpu` and so on."""
 
@@ -49,13 +57,11 @@ class TaskDefinitions(Construct):
         id: str,
         *,
         settings: Settings,
-        execution_role: iam.IRole,
-        task_role: iam.IRole,
+        roles: TaskRoles,
         log_group: logs.ILogGroup,
     ) -> None:
         super().__init__(scope, id)
-        self._settings, self._log_group = settings, log_group
-        self._execution_role, self._task_role = execution_role, task_role
+        self._settings, self._roles, self._log_group = settings, roles, log_group
         self.by_shape = {name: self._definition(name, shape) for name, shape in SHAPES.items()}
 
     def _definition(self, name: str, shape: Shape) -> ecs.Ec2TaskDefinition:
@@ -64,8 +70,8 @@ class TaskDefinitions(Construct):
             "".join(part.capitalize() for part in name.split("-")),
             family=f"{self._settings.prefix}-{name}",
             network_mode=ecs.NetworkMode.BRIDGE,
-            execution_role=self._execution_role,
-            task_role=self._task_role,
+            execution_role=self._roles.execution,
+            task_role=self._roles.task,
         )
         definition.add_container(
             CONTAINER,

@@ -15,7 +15,7 @@ from constructs import Construct, IConstruct
 
 from argosy.settings.settings import Settings
 from stacks import bundle, grants, nag
-from stacks.functions import Function, log_group
+from stacks.functions import Function, FunctionProps, log_group
 
 POLL_S = 20
 # CloudFormation waits at most an hour (ServiceTimeout) for a custom resource, whatever the provider framework allows:
@@ -78,14 +78,16 @@ class Teardown(Construct):
             self,
             id,
             settings=settings,
-            name=f"teardown-{id.lower()}",
-            description=f"Argosy: {what}",
-            code=bundle.small_code(bundle.TEARDOWN_FILES),
-            handler=f"argosy.aws.teardown.{handler}",
-            rights=grants.teardown(grants.Arns(settings), self._region, bucket.bucket_arn if bucket else None),
-            environment={**environment, "ARGOSY_EMPTY_BUCKET": bucket.bucket_name} if bucket else environment,
-            timeout_s=900,
-            memory_mib=256,
+            props=FunctionProps(
+                name=f"teardown-{id.lower()}",
+                description=f"Argosy: {what}",
+                code=bundle.small_code(bundle.TEARDOWN_FILES),
+                handler=f"argosy.aws.teardown.{handler}",
+                rights=grants.teardown(grants.Arns(settings), self._region, bucket.bucket_arn if bucket else None),
+                environment={**environment, "ARGOSY_EMPTY_BUCKET": bucket.bucket_name} if bucket else environment,
+                timeout_s=900,
+                memory_mib=256,
+            ),
         ).function
 
     def runs_before(self, *others: IConstruct) -> None:

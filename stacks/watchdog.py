@@ -10,7 +10,7 @@ from constructs import Construct
 
 from argosy.settings.settings import Settings
 from stacks import bundle, grants
-from stacks.functions import Function
+from stacks.functions import Function, FunctionProps
 
 EVERY_MINUTES = 15  # 2,900 short invocations a month: within Lambda's free requests, and a cent without
 
@@ -24,21 +24,23 @@ class Watchdog(Construct):
             self,
             "Watchdog",
             settings=settings,
-            name="watchdog",
-            description="Argosy: ends instances whose controller is dead",
-            code=bundle.small_code(bundle.WATCHDOG_FILES),
-            handler="argosy.aws.watchdog.handler",
-            rights=grants.watchdog(grants.Arns(settings)),
-            environment={
-                "ARGOSY_STAGE": settings.stage,
-                "ARGOSY_TABLE": f"{settings.prefix}-state",
-                "ARGOSY_CLUSTER": settings.prefix,
-                "ARGOSY_CELLS": ",".join(settings.cells),
-            },
-            timeout_s=300,
-            memory_mib=256,
-            dead_letters=dead_letters,
-            retries=2,
+            props=FunctionProps(
+                name="watchdog",
+                description="Argosy: ends instances whose controller is dead",
+                code=bundle.small_code(bundle.WATCHDOG_FILES),
+                handler="argosy.aws.watchdog.handler",
+                rights=grants.watchdog(grants.Arns(settings)),
+                environment={
+                    "ARGOSY_STAGE": settings.stage,
+                    "ARGOSY_TABLE": f"{settings.prefix}-state",
+                    "ARGOSY_CLUSTER": settings.prefix,
+                    "ARGOSY_CELLS": ",".join(settings.cells),
+                },
+                timeout_s=300,
+                memory_mib=256,
+                dead_letters=dead_letters,
+                retries=2,
+            ),
         )
         self.function = watchdog.function
         events.Rule(
