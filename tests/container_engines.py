@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.local.engine import NoEngineError, check
+from argosy.local.containers.engine import NoEngineError, check
 
 FAKE = Path(__file__).resolve().parent / "fakes" / "container_engine.py"
 DOCKERFILE = """FROM scratch

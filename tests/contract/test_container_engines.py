@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from argosy.local.engine import EngineRuntime, NoEngineError, check, real_gpus
-from argosy.local.images import CannotPullError
-from argosy.local.process import OUT_OF_MEMORY, Ended, Isolation, Program
+from argosy.local.containers.engine import EngineRuntime, NoEngineError, check, real_gpus
+from argosy.local.containers.images import CannotPullError
+from argosy.local.containers.process import OUT_OF_MEMORY, Ended, Isolation, Program
 from tests.container_engines import DOCKERFILE, install_fake, static_busybox, use
 
 pytestmark = pytest.mark.xdist_group("local")  # a machine has one engine, and its images and containers are everybody's
@@ -225,25 +225,25 @@ def test_limits_user_and_file_system_are_the_definitions(fake: Path, images: Pat
     ],
 )
 def test_real_gpus_are_given_by_their_ordinals(tmp_path: Path, engine: str, flags: list[str]) -> None:
-    from argosy.local.engine_container import run_arguments
+    from argosy.local.containers.engine_run import ContainerEngine, run_arguments
 
     told = {"NVIDIA_VISIBLE_DEVICES": "GPU-a,GPU-c", "CUDA_VISIBLE_DEVICES": "0,2"}
     program = Program([], told, tmp_path, None, isolation=Isolation("i", gpu_ordinals=(0, 2)))
-    words = run_arguments(engine, "n", program, gpus=3)
+    words = run_arguments(ContainerEngine(engine, gpus=3), "n", program)
     start = words.index(flags[0])
     assert words[start : start + len(flags)] == flags
     assert "NVIDIA_VISIBLE_DEVICES=0,2" in words
     assert not any(word.startswith("CUDA_VISIBLE_DEVICES") for word in words)
-    fewer = run_arguments(engine, "n", program, gpus=2)
+    fewer = run_arguments(ContainerEngine(engine, gpus=2), "n", program)
     assert "NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-c" in fewer
     assert flags[0] not in fewer
 
 
 def test_a_program_without_an_image_is_refused(tmp_path: Path) -> None:
-    from argosy.local.engine_container import run_arguments
+    from argosy.local.containers.engine_run import ContainerEngine, run_arguments
 
     with pytest.raises(ValueError, match="no image"):
-        run_arguments("podman", "n", Program([], {}, tmp_path, None), 0)
+        run_arguments(ContainerEngine("podman"), "n", Program([], {}, tmp_path, None))
 
 
 def test_a_container_killed_for_its_memory_says_so(fake: Path, images: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from argosy.local.clients import Clients
+from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.deployment import local_settings
 from argosy.local.options import EAGER_POLICY, LocalOptions
@@ -53,7 +53,7 @@ if mode in ("write", "second"):
 class Cluster:
     """A running embedded AWS and what a user does with it."""
 
-    def __init__(self, aws: LocalAws, clients: Clients) -> None:
+    def __init__(self, aws: LocalAws, clients: LocalClients) -> None:
         self.aws, self.clients = aws, clients
         self.s3, self.ecs = clients("s3"), clients("ecs")
 
@@ -129,7 +129,7 @@ def cluster(folder: Path, cells: Sequence[str] = ("us-east-1",), **policy: float
     options = LocalOptions(settings, folder / "containers", boot_s=0.2, tick_s=0.3, stop_timeout_s=5.0)
     options = replace(options, policy={**EAGER_POLICY, **policy}, state_dir=folder / "state")
     with LocalAws(options=options) as aws:
-        clients = Clients(aws.endpoint_url, "us-east-1")
+        clients = LocalClients(aws.endpoint_url, "us-east-1")
         try:
             yield Cluster(aws, clients)
         finally:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from argosy.local.clients import Clients
+from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
 from tests.fakes.waiting import until
@@ -24,7 +24,7 @@ class Cloud:
     """The embedded AWS and what a user of its APIs would type."""
 
     aws: LocalAws
-    clients: Clients
+    clients: LocalClients
 
     @property
     def cluster(self) -> str:
@@ -146,7 +146,7 @@ def cloud(folder: Path, **options: Any) -> Iterator[Cloud]:
         processes=8,
     )
     with LocalAws(options=replace(quick, **options)) as aws:
-        clients = Clients(aws.endpoint_url, aws.region)
+        clients = LocalClients(aws.endpoint_url, aws.region)
         try:
             yield Cloud(aws, clients)
         finally:

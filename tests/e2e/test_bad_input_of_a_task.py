@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.local.clients import Clients
+from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
 
@@ -48,5 +48,6 @@ def test_a_missing_model_is_told_once_and_never_tried_again(aws: LocalAws, tmp_p
     assert "task 0, attempt 1: exit 64" in status
     log = argosy(aws, "logs", run).stdout
     assert "inference: there is no model at s3://argosy-results/models/none/: nothing lies below it" in log
-    found = Clients(aws.endpoint_url, aws.region)("s3").list_objects_v2(Bucket="argosy-results", Prefix=f"{run}/parts/")
+    s3 = LocalClients(aws.endpoint_url, aws.region)("s3")
+    found = s3.list_objects_v2(Bucket="argosy-results", Prefix=f"{run}/parts/")
     assert found["KeyCount"] == 0

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from argosy.local.clients import Clients
+from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
 from tests.container_engines import install_fake, static_busybox, use
@@ -75,7 +75,7 @@ def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @contextmanager
 def embedded(options: LocalOptions) -> Iterator[Cluster]:
     with LocalAws(options=replace(options, boot_s=0.2, tick_s=0.3, stop_timeout_s=2.0)) as aws:
-        clients = Clients(aws.endpoint_url, "us-east-1")
+        clients = LocalClients(aws.endpoint_url, "us-east-1")
         try:
             yield Cluster(aws, clients)
         finally:

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.local.clients import Clients
-from argosy.local.lambda_api import LambdaApi
-from argosy.local.lambda_runner import LambdaFunction
-from argosy.local.server import Admin, Front
-from argosy.local.wsgi_server import Application, WsgiServer
+from argosy.local.clients import LocalClients
+from argosy.local.lambdas.function import LambdaFunction
+from argosy.local.lambdas.invoke_api import LambdaApi
+from argosy.local.server.front import Admin, Front
+from argosy.local.server.wsgi import Application, WsgiServer
 
 
 def no_moto(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
@@ -47,15 +47,15 @@ def front(
     admin: Admin | None = None,
     moto: Application = no_moto,
     away: Mapping[str, Region] | None = None,
-) -> Iterator[Clients]:
-    """Clients of a front with these parts behind it (away: the services of other Regions than us-east-1).
+) -> Iterator[LocalClients]:
+    """LocalClients of a front with these parts behind it (away: the services of other Regions than us-east-1).
 
     `clients.endpoint` is its address.
     """
     cells = {"us-east-1": Region(ecs, ec2), **(away or {})}
     application = Front(cells=cells, functions=LambdaApi(functions or {}), admin=admin or {}, moto=moto)
     with served(application) as server:
-        clients = Clients(f"http://127.0.0.1:{server.port}", "us-east-1")
+        clients = LocalClients(f"http://127.0.0.1:{server.port}", "us-east-1")
         try:
             yield clients
         finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import traceback
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,37 +15,38 @@ from argosy.emulator.ec2.market import walking_prices
 from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, Ec2Setup
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import AwsRegion
-from argosy.local.agent import AgentOptions, Agents
-from argosy.local.clock import Clock
-from argosy.local.host import Host
-from argosy.local.log_shipper import LogShipper
-from argosy.local.runtime import Runtime
-from argosy.settings.settings import Settings
+from argosy.local.agents.agent import AgentOptions, Agents
+from argosy.local.agents.host import Host
+from argosy.local.agents.log_shipper import LogShipper
+from argosy.local.containers.runtime import Runtime
+from argosy.local.options import LocalOptions
 
+CLOCK_PERIOD_S = 0.05  # fleets and notices react this fast
 _WARNING = "EC2 Spot Instance Interruption Warning"
 _IMAGES = {False: "ami-0c0ffee0000000001", True: "ami-0c0ffee0000000002"}  # without and with GPU
 
 
 class LocalCell:
-    """One Region. `forward` gets its events, which on AWS its rules send to the home Region's bus."""
+    """One Region. forward: gets its events, which on AWS its rules send to the home Region's bus."""
 
     def __init__(
-        self, region: str, account: str, settings: Settings, boot_s: float, forward: Callable[[dict[str, Any]], None]
+        self, region: str, account: str, options: LocalOptions, forward: Callable[[dict[str, Any]], None]
     ) -> None:
+        settings = options.settings
         self.region = region
         self._catalogue = load_catalogue(region)
         self._forward = forward
         aws = AwsRegion(time.time, region, account, self._emit, id_source=lambda service: _new_id)
         prices = walking_prices(self._catalogue)
         self.ecs = EcsModel(aws)
-        self.ec2 = Ec2Model(aws, Ec2Setup(self._catalogue, settings.zones_of(region), prices, boot_s))
+        self.ec2 = Ec2Model(aws, Ec2Setup(self._catalogue, settings.zones_of(region), prices, options.boot_s))
         for name in settings.instance_types.all:
             image_id = _IMAGES[self._catalogue[name].gpus > 0]
             tags = {"argosy:stage": settings.stage, "Name": settings.prefix}
             self.ec2.add_launch_template(f"{settings.prefix}-{name}", image_id=image_id, tags=tags)
 
     def start(self, images: Runtime, options: AgentOptions, logs: Any, complain: Callable[[str], None]) -> ExitStack:
-        """Agents and clock at work; closing what is returned ends them. logs: CloudWatch Logs client of the Region."""
+        """Starts agents and clock; closing the result ends them. logs: CloudWatch Logs client of the Region."""
         with ExitStack() as parts:  # what was started before a fault is ended again
             shipper = LogShipper(logs, complain)
             parts.callback(shipper.close)
@@ -52,7 +55,7 @@ class LocalCell:
             parts.callback(self._agents.close)
             self.ec2.on_running.append(self._up)
             self.ec2.on_terminated.append(lambda instance: self._agents.post_down(instance.instance_id))
-            parts.callback(Clock(self.ec2).close)
+            parts.callback(ModelClock(self.ec2).close)
             return parts.pop_all()
 
     def has(self, instance_id: str) -> bool:
@@ -72,3 +75,25 @@ class LocalCell:
 
 def _new_id() -> str:
     return uuid.uuid4().hex
+
+
+class ModelClock:
+    """Calls `advance` of the EC2 model on the real clock."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="argosy-clock")
+        self._thread.start()
+
+    def close(self) -> None:
+        """End and wait."""
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(CLOCK_PERIOD_S):
+            try:
+                self._model.advance()
+            except Exception:  # noqa: BLE001 - time must go on; the fault is ours and is printed
+                traceback.print_exc()

@@ -1,9 +1,8 @@
-"""How does this process talk to its own endpoint: with which keys, and with what environment for its children?"""
+"""How does this process reach its own endpoint, and what must its children's environment hold to reach it too?"""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -14,11 +13,11 @@ KEY = "local"  # any key is accepted
 _KEPT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
 
 
-class Clients:
+class LocalClients:
     """boto3 clients of one endpoint, each made once; thread-safe."""
 
     def __init__(self, endpoint: str, region: str) -> None:
-        # No proxies: whatever the environment says, the loopback interface is reached directly.
+        # No proxies: the loopback interface is reached directly, whatever the environment says.
         self._config = Config(proxies={}, retries={"mode": "standard", "max_attempts": 3}, max_pool_connections=32)
         self._session = boto3.Session(aws_access_key_id=KEY, aws_secret_access_key=KEY, region_name=region)
         self.endpoint = endpoint
@@ -26,7 +25,7 @@ class Clients:
         self._guard = Lock()
 
     def __call__(self, service: str, region: str | None = None) -> Any:
-        """The client of a service, e.g. "s3". region: another one than home."""
+        """The client of a service, e.g. "s3". region: when it is not the home Region."""
         with self._guard:
             if (service, region) not in self._clients:
                 made = self._session.client(
@@ -43,7 +42,7 @@ class Clients:
 
 
 def child_environment(endpoint: str, region: str) -> dict[str, str]:
-    """What functions and tasks find: our endpoint, dummy keys, and nothing of the user's own AWS configuration."""
+    """For functions and tasks: our endpoint, dummy keys, and nothing of the user's own AWS configuration."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return {
         **kept,
@@ -62,16 +61,5 @@ def child_environment(endpoint: str, region: str) -> dict[str, str]:
 
 
 def container_environment(endpoint: str, region: str) -> dict[str, str]:
-    """The same for what runs in a container: without what only means something on this machine."""
+    """The same for programs in a container, without the variables that only make sense on this machine."""
     return {name: value for name, value in child_environment(endpoint, region).items() if name not in _KEPT}
-
-
-def images_folder() -> Path:
-    """Inside the package when it was installed from a wheel, else `containers/` of the checkout."""
-    shipped = package_root() / "argosy" / "containers"
-    return shipped if shipped.is_dir() else package_root().parent / "containers"
-
-
-def package_root() -> Path:
-    """Where `argosy` is imported from."""
-    return Path(__file__).resolve().parents[2]

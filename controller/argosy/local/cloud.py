@@ -1,4 +1,4 @@
-"""How is the embedded AWS put together, and how does it end without a trace? The composition root of local mode."""
+"""How is the embedded AWS put together, and how does it end without leaving anything behind?"""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from argosy.local.agent import AgentOptions
+from argosy.local.agents.agent import AgentOptions
 from argosy.local.cell import LocalCell
-from argosy.local.clients import Clients, child_environment, container_environment
-from argosy.local.definitions import register
+from argosy.local.clients import LocalClients, child_environment, container_environment
+from argosy.local.containers.engine import EngineRuntime, real_gpus
+from argosy.local.containers.images import ImageStore
+from argosy.local.containers.runtime import Runtime
 from argosy.local.deployment import Names, create
-from argosy.local.engine import EngineRuntime, real_gpus
 from argosy.local.forwarder import EventForwarder
-from argosy.local.functions import deploy, specs
-from argosy.local.images import ImageStore
-from argosy.local.lambda_api import LambdaApi
-from argosy.local.lambda_runner import LambdaFunction
-from argosy.local.moto_app import MotoApp
+from argosy.local.lambdas.deployed import deploy, specs
+from argosy.local.lambdas.function import LambdaFunction
+from argosy.local.lambdas.invoke_api import LambdaApi
+from argosy.local.lambdas.ticker import Ticker
+from argosy.local.moto.app import MotoApp
 from argosy.local.options import LocalOptions
-from argosy.local.runtime import Runtime
-from argosy.local.server import Front, UnknownThingError
-from argosy.local.ticker import Ticker
-from argosy.local.wsgi_server import LOOPBACK, WsgiServer
+from argosy.local.server.front import Front, UnknownThingError
+from argosy.local.server.wsgi import LOOPBACK, WsgiServer
+from argosy.local.task_definitions import register
 
 ACCOUNT = "123456789012"  # moto's
 
@@ -47,7 +47,7 @@ class LocalAws:
         self.on_shutdown: Callable[[], None] = lambda: None
         self.cells: dict[str, LocalCell] = {}  # by Region; the first is home
         self.functions: dict[str, LambdaFunction] = {}
-        self.function_errors = 0  # invocations that failed by themselves: then the logs outlive the process
+        self.function_errors = 0  # failed invocations, other than killed ones: then the logs are kept
         self._port = port
         self._parts = ExitStack()
 
@@ -77,7 +77,7 @@ class LocalAws:
         self.state_dir = self._folder()
         self._make_models()
         self._serve()
-        clients = Clients(self.endpoint_url, self.region)
+        clients = LocalClients(self.endpoint_url, self.region)
         self._parts.callback(clients.close)
         self._forward = EventForwarder(clients("events"), _complain)
         self._parts.callback(self._forward.close)
@@ -91,7 +91,7 @@ class LocalAws:
 
     def _make_models(self) -> None:
         for region in self.options.settings.cells:
-            self.cells[region] = LocalCell(region, ACCOUNT, self.options.settings, self.options.boot_s, self._send)
+            self.cells[region] = LocalCell(region, ACCOUNT, self.options, self._send)
 
     def _serve(self) -> None:
         moto = MotoApp()
@@ -109,7 +109,7 @@ class LocalAws:
             return ImageStore(options.images_root, options.pythons)
         return EngineRuntime(options.engine, options.images_root, real_gpus())
 
-    def _start_agents(self, clients: Clients, images: Runtime) -> None:
+    def _start_agents(self, clients: LocalClients, images: Runtime) -> None:
         """The cells share what this machine can run."""
         told = child_environment if self.options.engine is None else container_environment
         processes = max(1, self.options.processes // len(self.cells))
@@ -118,7 +118,7 @@ class LocalAws:
             options = AgentOptions(self.names.prefix, environment, processes, self.options.stop_timeout_s)
             self._parts.push(cell.start(images, options, clients("logs", region), _complain))
 
-    def _start_functions(self, clients: Clients, queue_url: str) -> None:
+    def _start_functions(self, clients: LocalClients, queue_url: str) -> None:
         deployed = specs(self.options, self.names, self.endpoint_url, queue_url)
         self.functions.update(deploy(deployed, self.state_dir, self._function_failed))
         for function in self.functions.values():
@@ -151,7 +151,7 @@ class LocalAws:
         return folder
 
     def _forget(self, folder: Path) -> None:
-        """The functions' logs go with the process, unless somebody will want to read them."""
+        """The functions' logs are deleted with the process, unless a failure makes them worth reading."""
         if not self.function_errors:
             shutil.rmtree(folder)
 

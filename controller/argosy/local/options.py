@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from argosy.local.clients import images_folder
 from argosy.local.deployment import local_settings
+from argosy.local.folders import images_folder
 from argosy.settings.settings import Settings
 
 # The controller's patience, in proportion to boot times of a second. Tasks may wait long for a free core of this
-# machine, so pending ones are left in peace.
+# machine, so pending tasks are never given up.
 EAGER_POLICY = MappingProxyType(
     {
         "sweep_s": 15.0,
@@ -47,7 +47,7 @@ class LocalOptions:
     engine: str | None = None  # podman or docker, which then run the tasks; None: as processes of this machine
     state_dir: Path | None = None  # logs of the functions; None: a temporary folder that goes with the process
     boot_s: float = 1.0  # from launch to a running instance
-    tick_s: float = 1.0  # stands in for the one-minute schedule
+    tick_s: float = 1.0  # replaces the one-minute schedule
     processes: int = field(default_factory=lambda: max(4, os.cpu_count() or 1))  # tasks that really run at once
     stop_timeout_s: float | None = None  # None: each container's own stopTimeout
     loop: Mapping[str, float] = field(default_factory=lambda: EAGER_LOOP)

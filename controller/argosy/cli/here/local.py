@@ -86,7 +86,7 @@ def settings_of(cells: str) -> Settings:
 
 def engine_of(runtime: str) -> str | None:
     """None for processes. Raises CliError for an engine that is missing or does not work."""
-    from argosy.local.engine import ENGINES, NoEngineError, check
+    from argosy.local.containers.engine import ENGINES, NoEngineError, check
 
     if runtime == "process":
         return None

@@ -1,0 +1,200 @@
+"""What do the ECS agents of all local instances do? Register, start and stop tasks, report, die with their instance.
+
+One thread handles one message at a time, so there is nothing to lock: models and processes only ever post messages.
+The models call `post_*` under their own locks, so posting never waits.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from argosy.local.agents.execution import TaskExecution, TaskReport
+from argosy.local.agents.host import Host
+from argosy.local.agents.log_shipper import LogShipper
+from argosy.local.containers.container import Surroundings
+from argosy.local.containers.images import CannotPullError
+from argosy.local.containers.runtime import Runtime
+
+JOIN_S = 5.0  # for processes that were killed to be gone
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """What all agents have in common. `processes`: real processes at once; further tasks wait as PENDING."""
+
+    cluster: str
+    environment: Mapping[str, str]
+    processes: int
+    stop_timeout_s: float | None = None
+
+
+@dataclass(slots=True)
+class _Instance:
+    """One agent's memory."""
+
+    host: Host
+    arn: str
+    executions: dict[str, TaskExecution] = field(default_factory=dict)
+
+
+class Agents:
+    """All agents. `ecs` is an EcsModel; messages may be posted from any thread."""
+
+    def __init__(self, ecs: Any, runtime: Runtime, shipper: LogShipper, options: AgentOptions) -> None:
+        self._ecs = ecs
+        self._runtime = runtime
+        self._shipper = shipper
+        self._options = options
+        self._instances: dict[str, _Instance] = {}  # by EC2 instance id
+        self._waiting: deque[tuple[_Instance, TaskExecution]] = deque()
+        self._running: set[str] = set()  # task ARNs
+        self._pulling: set[str] = set()  # those of them whose images are being pulled
+        self._messages: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._run, name="argosy-agents")
+        ecs.on_work.append(self.post_work)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def post_up(self, host: Host, image_id: str | None = None) -> None:
+        """The instance runs: its agent registers."""
+        self._messages.put(lambda: self._up(host, image_id))
+
+    def post_down(self, instance_id: str) -> None:
+        """The instance is gone, and everything on it."""
+        self._messages.put(lambda: self._down(instance_id))
+
+    def post_warning(self, instance_id: str) -> None:
+        """A spot interruption warning: the agent drains its instance (ECS_ENABLE_SPOT_INSTANCE_DRAINING)."""
+        self._messages.put(lambda: self._drain(instance_id))
+
+    def post_work(self, container_instance_arn: str) -> None:
+        """ECS has something for this agent."""
+        self._messages.put(lambda: self._work(container_instance_arn))
+
+    def close(self) -> None:
+        """Kill every task, wait for their processes, end."""
+        self._ecs.on_work.remove(self.post_work)
+        self._messages.put(None)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while (message := self._messages.get()) is not None:
+            try:
+                message()
+            except Exception:  # noqa: BLE001 - one bad task must not end every agent; the fault is ours and is printed
+                traceback.print_exc()
+        executions = [each for instance in self._instances.values() for each in instance.executions.values()]
+        for execution in executions:
+            execution.kill()
+        for execution in executions:
+            execution.join(JOIN_S)
+
+    def _up(self, host: Host, image_id: str | None) -> None:
+        registered = self._ecs.register_container_instance(**host.registration(self._options.cluster, image_id))
+        arn = registered["containerInstance"]["containerInstanceArn"]
+        self._instances[host.instance_id] = _Instance(host, arn)
+        self._work(arn)
+
+    def _down(self, instance_id: str) -> None:
+        instance = self._instances.pop(instance_id, None)
+        if instance is None:
+            return  # it ended before its agent had registered
+        for execution in instance.executions.values():
+            execution.kill()
+            self._running.discard(execution.task_arn)
+            self._pulling.discard(execution.task_arn)
+        self._waiting = deque(each for each in self._waiting if each[0] is not instance)
+        self._ecs.lose_instance(instance.arn)
+        self._start_waiting()
+
+    def _drain(self, instance_id: str) -> None:
+        instance = self._instances.get(instance_id)
+        if instance is not None:
+            self._ecs.update_container_instances_state(
+                cluster=self._options.cluster, containerInstances=[instance.arn], status="DRAINING"
+            )
+
+    def _work(self, arn: str) -> None:
+        instance = next((each for each in self._instances.values() if each.arn == arn), None)
+        if instance is None:
+            return  # it is still registering, and asks again afterwards; or it is gone
+        work = self._ecs.agent_work(arn)
+        for task in work.start:
+            execution = TaskExecution(task, self._definition(task), self._reporter(instance))
+            instance.executions[execution.task_arn] = execution
+            self._waiting.append((instance, execution))
+        for task_arn in work.stop:
+            self._stop(instance, task_arn)
+        self._start_waiting()
+
+    def _definition(self, task: Mapping[str, Any]) -> dict[str, Any]:
+        found = self._ecs.describe_task_definition(taskDefinition=task["taskDefinitionArn"])
+        return dict(found["taskDefinition"])
+
+    def _stop(self, instance: _Instance, task_arn: str) -> None:
+        execution = instance.executions.get(task_arn)
+        if execution is None:
+            return  # ended meanwhile
+        if task_arn in self._running - self._pulling:
+            execution.stop()
+            return
+        self._pulling.discard(task_arn)
+        self._waiting = deque(each for each in self._waiting if each[1] is not execution)
+        execution.refuse(None)
+
+    def _start_waiting(self) -> None:
+        while self._waiting and len(self._running) < self._options.processes:
+            instance, execution = self._waiting.popleft()
+            self._running.add(execution.task_arn)
+            if self._runtime.slow:
+                self._pulling.add(execution.task_arn)
+                threading.Thread(target=self._pull, args=(instance, execution), name="argosy-pull", daemon=True).start()
+            else:
+                self._begin(instance, execution)
+
+    def _pull(self, instance: _Instance, execution: TaskExecution) -> None:
+        """In a separate thread: a build takes minutes, and must not hold up the other agents."""
+        for reference in execution.images:
+            try:
+                self._runtime.pull(reference)
+            except CannotPullError:
+                break  # `start` gets the same fault and reports it
+        self._messages.put(lambda: self._pulled(instance, execution))
+
+    def _pulled(self, instance: _Instance, execution: TaskExecution) -> None:
+        if execution.task_arn in self._pulling:  # else it was stopped meanwhile, or its host is gone
+            self._pulling.discard(execution.task_arn)
+            self._begin(instance, execution)
+
+    def _begin(self, instance: _Instance, execution: TaskExecution) -> None:
+        options = self._options
+        around = Surroundings(options.environment, instance.host.gpu_ids, options.stop_timeout_s)
+        execution.start(self._runtime, self._shipper, around)
+
+    def _reporter(self, instance: _Instance) -> Callable[[TaskReport], None]:
+        def report(said: TaskReport) -> None:
+            self._ecs.submit_task_state_change(
+                cluster=self._options.cluster,
+                task=said.task_arn,
+                status=said.status,
+                containers=said.containers,
+                **({"reason": said.reason} if said.reason else {}),
+            )
+            if said.status == "STOPPED":
+                self._messages.put(lambda: self._ended(instance, said.task_arn))
+
+        return report
+
+    def _ended(self, instance: _Instance, task_arn: str) -> None:
+        instance.executions.pop(task_arn, None)
+        self._running.discard(task_arn)
+        self._start_waiting()

@@ -1,0 +1,153 @@
+"""How does one ECS task go from its containers' start to its last state change?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from argosy.local.agents.log_shipper import LogShipper
+from argosy.local.containers.container import LocalContainer, Surroundings, container_of
+from argosy.local.containers.images import CannotPullError
+from argosy.local.containers.process import Ended
+from argosy.local.containers.runtime import Running, Runtime
+
+FLUSH_S = 5.0  # how long a task's end may wait for its last log lines
+NOT_FOUND = 127
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """One SubmitTaskStateChange. `containers` as the API has them."""
+
+    task_arn: str
+    status: str  # RUNNING | STOPPED
+    containers: list[dict[str, Any]]
+    reason: str | None = None
+
+
+class TaskExecution:
+    """One task's containers. `report` is called from several threads, in order: RUNNING (if it got so far), STOPPED."""
+
+    def __init__(
+        self, task: Mapping[str, Any], definition: Mapping[str, Any], report: Callable[[TaskReport], None]
+    ) -> None:
+        self.task_arn: str = task["taskArn"]
+        self._task = task
+        self._definition = definition
+        self._report = report
+        self._guard = threading.Lock()
+        self._planned: list[LocalContainer] = []
+        self._processes: dict[str, Running] = {}
+        self._ended: dict[str, Ended] = {}
+        self._silent = False
+        self._told = False  # STOPPED is told once
+        self._started = threading.Event()  # RUNNING must be told before STOPPED
+
+    @property
+    def images(self) -> list[str]:
+        """What its containers are made from."""
+        return [each["image"] for each in self._definition["containerDefinitions"]]
+
+    def start(self, runtime: Runtime, shipper: LogShipper, around: Surroundings) -> None:
+        """Pull, then start every container; anything that fails becomes the task's last report."""
+        try:
+            definitions = self._definition["containerDefinitions"]
+            self._planned = [
+                container_of(each, self._task, runtime.pull(each["image"]), around) for each in definitions
+            ]
+            for each in self._planned:
+                if each.log is not None:
+                    shipper.open(*each.log)
+        except CannotPullError as fault:
+            return self.refuse(f"CannotPullContainerError: {fault}")
+        except ClientError as fault:
+            return self.refuse(f"ResourceInitializationError: failed to validate logger args: {fault}")
+        for each in self._planned:
+            self._launch(each, runtime, shipper)
+        if any(name not in self._ended for name in self._processes):
+            self._tell(TaskReport(self.task_arn, "RUNNING", self._containers("RUNNING")))
+        self._started.set()
+        if any(each.essential and each.name in self._ended for each in self._planned):
+            self.stop()  # an early container failed before the last one started
+        self._end_if_over(shipper)
+        return None
+
+    def refuse(self, reason: str | None) -> None:
+        """STOPPED without ever having run."""
+        names = [each["name"] for each in self._definition["containerDefinitions"]]
+        containers = [{"containerName": name, "status": "STOPPED"} for name in names]
+        if reason is not None:
+            containers[0]["reason"] = reason
+        self._tell(TaskReport(self.task_arn, "STOPPED", containers, reason))
+
+    def stop(self) -> None:
+        """SIGTERM to every container, SIGKILL after its grace period."""
+        for process in self._alive():
+            process.stop()
+
+    def kill(self) -> None:
+        """The host is gone: end at once and report nothing."""
+        self._silent = True
+        for process in self._alive():
+            process.kill()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the containers' ends."""
+        for process in list(self._processes.values()):
+            process.join(timeout_s)
+
+    def _alive(self) -> Sequence[Running]:
+        with self._guard:
+            return [process for name, process in self._processes.items() if name not in self._ended]
+
+    def _launch(self, each: LocalContainer, runtime: Runtime, shipper: LogShipper) -> None:
+        def on_line(text: str) -> None:
+            if each.log is not None:
+                shipper.put(*each.log, text)
+
+        def on_end(ended: Ended) -> None:
+            self._started.wait()
+            self._note_end(each, ended)
+            self._end_if_over(shipper)
+
+        try:
+            self._processes[each.name] = runtime.start(each.program, on_line, on_end)
+        except (OSError, IndexError) as fault:
+            program = next(iter(each.program.arguments), "(none)")
+            reason = f'CannotStartContainerError: exec: "{program}": {getattr(fault, "strerror", None) or fault}'
+            self._note_end(each, Ended(NOT_FOUND, reason))
+
+    def _note_end(self, each: LocalContainer, ended: Ended) -> None:
+        with self._guard:
+            self._ended[each.name] = ended
+        if each.essential:
+            self.stop()  # the others
+
+    def _end_if_over(self, shipper: LogShipper) -> None:
+        with self._guard:
+            if self._told or len(self._ended) < len(self._planned):
+                return
+            self._told = True
+        shipper.flush(FLUSH_S)  # a task that is seen stopped has a complete log
+        failed = next((ended.reason for ended in self._ended.values() if ended.exit_code == NOT_FOUND), None)
+        self._tell(TaskReport(self.task_arn, "STOPPED", self._containers("STOPPED"), failed))
+
+    def _containers(self, status: str) -> list[dict[str, Any]]:
+        found = []
+        for each in self._planned:
+            ended = self._ended.get(each.name)
+            entry: dict[str, Any] = {"containerName": each.name, "status": "STOPPED" if ended else status}
+            if ended is not None:
+                entry["exitCode"] = ended.exit_code
+                if ended.reason:
+                    entry["reason"] = ended.reason
+            found.append(entry)
+        return found
+
+    def _tell(self, report: TaskReport) -> None:
+        if not self._silent:
+            self._report(report)

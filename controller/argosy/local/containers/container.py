@@ -1,0 +1,119 @@
+"""What does one container of a task run? Definition, overrides, image and host together, as the ECS agent does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.local.containers.images import Image
+from argosy.local.containers.process import Isolation, Program
+
+DEFAULT_STOP_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LocalContainer:
+    """One container of a task, ready to start."""
+
+    name: str
+    essential: bool
+    program: Program
+    log: tuple[str, str] | None  # group and stream; None: the lines are dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every container on one host is given. `gpu_ids`: all GPUs of the host, in the order of their ordinals."""
+
+    environment: Mapping[str, str]
+    gpu_ids: Sequence[str]
+    stop_timeout_s: float | None = None  # replaces stopTimeout; tests and demonstrations are in a hurry
+
+
+def container_of(
+    definition: Mapping[str, Any], task: Mapping[str, Any], image: Image, around: Surroundings
+) -> LocalContainer:
+    """One container definition of `task` (as DescribeTasks shows it) on a host."""
+    name = definition["name"]
+    override = _named(task.get("overrides", {}).get("containerOverrides", ()), name)
+    gpu_ids = _named(task.get("containers", ()), name).get("gpuIds") or ()
+    environment = {
+        **around.environment,
+        **image.environment,
+        **_pairs(definition.get("environment", ())),
+        **_pairs(override.get("environment", ())),
+        **_gpu_environment(gpu_ids, around.gpu_ids),
+    }
+    command = override.get("command") or definition.get("command")
+    stop_timeout_s = around.stop_timeout_s
+    if stop_timeout_s is None:
+        stop_timeout_s = float(definition.get("stopTimeout", DEFAULT_STOP_TIMEOUT_S))
+    program = Program(
+        arguments=image.arguments(definition.get("entryPoint") or None, command or None),
+        environment=environment,
+        folder=image.folder,
+        memory_mib=_memory_mib(definition, override, task),
+        stop_timeout_s=stop_timeout_s,
+        isolation=_isolation(image.reference, definition, override, gpu_ids, around) if image.reference else None,
+    )
+    return LocalContainer(
+        name, bool(definition.get("essential", True)), program, _log_of(definition, name, task["taskArn"])
+    )
+
+
+def _isolation(
+    reference: str,
+    definition: Mapping[str, Any],
+    override: Mapping[str, Any],
+    gpu_ids: Sequence[str],
+    around: Surroundings,
+) -> Isolation:
+    linux = definition.get("linuxParameters") or {}
+    mounts = linux.get("tmpfs") or ()
+    return Isolation(
+        image=reference,
+        entry_point=next(iter(definition.get("entryPoint") or ()), None),
+        cpu_units=int(override.get("cpu") or definition.get("cpu") or 0) or None,
+        user=definition.get("user"),
+        read_only=bool(definition.get("readonlyRootFilesystem")),
+        tmpfs=tuple((mount["containerPath"], int(mount["size"])) for mount in mounts),
+        shared_memory_mib=linux.get("sharedMemorySize"),
+        gpu_ordinals=tuple(_ordinals(gpu_ids, around.gpu_ids)),
+    )
+
+
+def _ordinals(gpu_ids: Sequence[str], host_gpu_ids: Sequence[str]) -> list[int]:
+    return [list(host_gpu_ids).index(gpu_id) for gpu_id in gpu_ids]
+
+
+def _named(items: Any, name: str) -> Mapping[str, Any]:
+    return next((item for item in items if item.get("name") == name), {})
+
+
+def _pairs(items: Any) -> dict[str, str]:
+    return {item["name"]: item["value"] for item in items or ()}
+
+
+def _gpu_environment(gpu_ids: Sequence[str], host_gpu_ids: Sequence[str]) -> dict[str, str]:
+    """The agent names the pinned GPUs; their ordinals stand in for what the NVIDIA runtime would show inside."""
+    if not gpu_ids:
+        return {"CUDA_VISIBLE_DEVICES": ""}
+    ordinals = map(str, _ordinals(gpu_ids, host_gpu_ids))
+    return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpu_ids), "CUDA_VISIBLE_DEVICES": ",".join(ordinals)}
+
+
+def _memory_mib(definition: Mapping[str, Any], override: Mapping[str, Any], task: Mapping[str, Any]) -> int | None:
+    """The hard limit: the container's, else the task's."""
+    limit = override.get("memory") or definition.get("memory") or task.get("memory")
+    return int(limit) if limit else None
+
+
+def _log_of(definition: Mapping[str, Any], name: str, task_arn: str) -> tuple[str, str] | None:
+    configuration = definition.get("logConfiguration") or {}
+    options = configuration.get("options") or {}
+    if configuration.get("logDriver") != "awslogs" or "awslogs-group" not in options:
+        return None
+    task_id = task_arn.rpartition("/")[2]
+    prefix = options.get("awslogs-stream-prefix")
+    return options["awslogs-group"], f"{prefix}/{name}/{task_id}" if prefix else task_id

@@ -1,0 +1,139 @@
+"""How do podman and Docker provide images and containers? Through their commands, which are the same as far as needed.
+
+`argosy/NAME` is built from the folder NAME of the images root, once while local mode runs, in its CPU flavour if it has
+one (`argosy/NAME-gpu` in the other); any other image is pulled unless it is there. A container shares the machine's
+network, so that it reaches AWS on 127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from argosy.local.containers.engine_run import ContainerEngine, EngineContainer
+from argosy.local.containers.images import CannotPullError, Image, build_context, names_in, source_of
+from argosy.local.containers.process import Ended, Program
+
+ENGINES = ("podman", "docker")
+PROBE_S = 20.0
+FAILURE_KEPT_S = 30.0  # a failed pull is not repeated earlier
+
+
+class NoEngineError(Exception):
+    """The engine is missing or does not work; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineImage(Image):
+    """An image that the engine has. The engine knows its default program."""
+
+    def arguments(self, entry_point: list[str] | None, command: list[str] | None) -> list[str]:
+        """What follows the image on the engine's command line; another entry point's first word goes before it."""
+        return [*(entry_point or ())[1:], *(command or ())]
+
+
+def check(engine: str) -> None:
+    """Raises NoEngineError unless the engine answers."""
+    if shutil.which(engine) is None:
+        raise NoEngineError(f"there is no {engine} on PATH")
+    try:
+        asked = subprocess.run([engine, "info"], capture_output=True, text=True, timeout=PROBE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        raise NoEngineError(f"{engine} does not answer: {fault}") from fault
+    if asked.returncode != 0:
+        raise NoEngineError(f"{engine} does not work: {_last_line(asked.stderr) or f'exit code {asked.returncode}'}")
+
+
+def real_gpus() -> int:
+    """How many GPUs the driver of this machine shows."""
+    if shutil.which("nvidia-smi") is None:
+        return 0
+    try:
+        asked = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=PROBE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0  # a driver that does not answer has no GPU to offer
+    return sum(line.startswith("GPU ") for line in asked.stdout.splitlines())
+
+
+class EngineRuntime:
+    """A Runtime. gpus: real ones, which pinned tasks are given by their ordinals; without any, GPUs are only named."""
+
+    slow = True
+
+    def __init__(self, engine: str, root: Path, gpus: int = 0) -> None:
+        self.root = root
+        self._engine = engine
+        self._gpus = gpus
+        self._guard = threading.Lock()  # one build or pull at a time
+        self._had: dict[str, Image] = {}
+        self._failed: dict[str, tuple[float, str]] = {}
+
+    @property
+    def has_gpus(self) -> bool:
+        return self._gpus > 0
+
+    def names(self) -> list[str]:
+        return names_in(self.root)
+
+    def pull(self, reference: str) -> Image:
+        """Built from its folder, already present, or pulled from its registry. Raises CannotPullError."""
+        with self._guard:
+            when, why = self._failed.get(reference, (-FAILURE_KEPT_S, ""))
+            if time.monotonic() - when < FAILURE_KEPT_S:
+                raise CannotPullError(why)
+            if reference not in self._had:
+                try:
+                    self._had[reference] = self._get(reference)
+                except CannotPullError as fault:
+                    self._failed[reference] = time.monotonic(), str(fault)
+                    raise
+            return self._had[reference]
+
+    def start(
+        self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
+    ) -> EngineContainer:
+        return EngineContainer(ContainerEngine(self._engine, self._gpus), program, on_line, on_end)
+
+    def _get(self, reference: str) -> Image:
+        source = source_of(self.root, reference)
+        if source is not None:
+            folder, flavour = source
+            name = reference.partition("@")[0].partition(":")[0]
+            said = ["--build-arg", f"FLAVOUR={flavour}"] if flavour else []
+            self._run(["build", "--tag", name, *said, *build_context(folder)], reference)
+        elif not reference.startswith("argosy/"):
+            name = reference
+            if self._asked(["image", "inspect", name]).returncode != 0:
+                self._run(["pull", name], reference)
+        else:
+            raise CannotPullError(f"{reference}: not found: no folder of that name with a Dockerfile among the images")
+        return EngineImage((), (), {}, self.root, reference=name)
+
+    def _run(self, arguments: Sequence[str], reference: str) -> None:
+        done = self._asked(arguments)
+        if done.returncode != 0:
+            said = _last_line(done.stderr) or _last_line(done.stdout) or f"exit code {done.returncode}"
+            raise CannotPullError(f"{reference}: {self._engine} {arguments[0]}: {said}")
+
+    def _asked(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(
+                [self._engine, *arguments],
+                env=os.environ,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        except OSError as fault:
+            raise CannotPullError(f"{self._engine}: {fault.strerror or fault}") from fault
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

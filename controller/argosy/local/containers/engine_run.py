@@ -1,0 +1,166 @@
+"""How does one container run under podman or Docker, end when it must, and say how it ended?
+
+The engine's `run` stays attached: its output is the container's log and its exit code the container's. The container is
+kept until it has been asked how it ended, then removed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, Ended, Isolation, Program
+
+NOT_STARTED = 127
+SETTLE_S = 30.0
+INITS = ("catatonit", "/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit")  # where podman looks for one
+_RAN = ("exited", "stopped", "removing", "dead")
+_ASKED = "{{.State.Status}} {{.State.OOMKilled}}"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEngine:
+    """podman or docker. gpus: how many real ones it can give to containers."""
+
+    name: str
+    gpus: int = 0
+
+
+class EngineContainer:
+    """A Running. Raises OSError when the engine itself cannot be started."""
+
+    def __init__(
+        self, engine: ContainerEngine, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
+    ) -> None:
+        self._engine = engine.name
+        self._name = f"argosy-{uuid.uuid4().hex}"
+        self._stop_timeout_s = program.stop_timeout_s
+        self._on_line, self._on_end = on_line, on_end
+        self._last_line = ""
+        self._threads: list[threading.Thread] = []
+        attached = Program(
+            arguments=run_arguments(engine, self._name, program),
+            environment=os.environ,
+            folder=Path("/"),
+            memory_mib=None,  # the engine enforces it
+            stop_timeout_s=program.stop_timeout_s,
+        )
+        self._client = ContainerProcess(attached, self._hear, self._ended)
+
+    def stop(self) -> None:
+        """Returns at once. The engine sends the image's own stop signal, SIGTERM unless it names another."""
+        self._in_background(self._stop)
+
+    def kill(self) -> None:
+        self._in_background(self._kill)
+
+    def join(self, timeout_s: float) -> None:
+        for thread in list(self._threads):
+            thread.join(timeout_s)
+        self._client.join(timeout_s)
+
+    def _in_background(self, act: Callable[[], None]) -> None:
+        thread = threading.Thread(target=act, name=f"argosy-{self._engine}-{act.__name__}")
+        self._threads.append(thread)
+        thread.start()
+
+    def _stop(self) -> None:
+        grace = str(max(1, round(self._stop_timeout_s)))
+        if self._ask("stop", "--time", grace, self._name).returncode != 0:
+            self._client.stop()  # there is no container yet: end `run` before it makes one
+
+    def _kill(self) -> None:
+        if self._ask("kill", "--signal", "KILL", self._name).returncode != 0:
+            self._client.kill()
+
+    def _hear(self, line: str) -> None:
+        self._last_line = line
+        self._on_line(line)
+
+    def _ended(self, ended: Ended) -> None:
+        exit_code = ended.exit_code
+        status, out_of_memory = self._state()
+        if status == "running":
+            exit_code = self._settled(exit_code)
+            status, out_of_memory = self._state()
+        self._remove()
+        if status not in _RAN:
+            said = self._last_line or f"{self._engine} run ended with {exit_code}"
+            self._on_end(Ended(NOT_STARTED, f"CannotStartContainerError: {said}"))
+        else:
+            self._on_end(Ended(exit_code, OUT_OF_MEMORY if out_of_memory else None))
+
+    def _state(self) -> tuple[str, bool]:
+        """The engine's status for it, and whether the kernel killed it because memory ran out."""
+        status, _, out_of_memory = self._ask("inspect", "--format", _ASKED, self._name).stdout.strip().partition(" ")
+        return status, out_of_memory == "true"
+
+    def _settled(self, exit_code: int) -> int:
+        """The exit code the engine records, or `exit_code` if it never does.
+
+        On a busy machine podman's `run` may end, with 127, before its records say that the container has ended.
+        """
+        with suppress(ValueError, subprocess.TimeoutExpired):
+            return int(self._ask("wait", self._name, limit_s=SETTLE_S).stdout)
+        return exit_code
+
+    def _remove(self) -> None:
+        """Tried twice, since the engine may not be done with it."""
+        if self._ask("rm", "--force", self._name).returncode != 0:
+            self._ask("rm", "--force", self._name)
+
+    def _ask(self, *arguments: str, limit_s: float | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self._engine, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=limit_s,
+        )
+
+
+def run_arguments(engine: ContainerEngine, name: str, program: Program) -> list[str]:
+    """The `run` command line. Raises ValueError for a program without an image."""
+    box = program.isolation
+    if box is None:
+        raise ValueError("the program has no image to run in")
+    words = [engine.name, "run", "--name", name, "--network", "host", "--pull", "never"]
+    if engine.name == "docker" or any(map(shutil.which, INITS)):
+        words += ["--init"]  # reaps children and passes SIGTERM on; Docker brings its own
+    words += _bounds(program.memory_mib, box)
+    environment = dict(program.environment)
+    if box.gpu_ordinals and max(box.gpu_ordinals) < engine.gpus:
+        words += _gpu_flags(engine.name, box.gpu_ordinals)
+        environment["NVIDIA_VISIBLE_DEVICES"] = ",".join(map(str, box.gpu_ordinals))
+        environment.pop("CUDA_VISIBLE_DEVICES", None)
+    for variable, value in environment.items():
+        words += ["--env", f"{variable}={value}"]
+    if box.entry_point:
+        words += ["--entrypoint", box.entry_point]
+    return [*words, box.image, *program.arguments]
+
+
+def _bounds(memory_mib: int | None, box: Isolation) -> list[str]:
+    """cpu units are shares, as on ECS: a container that runs alone may use every core."""
+    words = ["--memory", f"{memory_mib}m"] if memory_mib is not None else []
+    words += ["--cpu-shares", str(box.cpu_units)] if box.cpu_units else []
+    words += ["--user", box.user] if box.user else []
+    words += ["--read-only"] if box.read_only else []
+    words += ["--shm-size", f"{box.shared_memory_mib}m"] if box.shared_memory_mib else []
+    for path, size_mib in box.tmpfs:
+        words += ["--tmpfs", f"{path}:size={size_mib}m"]
+    return words
+
+
+def _gpu_flags(engine: str, ordinals: Sequence[int]) -> list[str]:
+    if engine == "podman":
+        return [word for ordinal in ordinals for word in ("--device", f"nvidia.com/gpu={ordinal}")]
+    return ["--gpus", f'"device={",".join(map(str, ordinals))}"']

@@ -1,0 +1,158 @@
+"""What does an image name run on a machine without a container engine?
+
+`argosy/NAME` (any tag or digest) is the folder `NAME` of the images root: the exec-form ENTRYPOINT and CMD of its
+Dockerfile's last stage run in the project's environment, or that of another Python named for the image, in that folder,
+with that stage's ENV. Nothing else of the Dockerfile is looked at, and no other image can be had.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import MappingProxyType
+
+from argosy.local.containers.process import ContainerProcess, Ended, Program
+
+_REFERENCE = re.compile(r"^argosy/([a-z0-9][a-z0-9._-]*)(:[\w.-]{1,128})?(@sha256:[0-9a-f]{64})?$")
+GPU_SUFFIX = "-gpu"
+_PYTHONS = frozenset({"python", "python3"})
+
+
+class CannotPullError(Exception):
+    """The image cannot be had; the message is what ECS would put after CannotPullContainerError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What a container of this image runs unless told otherwise."""
+
+    entry_point: tuple[str, ...]
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    folder: Path
+    python: str = sys.executable  # what `python` means
+    reference: str | None = None  # what a container engine calls it; None: its programs run as processes
+
+    def arguments(self, entry_point: list[str] | None, command: list[str] | None) -> list[str]:
+        """The argument vector, as Docker forms it: another entry point drops the image's own command."""
+        program = list(self.entry_point if entry_point is None else entry_point)
+        inherited = self.command if entry_point is None else ()
+        full = [*program, *(inherited if command is None else command)]
+        return [self.python, *full[1:]] if full and full[0] in _PYTHONS else full
+
+
+def source_of(root: Path, reference: str) -> tuple[Path, str] | None:
+    """The folder that `argosy/NAME` is made from and its flavour (empty: it has none); None for what is no image of
+    ours. As in the images stack, `argosy/NAME-gpu` is the folder NAME in its other flavour."""
+    matched = _REFERENCE.match(reference)
+    if matched is None:
+        return None
+    folder = root / matched.group(1)
+    if (folder / "Dockerfile").is_file():
+        return folder, "cpu" if _has_flavours(folder) else ""
+    plain = folder.with_name(folder.name.removesuffix(GPU_SUFFIX))
+    return (plain, "gpu") if plain != folder and _has_flavours(plain) else None
+
+
+def build_context(folder: Path) -> list[str]:
+    """The arguments that tell `docker build` what to build from: the image's own folder, or the one above it.
+
+    An image that needs files from beside its folder has a `Dockerfile.dockerignore`, which is the engines' name for the
+    ignore file of a Dockerfile whose context is another folder.
+    """
+    dockerfile = folder / "Dockerfile"
+    if dockerfile.with_name("Dockerfile.dockerignore").is_file():
+        return ["--file", str(dockerfile), str(folder.parent)]
+    return [str(folder)]
+
+
+def names_in(root: Path) -> list[str]:
+    """Names of all images: the folders with a Dockerfile, and once more those that come in flavours."""
+    folders = [path.parent for path in root.glob("*/Dockerfile")]
+    flavoured = (f"{folder.name}{GPU_SUFFIX}" for folder in folders if _has_flavours(folder))
+    return sorted({*(folder.name for folder in folders), *flavoured})
+
+
+def _has_flavours(folder: Path) -> bool:
+    dockerfile = folder / "Dockerfile"
+    return dockerfile.is_file() and re.search(r"^ARG FLAVOUR\b", dockerfile.read_text(), re.MULTILINE) is not None
+
+
+class ImageStore:
+    """The images of one folder, usually `containers/`. pythons: glob over names -> the Python that runs them."""
+
+    slow = False
+    has_gpus = False
+
+    def __init__(self, root: Path, pythons: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.root = root
+        self._pythons = pythons
+
+    def names(self) -> list[str]:
+        return names_in(self.root)
+
+    def pull(self, reference: str) -> Image:
+        """The image; raises CannotPullError."""
+        source = source_of(self.root, reference)
+        if source is None and _REFERENCE.match(reference) is None:
+            raise CannotPullError(f"pull access denied for {reference}: local mode only has argosy/NAME")
+        if source is None:
+            raise CannotPullError(f"{reference}: not found: no folder of that name with a Dockerfile among the images")
+        folder, _ = source
+        text = (folder / "Dockerfile").read_text(encoding="utf-8")
+        return _read(text, folder, reference, self._python(folder.name))
+
+    def start(
+        self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
+    ) -> ContainerProcess:
+        """As a process of this machine. Raises OSError if it cannot start."""
+        return ContainerProcess(program, on_line, on_end)
+
+    def _python(self, name: str) -> str:
+        return next((path for pattern, path in self._pythons.items() if fnmatchcase(name, pattern)), sys.executable)
+
+
+def _read(text: str, folder: Path, reference: str, python: str) -> Image:
+    entry_point: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    for instruction, rest in _instructions(text):
+        if instruction == "FROM":
+            entry_point, command, environment = (), (), {}
+        elif instruction == "ENTRYPOINT":
+            entry_point, command = _exec_form(rest, reference), ()
+        elif instruction == "CMD":
+            command = _exec_form(rest, reference)
+        elif instruction == "ENV":
+            environment.update(_variables(rest))
+    return Image(entry_point, command, environment, folder, python)
+
+
+def _instructions(text: str) -> list[tuple[str, str]]:
+    """(instruction, rest of the logical line); comments and continuation lines resolved."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\[ \t]*\n", " ", "\n".join(lines))
+    split = [line.strip().partition(" ") for line in joined.splitlines()]
+    return [(word.upper(), rest.strip()) for word, _, rest in split]
+
+
+def _exec_form(rest: str, reference: str) -> tuple[str, ...]:
+    try:
+        words = json.loads(rest)
+    except ValueError as fault:
+        raise CannotPullError(f"{reference}: only exec-form ENTRYPOINT and CMD can be run locally: {rest}") from fault
+    return tuple(str(word) for word in words)
+
+
+def _variables(rest: str) -> dict[str, str]:
+    first = rest.partition(" ")[0]
+    if "=" not in first:  # the old form: ENV NAME value with spaces
+        name, _, value = rest.partition(" ")
+        return {name: value}
+    return dict(word.split("=", 1) for word in shlex.split(rest) if "=" in word)

@@ -1,0 +1,48 @@
+"""What must something be able to do that runs containers here? Processes of this machine do, and so does an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from argosy.local.containers.images import Image
+from argosy.local.containers.process import Ended, Program
+
+
+class Running(Protocol):
+    """One started container."""
+
+    def stop(self) -> None:
+        """SIGTERM now, SIGKILL after the grace period. Returns at once."""
+
+    def kill(self) -> None:
+        """SIGKILL, at once."""
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until it has ended and everything about it has been told."""
+
+
+class Runtime(Protocol):
+    """Images by name, and programs started from them."""
+
+    @property
+    def root(self) -> Path:
+        """The folder of the deployment's own images."""
+
+    @property
+    def slow(self) -> bool:
+        """Whether `pull` may take minutes."""
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether pinned tasks are given real GPUs: their definitions then want the GPU flavour."""
+
+    def names(self) -> list[str]:
+        """Names of the deployment's own images."""
+
+    def pull(self, reference: str) -> Image:
+        """The image; raises CannotPullError."""
+
+    def start(self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]) -> Running:
+        """Starts at once; `on_line` and `on_end` are called from threads of its own. Raises OSError."""

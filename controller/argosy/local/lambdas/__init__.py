@@ -1,0 +1,1 @@
+"""How do Lambda functions run here? Each execution environment is a process of this machine."""

@@ -1,0 +1,46 @@
+"""Which Lambda functions does a local deployment have, and with which environment?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from argosy.local.clients import child_environment
+from argosy.local.deployment import Names, function_environment
+from argosy.local.folders import package_root
+from argosy.local.lambdas.function import FunctionSpec, LambdaFunction
+from argosy.local.options import LocalOptions
+
+API_TIMEOUT_S = 60.0
+CONTROLLER_TIMEOUT_S = 900.0
+API_PROCESSES = 2
+
+
+def specs(options: LocalOptions, names: Names, endpoint: str, queue_url: str) -> list[FunctionSpec]:
+    """The api and the controller, as the stacks deploy them except for the endpoint and the shorter patience."""
+    environment = {
+        **child_environment(endpoint, names.region),
+        **function_environment(options.settings, names, queue_url),
+        "ARGOSY_LOOP": json.dumps(dict(options.loop)),
+        "ARGOSY_POLICY": json.dumps(dict(options.policy)),
+        "PYTHONPATH": str(package_root()),
+        "OMP_NUM_THREADS": "1",  # numpy's threads would only compete with the tasks for this machine's cores
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+
+    def spec(name: str, handler: str, concurrency: int, throttles: bool, timeout_s: float) -> FunctionSpec:
+        own = {**environment, "AWS_LAMBDA_FUNCTION_NAME": name}
+        return FunctionSpec(name, handler, names.function_arn(name), own, concurrency, throttles, timeout_s)
+
+    return [
+        spec(names.api_function, options.api_handler, API_PROCESSES, False, API_TIMEOUT_S),
+        spec(names.controller_function, options.controller_handler, 1, True, CONTROLLER_TIMEOUT_S),
+    ]
+
+
+def deploy(
+    functions: list[FunctionSpec], log_folder: Path, failed: Callable[[str, Path], None]
+) -> dict[str, LambdaFunction]:
+    """Functions ready to be invoked, by name; each logs into its own file. failed: told of every error and its log."""
+    return {spec.name: LambdaFunction(spec, log_folder / f"{spec.name}.log", failed) for spec in functions}

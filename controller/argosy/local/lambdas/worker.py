@@ -1,0 +1,91 @@
+"""What stands around a handler in a function's own process, as Lambda's runtime does?
+
+`python -m argosy.local.lambdas.worker MODULE.FUNCTION`: one JSON line in (an invocation), one JSON line out (its
+outcome), one at a time. The handler's stdout and stderr go to the log. The process ends when its parent does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, Any
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What Lambda hands to a handler as its second argument, as far as anybody uses it."""
+
+    aws_request_id: str
+    function_name: str
+    invoked_function_arn: str
+    memory_limit_in_mb: str
+    deadline_s: float  # epoch
+    function_version: str = "$LATEST"
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until Lambda would end the invocation."""
+        return max(0, int((self.deadline_s - time.time()) * 1000))
+
+
+def load(handler: str) -> Callable[[Any, Context], Any]:
+    """The function that `module.function` names."""
+    module, _, name = handler.rpartition(".")
+    loaded: Callable[[Any, Context], Any] = getattr(importlib.import_module(module), name)
+    return loaded
+
+
+def outcome(handler: Callable[[Any, Context], Any], invocation: dict[str, Any]) -> dict[str, Any]:
+    """Run one invocation; an exception becomes Lambda's error document."""
+    context = Context(**invocation["context"])
+    try:
+        return {"payload": json.dumps(handler(invocation["event"], context))}
+    except Exception as fault:  # noqa: BLE001 - the runtime's boundary: Lambda reports whatever a handler raises
+        traceback.print_exc()
+        trace = traceback.format_tb(fault.__traceback__)
+        return {
+            "error": "Unhandled",
+            "payload": json.dumps(
+                {
+                    "errorMessage": str(fault),
+                    "errorType": type(fault).__name__,
+                    "requestId": context.aws_request_id,
+                    "stackTrace": trace,
+                }
+            ),
+        }
+
+
+def serve(handler: Callable[[Any, Context], Any], replies: IO[str]) -> None:
+    """Answer invocations from stdin until it ends; then leave at once, even out of a handler."""
+    invocations: queue.Queue[str] = queue.Queue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            invocations.put(line)
+        os._exit(0)
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        reply = outcome(handler, json.loads(invocations.get()))
+        sys.stdout.flush()
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+
+def main() -> None:
+    """Keep the pipe for replies; everything the handler prints goes where stderr goes."""
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    serve(load(sys.argv[1]), replies)
+
+
+if __name__ == "__main__":
+    main()

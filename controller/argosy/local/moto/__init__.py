@@ -1,0 +1,1 @@
+"""How are moto's services made part of the embedded AWS?"""

@@ -1,0 +1,89 @@
+"""How are moto's services composed into ours: which lock do they need, and how do they end?
+
+moto is used for what it does well (S3, SQS, EventBridge, SSM, logs, STS; DynamoDB behind a lock), never as the ECS
+oracle (DESIGN D11). Its state is global to the process, so one embedded AWS runs per process at a time.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from argosy.local.moto.queues import quicken
+from argosy.local.server.wsgi import Environ, StartResponse
+
+_POLL_S = 1  # moto counts long polls in whole seconds; also how long close() may have to wait for one
+
+
+class MotoApp:
+    """A WSGI application: moto, with DynamoDB calls one at a time and long polls that notice the end.
+
+    Raises RuntimeError while another one of this process is not closed.
+    """
+
+    _one = threading.Lock()
+
+    def __init__(self) -> None:
+        from moto.core.model_instances import reset_model_data
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+        if not MotoApp._one.acquire(blocking=False):
+            raise RuntimeError("an embedded AWS already runs in this process")
+        quicken()
+        self._app: Any = DomainDispatcherApplication(create_backend_app)
+        self._reset_models = reset_model_data
+        self._dynamodb = threading.Lock()
+        self._closing = threading.Event()
+        self._reset()
+
+    def stop_waiting(self) -> None:
+        """Let long polls come home early, from now on."""
+        self._closing.set()
+
+    def close(self) -> None:
+        """Forget everything that was stored, and let the next one begin."""
+        self._reset()
+        MotoApp._one.release()
+
+    def _reset(self) -> None:
+        from moto.core.base_backend import BackendDict
+
+        BackendDict.reset()
+        self._reset_models()
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve one request."""
+        target = environ.get("HTTP_X_AMZ_TARGET", "")
+        if target.startswith("DynamoDB_"):
+            # Without it, transact_write_items under threads loses or doubles writes (measured).
+            with self._dynamodb:
+                return [self._whole(environ, start_response)]
+        if target == "AmazonSQS.ReceiveMessage":
+            return [self._receive(environ, start_response)]
+        result: Iterable[bytes] = self._app(environ, start_response)
+        return result
+
+    def _whole(self, environ: Environ, start_response: StartResponse) -> bytes:
+        result = self._app(environ, start_response)
+        try:
+            return b"".join(result)
+        finally:
+            result.close()
+
+    def _receive(self, environ: Environ, start_response: StartResponse) -> bytes:
+        """A long poll in short pieces: moto would hold the thread for up to 20 s, whatever happens."""
+        request = json.loads(environ["wsgi.input"].read() or b"{}")
+        ends = time.monotonic() + int(request.get("WaitTimeSeconds", 0))
+        while True:
+            left_s = ends - time.monotonic()
+            request["WaitTimeSeconds"] = _POLL_S if left_s > 0 else 0
+            body = json.dumps(request).encode()
+            environ["wsgi.input"] = io.BytesIO(body)
+            environ["CONTENT_LENGTH"] = str(len(body))
+            reply = self._whole(environ, start_response)
+            if left_s <= 0 or self._closing.is_set() or b'"Messages"' in reply or b'"__type"' in reply:
+                return reply

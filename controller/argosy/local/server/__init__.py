@@ -1,0 +1,1 @@
+"""How does the one port answer requests to every AWS service?"""

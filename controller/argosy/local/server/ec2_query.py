@@ -1,0 +1,147 @@
+"""How does the EC2 query protocol (`A.1.B=x` in, XML out) map to boto3's dicts?
+
+Driven by botocore's EC2 model: `queryName` or the capitalised `locationName` on the way in, `locationName` and
+`<item>` on the way out.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl
+from xml.etree import ElementTree
+
+from argosy.local.server.protocol import BadRequestError, Reply, WireRefusal, operation_model, service_model
+
+NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
+Tree = dict[str, Any]  # nested: {"Filter": {"1": {"Name": "x"}}}; leaves are strings
+
+
+class Ec2Wire:
+    """The EC2 query protocol."""
+
+    def __init__(self) -> None:
+        self.service = service_model("ec2")
+
+    def read(self, headers: Mapping[str, str], body: bytes) -> tuple[Any, dict[str, Any]]:
+        """See protocol.Wire."""
+        fields = dict(parse_qsl(body.decode(), keep_blank_values=True))
+        operation = operation_model(self.service, fields.pop("Action", ""), "InvalidAction")
+        fields.pop("Version", None)
+        return operation, _structure(_tree(fields), operation.input_shape) if operation.input_shape else {}
+
+    def write(self, operation: Any, result: Mapping[str, Any], request_id: str) -> Reply:
+        """See protocol.Wire."""
+        root = ElementTree.Element(f"{operation.name}Response", xmlns=NAMESPACE)
+        ElementTree.SubElement(root, "requestId").text = request_id
+        if operation.output_shape is not None:
+            _fill(root, result, operation.output_shape)
+        return _reply(200, root)
+
+    def refuse(self, refusal: WireRefusal, request_id: str) -> Reply:
+        """See protocol.Wire; EC2 has no further details in its errors."""
+        root = ElementTree.Element("Response")
+        error = ElementTree.SubElement(ElementTree.SubElement(root, "Errors"), "Error")
+        ElementTree.SubElement(error, "Code").text = refusal.code
+        ElementTree.SubElement(error, "Message").text = refusal.message
+        ElementTree.SubElement(root, "RequestID").text = request_id
+        return _reply(refusal.status, root)
+
+
+def action_of(body: bytes) -> str:
+    """The Action of a query request; empty when there is none."""
+    return dict(parse_qsl(body.decode("utf-8", "replace"))).get("Action", "")
+
+
+def _reply(status: int, root: ElementTree.Element) -> Reply:
+    body = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return Reply(status, body, {"Content-Type": "text/xml;charset=UTF-8"})
+
+
+def _tree(fields: Mapping[str, str]) -> Tree:
+    root: Tree = {}
+    for key, value in fields.items():
+        node: Any = root
+        *path, leaf = key.split(".")
+        for part in path:
+            node = node.setdefault(part, {})
+            if not isinstance(node, dict):
+                raise BadRequestError("MalformedQueryString", f"{key} is both a value and a structure")
+        node[leaf] = value
+    return root
+
+
+def _query_name(member: Any, name: str) -> str:
+    named = member.serialization.get("queryName")
+    if named:
+        return str(named)
+    located = str(member.serialization.get("name", name))
+    return located[0].upper() + located[1:]
+
+
+def _structure(tree: Tree, shape: Any) -> dict[str, Any]:
+    present = [(name, member, tree.get(_query_name(member, name))) for name, member in shape.members.items()]
+    return {name: _value(node, member) for name, member, node in present if node is not None}
+
+
+def _value(node: Any, shape: Any) -> Any:
+    kind = shape.type_name
+    if kind in ("structure", "list") and not isinstance(node, dict):
+        if node == "":  # an empty list or structure
+            return [] if kind == "list" else {}
+        raise BadRequestError("InvalidParameterValue", f"{shape.name}: expected a structure, got {node!r}")
+    if kind == "structure":
+        return _structure(node, shape)
+    if kind == "list":
+        return [_value(node[index], shape.member) for index in sorted(node, key=_position)]
+    return _scalar(node, kind, shape.name)
+
+
+def _position(index: str) -> int:
+    if not index.isdigit():
+        raise BadRequestError("MalformedQueryString", f"{index!r} is not a list position")
+    return int(index)
+
+
+def _scalar(text: Any, kind: str, name: str) -> Any:
+    try:
+        if kind in ("integer", "long"):
+            return int(text)
+        if kind in ("float", "double"):
+            return float(text)
+        if kind == "boolean":
+            return {"true": True, "false": False}[text.lower()]
+        if kind == "timestamp":
+            moment = datetime.fromisoformat(text)
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return base64.b64decode(text, validate=True) if kind == "blob" else str(text)
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as fault:
+        raise BadRequestError("InvalidParameterValue", f"{name}: {text!r} is not a valid {kind}") from fault
+
+
+def _fill(parent: ElementTree.Element, result: Mapping[str, Any], shape: Any) -> None:
+    for name, member in shape.members.items():
+        if result.get(name) is not None:
+            _element(parent, member.serialization.get("name", name), result[name], member)
+
+
+def _element(parent: ElementTree.Element, tag: str, value: Any, shape: Any) -> None:
+    element = ElementTree.SubElement(parent, tag)
+    if shape.type_name == "structure":
+        _fill(element, value, shape)
+    elif shape.type_name == "list":
+        for item in value:
+            _element(element, shape.member.serialization.get("name", "item"), item, shape.member)
+    else:
+        element.text = _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

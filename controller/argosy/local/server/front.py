@@ -1,0 +1,121 @@
+"""Which service does a request to the one port belong to?
+
+ECS by its target prefix, the EC2 actions that our fleets need by name, Lambda by its path, `/argosy/...` for what AWS
+has no API for; everything else is moto's.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, Protocol
+
+from botocore import xform_name
+
+from argosy.local.lambdas.invoke_api import LambdaApi
+from argosy.local.server.ec2_query import Ec2Wire, action_of
+from argosy.local.server.protocol import JsonWire, Reply, answer
+from argosy.local.server.wsgi import Application, Environ, StartResponse
+
+ADMIN_PREFIX = "/argosy/"
+Admin = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]  # path below /argosy/ -> what it does
+
+
+class Regional(Protocol):
+    """The services of our own that each Region has."""
+
+    ecs: Any
+    ec2: Any
+
+
+class UnknownThingError(Exception):
+    """An admin request about an instance or pool that does not exist."""
+
+
+class Front:
+    """The WSGI application of the embedded AWS."""
+
+    def __init__(self, *, cells: Mapping[str, Regional], functions: LambdaApi, admin: Admin, moto: Application) -> None:
+        """cells: by Region; a request that is signed for another one is answered by the first."""
+        self._cells = cells
+        self._functions = functions
+        self._admin = admin
+        self._moto = moto
+        self._ecs_wire = JsonWire("ecs")
+        self._ec2_wire = Ec2Wire()
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve one request."""
+        try:
+            reply = self._own(environ)
+        except Exception:  # noqa: BLE001 - our own fault: the client gets an error, the log the reason
+            traceback.print_exc(file=environ["wsgi.errors"])
+            reply = Reply(500, b'{"__type": "InternalFailure", "message": "a fault of the embedded AWS; see its log"}')
+        if reply is None:
+            return self._moto(environ, start_response)
+        start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", list(reply.headers.items()))
+        return [reply.body]
+
+    def _own(self, environ: Environ) -> Reply | None:
+        """The reply of one of our own services; None when the request is moto's."""
+        path = str(environ["PATH_INFO"])
+        if path.startswith(ADMIN_PREFIX) and "HTTP_AUTHORIZATION" not in environ:
+            return self._administer(environ, path.removeprefix(ADMIN_PREFIX))
+        if environ.get("HTTP_X_AMZ_TARGET", "").startswith(f"{self._ecs_wire.target_prefix}."):
+            return answer(self._ecs_wire, self._cell(environ).ecs, _headers(environ), _body(environ))
+        if self._functions.owns(path):
+            return self._functions.answer(environ["REQUEST_METHOD"], path, _headers(environ), _body(environ))
+        return self._ec2_reply(environ) if _scope(environ)[1] == "ec2" else None
+
+    def _ec2_reply(self, environ: Environ) -> Reply | None:
+        body = _body(environ)
+        ec2 = self._cell(environ).ec2
+        if hasattr(ec2, xform_name(action_of(body))):
+            return answer(self._ec2_wire, ec2, _headers(environ), body)
+        environ["wsgi.input"] = io.BytesIO(body)
+        return None
+
+    def _cell(self, environ: Environ) -> Regional:
+        return self._cells.get(_scope(environ)[0]) or next(iter(self._cells.values()))
+
+    def _administer(self, environ: Environ, path: str) -> Reply:
+        if _from_elsewhere(environ):
+            return _json(403, {"message": "not for web pages of other origins"})
+        action = self._admin.get(f"{environ['REQUEST_METHOD']} {path}")
+        if action is None:
+            return _json(404, {"message": f"there is {', '.join(sorted(self._admin))}"})
+        try:
+            request = json.loads(_body(environ) or b"{}")
+            return _json(200, action(request))
+        except UnknownThingError as unknown:
+            return _json(404, {"message": str(unknown)})
+        except (KeyError, TypeError, ValueError) as fault:
+            return _json(400, {"message": f"bad request: {fault!r}"})
+
+
+def _json(status: int, document: Mapping[str, Any]) -> Reply:
+    return Reply(status, json.dumps(document).encode(), {"Content-Type": "application/json"})
+
+
+def _headers(environ: Environ) -> dict[str, str]:
+    return {key[5:].lower().replace("_", "-"): value for key, value in environ.items() if key.startswith("HTTP_")}
+
+
+def _body(environ: Environ) -> bytes:
+    body: bytes = environ["wsgi.input"].read()
+    return body
+
+
+def _scope(environ: Environ) -> tuple[str, str]:
+    """Region and service that a SigV4 signature was made for: Credential=KEY/20260101/us-east-1/ec2/aws4_request."""
+    scope = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].partition(",")[0].split("/")
+    return (scope[2], scope[3]) if len(scope) == 5 else ("", "")
+
+
+def _from_elsewhere(environ: Environ) -> bool:
+    """A browser names the page that a request comes from; only our own address may steer us."""
+    origin = environ.get("HTTP_ORIGIN")
+    return origin is not None and origin != f"http://{environ.get('HTTP_HOST')}"

@@ -1,0 +1,115 @@
+"""A task's reports come in order, and its end only when its log is complete."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.local.agents.execution import TaskExecution, TaskReport
+from argosy.local.agents.log_shipper import LogShipper
+from argosy.local.containers.container import Surroundings
+from argosy.local.containers.images import ImageStore
+
+WAITED_S = 0.5  # long enough for a report that must not come
+
+
+class SlowLogs:
+    """A log store that keeps every batch waiting until it is let through."""
+
+    class exceptions:  # noqa: N801 - as boto3 clients have it
+        ResourceAlreadyExistsException = KeyError
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+
+    def create_log_stream(self, **request: Any) -> None:
+        """Nothing to do."""
+
+    def put_log_events(self, **request: Any) -> None:
+        assert self.open.wait(30)
+
+
+@pytest.fixture
+def logs() -> SlowLogs:
+    return SlowLogs()
+
+
+@pytest.fixture
+def shipper(logs: SlowLogs) -> Iterator[LogShipper]:
+    made = LogShipper(logs, print)
+    yield made
+    logs.open.set()
+    made.close()
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> ImageStore:
+    (tmp_path / "tool").mkdir()
+    (tmp_path / "tool" / "Dockerfile").write_text('FROM x\nENTRYPOINT ["echo", "hello"]')
+    return ImageStore(tmp_path)
+
+
+DEFINITION = {
+    "containerDefinitions": [
+        {
+            "name": "main",
+            "image": "argosy/tool",
+            "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "g"}},
+        }
+    ]
+}
+TASK = {"taskArn": "arn:task/1", "containers": [], "overrides": {}}
+
+
+def test_stopped_is_told_when_the_log_is_complete_and_not_before(
+    images: ImageStore, shipper: LogShipper, logs: SlowLogs
+) -> None:
+    reports: queue.Queue[TaskReport] = queue.Queue()
+    execution = TaskExecution(TASK, DEFINITION, reports.put)
+    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    assert reports.get(timeout=30).status == "RUNNING"
+    with pytest.raises(queue.Empty):
+        reports.get(timeout=WAITED_S)
+    logs.open.set()
+    stopped = reports.get(timeout=30)
+    assert (stopped.status, stopped.containers) == (
+        "STOPPED",
+        [{"containerName": "main", "status": "STOPPED", "exitCode": 0}],
+    )
+    execution.join(30)
+
+
+def test_a_program_that_ends_at_once_is_running_before_it_is_stopped(
+    images: ImageStore, shipper: LogShipper, logs: SlowLogs
+) -> None:
+    told: list[str] = []
+    stopped = threading.Event()
+    logs.open.set()
+
+    def report(said: TaskReport) -> None:
+        if said.status == "STOPPED":
+            stopped.set()
+        else:
+            assert not stopped.wait(WAITED_S)  # RUNNING takes its time to be told
+        told.append(said.status)
+
+    execution = TaskExecution(TASK, DEFINITION, report)
+    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    execution.join(30)
+    assert told == ["RUNNING", "STOPPED"]
+
+
+def test_a_task_whose_host_is_gone_tells_nothing_more(images: ImageStore, shipper: LogShipper, logs: SlowLogs) -> None:
+    reports: queue.Queue[TaskReport] = queue.Queue()
+    execution = TaskExecution(TASK, {"containerDefinitions": [{"name": "main", "image": "argosy/tool"}]}, reports.put)
+    (images.root / "tool" / "Dockerfile").write_text('FROM x\nENTRYPOINT ["sleep", "3600"]')
+    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    assert reports.get(timeout=30).status == "RUNNING"
+    execution.kill()
+    execution.join(30)
+    assert reports.empty()

@@ -1,0 +1,128 @@
+"""A container's program really runs, and its whole tree ends when it must."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, Ended, Program
+from tests.fakes.waiting import is_gone, until
+
+
+class Started:
+    """A running Python program, its lines and its end."""
+
+    def __init__(self, code: str, folder: Path, memory_mib: int | None = None, stop_timeout_s: float = 30.0) -> None:
+        self.lines: queue.Queue[str] = queue.Queue()
+        self.ends: queue.Queue[Ended] = queue.Queue()
+        program = Program(
+            [sys.executable, "-u", "-c", code], {"PATH": os.environ["PATH"]}, folder, memory_mib, stop_timeout_s
+        )
+        self.process = ContainerProcess(program, self.lines.put, self.ends.put)
+
+    def line(self) -> str:
+        return self.lines.get(timeout=30)
+
+    def end(self) -> Ended:
+        ended = self.ends.get(timeout=30)
+        self.process.join(30)
+        return ended
+
+
+def test_exit_code_and_lines_of_both_streams_are_told(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    started = Started("import sys; print('one\\ntwo'); print('three', end='', file=sys.stderr); sys.exit(7)", tmp_path)
+    assert started.end() == Ended(7)
+    assert [started.line() for _ in range(3)] == ["one", "two", "three"]
+    assert set(threading.enumerate()) == before
+
+
+def test_it_runs_in_its_folder_with_its_environment_only(tmp_path: Path) -> None:
+    started = Started("import os; print(os.getcwd(), sorted(os.environ))", tmp_path)
+    assert started.end() == Ended(0)
+    line = started.line()
+    assert line.startswith(str(tmp_path))
+    assert "AWS_" not in line
+
+
+def test_a_signal_is_128_and_its_number(tmp_path: Path) -> None:
+    started = Started("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", tmp_path)
+    assert started.end().exit_code == 139
+
+
+def test_stop_asks_first(tmp_path: Path) -> None:
+    code = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
+        "print('ready'); time.sleep(3600)"
+    )
+    started = Started(code, tmp_path)
+    assert started.line() == "ready"
+    started.process.stop()
+    assert started.end() == Ended(143)
+
+
+def test_stop_kills_what_does_not_listen(tmp_path: Path) -> None:
+    code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready'); time.sleep(3600)"
+    started = Started(code, tmp_path, stop_timeout_s=0.2)
+    assert started.line() == "ready"
+    started.process.stop()
+    assert started.end() == Ended(137)
+
+
+def test_stopping_what_has_ended_is_harmless(tmp_path: Path) -> None:
+    started = Started("pass", tmp_path)
+    started.end()
+    started.process.stop()
+    started.process.kill()
+    started.process.join(30)
+
+
+def test_a_tree_that_takes_too_much_memory_is_killed_for_it(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'x = bytearray(300 << 20); x[::4096] = b\"x\" * len(x[::4096]);"
+        " import time; time.sleep(3600)'])"
+    )
+    assert Started(code, tmp_path, memory_mib=150).end() == Ended(137, OUT_OF_MEMORY)
+
+
+def test_address_space_that_is_only_reserved_does_not_count(tmp_path: Path) -> None:
+    code = "import mmap, time; m = mmap.mmap(-1, 4 << 30); print('mapped'); time.sleep(0.5)"
+    assert Started(code, tmp_path, memory_mib=300).end() == Ended(0)
+
+
+def test_what_the_program_leaves_behind_ends_with_it(tmp_path: Path) -> None:
+    code = "import subprocess\nprint(subprocess.Popen(['sleep', '3600']).pid)"
+    started = Started(code, tmp_path)
+    assert started.end() == Ended(0)
+    child = int(started.line())
+    until(lambda: is_gone(child))
+
+
+def test_a_daemon_that_keeps_the_pipe_open_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    code = "import subprocess\nprint(subprocess.Popen(['sleep', '3600'], start_new_session=True).pid)"
+    started = Started(code, tmp_path)
+    try:
+        assert started.end() == Ended(0)
+    finally:
+        os.kill(int(started.line()), 9)
+
+
+def test_a_line_without_end_is_cut_and_bytes_that_are_no_text_are_marked(tmp_path: Path) -> None:
+    started = Started("import os\nfor _ in range(40): os.write(1, b'\\xff' * 10_000)", tmp_path)
+    started.end()
+    lines = [started.lines.get_nowait() for _ in range(started.lines.qsize())]
+    assert "".join(lines) == "\ufffd" * 400_000
+    assert len(lines) > 1
+
+
+def test_a_program_that_does_not_exist_is_an_os_error(tmp_path: Path) -> None:
+    program = Program(["/no/such/program"], {}, tmp_path, None)
+    with pytest.raises(FileNotFoundError):
+        ContainerProcess(program, print, print)

@@ -1,0 +1,145 @@
+"""The one port: who gets which request, and that connections stay in step and end."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from typing import Any
+
+import pytest
+import requests
+
+from argosy.emulator.ecs.service import EcsModel
+from argosy.emulator.region import AwsRegion
+from argosy.local.server.front import UnknownThingError
+from argosy.local.server.wsgi import WsgiServer
+from tests.fakes.serving import Region, front, served
+
+
+def _echo(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    start_response("200 OK", [("X-Path", environ["PATH_INFO"]), ("Content-Length", "999")])
+    return [environ["wsgi.input"].read()]
+
+
+def test_a_connection_serves_many_requests_even_if_the_application_reads_no_body() -> None:
+    def deaf(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        start_response("200 OK", [])
+        return [environ["REQUEST_METHOD"].encode()]
+
+    with served(deaf) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        sockets = []
+        for _ in range(3):
+            connection.request("POST", "/", body=b"x" * 100_000)
+            assert connection.getresponse().read() == b"POST"
+            sockets.append(connection.sock)
+        connection.close()
+    assert sockets[0] is not None
+    assert len({id(each) for each in sockets}) == 1
+
+
+def test_chunked_bodies_are_read_whole() -> None:
+    with served(_echo) as server:
+        reply = requests.post(f"http://127.0.0.1:{server.port}/a", data=iter([b"one ", b"two"]), timeout=10)
+    assert (reply.content, reply.headers["X-Path"]) == (b"one two", "/a")
+
+
+def test_a_put_that_expects_to_be_waved_through_is() -> None:
+    with served(_echo) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection.putrequest("PUT", "/a")
+        connection.putheader("Expect", "100-continue")
+        connection.putheader("Content-Length", "2")
+        connection.endheaders()
+        assert connection.sock.recv(25).startswith(b"HTTP/1.1 100 Continue")
+        connection.send(b"hi")
+        assert connection.getresponse().read() == b"hi"
+        connection.close()
+
+
+def test_a_head_reply_states_the_length_but_has_no_body() -> None:
+    with served(_echo) as server:
+        reply = requests.head(f"http://127.0.0.1:{server.port}/", timeout=10)
+    assert (reply.headers["Content-Length"], reply.content) == ("999", b"")
+
+
+def test_close_ends_idle_connections_and_every_thread() -> None:
+    before = set(threading.enumerate())
+    with served(_echo) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection.request("GET", "/")
+        connection.getresponse().read()
+    assert connection.sock is not None
+    assert connection.sock.recv(1) == b""
+    connection.close()
+    assert set(threading.enumerate()) == before
+
+
+def test_only_the_loopback_interface_is_listened_on() -> None:
+    with served(_echo) as server:
+        assert server.server_address[0] == "127.0.0.1"
+
+
+def test_a_taken_port_is_an_os_error() -> None:
+    with served(_echo) as server, pytest.raises(OSError, match="in use"):
+        WsgiServer(_echo, server.port)
+
+
+def test_what_is_not_ours_is_motos() -> None:
+    with front() as clients:
+        assert requests.get(f"{clients.endpoint}/bucket/key", timeout=10).text == "moto got GET /bucket/key"
+
+
+def test_admin_requests_reach_their_action() -> None:
+    with front(admin={"POST interrupt": lambda request: {"echo": request["instanceId"]}}) as clients:
+        reply = requests.post(f"{clients.endpoint}/argosy/interrupt", json={"instanceId": "i-1"}, timeout=10)
+    assert (reply.status_code, reply.json()) == (200, {"echo": "i-1"})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "status"),
+    [
+        ("POST", "interrupt", b"{}", {}, 400),  # KeyError
+        ("POST", "interrupt", b"{", {}, 400),
+        ("POST", "unknown", b"{}", {}, 404),
+        ("POST", "nothing", b"{}", {}, 404),
+        ("GET", "interrupt", b"", {}, 404),
+        ("POST", "interrupt", b'{"instanceId": "i-1"}', {"Origin": "http://evil.example"}, 403),
+    ],
+)
+def test_admin_requests_that_cannot_be_are_refused(
+    method: str, path: str, body: bytes, headers: dict[str, str], status: int
+) -> None:
+    def unknown(request: dict[str, Any]) -> dict[str, Any]:
+        raise UnknownThingError("no such thing")
+
+    admin = {"POST interrupt": lambda request: {"id": request["instanceId"]}, "POST unknown": unknown}
+    with front(admin=admin) as clients:
+        reply = requests.request(method, f"{clients.endpoint}/argosy/{path}", data=body, headers=headers, timeout=10)
+    assert reply.status_code == status
+
+
+def test_our_own_page_may_steer() -> None:
+    with front(admin={"POST x": lambda request: {}}) as clients:
+        reply = requests.post(f"{clients.endpoint}/argosy/x", headers={"Origin": clients.endpoint}, timeout=10)
+    assert reply.status_code == 200
+
+
+def test_a_signed_request_below_argosy_is_for_a_bucket_of_that_name() -> None:
+    signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1/s3/aws4_request, SignedHeaders=host"}
+    with front(admin={"GET health": lambda request: {}}) as clients:
+        reply = requests.get(f"{clients.endpoint}/argosy/health", headers=signed, timeout=10)
+    assert reply.text == "moto got GET /argosy/health"
+
+
+def test_each_region_answers_for_itself_and_an_unknown_one_is_answered_by_home() -> None:
+    clusters = {}
+    for region in ("us-east-1", "eu-west-1"):
+        clusters[region] = EcsModel(AwsRegion(lambda: 0.0, region))
+        clusters[region].create_cluster(clusterName=f"in-{region}")
+    with front(ecs=clusters["us-east-1"], away={"eu-west-1": Region(clusters["eu-west-1"])}) as clients:
+        named = {
+            region: clients("ecs", region).list_clusters()["clusterArns"][0].split("/")[-1]
+            for region in ("us-east-1", "eu-west-1", "ap-south-1")
+        }
+    assert named == {"us-east-1": "in-us-east-1", "eu-west-1": "in-eu-west-1", "ap-south-1": "in-us-east-1"}
