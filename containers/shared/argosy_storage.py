@@ -50,7 +50,7 @@ def is_s3(address: str) -> bool:
 def read(address: str) -> bytes:
     """The whole object or file. Raises Temporary or Refused."""
     if not is_s3(address):
-        with _files(address):
+        with file_errors(address):
             return Path(address).read_bytes()
     with _bucket(address) as (client, place):
         data: bytes = client.get_object(**place)["Body"].read()
@@ -60,7 +60,7 @@ def read(address: str) -> bytes:
 def lines(address: str) -> Iterator[str]:
     """The lines of a text, read as far as they are asked for. Raises Temporary or Refused."""
     if not is_s3(address):
-        with _files(address), Path(address).open(encoding="utf-8", errors="replace") as file:
+        with file_errors(address), Path(address).open(encoding="utf-8", errors="replace") as file:
             yield from (line.rstrip("\n") for line in file)
         return
     with _bucket(address) as (client, place):
@@ -74,7 +74,7 @@ def names_below(folder: str) -> Iterator[str]:
     S3 lists in this order, page by page, as far as asked for. Raises Temporary or Refused.
     """
     if not is_s3(folder):
-        with _files(folder):
+        with file_errors(folder):
             found = [os.path.join(path, name) for path, _, names in os.walk(folder, onerror=_raise) for name in names]
         yield from sorted(found, key=os.fsencode)
         return
@@ -156,7 +156,7 @@ def _meaning(address: str, response: Mapping[str, Any]) -> Exception:
 
 
 @contextmanager
-def _files(address: str | Path) -> Iterator[None]:
+def file_errors(address: str | Path) -> Iterator[None]:
     """Inside, what the operating system refuses becomes this module's exceptions."""
     try:
         yield
@@ -173,7 +173,7 @@ def _raise(fault: OSError) -> None:
 
 def _write_file(path: Path, data: bytes, *, once: bool) -> bool:
     """Through a scratch file beside it; a link, unlike a rename, fails when the name is taken."""
-    with _files(path):
+    with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, scratch = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")
         try:

@@ -32,7 +32,7 @@ def test_three_ticks_after_the_faults_have_ended_the_store_knows_what_runs_and_t
     seed: int,
 ) -> None:
     trial = Trial(Plan(seed, KINDS, tasks=12, instances=4, controllers=2, faulty_s=240.0, every_kind=True))
-    trial._phase_of_faults()
+    trial.phase_of_faults()
     trial.faults.active = False
     trial.mishaps.end()
     trial.programs.good = True

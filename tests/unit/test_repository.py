@@ -115,6 +115,51 @@ def test_code_of_our_own_is_not_patched_in_tests() -> None:
     assert [name(p) for p in sources("tests") if p != Path(__file__) and pattern.search(p.read_text())] == []
 
 
+def tests_imported(text: str) -> list[str]:
+    """Modules of tests that a text imports: what two tests share lies in tests/fakes or beside tests/builders.py."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        found += [each for each in names if re.search(r"^tests\..*\btest_\w+$", each)]
+    return found
+
+
+def test_no_test_imports_another() -> None:
+    assert {name(p): found for p in sources("tests") if (found := tests_imported(p.read_text()))} == {}
+    assert tests_imported("from tests.unit.test_a import f") == ["tests.unit.test_a"]
+    assert tests_imported("def f():\n    from tests.unit import fakes, test_b") == ["tests.unit.test_b"]
+
+
+PLANTING = ("tests/mutations/", "tests/properties/test_planted_bugs.py")  # a planted bug stands inside the code
+PUBLIC = {"_replace", "_asdict", "_fields", "_exit"}  # of named tuples, and os._exit
+
+
+def private_names(text: str) -> list[str]:
+    """Private attributes that a text reaches for in other objects, and private names that it imports."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls"):
+            found.append((node.attr, ast.unparse(node)))
+        elif isinstance(node, ast.ImportFrom):
+            found += [(alias.name, f"{node.module}.{alias.name}") for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("getattr", "setattr"):
+            texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            found += [(each.rpartition(".")[2], each) for each in texts]
+    return [what for member, what in found if re.match(r"_[a-zA-Z]", member) and member not in PUBLIC]
+
+
+def test_no_test_touches_a_private_name() -> None:
+    looked_at = [path for path in sources("tests") if not name(path).startswith(PLANTING)]
+    assert {name(p): found for p in looked_at if (found := private_names(p.read_text()))} == {}
+    assert private_names("engine._commit(state)\nself._mine\nkey._replace(index=1)") == ["engine._commit"]
+    assert private_names("from a.b import _c\nmonkeypatch.setattr(d, '_e', 1)") == ["a.b._c", "_e"]
+
+
 def sleeping_tests(text: str) -> list[str]:
     functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")]
     calls = {f.name: [n.func for n in ast.walk(f) if isinstance(n, ast.Call)] for f in functions}

@@ -32,7 +32,7 @@ ADDRESSES = {"data": "DATAURL", "config": "TRAININGCONFIGURL"}
 
 def run_chain(environment: Mapping[str, str]) -> None:
     """In a folder of its own, which goes afterwards. Raises BadInput, NoDevice, storage.Temporary or .Refused."""
-    target = _target(environment)
+    target = results_address(environment)
     missing = [name for name in ADDRESSES.values() if not environment.get(name)]
     if missing:
         raise BadInput(f"neither a verb nor {' and '.join(missing)} was given")
@@ -57,7 +57,7 @@ def _scratch(parent: str | None) -> tempfile.TemporaryDirectory[str]:
         raise BadInput(f"SCRATCH: no folder can be made in {parent or 'the usual places'}: {error.strerror}") from error
 
 
-def _target(environment: Mapping[str, str]) -> str:
+def results_address(environment: Mapping[str, str]) -> str:
     """The task's part; without Argosy the bucket that the template names. Raises BadInput when there is neither."""
     for name in ("RESULTSURL", "ARGOSY_PART_URI"):
         if environment.get(name):

@@ -18,7 +18,7 @@ NO_GPUS = ("", "none", "void", "all")  # what names no particular GPU
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     """One command line, `mpirun -np N` before it allowed. Raises BadInput, NoDevice, storage.Temporary or .Refused."""
-    wanted, words = _without_mpirun(list(arguments))
+    wanted, words = without_mpirun(list(arguments))
     verb = words[0] if words else ""
     given = read_flags(verb, words[1:])
     if wanted is not None and verb != "train":
@@ -34,7 +34,7 @@ def gpus_of(environment: Mapping[str, str]) -> tuple[str, ...]:
     return () if named in NO_GPUS else tuple(named.split(","))
 
 
-def _without_mpirun(words: list[str]) -> tuple[int | None, list[str]]:
+def without_mpirun(words: list[str]) -> tuple[int | None, list[str]]:
     """As with MPI, one process a GPU; here their number is what counts."""
     if words[:1] != ["mpirun"]:
         return None, words

@@ -65,7 +65,7 @@ def cross_validate(point: Point) -> Fit:
         warnings.simplefilter("always", ConvergenceWarning)
         folds = split(point.folds, shuffle=True, random_state=point.seed).split(inputs, responses)
         deviances = [_deviance(point, inputs[a], responses[a], inputs[b], responses[b]) for a, b in folds]
-        whole = _model(point, point.rows).fit(inputs, responses)
+        whole = unfitted_model(point, point.rows).fit(inputs, responses)
     return Fit(
         deviance=float(np.mean(deviances)),
         error=float(np.std(deviances, ddof=1) / np.sqrt(len(deviances))),
@@ -74,7 +74,7 @@ def cross_validate(point: Point) -> Fit:
     )
 
 
-def _model(point: Point, rows: int) -> Any:
+def unfitted_model(point: Point, rows: int) -> Any:
     if point.family == "gaussian":
         return ElasticNet(alpha=point.penalty, l1_ratio=point.alpha, max_iter=ITERATIONS)
     return LogisticRegression(
@@ -88,7 +88,7 @@ def _model(point: Point, rows: int) -> Any:
 
 def _deviance(point: Point, inputs: Floats, responses: Floats, held_inputs: Floats, held_responses: Floats) -> float:
     """Of the rows held out: mean squared error, or twice the mean negative log likelihood."""
-    model = _model(point, len(responses)).fit(inputs, responses)
+    model = unfitted_model(point, len(responses)).fit(inputs, responses)
     if point.family == "gaussian":
         return float(np.mean((model.predict(held_inputs) - held_responses) ** 2))
     chance = np.clip(model.predict_proba(held_inputs)[:, 1], 1e-12, 1 - 1e-12)

@@ -37,11 +37,11 @@ class _Away(Exception):
     """A server that is busy, or does not answer: this time. The message is for the row."""
 
 
-def fetcher_of(request: Request) -> Fetcher:
+def fetcher_of(request: Request, pause: _Pause = time.sleep) -> Fetcher:
     """That the list or the model came from S3 shows that this instance has a way out. A first attempt does not take it
     for an answer: S3 may have a way of its own (a gateway endpoint) beside one to the internet that is out of order."""
     from_s3 = any(storage.is_s3(address) for address in (request.source, request.model))
-    return Fetcher(answers=request.attempt > 1 and from_s3)
+    return Fetcher(answers=request.attempt > 1 and from_s3, pause=pause)
 
 
 class Fetcher:
@@ -130,7 +130,7 @@ def _download(address: str) -> bytes:
         raise Dead(f"no answer: {fault}") from fault
     except (OSError, http.client.HTTPException) as fault:
         reason = fault.reason if isinstance(fault, urllib.error.URLError) else fault
-        if _for_good(reason):
+        if is_final(reason):
             raise Dead(f"no answer: {reason}") from fault
         raise _Away(f"no answer: {reason}") from fault
     if len(data) > LIMIT_BYTES:
@@ -138,7 +138,7 @@ def _download(address: str) -> bytes:
     return data
 
 
-def _for_good(reason: object) -> bool:
+def is_final(reason: object) -> bool:
     """No host in the address (urllib's own text), a name that DNS says does not exist or has no address, a certificate
     that is none."""
     unknown = isinstance(reason, socket.gaierror) and reason.errno in _NO_SUCH_NAME

@@ -74,7 +74,7 @@ class LocalAws:
         self._cell_of(instance_id).ec2.interrupt(instance_id, notice_s)
 
     def _start(self) -> None:
-        self.state_dir = self._folder()
+        self.state_dir = self.make_state_dir()
         self._make_models()
         self._serve()
         clients = LocalClients(self.endpoint_url, self.region)
@@ -120,7 +120,7 @@ class LocalAws:
 
     def _start_functions(self, clients: LocalClients, queue_url: str) -> None:
         deployed = specs(self.options, self.names, self.endpoint_url, queue_url)
-        self.functions.update(deploy(deployed, self.state_dir, self._function_failed))
+        self.functions.update(deploy(deployed, self.state_dir, self.function_failed))
         for function in self.functions.values():
             self._parts.callback(function.close)
         controller = self.functions[self.names.controller_function]
@@ -142,7 +142,8 @@ class LocalAws:
                 return cell
         raise KeyError(instance_id)
 
-    def _folder(self) -> Path:
+    def make_state_dir(self) -> Path:
+        """The folder of the functions' logs: the one in the options, which stays, or one that `close` removes."""
         if self.options.state_dir is not None:
             self.options.state_dir.mkdir(parents=True, exist_ok=True)
             return self.options.state_dir
@@ -155,7 +156,8 @@ class LocalAws:
         if not self.function_errors:
             shutil.rmtree(folder)
 
-    def _function_failed(self, what: str, log: Path) -> None:
+    def function_failed(self, what: str, log: Path) -> None:
+        """An invocation failed by itself: say so, and keep the logs."""
         self.function_errors += 1
         _complain(f"{what} (its log: {log})")
 

@@ -107,7 +107,7 @@ class Trial:
         log.addHandler(self.auditor)
         log.propagate = False  # thousands of expected warnings
         try:
-            self._phase_of_faults()
+            self.phase_of_faults()
             self.faults_ended = self.world.now
             self._phase_of_rest(self.faults_ended)
         finally:
@@ -144,7 +144,8 @@ class Trial:
                 ],
             )
 
-    def _phase_of_faults(self) -> None:
+    def phase_of_faults(self) -> None:
+        """Submit the runs and work while faults strike, until the shape's time is over or a violation is found."""
         world, shape = self.world, self.shape
         self.mishaps.begin()
         self.users.submit(shape.faulty_s)
@@ -157,9 +158,9 @@ class Trial:
         until = self.start + shape.faulty_s
         while world.now < until and self.plan.kinds and not self.auditor.violations:
             if world.now - self.start >= shape.absent_at and not self.absent:
-                self._stay_away()
+                self.stay_away()
                 until += shape.absent_s
-            self._jump_clocks()
+            self.jump_clocks()
             self._step(self.faults.between(0.3, 1.7) * shape.pace_s, everybody=False)
 
     def _phase_of_rest(self, began: float) -> None:
@@ -232,12 +233,13 @@ class Trial:
         typical = load_catalogue()[instance_type].typical_spot_usd_per_hour
         return typical * (0.7 + 0.6 * self.world.share("price", instance_type, zone, int(at // 1800)))
 
-    def _jump_clocks(self) -> None:
+    def jump_clocks(self) -> None:
+        """Some controllers' clocks may jump."""
         for process in self.deployment.processes:
             if self.faults.strikes("clock-jump", self.shape.pace_s / 3600):
                 process.skew_s = self.faults.between(-JUMP_S, JUMP_S)
 
-    def _stay_away(self) -> None:
+    def stay_away(self) -> None:
         """Nobody works for hours: what happens meanwhile has to be found out afterwards."""
         self.absent = True
         self.world.run_for(self.shape.absent_s)

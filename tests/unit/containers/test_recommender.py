@@ -251,7 +251,7 @@ def test_the_documented_command_lines_of_dsstne_are_understood(program: Any) -> 
     )
     given = program.flags.read_flags("predict", predict.split()[1:])
     assert (given.b, given.k, given.l, given.p, given.s, given.f) == (1024, 10, "Output", "4.3f", "recs", "ml20m-all")
-    assert program.verbs._without_mpirun(f"mpirun -np 4 {train}".split()) == (4, train.split())
+    assert program.verbs.without_mpirun(f"mpirun -np 4 {train}".split()) == (4, train.split())
 
 
 def test_defaults_are_those_of_dsstne(program: Any) -> None:
@@ -446,7 +446,7 @@ def test_the_chain_runs_the_templates_commands_unless_told_otherwise(program: An
 
 
 def test_results_go_to_the_part_else_to_the_templates_bucket(program: Any) -> None:
-    target = program.pipeline._target
+    target = program.pipeline.results_address
     assert target({"RESULTSURL": "s3://b/k", "ARGOSY_PART_URI": "s3://b/p"}) == "s3://b/k"
     assert target({"ARGOSY_PART_URI": "s3://b/p", "S3BUCKETRESULTS": "old"}) == "s3://b/p"
     assert target({"S3BUCKETRESULTS": "old", "HOSTNAME": "h"}) == "s3://old/results.h"

@@ -26,7 +26,7 @@ def test_what_an_image_shares_lies_in_its_folder_too(folder: Path) -> None:
 
 @pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, storage.Temporary), (errno.EACCES, storage.Refused)])
 def test_a_full_disk_may_be_better_elsewhere_and_a_forbidden_one_not(number: int, kind: type[Exception]) -> None:
-    with pytest.raises(kind, match="out/part"), storage._files("out/part"):
+    with pytest.raises(kind, match="out/part"), storage.file_errors("out/part"):
         raise OSError(number, os.strerror(number))
 
 
@@ -34,7 +34,7 @@ def test_a_full_disk_may_be_better_elsewhere_and_a_forbidden_one_not(number: int
 def test_a_disk_that_is_full_is_trouble_that_another_instance_may_not_have(tmp_path: Path) -> None:
     """/dev/full refuses every byte as a full disk does."""
     full = os.open("/dev/full", os.O_WRONLY)
-    with pytest.raises(storage.Temporary, match="No space left"), storage._files(tmp_path / "x"):
+    with pytest.raises(storage.Temporary, match="No space left"), storage.file_errors(tmp_path / "x"):
         os.write(full, b"x")
     os.close(full)
 

@@ -109,7 +109,7 @@ def test_the_penalty_is_glmnets_formula(program: dict[str, ModuleType]) -> None:
     module = program["elastic_net"]
     point = program["arguments"].read_point(["--alpha", "0.5", "--lambda", "0.05", "--output", "x"], {})
     inputs, responses = module.generate(point)
-    fit = module._model(point, point.rows).set_params(tol=1e-8).fit(inputs, responses)
+    fit = module.unfitted_model(point, point.rows).set_params(tol=1e-8).fit(inputs, responses)
     gradient = inputs.T @ (fit.predict_proba(inputs)[:, 1] - responses) / point.rows
     rest = np.abs(gradient + 0.05 * 0.5 * fit.coef_[0])
     assert rest.max() < 0.05 * 0.5 + 1e-4

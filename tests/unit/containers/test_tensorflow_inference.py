@@ -241,8 +241,8 @@ def test_a_server_that_was_given_up_on_is_not_waited_for_again() -> None:
     [("1", "s3://b/list", False), ("2", "s3://b/list", True), ("2", "list.txt", False)],
 )
 def test_a_second_attempt_takes_s3_for_an_answer(attempt: str, urls: str, heard: bool) -> None:
-    fetcher = fetching.fetcher_of(request("0:3", "x", "--urls", urls, ARGOSY_TASK_ATTEMPT=attempt))
-    fetcher._pause = lambda _: None
+    asked = request("0:3", "x", "--urls", urls, ARGOSY_TASK_ATTEMPT=attempt)
+    fetcher = fetching.fetcher_of(asked, pause=lambda _: None)
     with pytest.raises(fetching.Dead if heard else storage.Temporary):
         fetcher.fetch(GONE)
 
@@ -284,7 +284,7 @@ def _serve_once(servers: contextlib.ExitStack, port: int, answer: bytes) -> None
     ],
 )
 def test_only_an_answer_about_the_address_is_for_good(reason: Exception, good: bool) -> None:
-    assert fetching._for_good(reason) is good
+    assert fetching.is_final(reason) is good
 
 
 # --- refusals of the whole program ------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_a_pull_storm_dries_up_the_whole_of_the_largest_pool_and_no_other() -> N
 def test_clocks_jump_and_the_jump_is_bounded() -> None:
     trial = Trial(Plan(3, frozenset({"clock-jump"}), controllers=2, faulty_s=300.0))
     trial.faults.rates = {"clock-jump": 1e9}
-    trial._jump_clocks()
+    trial.jump_clocks()
     skews = [process.skew_s for process in trial.deployment.processes]
     assert all(0 < abs(skew) <= 300 for skew in skews)
 
@@ -123,6 +123,6 @@ def test_clocks_jump_and_the_jump_is_bounded() -> None:
 def test_a_trial_with_absence_is_silent_for_as_long_as_it_says() -> None:
     trial = Trial(Plan(5, frozenset({"absence"}), faulty_s=300.0, every_kind=True))
     before = trial.world.now
-    trial._stay_away()
+    trial.stay_away()
     assert trial.world.now - before == pytest.approx(trial.shape.absent_s)
     assert trial.auditor.deaf_until == trial.world.now

@@ -11,10 +11,10 @@ from argosy.local.cloud import LocalAws
 
 def test_an_error_is_one_line_with_the_path_of_the_log_which_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     aws = LocalAws()
-    folder = aws._folder()
+    folder = aws.make_state_dir()
     log = folder / "argosy-controller.log"
     log.write_text("Traceback")
-    aws._function_failed("argosy-controller failed: ValueError: as asked", log)
+    aws.function_failed("argosy-controller failed: ValueError: as asked", log)
     aws.close()
     told = capsys.readouterr().err
     assert told == f"embedded AWS: argosy-controller failed: ValueError: as asked (its log: {log})\n"
@@ -24,6 +24,6 @@ def test_an_error_is_one_line_with_the_path_of_the_log_which_is_kept(capsys: pyt
 
 def test_without_an_error_nothing_is_left_behind() -> None:
     aws = LocalAws()
-    folder = aws._folder()
+    folder = aws.make_state_dir()
     aws.close()
     assert not folder.exists()

@@ -57,7 +57,7 @@ def test_a_delayed_message_is_not_there_yet(sqs: Any, queue: str) -> None:
 def test_a_message_past_its_retention_is_not_delivered(sqs: Any, queue: str) -> None:
     sqs.set_queue_attributes(QueueUrl=queue, Attributes={"MessageRetentionPeriod": "60"})
     sqs.send_message(QueueUrl=queue, MessageBody="old")
-    (stored,) = sqs_backends[ACCOUNT][REGION].get_queue(queue.rpartition("/")[2])._messages
+    (stored,) = sqs_backends[ACCOUNT][REGION].get_queue(queue.rpartition("/")[2]).messages
     stored.sent_timestamp -= 61_000  # type: ignore[assignment, operator]
     assert _receive(sqs, queue) == []
 
