@@ -115,7 +115,7 @@ def test_code_of_our_own_is_not_patched_in_tests() -> None:
     assert [name(p) for p in sources("tests") if p != Path(__file__) and pattern.search(p.read_text())] == []
 
 
-def tests_imported(text: str) -> list[str]:
+def imported_tests(text: str) -> list[str]:
     """Modules of tests that a text imports: what two tests share lies in tests/fakes or beside tests/builders.py."""
     found = []
     for node in ast.walk(ast.parse(text)):
@@ -130,9 +130,9 @@ def tests_imported(text: str) -> list[str]:
 
 
 def test_no_test_imports_another() -> None:
-    assert {name(p): found for p in sources("tests") if (found := tests_imported(p.read_text()))} == {}
-    assert tests_imported("from tests.unit.test_a import f") == ["tests.unit.test_a"]
-    assert tests_imported("def f():\n    from tests.unit import fakes, test_b") == ["tests.unit.test_b"]
+    assert {name(p): found for p in sources("tests") if (found := imported_tests(p.read_text()))} == {}
+    assert imported_tests("from tests.unit.test_a import f") == ["tests.unit.test_a"]
+    assert imported_tests("def f():\n    from tests.unit import fakes, test_b") == ["tests.unit.test_b"]
 
 
 PLANTING = ("tests/mutations/", "tests/properties/test_planted_bugs.py")  # a planted bug stands inside the code
