@@ -199,8 +199,9 @@ def _policy() -> Policy:
 def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     from argosy.api import reading
     from argosy.aws.call_rates import CallRates
-    from argosy.aws.cell import AwsDeployment, Cell
+    from argosy.aws.cell import AwsDeployment, Cell, HomeClients
     from argosy.aws.executor import AwsExecutor
+    from argosy.aws.results import Coordination
     from argosy.aws.sqs import SqsQueue
     from argosy.catalogue.lookup import load_catalogue
     from argosy.engine.tick import Engine
@@ -230,11 +231,9 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     executor = AwsExecutor(
         deployment,
         cells,
-        s3=clients.get("s3"),
-        events=clients.get("events"),
-        clock=time.time,
-        keep_alive=signs_of_life,
-        retries_of=partial(reading.retries_of, store),
+        HomeClients(s3=clients.get("s3"), events=clients.get("events")),
+        time.time,
+        Coordination(keep_alive=signs_of_life, retries_of=partial(reading.retries_of, store)),
     )
     queue = SqsQueue(clients.get("sqs"), os.environ["ARGOSY_QUEUE_URL"], time.sleep)
     functions = OwnFunctions.load(settings.fitness_functions)

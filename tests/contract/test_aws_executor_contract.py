@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import Cell
+from argosy.aws.cell import Cell, HomeClients
 from argosy.aws.executor import AwsExecutor
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup
@@ -58,9 +58,7 @@ class Story:
         rates = CallRates.of_aws(self.world.moment, self.world.run_for)
         cell = Cell(CELL, self.world.cluster, ecs, self.world.ec2_client(), rates)
         s3 = ScriptedClient("s3", put_object={})
-        return AwsExecutor(
-            DEPLOYMENT, [cell], s3=s3, events=ScriptedClient("events"), clock=self.world.moment, threads=1
-        )
+        return AwsExecutor(DEPLOYMENT, [cell], HomeClients(s3, ScriptedClient("events")), self.world.moment)
 
     def do(self, *actions: Action, executor: AwsExecutor | None = None) -> list[Event]:
         begun(self.state, actions, self.world.now)

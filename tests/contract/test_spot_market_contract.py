@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import Cell
+from argosy.aws.cell import Cell, HomeClients
 from argosy.aws.executor import AwsExecutor
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.market import walking_prices
@@ -29,10 +29,8 @@ def observed(world: World, placement_scores: bool) -> dict[str, FleetSeen]:
     executor = AwsExecutor(
         replace(DEPLOYMENT, placement_scores=placement_scores),
         [cell],
-        s3=None,
-        events=ScriptedClient("events"),
-        clock=world.moment,
-        threads=1,
+        HomeClients(None, ScriptedClient("events")),
+        world.moment,
     )
     sweep: Any = executor.observe(world.now)
     assert isinstance(sweep, Observed)

@@ -33,6 +33,7 @@ DEPLOYMENT = AwsDeployment(
     log_group="/ecs/argosy/tasks",
     execution_role_arn=f"arn:aws:iam::{ACCOUNT}:role/execution",
     task_role_arn=f"arn:aws:iam::{ACCOUNT}:role/task",
+    threads=1,
 )
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from argosy.api import reading
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import Cell
+from argosy.aws.cell import Cell, HomeClients
 from argosy.aws.executor import AwsExecutor
+from argosy.aws.results import Coordination
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.engine.tick import Engine
@@ -141,11 +142,9 @@ class Controlled:
         executor = AwsExecutor(
             DEPLOYMENT,
             self.cells(ecs),
-            s3=self.s3,
-            events=ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": []}),
-            clock=self.world.moment,
-            threads=1,
-            retries_of=partial(reading.retries_of, self.store),
+            HomeClients(self.s3, ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": []})),
+            self.world.moment,
+            Coordination(retries_of=partial(reading.retries_of, self.store)),
         )
         return Engine(self.store, self.events, executor, load_catalogue(), self.policy, self.world.moment)
 

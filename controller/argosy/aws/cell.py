@@ -1,4 +1,4 @@
-"""What does the controller know of the places it works in? One deployment, and in it a cell for each region."""
+"""What does the controller know of its deployment in AWS? Names, and a cell with its clients for each region."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from argosy.aws.call_rates import CallRates
 
 TIME_WAS_UP = "time was up"  # why an action was not begun
 CHUNK = 100  # most Describe* calls and TerminateInstances take this many ids
+THREADS = 8  # requests at a time in a cell: a RunTask takes some 100 ms, so 8 use up the launch rate of 40/s
 CheckTime = Callable[[], None]  # called before each request of a listing; raises when there is no time for another
 
 
 @dataclass(frozen=True, slots=True)
 class AwsDeployment:
-    """What CDK made and the controller's environment names."""
+    """What CDK made, as the controller's environment names it, and how the controller reaches it."""
 
     stage: str
     prefix: str  # of every name in AWS
@@ -24,6 +25,15 @@ class AwsDeployment:
     task_role_arn: str
     stop_timeout_s: int = 30  # between SIGTERM and SIGKILL; ECS's own default, well inside a spot warning's 120 s
     placement_scores: bool = False  # whether EC2 is asked for them
+    threads: int = THREADS  # of each cell; 1: everything one after the other, in the caller's own thread
+
+
+@dataclass(frozen=True, slots=True)
+class HomeClients:
+    """Clients of the home region's services that do not belong to a cell."""
+
+    s3: Any  # boto3 client
+    events: Any  # of EventBridge
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,11 @@ def client_token(key: AttemptKey) -> str:
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
-def run_task_request(
-    launch: Launch, run: Run, item: Any, *, cluster: str, stage: str, task_definition: str
-) -> dict[str, Any]:
-    """RunTask for one attempt, pinned to its instance.
+def run_task_request(launch: Launch, run: Run, item: Any, task_definition: str, *, stage: str) -> dict[str, Any]:
+    """RunTask for one attempt, pinned to its instance, for any cluster that has the instance.
 
-    item: the task's item of an `itemsFrom` array, else None. Raises KeyError when the item lacks what the spec uses.
+    item: the task's item of an `itemsFrom` array, else None. task_definition: an ARN. Raises KeyError when the item
+    lacks what the spec uses.
     """
     key = launch.key
     overrides = task_overrides(run.spec, run.output, key, item, run.task_count)
@@ -45,7 +44,6 @@ def run_task_request(
         override["command"] = overrides["command"]
     tags = {**run.spec.get("tags", {}), RUN_TAG: run.id, STAGE_TAG: stage}
     return {
-        "cluster": cluster,
         "taskDefinition": task_definition,
         "count": 1,
         "launchType": "EC2",

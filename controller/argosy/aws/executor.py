@@ -11,14 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell
+from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, HomeClients
 from argosy.aws.fleets import AwsFleets
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.launcher import TaskLauncher
 from argosy.aws.observer import Observer
 from argosy.aws.placement_scores import NoScores, PlacementScores
 from argosy.aws.preparation import RunPreparation
-from argosy.aws.results import Results
+from argosy.aws.results import ALONE, Coordination, Results
 from argosy.model.actions import (
     Action,
     CloseRun,
@@ -34,7 +34,6 @@ from argosy.model.actions import (
 from argosy.model.events import Event, LaunchRefused, NotCarriedOut, TargetAccepted
 from argosy.model.state import State
 
-THREADS = 8  # of a cell: a RunTask takes some 100 ms, so 8 at a time use up the launch rate of 40/s
 STOPS_SHARE = 0.4  # of a tick's time that stops may use up at most
 VERIFY_SHARE = 0.7  # of it that must be over before no further look-up begins
 VERIFICATIONS = 100  # between two signs of life
@@ -49,29 +48,21 @@ class AwsExecutor:
         self,
         deployment: AwsDeployment,
         cells: Sequence[Cell],
-        *,
-        s3: Any,
-        events: Any,
+        home: HomeClients,
         clock: Callable[[], float],
-        threads: int = THREADS,
-        keep_alive: Callable[[], None] = lambda: None,
-        retries_of: Callable[[str], int] = lambda run_id: 0,
+        coordination: Coordination = ALONE,
     ) -> None:
-        """events: EventBridge client. clock: epoch seconds. threads: 1 does everything in the caller's own thread.
-
-        keep_alive: a sign of life, given often during work that may outlast the controller's lease; cheap, raises
-        nothing. retries_of: how often a run was reopened, as the store has it now (`stored.retries_of`).
-        """
+        """clock: epoch seconds."""
         by_name = {cell.name: cell for cell in cells}
-        self._clock, self._threads, self._keep_alive = clock, threads, keep_alive
+        self._clock, self._threads, self._keep_alive = clock, deployment.threads, coordination.keep_alive
         self._cell_count = max(1, len(by_name))
-        items = S3ItemsReader(s3)
-        self._definitions = RunPreparation(deployment, by_name, s3, items)
-        self._launching = TaskLauncher(deployment, by_name, self._definitions, items, clock)
+        items = S3ItemsReader(home.s3)
+        self._preparation = RunPreparation(deployment, by_name, home.s3, items)
+        self._launcher = TaskLauncher(deployment, by_name, self._preparation, items, clock)
         scores = PlacementScores() if deployment.placement_scores else NoScores()
         self._fleets = AwsFleets(deployment.stage, by_name, clock, scores)
-        self._results = Results(s3, events, clock, keep_alive, retries_of)
-        self._observer = Observer(by_name, self._fleets, clock, keep_alive)
+        self._results = Results(home, clock, coordination)
+        self._observer = Observer(by_name, self._fleets, clock, coordination.keep_alive)
 
     def observe(self, now: float) -> Event | None:
         return self._observer.observe(now)
@@ -90,14 +81,14 @@ class AwsExecutor:
         events += self._verify(actions, state, until(VERIFY_SHARE))
         events += self._close(actions, state, deadline)
         for action in _of(ResolveLaunches, actions):
-            events += self._launching.resolve(action, state, deadline)
+            events += self._launcher.resolve(action, state, deadline)
         events += self._launch(list(_of(Launch, actions)), state, deadline)
         events += [NotCarriedOut(f"unknown action {type(action).__name__}") for action in actions if not _known(action)]
         return events
 
     def _stop(self, actions: Sequence[Action], deadline: float) -> Iterator[Event]:
         stops: list[StopAttempt | StopOrphan] = [*_of(StopAttempt, actions), *_of(StopOrphan, actions)]
-        return self._in_threads(lambda stop: self._launching.stop(stop, deadline), stops)
+        return self._in_threads(lambda stop: self._launcher.stop(stop, deadline), stops)
 
     def _steer(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
         def set_target(target: SetTarget) -> list[Event]:
@@ -118,7 +109,7 @@ class AwsExecutor:
             if run is None or self._clock() >= deadline:
                 yield NotCarriedOut(TIME_WAS_UP if run else "its run is closed")
             else:
-                yield self._definitions.prepare(run, deadline)
+                yield self._preparation.prepare(run, deadline)
 
     def _verify(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
         def verify(action: VerifyResult) -> list[Event]:
@@ -146,7 +137,7 @@ class AwsExecutor:
             verdict = refused.get(action.key.run_id)
             if verdict is not None:
                 return [NotCarriedOut(f"its run was refused: {verdict.reason}", action.key)]
-            events = self._launching.launch(action, state, deadline)
+            events = self._launcher.launch(action, state, deadline)
             refused.update(
                 {event.key.run_id: event for event in events if isinstance(event, LaunchRefused) and event.final}
             )

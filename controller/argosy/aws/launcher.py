@@ -46,11 +46,11 @@ class TaskLauncher:
         self,
         deployment: AwsDeployment,
         cells: Mapping[str, Cell],
-        definitions: RunPreparation,
+        preparation: RunPreparation,
         items: S3ItemsReader,
         clock: Callable[[], float],
     ) -> None:
-        self._deployment, self._cells, self._definitions = deployment, cells, definitions
+        self._deployment, self._cells, self._preparation = deployment, cells, preparation
         self._items, self._clock = items, clock
 
     def launch(self, launch: Launch, state: State, deadline: float) -> list[Event]:
@@ -109,21 +109,15 @@ class TaskLauncher:
         item = None
         if "itemsFrom" in run.spec["array"]:
             item = self._items.pinned_item(run.output, launch.key.index)
-        return run_task_request(
-            launch,
-            run,
-            item,
-            cluster=cell.cluster,
-            stage=self._deployment.stage,
-            task_definition=self._definitions.arn_in(run, cell, deadline),
-        )
+        task_definition = self._preparation.arn_in(run, cell, deadline)
+        return run_task_request(launch, run, item, task_definition, stage=self._deployment.stage)
 
     def _send(self, launch: Launch, request: Mapping[str, Any], deadline: float) -> Event:
         cell = self._cells[launch.cell]
         if not cell.rates.launches.take(deadline):
             return NotCarriedOut(TIME_WAS_UP, launch.key)
         try:
-            return _outcome(launch.key, cell.ecs.run_task(**request))
+            return _outcome(launch.key, cell.ecs.run_task(cluster=cell.cluster, **request))
         except AWS_ERRORS as error:
             return _failure(launch.key, error, cell)
 

@@ -6,9 +6,11 @@ import json
 import logging
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from argosy.aws.cell import HomeClients
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.manifest import StoredObject, earlier_entries, manifest_lines, objects_that_count, task_counts
 from argosy.aws.markers import as_it_is, put_marker, take_back, withdraw_failure
@@ -30,21 +32,28 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-class Results:
-    """Looks results up and closes runs, over boto3 clients of S3 and EventBridge."""
+@dataclass(frozen=True, slots=True)
+class Coordination:
+    """What keeps long work and another controller out of each other's way.
 
-    def __init__(
-        self,
-        s3: Any,
-        events: Any,
-        clock: Callable[[], float],
-        keep_alive: Callable[[], None] = lambda: None,
-        retries_of: Callable[[str], int] = lambda run_id: 0,
-    ) -> None:
-        """keep_alive: called for every page and every thousands of lines of a close, which may take minutes.
-        retries_of: how often a run was reopened, as the store has it now; raises AWS_ERRORS."""
-        self._s3, self._events, self._clock, self._keep_alive = s3, events, clock, keep_alive
-        self._retries_of = retries_of
+    keep_alive: renews the lease of the invocation. Called often during work that may outlast it, so it is cheap; raises
+    nothing. retries_of: how often a run was reopened, as the store has it now. Raises AWS_ERRORS.
+    """
+
+    keep_alive: Callable[[], None] = lambda: None
+    retries_of: Callable[[str], int] = lambda run_id: 0
+
+
+ALONE = Coordination()  # there is no other controller
+
+
+class Results:
+    """Looks results up and closes runs. A close may take minutes: it gives a sign of life for every page and every few
+    thousand lines."""
+
+    def __init__(self, home: HomeClients, clock: Callable[[], float], coordination: Coordination = ALONE) -> None:
+        self._s3, self._events, self._clock = home.s3, home.events, clock
+        self._keep_alive, self._retries_of = coordination.keep_alive, coordination.retries_of
 
     def verify(self, action: VerifyResult, state: State) -> Event:
         """ResultSeen; its attempt is the one that the part names. Safe to call from several threads."""

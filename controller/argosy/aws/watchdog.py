@@ -32,8 +32,7 @@ def handler(_event: Any, _context: Any) -> dict[str, Any]:
     regions = os.environ["ARGOSY_CELLS"].split(",")
     return look(
         now=time.time(),
-        dynamodb=boto3.client("dynamodb"),
-        table=os.environ["ARGOSY_TABLE"],
+        alive_at=heartbeat(boto3.client("dynamodb"), os.environ["ARGOSY_TABLE"]),
         ec2={region: boto3.client("ec2", region_name=region) for region in regions},
         stage=os.environ["ARGOSY_STAGE"],
         say=lambda record: print(json.dumps({**record, **_metric(record, os.environ["ARGOSY_CLUSTER"])})),
@@ -43,17 +42,16 @@ def handler(_event: Any, _context: Any) -> dict[str, Any]:
 def look(
     *,
     now: float,
-    dynamodb: Any,
-    table: str,
+    alive_at: float | None,
     ec2: Mapping[str, Any],
     stage: str,
     say: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
     """One turn over all cells; `ec2` holds a client per Region. Raises WatchdogFailed after having tried everything.
 
-    Without a heartbeat no tick was ever carried through: silence then counts from the launch of the oldest instance.
+    alive_at: the controller's last heartbeat, epoch seconds; None: no tick was ever carried through, and the silence
+    counts from the launch of the oldest instance.
     """
-    alive_at = heartbeat(dynamodb, table)
     if alive_at is None:
         alive_at = _oldest(ec2, stage, now)
     if now - alive_at <= DEAD_AFTER_S:

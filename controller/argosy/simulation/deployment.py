@@ -11,9 +11,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.api import reading
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import AwsDeployment, Cell
+from argosy.aws.cell import AwsDeployment, Cell, HomeClients
 from argosy.aws.dynamodb import KILL_KEY, DynamoStore
 from argosy.aws.executor import AwsExecutor
+from argosy.aws.results import Coordination
 from argosy.aws.sqs import SqsQueue
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
@@ -31,7 +32,7 @@ from argosy.simulation.world import World
 
 STAGE, TABLE, QUEUE = "main", "argosy-state", "events"
 ROLE = "arn:aws:iam::123456789012:role/argosy"
-DEPLOYMENT = AwsDeployment(STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task")
+DEPLOYMENT = AwsDeployment(STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task", threads=1)
 
 
 @dataclass(slots=True)
@@ -181,11 +182,9 @@ class SimulatedDeployment:
         executor = AwsExecutor(
             DEPLOYMENT,
             [cell],
-            s3=clients["s3"],
-            events=clients["events"],
-            clock=clock,
-            threads=1,
-            retries_of=partial(reading.retries_of, store),
+            HomeClients(clients["s3"], clients["events"]),
+            clock,
+            Coordination(retries_of=partial(reading.retries_of, store)),
         )
         queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for, threads=1)
         return Engine(store, queue, executor, load_catalogue(), self.policy, clock)

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from argosy.aws.executor import THREADS
+from argosy.aws.cell import THREADS
 from argosy.aws.sqs import ENOUGH
 from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.ports import Message

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import Cell
+from argosy.aws.cell import Cell, HomeClients
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
 from argosy.catalogue.lookup import load_catalogue
@@ -174,7 +174,7 @@ class ScaleRun:
             for world in self.worlds
         ]
         s3, events = outside.client("s3", self.s3), outside.client("events", BusModel())
-        executor = AwsExecutor(DEPLOYMENT, cells, s3=s3, events=events, clock=clock, threads=1)
+        executor = AwsExecutor(DEPLOYMENT, cells, HomeClients(s3, events), clock)
         policy = replace(Policy(), max_instances=self.size.instances, linger_s=60.0, growth_per_tick=50)
         store = DynamoStore(outside.client("dynamodb", self.dynamodb), TABLE)
         return Engine(store, self.queue, executor, load_catalogue(), policy, clock)

@@ -34,7 +34,7 @@ def run_of(**overrides: Any) -> Run:
 
 def request_of(run: Run, key: AttemptKey = KEY, item: Any = None) -> dict[str, Any]:
     launch = Launch(key, 5, "argosy-testtest-5", instance_id(9), CELL)
-    return run_task_request(launch, run, item, cluster="argosy", stage="main", task_definition=DEFINITION)
+    return run_task_request(launch, run, item, DEFINITION, stage="main")
 
 
 def test_a_launch_is_one_task_pinned_to_its_instance() -> None:

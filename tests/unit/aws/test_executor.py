@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from argosy.aws.cell import HomeClients
 from argosy.aws.executor import AwsExecutor
+from argosy.aws.results import Coordination
 from argosy.model.actions import (
     Action,
     CloseRun,
@@ -86,13 +89,11 @@ class Site:
             client.calls = self.calls
         place = cell(self.clock, self.clients["ecs"], self.clients["ec2"], pace=pace)
         self.executor = AwsExecutor(
-            DEPLOYMENT,
+            replace(DEPLOYMENT, threads=threads),
             [place],
-            s3=self.clients["s3"],
-            events=self.clients["events"],
-            clock=self.clock,
-            threads=threads,
-            keep_alive=self.sign,
+            HomeClients(self.clients["s3"], self.clients["events"]),
+            self.clock,
+            Coordination(keep_alive=self.sign),
         )
 
     def sign(self) -> None:

@@ -13,8 +13,9 @@ import pytest
 from moto import mock_aws
 
 from argosy.aws import results as results_module
+from argosy.aws.cell import HomeClients
 from argosy.aws.markers import remove_former_failure
-from argosy.aws.results import Results
+from argosy.aws.results import Coordination, Results
 from argosy.model.actions import CloseRun, VerifyResult
 from argosy.model.events import NotCarriedOut, ResultSeen, RunClosed
 from argosy.model.setbacks import Subject, What
@@ -45,7 +46,7 @@ def state_of(tasks: int = 3, **overrides: Any) -> State:
 
 
 def verify(s3: Any, index: int = 0, attempt: int = 2) -> Any:
-    return Results(s3, announcing(), Clock()).verify(VerifyResult(RUN_ID, index, attempt), state_of())
+    return Results(HomeClients(s3, announcing()), Clock()).verify(VerifyResult(RUN_ID, index, attempt), state_of())
 
 
 def put(s3: Any, name: str, body: bytes = b"12345", **extra: Any) -> None:
@@ -85,7 +86,7 @@ def test_a_look_up_that_fails_is_done_again() -> None:
 
 
 def test_a_closed_run_needs_nothing_any_more() -> None:
-    results = Results(ScriptedClient("s3"), announcing(), Clock())
+    results = Results(HomeClients(ScriptedClient("s3"), announcing()), Clock())
     assert isinstance(results.verify(VerifyResult(RUN_ID, 0, 1), State()), NotCarriedOut)
     assert isinstance(results.close(CloseRun(RUN_ID), State()), NotCarriedOut)
 
@@ -111,7 +112,7 @@ def test_a_run_that_succeeded_is_closed_with_its_manifest_and_the_marker_last(s3
     put(s3, "attempts/readme.txt")
     events = announcing()
     state = finished([TaskStatus.SUCCEEDED] * 2, [1, 2])
-    assert Results(s3, events, Clock()).close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
+    assert Results(HomeClients(s3, events), Clock()).close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
 
     manifest = json.loads(read(s3, "manifest.json"))
     assert manifest["runId"] == RUN_ID
@@ -138,7 +139,7 @@ def test_a_run_that_succeeded_is_closed_with_its_manifest_and_the_marker_last(s3
 def test_a_run_that_did_not_wholly_succeed_is_marked_failed(s3: Any) -> None:
     put(s3, "parts/part-0000001.jsonl")  # of a task that failed all the same
     state = finished([TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.CANCELLED], [1, 0, 0])
-    assert Results(s3, announcing(), Clock()).close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
+    assert Results(HomeClients(s3, announcing()), Clock()).close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
     keys = {each["Key"] for each in s3.list_objects_v2(Bucket="results", Prefix=ROOT)["Contents"]}
     assert ROOT + "_FAILED" in keys
     assert ROOT + "_SUCCESS" not in keys
@@ -157,7 +158,7 @@ def test_listings_of_many_pages_and_manifests_too_large_for_memory_pass(
     for index in range(count):
         put(s3, f"parts/part-{index:07d}.jsonl", b"x")
     state = finished([TaskStatus.SUCCEEDED] * count, [1] * count)
-    assert Results(s3, announcing(), Clock()).close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
+    assert Results(HomeClients(s3, announcing()), Clock()).close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
     entries = json.loads(read(s3, "manifest.json"))["entries"]
     assert [entry["bytes"] for entry in entries] == [1] * count
 
@@ -172,7 +173,7 @@ def test_closing_that_breaks_off_leaves_no_marker_and_is_done_again() -> None:
         {**listing, "put_object": [{}, timed_out()]},
     ):
         s3 = ScriptedClient("s3", **scripts)
-        assert isinstance(Results(s3, announcing(), Clock()).close(CloseRun(RUN_ID), state), NotCarriedOut)
+        assert isinstance(Results(HomeClients(s3, announcing()), Clock()).close(CloseRun(RUN_ID), state), NotCarriedOut)
     assert [request["Key"].rsplit("/", 1)[1] for request in s3.requests("put_object")] == ["manifest.json", "_SUCCESS"]
 
 
@@ -191,7 +192,9 @@ def test_a_manifest_that_somebody_else_wrote_meanwhile_stays_and_no_marker_is_se
             put(s3, "manifest.json", b"theirs")
             return s3.list_objects_v2(**request)
 
-    event = Results(Meanwhile(), announcing(), Clock()).close(CloseRun(RUN_ID), finished([TaskStatus.FAILED], [0]))
+    event = Results(HomeClients(Meanwhile(), announcing()), Clock()).close(
+        CloseRun(RUN_ID), finished([TaskStatus.FAILED], [0])
+    )
     assert isinstance(event, NotCarriedOut)
     assert event.about == Subject(What.CLOSE, RUN_ID)  # done again, if the run is still ours to close
     assert read(s3, "manifest.json") == b"theirs"
@@ -213,7 +216,7 @@ def test_a_reopened_run_loses_the_marker_of_an_earlier_try_only(s3: Any, named: 
 def test_a_late_marker_of_success_stays_because_such_a_run_is_never_reopened(s3: Any) -> None:
     """The store may say otherwise only where somebody has meddled with it."""
     answers = iter([0, 0, 1])
-    results = Results(s3, announcing(), Clock(), retries_of=lambda run_id: next(answers))
+    results = Results(HomeClients(s3, announcing()), Clock(), Coordination(retries_of=lambda run_id: next(answers)))
     assert isinstance(results.close(CloseRun(RUN_ID), finished([TaskStatus.SUCCEEDED], [1])), NotCarriedOut)
     assert read(s3, "_SUCCESS") == b""
 
@@ -229,7 +232,7 @@ def test_a_late_marker_of_success_stays_because_such_a_run_is_never_reopened(s3:
 )
 def test_whether_a_fault_passes_by_itself_is_said_with_it(fault: Exception, passing: bool) -> None:
     s3, state = ScriptedClient("s3", head_object=fault), finished([TaskStatus.SUCCEEDED], [1])
-    results = Results(s3, announcing(), Clock())
+    results = Results(HomeClients(s3, announcing()), Clock())
     for event in (results.close(CloseRun(RUN_ID), state), results.verify(VerifyResult(RUN_ID, 0, 1), state)):
         assert isinstance(event, NotCarriedOut)
         assert event.passing is passing
@@ -245,7 +248,9 @@ def test_whether_a_fault_passes_by_itself_is_said_with_it(fault: Exception, pass
 )
 def test_a_run_is_closed_even_when_nobody_may_be_told(answer: Any, kind: type) -> None:
     s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={}, delete_object={})
-    event = Results(s3, announcing(answer), Clock()).close(CloseRun(RUN_ID), finished([TaskStatus.SUCCEEDED], [1]))
+    event = Results(HomeClients(s3, announcing(answer)), Clock()).close(
+        CloseRun(RUN_ID), finished([TaskStatus.SUCCEEDED], [1])
+    )
     assert isinstance(event, kind)
 
 
@@ -253,7 +258,7 @@ def test_the_event_gives_no_time_for_a_run_that_never_started() -> None:
     events = announcing()
     s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={}, delete_object={})
     state = finished([TaskStatus.CANCELLED], [0])
-    Results(s3, events, Clock(NOW)).close(CloseRun(RUN_ID), state)
+    Results(HomeClients(s3, events), Clock(NOW)).close(CloseRun(RUN_ID), state)
     detail = json.loads(events.calls[0][1]["Entries"][0]["Detail"])
     assert (detail["startedAt"], detail["status"]) == (None, "FAILED")
 
@@ -264,7 +269,7 @@ def test_the_event_tells_the_cost_of_instances_that_live_on_too() -> None:
     state = finished([TaskStatus.SUCCEEDED], [1])
     run, instance = state.runs[RUN_ID], state.instances[instance_id(1)]
     run.cost_usd, instance.bought_for, instance.price_usd_per_hour = 0.5, run.number, 3.6
-    Results(s3, events, Clock(NOW + 100)).close(CloseRun(RUN_ID), state)
+    Results(HomeClients(s3, events), Clock(NOW + 100)).close(CloseRun(RUN_ID), state)
     detail = json.loads(events.calls[0][1]["Entries"][0]["Detail"])
     assert detail["costUsd"] == pytest.approx(0.5 + 100 * 0.001)
 
@@ -282,7 +287,7 @@ def test_a_close_gives_a_sign_of_life_for_every_page_and_every_few_thousand_line
     s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2=page, put_object={}, delete_object={})
     count = 25_000
     state = finished([TaskStatus.SUCCEEDED] * count, [1] * count)
-    results = Results(s3, announcing(), clock, lambda: signs.append(clock.at))
+    results = Results(HomeClients(s3, announcing()), clock, Coordination(keep_alive=lambda: signs.append(clock.at)))
     assert results.close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
     assert clock.at - NOW >= 600
     assert max(later - earlier for earlier, later in pairwise(signs)) <= 30.0  # half a lease

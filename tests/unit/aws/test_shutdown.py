@@ -194,7 +194,7 @@ def never_beaten() -> FakeTable:
 
 def look(table: FakeTable, **regions: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     said: list[dict[str, Any]] = []
-    answer = watchdog.look(now=NOW, dynamodb=table, table="t", ec2=regions, stage="main", say=said.append)
+    answer = watchdog.look(now=NOW, alive_at=watchdog.heartbeat(table, "t"), ec2=regions, stage="main", say=said.append)
     return answer, said
 
 
