@@ -74,4 +74,4 @@ def test_a_controller_that_is_killed_anywhere_is_replaced_within_two_minutes(cal
     assert report.reason == "rest"
     assert not cloud.auditor.violations
     assert cloud.auditor.launches == 2
-    assert {sum(record["counts"]) for record in cloud.auditor.book.records.values()} == {2}
+    assert {sum(record.counts) for record in cloud.auditor.book.records.values()} == {2}

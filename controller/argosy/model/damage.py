@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from argosy.model.columns import CorruptChunk
-from argosy.model.formats import NewerFormat, OlderFormat
 from argosy.model.run_record import RunRecord
 
 T = TypeVar("T")
@@ -24,6 +23,14 @@ FAULTS = (ValueError, KeyError, TypeError, AttributeError, OverflowError, zlib.e
 
 class UnreadableState(ValueError):
     """The root of the state cannot be read: without it nothing is known, and nothing is touched."""
+
+
+class NewerFormat(ValueError):
+    """The state was written by a newer version of Argosy. This one would misread it, and leaves it alone."""
+
+
+class OlderFormat(ValueError):
+    """The state was written by a version too old to be read."""
 
 
 UNREADABLE = (CorruptChunk, UnreadableState, NewerFormat, OlderFormat)  # what reading the state refuses with a sentence

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import astuple, fields, replace
 from typing import Any
 
-from argosy.model import formats
 from argosy.model.costs import Costs
-from argosy.model.damage import Damage, UnreadableState, tried
+from argosy.model.damage import Damage, NewerFormat, OlderFormat, UnreadableState, tried
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.orders import OrderNote
 from argosy.model.pools import Pool
@@ -25,7 +24,9 @@ from argosy.model.setbacks import Setback, Subject
 from argosy.model.state import State
 from argosy.model.tasks import TaskTable
 
-FORMAT, NewerFormat = formats.FORMAT, formats.NewerFormat
+# Rises when an older version would misread what a newer one stores. Version N reads formats N and N-1, so that a
+# deployment goes on where the one before stopped. Fields that merely have a default need no new format.
+FORMAT = 1
 STATE, RUNS = "STATE", "RUNS"
 DAMAGED = "DAMAGED"  # partition of records that could not be read, byte for byte: kept for a person to restore
 ROOT, POOLS = "ROOT", "POOLS"
@@ -170,8 +171,16 @@ def _read_root(items: Mapping[str, bytes]) -> dict[str, Any]:
     if isinstance(root, Damage) or not isinstance(root.get("format"), int):
         why = root.sentence if isinstance(root, Damage) else "the root of the state names no format"
         raise UnreadableState(f"{why}; nothing is touched until it is restored (docs/operations.md)")
-    formats.check(root["format"])
+    check_format(root["format"])
     return root
+
+
+def check_format(number: int, newest: int = FORMAT) -> None:
+    """Of a stored root, for a version that writes `newest`. Raises NewerFormat, OlderFormat with a sentence."""
+    if number > newest:
+        raise NewerFormat(f"state format {number} is newer than {newest}: deploy the newer version again")
+    if number < newest - 1:
+        raise OlderFormat(f"state format {number} is older than {newest - 1}: deploy a version in between first")
 
 
 def _root(state: State) -> dict[str, Any]:

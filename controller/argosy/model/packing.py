@@ -2,14 +2,11 @@
 
 A checksum, a mark, and one compressed piece: a line of JSON that says what follows, then the columns. Each column ends
 with its last row that differs from the default; one that never differs is left out. Most rows of most chunks are such.
-Chunks of state format 1 are .npz archives behind the same checksum: they are still read.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MARK = b"AC2\n"  # columns of state format 2
+MARK = b"AC1\n"
 LEVEL = 3  # of compression: a third of the time of the usual 6 for 8 % more bytes
 Columns = Mapping[str, NDArray[Any]]
 
@@ -41,8 +38,8 @@ def unpack(stored: bytes) -> tuple[int, dict[str, NDArray[Any]]]:
     if zlib.crc32(body).to_bytes(4, "big") != stored[:4]:
         raise Unreadable("wrong checksum")
     try:
-        return _columns(body) if body.startswith(MARK) else _archive(body)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError, TypeError, zlib.error) as fault:
+        return _columns(body)
+    except (ValueError, KeyError, TypeError, zlib.error) as fault:
         raise Unreadable(str(fault)) from fault
 
 
@@ -54,6 +51,8 @@ def _used(column: NDArray[Any], default: Any) -> NDArray[Any]:
 
 
 def _columns(body: bytes) -> tuple[int, dict[str, NDArray[Any]]]:
+    if not body.startswith(MARK):
+        raise ValueError("it does not begin with the mark of a chunk")
     content = zlib.decompress(body[len(MARK) :])
     start = content.index(b"\n") + 1
     head = json.loads(content[:start])
@@ -64,9 +63,3 @@ def _columns(body: bytes) -> tuple[int, dict[str, NDArray[Any]]]:
     if start != len(content):
         raise ValueError("there is more than its columns")
     return int(head["rows"]), found
-
-
-def _archive(body: bytes) -> tuple[int, dict[str, NDArray[Any]]]:
-    with np.load(io.BytesIO(body), allow_pickle=False) as stored:
-        found = {name: stored[name] for name in stored.files}
-    return max((len(values) for values in found.values()), default=0), found

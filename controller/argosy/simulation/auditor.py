@@ -17,7 +17,6 @@ from argosy.emulator.s3 import S3Model
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.policy import Policy
-from argosy.model.runs import TERMINAL_RUN
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.simulation import deserved
 from argosy.simulation.job import CANARY, Job
@@ -231,7 +230,7 @@ class Auditor(logging.Handler):
         used: Counter[tuple[str, int]] = Counter()
         for live in self.book.live.values():
             record = self.book.records.get(live.key.run_id)
-            for axis, need in enumerate(record["needs"] if record else ()):
+            for axis, need in enumerate(record.needs if record else ()):
                 used[live.instance, axis] += need
         for (instance_id, axis), amount in used.items():
             instance = self.book.instances.get(instance_id)
@@ -239,11 +238,11 @@ class Auditor(logging.Handler):
                 self.found("I5", f"{instance_id} is over-committed", instance_id)
 
     def _over(self) -> set[str]:
-        return {run_id for run_id, record in self.book.records.items() if record["status"] in TERMINAL_RUN}
+        return {run_id for run_id, record in self.book.records.items() if record.has_ended}
 
     def _reviving(self) -> set[str]:
         """Runs of which a user wanted more, while their tasks are made pending again."""
-        return {run_id for run_id, record in self.book.records.items() if record.get("revives")}
+        return {run_id for run_id, record in self.book.records.items() if record.revives}
 
     def _check_tasks(self, run_id: str, before: list[tuple[int, ...]] | None, *, again: bool) -> None:
         job, record, table = self.jobs[run_id], self.book.records[run_id], self.book.tables[run_id]
@@ -252,8 +251,8 @@ class Auditor(logging.Handler):
             counts[row[0]] += 1
             if before is None or row != before[index]:
                 self._check_task(job, index, before[index] if before else None, row, again=again)
-        if counts != record["counts"]:
-            self.found("I4", f"{run_id} counts {record['counts']}, its tasks say {counts}")
+        if tuple(counts) != record.counts:
+            self.found("I4", f"{run_id} counts {[*record.counts]}, its tasks say {counts}")
 
     def _check_task(
         self, job: Job, index: int, before: tuple[int, ...] | None, row: tuple[int, ...], *, again: bool

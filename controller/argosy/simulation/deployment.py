@@ -23,11 +23,12 @@ from argosy.emulator.dynamodb.service import DynamoModel
 from argosy.emulator.s3 import S3Model
 from argosy.emulator.sqs import SqsModel
 from argosy.engine.tick import Engine
-from argosy.model import documents, inbox
+from argosy.model import inbox
+from argosy.model.damage import NewerFormat
 from argosy.model.policy import Policy
 from argosy.ports import StaleState
 from argosy.simulation.boundary import Boundary, Crash
-from argosy.simulation.former_version import FormerStore
+from argosy.simulation.next_version import NextVersionStore
 from argosy.simulation.world import World
 
 STAGE, TABLE, QUEUE = "main", "argosy-state", "events"
@@ -42,8 +43,8 @@ class Process:
     name: str
     engine: Engine
     skew_s: float = 0.0
-    former: bool = False
-    """Of the version before, which writes state format N-1 and refuses N."""
+    is_next: bool = False
+    """Of the invented next version, which reads this version's state and stores a format that this version refuses."""
     down_until: float = 0.0
     working: bool = False
     at_rest: bool = False
@@ -80,11 +81,11 @@ class SimulatedDeployment:
         self.processes: list[Process] = []
         self.down_s: Callable[[], float] = lambda: 60.0
         """How long a crashed controller stays away: lease and schedule."""
-        self.former_noticed: Callable[[], None] = lambda: None
-        """Called when a controller of the version before stores something, or refuses what a newer one has stored."""
+        self.versions_met: Callable[[], None] = lambda: None
+        """Called when one version reads, or refuses, what the other has stored."""
         self.fell_over: Callable[[str], None] = _raise
         """Called when a tick ends in an error of our own."""
-        self._inside = self._store(self._client("dynamodb", self.services.dynamodb))
+        self._inside = NextVersionStore(self._client("dynamodb", self.services.dynamodb), TABLE)  # reads both
 
     def add_fleets(self, types: Sequence[str], zones: Sequence[str]) -> None:
         self.world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": STAGE})
@@ -93,15 +94,15 @@ class SimulatedDeployment:
                 tags: dict[str, Any] = {"argosy:stage": STAGE, "argosy:pool": f"{kind}/{zone}"}
                 self.world.add_fleet(kind, zone, **tags)
 
-    def add_controller(self, skew_s: float = 0.0, *, former: bool = False) -> Process:
-        process = Process(f"controller-{len(self.processes)}", None, skew_s, former)  # type: ignore[arg-type]
+    def add_controller(self, skew_s: float = 0.0, *, is_next: bool = False) -> Process:
+        process = Process(f"controller-{len(self.processes)}", None, skew_s, is_next)  # type: ignore[arg-type]
         process.engine = self._engine(process)
         self.processes.append(process)
         return process
 
     def deploy(self, process: Process) -> None:
-        """The controller is replaced by one of this version, with nothing in memory."""
-        process.former = False
+        """The controller is replaced by one of the next version, with nothing in memory."""
+        process.is_next = True
         process.engine = self._engine(process)
 
     def submit(self, request: inbox.SubmitRequest) -> None:
@@ -137,7 +138,11 @@ class SimulatedDeployment:
             process.down_until = self.world.now + self.down_s()
             process.engine = self._engine(process)
             process.at_rest = False
-        except (ClientError, BotoCoreError, documents.NewerFormat):
+        except NewerFormat:
+            self.versions_met()
+            process.failures += 1
+            process.at_rest = False
+        except (ClientError, BotoCoreError):
             process.failures += 1
             process.at_rest = False
         except Exception as fault:  # noqa: BLE001 - whatever it is, a controller must not fall over
@@ -177,8 +182,8 @@ class SimulatedDeployment:
         rates = CallRates.of_aws(clock, self.world.run_for)
         cell = Cell(self.world.region, self.world.cluster, clients["ecs"], clients["ec2"], rates)
         store = self._store(clients["dynamodb"])
-        if process.former:
-            store = FormerStore(clients["dynamodb"], TABLE, self.former_noticed)
+        if process.is_next:
+            store = NextVersionStore(clients["dynamodb"], TABLE, self.versions_met)
         executor = AwsExecutor(
             DEPLOYMENT,
             [cell],

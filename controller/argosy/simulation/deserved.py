@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 
 MOST_LAUNCHES = 25  # of one attempt: every refusal and every doubt takes one, and pauses grow to minutes
 
 
-def failure(record: Mapping[str, Any], row: tuple[int, ...], limit: int, policy: Policy) -> str:
+def failure(record: RunRecord, row: tuple[int, ...], limit: int, policy: Policy) -> str:
     """What is wrong with a task's end, "" = nothing. Nobody fails who has attempts left, unless the whole run was
     given up. row: status, user_failures, losses, committed; limit: user attempts that the spec allows."""
     status, user_failures, losses, _ = row
     least_losses = min(policy.max_losses, policy.max_start_failures)  # why each was lost the store does not say
-    if status != TaskStatus.FAILED or record.get("halted") or user_failures >= limit or losses >= least_losses:
+    if status != TaskStatus.FAILED or record.halted or user_failures >= limit or losses >= least_losses:
         return ""
     return f"failed after {user_failures} user attempts of {limit} and {losses} losses"
 

@@ -43,7 +43,7 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "pull-storm": (0.3, 1.0),  # a trial: no image can be pulled on any instance of a pool for some minutes
     "clock-jump": (1.0, 10.0),  # a controller, per hour: its clock jumps, up to 5 minutes off, forward or back
     "overlap": (0.3, 1.0),  # a trial: up to 8 controllers at once, rather than one or two
-    "two-versions": (0.3, 1.0),  # a trial: some controllers are of the version before, with its state format
+    "two-versions": (0.3, 1.0),  # a trial: some controllers are of an invented next version, with its state format
     "absence": (0.1, 0.5),  # a trial: no controller works for up to 3 hours
     "token-misbehaviour": (0.3, 0.9),  # a launch: ECS forgets the client token at once
     "deregistered": (0.5, 4.0),  # an idle instance, per hour: it is taken out of the cluster, and lives on

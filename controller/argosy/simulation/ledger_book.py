@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from argosy.model import documents
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable
+from argosy.model.run_record import RunRecord
 from argosy.model.tasks import TaskStatus, TaskTable
 
 JSON = dict[str, Any]
@@ -28,7 +29,7 @@ class Book:
     def __init__(self) -> None:
         self.version = 0
         self.root: JSON = {}
-        self.records: dict[str, JSON] = {}
+        self.records: dict[str, RunRecord] = {}
         self.instances: dict[str, JSON] = {}
         self.tables: dict[str, list[tuple[int, ...]]] = {}
         """By run: status, user_failures, losses, committed of each task."""
@@ -64,18 +65,18 @@ class Book:
     def _take_summary(self, pk: str, sk: str, body: bytes) -> None:
         """What the columns need to be understood: root, runs, instances."""
         if pk == documents.RUNS:
-            self._take_record(documents.decode(body))
+            self._take_record(documents.record_from(body))
         elif (pk, sk) == (documents.STATE, documents.ROOT):
             self.root = documents.decode(body)
         elif pk == documents.STATE and sk.startswith("INSTANCES#"):
             self._take_instances(sk, documents.decode(body))
 
-    def _take_record(self, record: JSON) -> None:
-        self.records[record["id"]] = record
-        self._runs[record["number"]] = record["id"]
-        if record["id"] not in self._tasks:
-            self._tasks[record["id"]] = TaskTable(record["task_count"])
-        self._read_tasks(record["id"])
+    def _take_record(self, record: RunRecord) -> None:
+        self.records[record.id] = record
+        self._runs[record.number] = record.id
+        if record.id not in self._tasks:
+            self._tasks[record.id] = TaskTable(record.task_count)
+        self._read_tasks(record.id)
 
     def _take_instances(self, bucket: str, records: list[JSON]) -> None:
         for instance_id in self._buckets.get(bucket, ()):
@@ -89,7 +90,7 @@ class Book:
 
     def _read_tasks(self, run_id: str) -> None:
         """Of a run that was halted, what is pending counts as cancelled: nobody writes a million rows for that."""
-        table, halted = self._tasks[run_id], self.records[run_id].get("halted")
+        table, halted = self._tasks[run_id], self.records[run_id].halted
         rows = zip(*(table[name].tolist() for name in _COLUMNS), strict=True)
         ended = (TaskStatus.CANCELLED,)
         self.tables[run_id] = [ended + row[1:] if halted and row[0] == TaskStatus.PENDING else row for row in rows]

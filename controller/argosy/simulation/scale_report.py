@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from argosy.emulator.rate_limits import FAMILIES
 from argosy.layout import manifest_uri, marker_uri, split_s3
 from argosy.model import documents
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import sort_key
 from argosy.simulation.deployment import TABLE
 
@@ -57,7 +58,7 @@ def report_of(run: ScaleRun) -> JSON:
     tasks, calls = run.size.tasks, run.outside.calls
     found = list(faults_of(run))
     record = _record(run)
-    usd, useful = sum(bill.usd() for bill in run.bills), float(record["cost_usd"])
+    usd, useful = sum(bill.usd() for bill in run.bills), record.cost_usd
     _, rate_per_s, _ = FAMILIES["launches"]
     allowed = run.busy_s * rate_per_s
     return {
@@ -78,7 +79,7 @@ def report_of(run: ScaleRun) -> JSON:
         "describeCallsPerTask": round(sum(calls["ecs", name] for name in DESCRIBES) / tasks, 4),
         "writeUnitsPerTask": round(run.dynamodb.write_units / tasks, 3),
         "virtualHours": round((run.timeline.now - run.began_at) / 3600, 2),
-        "makespanSeconds": round(record["stopped_at"] - record["submitted_at"], 1),
+        "makespanSeconds": round(record.stopped_at - record.submitted_at, 1),
         "costUsd": round(usd, 2),
         "instanceHours": round(sum(bill.hours() for bill in run.bills), 1),
         "waste": round(1 - useful / usd, 4) if usd else 0.0,
@@ -102,7 +103,7 @@ def _bought(run: ScaleRun) -> Counter[str]:
     )
 
 
-def _record(run: ScaleRun) -> JSON:
+def _record(run: ScaleRun) -> RunRecord:
     """The run's record as it is stored."""
     key = documents.RUNS, sort_key(run.job.run_id)
-    return dict(documents.decode(run.dynamodb.tables[TABLE][key]["body"]["B"]))
+    return documents.record_from(run.dynamodb.tables[TABLE][key]["body"]["B"])

@@ -28,7 +28,7 @@ class Shape:
     faulty_s: float
     pace_s: float  # between two steps, on average
     controllers: int
-    former: int  # of them, of the version before
+    former: int  # of them, of this version while the others are of the next; 0 = all are of this one
     absent_at: float  # from when no controller works, counted from the start; infinite = never
     absent_s: float
 

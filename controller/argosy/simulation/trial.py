@@ -120,10 +120,10 @@ class Trial:
         if self.plan.kinds:
             self._add_strangers()
         skewed = self.faults.on("clock-skew")
-        self.deployment.former_noticed = partial(self.faults.note, "two-versions")
+        self.deployment.versions_met = partial(self.faults.note, "two-versions")
         for number in range(self.shape.controllers):
-            former = number < self.shape.former
-            self.deployment.add_controller(self.faults.between(-120, 120) if skewed else 0.0, former=former)
+            is_next = bool(self.shape.former) and number >= self.shape.former
+            self.deployment.add_controller(self.faults.between(-120, 120) if skewed else 0.0, is_next=is_next)
         self.faults.seen["clock-skew"] += skewed
         self.deployment.fell_over = partial(self.auditor.found, "tick")
         self.deployment.down_s = lambda: self.faults.between(1, 120)
@@ -172,7 +172,7 @@ class Trial:
         for process in self.deployment.processes:
             process.down_until = 0.0
             process.at_rest = False
-            if process.former:
+            if self.shape.former and not process.is_next:
                 self.deployment.deploy(process)
         pause_s = BUSY_S
         while not self.auditor.violations:

@@ -11,10 +11,10 @@ from zlib import crc32
 
 from argosy.api import reading, retrying
 from argosy.model.inbox import RetryRequest
-from argosy.model.runs import TERMINAL_RUN, RunStatus
+from argosy.model.run_record import RunRecord
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.job import Job
-from argosy.simulation.ledger_book import JSON, Book
+from argosy.simulation.ledger_book import Book
 from argosy.simulation.world import World
 
 INSISTENT = 0.35  # share of the trials in which somebody tries runs again
@@ -48,12 +48,12 @@ class Users:
     def _submit(self, job: Job) -> None:
         self._deployment.submit(job.request(self._world.now))
 
-    def _try_again(self, record: JSON) -> bool:
-        if RunStatus(record["status"]) not in TERMINAL_RUN or record.get("retries", 0) >= MOST_RETRIES:
+    def _try_again(self, record: RunRecord) -> bool:
+        if not record.has_ended or record.retries >= MOST_RETRIES:
             return False
-        said = reading.run(self._deployment.store, record["id"])
-        cancelled = crc32(f"cancelled/{record['id']}/{record.get('retries', 0)}".encode()) % 2 == 0
-        wish = RetryRequest(record["id"], self._world.now, failed=True, cancelled=cancelled)
+        said = reading.run(self._deployment.store, record.id)
+        cancelled = crc32(f"cancelled/{record.id}/{record.retries}".encode()) % 2 == 0
+        wish = RetryRequest(record.id, self._world.now, failed=True, cancelled=cancelled)
         if said is None or not said.has_ended:
             return False
         try:

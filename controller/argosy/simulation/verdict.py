@@ -88,7 +88,7 @@ def leftovers(trial: Trial) -> list[Violation]:
 
 def _check_closed(trial: Trial, job: Job) -> None:
     audit, record = trial.auditor, trial.auditor.book.records[job.run_id]
-    status, table = RunStatus(record["status"]), audit.book.tables[job.run_id]
+    status, table = record.status, audit.book.tables[job.run_id]
     counts = Counter(TaskStatus(row[0]) for row in table)
     if status not in TERMINAL_RUN or any(row[0] not in TERMINAL for row in table):
         audit.found("R4", f"{job.run_id} is {status.value} with {dict(counts)} at rest", job.run_id)
@@ -123,7 +123,7 @@ def _check_spending(trial: Trial) -> None:
 
 def why_not_over(trial: Trial) -> str:
     book = trial.auditor.book
-    runs = {name: (record["status"], record["counts"], record["waiting"]) for name, record in book.records.items()}
+    runs = {name: (record.status, record.counts, record.waiting) for name, record in book.records.items()}
     live = [f"{each.key[1:]} on {each.instance} is {each.status}" for each in book.live.values()]
     alive = [each.instance_id for each in trial.world.ec2.ledger.instances.values() if each.alive]
     return f"not over after {trial.plan.limit_s:.0f} s without faults: {runs}; live: {live[:5]}; instances: {alive[:5]}"
@@ -138,7 +138,7 @@ def of(trial: Trial, settled_s: float) -> Verdict:
     audit, boundary = trial.auditor, trial.boundary
     names = audit.violations[0].names if audit.violations else ()
     records = audit.book.records.values()
-    stops = [record["stopped_at"] - record["submitted_at"] for record in records if record["stopped_at"]]
+    stops = [record.stopped_at - record.submitted_at for record in records if record.stopped_at]
     return Verdict(
         seed=trial.plan.seed,
         violations=audit.violations,
@@ -150,7 +150,7 @@ def of(trial: Trial, settled_s: float) -> Verdict:
         launches=audit.launches,
         tasks=sum(job.tasks for job in trial.jobs.values()),
         usd=trial.billing.usd(),
-        useful_usd=sum(row[0] for record in records for row in record.get("costs", {}).values()),
+        useful_usd=sum(costs.useful for record in records for costs in record.costs.values()),
         controller_usd=float(audit.book.root.get("spent_usd", 0.0)),
         instance_hours=trial.billing.hours(),
         makespan_s=max(stops, default=0.0),
@@ -158,7 +158,7 @@ def of(trial: Trial, settled_s: float) -> Verdict:
         conflicts=sum(process.conflicts for process in trial.processes),
         write_units=trial.deployment.services.dynamodb.write_units,
         retries=trial.users.retries,
-        statuses=Counter(str(record["status"]) for record in records),
+        statuses=Counter(record.status.value for record in records),
         bought=Counter(
             each.pool.name for each in trial.world.ec2.ledger.instances.values() if is_ours(trial.world, each)
         ),

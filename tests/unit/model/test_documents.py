@@ -11,13 +11,12 @@ import pytest
 from argosy.lifecycle.marks import set_back
 from argosy.model import documents
 from argosy.model.columns import CorruptChunk
+from argosy.model.damage import NewerFormat, OlderFormat
 from argosy.model.events import InterruptionWarned, RunClosed
-from argosy.model.formats import OLDEST, OlderFormat
 from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import MAX_SETBACKS_STORED, Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus, TaskTable
-from argosy.simulation import former_version
 from tests.builders import (
     NOW,
     RUN_ID,
@@ -106,14 +105,22 @@ def test_an_instance_that_is_forgotten_leaves_its_bucket() -> None:
 
 def test_a_newer_format_is_refused() -> None:
     root = documents.encode({"format": documents.FORMAT + 1, "runs": []})
-    with pytest.raises(documents.NewerFormat, match="deploy the newer version"):
+    with pytest.raises(NewerFormat, match="deploy the newer version"):
         documents.restore(1, {"ROOT": root}, {})
 
 
 def test_a_format_from_before_the_last_one_is_refused() -> None:
-    root = documents.encode({"format": OLDEST - 1, "runs": []})
+    root = documents.encode({"format": documents.FORMAT - 2, "runs": []})
     with pytest.raises(OlderFormat, match="deploy a version in between"):
         documents.restore(1, {"ROOT": root}, {})
+
+
+def test_the_next_format_will_read_this_one_and_none_before_it() -> None:
+    """By an invented version that stores one format more; `simulation.next_version` lets it work beside this one."""
+    documents.check_format(documents.FORMAT, newest=documents.FORMAT + 1)
+    documents.check_format(documents.FORMAT + 1, newest=documents.FORMAT + 1)
+    with pytest.raises(OlderFormat):
+        documents.check_format(documents.FORMAT - 1, newest=documents.FORMAT + 1)
 
 
 def test_a_corrupt_chunk_is_named_and_its_run_left_out() -> None:
@@ -131,24 +138,6 @@ def test_a_corrupt_chunk_is_named_and_its_run_left_out() -> None:
     assert "wrong checksum" in damage.sentence
     assert damage.record is not None
     assert damage.record.name == "digits"
-
-
-def test_a_state_of_the_format_before_is_read_and_written_anew() -> None:
-    """Bytes as that version wrote them: columns as .npz archives, no set-backs, no fields that came later."""
-    state = state_with_instance()
-    key = launched(state, 3)
-    items = documents.changed(state)
-    former = {each: body for each, body in ((k, former_version.former(k, b)) for k, b in items.items()) if body}
-    root = documents.decode(former[documents.STATE, documents.ROOT])
-    assert root["format"] == OLDEST == documents.FORMAT - 1
-    assert "setbacks" not in root
-    record = next(documents.decode(body) for (pk, _), body in former.items() if pk == documents.RUNS)
-    assert not {"retries", "revives", "revived_to"} & record.keys()
-    again = read_back(1, former)
-    assert not again.losses.found
-    assert again.row_of(key) == state.row_of(key)
-    assert RunRecord.of(again.runs[RUN_ID]) == RunRecord.of(state.runs[RUN_ID])
-    assert documents.decode(documents.changed(again)[documents.STATE, documents.ROOT])["format"] == documents.FORMAT
 
 
 def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their_number_is_bounded() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zlib
 
 import numpy as np
@@ -39,17 +38,6 @@ def test_what_equals_the_default_is_left_out_and_comes_back() -> None:
 def test_a_chunk_without_anything_is_a_few_bytes() -> None:
     assert len(packing.pack(columns(8192), DEFAULTS, 8192)) < 60
     assert packing.unpack(packing.pack(columns(0), DEFAULTS, 0)) == (0, {})
-
-
-def test_an_archive_of_state_format_1_is_still_read() -> None:
-    table = columns()
-    table["status"][5] = 1
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **table)
-    rows, read = packing.unpack(zlib.crc32(buffer.getvalue()).to_bytes(4, "big") + buffer.getvalue())
-    assert rows == 6
-    assert read["status"].tolist() == [0, 0, 0, 0, 0, 1]
-    assert read["exit_code"].tolist() == [-1] * 6
 
 
 def with_checksum(body: bytes) -> bytes:

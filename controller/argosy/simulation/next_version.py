@@ -1,0 +1,53 @@
+"""How does a controller of an invented next version read and store the state? In the next state format.
+
+While a new version is deployed, controllers of both work for a while. The new one goes on from what this version has
+stored. This version must refuse what the new one has stored, and leave it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from argosy.aws.dynamodb import DynamoStore
+from argosy.model import documents
+from argosy.ports import Key
+
+NEXT = documents.FORMAT + 1
+ROOT = documents.STATE, documents.ROOT
+
+
+class NextVersionStore(DynamoStore):
+    """The table as a controller of the next version uses it. Its documents are this version's under another format
+    number, with a member that this version does not know. `noticed` is called when it goes on from this version's
+    state.
+    """
+
+    def __init__(self, client: Any, table: str, noticed: Callable[[], None] = lambda: None) -> None:
+        super().__init__(client, table)
+        self._noticed = noticed
+
+    def read(self, key: Key) -> bytes | None:
+        body = super().read(key)
+        return body if body is None or key != ROOT else self._as_read(body)
+
+    def read_partition(self, partition: str) -> dict[str, bytes]:
+        items = super().read_partition(partition)
+        if partition == documents.STATE and documents.ROOT in items:
+            items[documents.ROOT] = self._as_read(items[documents.ROOT])
+        return items
+
+    def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
+        as_stored = {key: _as_stored(body) if key == ROOT else body for key, body in puts.items()}
+        super().commit(version, as_stored, deletes)
+
+    def _as_read(self, body: bytes) -> bytes:
+        root = documents.decode(body)
+        documents.check_format(root["format"], newest=NEXT)
+        if root["format"] < NEXT:
+            self._noticed()
+        return documents.encode({**root, "format": documents.FORMAT})
+
+
+def _as_stored(body: bytes) -> bytes:
+    return documents.encode({**documents.decode(body), "format": NEXT, "unknownToday": True})
