@@ -6,7 +6,7 @@ Looks at the same batches, rows and offers as the scheduler, so that the answer 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from argosy.market.fallback import purchases
@@ -25,6 +25,21 @@ from argosy.scheduler.queue import batch_of, shunned_by
 from argosy.scheduler.reasons import HELD_BY, market_answer, why_nothing_is_bought
 
 
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What a run's next task is told."""
+
+    here: Explanation  # by the instances that are active
+    soon: Explanation  # by those on their way
+    market: Explanation  # by an empty instance of every offer
+    buying: str  # why nothing is bought for it, in a sentence
+
+    @property
+    def never(self) -> bool:
+        """Whether nothing of this deployment could take it, even when empty."""
+        return self.here.never and self.soon.never and self.market.never
+
+
 def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off: str | None = None) -> dict[str, Any]:
     """The reply of ExplainRun. index: a task whose own state is told as well. switched_off: why nothing may be launched
     in the whole deployment, if that is so.
@@ -33,35 +48,40 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
     "waiting" (for instances that are full or on their way), "capped" (by maxConcurrentTasks or its money), "behind"
     (earlier runs take the room), "never" (nothing in this deployment could take it, even when empty).
     """
-    state, catalogue = moment.state, as_registered(moment.catalogue, moment.state.pools.values())
-    moment = replace(moment, catalogue=catalogue)
-    batch = replace(batch_of(state, run, math.inf, shunned_by(state)), count=1)
-    coming, _ = coming_rows(moment)
-    here = explain(batch, Supply.of(active_rows(state, moment.now)))
-    soon = explain(batch, Supply.of(coming))
-    market = market_answer(batch, _offers(moment, run))
+    moment = replace(moment, catalogue=as_registered(moment.catalogue, moment.state.pools.values()))
+    answers, last_order = _answers(moment, run), moment.state.last_order
     pending = int(run.tasks.counts()[TaskStatus.PENDING])
-    verdict = _verdict(pending, bool(here.fits), here.never and soon.never and market.never)
-    if verdict in ("placed", "waiting"):
-        verdict = _held_back(moment, run, verdict)
-    if pending and switched_off is not None:
-        verdict = "off"
-    # The scheduler knows which limit it was.
-    limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) else ""
-    buying = why_nothing_is_bought(moment, batch, limit)
+    verdict = "off" if pending and switched_off is not None else _verdict(moment, run, answers)
+    sentence = _sentence(verdict, run, answers)
+    if verdict == "off":
+        sentence = f"launching is switched off for the whole deployment: {switched_off}"
     return {
         "runId": run.id,
         "status": run.status.value,
         "pending": pending,
         "verdict": verdict,
-        "sentence": _sentence(verdict, run, here, soon.fits, buying, switched_off),
-        "cluster": here.to_json(),
-        "coming": soon.to_json(),
-        "market": market.to_json(),
+        "sentence": sentence,
+        "cluster": answers.here.to_json(),
+        "coming": answers.soon.to_json(),
+        "market": answers.market.to_json(),
         "purchase": purchase_now(run, moment),
-        "lastOrder": state.last_order.to_json() if state.last_order.at else None,
+        "lastOrder": last_order.to_json() if last_order.at else None,
         "task": None if index is None else _task(run, index, moment.now),
     }
+
+
+def _answers(moment: Moment, run: Run) -> _Answers:
+    state = moment.state
+    batch = replace(batch_of(state, run, math.inf, shunned_by(state)), count=1)
+    coming, _ = coming_rows(moment)
+    # The scheduler knows which limit it was.
+    limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) else ""
+    return _Answers(
+        here=explain(batch, Supply.of(active_rows(state, moment.now))),
+        soon=explain(batch, Supply.of(coming)),
+        market=market_answer(batch, _offers(moment, run)),
+        buying=why_nothing_is_bought(moment, batch, limit),
+    )
 
 
 def purchase_now(run: Run, moment: Moment) -> dict[str, Any] | None:
@@ -102,12 +122,12 @@ def not_open(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _verdict(pending: int, fits: bool, never: bool) -> str:
-    if not pending:
+def _verdict(moment: Moment, run: Run, answers: _Answers) -> str:
+    if not run.tasks.counts()[TaskStatus.PENDING]:
         return "done"
-    if fits:
-        return "placed"
-    return "never" if never else "waiting"
+    if answers.here.fits:
+        return _held_back(moment, run, "placed")
+    return "never" if answers.never else _held_back(moment, run, "waiting")
 
 
 def _held_back(moment: Moment, run: Run, verdict: str) -> str:
@@ -123,30 +143,33 @@ def _held_back(moment: Moment, run: Run, verdict: str) -> str:
     return verdict
 
 
-def _sentence(verdict: str, run: Run, here: Explanation, coming: int, buying: str, switched_off: str | None) -> str:
+def _sentence(verdict: str, run: Run, answers: _Answers) -> str:
     if verdict == "done":
         return "no task of this run is waiting for a place"
-    if verdict == "off":
-        return f"launching is switched off for the whole deployment: {switched_off}"
     if not run.task_definition:
         return run.waiting or "the run is being prepared"
     if verdict == "placed":
         return "there is room for its next task: it starts with the next tick, or when its back-off ends"
     if verdict == "never":
-        return buying
+        return answers.buying
     if verdict == "capped":
         return _cap_in_words(run)
     if verdict == "behind":
         return "there is room for its next task, but the tasks of runs that were submitted earlier take it first"
+    return "; ".join(_what_it_waits_for(run, answers))
+
+
+def _what_it_waits_for(run: Run, answers: _Answers) -> list[str]:
+    here, coming = answers.here, answers.soon.fits
     on_its_way = "1 instance that could take it is on its way"
     many = f"{coming} instances that could take it are on their way"
-    sentences = [on_its_way if coming == 1 else many] if coming else [buying]
+    sentences = [on_its_way if coming == 1 else many] if coming else [answers.buying]
     if coming and run.waiting.startswith(HELD_BY):
         sentences.append(f"more are {run.waiting}")
     if here.instances:
         instances = "instance that is" if here.instances == 1 else f"{here.instances} instances that are"
         sentences.append(f"the {instances} here: {here.reasons_in_words()}")
-    return "; ".join(sentences)
+    return sentences
 
 
 def _cap_in_words(run: Run) -> str:

@@ -66,8 +66,8 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class _Assumed:
-    """What one of the three forecasts takes for granted."""
+class _ForecastCase:
+    """What one of the three forecasts assumes."""
 
     task_s: float
     boots: float  # how long an instance takes to boot, in units of the policy's boot_s
@@ -92,9 +92,9 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
         tasks=run.task_count,
         here=here,
         bought=bought,
-        low=_completion(run, _shared(groups), policy, _Assumed(seconds.low, boots=0.5, redo=0.0)),
-        expected=_completion(run, groups, policy, _Assumed(seconds.expected, boots=1.0, redo=redo)),
-        high=_high(run, groups, policy, _Assumed(seconds.high, boots=2.0, redo=2 * redo), bought),
+        low=_completion(run, _shared(groups), policy, _ForecastCase(seconds.low, boots=0.5, redo=0.0)),
+        expected=_completion(run, groups, policy, _ForecastCase(seconds.expected, boots=1.0, redo=redo)),
+        high=_high(run, groups, policy, _ForecastCase(seconds.high, boots=2.0, redo=2 * redo), bought),
     )
 
 
@@ -158,9 +158,9 @@ def _price_of_a_place(state: State, run: Run) -> float:
     return sum(prices) / len(prices) if prices else 0.0
 
 
-def _completion(run: Run, groups: list[InstanceGroup], policy: Policy, assumed: _Assumed) -> Completion:
-    booted = [replace(group, ready_s=group.ready_s * assumed.boots * policy.boot_s) for group in groups]
-    each_s = (assumed.task_s + policy.start_s) * (1 + assumed.redo)
+def _completion(run: Run, groups: list[InstanceGroup], policy: Policy, case: _ForecastCase) -> Completion:
+    booted = [replace(group, ready_s=group.ready_s * case.boots * policy.boot_s) for group in groups]
+    each_s = (case.task_s + policy.start_s) * (1 + case.redo)
     return completion(run.task_count, each_s, booted, policy.linger_s, ECS_LAUNCHES_PER_S)
 
 
@@ -173,14 +173,14 @@ def _redo(moment: Moment, bought: tuple[Bought, ...], task_s: float) -> float:
 
 
 def _high(
-    run: Run, groups: list[InstanceGroup], policy: Policy, assumed: _Assumed, bought: tuple[Bought, ...]
+    run: Run, groups: list[InstanceGroup], policy: Policy, case: _ForecastCase, bought: tuple[Bought, ...]
 ) -> Completion:
     """On spot, a few instances are taken away under their last tasks as well."""
-    worst = _completion(run, groups, policy, assumed)
+    worst = _completion(run, groups, policy, case)
     spot = [each for each in bought if each.offer.purchase is Purchase.SPOT]
     if not spot:
         return worst
-    again_s = assumed.task_s + policy.start_s + 2 * policy.boot_s
+    again_s = case.task_s + policy.start_s + 2 * policy.boot_s
     dearest = max(each.offer.price_usd_per_hour for each in spot)
     replaced = min(_TAKEN_AT_THE_END, sum(each.instances for each in spot))
     return replace(

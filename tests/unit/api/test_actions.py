@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -418,6 +419,14 @@ def test_a_budget_that_is_too_small_is_taken_with_a_warning(desk: Desk) -> None:
     body = desk.submit(capacity={"budgetUsd": 0.0001})
     assert [each.split(":")[0] for each in body["warnings"]] == ["capacity.budgetUsd"]
     assert desk.submit("t-2", capacity={"budgetUsd": 1000})["warnings"] == []
+
+
+def test_a_plan_warns_of_all_that_a_submission_warns_of(desk: Desk) -> None:
+    spec = {**SPEC, "resources": {"vcpus": 1, "memory": 512, "gpus": 1}, "capacity": {"budgetUsd": 0.0001}}
+    desk.api = replace(desk.api, fleets=[("us-east-1", "p3.8xlarge", "us-east-1a")])
+    about_money, about_the_image = desk.body("PlanRun", spec=spec)["warnings"][:2]
+    assert about_money.startswith("capacity.budgetUsd: $0.0001 is less than an hour of the cheapest instance")
+    assert [about_the_image, about_money] == desk.body("SubmitRun", spec=spec)["warnings"]
 
 
 def test_an_image_for_cpus_on_gpus_is_taken_with_a_warning(desk: Desk) -> None:

@@ -22,7 +22,6 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.model.wording import duration
 from argosy.scheduler.decide import decide
 from argosy.scheduler.places import assign
 from argosy.scheduler.queue import ON_DEMAND_ONLY, SPOT_ONLY, asks_of
@@ -215,11 +214,6 @@ def test_nothing_changes_for_a_run_that_has_nothing_left_to_start() -> None:
     told(state, host(1))
     launched(state)
     assert turned(state, 0).stance is Stance.SPOT
-
-
-@pytest.mark.parametrize(("seconds", "said"), [(40, "40 s"), (840, "14 min"), (7500, "2 h 5 min")])
-def test_times_are_told_as_people_do(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
 
 
 def lost(state: State, *indexes: int, times: int = 3) -> None:

@@ -1,0 +1,31 @@
+"""Figures in sentences say as much as a reader needs, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.model.wording import dollars, duration, hour_and_minute, time_of_day
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(40, "40 s"), (840, "14 min"), (7500, "2 h 5 min")])
+def test_times_are_told_as_people_do(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("usd", "said"),
+    [
+        (None, "$0.00"),
+        (5.0, "$5.00"),
+        (1234.5, "$1,234.50"),
+        (0.5, "$0.50"),
+        (0.0123, "$0.0123"),
+        (0.000456, "$0.00046"),
+    ],
+)
+def test_money_has_no_more_digits_than_say_something(usd: float | None, said: str) -> None:
+    assert dollars(usd) == said
+
+
+def test_times_of_day_are_in_utc() -> None:
+    assert (time_of_day(50_587.0), hour_and_minute(50_587.0)) == ("14:03:07 UTC", "14:03 UTC")
