@@ -118,7 +118,7 @@ def best_worth(size: Size, needs: Sequence[Size], values: Sequence[float]) -> fl
 
 
 def assert_whole(problem: Problem, found: Allocation) -> None:
-    offered, wanted = problem.offered, problem.wanted
+    offered, wanted = problem.offered, problem.backlog
     assert (found.times > 0).all()
     assert found.pattern.any(axis=1).all()
     assert (found.pattern @ wanted.need <= offered.capacity[found.pool]).all()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from argosy.market.allocation.allocate import allocate
 from argosy.market.allocation.pricing import Pricer
-from argosy.market.allocation.problem import Offered, Problem, Wanted
+from argosy.market.allocation.problem import Backlog, Offered, Problem
 from argosy.market.allocation.relaxed import relaxed_worth
 from tests.allocation_checks import all_patterns, assert_whole, cheapest_usd
 
@@ -26,7 +26,7 @@ def problem_of(market: list[Any], backlog: list[Any], share: float | None = None
     """Prices are in cents."""
     columns = list(zip(*market, strict=True))
     offered = Offered.of(columns[0], [cents / 100 for cents in columns[1]], columns[2], columns[3])
-    return Problem(offered, Wanted.of(*zip(*backlog, strict=True)), share)
+    return Problem(offered, Backlog.of(*zip(*backlog, strict=True)), share)
 
 
 @given(pools, backlogs, shares, st.booleans())
@@ -49,7 +49,7 @@ def test_every_task_is_in_a_pattern_that_fits_or_is_left_out(
 def test_no_plan_is_cheaper_than_the_bound(market: list[Any], backlog: list[Any], solver: bool) -> None:
     problem = problem_of(market, backlog)
     found = allocate(problem, solver=solver)
-    placed = problem.wanted.count - found.left_out
+    placed = problem.backlog.count - found.left_out
     columns = list(zip(*market, strict=True))
     best = cheapest_usd(columns[0], [c / 100 for c in columns[1]], columns[2], [n for n, _ in backlog], placed.tolist())
     assert found.lower_bound_usd_per_hour <= best * (1 + 1e-9) + 1e-12
@@ -64,9 +64,9 @@ def test_with_enough_of_every_pool_nothing_is_left_out_and_the_price_is_near_the
     market = [(size, cents, 20, kind) for size, cents, _, kind in market]
     problem = problem_of(market, backlog)
     found = allocate(problem)
-    assert (found.left_out == np.where(problem.homeless, problem.wanted.count, 0)).all()
+    assert (found.left_out == np.where(problem.unplaceable, problem.backlog.count, 0)).all()
     columns = list(zip(*market, strict=True))
-    placed = (problem.wanted.count - found.left_out).tolist()
+    placed = (problem.backlog.count - found.left_out).tolist()
     best = cheapest_usd(columns[0], [c / 100 for c in columns[1]], columns[2], [n for n, _ in backlog], placed)
     assert found.usd_per_hour <= best * 1.5 + 1e-9
     assert found.usd_per_hour <= allocate(problem, solver=False).usd_per_hour + 1e-9

@@ -1,15 +1,14 @@
-"""How few instances of one size hold a known backlog? A portfolio of heuristics, the best kept, beside a bound none can
-beat.
+"""How few instances of one size hold a known backlog? Several heuristics, the best result kept, and a lower bound.
 
-Nothing here looks at single tasks: work is (shape, count), bins are (contents, how many alike). No heuristic wins
-everywhere (Panigrahy et al., "Heuristics for Vector Bin Packing", 2011), and all are cheap: so all are run.
+Nothing here looks at single tasks: work is (shape, count), bins are (contents, number of equal ones). No heuristic wins
+everywhere (Panigrahy et al., "Heuristics for Vector Bin Packing", 2011), and all are cheap, so all are run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,10 +17,7 @@ from argosy.placement.arrays import MAX_AMOUNT, MAX_TASKS, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """`times[i]` instances hold `patterns[i]` each: (p, k) int64 tasks by shape.
-
-    `method` says which heuristic it was.
-    """
+    """`times[i]` instances hold `patterns[i]` each: (p, k) int64 tasks by shape. method: the heuristic that won."""
 
     patterns: IntArray
     times: IntArray
@@ -35,9 +31,7 @@ class Packing:
 Order = Callable[[FloatArray], FloatArray]
 """Sizes as shares of an instance (k, a) -> how large each shape is, (k,)."""
 Score = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
-"""(shares needed (k, a), shares left (a,), weights (a,)) -> how well each shape fits, (k,): the largest is packed
-next.
-"""
+"""(shares needed (k, a), shares left (a,), weights (a,)) -> how well each shape fits, (k,): the largest comes next."""
 
 ORDERS: Final[dict[str, Order]] = {
     "product": lambda size: np.prod(np.maximum(size, 1e-6), axis=1),
@@ -63,12 +57,11 @@ def _cosine(size: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArr
 
 
 def _aligned(power: int) -> Score:
-    """Large tasks first, but the more so the better they point where there is room."""
+    """Large tasks first, weighted by how well their direction matches the room."""
     return lambda size, left, weights: _cosine(size, left, weights) ** power * (size @ weights)
 
 
-# With weights by how scarce each axis is. The powers are the ones that won on mixed two-axis backlogs, between 2 and
-# 64.
+# Weights are by how scarce each axis is. The powers are those that won on mixed two-axis backlogs, out of 2 to 64.
 SCORES: Final[dict[str, Score]] = {
     "cosine": _cosine,
     "cosine^4 * size": _aligned(4),
@@ -76,7 +69,33 @@ SCORES: Final[dict[str, Score]] = {
     "euclid": _euclid,
     "dot-product": _dot,
 }
-_MANY_SHAPES: Final = 512  # above, only the two heuristics that won most often are worth their time
+_MANY_SHAPES: Final = 512  # above, only the heuristic that won most often is worth its time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Backlog:
+    """What is packed. Axes that no shape uses are left out."""
+
+    shapes: IntArray
+    """(k, a) int64."""
+    counts: IntArray
+    """(k,) int64."""
+    capacity: IntArray
+    """(a,) int64."""
+
+    @property
+    def size(self) -> FloatArray:
+        """(k, a) the shapes as shares of an instance."""
+        share: FloatArray = self.shapes / np.maximum(self.capacity, 1)
+        return share
+
+
+class _Bins(NamedTuple):
+    """Instances with equal contents."""
+
+    left: IntArray  # (a,)
+    pattern: IntArray  # (k,)
+    times: int
 
 
 def pack(shapes: IntArray, counts: IntArray, capacity: Sequence[int]) -> Packing:
@@ -94,7 +113,7 @@ def pack(shapes: IntArray, counts: IntArray, capacity: Sequence[int]) -> Packing
     axes = np.flatnonzero((shapes[some] > 0).any(axis=0)) if len(some) else np.arange(1)
     bound = max(lower_bound(shapes[some], counts[some], offered), int(len(weightless) > 0))
     best: tuple[int, str, list[tuple[IntArray, int]]] | None = None
-    for method, bins in _portfolio(shapes[some][:, axes], counts[some], offered[axes]):
+    for method, bins in _portfolio(_Backlog(shapes[some][:, axes], counts[some], offered[axes])):
         used = sum(times for _, times in bins)
         if best is None or used < best[0]:
             best = used, method, bins
@@ -128,33 +147,26 @@ def _axis_bound(size: IntArray, counts: IntArray, capacity: int) -> int:
     return best
 
 
-def _portfolio(
-    shapes: IntArray, counts: IntArray, capacity: IntArray
-) -> Iterator[tuple[str, list[tuple[IntArray, int]]]]:
-    """Every heuristic's packing, as (pattern, times) pairs; the ones that win most often first."""
-    if not len(counts):
+def _portfolio(backlog: _Backlog) -> Iterator[tuple[str, list[tuple[IntArray, int]]]]:
+    """Every heuristic's packing, as (pattern, times) pairs; those that win most often first."""
+    if not len(backlog.counts):
         return
-    size = shapes / np.maximum(capacity, 1)
-    demand = (size * counts[:, None]).sum(axis=0)
-    scarce = demand / demand.max()
-    few = len(counts) <= _MANY_SHAPES
+    demand = (backlog.size * backlog.counts[:, None]).sum(axis=0)
+    scarcity = demand / demand.max()
+    few = len(backlog.counts) <= _MANY_SHAPES
     for name, score in SCORES.items() if few else [("euclid", _euclid)]:
-        yield name, _bin_by_bin(shapes, counts, capacity, size, score, scarce)
+        yield name, _bin_by_bin(backlog, score, scarcity)
     for name, order in ORDERS.items() if few else ():
-        first = np.lexsort((np.arange(len(counts)), -order(size)))
-        yield f"first fit by {name}", _first_fit(shapes, counts, capacity, first)
+        first = np.lexsort((np.arange(len(backlog.counts)), -order(backlog.size)))
+        yield f"first fit by {name}", _first_fit(backlog, first)
 
 
-def _bin_by_bin(
-    shapes: IntArray, counts: IntArray, capacity: IntArray, size: FloatArray, score: Score, weights: FloatArray
-) -> list[tuple[IntArray, int]]:
-    """Fill one instance with the best next task until none fits, and repeat that pattern as often as the counts
-    allow.
-    """
-    remaining = counts.copy()
+def _bin_by_bin(backlog: _Backlog, score: Score, weights: FloatArray) -> list[tuple[IntArray, int]]:
+    """Fill one instance with the best next task until none fits, and repeat that pattern as often as counts allow."""
+    remaining, size = backlog.counts.copy(), backlog.size
     bins = []
     while remaining.any():
-        pattern = _fill_one(shapes, remaining, capacity, size, score, weights)
+        pattern = _fill_one(backlog, remaining, lambda open_, left: score(size[open_], left, weights))
         used = pattern > 0
         times = int((remaining[used] // pattern[used]).min())
         remaining -= pattern * times
@@ -162,9 +174,9 @@ def _bin_by_bin(
     return bins
 
 
-def _fill_one(
-    shapes: IntArray, remaining: IntArray, capacity: IntArray, size: FloatArray, score: Score, weights: FloatArray
-) -> IntArray:
+def _fill_one(backlog: _Backlog, remaining: IntArray, score: Callable[[IntArray, FloatArray], FloatArray]) -> IntArray:
+    """score: (shapes still open, shares left (a,)) -> how well each fits."""
+    shapes, capacity = backlog.shapes, backlog.capacity
     pattern = np.zeros(len(shapes), dtype=np.int64)
     left = capacity.copy()
     open_ = np.flatnonzero(remaining)
@@ -172,44 +184,40 @@ def _fill_one(
         open_ = open_[(shapes[open_] <= left).all(axis=1) & (pattern[open_] < remaining[open_])]
         if not len(open_):
             return pattern
-        chosen = open_[int(score(size[open_], left / np.maximum(capacity, 1), weights).argmax())]
+        chosen = open_[int(score(open_, left / np.maximum(capacity, 1)).argmax())]
         pattern[chosen] += 1
         left = left - shapes[chosen]
 
 
-def _first_fit(shapes: IntArray, counts: IntArray, capacity: IntArray, order: IntArray) -> list[tuple[IntArray, int]]:
-    """Largest shape first, each task into the first instance with room; instances that are alike are kept as one."""
-    bins: list[tuple[IntArray, IntArray, int]] = []  # left (a,), pattern (k,), times
+def _first_fit(backlog: _Backlog, order: IntArray) -> list[tuple[IntArray, int]]:
+    """Largest shape first, each task into the first instance with room."""
+    filled: list[_Bins] = []
     for shape in order.tolist():
-        need, number = shapes[shape], int(counts[shape])
-        kept: list[tuple[IntArray, IntArray, int]] = []
-        for left, pattern, times in bins:
-            room = _room(left, need) if number else 0
-            kept += _put(left, pattern, times, shape, need, min(number, room * times), room)
-            number -= min(number, room * times)
+        need, number = backlog.shapes[shape], int(backlog.counts[shape])
+        kept: list[_Bins] = []
+        for bins in filled:
+            taken = min(number, _room(bins.left, need) * bins.times) if number else 0
+            kept += _put(bins, shape, need, taken)
+            number -= taken
         if number:
-            room = _room(capacity, need)
-            empty = np.zeros(len(shapes), dtype=np.int64)
-            kept += _put(capacity, empty, -(-number // room), shape, need, number, room)
-        bins = kept
-    return [(pattern, times) for _, pattern, times in bins]
+            new = -(-number // _room(backlog.capacity, need))
+            kept += _put(_Bins(backlog.capacity, np.zeros_like(backlog.counts), new), shape, need, number)
+        filled = kept
+    return [(bins.pattern, bins.times) for bins in filled]
 
 
-def _put(
-    left: IntArray, pattern: IntArray, times: int, shape: int, need: IntArray, number: int, room: int
-) -> list[tuple[IntArray, IntArray, int]]:
-    """`number` tasks into `times` like instances with `room` each: full ones, one in part, and those left as they
-    were.
-    """
+def _put(bins: _Bins, shape: int, need: IntArray, number: int) -> list[_Bins]:
+    """`number` tasks of a shape into equal instances: full ones, one in part, and the unchanged rest."""
     if not number:
-        return [(left, pattern, times)]
+        return [bins]
+    room = _room(bins.left, need)
     full, part = divmod(number, room)
     found = []
-    for held, how_many in ((room, full), (part, 1 if part else 0), (0, times - full - (1 if part else 0))):
+    for held, how_many in ((room, full), (part, 1 if part else 0), (0, bins.times - full - (1 if part else 0))):
         if how_many:
-            changed = pattern.copy()
+            changed = bins.pattern.copy()
             changed[shape] += held
-            found.append((left - need * held, changed, how_many))
+            found.append(_Bins(bins.left - need * held, changed, how_many))
     return found
 
 
@@ -221,7 +229,7 @@ def _room(left: IntArray, need: IntArray) -> int:
 def _with_weightless(
     patterns: IntArray, times: IntArray, weightless: IntArray, counts: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Tasks that need nothing all go with the first instance, or have one to themselves."""
+    """Tasks that need nothing all join the first instance, or get one of their own if there is none."""
     if not len(weightless):
         return patterns, times
     one = patterns[:1].copy() if len(times) else np.zeros((1, len(counts)), dtype=np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from argosy.market.allocation.allocate import Allocation, allocate
 from argosy.market.allocation.effort import QUICK
 from argosy.market.allocation.master import is_available
-from argosy.market.allocation.problem import Offered, Problem, Wanted, rooms
+from argosy.market.allocation.problem import Backlog, Offered, Problem, rooms
 from argosy.market.limits import Choice, Headroom, OrderLimits
 from argosy.market.offers import over_zones
 from argosy.model.orders import Patterns
@@ -56,7 +56,7 @@ def joint_order(
             np.add.at(count, of_batch.reshape(-1), [batches[member].count for member in members])
             admitted = [offers[n] for n in np.flatnonzero((fits[members] > 0).any(axis=0)).tolist()]
             if admitted:
-                allocation, chosen = _allocated(Wanted(shapes, count), admitted, limits, patterns)
+                allocation, chosen = _allocated(Backlog(shapes, count), admitted, limits, patterns)
                 found.append(allocation)
                 bought += chosen
     whole = len(found) == 1 and len(groups[0]) == len(batches) and not found[0].left_out.any()
@@ -79,7 +79,7 @@ def _groups(batches: Sequence[Batch], fits: IntArray, sizes: IntArray, needs: In
 
 
 def _allocated(
-    wanted: Wanted, admitted: list[Offer], limits: OrderLimits, patterns: Patterns
+    wanted: Backlog, admitted: list[Offer], limits: OrderLimits, patterns: Patterns
 ) -> tuple[Allocation, list[Offer]]:
     """The allocator knows only the cheapest zone of each type: the others cost about the same, or nothing is bought
     there."""
@@ -96,7 +96,7 @@ def _allocated(
         [kinds[option.instance_type] for option in options],
     )
     share = max(limits.max_type_share, 1 / len(kinds))
-    found = allocate(Problem(offered, wanted, share if share < 1 else None), effort=QUICK, kept=patterns)
+    found = allocate(Problem(offered, wanted, share if share < 1 else None), QUICK, kept=patterns)
     bought = np.bincount(found.pool, weights=found.times, minlength=len(options)).astype(int)
     return found, [zone for option, n in zip(options, bought, strict=True) for zone in over_zones(option, admitted, n)]
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from argosy.market.allocation.allocate import Allocation, allocate
-from argosy.market.allocation.problem import Offered, Problem, Wanted
+from argosy.market.allocation.effort import THOROUGH
+from argosy.market.allocation.problem import Backlog, Offered, Problem
 from tests.allocation_checks import assert_whole
 from tests.generated_markets import backlog, changed, market
 
@@ -29,7 +30,7 @@ def small(**changes: Any) -> Problem:
         "count": [40, 20],
     } | changes
     offered = Offered.of(columns["capacity"], columns["price"], columns["depth"], columns["kind"])
-    return Problem(offered, Wanted.of(columns["need"], columns["count"]))
+    return Problem(offered, Backlog.of(columns["need"], columns["count"]))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_nothing_wanted_and_nothing_offered_cost_nothing() -> None:
     for problem in (small(count=[0, 0]), small(depth=[0, 0])):
         found = allocate(problem)
         assert (found.usd_per_hour, found.lower_bound_usd_per_hour, found.gap, found.instances) == (0, 0, 0, 0)
-        assert (found.left_out == problem.wanted.count).all()
+        assert (found.left_out == problem.backlog.count).all()
 
 
 def test_mixed_patterns_beat_what_greed_finds() -> None:
@@ -80,7 +81,7 @@ def ticking(step_s: float) -> Callable[[], float]:
 @pytest.mark.parametrize("step_s", [2.0, 0.3, 0.05, 0.01])
 def test_when_time_is_up_there_is_a_whole_answer_with_a_bound(step_s: float) -> None:
     problem = Problem(market(200, 2), backlog(8, 3_000, 2))
-    found = allocate(problem, clock=ticking(step_s), seconds=1)
+    found = allocate(problem, THOROUGH.within(1, ticking(step_s)))
     assert_whole(problem, found)
     assert not found.left_out.any()
     assert 0 < found.lower_bound_usd_per_hour <= found.usd_per_hour

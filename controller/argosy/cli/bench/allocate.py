@@ -49,6 +49,7 @@ def allocate(
     """Buy the cheapest instances for a backlog from the pools of a file, and measure it."""
     from argosy.bench.allocation_files import read_backlog, read_pools
     from argosy.market.allocation.allocate import allocate as allocated
+    from argosy.market.allocation.effort import THOROUGH
     from argosy.market.allocation.problem import Problem as Asked
 
     if max_share is not None and not 0 < max_share <= 1:
@@ -57,7 +58,7 @@ def allocate(
     shapes, wanted = read_backlog(backlog)
     problem = Asked(offered, wanted, max_share)
     started = time.perf_counter()
-    found = allocated(problem, clock=time.perf_counter, seconds=seconds)
+    found = allocated(problem, THOROUGH.within(seconds, time.perf_counter))
     report = _report(found, shapes, time.perf_counter() - started)
     if warm:
         report |= _again(problem, found, seconds)
@@ -76,17 +77,18 @@ def _again(problem: Problem, found: Allocation, seconds: float) -> dict[str, Any
     import numpy as np
 
     from argosy.market.allocation.allocate import allocate as allocated
+    from argosy.market.allocation.effort import THOROUGH
+    from argosy.market.allocation.problem import Backlog
     from argosy.market.allocation.problem import Problem as Changed
-    from argosy.market.allocation.problem import Wanted
 
     rng = np.random.default_rng(0)
     offered = replace(
         problem.offered, price=problem.offered.price * rng.uniform(0.97, 1.03, len(problem.offered.price))
     )
-    count = (problem.wanted.count * rng.uniform(0.9, 1.1, len(problem.wanted.count))).astype(np.int64)
-    changed = Changed(offered, Wanted(problem.wanted.need, count), problem.max_share)
+    count = (problem.backlog.count * rng.uniform(0.9, 1.1, len(problem.backlog.count))).astype(np.int64)
+    changed = Changed(offered, Backlog(problem.backlog.need, count), problem.max_share)
     started = time.perf_counter()
-    next_one = allocated(changed, clock=time.perf_counter, seconds=seconds, kept=found.kept)
+    next_one = allocated(changed, THOROUGH.within(seconds, time.perf_counter), kept=found.kept)
     took = time.perf_counter() - started
     gap = round(100 * next_one.gap, 4) if next_one.gap < float("inf") else None
     return {"warmSeconds": round(took, 4), "warmGapPct": gap, "patternsKept": len(found.kept)}
@@ -110,7 +112,7 @@ def _remarks(problem: Any, found: Allocation, shapes: Sequence[str]) -> list[str
     """Which shapes are left out, and why."""
     lines = []
     for number, shape in enumerate(shapes):
-        if problem.homeless[number]:
+        if problem.unplaceable[number]:
             lines.append(f"no pool can hold a task of shape {shape}: {_sized(problem, number)}. The rest is planned.")
         elif found.left_out[number]:
             limit = "their pools are sold out" + (" or at their share" if problem.max_share is not None else "")
@@ -119,7 +121,7 @@ def _remarks(problem: Any, found: Allocation, shapes: Sequence[str]) -> list[str
 
 
 def _sized(problem: Any, number: int) -> str:
-    cpu, memory, gpus = problem.wanted.need[number].tolist()
+    cpu, memory, gpus = problem.backlog.need[number].tolist()
     return f"{cpu} cpu units, {memory} MiB, {gpus} GPUs"
 
 

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from argosy.market.allocation.basket import Basket
-from argosy.market.allocation.bound import best_bound
-from argosy.market.allocation.effort import THOROUGH, Clock, Deadline, Effort
+from argosy.market.allocation.bound import quick_bound
+from argosy.market.allocation.effort import THOROUGH, Effort
 from argosy.market.allocation.generate import Centre
 from argosy.market.allocation.master import Unsolved, is_available
 from argosy.market.allocation.patterns import by_patterns
-from argosy.market.allocation.problem import Problem, Wanted
+from argosy.market.allocation.problem import Backlog, Problem
 from argosy.market.allocation.rounding import finish
 from argosy.model.orders import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
-_GREEDY_SLACK = 0.9  # what is nearly as good as the best is bought without looking again
+_GREEDY_SLACK = 0.9  # offers nearly as good as the best are bought without looking again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,15 +31,15 @@ class Allocation:
     pool: IntArray
     pattern: IntArray
     times: IntArray
-    left_out: IntArray  # (s,) tasks without a place, those of shapes that no pool can hold included
+    left_out: IntArray  # (s,) tasks without a place, including those that fit into no pool
     usd_per_hour: float
-    lower_bound_usd_per_hour: float  # what no plan for the tasks that have a place can cost less than
+    lower_bound_usd_per_hour: float  # of any plan for the tasks that have a place
     method: str  # "greedy" or "patterns"
     kept: Patterns
 
     @property
     def gap(self) -> float:
-        """How much dearer than the bound the plan is, as a share of the bound; 0 for an empty plan."""
+        """By how much the plan costs more than the bound, as a share of the bound; 0 for an empty plan."""
         low = self.lower_bound_usd_per_hour
         if self.usd_per_hour <= low:
             return 0.0
@@ -52,37 +52,36 @@ class Allocation:
 
 def allocate(
     problem: Problem,
+    effort: Effort = THOROUGH,
     *,
-    clock: Clock | None = None,
-    seconds: float = 10.0,
     kept: Patterns = (),
     solver: bool = True,
-    effort: Effort = THOROUGH,
 ) -> Allocation:
-    """The cheapest plan found for `problem` in about `seconds` by `clock`; without a clock, in the rounds of `effort`.
+    """The cheapest plan found for `problem` with `effort`.
 
-    kept: of an earlier allocation. solver: False = only the greedy answer. Equal arguments get equal answers unless
-    time ran out.
+    kept: `Allocation.kept` of an earlier one. solver: False = only the greedy answer. Equal arguments get equal answers
+    unless time runs out.
     """
-    homeless = np.where(problem.homeless, problem.wanted.count, 0)
-    problem = Problem(problem.offered, Wanted(problem.wanted.need, problem.wanted.count - homeless), problem.max_share)
-    deadline = Deadline(clock, seconds)
+    unplaceable = np.where(problem.unplaceable, problem.backlog.count, 0)
+    problem = Problem(
+        problem.offered, Backlog(problem.backlog.need, problem.backlog.count - unplaceable), problem.max_share
+    )
     value = _single_values(problem)
     greedy = Basket(problem)
-    greedy.raise_cap(float(problem.wanted.count.astype(float) @ problem.wanted.need[:, 0]))
+    greedy.raise_cap(float(problem.backlog.count.astype(float) @ problem.backlog.need[:, 0]))
     finish(greedy, value, problem.offered.price, _GREEDY_SLACK)
-    if solver and is_available() and problem.wanted.count.any() and not deadline.passed():
+    if solver and is_available() and problem.backlog.count.any() and not effort.time.passed():
         try:
-            best, bound, kept = by_patterns(problem, greedy, value, kept, effort, deadline)
-            return _answer(best, homeless, bound, "greedy" if best is greedy else "patterns", kept)
+            best, bound, kept = by_patterns(problem, greedy, value, kept, effort)
+            return _answer(best, unplaceable, bound, "greedy" if best is greedy else "patterns", kept)
         except Unsolved:
-            pass  # the greedy answer is whole, and its bound is its own
-    bound = best_bound(problem, Centre(0.0, value, problem.offered.price), greedy, None, 0, 0, deadline)
-    return _answer(greedy, homeless, bound, "greedy", kept)
+            pass  # the greedy answer is complete without it
+    bound = quick_bound(problem, Centre(0.0, value, problem.offered.price), greedy)
+    return _answer(greedy, unplaceable, bound, "greedy", kept)
 
 
 def _single_values(problem: Problem) -> FloatArray:
-    """(s,) the lowest price of a task where only its shape is on the instance; 0 for shapes that nothing holds."""
+    """(s,) the lowest price of a task on an instance with only its shape; 0 for shapes that fit nowhere."""
     cheapest = problem.cheapest(problem.offered.price)[:, None]
     price = np.where(problem.room > 0, cheapest / np.maximum(problem.room, 1), np.inf)
     lowest = price.min(axis=0, initial=np.inf)
@@ -90,14 +89,14 @@ def _single_values(problem: Problem) -> FloatArray:
     return found
 
 
-def _answer(basket: Basket, homeless: IntArray, bound: float, method: str, kept: Patterns) -> Allocation:
+def _answer(basket: Basket, unplaceable: IntArray, bound: float, method: str, kept: Patterns) -> Allocation:
     rows = basket.rows()
-    shapes = len(homeless)
+    shapes = len(unplaceable)
     return Allocation(
         pool=np.array([pool for pool, _, _ in rows], dtype=np.int64),
         pattern=np.array([pattern for _, pattern, _ in rows], dtype=np.int64).reshape(-1, shapes),
         times=np.array([times for _, _, times in rows], dtype=np.int64),
-        left_out=basket.rest + homeless,
+        left_out=basket.rest + unplaceable,
         usd_per_hour=basket.usd_per_hour(),
         lower_bound_usd_per_hour=min(bound, basket.usd_per_hour()),
         method=method,

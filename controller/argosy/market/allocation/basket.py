@@ -1,4 +1,4 @@
-"""What has been chosen so far, what is still to be placed, and what may still be bought? A purchase in the making."""
+"""What has been chosen so far, which tasks are still to be placed, and what may still be bought?"""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 
 class Basket:
-    """Whole instances with their patterns. Always true: no pool is over its depth, no task has two places."""
+    """Whole instances with their patterns. Invariants: no pool exceeds its depth, no task has two places."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.rest: IntArray = np.where(problem.homeless, 0, problem.wanted.count)
+        self.rest: IntArray = np.where(problem.unplaceable, 0, problem.backlog.count)
         self.depth_left: IntArray = problem.offered.depth.copy()
         kinds = int(problem.offered.kind.max(initial=-1)) + 1
         self.cpu_by_kind = np.zeros(kinds)  # floats: instances times cpu units may exceed int64
         self.cpu_cap = np.inf
-        """Largest bought cpu of one kind for now: see `raise_cap`."""
+        """The most cpu units of one kind that may be bought for now: see `raise_cap`."""
         self._rows: dict[tuple[int, bytes], int] = {}
 
     def buy(self, pool: int, pattern: IntArray, times: int) -> int:
-        """As many instances as depth, share and tasks still to be placed allow, at most `times`; how many they were."""
+        """Buy up to `times` instances, as depth, share and unplaced tasks allow; how many were bought."""
         held = np.flatnonzero(pattern)
         if not len(held):
             return 0
@@ -36,12 +36,12 @@ class Basket:
         self._change(pool, pattern, -times)
 
     def may_buy(self) -> BoolArray:
-        """(p,) pools of which at least one more instance may be bought."""
+        """(p,) bool: pools from which at least one more instance may be bought."""
         cpu = self.problem.offered.capacity[:, 0]
         return (self.depth_left > 0) & (self.cpu_by_kind[self.problem.offered.kind] + cpu <= self.cpu_cap)
 
     def raise_cap(self, expected_cpu: float) -> None:
-        """A kind may have its share of `expected_cpu`, which must not exceed what will have been bought in the end."""
+        """A kind may have its share of `expected_cpu`, which must not exceed what is bought in the end."""
         if self.problem.max_share is not None:
             self.cpu_cap = self.problem.max_share * expected_cpu
 
@@ -79,9 +79,9 @@ class Basket:
 
 
 def complete(basket: Basket, value: FloatArray, price: FloatArray, slack: float = 1.0) -> None:
-    """Buy for all that is still to be placed, best worth for its price first, under `value` (s,) and `price` (p,).
+    """Buy for all tasks that are still to be placed, the most worth per price first, by `value` (s,) and `price` (p,).
 
-    slack: share of the best worth per price that is good enough to be bought without looking again; 1 = only the best.
+    slack: the share of the best worth per price that is good enough to buy without looking again; 1 = only the best.
     """
     problem = basket.problem
     while basket.rest.any():
@@ -89,7 +89,7 @@ def complete(basket: Basket, value: FloatArray, price: FloatArray, slack: float 
         open_ = basket.may_buy()
         sizes = np.unique(problem.size_of_pool[open_])
         part, worth = best_fillings(
-            problem.sizes[sizes], problem.wanted.need[wanted], value[wanted], basket.rest[wanted]
+            problem.sizes[sizes], problem.backlog.need[wanted], value[wanted], basket.rest[wanted]
         )
         row = np.full(len(problem.sizes), -1)
         row[sizes] = np.arange(len(sizes))
@@ -99,19 +99,19 @@ def complete(basket: Basket, value: FloatArray, price: FloatArray, slack: float 
             return
         chosen = np.flatnonzero(ratio >= max(slack * float(ratio.max()), 1e-300))
         for number in chosen[np.argsort(-ratio[chosen], kind="stable")].tolist():
-            pattern = np.zeros(len(problem.wanted.need), dtype=np.int64)
+            pattern = np.zeros(len(problem.backlog.need), dtype=np.int64)
             pattern[wanted] = part[row[problem.size_of_pool[pools[number]]]]
             basket.buy(int(pools[number]), pattern, int(basket.depth_left[pools[number]]))
 
 
 def fit_smaller(basket: Basket) -> None:
-    """Move patterns that leave much room to the cheapest instances that still hold them, dearest rows first."""
+    """Move patterns that leave room to the cheapest instances that still hold them, the dearest rows first."""
     problem = basket.problem
     price = problem.offered.price
     rows = basket.rows()
     if not rows:
         return
-    needed = np.array([pattern for _, pattern, _ in rows]) @ problem.wanted.need
+    needed = np.array([pattern for _, pattern, _ in rows]) @ problem.backlog.need
     own = price[[pool for pool, _, _ in rows]]
     cheapest = np.full(len(problem.sizes), np.inf)
     open_ = basket.may_buy()

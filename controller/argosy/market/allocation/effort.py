@@ -1,40 +1,23 @@
-"""How hard is a plan looked for, and when is it time to stop? Time comes from a clock that is handed in, if at all."""
+"""How hard is a plan looked for, and when is it time to stop?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 Clock = Callable[[], float]  # seconds from some start
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """work: cells times shapes of a knapsack table; each next one is tried when the one before was too coarse.
+class TimeLimit:
+    """`seconds` from now by `clock`; without a clock there is no limit."""
 
-    rounds: of column generation, each. looks: at most so many, ever finer, for the bound. good_enough: share above the
-    bound at which nobody looks for better.
-    """
-
-    work: tuple[int, ...]
-    rounds: int
-    looks: int
-    good_enough: float
-
-
-THOROUGH = Effort(work=(20_000_000, 100_000_000), rounds=200, looks=3, good_enough=0.0015)
-QUICK = Effort(work=(2_000_000,), rounds=12, looks=1, good_enough=0.01)
-"""Within a tick, which has no clock: some tens of milliseconds for some tens of shapes and pools."""
-
-
-class Deadline:
-    """`seconds` from now by `clock`; without a clock it never comes."""
-
-    def __init__(self, clock: Clock | None, seconds: float) -> None:
+    def __init__(self, seconds: float = 0.0, clock: Clock | None = None) -> None:
         self._clock, self._seconds = clock, seconds
         self._start = self.now()
 
     def now(self) -> float:
+        """Seconds by the clock; always 0 without one."""
         return self._clock() if self._clock else 0.0
 
     def passed(self, share: float = 1.0) -> bool:
@@ -44,3 +27,30 @@ class Deadline:
     def left(self) -> float:
         """Seconds; infinite without a clock."""
         return self._start + self._seconds - self.now() if self._clock else float("inf")
+
+
+UNLIMITED: Final = TimeLimit()
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much work goes into one plan."""
+
+    work: tuple[int, ...]
+    """Cells times shapes of a knapsack table; the next one is tried when the one before was too coarse."""
+    rounds: int
+    """Of column generation, for each table."""
+    looks: int
+    """At most so many tables, ever finer, for the lower bound."""
+    good_enough: float
+    """A plan within this share of the lower bound is not improved further."""
+    time: TimeLimit = UNLIMITED
+
+    def within(self, seconds: float, clock: Clock) -> Effort:
+        """The same effort for about so many seconds from now. Without a clock, equal questions get equal answers."""
+        return replace(self, time=TimeLimit(seconds, clock))
+
+
+THOROUGH = Effort(work=(20_000_000, 100_000_000), rounds=200, looks=3, good_enough=0.0015)
+QUICK = Effort(work=(2_000_000,), rounds=12, looks=1, good_enough=0.01)
+"""Within a tick, which has no clock: some tens of milliseconds for some tens of shapes and pools."""

@@ -1,4 +1,4 @@
-"""What would a quick look put on an empty instance of each size? A greedy knapsack over all sizes at once.
+"""Which tasks does a greedy knapsack put on an empty instance of each size? All sizes at once.
 
 Shapes in order of value per size, under several weightings of the axes; per size the most valuable filling is kept.
 Ties go to the lower shape, so equal questions get equal answers.
@@ -17,7 +17,7 @@ WEIGHTS = ((1.0, 1.0, 1.0), (4.0, 1.0, 1.0), (1.0, 4.0, 1.0), (1.0, 1.0, 8.0), (
 def best_fillings(sizes: IntArray, need: IntArray, value: FloatArray, most: IntArray) -> tuple[IntArray, FloatArray]:
     """(k, s) tasks by shape and (k,) their worth, for instances that offer `sizes` (k, 3).
 
-    value: (s,) of one task; shapes worth nothing are left out. most: (s,) tasks of a shape on one instance, at most.
+    value: (s,) of one task; shapes worth nothing are left out. most: (s,) the most tasks of a shape on one instance.
     """
     best = np.zeros((len(sizes), len(need)), dtype=np.int64)
     worth = np.zeros(len(sizes))
@@ -30,7 +30,7 @@ def best_fillings(sizes: IntArray, need: IntArray, value: FloatArray, most: IntA
 
 
 def order_by_worth(sizes: IntArray, need: IntArray, value: FloatArray, weights: tuple[float, ...]) -> IntArray:
-    """Shapes worth something, the one with the highest value per weighted size first."""
+    """Shapes with a value, the highest value per weighted size first."""
     scale = np.array(weights) / np.maximum(sizes.max(axis=0, initial=1), 1)
     ratio = value / np.maximum(need @ scale, 1e-300)
     order = np.argsort(-ratio, kind="stable")
@@ -38,7 +38,7 @@ def order_by_worth(sizes: IntArray, need: IntArray, value: FloatArray, weights: 
 
 
 def fill(free: IntArray, need: IntArray, order: IntArray, most: IntArray) -> IntArray:
-    """(k, s): put as many of each shape, in order, as still go into `free` (k, 3) and `most` (s,) allows."""
+    """(k, s): as many tasks of each shape, in order, as still fit into `free` (k, 3) and `most` (s,) allows."""
     left = free.T.copy()
     pattern = np.zeros((len(free), len(need)), dtype=np.int64)
     for shape in order.tolist():

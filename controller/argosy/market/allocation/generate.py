@@ -1,7 +1,7 @@
-"""Which patterns are worth having? Column generation: solve the LP, price fillings under its duals, add the better.
+"""Which patterns should the LP know? Column generation: solve the LP, price fillings by its duals, add the better ones.
 
-Prices are looked up between the LP's duals and those of the best bound so far (Wentges' smoothing): duals of a young
-LP jump about, and patterns made for them are wasted.
+Prices are taken between the LP's duals and those of the best bound so far (Wentges' smoothing): the duals of an LP with
+few patterns jump, and patterns made for them are wasted.
 """
 
 from __future__ import annotations
@@ -19,58 +19,67 @@ from argosy.placement.arrays import FloatArray, IntArray
 
 _BETTER = 1 + 1e-7  # a pattern must be worth so much more than its size
 _SMOOTHING = 0.5
-_QUICK_GAIN = 0.002  # the quick pricing goes on while it lowers the cost by more than this share
+_QUICK_GAIN = 0.002  # quick pricing continues while it lowers the cost by more than this share
 _TOLERANCE = 0.0001  # share of the cost, in fractions of instances
 
 
 @dataclass(slots=True, eq=False)
 class Centre:
-    """The duals with the best bound so far: values of tasks (s,), prices of pools (p,) with what the shares cost."""
+    """The duals with the best bound so far: values of tasks (s,), prices of pools (p,) including the shares' costs."""
 
     bound: float
     task_value: FloatArray
     pool_price: FloatArray
 
 
-def generate(
-    problem: Problem, master: Master, pricer: Pricer, work: int, rounds: int, time_is_up: Callable[[], bool]
-) -> tuple[Solution, Centre]:
-    """Until the LP is near what its duals promise, nothing improves, or time or rounds are up."""
-    solution = _quick_rounds(problem, master, rounds, time_is_up)
-    centre = Centre(0.0, solution.task_value, pool_prices(problem, solution))
-    smoothing = 0.0
-    for _ in range(rounds):
-        if time_is_up():
-            break
-        value = smoothing * centre.task_value + (1 - smoothing) * solution.task_value
-        price = smoothing * centre.pool_price + (1 - smoothing) * pool_prices(problem, solution)
-        pattern, worth = pricer.fillings(value, problem.cheapest(price), work)
-        bound = dual_bound(problem, problem.wanted.count, value, price, worth)
-        if bound > centre.bound:
-            centre = Centre(bound, value, price)
-        if solution.usd_per_hour - centre.bound <= _TOLERANCE * solution.usd_per_hour:
-            break
-        if _add_better(problem, master, solution, pattern):
-            solution, smoothing = master.solve(), _SMOOTHING
-        elif smoothing:
-            smoothing = 0.0
-        else:
-            break
-    return solution, centre
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnGeneration:
+    """Column generation with tables of one size: it adds patterns to `master`."""
 
+    master: Master
+    pricer: Pricer
+    work: int
+    """Cells times shapes of a table."""
+    rounds: int
+    time_is_up: Callable[[], bool]
 
-def _quick_rounds(problem: Problem, master: Master, rounds: int, time_is_up: Callable[[], bool]) -> Solution:
-    solution = master.solve()
-    for _ in range(rounds):
-        if time_is_up():
-            break
-        pattern, _worth = best_fillings(problem.sizes, problem.wanted.need, solution.task_value, problem.wanted.count)
-        if not _add_better(problem, master, solution, pattern):
-            break
-        before, solution = solution, master.solve()
-        if solution.usd_per_hour > before.usd_per_hour * (1 - _QUICK_GAIN):
-            break
-    return solution
+    def run(self, problem: Problem) -> tuple[Solution, Centre]:
+        """Until the LP is near what its duals promise, nothing improves, or time or rounds are up."""
+        solution = self._quick_rounds(problem)
+        centre = Centre(0.0, solution.task_value, pool_prices(problem, solution))
+        smoothing = 0.0
+        for _ in range(self.rounds):
+            if self.time_is_up():
+                break
+            value = smoothing * centre.task_value + (1 - smoothing) * solution.task_value
+            price = smoothing * centre.pool_price + (1 - smoothing) * pool_prices(problem, solution)
+            pattern, worth = self.pricer.fillings(value, problem.cheapest(price), self.work)
+            bound = dual_bound(problem, problem.backlog.count, value, price, worth)
+            if bound > centre.bound:
+                centre = Centre(bound, value, price)
+            if solution.usd_per_hour - centre.bound <= _TOLERANCE * solution.usd_per_hour:
+                break
+            if _add_better(problem, self.master, solution, pattern):
+                solution, smoothing = self.master.solve(), _SMOOTHING
+            elif smoothing:
+                smoothing = 0.0
+            else:
+                break
+        return solution, centre
+
+    def _quick_rounds(self, problem: Problem) -> Solution:
+        """Rounds that price with quick fillings, as long as that lowers the cost."""
+        backlog, solution = problem.backlog, self.master.solve()
+        for _ in range(self.rounds):
+            if self.time_is_up():
+                break
+            pattern, _worth = best_fillings(problem.sizes, backlog.need, solution.task_value, backlog.count)
+            if not _add_better(problem, self.master, solution, pattern):
+                break
+            before, solution = solution, self.master.solve()
+            if solution.usd_per_hour > before.usd_per_hour * (1 - _QUICK_GAIN):
+                break
+        return solution
 
 
 def _add_better(problem: Problem, master: Master, solution: Solution, pattern: IntArray) -> int:
@@ -81,7 +90,7 @@ def _add_better(problem: Problem, master: Master, solution: Solution, pattern: I
 
 
 def pool_prices(problem: Problem, solution: Solution) -> FloatArray:
-    """(p,) prices with what a maximum share makes of them: dearer for kinds that have theirs, cheaper for others."""
+    """(p,) prices under a maximum share: higher for kinds that have reached theirs, lower for the others."""
     offered = problem.offered
     if problem.max_share is None:
         return offered.price
@@ -91,6 +100,6 @@ def pool_prices(problem: Problem, solution: Solution) -> FloatArray:
 
 
 def dual_bound(problem: Problem, count: IntArray, value: FloatArray, price: FloatArray, worth: FloatArray) -> float:
-    """What no plan for `count` (s,) tasks can cost less than, if no filling of a size is worth more than `worth`."""
+    """A lower bound of any plan for `count` (s,) tasks, if no filling of a size is worth more than `worth` (k,)."""
     rent = np.maximum(0.0, worth[problem.size_of_pool] - price)
     return float(count @ value - problem.offered.depth @ rent)

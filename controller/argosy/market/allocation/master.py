@@ -1,9 +1,9 @@
-"""How often is each pattern used, and how many instances of each pool are bought, if both may be fractions?
+"""How often is each pattern used, and how many instances are bought from each pool, if both may be fractions?
 
 An LP in HiGHS. Columns: instances of a pool at its price, up to its depth; uses of a pattern; tasks left out at a price
-above all others, so that there always is a solution. Rows: every shape's tasks are in patterns; every size's patterns
+above all others, so that there is always a solution. Rows: every shape's tasks are in patterns; every size's patterns
 have instances; with a maximum share, no kind has more than its share of the bought cpu. New patterns are added as
-columns and the simplex goes on from where it stood.
+columns and the simplex continues from its last basis.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OPTIONS: Final = (
     ("output_flag", False),
     ("threads", 1),
     ("random_seed", 1),
-    ("presolve", "off"),  # it would throw the basis away
+    ("presolve", "off"),  # it would discard the basis
     ("simplex_strategy", 4),  # primal: adding columns keeps the basis feasible
 )
 
@@ -36,15 +36,15 @@ class Solution:
     task_value: FloatArray  # (s,) USD per hour: duals of the demand
     size_value: FloatArray  # (k,) USD per hour: duals of the sizes
     share_value: FloatArray  # (t,) USD per hour and cpu unit: duals of the shares
-    usd_per_hour: float  # the objective, with what is left out
+    usd_per_hour: float  # the objective, including the penalty for tasks left out
 
 
 class Unsolved(Exception):
-    """HiGHS gave up on the numbers."""
+    """HiGHS found no optimum."""
 
 
 def is_available() -> bool:
-    """Whether HiGHS is installed: without it there is the greedy answer."""
+    """Whether HiGHS is installed; without it there is only the greedy answer."""
     from importlib.util import find_spec
 
     return find_spec("highspy") is not None
@@ -69,7 +69,7 @@ class Master:
         self._add_pools()
 
     def add(self, size_of: IntArray, pattern: IntArray) -> int:
-        """Patterns (q, s) for sizes (q,); those that are empty or known already are left out. How many were new."""
+        """Add patterns (q, s) for sizes (q,), except empty and known ones; how many were new."""
         size_of, pattern = self._new(size_of, pattern)
         if len(size_of):
             self.size_of = np.concatenate([self.size_of, size_of])
@@ -82,7 +82,7 @@ class Master:
         return len(size_of)
 
     def solve(self) -> Solution:
-        """Unsolved when HiGHS finds no optimum: amounts of 2^40 beside 1 are beyond floats."""
+        """Unsolved when HiGHS finds no optimum: amounts of 2^40 beside 1 exceed what floats hold."""
         self._lp.run()
         status = self._lp.modelStatusToString(self._lp.getModelStatus())
         if status != "Optimal":
@@ -102,7 +102,7 @@ class Master:
         )
 
     def demand(self, count: IntArray) -> None:
-        """Ask for other numbers of tasks from now on."""
+        """Ask for other numbers of tasks from now on; count (s,)."""
         for shape, number in enumerate(count.tolist()):
             self._lp.changeRowBounds(shape, float(number), self._infinity)
 
@@ -115,10 +115,10 @@ class Master:
 
     def _add_rows(self) -> None:
         sizes = len(self._problem.sizes)
-        lower = [*self._problem.wanted.count.astype(float).tolist(), *[0.0] * sizes]
+        lower = [*self._problem.backlog.count.astype(float).tolist(), *[0.0] * sizes]
         upper = [self._infinity] * len(lower)
         if self._kinds:
-            # Nobody buys empty instances only to make the shares come out.
+            # No empty instances are bought only to satisfy the shares.
             upper[len(lower) - sizes :] = [0.0] * sizes
             lower += [0.0] * (1 + self._kinds)
             upper += [0.0, *[self._infinity] * self._kinds]

@@ -1,83 +1,73 @@
-"""How is the greedy answer improved on with the pattern LP? Generate, round, bound; again on a finer grid if needed."""
+"""How does the pattern LP improve on the greedy answer? Generate, round, bound; again on a finer grid if needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from argosy.market.allocation.basket import Basket
 from argosy.market.allocation.bound import best_bound
-from argosy.market.allocation.effort import Deadline, Effort
-from argosy.market.allocation.generate import Centre, generate, pool_prices
+from argosy.market.allocation.effort import Effort
+from argosy.market.allocation.generate import Centre, ColumnGeneration, pool_prices
 from argosy.market.allocation.master import Master, Solution
 from argosy.market.allocation.pricing import Pricer
-from argosy.market.allocation.problem import Problem, Wanted
+from argosy.market.allocation.problem import Backlog, Problem
 from argosy.market.allocation.rounding import rounded
 from argosy.model.orders import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
-_SHARES = (0.6, 0.75)  # of the time for patterns, first and on finer grids: a whole plan and a sharp bound come after
-_ROOM_FOR_MORE = 0.3  # of the time: whoever needed more for a coarse grid does not begin with a finer one
+_SHARES = (0.6, 0.75)  # of the time, for patterns: first and on finer grids; a whole plan and a bound come after
+_ROOM_FOR_MORE = 0.3  # of the time: if a coarse grid took more, no finer one is begun
 _NEVER_DEARER = 10.0  # a task is left out only if its place costs more than so many of the dearest instances
-_A_HAIR_LESS = 0.998
+_SLIGHTLY_LESS = 0.998
 _NEAR = 0.002  # patterns that would be used if a size were cheaper by this share are kept too
 
 
 def by_patterns(
-    problem: Problem, greedy: Basket, value: FloatArray, kept: Patterns, effort: Effort, deadline: Deadline
+    problem: Problem, greedy: Basket, value: FloatArray, kept: Patterns, effort: Effort
 ) -> tuple[Basket, float, Patterns]:
-    """The best plan, `greedy` included, a bound of the cost of placing what it places, and what to keep.
+    """The best plan (perhaps `greedy`), a lower bound of the cost of placing what it places, and the patterns to keep.
 
-    value: (s,) > 0 for shapes that fit somewhere: which tasks to prefer where the LP says they are worth nothing.
+    value: (s,) > 0 for shapes that fit somewhere: which tasks to prefer where the LP values them at nothing.
     """
     dearest = float(problem.offered.price.max(initial=0.0))
     master = Master(problem, np.full(len(value), _NEVER_DEARER * dearest))
     master.add(*_single_patterns(problem))
     master.add(*recall(problem, kept))
-    pricer = Pricer(problem.sizes, problem.wanted.need, problem.wanted.count)
+    pricer = Pricer(problem.sizes, problem.backlog.need, problem.backlog.count)
     best, bound, keeping = greedy, 0.0, kept
     for number, work in enumerate(effort.work):
         share = _SHARES[min(number, len(_SHARES) - 1)]
-        search = _Search(master, pricer, work, effort.rounds, lambda share=share: deadline.passed(share))  # type: ignore[misc]
-        solution, centre = search.run(problem)
+        generation = ColumnGeneration(master, pricer, work, effort.rounds, partial(effort.time.passed, share))
+        solution, centre = generation.run(problem)
         keeping = keep(problem, master, solution)
         basket = rounded(problem, master, solution, np.maximum(solution.task_value, value * 1e-6))
         if _cost(basket) < _cost(best):
             bound = bound if np.array_equal(best.rest, basket.rest) else 0.0
             best = basket
         enough = best.usd_per_hour() / (1 + effort.good_enough)
-        bound = max(bound, best_bound(problem, centre, best, pricer, work, effort.looks, deadline))
+        bound = max(bound, best_bound(problem, centre, best, generation, effort))
         if best.rest.any() and bound < enough:
-            centre = search.centre_of_placed(problem, best)
-            bound = max(bound, best_bound(problem, centre, best, pricer, work, effort.looks, deadline))
-        if bound >= enough or deadline.passed(_ROOM_FOR_MORE):
+            centre = _centre_of_placed(problem, best, generation)
+            bound = max(bound, best_bound(problem, centre, best, generation, effort))
+        if bound >= enough or effort.time.passed(_ROOM_FOR_MORE):
             break
     return best, bound, keeping
 
 
-class _Search:
-    """Column generation with one grid."""
+def _centre_of_placed(problem: Problem, basket: Basket, generation: ColumnGeneration) -> Centre:
+    """Duals for the tasks that have a place.
 
-    def __init__(self, master: Master, pricer: Pricer, work: int, rounds: int, time_is_up: Callable[[], bool]) -> None:
-        self._master, self._pricer, self._work = master, pricer, work
-        self._rounds, self._time_is_up = rounds, time_is_up
-
-    def run(self, problem: Problem) -> tuple[Solution, Centre]:
-        return generate(problem, self._master, self._pricer, self._work, self._rounds, self._time_is_up)
-
-    def centre_of_placed(self, problem: Problem, basket: Basket) -> Centre:
-        """Duals for the tasks that have a place.
-
-        Where all is sold out the LP's own say what a place is worth to those left out, which is far more than it costs.
-        So a hair less than what was placed is asked for.
-        """
-        fewer = np.floor((problem.wanted.count - basket.rest) * _A_HAIR_LESS).astype(np.int64)
-        self._master.demand(fewer)
-        _, centre = self.run(replace(problem, wanted=Wanted(problem.wanted.need, fewer)))
-        self._master.demand(problem.wanted.count)
-        return centre
+    Where all is sold out, the LP's own duals say what a place is worth to the tasks left out, which is far more than it
+    costs. So the LP is asked for slightly less than what was placed.
+    """
+    fewer = np.floor((problem.backlog.count - basket.rest) * _SLIGHTLY_LESS).astype(np.int64)
+    generation.master.demand(fewer)
+    _, centre = generation.run(replace(problem, backlog=Backlog(problem.backlog.need, fewer)))
+    generation.master.demand(problem.backlog.count)
+    return centre
 
 
 def _cost(basket: Basket) -> tuple[int, float]:
@@ -87,7 +77,7 @@ def _cost(basket: Basket) -> tuple[int, float]:
 def _single_patterns(problem: Problem) -> tuple[IntArray, IntArray]:
     """As many tasks of one shape as go on an instance, for every size and shape."""
     size, shape = np.nonzero(problem.room)
-    pattern = np.zeros((len(size), len(problem.wanted.need)), dtype=np.int64)
+    pattern = np.zeros((len(size), len(problem.backlog.need)), dtype=np.int64)
     pattern[np.arange(len(size)), shape] = problem.room[size, shape]
     return size.astype(np.int64), pattern
 
@@ -98,7 +88,7 @@ def keep(problem: Problem, master: Master, solution: Solution) -> Patterns:
     used = np.zeros(len(master.size_of))
     used[: len(solution.used)] = solution.used  # patterns may have been added since
     near = (used > 0) | (master.pattern @ solution.task_value >= cost * (1 - _NEAR))
-    needs = [tuple(need) for need in problem.wanted.need.tolist()]
+    needs = [tuple(need) for need in problem.backlog.need.tolist()]
     patterns = []
     for number in np.flatnonzero(near).tolist():
         held = np.flatnonzero(master.pattern[number]).tolist()
@@ -110,12 +100,12 @@ def keep(problem: Problem, master: Master, solution: Solution) -> Patterns:
 def recall(problem: Problem, kept: Patterns) -> tuple[IntArray, IntArray]:
     """(q,) sizes and (q, s) tasks of the kept patterns whose size this problem has, less shapes it does not have."""
     sizes = {tuple(size): number for number, size in enumerate(problem.sizes.tolist())}
-    shapes = {tuple(need): number for number, need in enumerate(problem.wanted.need.tolist())}
+    shapes = {tuple(need): number for number, need in enumerate(problem.backlog.need.tolist())}
     known = [(sizes[size], tasks) for size, tasks in kept if size in sizes]
-    pattern = np.zeros((len(known), len(problem.wanted.need)), dtype=np.int64)
+    pattern = np.zeros((len(known), len(problem.backlog.need)), dtype=np.int64)
     for row, (_, tasks) in enumerate(known):
         for need, count in tasks:
             if need in shapes:
                 pattern[row, shapes[need]] = count
-    pattern = np.minimum(pattern, problem.wanted.count)
+    pattern = np.minimum(pattern, problem.backlog.count)
     return np.array([size for size, _ in known], dtype=np.int64), pattern

@@ -1,7 +1,7 @@
-"""Which filling of each size is worth most under given values of the tasks, and at most how much is any filling worth?
+"""Which filling of each size is worth most for given values of the tasks, and how much is any filling worth at most?
 
-Sizes that tasks could not make worth their price even if they could be cut (`relaxed`) need no knapsack. The rest is
-looked up in one table per group: small sizes on a finer grid than large ones, and those with GPUs by themselves.
+Sizes that tasks could not make worth their price even if tasks could be split (`relaxed`) need no knapsack. The other
+sizes are looked up in one table per group: small sizes on a finer grid than large ones, and those with GPUs apart.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from argosy.market.allocation.relaxed import relaxed_worth, undominated
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _NEGLIGIBLE = 1e-9
-_LEAST_VALUE = 1e-12  # USD per hour: less is nothing, and in bounds this much
-_MOST_GPUS = 32  # on an instance: a layer of the table each; beyond, quick fillings and the relaxation have to do
+_LEAST_VALUE = 1e-12  # USD per hour: less counts as nothing, and in bounds as this much
+_MOST_GPUS = 32  # on an instance: one layer of the table each; above, quick fillings and the relaxation must do
 
 
 class Pricer:
@@ -30,9 +30,9 @@ class Pricer:
         """Whether every table so far had a grid on which no need was rounded."""
 
     def fillings(self, value: FloatArray, floor: FloatArray, work: int) -> tuple[IntArray, FloatArray]:
-        """(k, s) the best fillings found and (k,) their worth; for sizes that cannot exceed `floor` (k,) quick ones.
+        """(k, s) the best fillings found and (k,) their worth; quick ones for sizes that cannot exceed `floor` (k,).
 
-        work: how many cells times shapes a table may have. Needs are rounded up to the grid: every filling fits.
+        work: the most cells times shapes of a table. Needs are rounded up to the grid, so every filling fits.
         """
         value = np.where(value < _LEAST_VALUE, 0.0, value)
         pattern = np.zeros((len(self.sizes), len(self.need)), dtype=np.int64)
@@ -47,16 +47,16 @@ class Pricer:
         return pattern, pattern @ value
 
     def at_most(self, value: FloatArray, active: BoolArray, work: int) -> FloatArray:
-        """(k,) what no filling of a size is worth more than; sharper for the sizes that are `active` (k,).
+        """(k,) an upper bound of the worth of any filling of each size, sharper for the sizes that are `active` (k,).
 
-        Needs are rounded down to the grid and values up: never underestimated.
+        Needs are rounded down to the grid and values up, so that the worth is never underestimated.
         """
         value = np.where((value > 0) & (value < _LEAST_VALUE), _LEAST_VALUE, value)
         bound = relaxed_worth(self.sizes, self.need, value)
         for rows, shapes, grid in self._tables(value, active, work):
             need, sizes = grid.down(self.need[shapes]), grid.down(self._useful(rows, shapes))
             if (need == 0).all(axis=1).any():
-                continue  # too coarse to say anything: the relaxation stands
+                continue  # too coarse to be of use: the relaxation stands
             scale = _scale(sizes, need, value[shapes])
             worth = np.ceil(value[shapes] * scale).astype(np.int64)
             kept = undominated(need, worth)
@@ -76,7 +76,7 @@ class Pricer:
                 yield rows, shapes, self._grid(shapes, value, corner, max(1, work // passes))
 
     def _groups(self, active: BoolArray, gpu_tasks: bool) -> list[IntArray]:
-        """Active sizes that share a table: alike in GPUs, and within a factor of four of each other."""
+        """Active sizes that share a table: similar in GPUs, and within a factor of four of each other."""
         if not active.any():
             return []
         largest = np.maximum(self.sizes[active, :2].max(axis=0), 1)
@@ -90,7 +90,7 @@ class Pricer:
         ]
 
     def _useful(self, rows: IntArray, shapes: IntArray) -> IntArray:
-        """The sizes less what no mix of the shapes could use: memory beyond the hungriest shape on all cpu, say."""
+        """The sizes without what no mix of the shapes could use, such as memory beyond the ratio of every shape."""
         sizes, need = self.sizes[rows].copy(), self.need[shapes]
         if not need[:, 2].any():
             sizes[:, 2] = 0
@@ -109,7 +109,7 @@ class Pricer:
         return self._grids[key]
 
     def _completed(self, pattern: IntArray, value: FloatArray) -> IntArray:
-        """Rounding leaves room: fill it up."""
+        """The pattern with the room filled that rounding has left."""
         free = self.sizes - pattern @ self.need
         order = order_by_worth(self.sizes, self.need, value, (1.0, 1.0, 1.0))
         full: IntArray = np.minimum(pattern + fill(free, self.need, order, self.most), self.most)

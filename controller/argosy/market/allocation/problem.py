@@ -1,4 +1,4 @@
-"""What is on offer, and what is asked for: as arrays, checked once, with offers of equal size grouped."""
+"""What is on offer and which tasks are to be placed? Arrays, checked once, with offers of equal size grouped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Offered:
     def of(
         cls, capacity: Sequence[Sequence[int]], price: Sequence[float], depth: Sequence[int], kind: Sequence[int]
     ) -> Offered:
-        """ValueError for a price that is no positive number, a negative amount, or one that int64 sums cannot bear."""
+        """ValueError for a price that is not positive, a negative amount, or one too large for int64 sums."""
         sizes = np.array(capacity, dtype=np.int64).reshape(-1, 3)
         prices, depths = np.array(price, dtype=np.float64), np.array(depth, dtype=np.int64)
         _refuse_beyond(sizes, MAX_AMOUNT, "capacity")
@@ -38,15 +38,15 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
+class Backlog:
     """Shapes: row s is `count[s]` tasks that need `need[s]` (cpu units, MiB, GPUs) each."""
 
     need: IntArray
     count: IntArray
 
     @classmethod
-    def of(cls, need: Sequence[Sequence[int]], count: Sequence[int]) -> Wanted:
-        """ValueError for a shape that asks for nothing, a negative number, or one that int64 sums cannot bear."""
+    def of(cls, need: Sequence[Sequence[int]], count: Sequence[int]) -> Backlog:
+        """ValueError for a shape that needs nothing, a negative number, or one too large for int64 sums."""
         needs, counts = np.array(need, dtype=np.int64).reshape(-1, 3), np.array(count, dtype=np.int64)
         _refuse_beyond(needs, MAX_AMOUNT, "need")
         _refuse_beyond(counts, MAX_TASKS, "count")
@@ -65,7 +65,7 @@ class Problem:
     """One allocation. Sizes are the distinct capacities among the offers: patterns belong to sizes, not to pools."""
 
     offered: Offered
-    wanted: Wanted
+    backlog: Backlog
     max_share: float | None = None
     """Largest share of the bought cpu that one kind may have, 0 < share <= 1; None = any."""
 
@@ -86,18 +86,18 @@ class Problem:
 
     @cached_property
     def room(self) -> IntArray:
-        """(k, s) int64: how many tasks of one shape alone an empty instance of a size takes, at most all there are."""
-        return np.minimum(rooms(self.sizes, self.wanted.need), self.wanted.count)
+        """(k, s) int64: how many tasks of one shape alone an empty instance takes, at most all of them."""
+        return np.minimum(rooms(self.sizes, self.backlog.need), self.backlog.count)
 
     @cached_property
-    def homeless(self) -> BoolArray:
-        """(s,) bool: shapes with tasks that no pool can hold."""
+    def unplaceable(self) -> BoolArray:
+        """(s,) bool: shapes with tasks that fit into no pool."""
         some = np.zeros(len(self.sizes), dtype=np.int64)
         np.maximum.at(some, self.size_of_pool, self.offered.depth)
-        return (self.wanted.count > 0) & ~((self.room > 0) & (some > 0)[:, None]).any(axis=0)
+        return (self.backlog.count > 0) & ~((self.room > 0) & (some > 0)[:, None]).any(axis=0)
 
     def cheapest(self, price: FloatArray) -> FloatArray:
-        """(k,) the lowest of `price` (p,) among the pools of a size that have any instance; infinite where none has."""
+        """(k,) the lowest `price` (p,) among the pools of a size that have an instance; infinite where none has."""
         lowest = np.full(len(self.sizes), np.inf)
         some = self.offered.depth > 0
         np.minimum.at(lowest, self.size_of_pool[some], price[some])
@@ -105,7 +105,7 @@ class Problem:
 
 
 def rooms(free: IntArray, need: IntArray) -> IntArray:
-    """(k, s): how often each need (s, 3) goes into each free capacity (k, 3); no need is zero on every axis."""
+    """(k, s): how often each need (s, 3) fits into each free capacity (k, 3); no need is zero on every axis."""
     most = np.full((len(free), len(need)), MAX_TASKS, dtype=np.int64)
     for axis in range(3):
         asked = need[:, axis] > 0

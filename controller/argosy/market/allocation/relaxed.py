@@ -1,9 +1,9 @@
-"""What is a filling of each size worth at most, if tasks could be cut? Cheap, and sharp for large instances.
+"""What is a filling of each size worth at most, if tasks could be split? Cheap, and sharp for large instances.
 
 For prices a, b of cpu and memory with `a * cpu_s + b * memory_s >= value_s` for every CPU shape, no filling without GPU
-tasks is worth more than `a * cpu + b * memory`; GPUs then cost what the dearest GPU shape is still worth above that.
-The best (a, b) lies where two shapes (or one and an axis) are tight; each candidate is scaled until it holds for all,
-so rounding errors can only raise the bound.
+tasks is worth more than `a * cpu + b * memory`; a GPU then costs what the most valuable GPU shape is worth above that.
+The best (a, b) lies where two shapes (or one shape and an axis) are tight. Each candidate is scaled until it holds for
+all shapes, so rounding errors can only raise the bound.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CANDIDATES = 20_000
 def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatArray:
     """(k,) an upper bound of the worth of any filling of `sizes` (k, 3) with tasks `need` (s, 3) of `value` (s,) >= 0.
 
-    Only shapes of which a whole task fits count.
+    Only shapes count that fit at least once.
     """
     fits = (need[None, :, :] <= sizes[:, None, :]).all(axis=2) & (value > 0)
     alike, of_size = np.unique(fits, axis=0, return_inverse=True)
@@ -34,7 +34,7 @@ def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatAr
 
 
 def undominated(need: IntArray, value: IntArray | FloatArray) -> IntArray:
-    """Shapes worth something, without those that another, no larger, is worth as much as; ties to the lower."""
+    """Shapes with a value, except where another shape needs no more and is worth no less; ties to the lower."""
     smaller = (need[:, None, :] <= need[None, :, :]).all(axis=2) & (value[:, None] >= value[None, :])
     earlier = np.arange(len(need))[:, None] < np.arange(len(need))[None, :]
     beaten = (smaller & (~smaller.T | earlier)).any(axis=0)
@@ -73,7 +73,7 @@ def _prices(need: FloatArray, value: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.max(np.where(value > 0, value / cost, 0.0), axis=1)
     usable = np.isfinite(factor)
-    # Candidates that had to be scaled up much lie inside; what they say, others say better.
+    # Candidates that had to be scaled up a lot lie inside; other candidates give better bounds.
     usable &= (factor <= 1 + 1e-6) | (np.arange(len(found)) >= len(found) - 3)
     kept: FloatArray = found[usable] * np.maximum(factor[usable, None], 0)
     return kept

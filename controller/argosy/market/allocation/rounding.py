@@ -1,6 +1,6 @@
-"""How does a plan in fractions become one in whole instances? Round down, then complete the little that is left.
+"""How does a plan in fractions become one in whole instances? Round down, then place the few remaining tasks.
 
-The LP has at most one fraction per row, so what is left is small whatever the number of tasks.
+The LP has at most one fraction per row, so few tasks remain, whatever their number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REPAIRS = 20
 
 
 def rounded(problem: Problem, master: Master, solution: Solution, value: FloatArray) -> Basket:
-    """A whole plan near `solution`; `value` (s,) > 0 says which tasks to prefer while it is completed."""
+    """A plan in whole instances near `solution`. value: (s,) > 0, which tasks to prefer while completing it."""
     basket = Basket(problem)
     price = pool_prices(problem, solution)
     basket.raise_cap(float(solution.bought @ problem.offered.capacity[:, 0]))
@@ -37,13 +37,13 @@ def rounded(problem: Problem, master: Master, solution: Solution, value: FloatAr
 
 
 def offered_floor(problem: Problem) -> FloatArray:
-    """No pool is ever free, whatever the shares make of its price."""
+    """(p,) the least that a pool's price may become under the shares: no pool is free."""
     lowest: FloatArray = problem.offered.price * 0.05
     return lowest
 
 
 def _buy_use(basket: Basket, pools: IntArray, bought: IntArray, pattern: IntArray, times: int) -> None:
-    """One pattern's instances: from the pools that the LP bought them from, then from any of the size."""
+    """Buy one pattern's instances: from the pools from which the LP bought, then from any pool of the size."""
     for limit in (bought, basket.depth_left):
         for pool in pools.tolist():
             if not times:
@@ -55,7 +55,7 @@ def _buy_use(basket: Basket, pools: IntArray, bought: IntArray, pattern: IntArra
 
 
 def finish(basket: Basket, value: FloatArray, price: FloatArray, slack: float = 1.0) -> None:
-    """Complete, move what fits into smaller instances, and see to it that no kind has more than its share."""
+    """Complete the plan, move patterns into smaller instances where they fit, and enforce the maximum share."""
     complete(basket, value, price, slack)
     fit_smaller(basket)
     share = basket.problem.max_share
@@ -70,15 +70,15 @@ def finish(basket: Basket, value: FloatArray, price: FloatArray, slack: float = 
 
 
 def _excess(basket: Basket) -> FloatArray:
-    """(t,) cpu units that a kind has above its share of what is bought."""
+    """(t,) the cpu units of a kind above its share of what is bought."""
     most = basket.bought_cpu * float(basket.problem.max_share or 1) * (1 + 1e-9)
     over: FloatArray = np.maximum(basket.cpu_by_kind - most, 0)
     return over
 
 
 def _take_back_excess(basket: Basket) -> None:
-    """Instances of kinds above their share go, the least useful of them first; their tasks are to be placed again."""
-    offered, need = basket.problem.offered, basket.problem.wanted.need
+    """Give instances of kinds above their share back, the least useful first; their tasks are to be placed again."""
+    offered, need = basket.problem.offered, basket.problem.backlog.need
     over = _excess(basket)
     rows = [row for row in basket.rows() if over[offered.kind[row[0]]] > 0]
     for pool, pattern, times in sorted(
