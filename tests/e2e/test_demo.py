@@ -1,8 +1,9 @@
-"""`argosy demo` does what the README says, and its summary holds what was measured."""
+"""`argosy demo` does what the README says, from an installed wheel in an empty folder, and says what was measured."""
 
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.wheels import copy_of_the_checkout, unpacked_wheel
+
 ROOT = Path(__file__).parents[2]
 ARGOSY = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
 
@@ -20,12 +23,16 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder: Path = tmp_path_factory.mktemp("demo")
+    checkout = copy_of_the_checkout(tmp_path_factory.mktemp("checkout"))
+    site = unpacked_wheel(checkout, tmp_path_factory.mktemp("wheel"))
+    empty: Path = tmp_path_factory.mktemp("demo")
+    environment = {**os.environ, "PYTHONPATH": str(site)}
     done = subprocess.run(
-        [*ARGOSY, "demo", "--out", str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
+        [*ARGOSY, "demo"], cwd=empty, env=environment, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+    assert str(site / "argosy/containers/digits/run.yaml") in done.stdout
+    return empty / "out/demo"
 
 
 @pytest.fixture(scope="module")
