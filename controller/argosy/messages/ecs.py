@@ -60,7 +60,6 @@ def task_seen(task: Mapping[str, Any]) -> TaskSeen:
         version=_number(int(task.get("version") or 0), 2**63),
         last_status=_text(task.get("lastStatus")),
         desired_status=_text(task.get("desiredStatus")),
-        instance_arn=_text(task.get("containerInstanceArn")),
         started_by=_text(task.get("startedBy")),
         key=key_of_task(task),
         exit_code=None if exit_code is None else _exit_code(exit_code),

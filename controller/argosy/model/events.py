@@ -60,7 +60,6 @@ class TaskSeen:
     version: int
     last_status: str
     desired_status: str = ""
-    instance_arn: str = ""
     started_by: str = ""
     key: AttemptKey | None = None  # from the environment in its overrides
     exit_code: int | None = None

@@ -39,7 +39,6 @@ class State:
     peak_cpu: float = 0.0  # highest allocated share of the active instances, 0..1
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
-    unknown_events: int = 0
     setbacks: dict[Subject, Setback] = field(default_factory=dict)  # by what failed
     losses: Losses = field(default_factory=Losses)  # what could not be read
     last_order: OrderNote = field(default_factory=OrderNote)  # its patterns are not stored
