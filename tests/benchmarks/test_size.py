@@ -11,7 +11,8 @@ import os
 import pytest
 
 from argosy.cli.here.simulation import views as simulate_views
-from argosy.simulation.scale import ScaleRun, Size
+from argosy.simulation.scale.report import report_of
+from argosy.simulation.scale.run import ScaleRun, Size
 
 TASKS = int(os.environ.get("ARGOSY_BENCH_TASKS", "20000"))
 INSTANCES = 5_000 if TASKS >= 500_000 else 1_500
@@ -22,7 +23,7 @@ RATE_USED, DESCRIBES_PER_TASK = 0.98, 0.05
 def test_a_huge_run_ends_exactly_and_uses_the_launch_rate(capsys: pytest.CaptureFixture[str]) -> None:
     run = ScaleRun(Size(tasks=TASKS, instances=INSTANCES, cells=8 if TASKS >= 500_000 else 2))
     run.run()
-    report = run.report()
+    report = report_of(run)
     with capsys.disabled():
         print(f"\n{simulate_views.at_size(report)}")
     assert not report["found"]

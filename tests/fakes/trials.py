@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from argosy.simulation.job import Job
-from argosy.simulation.trial import Plan
+from argosy.simulation.plan import TrialPlan
+from argosy.simulation.workload import SimulatedJob
 
-SMALL_JOB = Job(
+SMALL_JOB = SimulatedJob(
     "small-270115-080000-aaaa",
     {
         "version": 1,
@@ -21,4 +21,4 @@ SMALL_JOB = Job(
 )
 
 
-SMALL = Plan(0, frozenset(), jobs=(SMALL_JOB,), instances=2, controllers=1)
+SMALL = TrialPlan(0, frozenset(), jobs=(SMALL_JOB,), instances=2, controllers=1)

@@ -12,7 +12,7 @@ import pytest
 from argosy.lifecycle import apply as apply_module
 from argosy.simulation.campaign import run_trial
 from argosy.simulation.faults import ALL
-from argosy.simulation.trial import Plan
+from argosy.simulation.plan import TrialPlan
 
 Patch = pytest.MonkeyPatch
 SEEDS = 100
@@ -67,7 +67,7 @@ def trials(kinds: frozenset[str], seeds: int = SEEDS) -> Check:
     def check() -> Found | None:
         for seed in range(seeds):
             try:
-                verdict = run_trial(Plan(seed, kinds, limit_s=7200.0))
+                verdict = run_trial(TrialPlan(seed, kinds, limit_s=7200.0))
             except (TypeError, NameError, AttributeError):
                 raise  # the plant itself is out of date
             except Exception as crash:  # noqa: BLE001 - a controller that falls over is found as well

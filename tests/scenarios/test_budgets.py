@@ -10,7 +10,7 @@ import pytest
 from argosy.api import reading
 from argosy.emulator.ec2.service import Ec2Instance
 from argosy.model.run_record import RunRecord
-from argosy.simulation.billing import Billing
+from argosy.simulation.deployed_fleets import Bill
 from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
@@ -30,7 +30,7 @@ class Watch:
 
     def __init__(self, controlled: Controlled) -> None:
         self.controlled, self.world = controlled, controlled.world
-        self.bill = Billing(self.world)
+        self.bill = Bill(self.world)
         self.most_per_hour = 0.0
         self.sentences: list[str] = []
 

@@ -6,7 +6,7 @@ import pytest
 
 from argosy.api import spending
 from argosy.model.costs import Costs, summed
-from argosy.simulation.billing import Billing
+from argosy.simulation.deployed_fleets import Bill
 from argosy.simulation.virtual_task import TaskBehaviour
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
@@ -21,7 +21,7 @@ def ledger(controlled: Controlled, run_id: str) -> Costs:
 
 def test_all_ledgers_add_up_to_the_bill_through_failures_interruptions_and_a_cancel() -> None:
     controlled = Controlled(linger_s=90.0, prices=lambda kind, zone, at: PRICES[zone])
-    world, bill = controlled.world, Billing(controlled.world)
+    world, bill = controlled.world, Bill(controlled.world)
 
     def course(task: object, instance: object) -> TaskBehaviour:
         luck = world.share("work", str(task))
@@ -74,7 +74,7 @@ def test_hours_in_which_the_controller_was_frozen_after_closing_a_run_are_not_th
 
 def test_users_see_money_while_it_is_being_spent() -> None:
     controlled = Controlled(work_s=300.0, prices=lambda kind, zone, at: PRICES[zone])
-    bill = Billing(controlled.world)
+    bill = Bill(controlled.world)
     controlled.submit(40)
     controlled.run_for(150.0)
     seen = []

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from argosy.model.attempts import AttemptStatus
-from argosy.simulation.mishaps import fleet_is_ours
-from argosy.simulation.trial import TEST_POLICY, Plan, Trial
+from argosy.simulation.deployed_fleets import fleet_is_ours
+from argosy.simulation.plan import TEST_POLICY, TrialPlan
+from argosy.simulation.trial import Trial
 from tests.fakes.trials import SMALL
 
 KINDS = frozenset(
@@ -19,7 +20,7 @@ IDLE_S = 300.0
 
 def believed_alive(trial: Trial) -> set[str]:
     """Ids of the tasks that the store holds to be running or starting."""
-    return {live.task_id for live in trial.auditor.book.live.values() if live.status >= AttemptStatus.LAUNCHED}
+    return {live.task_id for live in trial.auditor.stored.live.values() if live.status >= AttemptStatus.LAUNCHED}
 
 
 def really_alive(trial: Trial) -> set[str]:
@@ -31,15 +32,12 @@ def really_alive(trial: Trial) -> set[str]:
 def test_three_ticks_after_the_faults_have_ended_the_store_knows_what_runs_and_the_fleets_have_their_targets(
     seed: int,
 ) -> None:
-    trial = Trial(Plan(seed, KINDS, tasks=12, instances=4, controllers=2, faulty_s=240.0, every_kind=True))
-    trial.phase_of_faults()
-    trial.faults.active = False
-    trial.mishaps.end()
-    trial.programs.good = True
-    process = trial.deployment.processes[0]
-    process.down_until = 0.0
+    trial = Trial(TrialPlan(seed, KINDS, tasks=12, instances=4, controllers=2, faulty_s=240.0, every_kind=True))
+    trial.run_faulty_phase()
+    trial.end_faults()
+    (controller,) = trial.deployment.controllers
     for _ in range(TICKS):
-        trial.deployment.tick(process)
+        trial.deployment.tick(controller)
         trial.world.run_for(TICK_S)
     assert not trial.auditor.violations
     recent = {
@@ -48,7 +46,7 @@ def test_three_ticks_after_the_faults_have_ended_the_store_knows_what_runs_and_t
         if not _moved_since(trial, task_id, trial.world.now - TICK_S - 5)
     }
     assert not recent
-    state = process.engine.state
+    state = controller.engine.state
     assert state is not None
     asked = {f"{pool.instance_type}/{pool.zone}": pool.target for pool in state.pools.values()}
     fleets = [fleet for fleet in trial.world.ec2.ledger.fleets.values() if fleet_is_ours(fleet) and fleet.is_live]

@@ -11,11 +11,13 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.bus import LambdaModel
 from argosy.emulator.ec2.service import Ec2Setup
+from argosy.emulator.sqs import SqsModel
 from argosy.engine.loop import Loop, LoopReport
 from argosy.model.policy import Policy
-from argosy.simulation.auditor import Auditor
-from argosy.simulation.boundary import Boundary, Crash
-from argosy.simulation.deployment import SimulatedDeployment
+from argosy.simulation.audit.auditor import Auditor
+from argosy.simulation.boundary import CallConditions, Crash
+from argosy.simulation.deployed_fleets import add_fleets
+from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
 from argosy.simulation.faults import Faults
 from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import Behaviour, World
@@ -32,12 +34,12 @@ class Cloud:
 
     def __init__(self) -> None:
         self.world = World(Ec2Setup(load_catalogue()), Behaviour(lambda task, instance: TaskBehaviour(duration_s=60.0)))
-        self.boundary = Boundary(self.world, Faults(0, ()))
-        self.deployment = SimulatedDeployment(self.world, self.boundary, Policy(linger_s=30.0))
-        self.deployment.add_fleets(("c5.xlarge",), ("us-east-1a",))
-        self.auditor = Auditor(self.world, {JOB.run_id: JOB}, Policy(), self.deployment.services.s3)
-        self.boundary.watch = self.auditor.watch
+        self.auditor = Auditor(self.world, {JOB.run_id: JOB}, Policy())
         self.world.sinks.append(self.auditor.hear)
+        add_fleets(self.world, ("c5.xlarge",), ("us-east-1a",))
+        self.conditions = CallConditions(Faults(0, ()), self.auditor)
+        services = SimulatedServices(SqsModel(self.world.moment))
+        self.deployment = SimulatedDeployment(self.world, services, Policy(linger_s=30.0), self.conditions)
         self.invocations = 0
         bus = SimulatedClient(self.deployment.services.bus, "events")
         self.wake = AwsWake(SimulatedClient(LambdaModel(), "lambda"), bus, "argosy-controller", "argosy-tick")
@@ -54,7 +56,7 @@ class Cloud:
 
     def die_at(self, call: int) -> None:
         """Nor does a dead process give its lease back."""
-        self.boundary.script = {call: "crash-after", call + 1: "crash-before"}
+        self.conditions.script = {call: "crash-after", call + 1: "crash-before"}
 
 
 @pytest.mark.parametrize("call", [3, 20, 33, 60, 150, 400])
@@ -74,4 +76,4 @@ def test_a_controller_that_is_killed_anywhere_is_replaced_within_two_minutes(cal
     assert report.reason == "rest"
     assert not cloud.auditor.violations
     assert cloud.auditor.launches == 2
-    assert {sum(record.counts) for record in cloud.auditor.book.records.values()} == {2}
+    assert {sum(record.counts) for record in cloud.auditor.stored.records.values()} == {2}

@@ -11,7 +11,8 @@ from argosy.emulator.rate_limits import Buckets
 from argosy.simulation.boundary import SCRIPTED
 from argosy.simulation.campaign import replay_command, run_trial, shrink
 from argosy.simulation.faults import ALL, KINDS, kinds_of
-from argosy.simulation.trial import Plan, Trial
+from argosy.simulation.plan import TrialPlan
+from argosy.simulation.trial import Trial
 from argosy.simulation.verdict import Verdict
 from tests.fakes.trials import SMALL, SMALL_JOB
 
@@ -24,7 +25,7 @@ def told(verdict: Verdict) -> str:
 
 @pytest.mark.parametrize("seed", range(QUICK_SEEDS))
 def test_whatever_goes_wrong_no_invariant_is_violated_and_everything_ends(seed: int) -> None:
-    verdict = run_trial(Plan(seed))
+    verdict = run_trial(TrialPlan(seed))
     assert verdict.ok, told(verdict)
 
 
@@ -33,7 +34,7 @@ def test_whatever_goes_wrong_no_invariant_is_violated_and_everything_ends(seed: 
 def test_ten_thousand_seeds_violate_nothing(block: int) -> None:
     seen: Counter[str] = Counter()
     for seed in range(100_000 + 100 * block, 100_000 + 100 * block + 100):
-        verdict = run_trial(Plan(seed))
+        verdict = run_trial(TrialPlan(seed))
         assert verdict.ok, told(verdict)
         seen += verdict.seen
     assert {kind for kind in ALL if not seen[kind]} <= {"destroy"}
@@ -44,25 +45,25 @@ def test_ten_thousand_seeds_violate_nothing(block: int) -> None:
 def test_each_fault_alone_happens_and_violates_nothing(kind: str) -> None:
     seen: Counter[str] = Counter()
     for seed in range(20):
-        verdict = run_trial(Plan(seed, frozenset({kind})))
+        verdict = run_trial(TrialPlan(seed, frozenset({kind})))
         assert verdict.ok, told(verdict)
         seen += verdict.seen
     assert seen[kind]
 
 
 def test_every_shape_that_is_sent_and_answered_is_one_that_aws_knows() -> None:
-    verdict = run_trial(Plan(2, strict=True, faulty_s=300.0))
+    verdict = run_trial(TrialPlan(2, strict=True, faulty_s=300.0))
     assert verdict.ok, told(verdict)
 
 
 @pytest.mark.parametrize("seed", [3, 4])
 def test_a_seed_replays_bit_for_bit(seed: int) -> None:
-    first, second = run_trial(Plan(seed, every_kind=True)), run_trial(Plan(seed, every_kind=True))
+    first, second = run_trial(TrialPlan(seed, every_kind=True)), run_trial(TrialPlan(seed, every_kind=True))
     assert first == second
 
 
 def test_a_violation_is_replayed_by_its_own_command_line_with_what_it_was_given() -> None:
-    plan = Plan(7, frozenset({"crash"}), tasks=5, controllers=3, words=("--spec", "run.yaml"))
+    plan = TrialPlan(7, frozenset({"crash"}), tasks=5, controllers=3, words=("--spec", "run.yaml"))
     assert replay_command(plan) == (
         "argosy simulate --seed 7 --trials 1 --faults crash --trace --tasks 5 --controllers 3 --instances 6 "
         "--spec run.yaml"
@@ -73,7 +74,7 @@ WITH_RETRIES = (22, 27, 124, 144)  # seeds in which runs end without every resul
 
 
 def test_runs_that_users_try_again_in_the_middle_of_faults_end_as_exactly_as_others() -> None:
-    verdicts = [run_trial(Plan(seed)) for seed in WITH_RETRIES]
+    verdicts = [run_trial(TrialPlan(seed)) for seed in WITH_RETRIES]
     assert all(verdict.ok for verdict in verdicts), [told(verdict) for verdict in verdicts if not verdict.ok]
     assert sum(verdict.retries for verdict in verdicts) >= len(WITH_RETRIES)
 
@@ -91,7 +92,7 @@ def test_some_faults_together_happen_and_violate_nothing(name: str) -> None:
     kinds, seeds = QUICK_BLOCKS[name]
     seen: Counter[str] = Counter()
     for seed in seeds:
-        verdict = run_trial(Plan(seed, kinds, every_kind=True))
+        verdict = run_trial(TrialPlan(seed, kinds, every_kind=True))
         assert verdict.ok, told(verdict)
         seen += verdict.seen
     assert kinds <= set(seen)
@@ -135,7 +136,7 @@ def test_eight_controllers_at_once_do_get_in_each_others_way() -> None:
 
 
 def verdict_of_eight(seed: int) -> Verdict:
-    verdict = run_trial(Plan(seed, controllers=8))
+    verdict = run_trial(TrialPlan(seed, controllers=8))
     assert verdict.ok, told(verdict)
     return verdict
 
@@ -145,7 +146,7 @@ def test_a_token_that_aws_forgets_is_found_told_and_shrunk_to_what_it_takes() ->
     kinds = frozenset({"token-misbehaviour", "failure-lies", "rebalance"})
     plan = next(
         plan
-        for plan in (Plan(seed, kinds, every_kind=True) for seed in range(200))
+        for plan in (TrialPlan(seed, kinds, every_kind=True) for seed in range(200))
         if any(found.invariant == "I1" for found in run_trial(plan).violations)
     )
     small = shrink(plan, "I1")

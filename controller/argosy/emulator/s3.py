@@ -14,7 +14,7 @@ JSON = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredObject:
     """An object."""
 
     body: bytes
@@ -30,7 +30,7 @@ class S3Model(EmulatedService):
 
     def __init__(self) -> None:
         super().__init__()
-        self.objects: dict[tuple[str, str], Stored] = {}
+        self.objects: dict[tuple[str, str], StoredObject] = {}
         """By (bucket, key)."""
 
     @operation
@@ -45,7 +45,7 @@ class S3Model(EmulatedService):
             raise Refusal("PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
         body = request.get("Body", b"")
         content = body if isinstance(body, (bytes, bytearray)) else body.read()
-        self.objects[address] = Stored(bytes(content), dict(request.get("Metadata") or {}))
+        self.objects[address] = StoredObject(bytes(content), dict(request.get("Metadata") or {}))
         return {"ETag": self.objects[address].etag}
 
     @operation
@@ -75,7 +75,7 @@ class S3Model(EmulatedService):
         reply: JSON = {"Contents": listed, "KeyCount": len(listed), "IsTruncated": len(rest) > most}
         return {**reply, "NextContinuationToken": rest[most - 1]} if len(rest) > most else reply
 
-    def _found(self, request: JSON, code: str) -> Stored:
+    def _found(self, request: JSON, code: str) -> StoredObject:
         found = self.objects.get((request["Bucket"], request["Key"]))
         if found is None:
             raise Refusal(code, "Not Found")

@@ -1,1 +1,1 @@
-"""What would AWS do? Models of ECS and EC2 that enforce the real contract on a clock that is handed in."""
+"""Argosy under simulated faults: the real controller in a small AWS on a virtual clock, watched by an auditor."""

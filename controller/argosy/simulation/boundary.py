@@ -1,7 +1,7 @@
-"""Where do the controller's calls meet their faults? Between an adapter and its client: every call passes here.
+"""What goes wrong with the controllers' calls? Every call passes here, between an adapter and its client.
 
 Time passes with each call, other controllers may work in the middle of it, and before or after the effect it can fail
-in every way that a call over a network can. The auditor looks at each effect.
+in every way that a call over a network can. An observer sees each effect.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
@@ -30,59 +30,110 @@ class Crash(BaseException):
     """The controller's process is gone, in the middle of whatever it did."""
 
 
-@dataclass(slots=True)
-class Boundary:
-    """All calls of all controllers. `script`: number of a call -> the fault that it meets, one of SCRIPTED."""
+class Call(NamedTuple):
+    """One call of a controller."""
 
-    world: World
+    service: str
+    operation: str
+    request: JSON
+
+
+class CallObserver(Protocol):
+    """Sees every call of a trial."""
+
+    def took_effect(self, call: Call, reply: JSON) -> None:
+        """Before the controller hears of it, if it ever does."""
+
+    def ended(self, call: Call, outcome: str) -> None:
+        """outcome: "ok", or the fault that the call met."""
+
+
+class Unobserved:
+    """Nobody looks."""
+
+    def took_effect(self, call: Call, reply: JSON) -> None:
+        """Nobody looks."""
+
+    def ended(self, call: Call, outcome: str) -> None:
+        """Nobody looks."""
+
+
+@dataclass(slots=True)
+class CallConditions:
+    """What the controllers' calls meet."""
+
     faults: Faults
-    watch: Callable[[str, str, JSON, JSON], None] = lambda service, operation, request, reply: None
-    remember: Callable[[str, str, JSON, str], None] = lambda service, operation, request, outcome: None
-    meanwhile: Callable[[], None] = lambda: None
+    observer: CallObserver = field(default_factory=Unobserved)
     script: Mapping[int, str] = field(default_factory=dict)
-    calls: Counter[tuple[str, str]] = field(default_factory=Counter)
-    buckets: Buckets | None = None
-    """AWS's own limits on the rate of calls; None = there are none."""
-    store_down_until: float = 0.0
-    lied_about: set[str] = field(default_factory=set)
-    """Client tokens of launches that seemed to fail and did not."""
-    number: int = 0
+    """Number of a call -> the fault that it meets, one of SCRIPTED."""
+    limits: Buckets | None = None
+    """AWS's limits on the rate of calls; None = there are none."""
+    strict: bool = False
+    """Whether the shapes of all requests and replies are checked."""
+    interleaved: bool = False
+    """Whether controllers work in the middle of each other's calls."""
+
+
+class Boundary:
+    """All calls of all controllers. `meanwhile` is called in the middle of each."""
+
+    def __init__(self, world: World, conditions: CallConditions, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self.calls: Counter[tuple[str, str]] = Counter()
+        """By service and operation."""
+        self.conditions = conditions
+        self.store_down_until = 0.0
+        self._world, self._faults, self._observer = world, conditions.faults, conditions.observer
+        self._meanwhile = meanwhile
+        self._lied_about: set[str] = set()
+        """Client tokens of launches that seemed to fail and did not."""
+        self._number = 0
 
     def client(self, service: str, client: Any) -> Any:
+        """The same client, whose calls pass the boundary."""
         return FaultyClient(self, service, client)
 
-    def call(self, service: str, operation: str, effect: Callable[..., JSON], request: JSON) -> JSON:
-        self.number += 1
+    def call(self, call: Call, effect: Callable[..., JSON]) -> JSON:
+        service, operation, request = call
+        self._number += 1
         self.calls[service, operation] += 1
-        fault = self.script.get(self.number) or self._drawn(service, operation, request)
-        self.world.run_for(LATENCY_S)
-        self.meanwhile()
-        if self.buckets is not None and service in ("ecs", "ec2") and not self.buckets.take(operation):
+        fault = self.conditions.script.get(self._number) or self._drawn(call)
+        self._world.run_for(LATENCY_S)
+        self._meanwhile()
+        limits = self.conditions.limits
+        if limits is not None and service in ("ecs", "ec2") and not limits.take(operation):
             fault = "throttle"
-        self._before(service, operation, request, fault)
+        self._fail_before(call, fault)
         if operation == "terminate_instances":
             self._refuse_protected(request["InstanceIds"])
         if fault == "time-out":
-            self.world.run_for(HANG_S)
+            self._world.run_for(HANG_S)
         reply = effect(**self._narrowed(operation, request))
-        self.watch(service, operation, request, reply)
-        self.remember(service, operation, request, fault or "ok")
-        self.world.run_for(LATENCY_S)
+        self._observer.took_effect(call, reply)
+        if operation == "run_task" and self._faults.strikes("token-misbehaviour"):
+            self._world.ecs.ledger.clusters[self._world.cluster].launches.clear()
+        self._observer.ended(call, fault or "ok")
+        self._world.run_for(LATENCY_S)
+        return self._answer(call, fault, reply)
+
+    def _answer(self, call: Call, fault: str, reply: JSON) -> JSON:
+        """The reply as the controller gets it, or the fault that it gets instead."""
         if fault == "crash-after":
             raise Crash
         if fault in ("reply-lost", "time-out"):
-            raise ReadTimeoutError(endpoint_url=service)
+            raise ReadTimeoutError(endpoint_url=call.service)
         if fault == "throttle-retried":  # botocore sent it twice: the first try worked, the answer is the second's
-            raise _error("ThrottlingException", 400, operation, retries=1)
+            raise _error("ThrottlingException", 400, call.operation, retries=1)
         if fault == "server-error":
-            raise _error("ServerException" if service == "ecs" else "InternalServerError", 500, operation)
+            code = "ServerException" if call.service == "ecs" else "InternalServerError"
+            raise _error(code, 500, call.operation)
         if fault == "failure-lies":
             return {**reply, "tasks": [], "failures": [{"reason": "RESOURCE:MEMORY", "detail": "insufficient memory"}]}
-        return self._lagging(operation, reply) if service == "ecs" else reply
+        return self._lagging(call.operation, reply) if call.service == "ecs" else reply
 
-    def _drawn(self, service: str, operation: str, request: JSON) -> str:
-        faults = self.faults
-        if service == "dynamodb" and self.world.now < self.store_down_until:
+    def _drawn(self, call: Call) -> str:
+        """The fault that the call meets; "" = none."""
+        faults, (service, operation, request) = self._faults, call
+        if service == "dynamodb" and self._world.now < self.store_down_until:
             return "unreachable"
         if "nextToken" in request and faults.strikes("page-failure"):
             return "effect-lost"
@@ -103,43 +154,42 @@ class Boundary:
     def _lies(self, token: str) -> bool:
         """Whether ECS speaks of failures although the task starts. The same token sent again is answered with the
         truth: that is what settles the doubt (reliability.md section 1, fact 4)."""
-        if token in self.lied_about or not self.faults.strikes("failure-lies"):
+        if token in self._lied_about or not self._faults.strikes("failure-lies"):
             return False
-        self.lied_about.add(token)
+        self._lied_about.add(token)
         return True
 
-    def _before(self, service: str, operation: str, request: JSON, fault: str) -> None:
+    def _fail_before(self, call: Call, fault: str) -> None:
         """Faults that come before the effect, and instead of it."""
         if fault not in ("crash-before", "unreachable", "effect-lost", "throttle"):
             return
-        self.remember(service, operation, request, fault)
+        self._observer.ended(call, fault)
         if fault == "crash-before":
             raise Crash
         if fault == "unreachable":
-            raise EndpointConnectionError(endpoint_url=service)
+            raise EndpointConnectionError(endpoint_url=call.service)
         if fault == "effect-lost":
-            raise ReadTimeoutError(endpoint_url=service)
-        # Throttling comes dressed as other errors too (reliability.md row 6).
-        dressed = service == "ecs" and self.faults.coin()
-        raise _error("InvalidParameterException" if dressed else "ThrottlingException", 400, operation)
+            raise ReadTimeoutError(endpoint_url=call.service)
+        # ECS dresses throttling as another error too (reliability.md row 6).
+        dressed = call.service == "ecs" and self._faults.coin()
+        raise _error("InvalidParameterException" if dressed else "ThrottlingException", 400, call.operation)
 
     def _refuse_protected(self, instance_ids: list[str]) -> None:
-        """One protected instance spoils the call for all."""
-        rate = self.faults.rates["protected"] if self.faults.on("protected") else 0.0
+        """One protected instance makes EC2 refuse the whole call."""
+        rate = self._faults.rates["protected"] if self._faults.on("protected") else 0.0
         for name in instance_ids:
-            if self.world.share("protected", name) < rate:
-                self.faults.note("protected")
-                raise ClientError(
-                    {"Error": {"Code": "OperationNotPermitted", "Message": PROTECTED}}, "TerminateInstances"
-                )
+            if self._world.share("protected", name) < rate:
+                self._faults.note("protected")
+                error = {"Code": "OperationNotPermitted", "Message": PROTECTED}
+                raise ClientError({"Error": error}, "TerminateInstances")
 
     def _narrowed(self, operation: str, request: JSON) -> JSON:
-        small = operation in ("list_tasks", "list_container_instances") and self.faults.on("page-failure")
+        small = operation in ("list_tasks", "list_container_instances") and self._faults.on("page-failure")
         return {**request, "maxResults": PAGE_SIZE} if small else request
 
     def _lagging(self, operation: str, reply: JSON) -> JSON:
         """Listings and descriptions without the tasks that they do not show yet."""
-        if not self.faults.on("listing-lag") or operation not in ("list_tasks", "describe_tasks"):
+        if not self._faults.on("listing-lag") or operation not in ("list_tasks", "describe_tasks"):
             return reply
         if operation == "list_tasks":
             return {**reply, "taskArns": [arn for arn in reply["taskArns"] if not self._hidden(arn)]}
@@ -149,11 +199,11 @@ class Boundary:
         return {**reply, "tasks": shown, "failures": [*reply["failures"], *missing]}
 
     def _hidden(self, arn: str) -> bool:
-        if self.world.share("lags", arn) >= self.faults.rates["listing-lag"]:
+        if self._world.share("lags", arn) >= self._faults.rates["listing-lag"]:
             return False
-        task = self.world.ecs.ledger.clusters[self.world.cluster].tasks[arn]
-        hidden = self.world.now - task.created_at < 290.0 * self.world.share("lag", arn)
-        self.faults.seen["listing-lag"] += hidden
+        task = self._world.ecs.ledger.clusters[self._world.cluster].tasks[arn]
+        hidden = self._world.now - task.created_at < 290.0 * self._world.share("lag", arn)
+        self._faults.seen["listing-lag"] += hidden
         return hidden
 
 
@@ -169,7 +219,7 @@ class FaultyClient:
             effect = getattr(self._client, name)
 
             def call(**request: Any) -> JSON:
-                return self._boundary.call(self._service, name, effect, request)
+                return self._boundary.call(Call(self._service, name, request), effect)
 
             self._methods[name] = call
         return self._methods[name]

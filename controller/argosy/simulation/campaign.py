@@ -10,18 +10,19 @@ from multiprocessing import get_context
 from typing import Any
 
 from argosy.simulation.faults import KINDS
-from argosy.simulation.trial import Plan, Trial
+from argosy.simulation.plan import TrialPlan
+from argosy.simulation.trial import Trial
 from argosy.simulation.verdict import Verdict
 
 CHUNK = 8  # seeds a process takes at once
 SHOWN = 5  # violations told in full
 
 
-def run_trial(plan: Plan) -> Verdict:
+def run_trial(plan: TrialPlan) -> Verdict:
     return Trial(plan).run()
 
 
-def run_all(plans: Iterable[Plan], processes: int) -> Iterator[Verdict]:
+def run_all(plans: Iterable[TrialPlan], processes: int) -> Iterator[Verdict]:
     """In the order of the plans."""
     if processes <= 1:
         yield from map(run_trial, plans)
@@ -30,7 +31,7 @@ def run_all(plans: Iterable[Plan], processes: int) -> Iterator[Verdict]:
         yield from pool.map(run_trial, plans, chunksize=CHUNK)
 
 
-def shrink(plan: Plan, invariant: str, run: Callable[[Plan], Verdict] = run_trial) -> Plan:
+def shrink(plan: TrialPlan, invariant: str, run: Callable[[TrialPlan], Verdict] = run_trial) -> TrialPlan:
     """The plan with as few kinds of faults as still violate that invariant."""
     for kind in sorted(plan.kinds):
         smaller = replace(plan, kinds=plan.kinds - {kind})
@@ -39,7 +40,7 @@ def shrink(plan: Plan, invariant: str, run: Callable[[Plan], Verdict] = run_tria
     return plan
 
 
-def replay_command(plan: Plan) -> str:
+def replay_command(plan: TrialPlan) -> str:
     """The one line that plays the trial again."""
     words = [f"argosy simulate --seed {plan.seed} --trials 1 --faults {','.join(sorted(plan.kinds)) or 'none'} --trace"]
     words += [f"--tasks {plan.tasks}"] if plan.tasks else []
@@ -114,7 +115,7 @@ class Summary:
         }
 
 
-def story_of(verdict: Verdict, plan: Plan) -> dict[str, Any]:
+def story_of(verdict: Verdict, plan: TrialPlan) -> dict[str, Any]:
     """A violation as it is shown."""
     first = verdict.violations[0]
     return {

@@ -1,8 +1,8 @@
-"""What is deployed in a simulated AWS? Fleets, table, queue, bucket, and controllers whose every call may go wrong."""
+"""What runs in a simulated AWS? Controllers whose every call may go wrong, and the services that they call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,24 +27,26 @@ from argosy.model import inbox
 from argosy.model.damage import NewerFormat
 from argosy.model.policy import Policy
 from argosy.ports import StaleState
-from argosy.simulation.boundary import Boundary, Crash
+from argosy.simulation.boundary import Boundary, CallConditions, Crash
+from argosy.simulation.deployed_fleets import STAGE
 from argosy.simulation.next_version import NextVersionStore
 from argosy.simulation.world import World
 
-STAGE, TABLE, QUEUE = "main", "argosy-state", "events"
+TABLE, QUEUE = "argosy-state", "events"
 ROLE = "arn:aws:iam::123456789012:role/argosy"
 DEPLOYMENT = AwsDeployment(STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task", threads=1)
+INTRUDING = 0.02  # the chance of another controller to work in the middle of a call
 
 
 @dataclass(slots=True)
-class Process:
-    """One controller, dead or alive, with a clock of its own."""
+class SimulatedController:
+    """One controller process, dead or alive, with its own clock."""
 
     name: str
-    engine: Engine
     skew_s: float = 0.0
     is_next: bool = False
     """Of the invented next version, which reads this version's state and stores a format that this version refuses."""
+    engine: Engine = field(init=False)
     down_until: float = 0.0
     working: bool = False
     at_rest: bool = False
@@ -52,17 +54,17 @@ class Process:
     """Whether the last tick did anything, or failed."""
     ticks: int = 0
     conflicts: int = 0
-    failures: int = 0  # ticks that an AWS call ended
-    crashes: int = 0
+    failures: int = 0
+    """Ticks that an AWS call ended."""
 
 
 @dataclass(slots=True)
-class Services:
+class SimulatedServices:
     """The models besides ECS and EC2."""
 
-    dynamodb: DynamoModel
     sqs: SqsModel
-    s3: S3Model
+    dynamodb: DynamoModel = field(default_factory=DynamoModel)
+    s3: S3Model = field(default_factory=S3Model)
     bus: BusModel = field(default_factory=BusModel)
 
 
@@ -71,39 +73,39 @@ def _raise(sentence: str) -> None:
 
 
 class SimulatedDeployment:
-    """A deployment on a world: submit, cancel, tear down, and let controllers tick."""
+    """A deployment on a world: submit, cancel, set the kill switch, and let controllers tick."""
 
     def __init__(
-        self, world: World, boundary: Boundary, policy: Policy, *, strict: bool = False, sqs: SqsModel | None = None
+        self,
+        world: World,
+        services: SimulatedServices,
+        policy: Policy,
+        conditions: CallConditions,
+        on_error: Callable[[str], None] = _raise,
     ) -> None:
-        self.world, self.boundary, self.policy, self.strict = world, boundary, policy, strict
-        self.services = Services(DynamoModel(), sqs or SqsModel(world.moment), S3Model())
-        self.processes: list[Process] = []
-        self.down_s: Callable[[], float] = lambda: 60.0
-        """How long a crashed controller stays away: lease and schedule."""
-        self.versions_met: Callable[[], None] = lambda: None
-        """Called when one version reads, or refuses, what the other has stored."""
-        self.fell_over: Callable[[str], None] = _raise
-        """Called when a tick ends in an error of our own."""
-        self._inside = NextVersionStore(self._client("dynamodb", self.services.dynamodb), TABLE)  # reads both
+        """on_error is called when a tick ends in an error of our own."""
+        self.world, self.services, self.policy = world, services, policy
+        self.boundary = Boundary(world, conditions, self._intrude)
+        self.controllers: list[SimulatedController] = []
+        self.store = NextVersionStore(self._client("dynamodb", services.dynamodb), TABLE)
+        """The table, through calls that never fail. It reads what either version has stored."""
+        self._conditions, self._faults, self._on_error = conditions, conditions.faults, on_error
 
-    def add_fleets(self, types: Sequence[str], zones: Sequence[str]) -> None:
-        self.world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": STAGE})
-        for kind in types:
-            for zone in zones:
-                tags: dict[str, Any] = {"argosy:stage": STAGE, "argosy:pool": f"{kind}/{zone}"}
-                self.world.add_fleet(kind, zone, **tags)
+    def add_controller(self, skew_s: float = 0.0, *, is_next: bool = False) -> SimulatedController:
+        controller = SimulatedController(f"controller-{len(self.controllers)}", skew_s, is_next)
+        controller.engine = self._engine(controller)
+        self.controllers.append(controller)
+        return controller
 
-    def add_controller(self, skew_s: float = 0.0, *, is_next: bool = False) -> Process:
-        process = Process(f"controller-{len(self.processes)}", None, skew_s, is_next)  # type: ignore[arg-type]
-        process.engine = self._engine(process)
-        self.processes.append(process)
-        return process
-
-    def deploy(self, process: Process) -> None:
-        """The controller is replaced by one of the next version, with nothing in memory."""
-        process.is_next = True
-        process.engine = self._engine(process)
+    def keep_one_controller(self, *, upgrade: bool) -> None:
+        """The lease leaves one: without it the others would only cause conflicts. upgrade: to the next version."""
+        del self.controllers[1:]
+        (controller,) = self.controllers
+        controller.down_until = 0.0
+        controller.at_rest = False
+        if upgrade and not controller.is_next:
+            controller.is_next = True
+            controller.engine = self._engine(controller)
 
     def submit(self, request: inbox.SubmitRequest) -> None:
         self._put(request, request.run_id)
@@ -116,47 +118,50 @@ class SimulatedDeployment:
         item = {"pk": {"S": KILL_KEY[0]}, "sk": {"S": KILL_KEY[1]}, "reason": {"S": "the stack is being deleted"}}
         self.services.dynamodb.put_item(TableName=TABLE, Item=item)
 
-    @property
-    def store(self) -> DynamoStore:
-        """The table as someone sees it whose calls never fail."""
-        return self._inside
-
-    def tick(self, process: Process) -> None:
+    def tick(self, controller: SimulatedController) -> None:
         """One tick of one controller, if it is alive. It may crash, come second, or give up on a call."""
-        if process.working or process.down_until > self.world.now:
+        if controller.working or controller.down_until > self.world.now:
             return
-        process.working = process.busy = True
-        process.ticks += 1
+        controller.working = controller.busy = True
+        controller.ticks += 1
         try:
-            report = process.engine.tick()
-            process.at_rest, process.busy = report.at_rest, bool(report.events or report.actions)
+            report = controller.engine.tick()
+            controller.at_rest, controller.busy = report.at_rest, bool(report.events or report.actions)
+            return
         except StaleState:
-            process.conflicts += 1
-            process.at_rest = False
+            controller.conflicts += 1
         except Crash:
-            process.crashes += 1
-            process.down_until = self.world.now + self.down_s()
-            process.engine = self._engine(process)
-            process.at_rest = False
+            self._restart_later(controller)
         except NewerFormat:
-            self.versions_met()
-            process.failures += 1
-            process.at_rest = False
+            controller.failures += 1
+            self._faults.note("two-versions")
         except (ClientError, BotoCoreError):
-            process.failures += 1
-            process.at_rest = False
+            controller.failures += 1
         except Exception as fault:  # noqa: BLE001 - whatever it is, a controller must not fall over
-            self.fell_over(f"{type(fault).__name__}: {fault}")
-            process.at_rest = False
+            self._on_error(f"{type(fault).__name__}: {fault}")
         finally:
-            process.working = False
+            controller.working = False
+        controller.at_rest = False
+
+    def _restart_later(self, controller: SimulatedController) -> None:
+        """A crashed controller stays away for as long as lease and schedule take, and has nothing in memory then."""
+        controller.down_until = self.world.now + self._faults.between(1, 120)
+        controller.engine = self._engine(controller)
+
+    def _intrude(self) -> None:
+        """Another controller may work in the middle of a call."""
+        if not self._conditions.interleaved or len(self.controllers) < 2 or not self._faults.active:
+            return
+        if self._faults.between(0, 1) < INTRUDING:
+            number = int(self._faults.between(0, len(self.controllers)))
+            self.tick(self.controllers[number])
 
     def _put(self, request: inbox.Request, name: str) -> None:
         key = (inbox.INBOX, inbox.inbox_key(self.world.now, name))
-        self._inside.create({key: inbox.to_bytes(request)})
+        self.store.create({key: inbox.to_bytes(request)})
 
     def _client(self, service: str, model: Any) -> Any:
-        return SimulatedClient(model, service, strict=self.strict, region=self.world.region)
+        return SimulatedClient(model, service, strict=self.boundary.conditions.strict, region=self.world.region)
 
     def _faulty(self, service: str, model: Any) -> Any:
         return self.boundary.client(service, self._client(service, model))
@@ -164,11 +169,11 @@ class SimulatedDeployment:
     def _store(self, client: Any) -> DynamoStore:
         return DynamoStore(client, TABLE)
 
-    def _engine(self, process: Process) -> Engine:
+    def _engine(self, controller: SimulatedController) -> Engine:
         """A fresh process: nothing in memory."""
 
         def clock() -> float:
-            return self.world.now + process.skew_s
+            return self.world.now + controller.skew_s
 
         models: Mapping[str, Any] = {
             "ecs": self.world.ecs,
@@ -182,8 +187,8 @@ class SimulatedDeployment:
         rates = CallRates.of_aws(clock, self.world.run_for)
         cell = Cell(self.world.region, self.world.cluster, clients["ecs"], clients["ec2"], rates)
         store = self._store(clients["dynamodb"])
-        if process.is_next:
-            store = NextVersionStore(clients["dynamodb"], TABLE, self.versions_met)
+        if controller.is_next:
+            store = NextVersionStore(clients["dynamodb"], TABLE, partial(self._faults.note, "two-versions"))
         executor = AwsExecutor(
             DEPLOYMENT,
             [cell],

@@ -1,4 +1,4 @@
-"""How do events reach the controller's queue? Late, twice, out of order, beside broken ones, or not at all."""
+"""How do events reach the controller's queue? Late, twice, out of order, together with broken ones, or not at all."""
 
 from __future__ import annotations
 

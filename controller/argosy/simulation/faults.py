@@ -16,7 +16,7 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "reply-lost": (0.005, 0.05),  # a call: the effect is there, the reply is not
     "effect-lost": (0.005, 0.05),  # a call: neither effect nor reply
     "server-error": (0.005, 0.05),  # a call: 500, with or without the effect
-    "throttle": (0.05, 0.3),  # a call is refused for want of tokens
+    "throttle": (0.05, 0.3),  # a call is refused because there were too many
     "time-out": (0.002, 0.01),  # a call hangs for a minute, with or without the effect
     "crash": (0.002, 0.02),  # a call: the controller dies before or after it
     "page-failure": (0.02, 0.1),  # a further page of a listing: it breaks off
@@ -27,7 +27,7 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "poison": (0.01, 0.1),  # a message brings a broken one along
     "interruption": (0.5, 6.0),  # an instance, per hour: EC2 takes it back with a warning
     "storm": (0.3, 1.0),  # a trial: every instance of a pool is taken back at once
-    "host-loss": (0.1, 1.0),  # an instance, per hour: it dies without a word
+    "host-loss": (0.1, 1.0),  # an instance, per hour: it dies without a warning
     "rebalance": (0.5, 4.0),  # an instance, per hour: EC2 advises to leave it
     "shortage": (0.2, 0.8),  # a pool: it delivers nothing for a while
     "no-register": (0.05, 0.6),  # an instance never joins the cluster

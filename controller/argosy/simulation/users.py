@@ -1,6 +1,6 @@
 """What do users ask for during a trial? They submit, lose patience, and try again what did not succeed.
 
-Their requests take the api's way: what it refuses is not asked for, and what it leaves is an item in the inbox.
+Their requests go through the api's own code: it refuses some, and puts the others into the inbox.
 """
 
 from __future__ import annotations
@@ -12,23 +12,27 @@ from zlib import crc32
 from argosy.api import reading, retrying
 from argosy.model.inbox import RetryRequest
 from argosy.model.run_record import RunRecord
+from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.deployment import SimulatedDeployment
-from argosy.simulation.job import Job
-from argosy.simulation.ledger_book import Book
-from argosy.simulation.world import World
+from argosy.simulation.workload import SimulatedJob
 
-INSISTENT = 0.35  # share of the trials in which somebody tries runs again
+INSISTENT = 0.35  # share of the trials in which users try runs again
 MOST_RETRIES = 2  # of a run
 
 
+def insistent(seed: int) -> bool:
+    """Whether users try runs again. Not drawn in order, so that the other trials stay what they were."""
+    return crc32(f"retry/{seed}".encode()) / 2**32 < INSISTENT
+
+
 class Users:
-    """Those of one trial. Chance of its own, so that trials in which nobody tries again are what they were."""
+    """Those of one trial. `retry`: whether they try runs again."""
 
     def __init__(
-        self, seed: int, world: World, deployment: SimulatedDeployment, jobs: Mapping[str, Job], book: Book
+        self, deployment: SimulatedDeployment, jobs: Mapping[str, SimulatedJob], stored: StoredState, *, retry: bool
     ) -> None:
-        self._world, self._deployment, self._jobs, self._book = world, deployment, jobs, book
-        self.insist = crc32(f"retry/{seed}".encode()) / 2**32 < INSISTENT
+        self._world, self._deployment, self._jobs, self._stored = deployment.world, deployment, jobs, stored
+        self._retry = retry
         self.retries = 0
 
     def submit(self, faulty_s: float) -> None:
@@ -41,11 +45,11 @@ class Users:
         self._world.later(seconds, lambda: self._deployment.cancel(next(iter(self._jobs))))
 
     def try_again(self) -> bool:
-        """Whether somebody asks for it, of a run that has ended without every result."""
-        asked = [self._try_again(record) for record in self._book.records.values()] if self.insist else ()
+        """Whether they asked for more of a run that has ended without every result."""
+        asked = [self._try_again(record) for record in self._stored.records.values()] if self._retry else ()
         return any(asked)
 
-    def _submit(self, job: Job) -> None:
+    def _submit(self, job: SimulatedJob) -> None:
         self._deployment.submit(job.request(self._world.now))
 
     def _try_again(self, record: RunRecord) -> bool:
@@ -58,7 +62,7 @@ class Users:
             return False
         try:
             created = retrying.put(self._deployment.store, said, wish, f"{wish.requested_at}")
-        except retrying.NotRetried:  # as the user is told: there is nothing to try again
+        except retrying.NotRetried:  # what a user would be told: there is nothing to try again
             return False
         self.retries += created
         return created

@@ -9,11 +9,12 @@ import pytest
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.emulator.sqs import SqsModel
-from argosy.simulation.boundary import Boundary
+from argosy.simulation.boundary import Boundary, Call, CallConditions
 from argosy.simulation.event_path import LATEST_S, OVERTAKEN_S, EventPath
 from argosy.simulation.faults import ALL, KINDS, Faults, kinds_of
-from argosy.simulation.mishaps import PULL_ERRORS, Mishaps
-from argosy.simulation.trial import Plan, Trial
+from argosy.simulation.machine_faults import PULL_ERRORS, MachineDefects, MachineFaults
+from argosy.simulation.plan import TrialPlan
+from argosy.simulation.trial import Trial
 from argosy.simulation.world import World
 
 # Issue 5 item 5, word by word, and the kind that stands for it (docs/architecture.md carries the same table).
@@ -71,13 +72,9 @@ def world() -> World:
 
 def test_ecs_lies_about_a_launch_once_and_answers_the_same_token_with_the_truth() -> None:
     place = world()
-    boundary = Boundary(place, always("failure-lies"))
-    answers = [
-        boundary.call(
-            "ecs", "run_task", lambda **_: {"tasks": [{"taskArn": "a"}], "failures": []}, {"clientToken": "t"}
-        )
-        for _ in range(2)
-    ]
+    boundary = Boundary(place, CallConditions(always("failure-lies")))
+    call = Call("ecs", "run_task", {"clientToken": "t"})
+    answers = [boundary.call(call, lambda **_: {"tasks": [{"taskArn": "a"}], "failures": []}) for _ in range(2)]
     assert [len(answer["tasks"]) for answer in answers] == [0, 1]
     assert answers[0]["failures"][0]["reason"] == "RESOURCE:MEMORY"
 
@@ -95,34 +92,34 @@ def test_a_message_is_overtaken_by_later_ones(kind: str, longest_s: float) -> No
     assert order != sorted(order)
 
 
-def test_a_pull_storm_dries_up_the_whole_of_the_largest_pool_and_no_other() -> None:
+def test_a_pull_storm_strikes_the_whole_of_the_largest_pool_and_no_other() -> None:
     place = world()
     for zone, count in (("us-east-1a", 3), ("us-east-1b", 1)):
         place.add_fleet("c5.xlarge", zone, spot=count)
     faults = always("pull-storm")
-    mishaps = Mishaps(place, faults)
-    mishaps.begin()
+    defects = MachineDefects(faults, place.timeline, place.catalogue)
+    MachineFaults(place, faults, defects).begin()
     place.run_for(400.0)
-    spoiled = {each.pool.name: mishaps.spoiled(each) for each in place.ec2.ledger.instances.values()}
-    assert spoiled["c5.xlarge/us-east-1b"] is None
-    course = spoiled["c5.xlarge/us-east-1a"]
-    assert course is not None
-    assert course.cannot_start in PULL_ERRORS
+    behaviours = {each.pool.name: defects.task(each) for each in place.ec2.ledger.instances.values()}
+    assert behaviours["c5.xlarge/us-east-1b"] is None
+    behaviour = behaviours["c5.xlarge/us-east-1a"]
+    assert behaviour is not None
+    assert behaviour.cannot_start in PULL_ERRORS
     faults.active = False
-    assert all(mishaps.spoiled(each) is None for each in place.ec2.ledger.instances.values())
+    assert all(defects.task(each) is None for each in place.ec2.ledger.instances.values())
 
 
 def test_clocks_jump_and_the_jump_is_bounded() -> None:
-    trial = Trial(Plan(3, frozenset({"clock-jump"}), controllers=2, faulty_s=300.0))
+    trial = Trial(TrialPlan(3, frozenset({"clock-jump"}), controllers=2, faulty_s=300.0))
     trial.faults.rates = {"clock-jump": 1e9}
     trial.jump_clocks()
-    skews = [process.skew_s for process in trial.deployment.processes]
+    skews = [controller.skew_s for controller in trial.controllers]
     assert all(0 < abs(skew) <= 300 for skew in skews)
 
 
 def test_a_trial_with_absence_is_silent_for_as_long_as_it_says() -> None:
-    trial = Trial(Plan(5, frozenset({"absence"}), faulty_s=300.0, every_kind=True))
+    trial = Trial(TrialPlan(5, frozenset({"absence"}), faulty_s=300.0, every_kind=True))
     before = trial.world.now
-    trial.stay_away()
-    assert trial.world.now - before == pytest.approx(trial.shape.absent_s)
-    assert trial.auditor.deaf_until == trial.world.now
+    trial.be_absent()
+    assert trial.world.now - before == pytest.approx(trial.outline.absent_s)
+    assert trial.auditor.facts.unattended_until == trial.world.now

@@ -8,9 +8,9 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup
-from argosy.simulation.census import Census
-from argosy.simulation.scale import ScaleRun, Size
-from argosy.simulation.scale_report import faults_of, report_of
+from argosy.simulation.scale.census import Census
+from argosy.simulation.scale.report import faults_of, report_of
+from argosy.simulation.scale.run import ScaleRun, Size
 from argosy.simulation.timeline import Timeline
 from argosy.simulation.world import World
 
@@ -25,7 +25,7 @@ def run() -> ScaleRun:
 
 
 def test_every_task_is_done_once_in_several_cells_in_spite_of_interruptions(run: ScaleRun) -> None:
-    report = run.report()
+    report = report_of(run)
     assert (report["violations"], report["found"], report["succeeded"]) == (0, [], 60)
     assert report["interruptions"] > 0
     assert {pool.split("/")[0] for pool in report["instancesBought"]} == {"us-east-1", "us-west-2"}
@@ -35,7 +35,7 @@ def test_every_task_is_done_once_in_several_cells_in_spite_of_interruptions(run:
 def test_the_same_size_and_seed_give_the_same_figures(run: ScaleRun) -> None:
     again = ScaleRun(SMALL)
     again.run()
-    figures = [{name: value for name, value in each.report().items() if name != "measured"} for each in (run, again)]
+    figures = [{name: value for name, value in report_of(each).items() if name != "measured"} for each in (run, again)]
     assert figures[0] == figures[1]
 
 

@@ -20,7 +20,7 @@ from argosy.cli.session import Session
 
 if TYPE_CHECKING:
     from argosy.simulation.campaign import Summary
-    from argosy.simulation.trial import Plan
+    from argosy.simulation.plan import TrialPlan
 
 FEW_TRIALS = 20  # a process of its own costs a second
 LONGEST_S = 7 * 86_400.0  # of a user's run, in virtual time
@@ -75,11 +75,11 @@ def simulate(session: Session, options: Options) -> None:
         raise typer.Exit(RUN_FAILED)
 
 
-def _plans(options: Options, kinds: frozenset[str]) -> list[Plan]:
-    from argosy.simulation.trial import Plan
+def _plans(options: Options, kinds: frozenset[str]) -> list[TrialPlan]:
+    from argosy.simulation.plan import TrialPlan
 
     instances = options.instances or USUAL_INSTANCES
-    first = Plan(options.seed, kinds, tasks=options.tasks, instances=instances, controllers=options.controllers)
+    first = TrialPlan(options.seed, kinds, tasks=options.tasks, instances=instances, controllers=options.controllers)
     if options.spec is not None:
         first = _of_spec(first, options.spec, options.task_seconds)
     return [replace(first, seed=options.seed + number) for number in range(options.trials)]
@@ -97,7 +97,8 @@ def _kinds(faults: str) -> frozenset[str]:
 def _at_size(session: Session, options: Options, kinds: frozenset[str]) -> None:
     """At this size interruption is the only fault: the others need small worlds, where every call is checked."""
     from argosy.simulation.faults import ALL
-    from argosy.simulation.scale import ScaleRun, Size
+    from argosy.simulation.scale.report import report_of
+    from argosy.simulation.scale.run import ScaleRun, Size
 
     if kinds - {"interruption"} and kinds != ALL:
         raise CliError("--cells: at this size only interruptions strike: say --faults interruptions, or none.")
@@ -107,17 +108,17 @@ def _at_size(session: Session, options: Options, kinds: frozenset[str]) -> None:
         size = replace(size, interrupted_per_hour=0.0)
     run = ScaleRun(size)
     run.run()
-    report = {**run.report(), "faultsNotRun": sorted(kinds - {"interruption"})}  # `all` is the default: not refused
+    report = {**report_of(run), "faultsNotRun": sorted(kinds - {"interruption"})}  # `all` is the default: not refused
     session.print_json(report) if session.wants_json else typer.echo(views.at_size(report))
     if report["violations"]:
         raise typer.Exit(RUN_FAILED)
 
 
-def _of_spec(plan: Plan, file: Path, task_seconds: float) -> Plan:
+def _of_spec(plan: TrialPlan, file: Path, task_seconds: float) -> TrialPlan:
     """The user's own run on the default deployment's instance types."""
     from argosy.cli.runs.spec_source import load
     from argosy.settings.settings import Settings
-    from argosy.simulation.job import Job
+    from argosy.simulation.workload import SimulatedJob
     from argosy.spec import shards
     from argosy.spec.parse import parse_spec, to_json
 
@@ -128,12 +129,12 @@ def _of_spec(plan: Plan, file: Path, task_seconds: float) -> Plan:
     settings = Settings()
     types = tuple(sorted({name for cell in settings.cells for name, _ in settings.pools(cell)}))
     run_id = f"{form['name']}-270115-080000-{plan.seed % 10_000:04d}"
-    job = Job(run_id, form, shards.task_count(form, None), shortest_s=task_seconds, longest_s=task_seconds)
+    job = SimulatedJob(run_id, form, shards.task_count(form, None), shortest_s=task_seconds, longest_s=task_seconds)
     words = ("--spec", str(file), "--task-seconds", f"{task_seconds:g}")
     return replace(plan, jobs=(job,), types=types, limit_s=LONGEST_S, words=words)
 
 
-def _show(session: Session, summary: Summary, plans: dict[int, Plan], trace: bool) -> None:
+def _show(session: Session, summary: Summary, plans: dict[int, TrialPlan], trace: bool) -> None:
     from argosy.simulation import campaign
 
     report = summary.report()

@@ -1,4 +1,4 @@
-"""What happened to one task or instance? All that world and controllers did, kept, and searched on demand."""
+"""What happened to one task or instance? All that world and controllers did is kept, and searched on demand."""
 
 from __future__ import annotations
 
@@ -9,17 +9,32 @@ from typing import Any
 
 JSON = dict[str, Any]
 
-KEPT = 50_000
+KEPT = 50_000  # entries
 LINE_WIDTH = 400  # characters of a line that are shown
+_SHOWN = (
+    "instance-id",
+    "state",
+    "taskArn",
+    "lastStatus",
+    "desiredStatus",
+    "stopCode",
+    "stoppedReason",
+    "ec2InstanceId",
+    "status",
+    "agentConnected",
+    "version",
+    "containerInstanceArn",
+    "sub-type",
+)
 
 
-class Story:
-    """The last events and calls. What is kept are references: nothing is turned into text before somebody asks."""
+class AuditTrail:
+    """The latest events and calls. It keeps references: nothing is turned into text before somebody asks."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[float, str, Any]] = deque(maxlen=KEPT)
 
-    def tell(self, at: float, what: str, about: Any) -> None:
+    def add(self, at: float, what: str, about: Any) -> None:
         self._kept.append((at, what, about))
 
     def about(self, names: Collection[str], start: float) -> list[str]:
@@ -34,21 +49,6 @@ class Story:
 
 
 def short(message: JSON) -> JSON:
-    """What is worth telling of an event."""
+    """The members of an event that tell what happened."""
     detail = message["detail"]
-    names = [
-        "instance-id",
-        "state",
-        "taskArn",
-        "lastStatus",
-        "desiredStatus",
-        "stopCode",
-        "stoppedReason",
-        "ec2InstanceId",
-        "status",
-        "agentConnected",
-        "version",
-        "containerInstanceArn",
-        "sub-type",
-    ]
-    return {name: detail[name] for name in names if name in detail}
+    return {name: detail[name] for name in _SHOWN if name in detail}

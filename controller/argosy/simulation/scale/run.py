@@ -1,10 +1,10 @@
-"""How does the controller fare at full size? One huge run over several cells and thousands of instances.
+"""How does the controller do at full size? It plays one huge run over several cells and thousands of instances.
 
-Controller, adapters and the models of ECS, EC2, DynamoDB and S3 are those of every trial. Left out, because a million
-tasks would not end today: faults at each call, the check of every call, and JSON between EventBridge and the queue
-(`lean`), and the events by which ECS tells what is left on an instance whenever a task starts or ends there: they say
-nothing that the controller does not know. In their place a census counts what really runs, and at the end the manifest
-is read entry by entry.
+Controller, adapters and the models of ECS, EC2, DynamoDB and S3 are those of every trial. Some things are left out,
+so that a million tasks end within minutes: faults at each call, the check of every call, JSON between EventBridge and
+the queue (`calls`), and the events by which ECS tells what is left on an instance whenever a task starts or ends
+there, which say nothing that the controller does not know. Instead a census counts what really runs, and at the end
+the manifest is read entry by entry (`report`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from argosy.emulator.s3 import S3Model
 from argosy.engine.tick import Engine
 from argosy.model import inbox
 from argosy.model.policy import Policy
-from argosy.simulation.billing import Billing
-from argosy.simulation.census import Census
-from argosy.simulation.deployment import DEPLOYMENT, STAGE, TABLE
-from argosy.simulation.job import Job
-from argosy.simulation.lean import DirectQueue, Outside
+from argosy.simulation.deployed_fleets import Bill, add_fleets
+from argosy.simulation.deployment import DEPLOYMENT, TABLE
+from argosy.simulation.scale.calls import DirectQueue, TimedCalls
+from argosy.simulation.scale.census import Census
 from argosy.simulation.timeline import Timeline
+from argosy.simulation.workload import SimulatedJob
 from argosy.simulation.world import START, World
 
 JSON = dict[str, Any]
@@ -72,11 +72,11 @@ class ScaleRun:
     def __init__(self, size: Size) -> None:
         self.size = size
         self.timeline = Timeline(START)
-        self.outside = Outside(self.timeline, size.cells)
+        self.aws_calls = TimedCalls(self.timeline, size.cells)
         self.queue = DirectQueue()
         self.census = Census(size.tasks, SHORTEST_S, LONGEST_S)
         self.worlds = [self._world(region) for region in REGIONS[: size.cells]]
-        self.bills = [Billing(world) for world in self.worlds]
+        self.bills = [Bill(world) for world in self.worlds]
         self.dynamodb, self.s3 = DynamoModel(), S3Model()
         self.job = _job(size)
         self.engine = self._engine()
@@ -91,21 +91,15 @@ class ScaleRun:
         """Of real time, the simulation's own included."""
 
     def run(self) -> None:
-        """Until rest. Raises TimeoutError when that takes a week of virtual time."""
+        """Until rest. Raises TimeoutError if that takes more than a week of virtual time."""
         began, cpu_began = time.perf_counter(), time.process_time()
         usual = gc.get_threshold()
-        gc.set_threshold(*RARELY)  # looking through millions of records that stay is for nothing
+        gc.set_threshold(*RARELY)  # it would look through millions of records that stay
         try:
             self._run()
         finally:
             gc.set_threshold(*usual)
         self.took_s, self.cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
-
-    def report(self) -> JSON:
-        """What came of it, once it has been run."""
-        from argosy.simulation.scale_report import report_of
-
-        return report_of(self)
 
     def _run(self) -> None:
         request = self.job.request(self.timeline.now)
@@ -121,9 +115,9 @@ class ScaleRun:
 
     def _tick(self) -> bool:
         at, launches, could_launch = self.timeline.now, self.census.launches.copy(), self._could_launch()
-        began, outside_s = time.process_time(), self.outside.seconds
+        began, simulated_s = time.process_time(), self.aws_calls.seconds
         report = self.engine.tick()
-        self.tick_s.append(time.process_time() - began - (self.outside.seconds - outside_s))
+        self.tick_s.append(time.process_time() - began - (self.aws_calls.seconds - simulated_s))
         idle = not (report.events or report.actions)
         self.timeline.run_for(5.0 if idle else DECIDING_S)
         for region in could_launch & self._could_launch():
@@ -132,8 +126,10 @@ class ScaleRun:
         return report.at_rest
 
     def _could_launch(self) -> set[str]:
-        """Regions whose instances have room for all that two ticks can start, while so many tasks wait. Two, because a
-        place that has become free during a tick is known to the next one."""
+        """Regions whose instances have room for all that two ticks can start, while that many tasks wait.
+
+        Two ticks, because the controller learns of a place that becomes free during a tick in the next one.
+        """
         state = self.engine.state
         run = state.runs.get(self.job.run_id) if state else None
         if run is None or state is None:
@@ -152,31 +148,28 @@ class ScaleRun:
             seed=size.seed,
             timeline=self.timeline,
         )
-        world.ec2.add_launch_template("argosy", image_id="ami-1", tags={"argosy:stage": STAGE})
-        for zone in zones:
-            tags: dict[str, Any] = {"argosy:stage": STAGE, "argosy:pool": f"{INSTANCE_TYPE}/{zone}"}
-            world.add_fleet(INSTANCE_TYPE, zone, **tags)
+        add_fleets(world, (INSTANCE_TYPE,), zones)
         world.ecs.ledger.tells_resources = False
         world.sinks.append(self.queue)
         self.census.attend(world)
         return world
 
     def _engine(self) -> Engine:
-        clock, outside = self.timeline.moment, self.outside
+        clock, calls = self.timeline.moment, self.aws_calls
         cells = [
             Cell(
                 world.region,
                 world.cluster,
-                outside.client("ecs", world.ecs),
-                outside.client("ec2", world.ec2),
-                CallRates.of_aws(clock, outside.pass_time),
+                calls.client("ecs", world.ecs),
+                calls.client("ec2", world.ec2),
+                CallRates.of_aws(clock, calls.pass_time),
             )
             for world in self.worlds
         ]
-        s3, events = outside.client("s3", self.s3), outside.client("events", BusModel())
+        s3, events = calls.client("s3", self.s3), calls.client("events", BusModel())
         executor = AwsExecutor(DEPLOYMENT, cells, HomeClients(s3, events), clock)
         policy = replace(Policy(), max_instances=self.size.instances, linger_s=60.0, growth_per_tick=50)
-        store = DynamoStore(outside.client("dynamodb", self.dynamodb), TABLE)
+        store = DynamoStore(calls.client("dynamodb", self.dynamodb), TABLE)
         return Engine(store, self.queue, executor, load_catalogue(), policy, clock)
 
     def _interrupt(self) -> None:
@@ -197,7 +190,7 @@ def _room(world: World) -> int:
     return sum(each.free_cpu_units // 1024 for each in cluster.instances.values() if each.status == "ACTIVE")
 
 
-def _job(size: Size) -> Job:
+def _job(size: Size) -> SimulatedJob:
     spec: JSON = {
         "version": 1,
         "name": "scale",
@@ -206,4 +199,4 @@ def _job(size: Size) -> Job:
         "array": {"size": size.tasks},
         "retryStrategy": {"attempts": 3},
     }
-    return Job(f"scale-270115-080000-{size.seed % 10_000:04d}", spec, size.tasks)
+    return SimulatedJob(f"scale-270115-080000-{size.seed % 10_000:04d}", spec, size.tasks)

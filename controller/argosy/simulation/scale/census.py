@@ -16,7 +16,7 @@ JSON = dict[str, Any]
 
 
 class Census:
-    """The workload of several worlds and a sink of each: every task starts here and is missed here."""
+    """The workload of several worlds and a sink of each: it sees every task start and end."""
 
     def __init__(self, tasks: int, shortest_s: float, longest_s: float) -> None:
         self.started = np.zeros(tasks, dtype=np.uint16)
@@ -25,7 +25,7 @@ class Census:
         self.launches: Counter[str] = Counter()
         """By Region."""
         self.twice: list[str] = []
-        """Tasks that started while another attempt of theirs ran: there must be none."""
+        """Tasks that started while another of their attempts ran: there must be none."""
         self._index: dict[str, int] = {}
         self._shortest_s, self._longest_s = shortest_s, longest_s
 
@@ -56,6 +56,6 @@ class Census:
         if message["detail-type"] != "ECS Task State Change" or detail["lastStatus"] != "STOPPED":
             return
         index = self._index.pop(detail["taskArn"], None)
-        if index is not None:  # else it never got to its instance
+        if index is not None:  # else it never reached its instance
             self.running[index] -= 1
             self.ended_well[index] += any(each.get("exitCode") == 0 for each in detail["containers"])

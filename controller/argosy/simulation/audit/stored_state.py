@@ -1,4 +1,4 @@
-"""What does the store say after each commit? Each transaction, read as the next controller would read it."""
+"""What is stored after each commit? Each transaction is read as the next controller would read it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JSON = dict[str, Any]
 _COLUMNS = ("status", "user_failures", "losses", "committed")
 
 
-class Live(NamedTuple):
+class StoredAttempt(NamedTuple):
     """A live attempt as it is stored."""
 
     key: AttemptKey
@@ -23,7 +23,7 @@ class Live(NamedTuple):
     task_id: str
 
 
-class Book:
+class StoredState:
     """What is stored, transaction by transaction."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Book:
         self.instances: dict[str, JSON] = {}
         self.tables: dict[str, list[tuple[int, ...]]] = {}
         """By run: status, user_failures, losses, committed of each task."""
-        self.live: dict[tuple[int, int], Live] = {}
+        self.live: dict[tuple[int, int], StoredAttempt] = {}
         """By chunk and row of the attempt table."""
         self.intended: set[AttemptKey] = set()
         """Every intent that was ever stored."""
@@ -41,8 +41,8 @@ class Book:
         self._runs: dict[int, str] = {}
         self._tasks: dict[str, TaskTable] = {}
 
-    def take(self, actions: Sequence[JSON]) -> list[Live]:
-        """Read one transaction; the intents that are new in it."""
+    def take(self, actions: Sequence[JSON]) -> list[StoredAttempt]:
+        """Read one transaction. Returns the intents that are new in it."""
         puts: dict[tuple[str, str], bytes] = {}
         for action in actions:
             if "Update" in action:
@@ -53,7 +53,7 @@ class Book:
                 puts[item["pk"]["S"], item["sk"]["S"]] = item["body"]["B"]
         for (pk, sk), body in puts.items():
             self._take_summary(pk, sk, body)
-        fresh: list[Live] = []
+        fresh: list[StoredAttempt] = []
         for (pk, sk), body in puts.items():
             kind, _, number = sk.partition("#")
             if pk.startswith("RUN#") and kind == "TASKS":
@@ -63,7 +63,7 @@ class Book:
         return fresh
 
     def _take_summary(self, pk: str, sk: str, body: bytes) -> None:
-        """What the columns need to be understood: root, runs, instances."""
+        """Root, runs and instances, without which the columns mean nothing."""
         if pk == documents.RUNS:
             self._take_record(documents.record_from(body))
         elif (pk, sk) == (documents.STATE, documents.ROOT):
@@ -89,13 +89,13 @@ class Book:
         self._read_tasks(run_id)
 
     def _read_tasks(self, run_id: str) -> None:
-        """Of a run that was halted, what is pending counts as cancelled: nobody writes a million rows for that."""
+        """Pending tasks of a halted run count as cancelled: the controller does not write a million rows for that."""
         table, halted = self._tasks[run_id], self.records[run_id].halted
         rows = zip(*(table[name].tolist() for name in _COLUMNS), strict=True)
         ended = (TaskStatus.CANCELLED,)
         self.tables[run_id] = [ended + row[1:] if halted and row[0] == TaskStatus.PENDING else row for row in rows]
 
-    def _take_attempts(self, chunk: int, body: bytes) -> list[Live]:
+    def _take_attempts(self, chunk: int, body: bytes) -> list[StoredAttempt]:
         table = AttemptTable(AttemptTable.chunk_rows)
         table.unpack(0, body)
         self.live = {place: live for place, live in self.live.items() if place[0] != chunk}
@@ -105,7 +105,7 @@ class Book:
             key = AttemptKey(run_id, *(int(table[name][row]) for name in ("index", "attempt", "launch")))
             names = (bytes(table[name][row]).decode() for name in ("instance", "task_id"))
             instance, task_id = names
-            live = Live(key, instance, int(table["status"][row]), task_id)
+            live = StoredAttempt(key, instance, int(table["status"][row]), task_id)
             self.live[chunk, row] = live
             if key not in self.intended and live.status == AttemptStatus.INTENT:
                 fresh.append(live)

@@ -1,4 +1,4 @@
-"""What work does a trial submit, and how do its tasks fare? Programs end well, fail, hang and write results."""
+"""What work does a trial submit, and what do its programs do? They end well, fail, hang and write results."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
 from argosy.model.inbox import SubmitRequest
 from argosy.simulation.virtual_task import TaskBehaviour
-from argosy.simulation.world import World
+from argosy.simulation.world import share
 
 JSON = dict[str, Any]
 CANARY = "canary-7c1f-secret"  # a secret in the environment of every task: it must appear in no log
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One run's work. Times in seconds; shares of tasks or attempts in 0..1."""
+class SimulatedJob:
+    """The work of one run. Times in seconds; shares of tasks or attempts in 0..1."""
 
     run_id: str
     spec: Mapping[str, Any]
@@ -46,12 +46,12 @@ class Job:
 class Programs:
     """What the containers of all jobs do. Chance depends on (index, attempt) alone, not on the order of events."""
 
-    def __init__(self, world: World, s3: S3Model, jobs: Mapping[str, Job]) -> None:
-        self._world, self._s3, self._jobs = world, s3, jobs
+    def __init__(self, seed: int, s3: S3Model, jobs: Mapping[str, SimulatedJob]) -> None:
+        self._seed, self._s3, self._jobs = seed, s3, jobs
         self.good = False
-        """From now on programs end well: for the phase in which everything has to come to its end."""
+        """Whether all programs end well: in the phase in which everything has to come to its end."""
 
-    def course(self, task: JSON) -> TaskBehaviour:
+    def behaviour(self, task: JSON) -> TaskBehaviour:
         key = key_of_task(task)
         job = self._jobs.get(key.run_id) if key else None
         if key is None or job is None:
@@ -66,7 +66,7 @@ class Programs:
         return TaskBehaviour(duration_s=duration_s, exit_code=1 if failed else 0, obeys_s=obeys_s)
 
     def __call__(self, message: JSON) -> None:
-        """A sink of the world: whoever ended well has written its part (unless it is one that does not)."""
+        """A sink of the world: a task that ended well has written its part, unless it is a silent one."""
         detail = message["detail"]
         if message["detail-type"] != "ECS Task State Change" or detail.get("lastStatus") != "STOPPED":
             return
@@ -78,7 +78,7 @@ class Programs:
         if not self._unlucky(job.silent, "silent", key):
             self._write(job, key)
 
-    def _write(self, job: Job, key: AttemptKey) -> None:
+    def _write(self, job: SimulatedJob, key: AttemptKey) -> None:
         bucket, name = split_s3(part_uri(job.output, key.index, part_suffix(job.spec)))
         if (bucket, name) not in self._s3.objects:
             metadata = {ATTEMPT_METADATA: str(key.attempt)}
@@ -88,4 +88,4 @@ class Programs:
         return bool(rate) and not self.good and self._share(what, key) < rate
 
     def _share(self, what: str, key: AttemptKey) -> float:
-        return self._world.share(what, *key[:3])
+        return share(self._seed, what, *key[:3])

@@ -7,7 +7,7 @@ import resource
 import statistics
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from argosy.emulator.rate_limits import FAMILIES
 from argosy.layout import manifest_uri, marker_uri, split_s3
@@ -15,9 +15,7 @@ from argosy.model import documents
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import sort_key
 from argosy.simulation.deployment import TABLE
-
-if TYPE_CHECKING:
-    from argosy.simulation.scale import ScaleRun
+from argosy.simulation.scale.run import ScaleRun
 
 JSON = dict[str, Any]
 DESCRIBES = ("describe_tasks", "describe_container_instances")
@@ -55,7 +53,7 @@ def _faults_of_manifest(run: ScaleRun, tasks: int) -> Iterator[str]:
 
 def report_of(run: ScaleRun) -> JSON:
     """All figures. `measured` differs from one machine to the next, the rest follows from the seed."""
-    tasks, calls = run.size.tasks, run.outside.calls
+    tasks, calls = run.size.tasks, run.aws_calls.calls
     found = list(faults_of(run))
     record = _record(run)
     usd, useful = sum(bill.usd() for bill in run.bills), record.cost_usd

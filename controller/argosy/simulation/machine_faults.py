@@ -1,13 +1,16 @@
-"""What happens to the simulated machines? Interruptions, storms, dead hosts, shortages, defects, silence."""
+"""What goes wrong on the simulated machines? Defects of single ones, and what strikes them as time passes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from argosy.emulator.ec2.records import Ec2Fleet
+from argosy.emulator.ec2.records import MachineType
 from argosy.emulator.ec2.service import Ec2Instance
 from argosy.simulation.agent import AgentBehaviour
+from argosy.simulation.deployed_fleets import fleet_is_ours, is_ours
 from argosy.simulation.faults import Faults
+from argosy.simulation.timeline import Timeline
 from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import World
 
@@ -18,37 +21,19 @@ PULL_ERRORS = (  # as the agent words them (aws.md 9.6; reliability.md rows 48 a
 )
 
 
-class Mishaps:
-    """Lets misfortune loose on a world while its faults are active; `begin` starts the clockwork."""
+class MachineDefects:
+    """Which instances are defective, and how agents and tasks behave there."""
 
-    def __init__(self, world: World, faults: Faults) -> None:
-        self._world, self._faults = world, faults
+    def __init__(self, faults: Faults, timeline: Timeline, catalogue: Mapping[str, MachineType]) -> None:
+        self._faults, self._timeline, self._catalogue = faults, timeline, catalogue
         self.black_holes: set[str] = set()
         """Instances on which every task fails at once."""
-        self._dry: dict[str, float] = {}
+        self._no_pulls: dict[str, float] = {}
         """Pools on whose instances no image can be pulled, and until when."""
 
-    def begin(self) -> None:
-        self._world.later(LOOK_EVERY_S, self._look)
-        if self._faults.strikes("storm"):
-            for _ in range(1 + int(self._faults.between(0, 3))):
-                self._world.later(self._faults.between(100, 600), self._storm)
-        if self._faults.strikes("pull-storm"):
-            self._world.later(self._faults.between(40, 400), self._dry_up)
-        for pool in self._pools():
-            if self._faults.strikes("shortage"):
-                self._short(pool, self._faults.between(0, 300))
-        if self._faults.strikes("fleet-replaced"):
-            self._world.later(self._faults.between(30, 900), self._replace_fleet)
-
-    def end(self) -> None:
-        """Every shortage is over, instances are sound from now on. Agents that are cut off for good stay so."""
-        for pool in self._pools():
-            self._world.ec2.set_shortage(pool, None)
-
-    def habits(self, instance: Ec2Instance) -> AgentBehaviour:
-        """How a new instance will behave."""
-        gpus = self._world.catalogue[instance.instance_type].gpus
+    def agent(self, instance: Ec2Instance) -> AgentBehaviour:
+        """How the agent of a new instance behaves."""
+        gpus = self._catalogue[instance.instance_type].gpus
         if self._faults.strikes("black-hole"):
             self.black_holes.add(instance.instance_id)
         return AgentBehaviour(
@@ -57,18 +42,50 @@ class Mishaps:
             gpus=0 if gpus and self._faults.strikes("bad-gpu") else None,
         )
 
-    def spoiled(self, instance: Ec2Instance) -> TaskBehaviour | None:
-        """What becomes of a task because of where it is, whatever its program would do."""
+    def task(self, instance: Ec2Instance) -> TaskBehaviour | None:
+        """How every task behaves on this instance, whatever its program does; None if the instance is sound."""
         if instance.instance_id in self.black_holes and self._faults.active:
             return TaskBehaviour(duration_s=1.0, exit_code=1, reason="CUDA_ERROR_UNKNOWN")
-        if self._faults.active and self._world.now < self._dry.get(instance.pool.name, 0.0):
+        if self._faults.active and self._timeline.now < self._no_pulls.get(instance.pool.name, 0.0):
             return TaskBehaviour(pull_s=5.0, cannot_start=self._pull_error())
         if self._faults.strikes("stuck"):
             return TaskBehaviour(pull_s=float("inf"))
         return None
 
+    def refuse_pulls(self, pool: str, seconds: float) -> None:
+        """The registry refuses every instance of the pool."""
+        self._no_pulls[pool] = self._timeline.now + seconds
+
+    def _pull_error(self) -> str:
+        return PULL_ERRORS[int(self._faults.between(0, len(PULL_ERRORS)))]
+
+
+class MachineFaults:
+    """What strikes the instances of a world while its faults are active, from `begin` on."""
+
+    def __init__(self, world: World, faults: Faults, defects: MachineDefects) -> None:
+        self._world, self._faults, self._defects = world, faults, defects
+
+    def begin(self) -> None:
+        self._world.later(LOOK_EVERY_S, self._look)
+        if self._faults.strikes("storm"):
+            for _ in range(1 + int(self._faults.between(0, 3))):
+                self._world.later(self._faults.between(100, 600), self._storm)
+        if self._faults.strikes("pull-storm"):
+            self._world.later(self._faults.between(40, 400), self._refuse_pulls)
+        for pool in self._pools():
+            if self._faults.strikes("shortage"):
+                self._short(pool, self._faults.between(0, 300))
+        if self._faults.strikes("fleet-replaced"):
+            self._world.later(self._faults.between(30, 900), self._replace_fleet)
+
+    def end(self) -> None:
+        """Every shortage is over. Agents that are cut off for good stay so."""
+        for pool in self._pools():
+            self._world.ec2.set_shortage(pool, None)
+
     def _look(self) -> None:
-        """Each instance may meet with something."""
+        """Each instance may be struck."""
         if not self._faults.active:
             return
         share = LOOK_EVERY_S / 3600.0
@@ -90,7 +107,7 @@ class Mishaps:
             self._world.ec2.lose(instance.instance_id)
 
     def _deregister(self, instance: Ec2Instance) -> None:
-        """By somebody's hand. Not where tasks run: they would go on as orphans that no agent reports."""
+        """By hand. Not where tasks run: they would go on as orphans that no agent reports."""
         cluster = self._world.ecs.ledger.clusters[self._world.cluster]
         for member in list(cluster.instances.values()):
             if member.ec2_instance_id == instance.instance_id and member.status == "ACTIVE" and not member.tasks:
@@ -129,13 +146,10 @@ class Mishaps:
         for instance in instances if self._faults.active else []:
             self._world.interrupt(instance.instance_id)
 
-    def _dry_up(self) -> None:
-        """The registry refuses everybody in the pool that has most instances."""
+    def _refuse_pulls(self) -> None:
+        """In the pool that has most instances."""
         pool, _ = self._largest_pool()
-        self._dry[pool] = self._world.now + self._faults.between(60, 600)
-
-    def _pull_error(self) -> str:
-        return PULL_ERRORS[int(self._faults.between(0, len(PULL_ERRORS)))]
+        self._defects.refuse_pulls(pool, self._faults.between(60, 600))
 
     def _largest_pool(self) -> tuple[str, list[Ec2Instance]]:
         every = self._world.ec2.ledger.instances.values()
@@ -157,12 +171,3 @@ class Mishaps:
 
     def _pools(self) -> list[str]:
         return [pool.name for fleet in self._world.ec2.ledger.fleets.values() for pool in fleet.pools]
-
-
-def is_ours(world: World, instance: Ec2Instance) -> bool:
-    """Whether the instance belongs to a fleet of the deployment; a tag of its own proves nothing."""
-    return fleet_is_ours(world.ec2.ledger.fleets[instance.fleet_id])
-
-
-def fleet_is_ours(fleet: Ec2Fleet) -> bool:
-    return fleet.tags.get("argosy:stage") == "main"

@@ -1,6 +1,6 @@
-"""How do the controller's calls reach the models when there are millions of them? Directly, and timed.
+"""How do millions of calls and events reach the models and the controller? Directly, and timed.
 
-No check of shapes, no faults, no JSON on the way of events: what is simulated stays the same, what watches it is gone.
+Shapes are not checked, calls meet no faults, and events are not turned into JSON. What is simulated stays the same.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ TOGETHER = frozenset({"modify_fleet"})  # those of all cells at once
 _LISTENED_TO = frozenset((kind.source, kind.detail_type) for kind in MESSAGE_KINDS)
 
 
-class Outside:
-    """Processor time spent in the simulated AWS, which is none of the controller's."""
+class TimedCalls:
+    """All calls to the simulated AWS, with the processor time that they took: it is not the controller's."""
 
     def __init__(self, timeline: Timeline, cells: int) -> None:
         self.timeline, self.cells = timeline, cells
@@ -38,29 +38,29 @@ class Outside:
         self.timeline.run_for(seconds)
         self.seconds += time.process_time() - began
 
-    def client(self, service: str, model: Any) -> LeanClient:
-        return LeanClient(self, service, model)
+    def client(self, service: str, model: Any) -> TimedClient:
+        return TimedClient(self, service, model)
 
 
-class LeanClient:
+class TimedClient:
     """A boto3-like client over a model."""
 
-    def __init__(self, outside: Outside, service: str, model: Any) -> None:
-        self._outside, self._service, self._model = outside, service, model
+    def __init__(self, timed: TimedCalls, service: str, model: Any) -> None:
+        self._timed, self._service, self._model = timed, service, model
 
     def __getattr__(self, name: str) -> Callable[..., JSON]:
-        method, outside, key = getattr(self._model, name), self._outside, (self._service, name)
-        takes_s = LAUNCH_S / (THREADS * outside.cells) if name in IN_THREADS else CALL_S
-        takes_s /= outside.cells if name in TOGETHER else 1
+        method, timed, key = getattr(self._model, name), self._timed, (self._service, name)
+        takes_s = LAUNCH_S / (THREADS * timed.cells) if name in IN_THREADS else CALL_S
+        takes_s /= timed.cells if name in TOGETHER else 1
 
         def call(**request: Any) -> JSON:
             began = time.process_time()
-            outside.calls[key] += 1
-            outside.timeline.run_for(takes_s)
+            timed.calls[key] += 1
+            timed.timeline.run_for(takes_s)
             try:
                 return dict(method(**request))
             finally:
-                outside.seconds += time.process_time() - began
+                timed.seconds += time.process_time() - began
 
         setattr(self, name, call)
         return call
@@ -87,4 +87,4 @@ class DirectQueue:
         return [Message(str(number), body) for number, body in taken]
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """What was received is gone already: nothing gets lost here."""
+        """What was received is gone already: nothing is lost here."""

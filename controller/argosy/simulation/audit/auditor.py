@@ -1,0 +1,150 @@
+"""What does the auditor of a trial see, and whom does it tell?
+
+It sees each effect before the controller hears of it, reads each commit as it is stored, and knows what really runs on
+the instances. It tells one checker per family of invariants, and keeps what they find. I11 is its own: no secret is in
+the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from argosy.model.policy import Policy
+from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
+from argosy.simulation.audit.fleets import FleetChecker
+from argosy.simulation.audit.instances import InstanceChecker
+from argosy.simulation.audit.launches import LaunchChecker
+from argosy.simulation.audit.money import MoneyChecker
+from argosy.simulation.audit.progress import ProgressChecker
+from argosy.simulation.audit.stored_state import StoredState
+from argosy.simulation.audit.trail import AuditTrail, short
+from argosy.simulation.boundary import Call
+from argosy.simulation.workload import CANARY, SimulatedJob
+from argosy.simulation.world import World
+
+JSON = dict[str, Any]
+
+
+class Auditor:
+    """Watches one trial: the observer of its calls, and a sink of its world."""
+
+    def __init__(
+        self, world: World, jobs: Mapping[str, SimulatedJob], policy: Policy, *, one_controller: bool = False
+    ) -> None:
+        self.facts = facts = TrialFacts(world, jobs, policy, one_controller)
+        self._launches = LaunchChecker(facts)
+        self._checkers: tuple[Checker, ...] = (
+            self._launches,
+            InstanceChecker(facts),
+            FleetChecker(facts),
+            ProgressChecker(facts),
+            MoneyChecker(facts),
+        )
+        self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)
+        for checker in self._checkers:
+            for operation, check in checker.effects().items():
+                self._effects[operation].append(check)
+        self._effects["dynamodb", "transact_write_items"].append(self._committed)
+
+    @property
+    def violations(self) -> list[Violation]:
+        return self.facts.violations
+
+    @property
+    def stored(self) -> StoredState:
+        return self.facts.stored
+
+    @property
+    def trail(self) -> AuditTrail:
+        return self.facts.trail
+
+    @property
+    def launches(self) -> int:
+        """ECS tasks that were started."""
+        return self._launches.launches
+
+    def took_effect(self, call: Call, reply: JSON) -> None:
+        for check in self._effects.get((call.service, call.operation), ()):
+            check(call.request, reply)
+
+    def ended(self, call: Call, outcome: str) -> None:
+        if call.service in ("ecs", "ec2") and not call.operation.startswith(("list", "describe")):
+            self.trail.add(self.facts.world.now, f"{call.operation} ({outcome})", call.request)
+        elif outcome != "ok":
+            self.trail.add(self.facts.world.now, f"{call.service} {call.operation} ({outcome})", "")
+
+    def hear(self, message: JSON) -> None:
+        """A sink of the world: what really happens, before it can get lost on its way."""
+        self.trail.add(self.facts.world.now, message["detail-type"], short(message))
+        for checker in self._checkers:
+            checker.heard(message)
+
+    def time_passed(self) -> None:
+        for checker in self._checkers:
+            checker.time_passed()
+
+    def at_rest(self, rest: Rest) -> None:
+        for checker in self._checkers:
+            checker.at_rest(rest)
+
+    def not_over(self, sentence: str) -> None:
+        """The trial does not come to its end: says what is still open."""
+        stored, instances = self.stored, self.facts.world.ec2.ledger.instances.values()
+        runs = {name: (each.status, each.counts, each.waiting) for name, each in stored.records.items()}
+        live = [f"{each.key[1:]} on {each.instance} is {each.status}" for each in stored.live.values()]
+        alive = [each.instance_id for each in instances if each.alive]
+        names = tuple(each.instance for each in stored.live.values())[:3]
+        self.facts.violated("liveness", f"{sentence}: {runs}; live: {live[:5]}; instances: {alive[:5]}", *names)
+
+    def nobody_worked(self) -> None:
+        """No controller has worked for hours, until now."""
+        self.facts.unattended_until = self.facts.world.now
+
+    def torn_down(self) -> None:
+        """From now on nothing may start."""
+        self.facts.torn_down = True
+
+    @contextmanager
+    def listening_to_the_log(self) -> Iterator[None]:
+        """The log of the package is checked, and goes nowhere else: it holds thousands of expected warnings."""
+        log, handler = logging.getLogger("argosy"), _SecretsInLog(self.facts)
+        before = log.propagate
+        log.addHandler(handler)
+        log.propagate = False
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
+            log.propagate = before
+
+    def _committed(self, request: JSON, reply: JSON) -> None:
+        """One transaction is stored: read it as the next controller would."""
+        stored = self.stored
+        version, tables, ended, retried = stored.version, dict(stored.tables), self._ended(), self._retried()
+        intents = stored.take(request["TransactItems"])
+        again = retried | self._retried() | (ended - self._ended())
+        commit = Commit(version, tables, intents, frozenset(again))
+        for checker in self._checkers:
+            checker.committed(commit)
+
+    def _ended(self) -> set[str]:
+        return {run_id for run_id, record in self.stored.records.items() if record.has_ended}
+
+    def _retried(self) -> set[str]:
+        return {run_id for run_id, record in self.stored.records.items() if record.revives}
+
+
+class _SecretsInLog(logging.Handler):
+    """I11."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__()
+        self._facts = facts
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if CANARY in record.getMessage():
+            self._facts.violated("I11", "a secret of a task's environment is in the log", CANARY)

@@ -1,0 +1,104 @@
+"""What does every checker of a trial know, and what is it told? The shared facts, and the interface of a checker."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from argosy.emulator.s3 import StoredObject
+from argosy.model.policy import Policy
+from argosy.simulation.audit.stored_state import StoredAttempt, StoredState
+from argosy.simulation.audit.trail import AuditTrail
+from argosy.simulation.deployed_fleets import Bill
+from argosy.simulation.workload import SimulatedJob
+from argosy.simulation.world import World
+
+JSON = dict[str, Any]
+Operation = tuple[str, str]
+"""Service and operation, e.g. ("ecs", "run_task")."""
+EffectCheck = Callable[[JSON, JSON], None]
+"""Looks at the request and the reply of a call that took effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """names: what to look for in the trail."""
+
+    invariant: str
+    sentence: str
+    at: float
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One stored transaction. The stored state is already the one after it."""
+
+    version_before: int
+    tables_before: Mapping[str, list[tuple[int, ...]]]
+    intents: list[StoredAttempt]
+    """Those that are new."""
+    retried: frozenset[str]
+    """Runs of which a user wants more, while their tasks become pending again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is left when a trial is over."""
+
+    objects: Mapping[tuple[str, str], StoredObject]
+    bill: Bill
+    unattended_s: float
+    """How long no controller worked at all."""
+
+
+@dataclass(slots=True)
+class TrialFacts:
+    """The world's own truth, what is stored, and what was found."""
+
+    world: World
+    jobs: Mapping[str, SimulatedJob]
+    policy: Policy
+    one_controller: bool = False
+    """Then its calls are in the order of its commits."""
+    stored: StoredState = field(default_factory=StoredState)
+    trail: AuditTrail = field(default_factory=AuditTrail)
+    violations: list[Violation] = field(default_factory=list)
+    arns: defaultdict[tuple[str, int], list[str]] = field(default_factory=lambda: defaultdict(list))
+    """The ECS tasks that were started, by run and task index."""
+    torn_down: bool = False
+    """Then nothing may start any more."""
+    unattended_until: float = 0.0
+    """Until then no controller worked at all."""
+
+    def violated(self, invariant: str, sentence: str, *names: str) -> None:
+        self.violations.append(Violation(invariant, sentence, self.world.now, names))
+
+    def names(self, run_id: str, index: int) -> tuple[str, ...]:
+        """What to look for in the trail for the story of a task."""
+        return tuple(self.arns[run_id, index]) or (f'"ARGOSY_TASK_INDEX", "value": "{index}"',)
+
+
+class Checker:
+    """One family of invariants. A checker is told of each kind of fact and reports to `facts.violated`."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        self.facts = facts
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        """The operations whose effects it checks. They are checked before the controller hears of them."""
+        return {}
+
+    def heard(self, message: JSON) -> None:
+        """An event of the world, before it can get lost on its way."""
+
+    def committed(self, commit: Commit) -> None:
+        """A transaction was stored."""
+
+    def time_passed(self) -> None:
+        """Between two steps of the trial."""
+
+    def at_rest(self, rest: Rest) -> None:
+        """The trial has come to its end."""

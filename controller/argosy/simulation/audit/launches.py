@@ -1,0 +1,115 @@
+"""Does every launch start one task, once, where it may run?
+
+D4: a launch is sent only after its intent was stored. I1: at most one copy of an attempt runs. I5: no instance is
+over-committed. I10: work is placed on the deployment's own instances. R12: nothing is placed on, or sent to, an
+instance that was warned. `kill`: nothing starts after teardown. `liveness`: no attempt is launched for ever.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.messages.ecs import key_of_task
+from argosy.model.attempts import AttemptKey, AttemptStatus
+from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
+from argosy.simulation.audit.stored_state import StoredAttempt
+
+JSON = dict[str, Any]
+
+MOST_LAUNCHES = 25  # of one attempt: every refusal and every doubt takes one, and the pauses grow to minutes
+
+
+class LaunchChecker(Checker):
+    """RunTask calls and the intents that they carry out."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self.launches = 0
+        """ECS tasks that were started."""
+        self._unsent: set[AttemptKey] = set()
+        self._copies: defaultdict[tuple[str, int, int], list[str]] = defaultdict(list)
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        return {("ecs", "run_task"): self._launched}
+
+    def committed(self, commit: Commit) -> None:
+        for intent in commit.intents:
+            self._unsent.add(intent.key)
+            self.facts.trail.add(self.facts.world.now, "intent stored", intent._asdict())
+            self._check_intent(intent)
+        if commit.intents:
+            self._check_room()
+
+    def _launched(self, request: JSON, reply: JSON) -> None:
+        key = key_of_task(request)
+        if key is None:
+            return
+        self._record(key, request, reply)
+        if key not in self.facts.stored.intended:
+            names = self.facts.names(key.run_id, key.index)
+            self.facts.violated("D4", f"{key} was sent before its intent was stored", *names)
+        self._check_target(key)
+        for task in reply["tasks"]:
+            if task["taskArn"] not in self._copies[key[:3]]:
+                self._started(key, task["taskArn"])
+
+    def _record(self, key: AttemptKey, request: JSON, reply: JSON) -> None:
+        named = {"key": key, "token": request.get("clientToken"), "startedBy": request.get("startedBy")}
+        named["pin"] = request["placementConstraints"]
+        arns = [task["taskArn"] for task in reply["tasks"]]
+        told = {**named, "tasks": arns, "failures": reply["failures"]}
+        self.facts.trail.add(self.facts.world.now, "run_task starts or names", told)
+
+    def _started(self, key: AttemptKey, arn: str) -> None:
+        facts, copies = self.facts, self._copies[key[:3]]
+        self.launches += 1
+        if facts.torn_down:
+            facts.violated("kill", f"{key} was started after the deployment was torn down", arn)
+        if copies:
+            facts.violated("I1", f"attempt {key[:3]} was started twice", arn, *copies)
+        for earlier in facts.arns[key[:2]]:
+            if self._really_runs(earlier):
+                facts.violated("I1", f"task {key[:2]} runs while an earlier attempt still does", arn, earlier)
+        copies.append(arn)
+        facts.arns[key[:2]].append(arn)
+
+    def _really_runs(self, arn: str) -> bool:
+        """Whether the task's program is alive on its instance, whatever ECS says."""
+        world = self.facts.world
+        task = world.ecs.ledger.clusters[world.cluster].tasks.get(arn)
+        agent = world.agents.get(task.instance.ec2_instance_id) if task else None
+        return agent is not None and arn in agent.tasks
+
+    def _check_target(self, key: AttemptKey) -> None:
+        """An intent that was never sent is not sent to an instance that is stored as warned."""
+        stored = self.facts.stored
+        for live in stored.live.values():
+            if live.key == key and live.status == AttemptStatus.INTENT and key in self._unsent:
+                instance = stored.instances.get(live.instance)
+                if instance is not None and instance["interrupted_at"]:
+                    self.facts.violated("R12", f"{key} is sent to {live.instance}, which was warned", live.instance)
+        self._unsent.discard(key)
+
+    def _check_intent(self, intent: StoredAttempt) -> None:
+        key, target = intent.key, intent.instance
+        if key.launch > MOST_LAUNCHES:
+            self.facts.violated("liveness", f"{key} was launched {key.launch} times in vain", target)
+        instance = self.facts.stored.instances.get(target)
+        sick = instance is None or instance["interrupted_at"] or instance["rebalance_at"] or instance["cordon"]
+        if instance is None or sick or instance["status"] != "ACTIVE" or not instance["owned"]:
+            invariant = "I10" if instance is None or not instance["owned"] else "R12"
+            self.facts.violated(invariant, f"{key} is placed on {target}, which takes no work", target)
+
+    def _check_room(self) -> None:
+        stored = self.facts.stored
+        used: Counter[tuple[str, int]] = Counter()
+        for live in stored.live.values():
+            record = stored.records.get(live.key.run_id)
+            for axis, need in enumerate(record.needs if record else ()):
+                used[live.instance, axis] += need
+        for (instance_id, axis), amount in used.items():
+            instance = stored.instances.get(instance_id)
+            if instance is not None and instance["status"] != "GONE" and amount > instance["total"][axis]:
+                self.facts.violated("I5", f"{instance_id} is over-committed", instance_id)

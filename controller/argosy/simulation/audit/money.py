@@ -1,0 +1,68 @@
+"""Is all money in exactly one ledger, and does nothing cost more than it may?
+
+I7: the controller's books are near the bill. I12: what instances cost is in exactly one ledger, and a run keeps to its
+budget (decision 12).
+"""
+
+from __future__ import annotations
+
+from argosy.model.costs import Costs
+from argosy.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
+from argosy.simulation.deployed_fleets import fleet_is_ours
+
+STOPPING_S = 1800.0  # from the decision to stop until the last instance is gone, when much goes wrong at once
+UNSEEN_S = 900.0  # of each instance's life that the controller may not have seen
+
+
+class MoneyChecker(Checker):
+    """The ledgers after each commit, and the budgets and the bill at rest."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._longest_gap_s = 0.0
+        self._most_usd_per_hour = 0.0
+        self._committed_at = 0.0
+
+    def committed(self, commit: Commit) -> None:
+        stored, now = self.facts.stored, self.facts.world.now
+        self._longest_gap_s = max(self._longest_gap_s, now - (self._committed_at or now))
+        self._committed_at = now
+        ledgers = [costs for record in stored.records.values() for costs in record.costs.values()]
+        ledgers.append(Costs(*stored.root.get("unattributed", ())))
+        alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
+        usd_per_hour = sum(each["price_usd_per_hour"] for each in alive)
+        self._most_usd_per_hour = max(self._most_usd_per_hour, usd_per_hour)
+        alive_usd = sum(each.get("charged_s", 0.0) * each["price_usd_per_hour"] / 3600 for each in alive)
+        paid = stored.root.get("spent_usd", 0.0) + alive_usd
+        charged = sum(costs.total for costs in ledgers)
+        if any(value < -1e-9 for costs in ledgers for value in costs.to_list()):
+            self.facts.violated("I12", "a ledger has a negative entry")
+        elif abs(charged - paid) > 1e-6 + 1e-9 * paid:
+            sentence = f"{charged:.6f} USD are in the ledgers, {paid:.6f} USD were charged for instances"
+            self.facts.violated("I12", sentence)
+
+    def at_rest(self, rest: Rest) -> None:
+        if not self.facts.torn_down:
+            self._check_books(rest)
+            self._check_budgets()
+
+    def _check_books(self, rest: Rest) -> None:
+        """The books may differ from the bill by no more than the controller could not see."""
+        world = self.facts.world
+        billed, booked = rest.bill.usd(), float(self.facts.stored.root["spent_usd"])
+        fleets = [each for each in world.ec2.ledger.fleets.values() if fleet_is_ours(each)]
+        types = {pool.instance_type for fleet in fleets for pool in fleet.pools}
+        dearest = max(world.catalogue[name].on_demand_usd_per_hour for name in types)
+        slack = len(rest.bill.ended) * (UNSEEN_S + rest.unattended_s) / 3600 * dearest + 0.3 * billed
+        if abs(billed - booked) > slack:
+            self.facts.violated("I7", f"{booked:.2f} USD are booked, {billed:.2f} USD are billed")
+
+    def _check_budgets(self) -> None:
+        """A run may cost more than its budget by what the fleet costs over the longest gap between two commits and
+        while it is stopped."""
+        slack = self._most_usd_per_hour * (self._longest_gap_s + STOPPING_S) / 3600
+        for record in self.facts.stored.records.values():
+            budget = self.facts.jobs[record.id].spec.get("capacity", {}).get("budgetUsd")
+            if budget is not None and record.cost_usd > budget + slack:
+                sentence = f"{record.cost_usd:.4f} USD were spent of a budget of {budget} USD"
+                self.facts.violated("I12", sentence, record.id)

@@ -1,0 +1,150 @@
+"""Does the stored progress only move forward, and does it say what really happened?
+
+I2: at most one committed outcome per task. I3: terminal states stay. I4: counters agree with the tasks, and the
+manifest at rest. I8: user attempts and losses stay within their limits, are counted apart, and no task fails without
+a reason. I9: the version never decreases. R4: every task of every run has ended at rest, and every run is closed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, NamedTuple
+
+from argosy.layout import manifest_uri, marker_uri, split_s3
+from argosy.messages.ecs import key_of_task
+from argosy.model.attempts import AttemptKey
+from argosy.model.policy import Policy
+from argosy.model.runs import TERMINAL_RUN, RunStatus
+from argosy.model.tasks import TERMINAL, TaskStatus
+from argosy.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
+from argosy.simulation.workload import SimulatedJob
+
+JSON = dict[str, Any]
+
+
+class TaskRow(NamedTuple):
+    """What is stored of a task."""
+
+    status: int
+    user_failures: int
+    losses: int
+    committed: int
+    """The attempt whose outcome counts; 0 = none yet."""
+
+
+class ProgressChecker(Checker):
+    """The tasks and runs as they are stored, against the ends of the attempts as they really were."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._blamed: Counter[tuple[str, int]] = Counter()  # attempts that really ended on the user's account
+        self._ended_well: set[tuple[str, int, int]] = set()
+
+    def heard(self, message: JSON) -> None:
+        detail = message["detail"]
+        if message["detail-type"] != "ECS Task State Change" or detail.get("lastStatus") != "STOPPED":
+            return
+        key = key_of_task(detail)
+        if key is not None:
+            self._ended(key, detail)
+
+    def _ended(self, key: AttemptKey, detail: JSON) -> None:
+        code = next((each["exitCode"] for each in detail.get("containers", ()) if "exitCode" in each), None)
+        if code == 0:
+            self._ended_well.add(key[:3])
+        job = self.facts.jobs.get(key.run_id)
+        no_result = code == 0 and job is not None and job.expects_result and job.silent > 0
+        own = code not in (None, 0) and detail.get("stopCode") == "EssentialContainerExited"
+        if own or no_result or str(detail.get("stoppedReason")).startswith("argosy: "):
+            self._blamed[key[:2]] += 1
+
+    def committed(self, commit: Commit) -> None:
+        stored = self.facts.stored
+        if stored.version not in (commit.version_before, commit.version_before + 1):
+            self.facts.violated("I9", f"version {stored.version} follows {commit.version_before}")
+        for run_id, table in stored.tables.items():
+            before = commit.tables_before.get(run_id)
+            if table is not before:
+                self._check_run(run_id, before, final=_FINAL if run_id in commit.retried else TERMINAL)
+
+    def _check_run(self, run_id: str, before: list[tuple[int, ...]] | None, final: tuple[TaskStatus, ...]) -> None:
+        record, table = self.facts.stored.records[run_id], self.facts.stored.tables[run_id]
+        counts = [0] * len(TaskStatus)
+        for index, row in enumerate(table):
+            counts[row[0]] += 1
+            if before is None or row != before[index]:
+                after = TaskRow(*row)
+                if before is not None:
+                    self._check_change(run_id, index, (TaskRow(*before[index]), after), final)
+                self._check_task(run_id, index, after)
+        if tuple(counts) != record.counts:
+            self.facts.violated("I4", f"{run_id} counts {[*record.counts]}, its tasks say {counts}")
+
+    def _check_change(
+        self, run_id: str, index: int, change: tuple[TaskRow, TaskRow], final: tuple[TaskStatus, ...]
+    ) -> None:
+        """final: the statuses that nothing may change."""
+        (before, after), name = change, f"task {index} of {run_id}"
+        names = self.facts.names(run_id, index)
+        if before.status in final:
+            ended, now = TaskStatus(before.status).name, TaskStatus(after.status).name
+            self.facts.violated("I3", f"{name} had ended as {ended} and is now {now}", *names)
+        if before.committed not in (0, after.committed):
+            sentence = f"{name}: attempt {before.committed} was committed, now {after.committed}"
+            self.facts.violated("I2", sentence, *names)
+
+    def _check_task(self, run_id: str, index: int, row: TaskRow) -> None:
+        name, names = f"task {index} of {run_id}", self.facts.names(run_id, index)
+        job, policy, blamed = self.facts.jobs[run_id], self.facts.policy, self._blamed[run_id, index]
+        limit = int(job.spec.get("retryStrategy", {}).get("attempts", 1))
+        if row.user_failures > limit or row.losses > policy.max_losses:
+            sentence = f"{name} used {row.user_failures} user attempts of {limit} and {row.losses} losses"
+            self.facts.violated("I8", sentence, *names)
+        if row.user_failures > blamed:
+            self.facts.violated("I8", f"{name}: {row.user_failures} user attempts booked, {blamed} used", *names)
+        given_up = self.facts.stored.records[run_id].halted
+        if not given_up and (sentence := unfounded_failure(row, limit, policy)):
+            self.facts.violated("I8", f"{name} {sentence}", *names)
+        if row.status == TaskStatus.SUCCEEDED and (run_id, index, row.committed) not in self._ended_well:
+            sentence = f"{name} succeeded by attempt {row.committed}, which did not end well"
+            self.facts.violated("I2", sentence, *names)
+
+    def at_rest(self, rest: Rest) -> None:
+        for job in () if self.facts.torn_down else self.facts.jobs.values():
+            self._check_closed(job, rest)
+
+    def _check_closed(self, job: SimulatedJob, rest: Rest) -> None:
+        record, table = self.facts.stored.records[job.run_id], self.facts.stored.tables[job.run_id]
+        status, counts = record.status, Counter(TaskStatus(row[0]) for row in table)
+        if status not in TERMINAL_RUN or any(row[0] not in TERMINAL for row in table):
+            self.facts.violated("R4", f"{job.run_id} is {status.value} with {dict(counts)} at rest", job.run_id)
+            return
+        succeeded = status is RunStatus.SUCCEEDED
+        own, other = (split_s3(marker_uri(job.output, well)) for well in (succeeded, not succeeded))
+        manifest = rest.objects.get(split_s3(manifest_uri(job.output)))
+        if manifest is None or own not in rest.objects:
+            self.facts.violated("R4", f"{job.run_id} is closed without manifest or marker", job.run_id)
+            return
+        if other in rest.objects:
+            sentence = f"{job.run_id} is {status.value}, and the marker of the opposite lies beside its own"
+            self.facts.violated("R4", sentence, job.run_id)
+        said = json.loads(manifest.body)
+        pairs = zip(said["entries"], table, strict=True)
+        wrong = [entry["index"] for entry, row in pairs if entry["status"] != TaskStatus(row[0]).name]
+        if wrong or said["tasks"]["succeeded"] != counts[TaskStatus.SUCCEEDED]:
+            self.facts.violated("I4", f"the manifest of {job.run_id} is wrong about tasks {wrong[:5]}", job.run_id)
+
+
+_FINAL = (TaskStatus.SUCCEEDED,)  # when a user retries a run: the other tasks become pending again
+
+
+def unfounded_failure(row: TaskRow, limit: int, policy: Policy) -> str:
+    """What is wrong with a task's end in a run that was not given up; "" = nothing.
+
+    No task fails that has attempts left. limit: user attempts that the spec allows.
+    """
+    least_losses = min(policy.max_losses, policy.max_start_failures)  # why each was lost is not stored
+    if row.status != TaskStatus.FAILED or row.user_failures >= limit or row.losses >= least_losses:
+        return ""
+    return f"failed after {row.user_failures} user attempts of {limit} and {row.losses} losses"

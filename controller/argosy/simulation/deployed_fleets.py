@@ -1,0 +1,87 @@
+"""What does the deployment have in a simulated EC2, and what does it cost?
+
+Instances by the second, from launch to end, at the price of their launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from argosy.emulator.ec2.records import Ec2Fleet
+from argosy.emulator.ec2.service import Ec2Instance
+from argosy.simulation.world import World
+
+STAGE = "main"
+LEAST_S = 60.0  # EC2 charges at least a minute
+_STAGE_TAG, _POOL_TAG = "argosy:stage", "argosy:pool"
+
+
+def add_fleets(world: World, types: Sequence[str], zones: Sequence[str]) -> None:
+    """One fleet for each type and zone, as the stacks make them."""
+    world.ec2.add_launch_template("argosy", image_id="ami-1", tags={_STAGE_TAG: STAGE})
+    for name in types:
+        for zone in zones:
+            tags: dict[str, Any] = {_STAGE_TAG: STAGE, _POOL_TAG: f"{name}/{zone}"}
+            world.add_fleet(name, zone, **tags)
+
+
+def add_foreign_fleets(world: World, zone: str) -> None:
+    """Other people's instances in the same account: one in our cluster, and one that even carries our tag."""
+    for stage in ("other", STAGE):
+        name = f"stranger-{stage}"
+        world.ec2.add_launch_template(name, image_id="ami-2", tags={_STAGE_TAG: stage})
+        world.ec2.create_fleet(
+            Type="maintain",
+            TargetCapacitySpecification={"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"},
+            LaunchTemplateConfigs=[
+                {
+                    "LaunchTemplateSpecification": {"LaunchTemplateName": name, "Version": "1"},
+                    "Overrides": [{"InstanceType": "c5.xlarge", "AvailabilityZone": zone}],
+                }
+            ],
+        )
+
+
+def is_ours(world: World, instance: Ec2Instance) -> bool:
+    """Whether the instance belongs to a fleet of the deployment; a tag of the instance proves nothing."""
+    return fleet_is_ours(world.ec2.ledger.fleets[instance.fleet_id])
+
+
+def fleet_is_ours(fleet: Ec2Fleet) -> bool:
+    return fleet.tags.get(_STAGE_TAG) == STAGE
+
+
+@dataclass(slots=True)
+class Bill:
+    """What EC2 charges for the instances of the deployment's fleets."""
+
+    world: World
+    ended: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Seconds and USD of instances that are gone, by id."""
+
+    def __post_init__(self) -> None:
+        self.world.ec2.on_terminated.append(self._end)
+
+    def usd(self) -> float:
+        alive = (self._charge(each)[1] for each in self.world.ec2.ledger.instances.values() if each.ended_at is None)
+        return sum(usd for _, usd in self.ended.values()) + sum(alive)
+
+    def hours(self) -> float:
+        """Of instances that are gone."""
+        return sum(seconds for seconds, _ in self.ended.values()) / 3600
+
+    def _end(self, instance: Ec2Instance) -> None:
+        self.ended[instance.instance_id] = self._charge(instance)
+
+    def _charge(self, instance: Ec2Instance) -> tuple[float, float]:
+        if not is_ours(self.world, instance):
+            return 0.0, 0.0
+        seconds = max(LEAST_S, (instance.ended_at or self.world.now) - instance.launched_at)
+        return seconds, seconds / 3600 * self._price(instance)
+
+    def _price(self, instance: Ec2Instance) -> float:
+        if instance.purchase == "spot":
+            return self.world.ec2.ledger.prices(instance.instance_type, instance.zone, instance.launched_at)
+        return self.world.catalogue[instance.instance_type].on_demand_usd_per_hour

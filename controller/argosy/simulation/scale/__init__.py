@@ -1,0 +1,1 @@
+"""One huge run over several cells: a million tasks on thousands of instances, exactly counted."""
