@@ -11,6 +11,7 @@ from typing import Any
 from argosy.api.timestamps import iso
 from argosy.catalogue.lookup import BANDS, interruption_band, load_catalogue
 from argosy.market.offers import is_stale, price_of, rate_of, rejected
+from argosy.model.arns import task_arn
 from argosy.model.attempts import AttemptStatus
 from argosy.model.costs import Costs, summed
 from argosy.model.instances import Instance, Purchase
@@ -182,26 +183,18 @@ def _live_attempt(state: State, row: int, now: float) -> JSON:
     instance_id = bytes(attempts["instance"][row]).decode()
     started_at = float(attempts["started_at"][row])
     task_id = bytes(attempts["task_id"][row]).decode()
+    instance = state.instances.get(instance_id)
     return {
         "instance": instance_id,
         "seconds": max(0.0, now - started_at) if started_at else None,
         "gpuIds": _gpu_ids(state, instance_id, int(attempts["gpu_mask"][row])),
-        "taskArn": _task_arn(state.instances.get(instance_id), task_id),
+        "taskArn": None if instance is None else task_arn(instance.arn, task_id),
     }
 
 
 def _gpu_ids(state: State, instance_id: str, mask: int) -> list[str]:
     instance = state.instances.get(instance_id)
     return [gpu for bit, gpu in enumerate(instance.gpu_ids) if mask >> bit & 1] if instance else []
-
-
-def _task_arn(instance: Instance | None, task_id: str) -> str | None:
-    """The ARN of a task from that of the container instance it runs on: same partition, account and cluster."""
-    if instance is None or not instance.arn or not task_id:
-        return None
-    head, _, resource = instance.arn.rpartition(":")
-    cluster = resource.split("/")[1]
-    return f"{head}:task/{cluster}/{task_id}"
 
 
 def cluster_view(

@@ -15,7 +15,7 @@ from argosy.aws.cell import Cell, chunks, pages
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.fleets import AwsFleets
 from argosy.messages.ecs import container_instance_seen, task_seen
-from argosy.model.arns import cell_of, task_id_of
+from argosy.model.arns import cell_of, name_of
 from argosy.model.attempts import AttemptStatus
 from argosy.model.events import ContainerInstanceSeen, FleetSeen, HostSeen, Observed, TaskSeen
 from argosy.model.state import State
@@ -115,7 +115,7 @@ class Observer:
         running, alive = self._believed(cell.name)
         unsure: list[str] = []
         for arn in _listed(cell, self._wait, "list_tasks", "taskArns", desiredStatus="RUNNING"):
-            task_id = task_id_of(arn)
+            task_id = name_of(arn)
             alive.discard(task_id)
             if task_id in running:
                 yield TaskSeen(arn=arn, version=0, last_status="RUNNING", desired_status="RUNNING")  # nothing new
@@ -133,7 +133,7 @@ class Observer:
             each.arn for each in seen if each.key and each.last_status != "STOPPED" and cell_of(each.arn) == cell.name
         ]
         _, alive = self._believed(cell.name) if here else (set(), set())
-        for chunk in chunks([arn for arn in here if task_id_of(arn) not in alive]):
+        for chunk in chunks([arn for arn in here if name_of(arn) not in alive]):
             self._wait(cell)
             answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
             yield from map(task_seen, answer["tasks"])

@@ -20,6 +20,7 @@ from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.items import S3ItemsReader, passes
 from argosy.aws.markers import remove_former_failure
 from argosy.layout import items_uri, spec_uri, split_s3
+from argosy.model.arns import cell_of
 from argosy.model.events import Event, RunNotPrepared, RunPrepared
 from argosy.model.resources import Resources
 from argosy.model.run_terms import Port
@@ -64,7 +65,7 @@ class RunPreparation:
 
         Raises AWS_ERRORS, UnusableDefinition, NotNow.
         """
-        if run.task_definition.split(":")[3:4] == [cell.name]:
+        if cell_of(run.task_definition) == cell.name:
             return run.task_definition
         if (cell.name, run.id) not in self._arns:
             self._arns[cell.name, run.id] = self._resolve(run, cell, deadline).task_definition

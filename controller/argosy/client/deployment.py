@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError, error_code
+from argosy.model.arns import cell_of
 
 Client = Callable[[str], Any]
 
@@ -96,7 +97,7 @@ def _from_stack(client: Client, prefix: str) -> Deployment | None:
         return None
     return Deployment(
         prefix=prefix,
-        region=stack["StackId"].split(":")[3],
+        region=cell_of(stack["StackId"]),
         cluster=outputs.get("ClusterName", prefix),
         api_function=outputs["ApiFunctionName"],
         bucket=outputs.get("ResultsBucketName", ""),

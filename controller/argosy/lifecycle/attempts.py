@@ -15,7 +15,7 @@ from argosy.lifecycle.ending import (
 )
 from argosy.lifecycle.health import note_end
 from argosy.lifecycle.marks import end_attempt, may_settle_more, set_back, set_task
-from argosy.model.arns import cell_of, cluster_of, task_id_of
+from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import Work
 from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
@@ -98,7 +98,7 @@ def miss_launch(state: State, key: AttemptKey, now: float, policy: Policy) -> No
 
 def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
     """One ECS task as an event or a listing showed it. False when it belongs to no live attempt."""
-    row = state.attempts.row_of_task_id.get(task_id_of(seen.arn).encode())
+    row = state.attempts.row_of_task_id.get(name_of(seen.arn).encode())
     if row is None and seen.key is not None:
         row = state.row_of(seen.key)
         if row is None or state.attempts["task_id"][row] or not _is_of_its_cluster(state, row, seen.arn):
@@ -128,7 +128,7 @@ def see_all(state: State, sweep: Observed, policy: Policy) -> None:
     """A sweep's tasks: what belongs to nobody is an orphan, what stays away for long is lost."""
     shown = set()
     for seen in sweep.tasks:
-        shown.add(task_id_of(seen.arn).encode())
+        shown.add(name_of(seen.arn).encode())
         known = see(state, seen, sweep.at, policy)
         ours = seen.key is not None and seen.started_by.startswith(f"argosy-{state.epoch}-")
         if not known and ours and seen.desired_status == "RUNNING" and seen.last_status != "STOPPED":
@@ -216,7 +216,7 @@ def _adopt(state: State, key: AttemptKey, row: int, arn: str, now: float) -> Non
     table = state.attempts
     if table["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
         return
-    table.name_task(row, task_id_of(arn))
+    table.name_task(row, name_of(arn))
     table.set(row, status=AttemptStatus.LAUNCHED, launched_at=now, absent_since=0.0)
     run = state.runs[key.run_id]
     run.attempts += 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.messages.eventbridge import RULE_PATTERNS
+from argosy.model.arns import arn_of
 from argosy.settings.settings import Settings
 
 Client = Callable[..., Any]  # a boto3 client by service name and, for another than the home Region, that
@@ -56,11 +57,11 @@ class Names:
 
     def function_arn(self, name: str) -> str:
         """The ARN of a function."""
-        return f"arn:aws:lambda:{self.region}:{self.account}:function:{name}"
+        return arn_of("lambda", self.region, self.account, f"function:{name}")
 
     def role_arn(self, name: str) -> str:
         """The ARN of a role; nothing checks rights locally."""
-        return f"arn:aws:iam::{self.account}:role/{self.prefix}-{name}"
+        return arn_of("iam", "", self.account, f"role/{self.prefix}-{name}")
 
 
 def local_settings(**changes: Any) -> Settings:
@@ -178,7 +179,7 @@ def _create_queue(sqs: Any, names: Names) -> str:
 
 
 def _create_rules(events: Any, names: Names) -> None:
-    queue_arn = f"arn:aws:sqs:{names.region}:{names.account}:{names.queue}"
+    queue_arn = arn_of("sqs", names.region, names.account, names.queue)
     for name, pattern in RULE_PATTERNS:
         rule = f"{names.prefix}-{name}"
         events.put_rule(Name=rule, EventPattern=json.dumps(pattern), State="ENABLED")

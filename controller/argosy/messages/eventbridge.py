@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.messages.ecs import UNREADABLE, container_instance_seen, epoch_s, task_seen
+from argosy.model.arns import cell_of, name_of
 from argosy.model.events import (
     ContainerInstanceSeen,
     Event,
@@ -63,8 +64,8 @@ def _task(message: Mapping[str, Any]) -> TaskSeen:
 
 def _container_instance(message: Mapping[str, Any]) -> ContainerInstanceSeen:
     """The cell is the Region in the ARN: the message may have the Region of the bus that forwarded it."""
-    arn = str(message["detail"]["containerInstanceArn"]).split(":")
-    return container_instance_seen(message["detail"], _name(arn[3] if len(arn) > 3 else message.get("region")))
+    cell = cell_of(str(message["detail"]["containerInstanceArn"]))
+    return container_instance_seen(message["detail"], _name(cell or message.get("region")))
 
 
 def _interruption(message: Mapping[str, Any]) -> InterruptionWarned:
@@ -87,7 +88,7 @@ _SHORTAGES = frozenset({"allLaunchSpecsTemporarilyBlacklisted", "spotInstanceCou
 def _fleet_error(message: Mapping[str, Any]) -> PoolShort | None:
     """A shortage names the fleet; the lifecycle knows the fleet's pool."""
     sub_type = str(message["detail"].get("sub-type", ""))
-    fleet = next((arn.rsplit("/", 1)[-1] for arn in message.get("resources", []) if "fleet/" in arn), "")
+    fleet = next((name_of(arn) for arn in message.get("resources", []) if "fleet/" in arn), "")
     return PoolShort(fleet, sub_type) if fleet and sub_type in _SHORTAGES else None
 
 

@@ -1,19 +1,37 @@
-"""What does the ARN of a task or a container instance say by itself?"""
+"""What does an ARN say by itself, and how is one made? `arn:<partition>:<service>:<region>:<account>:<resource>`
+
+ECS: `task/<cluster>/<task id>`, `container-instance/<cluster>/<id>`. Nothing else in Argosy takes ARNs apart.
+"""
 
 from __future__ import annotations
 
 
-def task_id_of(arn: str) -> str:
-    """Its last part."""
-    return arn.rsplit("/", 1)[-1]
+def arn_of(service: str, region: str, account: str, resource: str) -> str:
+    """In the partition `aws`, as local mode makes them. Services without regions, such as IAM, have region ""."""
+    return f"arn:aws:{service}:{region}:{account}:{resource}"
 
 
 def cell_of(arn: str) -> str:
-    """The Region in it."""
-    return arn.split(":")[3]
+    """The Region in it, which is the name of the cell; "" for something that is no ARN."""
+    parts = arn.split(":")
+    return parts[3] if len(parts) > 3 else ""
+
+
+def name_of(arn: str) -> str:
+    """Its last part: the id of a task, a container instance or a fleet."""
+    return arn.rsplit("/", 1)[-1]
 
 
 def cluster_of(arn: str) -> tuple[str, ...]:
-    """Partition, Region, account and name of the cluster."""
+    """Partition, service, Region and account in one, and the name of the cluster, if the resource names one."""
     head, _, resource = arn.rpartition(":")
     return head, *resource.split("/")[1:-1]
+
+
+def task_arn(container_instance_arn: str, task_id: str) -> str | None:
+    """The ARN of a task on that container instance: same partition, Region, account and cluster. None where one of the
+    two is not known yet ("")."""
+    if not (container_instance_arn and task_id):
+        return None
+    head, *cluster = cluster_of(container_instance_arn)
+    return "/".join([f"{head}:task", *cluster, task_id])

@@ -19,7 +19,7 @@ from argosy.model.actions import (
     StopOrphan,
     VerifyResult,
 )
-from argosy.model.arns import cell_of
+from argosy.model.arns import cell_of, task_arn
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
@@ -99,7 +99,7 @@ def stops(moment: Moment) -> Iterator[StopAttempt]:
             continue
         cause, reason = _why_stop(moment, row, run)
         if cause is not StopCause.NONE:
-            arn = _arn(state, row)
+            arn = _task_arn(state, row)
             if arn is None:
                 continue  # as far as we know, its instance has not registered yet
             yield StopAttempt(arn, cell_of(arn), key, cause, reason)
@@ -168,15 +168,10 @@ def _drained_too_long(instance: Instance, now: float, policy: Policy) -> bool:
     return bool(instance.draining_since) and now - instance.draining_since >= policy.drain_patience_s
 
 
-def _arn(state: State, row: int) -> str | None:
+def _task_arn(state: State, row: int) -> str | None:
     """ECS accepts the full ARN only together with its cluster: both follow from the instance's own ARN."""
-    task_id = bytes(state.attempts["task_id"][row]).decode()
     instance = state.instance_of(row)
-    container_instance = instance.arn if instance else ""
-    if not container_instance:
-        return None
-    prefix, _, _ = container_instance.rpartition("/")
-    return f"{prefix.replace(':container-instance/', ':task/')}/{task_id}"
+    return None if instance is None else task_arn(instance.arn, bytes(state.attempts["task_id"][row]).decode())
 
 
 def resolutions(moment: Moment) -> Iterator[ResolveLaunches]:

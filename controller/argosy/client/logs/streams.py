@@ -13,7 +13,7 @@ from typing import Any
 
 from argosy.client.access import Access
 from argosy.client.errors import is_denied
-from argosy.model.arns import cell_of, task_id_of
+from argosy.model.arns import cell_of, name_of
 
 DESCRIBE_LIMIT = 100  # tasks in one DescribeTasks
 OWN_CONTAINER = "main"  # of task definitions that Argosy registers
@@ -100,7 +100,7 @@ def _stream(
 ) -> LogStream:
     from argosy.aws.ecs_requests import LOG_STREAM_PREFIX
 
-    task_id = task_id_of(arn)
+    task_id = name_of(arn)
     group, prefix, container = access.deployment.log_group, LOG_STREAM_PREFIX, OWN_CONTAINER
     if task is not None:
         container = next((each["name"] for each in task["overrides"]["containerOverrides"]), container)
