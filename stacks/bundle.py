@@ -1,4 +1,4 @@
-"""What is in the functions' zips? Our code, and for the controller the pinned wheels for Lambda; built without Docker.
+"""What is in the functions' zips? Our code, and the controller's pinned wheels for Lambda. Docker is not needed.
 
 The asset's hash is that of the inputs (our files, the requirement file, the recipe below), so an unchanged checkout
 gives an unchanged template, and the wheels are fetched once per requirement file and kept under build/.
@@ -32,9 +32,9 @@ RECIPE = "1"  # raise it when the steps below change what ends up in the zip
 _SHIPPED = (".py", ".json", ".lark")
 # The rooms of `argosy` that run on a user's machine; no function imports them.
 USERS_HALF = ("bench", "cli", "client", "emulator", "local", "simulation")
-# What importing never touches. numpy's tests alone are a fifth of it.
+# What no import touches. numpy's tests alone are a fifth of it.
 _PRUNED = ("**/tests", "numpy/f2py", "numpy/_pyinstaller", "**/*.pyi", "bin", "include", "share", "**/__pycache__")
-# The parts that do without wheels: boto3 is in the runtime.
+# The functions without wheels: boto3 is in the runtime.
 WATCHDOG_FILES = ("aws/watchdog.py", "aws/shutdown.py")
 TEARDOWN_FILES = ("aws/teardown.py", "aws/shutdown.py")
 
@@ -103,7 +103,7 @@ def check_size(folder: Path) -> None:
 
 
 def wheels(requirements: Path, cache: Path = CACHE) -> Path:
-    """The folder with the installed wheels of a requirement file, made when it is not there yet. Raises BundleError."""
+    """The folder with the installed wheels of a requirement file, made if it is missing. Raises BundleError."""
     name = hashlib.sha256(f"{RECIPE} {PYTHON} {ARCHITECTURE.name}".encode() + requirements.read_bytes()).hexdigest()[
         :16
     ]
@@ -145,7 +145,7 @@ def _install(requirements: Path, target: Path) -> None:
 def installer(uv: str | None, *, pip: bool) -> list[str]:
     """The command for Lambda's platform: uv's when there is one, else pip's. Raises BundleError.
 
-    Both must hear that wheels of glibc 2.28 will do, or numpy falls back to 2.2 without a word.
+    Both must be told that wheels of glibc 2.28 will do, or they silently install numpy 2.2.
     """
     machine = "aarch64"
     if uv:

@@ -32,7 +32,7 @@ class Fleets(Construct):
         templates: LaunchTemplates,
     ) -> None:
         super().__init__(scope, id)
-        region = cdk.Stack.of(self).region  # a name and no token: every stack of a cell says its Region
+        region = cdk.Stack.of(self).region  # a name, not a token: the stack of a cell names its Region
         self._settings, self._region = settings, region
         usable, types = settings.offers(region), settings.instance_types.all
         self._offered = cdk.CfnMapping(
@@ -71,7 +71,7 @@ class Fleets(Construct):
                 spot_target_capacity=0,
                 default_target_capacity_type="spot",
             ),
-            # The controller names the instance that goes; the fleet would choose one blind to its tasks.
+            # The controller names the instance that ends; the fleet would choose one without regard to its tasks.
             excess_capacity_termination_policy="no-termination",
             replace_unhealthy_instances=False,
             spot_options=ec2.CfnEC2Fleet.SpotOptionsRequestProperty(
@@ -104,7 +104,7 @@ class Fleets(Construct):
         return fleet
 
     def _list(self, name: str, condition: cdk.CfnCondition, fleets: list[ec2.CfnEC2Fleet]) -> ssm.StringParameter:
-        """The ids of a type's fleets, there with or without fleets: DependsOn may not name what a condition decides."""
+        """The ids of a type's fleets. It exists without fleets too: DependsOn may not name a conditional resource."""
         refs = cdk.Fn.join(",", [fleet.ref for fleet in fleets]) if fleets else "none"
         ids = cdk.Fn.condition_if(condition.logical_id, refs, "none")
         return ssm.StringParameter(

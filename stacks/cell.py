@@ -1,6 +1,6 @@
 """What does one Region contribute? Network, cluster, launch templates, fleets, task definitions, and its own end.
 
-The home stack holds the first cell; every further cell is a stack of its own whose events travel to home's bus.
+The home stack holds the first cell; every further cell is a separate stack whose events are sent to home's bus.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Cell(Construct):
 
     @property
     def parts(self) -> list[IConstruct]:
-        """Everything, but of the fleets their lists: what depends on a list depends on its fleets."""
+        """Every part; for the fleets their lists, because what depends on a list depends on its fleets."""
         return [*(child for child in self.node.children if child is not self.fleets), *self.fleets.lists]
 
 
@@ -79,7 +79,7 @@ def instance_role(scope: Construct, settings: Settings, region: str) -> iam.Role
 
 
 class CellStack(cdk.Stack):
-    """A further Region: its cell, its events on their way home, its teardown."""
+    """A further Region: its cell, the forwarding of its events, its teardown."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str) -> None:
         super().__init__(

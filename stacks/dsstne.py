@@ -2,7 +2,7 @@
 
 The project builds no DSSTNE: its sources ask for CUDA 7.5, drivers and hosts that are gone. Who has an image (`train`,
 `predict` and `generateNetCDF` on PATH, a shell, curl, the AWS command) gives its address, and the definition runs the
-ECS template's chain in it, from the same environment variables that the recommender of our own reads.
+ECS template's chain in it, from the same environment variables that our own recommender reads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHAIN = " && ".join(
 
 
 def let_an_original_image_run(stack: cdk.Stack, definition: ecs.Ec2TaskDefinition) -> None:
-    """Parameter DsstneImageUri: empty for the image of our own. An original one runs as its own user and may write."""
+    """Parameter DsstneImageUri: empty for our own image. An original one runs as its own user and may write."""
     parameter = cdk.CfnParameter(
         stack,
         "DsstneImageUri",

@@ -17,7 +17,7 @@ from argosy.settings.settings import Settings
 
 @dataclass(frozen=True)
 class Arns:
-    """The ARNs of a deployment's things, by name. Regions in the order of the cells; the first is home."""
+    """The ARNs of a deployment's resources, by name. Regions are in the order of the cells; the first is home."""
 
     settings: Settings
     partition: str = cdk.Aws.PARTITION
@@ -62,7 +62,7 @@ class Arns:
 
     @property
     def inputs(self) -> list[str]:
-        """The buckets that the users' programs may read and nobody of ours writes."""
+        """The buckets that the users' programs may read and that Argosy does not write."""
         return self._named(name for name in self.settings.input_buckets if name not in self.settings.output_buckets)
 
     def _named(self, buckets: Iterable[str]) -> list[str]:
@@ -72,7 +72,7 @@ class Arns:
 def allow(
     actions: Iterable[str], resources: Iterable[str], **conditions: dict[str, str | list[str]]
 ) -> iam.PolicyStatement:
-    """`StringEquals={...}` and the like after the resources are the conditions."""
+    """Keywords such as `StringEquals={...}` are the conditions."""
     return iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions or None)
 
 
@@ -141,13 +141,13 @@ def _instances(arns: Arns) -> list[iam.PolicyStatement]:
     return [
         *_ending(arns),
         allow(_market(arns), ["*"]),  # EC2's list calls know no resource
-        # EC2 asks it of whoever makes a fleet launch instances that carry a role.
+        # EC2 requires it of a caller who makes a fleet launch instances with a role.
         allow(["iam:PassRole"], roles, StringEquals={"iam:PassedToService": "ec2.amazonaws.com"}),
     ]
 
 
 def _market(arns: Arns) -> list[str]:
-    """What the controller asks about prices, and about placement scores where the owner wants them."""
+    """The calls for prices, and for placement scores if the owner wants them."""
     scores = ["ec2:DescribeAvailabilityZones", "ec2:GetSpotPlacementScores"] if arns.settings.placement_scores else []
     return ["ec2:DescribeSpotPriceHistory", *scores]
 
@@ -207,7 +207,7 @@ def instance(arns: Arns, region: str) -> list[iam.PolicyStatement]:
 
 
 def freeing(arns: Arns) -> list[iam.PolicyStatement]:
-    """What `controller/argosy/aws/shutdown.py` does: find all that is ours, lower fleets and end instances."""
+    """What `controller/argosy/aws/shutdown.py` does: find all our resources, lower fleets and end instances."""
     return [allow(["ec2:DescribeLaunchTemplates"], ["*"]), *_ending(arns)]
 
 
@@ -222,7 +222,7 @@ def _ending(arns: Arns) -> list[iam.PolicyStatement]:
 
 
 def watchdog(arns: Arns) -> list[iam.PolicyStatement]:
-    """Reads the heartbeat; frees."""
+    """Reads the heartbeat; ends the instances."""
     heartbeat: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": ["CONTROL"]}
     return [
         allow(["dynamodb:GetItem"], [arns.table], **{"ForAllValues:StringEquals": heartbeat}),
@@ -231,7 +231,7 @@ def watchdog(arns: Arns) -> list[iam.PolicyStatement]:
 
 
 def teardown(arns: Arns, region: str, bucket: str | None = None) -> list[iam.PolicyStatement]:
-    """Throws the kill switch, stops the tick, frees, clears the cluster; empties the bucket if that goes too."""
+    """Sets the kill switch, stops the tick, ends the instances, clears the cluster; empties a bucket that goes too."""
     cluster = arns.of("ecs", f"cluster/{arns.settings.prefix}", region)
     switch: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": ["CONTROL"]}
     emptying = (

@@ -65,7 +65,7 @@ def acknowledge_provider(provider: IConstruct, handlers: Iterable[str]) -> None:
 
 
 def acknowledge_wildcards(holder: IConstruct, statements: Iterable[iam.PolicyStatement]) -> None:
-    """Every resource with a wildcard in rights of ours, by its own id. Raises LookupError for one without a reason."""
+    """Every resource with a wildcard in our rights, by its own id. Raises LookupError for one without a reason."""
     resources = {_written(cdk.Stack.of(holder).resolve(r)) for each in statements for r in each.resources}
     _accept(holder, {f"AwsSolutions-IAM5[Resource::{r}]": _reason(r) for r in sorted(resources) if "*" in r})
 

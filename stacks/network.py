@@ -33,7 +33,7 @@ class Network(Construct):
             ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
             availability_zones=list(zones),
             nat_gateways=0,
-            # Nobody uses the default group; emptying it would take a function whose log group outlives the stack.
+            # The default group is unused; emptying it would take a function whose log group outlives the stack.
             restrict_default_security_group=False,
             # 4,091 addresses a zone: more instances than any deployment may have.
             subnet_configuration=[ec2.SubnetConfiguration(name="Instances", subnet_type=kind, cidr_mask=20)],

@@ -1,4 +1,4 @@
-"""What does an operator look at, and what wakes one? One dashboard, and an alarm for each thing that should not be."""
+"""What does an operator look at? One dashboard, and an alarm for each thing that should not happen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stacks.store import Store
 
 MINUTE, FIVE = cdk.Duration.minutes(1), cdk.Duration.minutes(5)
 NAMESPACE = "Argosy"
-EVENTS_TOO_OLD_S = 600  # spot warnings are worthless after two minutes; ten mean that nobody reads
+EVENTS_TOO_OLD_S = 600  # spot warnings are worthless after two minutes; ten mean that nothing reads the queue
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How is a deployment found? Stack outputs, one SSM parameter for the CLI, and a policy for those who may use it.
+"""How is a deployment found? By stack outputs, an SSM parameter for the CLI, and a policy for those who may use it.
 
 The first six names, with exports `<prefix>:<name>`, are those of brentley/tensorflow-container and of AWS's public ECS
 templates, so that what was written for these finds its way here.

@@ -36,7 +36,7 @@ def context_of(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def lines(settings: Settings) -> list[str]:
-    """What to tell before anything is destroyed."""
+    """What to say before anything is destroyed."""
     names = ", ".join(stack_names(settings))
     return [
         f"This destroys {names} and nothing else. Give the same ARGS as to make deploy: they decide which stacks.",

@@ -25,7 +25,7 @@ class Store(Construct):
         self.bucket = self._bucket(destroy=settings.results == "destroy")
 
     def _table(self, settings: Settings) -> dynamodb.Table:
-        """Nothing of worth outlives the runs in it: the results and their manifests are in the bucket."""
+        """It holds nothing that is needed after the runs: results and manifests are in the bucket."""
         table = dynamodb.Table(
             self,
             "State",
@@ -58,7 +58,7 @@ class Store(Construct):
         )
 
     def _bucket(self, *, destroy: bool) -> s3.Bucket:
-        """Unversioned: parts are created once and never overwritten (If-None-Match), attempts have paths of their own.
+        """Unversioned: parts are created once and never overwritten (If-None-Match), and each attempt has its own path.
 
         With `results: destroy` the teardown empties it: CDK's own way has 15 minutes, too few for millions of objects.
         """
@@ -80,7 +80,7 @@ class Store(Construct):
 
 
 def _name(construct: Construct, logical_id: str) -> None:
-    """A fixed logical id: whatever moves in this code, CloudFormation never replaces what holds data."""
+    """A fixed logical id: when this code is moved, CloudFormation does not replace a resource that holds data."""
     node = construct.node.default_child
     assert isinstance(node, CfnResource)
     node.override_logical_id(logical_id)

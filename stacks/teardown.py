@@ -1,4 +1,4 @@
-"""How does `cdk destroy` leave nothing that costs money? A custom resource that goes first and waits until all is gone.
+"""How does `cdk destroy` leave nothing that costs money? A custom resource runs first and waits until all is gone.
 
 It depends on everything else in its stack, so CloudFormation deletes it before anything else, while the functions,
 the table and the rights that it needs are still there. `controller/argosy/aws/teardown.py` is what it runs.
@@ -18,8 +18,8 @@ from stacks import bundle, grants, nag
 from stacks.functions import Function, FunctionProps, log_group
 
 POLL_S = 20
-# CloudFormation waits at most an hour (ServiceTimeout) for a custom resource, whatever the provider framework allows:
-# the framework gives up a little earlier, so that its answer arrives. Deleting the stack again goes on from there.
+# CloudFormation waits at most an hour (ServiceTimeout) for a custom resource, even if the provider framework allows
+# more. So the framework gives up a little earlier and its answer arrives. Deleting the stack again continues there.
 CLOUDFORMATION_S = 3600
 LIMIT_S = 3300
 
@@ -91,7 +91,7 @@ class Teardown(Construct):
         ).function
 
     def runs_before(self, *others: IConstruct) -> None:
-        """On destroy the teardown is through before any of `others` is deleted."""
+        """On destroy the teardown is complete before any of `others` is deleted."""
         self.resource.node.add_dependency(*others)
 
 

@@ -1,4 +1,4 @@
-"""Who stops the spending when the controller is dead? A function with a schedule and rights of its own."""
+"""What stops the spending when the controller is dead? A function with its own schedule and its own rights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY_MINUTES = 15  # 2,900 short invocations a month: within Lambda's free requ
 
 
 class Watchdog(Construct):
-    """Looks at the heartbeat, and frees all instances when it is older than an hour (`argosy.aws.watchdog`)."""
+    """Reads the heartbeat, and ends all instances when it is older than an hour (`argosy.aws.watchdog`)."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, dead_letters: sqs.IQueue) -> None:
         super().__init__(scope, id)

@@ -1,7 +1,7 @@
-"""Where does Lambda enter? Two thin composition roots: `api` for users, `controller` for the loop.
+"""Where does Lambda enter? In two thin composition roots: `api` for users, `controller` for the loop.
 
-Everything is built once per process and on first use, from the environment that the stacks and local mode set alike.
-AwsClients are made lazily; each function holds only those it has the rights for (DESIGN D12).
+Everything is built once per process, on first use, from the environment that the stacks and local mode set in the same
+way. Clients are made lazily: each function has only those that it has rights for (DESIGN D12).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ logger = Logger(service="argosy")
 
 
 def api(event: Any, context: Any) -> dict[str, Any]:
-    """The users' actions: one envelope, users' errors and AWS's returned and not raised.
+    """The users' actions. Every answer is one envelope; users' errors and AWS's are returned, not raised.
 
-    A call of ours that AWS throttles answers ThrottlingException (429). Whatever else AWS does to us (a right that is
-    missing, a service that does not answer) answers InternalError (500), is logged with its stack trace and counted as
-    the metric ApiFaults, on which there is an alarm. A fault in our own code is raised as it is: the function's Errors
-    metric has an alarm too, and the invoker learns of it as FunctionError.
+    When AWS throttles a call, the answer is ThrottlingException (429). For any other failure of AWS (a missing right, a
+    service that does not answer) it is InternalError (500); the failure is logged with its stack trace and counted by
+    the metric ApiFaults, which has an alarm. A fault in our own code is raised: the function's Errors metric has an
+    alarm too, and the invoker sees it as FunctionError.
     """
     try:
         return dict(api_of_process().handle(event, context.aws_request_id))
@@ -46,7 +46,7 @@ def api(event: Any, context: Any) -> dict[str, Any]:
 
 
 def controller(event: Any, context: Any) -> dict[str, Any]:
-    """The loop. Whatever invoked it, only the holder of the lease works."""
+    """The loop. Only the invocation that holds the lease works."""
     from argosy.engine.loop import Loop
 
     # Local mode is more eager.
@@ -100,7 +100,7 @@ def _write(metrics: Metrics) -> None:
 class SignsOfLife:
     """What the executor calls during long work: the lease of the invocation that is at work is renewed.
 
-    It does not beat: only a tick that was carried through counts as a heartbeat (`argosy.engine.loop`).
+    It writes no heartbeat: only a completed tick counts as one (`argosy.engine.loop`).
     """
 
     def __init__(self, renew: Callable[[], bool] = lambda: True) -> None:

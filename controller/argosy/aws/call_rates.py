@@ -1,7 +1,7 @@
-"""How fast may we call? One token bucket for each of AWS's own (aws.md 3.1, 3.2), which slows down when AWS says so.
+"""How fast may AWS be called? One token bucket for each of AWS's own (aws.md 3.1, 3.2), which slows down on throttling.
 
-Throttled calls halve the rate, which then grows back by a tenth of the full rate a second (AIMD). Clock and sleep are
-handed in, so the same buckets run on virtual time.
+A throttled call halves the rate, which then recovers by a tenth of the full rate a second (AIMD). Clock and sleep are
+arguments, so the same buckets run on virtual time.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from threading import Lock
 
 GROWTH_PER_S = 0.1  # of the full rate
-LOWEST_SHARE = 1 / 32  # of the full rate: a bucket never stands still
+LOWEST_SHARE = 1 / 32  # of the full rate: a bucket never stops
 SHORTEST_WAIT_S = 0.001
-ONE_STORM_S = 1.0  # refusals this close together tell of one and the same overload
+ONE_STORM_S = 1.0  # refusals this close together come from one overload
 
 
 class TokenBucket:
@@ -47,11 +47,11 @@ class TokenBucket:
             self._sleep(wait_s)
 
     def throttled(self) -> None:
-        """AWS refused a call for want of tokens: the bucket is emptier and slower than we thought."""
+        """AWS throttled a call: its bucket is emptier and slower than this one."""
         with self._lock:
             now = self._clock()
             self.throttles += 1
-            if 0 <= now - self._slowed_at < ONE_STORM_S:  # not so when the clock was set back
+            if 0 <= now - self._slowed_at < ONE_STORM_S:  # a clock that was set back makes this negative
                 return
             self._fill()
             self._slowed_to = max(self._rate_per_s(now) / 2, self.full_rate_per_s * LOWEST_SHARE)
@@ -74,7 +74,7 @@ class TokenBucket:
         """Seconds until a token above `floor` is there; 0 = now."""
         self._fill()
         lacking = floor + 1 - self._tokens
-        # Epoch seconds as floats resolve 0.2 us: what lacks after a sleep by rounding counts as there.
+        # Epoch seconds as floats resolve 0.2 us: a token that rounding makes incomplete after a sleep counts as there.
         return max(SHORTEST_WAIT_S, lacking / self._rate_per_s(self._filled_at)) if lacking > 1e-3 else 0.0
 
 

@@ -1,6 +1,6 @@
-"""Where do boto3 clients come from? The only place that creates them, each when it is first asked for.
+"""Where do boto3 clients come from? Only from here; each is created when it is first asked for.
 
-AWS_ENDPOINT_URL, credentials and the rest of the environment are boto3's own business.
+boto3 reads AWS_ENDPOINT_URL, credentials and the rest of the environment by itself.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from typing import Any
 
 CONNECT_TIMEOUT_S = 3
 READ_TIMEOUT_S = 15
-LONG_POLL_S = 20  # the longest that SQS holds a receive
+LONG_POLL_S = 20  # the longest that SQS lets a receive wait
 CONNECTIONS = 16  # more than the threads of one tick
 
-# ECS gets fewer attempts: launches and stops have buckets of their own (`pace`), which must hear of
-# throttling, and ten attempts of one call would outlast a tick. Whatever stays open is settled by the next tick.
+# ECS gets fewer attempts: launches and stops have their own token buckets (`call_rates`), which must learn of
+# throttling, and ten attempts of one call would outlast a tick. The next tick settles what stays open.
 _RETRIES = {
     "ecs": {"mode": "standard", "total_max_attempts": 3},
     "s3": {"mode": "standard", "total_max_attempts": 5},
@@ -22,7 +22,7 @@ _CONTROL_RETRIES = {"mode": "adaptive", "total_max_attempts": 10}
 
 
 class AwsClients:
-    """boto3 clients by service and region, created once. Not for use by several threads at once while creating."""
+    """boto3 clients by service and region, each created once. Creating them is not thread-safe."""
 
     def __init__(self, region: str) -> None:
         self.region = region
@@ -31,7 +31,7 @@ class AwsClients:
     def get(self, service: str, region: str = "") -> Any:
         key = (service, region or self.region)
         if key not in self._clients:
-            import boto3  # heavy: an import of this module must not cost it
+            import boto3  # slow, so it is not imported with this module
 
             self._clients[key] = boto3.client(service, region_name=key[1], config=_config(service))
         return self._clients[key]

@@ -1,8 +1,8 @@
-"""How does the state lie in one DynamoDB table? Items of pk, sk and body; the version on an item of its own.
+"""How is the state stored in one DynamoDB table? As items of pk, sk and body, with the version in a separate item.
 
-STATE / VERSION    version (N), digest (S): what hangs on what; digest tells whose commit made this version
-CONTROL / LEASE    owner (S), until (N, epoch seconds): deleted when it is given back
-CONTROL / HEARTBEAT  at (N, epoch seconds): when a tick was last carried through; never deleted, the watchdog reads it
+STATE / VERSION    version (N), digest (S): the digest tells whose commit made this version
+CONTROL / LEASE    owner (S), until (N, epoch seconds): deleted when it is released
+CONTROL / HEARTBEAT  at (N, epoch seconds): when a tick was last completed; never deleted, the watchdog reads it
 CONTROL / KILL     reason (S)
 """
 
@@ -21,7 +21,7 @@ VERSION_KEY: Key = ("STATE", "VERSION")
 LEASE_KEY: Key = ("CONTROL", "LEASE")
 HEARTBEAT_KEY: Key = ("CONTROL", "HEARTBEAT")
 KILL_KEY: Key = ("CONTROL", "KILL")
-CONFLICT_TRIES = 3  # a transaction cancelled by a neighbour's is sent again this often in all
+CONFLICT_TRIES = 3  # how often a transaction is sent that another one cancels
 
 
 class DynamoStore:
@@ -122,7 +122,7 @@ class DynamoStore:
         return str(item.get("reason", {}).get("S", "the kill switch is set")) if item else None
 
     def _settle(self, version: int, digest: str, error: Exception) -> None:
-        """A commit that failed, or whose reply did: whose version is stored now? Raises unless it is ours."""
+        """A commit failed, or its reply was lost: whose version is stored now? Raises unless it is ours."""
         stored = self._get(VERSION_KEY)
         stands_at = int(stored.get("version", {"N": "0"})["N"])
         if stands_at == version + 1 and stored.get("digest", {}).get("S") == digest:
@@ -137,7 +137,7 @@ class DynamoStore:
                 self._client.transact_write_items(TransactItems=actions)
                 return
             except ClientError as error:
-                # A neighbour's transaction touched the same items at the same moment: nothing was written.
+                # Another transaction touched the same items at the same moment: nothing was written.
                 if last or "TransactionConflict" not in _reasons(error) or _condition_failed(error):
                     raise
 

@@ -1,7 +1,7 @@
-"""What exactly is ECS asked for? Requests as pure functions of the stored intent and the run's spec (DESIGN D4).
+"""What exactly is ECS asked for? Requests are pure functions of the stored intent and the run's spec (DESIGN D4).
 
-The same intent gives the same request, byte for byte, whichever controller sends it and however often: that, and the
-token made of it, is what makes sending it again safe.
+The same intent gives the same request, byte for byte, no matter which controller sends it or how often. That, and the
+token derived from it, makes it safe to send it again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from argosy.spec.shards import task_overrides
 
 RUN_TAG, STAGE_TAG = "argosy:run", "argosy:stage"
 LOG_STREAM_PREFIX = "argosy"
-STOP_REASON_LIMIT = 255  # characters ECS keeps
+STOP_REASON_LIMIT = 255  # characters that ECS keeps
 
 
 def client_token(key: AttemptKey) -> str:
-    """43 of the 64 characters that ECS allows."""
+    """The idempotency token of a launch: 43 of the 64 characters that ECS allows."""
     digest = hashlib.sha256("|".join(map(str, key)).encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
@@ -63,7 +63,7 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
     The user's environment is not in it but in every task's overrides (`shards.task_overrides`): so runs of one image
     and size share a definition, and definitions may be registered only once a second (aws.md 3.1).
     """
-    linux: dict[str, Any] = {"initProcessEnabled": True}  # reaps children and passes SIGTERM on
+    linux: dict[str, Any] = {"initProcessEnabled": True}  # reaps children and forwards SIGTERM
     container: dict[str, Any] = {
         "name": run.container,
         "image": run.image,
@@ -101,11 +101,11 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
 
 
 class UnusableDefinition(ValueError):
-    """A user's task definition that we cannot run; the message is a sentence."""
+    """A user's task definition that Argosy cannot run; the message is a sentence."""
 
 
 def needs_of_definition(definition: dict[str, Any]) -> Resources:
-    """What ECS takes off an instance for one task: task-level cpu and memory if set, otherwise the sum over the
+    """What ECS reserves on an instance for one task: task-level cpu and memory if set, otherwise the sum over the
     containers, in which `memoryReservation` wins over `memory` (aws.md 2.2). Raises UnusableDefinition."""
     containers = definition.get("containerDefinitions") or []
     cpu = int(definition.get("cpu") or sum(int(each.get("cpu") or 0) for each in containers))
@@ -117,8 +117,8 @@ def needs_of_definition(definition: dict[str, Any]) -> Resources:
 
 
 def ports_of_definition(definition: dict[str, Any]) -> tuple[Port, ...]:
-    """The host ports that one task holds; those that the agent chooses are none of them. In host mode every container
-    port is one. Raises UnusableDefinition for a port that no task can have."""
+    """The host ports that one task holds, without those that the agent chooses. In host mode every container port is
+    one. Raises UnusableDefinition for a port that no task can have."""
     host_mode = definition.get("networkMode") == "host"
     mappings = [
         each for container in definition["containerDefinitions"] for each in container.get("portMappings") or ()
@@ -138,7 +138,7 @@ def ports_of_definition(definition: dict[str, Any]) -> tuple[Port, ...]:
 
 
 def usable_container(definition: dict[str, Any]) -> str:
-    """The container that gets the overrides: the first essential one. Raises UnusableDefinition."""
+    """The name of the container that gets the overrides: the first essential one. Raises UnusableDefinition."""
     name = f"{definition.get('family')}:{definition.get('revision')}"
     if definition.get("status", "ACTIVE") != "ACTIVE":
         raise UnusableDefinition(f"task definition {name} is {definition['status']}: name an active revision")

@@ -1,7 +1,7 @@
-"""What does a failed AWS call mean for us? One table from error codes, and from what messages betray, to a class.
+"""What does a failed AWS call mean for Argosy? One table maps error codes, and phrases in messages, to a kind.
 
-Codes alone will not do: throttling comes dressed as other errors (reliability.md row 6), and ECS says "not found" and
-"may not" with ClientException. The patterns are therefore looked at before the codes.
+Codes alone are not enough: throttling hides behind other codes (reliability.md row 6), and ECS reports both "not found"
+and "not authorized" as ClientException. The patterns are therefore tried before the codes.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
-AWS_ERRORS = (ClientError, BotoCoreError)  # what a call can raise because of what AWS, or the way to it, did
+AWS_ERRORS = (ClientError, BotoCoreError)  # what a call raises when AWS, or the connection to it, fails
 MESSAGE_LIMIT = 300  # characters kept of a message; long enough for a role's ARN and an action
 
 
 class FailureKind(StrEnum):
-    THROTTLED = "throttled"  # not executed: slower, then again
-    ACCESS_DENIED = "access-denied"  # no repetition will help until somebody changes a policy
-    INVALID = "invalid"  # no repetition of this request will help
-    CAPACITY = "capacity"  # AWS has no room now, or our quota has none
+    THROTTLED = "throttled"  # not executed: slow down and try again
+    ACCESS_DENIED = "access-denied"  # trying again will not help until a policy is changed
+    INVALID = "invalid"  # trying this request again will not help
+    CAPACITY = "capacity"  # AWS has no capacity now, or the quota is used up
     NOT_FOUND = "not-found"
-    CONFLICT = "conflict"  # something else is there already, or is being changed
+    CONFLICT = "conflict"  # it exists already, or is being changed
     IN_DOUBT = "in-doubt"  # the effect may have happened
 
 
@@ -44,12 +44,12 @@ class CallFailure:
 
     @property
     def lasting(self) -> bool:
-        """True when asking again changes nothing."""
+        """Whether trying again changes nothing."""
         return self.kind in (FailureKind.ACCESS_DENIED, FailureKind.INVALID)
 
     @property
     def passing(self) -> bool:
-        """True when nothing is wrong with the request: an overload, a lost connection, an error of AWS's own."""
+        """Whether nothing is wrong with the request: an overload, a lost connection, a fault inside AWS."""
         return self.kind in (FailureKind.THROTTLED, FailureKind.IN_DOUBT)
 
 
@@ -62,7 +62,7 @@ _PATTERNS = (
     (re.compile(r"not authorized to perform|unable to assume the role|access denied", re.I), FailureKind.ACCESS_DENIED),
     (re.compile(r"no container instances were found", re.I), FailureKind.CAPACITY),
     (re.compile(r"max spot instance count exceeded|do not have sufficient .*capacity", re.I), FailureKind.CAPACITY),
-    # A definition that is gone or inactive will not come back: the run pins its revision.
+    # A definition that is deregistered stays so: the run is pinned to its revision.
     (re.compile(r"task ?definition (is inactive|not found|does not exist)", re.I), FailureKind.INVALID),
     (
         re.compile(r"unable to describe task ?definition|referenced (task|cluster) was not found", re.I),
@@ -93,19 +93,19 @@ _CODES = {
         ResourceConflictException PreconditionFailed 412 ConditionalRequestConflict OperationAborted
         UpdateInProgressException ResourceInUseException ConcurrentModificationException FleetNotInModifiableState
         IdempotentParameterMismatch IncorrectInstanceState""",
-    # Nothing was done, but neither is anything wrong with the request: credentials are renewed, clocks are set.
+    # With expired credentials or a wrong clock nothing was done: the same request works once that is put right.
     FailureKind.IN_DOUBT: """
         ServerException InternalError InternalFailure InternalServerError InternalServiceError ServiceUnavailable
         ServiceUnavailableException Unavailable RequestTimeout RequestTimeoutException RequestExpired ExpiredToken
         ExpiredTokenException TransactionInProgressException""",
 }
-# What DynamoDB gives as the reason of a transaction that it cancelled for want of capacity.
+# The reasons that DynamoDB gives when it cancels a transaction because capacity is lacking.
 _THROTTLED_TRANSACTION = {"ThrottlingError", "ProvisionedThroughputExceeded"}
 KIND_OF_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 
 
 def classify(error: BaseException) -> CallFailure:
-    """What `error` means. What nobody foresaw is in doubt: the class that is never mistaken for a refusal."""
+    """What `error` means. An unknown error is in doubt, the one kind that is never taken for a refusal."""
     if not isinstance(error, ClientError):
         return CallFailure(_kind_of_exception(error), type(error).__name__, str(error)[:MESSAGE_LIMIT])
     said = error.response.get("Error", {})
@@ -131,5 +131,5 @@ def _kind_of_answer(code: str, message: str, status: int) -> FailureKind:
     if code in KIND_OF_CODE:
         return KIND_OF_CODE[code]
     if code.endswith(".NotFound"):
-        return FailureKind.NOT_FOUND  # EC2 names the kind of the thing before it
+        return FailureKind.NOT_FOUND  # EC2 puts the kind of resource before it
     return FailureKind.INVALID if 400 <= status < 500 else FailureKind.IN_DOUBT

@@ -1,7 +1,7 @@
 """In which order are the actions carried out?
 
-Stops come first (they hurry), targets before terminations (or fleets would replace what we end), launches last: they
-alone can use up all the time there is, and must not starve the rest.
+Stops come first because they are urgent. Targets come before terminations, or fleets would replace the instances that
+end. Launches come last: only they can use up all the time, and they must not starve the rest.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from argosy.model.actions import (
 from argosy.model.events import Event, LaunchRefused, NotCarriedOut, TargetAccepted
 from argosy.model.state import State
 
-STOPS_SHARE = 0.4  # of a tick's time that stops may use up at most
-VERIFY_SHARE = 0.7  # of it that must be over before no further look-up begins
-VERIFICATIONS = 100  # between two signs of life
+STOPS_SHARE = 0.4  # of a tick's time: the most that stops may use
+VERIFY_SHARE = 0.7  # of it, after which no further look-up begins
+VERIFICATIONS = 100  # between two renewals of the lease
 
 A = TypeVar("A")
 
@@ -129,8 +129,8 @@ class AwsExecutor:
             yield self._results.close(action, state) if in_time else NotCarriedOut(TIME_WAS_UP)
 
     def _launch(self, launches: Sequence[Launch], state: State, deadline: float) -> Iterator[Event]:
-        """A run of which nothing was ever started sends one task ahead: what is refused for good is asked for once
-        (or twice: every refusal is checked), not a thousand times (reliability.md row 11)."""
+        """A run that has never started a task sends one ahead, so that a request that is refused for good is sent once
+        (twice with the check of the refusal) and not a thousand times (reliability.md row 11)."""
         refused: dict[str, LaunchRefused] = {}
 
         def launch(action: Launch) -> list[Event]:
@@ -151,7 +151,7 @@ class AwsExecutor:
         yield from self._in_threads(launch, _by_turns(rest), self._cell_count)
 
     def _in_threads(self, do: Callable[[A], Iterable[Event]], work: Sequence[A], cells: int = 1) -> Iterator[Event]:
-        """All of it, in order; every thread has ended before the last event is out. cells: among which it is spread."""
+        """The events of all work, in order; every thread ends before the last event. cells: how many the work spans."""
         if self._threads == 1 or len(work) < 2:
             for each in work:
                 yield from do(each)
@@ -175,7 +175,7 @@ def _known(action: object) -> bool:
 
 
 def _by_turns(launches: Sequence[Launch]) -> list[Launch]:
-    """One of each cell after the other, each cell's in order: every cell has a launch rate of its own to use up."""
+    """One launch of each cell in turn, each cell's in order, because every cell has its own launch rate to use."""
     by_cell: dict[str, list[Launch]] = {}
     for action in launches:
         by_cell.setdefault(action.cell, []).append(action)

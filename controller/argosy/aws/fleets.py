@@ -1,7 +1,7 @@
-"""How are EC2 fleets steered, and what do they hold? Targets are absolute; instances are let go by name.
+"""How does the controller steer and read its EC2 fleets? Targets are absolute, and instances are terminated by name.
 
-One `maintain` fleet per pool (DESIGN D8): a target that is lowered ends nothing (no-termination), and an instance is
-only terminated once its fleet would not replace it.
+There is one `maintain` fleet for each pool (DESIGN D8). Lowering a target ends nothing (no-termination), and an
+instance is terminated only when its fleet would not replace it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from argosy.model.state import State
 
 STAGE_TAG, POOL_TAG = "argosy:stage", "argosy:pool"
 LIVE_FLEETS = ("submitted", "active", "modifying")
-STILL_RUNNING = "deleted_running"  # a deleted fleet whose instances live on: they are ours to end
-FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself; nobody can forge it
+STILL_RUNNING = "deleted_running"  # a deleted fleet whose instances still run: Argosy has to end them
+FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself, so it cannot be forged
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class AwsFleets:
     ) -> None:
         self._stage, self._cells, self._clock = stage, cells, clock
         self._prices, self._scores = SpotPrices(), scores or NoScores()
-        self._ours: dict[str, set[str]] = {}  # by cell: ids of all fleets of ours that were ever listed
+        self._ours: dict[str, set[str]] = {}  # by cell: ids of all our fleets that were ever listed
 
     def set_target(self, action: SetTarget, state: State, deadline: float) -> Event:
         pool = state.pools.get(action.pool)
@@ -66,9 +66,9 @@ class AwsFleets:
         return TargetAccepted(action.pool, action.spot_target, action.on_demand_target, action.fleet_id)
 
     def terminate(self, action: Terminate, state: State, accepted: Mapping[str, bool], deadline: float) -> list[Event]:
-        """accepted: of the targets set in this pass, by pool, whether EC2 took them.
+        """accepted: for each pool whose target was set in this pass, whether EC2 accepted it.
 
-        An instance whose fleet still wants it is left alone: the fleet would replace it.
+        An instance that its fleet still wants is left alone, because the fleet would replace it.
         """
         cell = self._cells.get(action.cell)
         if cell is None:
@@ -92,7 +92,7 @@ class AwsFleets:
             gone = set(re.findall(r"\bi-[0-9a-f]+\b", fault.message)) & set(instance_ids)
             if fault.kind is not FailureKind.NOT_FOUND or not gone:
                 return self._terminate_by_halves(cell, instance_ids, fault, deadline)
-            # One unknown id spoils the whole call: EC2 has forgotten it, so it is gone.
+            # One unknown id fails the whole call. EC2 has forgotten that instance, so it is gone.
             rest = [name for name in instance_ids if name not in gone]
             events: list[Event] = [HostStateChanged(name, "terminated", self._clock()) for name in sorted(gone)]
             return events + (self._terminate_chunk(cell, rest, deadline) if rest else [])
@@ -104,8 +104,10 @@ class AwsFleets:
     def _terminate_by_halves(
         self, cell: Cell, instance_ids: list[str], fault: CallFailure, deadline: float
     ) -> list[Event]:
-        """One instance that EC2 refuses to end spoils the whole call: by halves until it is alone (a hundred calls one
-        by one would take longer than a tick at the pace of the fleets' calls)."""
+        """One instance that EC2 refuses to end fails the whole call, so the ids are halved until it is alone.
+
+        A hundred single calls would take longer than a tick at the rate of the fleets' calls.
+        """
         if fault.kind in (FailureKind.THROTTLED, FailureKind.IN_DOUBT):
             return [NotCarriedOut(fault.text)]
         if len(instance_ids) == 1:
@@ -116,7 +118,10 @@ class AwsFleets:
         return [event for half in halves for event in self._terminate_chunk(cell, half, deadline)]
 
     def fleets(self, cell: Cell, now: float, check_time: CheckTime = lambda: None) -> Iterator[FleetSeen]:
-        """Our live fleets; DescribeFleets cannot filter by tags. Raises AWS_ERRORS, and what `check_time` raises."""
+        """The stage's live fleets; DescribeFleets cannot filter by tags.
+
+        Raises AWS_ERRORS and what `check_time` raises.
+        """
         states = [{"Name": "fleet-state", "Values": [*LIVE_FLEETS, STILL_RUNNING]}]
         tagged = [
             (tags[POOL_TAG], fleet)
@@ -145,13 +150,15 @@ class AwsFleets:
             )
 
     def hosts(self, cell: Cell, check_time: CheckTime = lambda: None) -> Iterator[HostSeen]:
-        """Every instance with our stage's tag in a fleet of ours, the ended ones as long as EC2 shows them.
+        """Every instance with the stage's tag in one of its fleets, and ended ones for as long as EC2 shows them.
 
-        The tag alone proves nothing: whoever may tag could have us end a stranger's instance. Raises AWS_ERRORS, and
-        what `check_time` raises.
+        The tag alone proves nothing: anyone allowed to set tags could make Argosy end an instance that is not its own.
+        Raises AWS_ERRORS and what `check_time` raises.
         """
         if cell.name not in self._ours:
-            deque(self.fleets(cell, self._clock(), check_time), maxlen=0)  # before the first look, no fleet is ours
+            deque(
+                self.fleets(cell, self._clock(), check_time), maxlen=0
+            )  # until fleets are listed, none is known to be ours
         tagged = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}]
         for page in pages(_asking(cell.ec2.describe_instances, check_time), Filters=tagged, MaxResults=1000):
             for reservation in page["Reservations"]:
@@ -161,7 +168,7 @@ class AwsFleets:
 
 
 def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bool:
-    """Whether the instance's fleet has been told that it is not wanted any more, or there is no such fleet."""
+    """Whether the instance's fleet knows that it is no longer wanted, or there is no such fleet."""
     instance = state.instances.get(instance_id)
     pool = state.pools.get(instance.pool) if instance else None
     if instance is None or pool is None or not pool.fleet_id:
@@ -172,7 +179,7 @@ def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bo
 
 
 def _asking(call: Any, check_time: CheckTime) -> Any:
-    """The call, before which `check_time` is asked each time: it raises when there is no time for another page."""
+    """The call, preceded by `check_time`, which raises when there is no time for another page."""
 
     def asked(**request: Any) -> Any:
         check_time()

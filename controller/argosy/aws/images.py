@@ -1,4 +1,4 @@
-"""What does `argosy/NAME` stand for here? SSM parameters hold it, set by the images stack or by local mode."""
+"""What does `argosy/NAME` stand for? An SSM parameter holds it, set by the images stack or by local mode."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 
 OWN_NAMESPACE = "argosy/"
-# Neither a tag nor a digest: what a name stands for is the deployment's business, and SSM would read `name:3` as
-# version 3 of the parameter.
+# Without a tag or a digest: the deployment decides what a name stands for, and SSM would read `name:3` as version 3 of
+# the parameter.
 _OWN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*", re.ASCII)
 
 

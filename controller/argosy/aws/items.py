@@ -1,7 +1,7 @@
-"""Where do the items of an `itemsFrom` array come from, and how do they stay what they were at submit?
+"""Where does a launch read the items of an `itemsFrom` array? In the copy that preparing the run has pinned.
 
-The user's object may change at any time, a launch may not: preparing a run pins a copy in its results folder, and every
-launch reads that copy.
+The user's object may change at any time, but the launches of a run must not. So the copy is kept in the run's results
+folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.layout import items_uri, split_s3
 from argosy.ports import ItemsUnreadable
 
-LARGEST_BYTES = 32 * 1024 * 1024  # what fits into the api function's memory once parsed
+LARGEST_BYTES = 32 * 1024 * 1024  # what the api function's memory can hold once it is parsed
 MOST_ITEMS = 1_000_000  # as many as a run may have tasks
 
 

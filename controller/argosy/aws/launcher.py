@@ -1,8 +1,8 @@
-"""How is an intent carried out, and how is doubt about it settled? (DESIGN D4, reliability.md section 5)
+"""How is a launch carried out, and how is doubt about it settled? (DESIGN D4, reliability.md section 5)
 
-Nothing here decides what to launch, and nothing raises for what AWS answers: what happened, what was refused and what
-is in doubt are events. A launch is sent with a token that follows from its key, so sending it again is harmless while
-the token lives; whether it still does is the engine's business (`ResolveLaunches.resend`).
+Nothing here decides what to launch, and nothing raises for what AWS answers: successes, refusals and doubts are events.
+A launch is sent with a token that follows from its key, so it is harmless to send it again while the token is valid.
+The engine decides whether it still is (`ResolveLaunches.resend`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.ports import ItemsUnreadable
 
-# An intent is last sent ten minutes after it was made (Policy.intent_age_s) and its task shows in listings five minutes
-# later at the latest (reliability.md row 5): two listings that are complete after that, and do not show it, are proof.
+# An intent is last sent ten minutes after it was made (Policy.intent_age_s), and its task shows in listings within five
+# more minutes (reliability.md row 5). Two complete listings after that which do not show it are proof.
 DISPROVED_AFTER_S = 15 * 60.0
 
 
@@ -67,8 +67,8 @@ class TaskLauncher:
         return [outcome]
 
     def resolve(self, action: ResolveLaunches, state: State, deadline: float) -> list[Event]:
-        """What the listings show is adopted. Once they were complete, the rest is sent again while it is young enough;
-        what is older never happened if two of them do not show it."""
+        """Adopt the tasks that the listings show. If they are complete, send the other launches again while they are
+        young enough; an older one never happened if two complete listings do not show it."""
         events: list[Event] = []
         for cell_name in sorted({launch.cell for launch in action.launches}):
             launches = [launch for launch in action.launches if launch.cell == cell_name]
@@ -84,7 +84,7 @@ class TaskLauncher:
         return events
 
     def stop(self, action: StopAttempt | StopOrphan, deadline: float) -> list[Event]:
-        """Ask for a stop; the reply is a sighting of the task. What is gone already, the sweep will say."""
+        """Ask for a stop; the reply shows the task. The sweep reports tasks that are gone already."""
         key = action.key if isinstance(action, StopAttempt) else None
         reason = action.reason if isinstance(action, StopAttempt) else "belongs to no live attempt"
         cell = self._cells.get(action.cell)
@@ -122,14 +122,14 @@ class TaskLauncher:
             return _failure(launch.key, error, cell)
 
     def _checked(self, launch: Launch, request: Mapping[str, Any], refused: LaunchRefused, deadline: float) -> Event:
-        """A refusal does not prove that nothing started (reliability.md row 2): the same token tells."""
+        """A refusal does not prove that nothing started (reliability.md row 2): sending the same token again does."""
         again = self._send(launch, request, deadline)
         if isinstance(again, NotCarriedOut):
             return LaunchInDoubt(launch.key, f"{refused.reason}, not checked: {again.reason}")
         return again
 
     def _again(self, launch: Launch, state: State, deadline: float) -> list[Event]:
-        """The identical request. What was not sent this time is in doubt as before."""
+        """The identical request. A launch that was not sent this time remains in doubt."""
         return [
             LaunchInDoubt(event.key, event.reason) if isinstance(event, NotCarriedOut) and event.key else event
             for event in self.launch(launch, state, deadline)
@@ -145,7 +145,7 @@ class TaskLauncher:
         return LaunchDisproved(key) if missed_before else LaunchMissed(key)
 
     def _listed(self, cell: Cell | None, started_by: str, deadline: float) -> tuple[dict[AttemptKey, TaskSeen], bool]:
-        """The wave's tasks by key, running and stopped, and whether the listings were complete."""
+        """The wave's running and stopped tasks by key, and whether the listings were complete."""
         found: dict[AttemptKey, TaskSeen] = {}
         if cell is None:
             return found, False
@@ -161,7 +161,9 @@ class TaskLauncher:
         except NotNow:
             return found, False
         found = {seen.key: seen for seen in described if seen.key is not None}
-        return found, len(described) == len(set(arns))  # listed but not describable yet: no proof of anything
+        return found, len(described) == len(
+            set(arns)
+        )  # a task is listed but cannot be described yet: this proves nothing
 
 
 def _paced_listing(cell: Cell, deadline: float, **filters: str) -> Iterator[str]:
@@ -188,7 +190,7 @@ def _later(key: AttemptKey, reason: str) -> Event:
 
 
 def _no_request(key: AttemptKey, fault: Exception) -> Event:
-    """The request could not even be made: for good, or only for now."""
+    """The request could not be built: for good, or only for now."""
     if isinstance(fault, NotNow):
         return NotCarriedOut(TIME_WAS_UP, key)
     if isinstance(fault, AWS_ERRORS):
@@ -201,7 +203,7 @@ def _no_request(key: AttemptKey, fault: Exception) -> Event:
 
 
 def _outcome(key: AttemptKey, answer: Mapping[str, Any]) -> Event:
-    """What a RunTask that was answered says. `failures` is an open list of reasons (aws.md 2.4)."""
+    """What the answer to a RunTask says. `failures` is an open list of reasons (aws.md 2.4)."""
     tasks: Sequence[Mapping[str, Any]] = answer.get("tasks") or ()
     if tasks:
         seen = task_seen(tasks[0])
@@ -219,7 +221,7 @@ def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:
             return LaunchInDoubt(key, f"an earlier try of the call may have worked: {fault.text}")
         return NotCarriedOut(fault.text, key)
     if fault.kind is FailureKind.CONFLICT:
-        # Our token with other parameters: the task is there, whatever the parameters were (reliability.md row 4).
+        # The same token with other parameters: the task exists, with either parameters (reliability.md row 4).
         arns = error.response.get("resourceIds") if isinstance(error, ClientError) else ()
         return LaunchAccepted(key, str(arns[0])) if arns else LaunchInDoubt(key, fault.text)
     if fault.kind is FailureKind.IN_DOUBT:
@@ -228,6 +230,6 @@ def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:
 
 
 def _was_retried(error: Exception) -> bool:
-    """Whether botocore had sent the request before: then the last answer does not speak for the first."""
+    """Whether botocore sent the request more than once: then the last answer says nothing about the first."""
     metadata = error.response.get("ResponseMetadata", {}) if isinstance(error, ClientError) else {}
     return bool(metadata.get("RetryAttempts"))

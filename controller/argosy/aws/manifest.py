@@ -1,7 +1,7 @@
-"""What did a run leave behind? The manifest: for every index the one attempt that counts, and its objects.
+"""What does a run's manifest say? For every index the one attempt that counts, and its objects.
 
-Written line by line over the task table: a million entries are a few hundred megabytes of JSON, which pass through a
-temporary file instead of memory.
+It is written line by line over the task table: a million entries are a few hundred megabytes of JSON, which go through
+a temporary file instead of memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ATTEMPT = re.compile(r"attempts/(\d+)/(\d+)/", re.ASCII)
 
 
 def objects_that_count(run: Run, folder: str, stored: Iterable[StoredObject]) -> dict[int, list[StoredObject]]:
-    """Of the objects under the run's `folder` (a key prefix), those of committed attempts, by index."""
+    """The objects of committed attempts, by index. folder: the key prefix of the run's results."""
     counting: dict[int, list[StoredObject]] = {}
     committed = run.tasks["committed"].tolist()
     for key, size in stored:
@@ -36,7 +36,7 @@ def objects_that_count(run: Run, folder: str, stored: Iterable[StoredObject]) ->
 
 
 def _whose(name: str) -> tuple[int, int]:
-    """(index, attempt) of a name under the run's folder; attempt 0 = a part, index -1 = nobody's."""
+    """(index, attempt) of a name under the run's folder; attempt 0 = a part, index -1 = of no attempt."""
     if (index := part_index(name)) is not None:
         return index, 0
     if found := _ATTEMPT.match(name):
@@ -69,7 +69,7 @@ def task_counts(run: Run) -> dict[str, int]:
 
 
 def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
-    """The columns that an entry needs, task by task; numpy scalars one by one would be ten times slower."""
+    """The columns that an entry needs, task by task. Reading numpy scalars one by one would be ten times slower."""
     for start in range(0, run.task_count, run.tasks.chunk_rows):
         part = slice(start, start + run.tasks.chunk_rows)
         statuses = run.tasks.statuses(part).tolist()
@@ -97,7 +97,7 @@ def _entry(
 
 
 def _remembered(entry: dict[str, Any], before: Entry) -> dict[str, Any]:
-    """With what the earlier manifest knew of an instance that is forgotten by now."""
+    """The entry with what the earlier manifest says of an instance that has since been forgotten."""
     same = ("index", "attempt", "instance")
     if entry["instanceType"] or not before.get("instanceType") or any(entry[name] != before.get(name) for name in same):
         return entry
@@ -120,7 +120,7 @@ def earlier_entries(s3: Any, run: Run) -> Iterator[Entry]:
     try:
         body = s3.get_object(Bucket=bucket, Key=key)["Body"]
     except AWS_ERRORS as error:
-        if classify(error).kind is FailureKind.NOT_FOUND:  # it ended before it could be closed
+        if classify(error).kind is FailureKind.NOT_FOUND:  # the run ended before it could be closed
             return
         raise
     lines = iter(body.iter_lines() if hasattr(body, "iter_lines") else body)
@@ -129,7 +129,7 @@ def earlier_entries(s3: Any, run: Run) -> Iterator[Entry]:
 
 
 def _parsed(line: bytes) -> Entry:
-    """One line; the last one closes the manifest, and an earlier one may be damaged: nothing is known then."""
+    """One line's entry; empty for a damaged line and for the last one, which closes the manifest."""
     try:
         entry = json.loads(line.strip().removesuffix(b","))
     except ValueError:

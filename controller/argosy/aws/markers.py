@@ -1,7 +1,7 @@
-"""Which try of a run do its manifest and its marker belong to, and how does a late write do no harm? (decision 11)
+"""Which try of a run does a manifest or a marker belong to? A late write must not replace a later try's (decision 11).
 
-A controller may be paused for any time between its commit and its write, while the run is closed by another one, tried
-again by its user and closed anew. What it writes then must not replace what belongs to a later try.
+A controller may be paused for any time between its commit and its write. Meanwhile another one may close the run, its
+user may retry it, and it may be closed again. The late write must then not replace what belongs to the later try.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from argosy.model.runs import Run
 
 
 def as_it_is(s3: Any, run: Run) -> dict[str, str]:
-    """The condition of a PUT on the manifest: that nobody has written it since now. Raises AWS_ERRORS."""
+    """The condition of a PUT on the manifest: it has not been written since this call. Raises AWS_ERRORS."""
     head = _head(s3, manifest_uri(run.output))
     return {"IfNoneMatch": "*"} if head is None else {"IfMatch": head["ETag"]}
 
 
 def put_marker(s3: Any, run: Run, succeeded: bool) -> None:
-    """Unless it is there: of this try, or of a later one. Success needs no second marker, whichever try it was. Raises
-    AWS_ERRORS, also when somebody else was quicker."""
+    """Write the marker, unless this try or a later one has one. A marker of success is never replaced.
+
+    Raises AWS_ERRORS, also when another controller was quicker.
+    """
     uri = marker_uri(run.output, succeeded)
     head = _head(s3, uri)
     if head is not None and (succeeded or _retries(head) >= run.retries):
@@ -35,24 +37,24 @@ def put_marker(s3: Any, run: Run, succeeded: bool) -> None:
 
 
 def remove_former_failure(s3: Any, run: Run) -> None:
-    """Whoever waits for the end of the run must not see that of an earlier try. Raises AWS_ERRORS."""
+    """A program that waits for the run's end must not see the failure of an earlier try. Raises AWS_ERRORS."""
     _delete_failure(s3, run, before=run.retries)
 
 
 def withdraw_failure(s3: Any, run: Run) -> None:
-    """The run has succeeded, which is final: no try of it has failed any more. Raises AWS_ERRORS."""
+    """The run has succeeded, which is final: a marker of failure is now wrong. Raises AWS_ERRORS."""
     _delete(s3, marker_uri(run.output, succeeded=False))
 
 
 def take_back(s3: Any, run: Run, succeeded: bool) -> None:
-    """A marker of `run` that was written too late. One that tells of success always holds: such a run is never
+    """Remove a marker of `run` that was written too late. A marker of success always holds, because such a run is never
     reopened. Raises AWS_ERRORS."""
     if not succeeded:
         _delete_failure(s3, run, before=run.retries + 1)
 
 
 def _delete_failure(s3: Any, run: Run, before: int) -> None:
-    """Unless it belongs to that try or a later one."""
+    """Unless it belongs to try `before` or a later one."""
     uri = marker_uri(run.output, succeeded=False)
     head = _head(s3, uri)
     if head is not None and _retries(head) < before:
@@ -60,7 +62,7 @@ def _delete_failure(s3: Any, run: Run, before: int) -> None:
 
 
 def _retries(head: Mapping[str, Any]) -> int:
-    """Markers of earlier versions of Argosy name no try."""
+    """The try that a marker names; 0 for a marker without one."""
     named = head.get("Metadata", {}).get(RETRIES_METADATA, "")
     return int(named) if named.isdecimal() else 0
 
@@ -71,7 +73,7 @@ def _delete(s3: Any, uri: str) -> None:
 
 
 def _head(s3: Any, uri: str) -> dict[str, Any] | None:
-    """None when there is no such object. Raises AWS_ERRORS."""
+    """What HeadObject answers; None for a missing object. Raises AWS_ERRORS."""
     bucket, key = split_s3(uri)
     try:
         return dict(s3.head_object(Bucket=bucket, Key=key))

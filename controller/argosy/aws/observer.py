@@ -1,8 +1,8 @@
-"""What is really there? The full sweep of ECS and EC2 that repairs whatever events missed (DESIGN D5).
+"""What does AWS really have? The full sweep of ECS and EC2, which repairs what events have missed (DESIGN D5).
 
-Describing costs as many calls as listing, so tasks are listed as far as they are to run, and described only where the
-listing and the controller's belief differ: what it does not know to be running, and what it believes alive and the
-listing does not show (stopped tasks among them, which DescribeTasks knows for an hour).
+Describing costs as many calls as listing. So the sweep lists the tasks that are meant to run, and describes only those
+about which the listing and the controller disagree: tasks that the controller does not know to be running, and tasks
+that it believes alive but that are not listed (such as stopped ones, which DescribeTasks knows for an hour).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from argosy.model.attempts import AttemptStatus
 from argosy.model.events import ContainerInstanceSeen, FleetSeen, HostSeen, Observed, TaskSeen
 from argosy.model.state import State
 
-# No call begins after this. Wait, execution, sweep and the one call that may be in hand then fit into what an
+# No call begins after this. Waiting, execution, the sweep and one call under way then fit into the time that an
 # invocation keeps in reserve (loop.RESERVE_S).
 SWEEP_LIMIT_S = 25.0
-# A sweep of thousands of instances goes on in the next tick after this: launches wait meanwhile, and two seconds are
-# what the bucket of AWS holds for them (100 calls at 40/s), less what deciding and committing take.
+# After this, a sweep of thousands of instances continues in the next tick. Launches wait during the sweep, and AWS's
+# bucket holds about two seconds of them (100 calls at 40/s), less the time for deciding and committing.
 SLICE_S = 0.5
 
 log = logging.getLogger(__name__)
@@ -32,11 +32,11 @@ Wait = Callable[[Cell], None]  # for a read of that cell; raises when there is n
 
 
 class _BrokeOff(Exception):
-    """There is no time for the rest of the sweep, or the read pace leaves no room for it."""
+    """There is no time for the rest of the sweep, or the rate of reads leaves no room for it."""
 
 
 class Observer:
-    """Sweeps every cell. One that breaks off says so, and then its silence proves nothing."""
+    """Sweeps every cell. A sweep that breaks off is marked so: then the absence of a task proves nothing."""
 
     def __init__(
         self,
@@ -47,12 +47,12 @@ class Observer:
     ) -> None:
         """keep_alive: called before every request."""
         self._cells, self._fleets, self._clock, self._keep_alive = cells, fleets, clock, keep_alive
-        self._sweep: Generator[None, None, Observed] | None = None  # the one under way
-        self._deadline = 0.0  # of its present piece
-        self.state: State | None = None  # what the controller believes: the sweep accounts for each of its tasks
+        self._sweep: Generator[None, None, Observed] | None = None  # the sweep under way
+        self._deadline = 0.0  # of its current piece
+        self.state: State | None = None  # what the controller believes; the sweep accounts for each of its tasks
 
     def observe(self, now: float) -> Observed | None:
-        """The next piece of a sweep; what it saw once it is complete, as of the moment when it was begun."""
+        """Do the next piece of a sweep. Once it is complete: what it saw, as of the moment at which it began."""
         began = self._clock()
         self._deadline = began + SWEEP_LIMIT_S
         self._sweep = self._sweep or self._swept(now)
@@ -70,8 +70,8 @@ class Observer:
             raise _BrokeOff("it took too long")
 
     def _swept(self, now: float) -> Generator[None, None, Observed]:
-        """A pause wherever one is possible. What has a version comes first. Fleets and hosts have none: they are listed
-        at one go at the end, so that nothing is done between seeing them and believing it; so is what is doubtful."""
+        """Yields wherever a pause is possible. Things with a version come first. Fleets, hosts and doubtful tasks are
+        listed without a pause at the end, so that nothing happens between seeing them and believing it."""
         tasks: list[TaskSeen] = []
         instances: list[ContainerInstanceSeen] = []
         hosts: list[HostSeen] = []
@@ -127,8 +127,8 @@ class Observer:
             yield from map(task_seen, answer["tasks"])
 
     def _doubtful(self, cell: Cell, seen: Sequence[TaskSeen]) -> Iterator[TaskSeen]:
-        """What was alive when it was listed, and is believed to have ended by now: a sweep may take a minute, and what
-        ended in it would be taken for tasks that belong to nobody. Raises AWS_ERRORS, _BrokeOff."""
+        """Tasks that were alive when listed and have since ended, as far as the controller knows: a sweep may take a
+        minute, and these would be taken for tasks without a run. Raises AWS_ERRORS, _BrokeOff."""
         here = [
             each.arn for each in seen if each.key and each.last_status != "STOPPED" and cell_of(each.arn) == cell.name
         ]
@@ -139,7 +139,7 @@ class Observer:
             yield from map(task_seen, answer["tasks"])
 
     def _believed(self, cell_name: str) -> tuple[set[str], set[str]]:
-        """Ids of the cell's tasks that the controller believes to be running, and to be alive at all."""
+        """Ids of the cell's tasks that the controller believes to be running, and of those it believes alive at all."""
         running: set[str] = set()
         alive: set[str] = set()
         if self.state is None:
@@ -175,7 +175,7 @@ def _listed(cell: Cell, wait: Wait, operation: str, member: str, **filters: str)
 
 
 def _all_of(gathering: Generator[None, None, bool]) -> bool:
-    """Without a pause."""
+    """The result of gathering without a pause."""
     while True:
         try:
             next(gathering)
@@ -184,7 +184,7 @@ def _all_of(gathering: Generator[None, None, bool]) -> bool:
 
 
 def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> Generator[None, None, bool]:
-    """Take in what the listing shows, with a pause after each; False when it broke off."""
+    """Collect what the listing shows, with a pause after each item; False when it broke off."""
     try:
         for each in listing:
             into.append(each)

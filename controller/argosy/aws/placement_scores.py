@@ -1,8 +1,8 @@
-"""How likely does EC2 think it is that spot capacity can be had in a zone? GetSpotPlacementScores, once an hour.
+"""How likely does EC2 think it is to get spot capacity in a zone? GetSpotPlacementScores, once an hour.
 
-Advice about a list of types, never about one: types with GPUs and types without are asked about apart, always with the
-same request, because AWS limits how many new ones an account may make in a day. A score moves a pool's effective price
-by a tenth at most (market/risk.py).
+A score is about a list of types, never about one. Types with and without GPUs are asked about separately, always with
+the same request, because AWS limits how many different ones an account may make in a day. A score moves a pool's
+effective price by a tenth at most (market/risk.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.catalogue.lookup import load_catalogue
 
 SCORES_FRESH_S = 3_600.0
 PoolScores = dict[tuple[str, str], int]  # (type, zone) -> 1 to 10
-TARGET_CAPACITY = 20  # instances: what a run of some size orders
+TARGET_CAPACITY = 20  # instances: what a run of moderate size orders
 LEAST_TYPES = 3  # with fewer the score is always low (aws.md 10.3)
 
 log = logging.getLogger(__name__)
@@ -38,12 +38,12 @@ class NoScores:
 
 
 class PlacementScores:
-    """EC2's own, those of before when it does not answer."""
+    """EC2's scores; the last known ones when it does not answer."""
 
     def __init__(self) -> None:
         self._known: dict[str, PoolScores] = {}
         self._next: dict[str, float] = {}
-        self._zones: dict[str, dict[str, str]] = {}  # by cell: zone id -> the account's own name for it
+        self._zones: dict[str, dict[str, str]] = {}  # by cell: zone id -> the account's name for it
 
     def of(self, cell: Cell, types: Iterable[str], now: float, check_time: CheckTime) -> PoolScores | None:
         wanted = sorted(types)

@@ -1,4 +1,4 @@
-"""What does a run need before its first task: which task definition, and what lies in its results folder?"""
+"""What does a run need before its first task? A task definition in each cell, and a results folder with its spec."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from argosy.spec.templates import item_faults
 
 
 class NotNow(Exception):
-    """The pace of registrations leaves no room before the deadline."""
+    """The rate of registrations leaves no room before the deadline."""
 
 
 class RunPreparation:
-    """Prepares runs. Each distinct content is registered once in each cell; what is known is remembered."""
+    """Prepares runs. Equal task definitions are registered once in each cell, and their ARNs are remembered."""
 
     def __init__(self, deployment: AwsDeployment, cells: Mapping[str, Cell], s3: Any, items: S3ItemsReader) -> None:
         self._deployment, self._cells, self._s3, self._items = deployment, cells, s3, items
         self._arns: dict[tuple[str, str], str] = {}  # (cell, family or run id) -> ARN of the revision
 
     def prepare(self, run: Run, deadline: float) -> Event:
-        """RunPrepared, or RunNotPrepared with a sentence. Safe to do twice."""
+        """RunPrepared, or RunNotPrepared with a sentence. It is safe to do this twice."""
         try:
             first, *others = self._cells.values()
             prepared = self._resolve(run, first, deadline)
@@ -61,7 +61,7 @@ class RunPreparation:
             return RunNotPrepared(run.id, "waits for its turn to register a task definition", final=False)
 
     def arn_in(self, run: Run, cell: Cell, deadline: float) -> str:
-        """The run's definition in a cell: the prepared revision, or its like in another region.
+        """The ARN of the run's definition in a cell: the prepared revision, or an equal one in another region.
 
         Raises AWS_ERRORS, UnusableDefinition, NotNow.
         """
@@ -101,8 +101,10 @@ class RunPreparation:
         return str(answer["taskDefinition"]["taskDefinitionArn"])
 
     def _fill_folder(self, run: Run) -> None:
-        """spec.json, and the pinned copy of the items; a run that was reopened loses its marker, and keeps the items
-        that it had. Raises AWS_ERRORS, ItemsUnreadable."""
+        """Write spec.json and the pinned copy of the items. Raises AWS_ERRORS, ItemsUnreadable.
+
+        A reopened run loses its failure marker and keeps its items.
+        """
         if "itemsFrom" in run.spec["array"] and not (run.retries and self._has_pinned(run)):
             self._pin_items(run)
         if run.retries:
@@ -134,7 +136,7 @@ class RunPreparation:
 
 
 def _described(cell: Cell, family: str) -> str | None:
-    """The family's latest active revision; None when there is none. Raises AWS_ERRORS."""
+    """The ARN of the family's latest active revision, or None. Raises AWS_ERRORS."""
     try:
         definition = cell.ecs.describe_task_definition(taskDefinition=family)["taskDefinition"]
     except AWS_ERRORS as error:

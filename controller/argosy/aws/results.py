@@ -1,4 +1,4 @@
-"""Did a task write its result, and how is a run closed? (DESIGN D12b)"""
+"""How are results looked up, and how is a run closed over them? (DESIGN D12b)"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from argosy.model.state import State
 
 EVENT_SOURCE, EVENT_TYPE = "argosy", "Run State Change"
 PAGE = 1000  # objects in a page of a listing
-LINES = 10_000  # of a manifest: a fraction of a second
+LINES = 10_000  # of a manifest: written in a fraction of a second
 IN_MEMORY_BYTES = 8 * 1024 * 1024  # of a manifest; a larger one goes through a temporary file
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Results:
         self._keep_alive, self._retries_of = coordination.keep_alive, coordination.retries_of
 
     def verify(self, action: VerifyResult, state: State) -> Event:
-        """ResultSeen; its attempt is the one that the part names. Safe to call from several threads."""
+        """ResultSeen, with the attempt that the part names. Safe to call from several threads."""
         run = state.runs.get(action.run_id)
         if run is None:
             return NotCarriedOut("its run is closed")
@@ -64,14 +64,14 @@ class Results:
             return self._part(run, action) or self._attempt_folder(run, action)
         except AWS_ERRORS as error:
             fault = classify(error)
-            if fault.kind is FailureKind.NOT_FOUND:  # not even the bucket is there
+            if fault.kind is FailureKind.NOT_FOUND:  # not even the bucket exists
                 return ResultSeen(run.id, action.index, 0)
             reason = f"the result of task {action.index} could not be looked up: {fault.text}"
             return NotCarriedOut(reason, about=Subject(What.VERIFY, run.id), passing=fault.passing)
 
     def close(self, action: CloseRun, state: State) -> Event:
-        """Manifest, then the marker as the last object, then the event. Doing it twice writes the same again; once the
-        run was reopened by others it writes nothing, or takes its marker back."""
+        """Write the manifest, then the marker as the last object, then send the event. A second close writes the same
+        again. If the run was reopened meanwhile, it writes nothing or takes its marker back."""
         run = state.runs.get(action.run_id)
         if run is None:
             return NotCarriedOut("its run is closed")
@@ -90,19 +90,19 @@ class Results:
         return RunClosed(run.id)
 
     def _was_reopened(self, run: Run) -> bool:
-        """By another controller: we slept, and our picture of the run is that of an earlier try."""
+        """Whether another controller reopened it, so that this one holds the run as it was at an earlier try."""
         return self._retries_of(run.id) > run.retries
 
     def _mark(self, run: Run) -> bool:
-        """Write the marker. False: too late, and it was taken back. We may have slept in the middle of the request, so
-        that only a look afterwards can tell."""
+        """Write the marker; False when it came too late and was taken back. The controller may have been paused during
+        the request, so only a look afterwards can tell."""
         succeeded = run.final_status is RunStatus.SUCCEEDED
         put_marker(self._s3, run, succeeded)
         if self._was_reopened(run):
             take_back(self._s3, run, succeeded)
             return False
         if succeeded:
-            withdraw_failure(self._s3, run)  # of a controller that woke up late and did not come to look
+            withdraw_failure(self._s3, run)  # written by a controller that was paused and has not looked since
         return True
 
     def _part(self, run: Run, action: VerifyResult) -> ResultSeen | None:
@@ -123,7 +123,7 @@ class Results:
         return ResultSeen(run.id, action.index, attempt, sum(size for _, size in stored))
 
     def _stored(self, uri: str) -> Iterator[StoredObject]:
-        """Everything under an address, in the order of its keys. Raises AWS_ERRORS."""
+        """Every object under an address, in the order of the keys. Raises AWS_ERRORS."""
         bucket, prefix = split_s3(uri)
         request = {"Bucket": bucket, "Prefix": prefix}
         while True:
@@ -134,7 +134,7 @@ class Results:
             request["ContinuationToken"] = page["NextContinuationToken"]
 
     def _write_manifest(self, run: Run, state: State, condition: Mapping[str, str]) -> None:
-        """`condition`: that nobody else has written it. Raises AWS_ERRORS."""
+        """condition: of the PUT, that no other controller has written it. Raises AWS_ERRORS."""
         _, folder = split_s3(run.output)
         found = (each for name in ("parts/", "attempts/") for each in self._stored(run.output + name))
         stored = self._with_signs_of_life(found, PAGE)
@@ -157,7 +157,7 @@ class Results:
             yield thing
 
     def _announce(self, run: Run, cost_usd: float) -> None:
-        """Tell EventBridge. Raises AWS_ERRORS where another try may help; otherwise the run is closed unannounced."""
+        """Send the event to EventBridge. Raises AWS_ERRORS if another try may help; if not, the run closes without it."""
         detail = _detail(run, cost_usd, self._clock())
         entry = {"Source": EVENT_SOURCE, "DetailType": EVENT_TYPE, "Detail": json.dumps(detail)}
         try:
@@ -172,7 +172,7 @@ class Results:
 
 
 def _detail(run: Run, cost_usd: float, stopped_at: float) -> dict[str, Any]:
-    """After AWS Batch's own event."""
+    """Modelled on AWS Batch's own event."""
     return {
         "runId": run.id,
         "name": run.name,

@@ -1,8 +1,8 @@
-"""How are all instances of a deployment in one Region given back, by someone who trusts nothing but EC2 itself?
+"""How are all instances of a deployment in one Region ended when only EC2 itself is trusted?
 
-For the watchdog and the teardown only: it knows nothing of the controller's state, and only the runtime's boto3. An
-instance is ours when it carries our tag *and* was launched by one of our fleets or launch templates (AWS's own tags say
-so, and nobody can forge those): a stranger's instance with our tag survives.
+For the watchdog and the teardown only: it does not use the controller's state, and needs only the runtime's boto3. An
+instance is ours when it carries our tag *and* was launched by one of our fleets or launch templates, which AWS's own,
+unforgeable tags say. A foreign instance with our tag is left alone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _STEERABLE = ("submitted", "active", "modifying")  # fleets in other states refu
 
 @dataclass
 class Freed:
-    """What one pass did and saw. Ids; `alive` also holds those that are on their way out."""
+    """What one pass did and saw, as ids. `alive` also holds instances that are shutting down."""
 
     lowered: list[str] = field(default_factory=list)
     terminated: list[str] = field(default_factory=list)
     alive: list[str] = field(default_factory=list)
-    foreign: list[str] = field(default_factory=list)  # our tag, but not launched by us: left alone
+    foreign: list[str] = field(default_factory=list)  # they have our tag but were not launched by us: left alone
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -36,12 +36,12 @@ class Freed:
 
     @property
     def clean(self) -> bool:
-        """Nothing alive, nothing that would launch again, and nothing that could not be done."""
+        """Nothing is alive, nothing would launch again, and nothing failed."""
         return not (self.alive or self.lowered or self.problems)
 
 
 def free(ec2: Any, stage: str) -> Freed:
-    """One pass: fleets to 0 first (a maintain fleet refills), then terminate. Repeat until `clean`.
+    """One pass: set fleets to 0 first (a maintain fleet refills), then terminate. Repeat until `clean`.
 
     A single fleet or instance that refuses is a problem in the result; a listing that fails raises ClientError.
     """
@@ -65,14 +65,14 @@ def free(ec2: Any, stage: str) -> Freed:
 
 
 def first_launch(ec2: Any, stage: str) -> float | None:
-    """When the oldest of our instances was launched, epoch seconds; None when there is none. Raises ClientError."""
+    """When the oldest of our instances was launched, epoch seconds; None without one. Raises ClientError."""
     mine = _launchers(ec2, stage, _fleets(ec2, stage))
     ours = (instance for instance in _instances(ec2, stage) if _is_ours(instance, mine))
     return min((instance["LaunchTime"].timestamp() for instance in ours), default=None)
 
 
 def _fleets(ec2: Any, stage: str) -> list[dict[str, Any]]:
-    """Ours, in whatever state: DescribeFleets cannot filter by tags."""
+    """Our fleets in any state; DescribeFleets cannot filter by tags."""
     return [fleet for fleet in _pages(ec2.describe_fleets, "Fleets") if _tags(fleet).get(STAGE_TAG) == stage]
 
 
@@ -107,7 +107,7 @@ def _lower(ec2: Any, fleet_id: str, result: Freed) -> None:
 
 
 def _terminate(ec2: Any, ids: list[str], result: Freed) -> None:
-    """One id that EC2 refuses makes it refuse the whole call: then one by one."""
+    """One id that EC2 refuses fails the whole call: then they are terminated one by one."""
     try:
         ec2.terminate_instances(InstanceIds=ids)
         result.terminated += ids

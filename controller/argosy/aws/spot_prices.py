@@ -1,4 +1,4 @@
-"""What does spot capacity cost in each pool, and since when do we know? DescribeSpotPriceHistory, cached per cell."""
+"""What does spot capacity cost in each pool? DescribeSpotPriceHistory, cached for each cell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from argosy.aws.errors import AWS_ERRORS, classify
 from argosy.messages.ecs import epoch_s
 
 PRICES_FRESH_S = 300.0
-TRY_AGAIN_S = 60.0  # after EC2 gave no answer
+TRY_AGAIN_S = 60.0  # after EC2 did not answer
 SPOT_PRODUCT = "Linux/UNIX"
 PoolPrices = dict[tuple[str, str], tuple[float, float]]
 """(type, zone) -> USD an hour, and when EC2 was asked for it."""
@@ -22,22 +22,22 @@ log = logging.getLogger(__name__)
 
 
 class SpotPrices:
-    """The prices in force, asked for every five minutes. A pool that EC2 says nothing about keeps its last price and
-    the time of it: how old is too old is the market's business."""
+    """The current prices, asked for every five minutes. A pool that EC2 does not mention keeps its last price and the
+    time at which it was seen; the market decides how old is too old."""
 
     def __init__(self) -> None:
         self._known: dict[str, PoolPrices] = {}  # by cell
         self._next: dict[str, float] = {}  # by cell: when to ask again
 
     def of(self, cell: Cell, types: Iterable[str], now: float, check_time: CheckTime) -> PoolPrices:
-        """Raises what `check_time` raises, and nothing of AWS's."""
+        """Raises what `check_time` raises, and none of AWS_ERRORS."""
         known, wanted = self._known.setdefault(cell.name, {}), sorted(types)
         if not wanted or now < self._next.get(cell.name, 0.0):
             return known
         try:
             newest = newest_prices(cell.ec2, wanted, now, check_time)
         except AWS_ERRORS as error:
-            # Prices are advice: those of before stand in, then on-demand's (market/offers.py).
+            # Prices are advice: the last known ones are used, or the on-demand prices (market/offers.py).
             log.warning("no spot prices of %s: %s", cell.name, classify(error).text)
             self._next[cell.name] = now + TRY_AGAIN_S
             return known
@@ -47,7 +47,7 @@ class SpotPrices:
 
 
 def newest_prices(ec2: Any, types: list[str], now: float, check_time: CheckTime) -> dict[tuple[str, str], float]:
-    """USD an hour by (type, zone). What is no price is left out. Raises AWS_ERRORS, and what `check_time` raises."""
+    """USD an hour by (type, zone); unusable prices are left out. Raises AWS_ERRORS, and what `check_time` raises."""
     newest: dict[tuple[str, str], tuple[float, float]] = {}
     request = {"InstanceTypes": types, "ProductDescriptions": [SPOT_PRODUCT], "MaxResults": 1000}
 
@@ -55,7 +55,7 @@ def newest_prices(ec2: Any, types: list[str], now: float, check_time: CheckTime)
         check_time()
         return ec2.describe_spot_price_history(**asked)
 
-    # A change log: asked from now on it holds, for each pool, the price in force.
+    # It is a log of changes: asked from now on, it holds the current price of each pool.
     for page in pages(call, StartTime=datetime.fromtimestamp(now, UTC), **request):
         for entry in page["SpotPriceHistory"]:
             key, at = (entry["InstanceType"], entry["AvailabilityZone"]), epoch_s(entry["Timestamp"])

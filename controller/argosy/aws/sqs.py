@@ -1,4 +1,4 @@
-"""How do messages reach the controller? Batches of ten, several at a time where there are many."""
+"""How do messages reach the controller? In batches of ten, several at a time when there are many."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from argosy.aws.errors import AWS_ERRORS, classify
 from argosy.ports import Message
 
 BATCH = 10  # SQS's limit of a receive and of a delete
-ENOUGH = 12_000  # messages a tick, a bound on its work: what eight cells that launch all they may bring in six seconds
+ENOUGH = (
+    12_000  # messages a tick, which bounds its work: what eight cells bring in six seconds at their full launch rate
+)
 THREADS = 8  # each call takes some 15 ms, and 40 launches a second bring 240 messages a second
 LONGEST_WAIT_S = 20  # SQS's limit of a long poll
 
@@ -23,7 +25,7 @@ B = TypeVar("B")
 
 
 class SqsQueue:
-    """`ports.EventQueue` over a boto3 SQS client. A queue that does not answer is an empty one: sweeps stand in."""
+    """`ports.EventQueue` over a boto3 SQS client. A queue that does not answer counts as empty; sweeps compensate."""
 
     def __init__(self, client: Any, url: str, sleep: Callable[[float], None], threads: int = THREADS) -> None:
         """sleep: waits out a queue that does not answer, so that the controller's loop keeps its pace. threads: 1 does
@@ -41,7 +43,7 @@ class SqsQueue:
             messages += [message for batch in batches for message in batch]
             if not all(batches):
                 break
-            at_once *= 2  # as long as every one of them brings something
+            at_once *= 2  # while every one of them brings messages
         return messages
 
     def delete(self, receipts: Sequence[str]) -> None:
@@ -85,11 +87,11 @@ class SqsQueue:
 
 
 def parse(body: str) -> dict[str, Any] | None:
-    """The event in a message's body, whether EventBridge or SNS sent it; None when it is no JSON object."""
+    """The event in a message's body, sent by EventBridge or SNS; None when it is not a JSON object."""
     try:
         event = json.loads(body)
         if isinstance(event, dict) and event.get("Type") == "Notification" and isinstance(event.get("Message"), str):
             event = json.loads(event["Message"])
-    except (ValueError, RecursionError):  # no JSON, or nested without end
+    except (ValueError, RecursionError):  # not JSON, or nested too deeply
         return None
     return event if isinstance(event, dict) else None

@@ -1,8 +1,8 @@
-"""How does a deployment end so that nothing of it costs money any more? The custom resource behind `cdk destroy`.
+"""How does `cdk destroy` end everything that costs money? By the custom resource of this module.
 
-`on_event` stops the controller for good: kill switch, tick off. `is_complete` is asked again and again: fleets to 0,
-instances ended, the cluster emptied, until nothing is left and the controller had time to notice. Every step may be
-repeated, and a table or rule that is already gone is no obstacle.
+`on_event` stops the controller for good: it sets the kill switch and turns the tick off. `is_complete` is then called
+repeatedly. It sets fleets to 0, ends instances and empties the cluster, until nothing remains and the controller has
+had time to notice. Every step may be repeated, also when a table or rule is already gone.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from argosy.aws.shutdown import free
 
 KILL = {"pk": {"S": "CONTROL"}, "sk": {"S": "KILL"}}
-# The controller looks at the switch once a turn, and a turn takes less than a minute (D12a); what it had in hand when
-# the switch was thrown may still raise a fleet, a minute later each if the commit and then the call hang until boto3
-# gives them up. Only what stays empty this long is empty.
+# The controller reads the switch once a turn, and a turn takes less than a minute (D12a). A turn that was under way may
+# still raise a fleet: up to a minute later for its commit and another for its call, if both hang until boto3 gives up.
+# So a cell counts as empty only when it has been empty for this long.
 QUIET_S = 180.0
 DEADLINE_MARGIN_S = 60.0  # of the function's own time limit, for the last batch of deletions
 _GONE = {"ResourceNotFoundException", "ClusterNotFoundException", "NoSuchBucket"}
@@ -49,7 +49,7 @@ class DeployedCell:
 
 
 def on_event(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
-    """CloudFormation creates, updates or deletes the resource; only deleting does something."""
+    """CloudFormation creates, updates or deletes the resource; only deleting has an effect."""
     return begin(event, this_cell(), time.time())
 
 
@@ -62,7 +62,7 @@ def is_complete(event: Mapping[str, Any], context: Any) -> dict[str, bool]:
 def answer(
     event: Mapping[str, Any], cell: DeployedCell, now: float, *, deadline: float, clock: Callable[[], float]
 ) -> dict[str, bool]:
-    """What the provider framework is told. It takes an exception for the end, so a fault of AWS is a "not yet"."""
+    """The answer to the provider framework. An exception would end the teardown, so a failure of AWS is a "not yet"."""
     try:
         return {"IsComplete": complete(event, cell, now, deadline=deadline, clock=clock)}
     except (ClientError, BotoCoreError) as error:
@@ -92,9 +92,9 @@ def this_cell() -> DeployedCell:
 
 
 def begin(event: Mapping[str, Any], cell: DeployedCell, now: float) -> dict[str, Any]:
-    """Throw the switch on Delete. The id never changes: a changed one would make CloudFormation delete the old.
+    """Set the kill switch on Delete. The id never changes: with a new one CloudFormation would delete the old resource.
 
-    A cell that goes alone leaves the tick on: the other cells' work goes on as soon as the switch is back.
+    A further cell leaves the tick on: the work of the other cells goes on as soon as the switch is reset.
     """
     name = event.get("PhysicalResourceId") or f"teardown-{cell.stage}-{cell.region}"
     identity: dict[str, Any] = {"PhysicalResourceId": name}
@@ -110,7 +110,7 @@ def begin(event: Mapping[str, Any], cell: DeployedCell, now: float) -> dict[str,
 def complete(
     event: Mapping[str, Any], cell: DeployedCell, now: float, *, deadline: float, clock: Callable[[], float]
 ) -> bool:
-    """One more pass; True when nothing is left. Raises ClientError when a listing fails."""
+    """Do one more pass; True when nothing remains. Raises ClientError when a listing fails."""
     if event["RequestType"] != "Delete":
         return True
     result = free(cell.ec2, cell.stage)
@@ -128,7 +128,7 @@ def complete(
 
 
 def _clear_cluster(cell: DeployedCell) -> int:
-    """Deregister what is still registered (a cluster with members cannot be deleted); how many there were."""
+    """Deregister the instances that still are (a cluster with members cannot be deleted); how many there were."""
     found = _unless_gone(cell.ecs.list_container_instances, cluster=cell.cluster)
     arns: list[str] = found["containerInstanceArns"] if found else []
     for arn in arns:
@@ -137,7 +137,7 @@ def _clear_cluster(cell: DeployedCell) -> int:
 
 
 def _empty(s3: Any, bucket: str, deadline: float, clock: Callable[[], float]) -> bool:
-    """Delete objects and versions a page at a time until none is left or the time is up."""
+    """Delete objects and versions page by page until none remains (True) or the time is up (False)."""
     while clock() < deadline:
         page = _unless_gone(s3.list_object_versions, Bucket=bucket, MaxKeys=1000)
         found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])] if page else []
@@ -149,7 +149,7 @@ def _empty(s3: Any, bucket: str, deadline: float, clock: Callable[[], float]) ->
 
 
 def _release_switch(cell: DeployedCell) -> None:
-    """One cell less is not the end of the deployment: take our own switch back, and nobody else's."""
+    """The deployment goes on with one cell less: reset the kill switch, but only if this teardown set it."""
     try:
         cell.dynamodb.delete_item(
             TableName=cell.table,
@@ -163,7 +163,7 @@ def _release_switch(cell: DeployedCell) -> None:
 
 
 def _unless_gone(call: Any, **request: Any) -> Any:
-    """The answer, or None when what the call is about does not exist any more."""
+    """The answer, or None when the resource no longer exists."""
     try:
         return call(**request)
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""How does the controller come to life and go to rest? An asynchronous invocation now, the schedule's tick later."""
+"""How is the controller woken and put to rest? By an asynchronous invocation, and by the schedule's tick."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Is the controller dead while instances of ours still cost money? Then all of them are given back (DESIGN D8).
+"""Is the controller dead while its instances still cost money? Then all of them are terminated (DESIGN D8).
 
-Runs on a schedule of its own, with rights of its own, and shares no code with the tick. It believes the heartbeat that
-the controller leaves in the table after a tick that it carried through, and EC2, nothing else. The lease says nothing:
-it is taken before any tick, and deleted when the controller goes to rest.
+It has its own schedule and its own rights, and shares no code with the tick. It trusts only two things: EC2, and the
+heartbeat that the controller writes to the table after each complete tick. The lease proves nothing: it is taken before
+any tick and deleted when the controller goes to rest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEARTBEAT = {"pk": {"S": "CONTROL"}, "sk": {"S": "HEARTBEAT"}}  # number attribu
 
 
 class WatchdogFailed(RuntimeError):
-    """Some instances could not be given back; the next turn tries again. Raised so that the alarm hears of it."""
+    """Some instances could not be terminated; the next turn tries again. Raised so that the alarm goes off."""
 
 
 def handler(_event: Any, _context: Any) -> dict[str, Any]:
@@ -47,9 +47,9 @@ def look(
     stage: str,
     say: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
-    """One turn over all cells; `ec2` holds a client per Region. Raises WatchdogFailed after having tried everything.
+    """One turn over all cells; `ec2` holds a client per Region. Raises WatchdogFailed once everything has been tried.
 
-    alive_at: the controller's last heartbeat, epoch seconds; None: no tick was ever carried through, and the silence
+    alive_at: the controller's last heartbeat, epoch seconds; None: no tick was ever completed, so the silence
     counts from the launch of the oldest instance.
     """
     if alive_at is None:
@@ -73,7 +73,7 @@ def look(
 
 
 def heartbeat(dynamodb: Any, table: str) -> float | None:
-    """Epoch seconds of the last tick that the controller carried through; None when there has never been one."""
+    """Epoch seconds of the last tick that the controller completed; None when there has never been one."""
     item = dynamodb.get_item(TableName=table, Key=HEARTBEAT, ConsistentRead=True).get("Item", {})
     return float(item["at"]["N"]) if "at" in item else None
 
@@ -81,7 +81,7 @@ def heartbeat(dynamodb: Any, table: str) -> float | None:
 def _oldest(ec2: Mapping[str, Any], stage: str, now: float) -> float:
     """When the oldest of our instances in any cell was launched; now when there is none.
 
-    Raises WatchdogFailed when all that can be seen is young and a cell cannot be seen.
+    Raises WatchdogFailed when a cell cannot be read and the instances of the others are too young to prove anything.
     """
     launches, problems = [now], []
     for region, client in ec2.items():
