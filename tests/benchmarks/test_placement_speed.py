@@ -90,12 +90,12 @@ def test_a_million_equal_tasks(chain: tuple[str, ...], constraints: tuple[str, .
     )
 
 
-def test_a_hundred_thousand_tasks_in_runs() -> None:
+def test_a_hundred_thousand_tasks_in_batches() -> None:
     random, kinds = np.random.default_rng(3), [Batch(*shape, 1) for shape in shapes(54)]
     kind = random.integers(len(kinds), size=950)
     queue = Queue.from_columns(kinds, kind, random.integers(1, 210, size=950).tolist())
     supply = fleet()
-    report(f"{queue.count.sum()} tasks in 950 runs", least_seconds(lambda: place_queue(queue, supply), 5), 0.100)
+    report(f"{queue.count.sum()} tasks in 950 batches", least_seconds(lambda: place_queue(queue, supply), 5), 0.100)
 
 
 def test_a_hundred_thousand_interleaved_tasks() -> None:

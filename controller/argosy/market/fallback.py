@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from argosy.market.deadline import Progress, stance_of
 from argosy.market.offers import tasks_in
-from argosy.market.on_demand import is_ever_to_be_had
+from argosy.market.on_demand import is_ever_available
 from argosy.market.progress import progress_of
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
@@ -44,7 +44,7 @@ def steered(run: Run, moment: Moment, is_short: bool | None = None) -> Steering:
         return before
     progress = progress_of(run, moment)
     stance = _stance(run, moment, progress, before)
-    if stance is not Stance.SPOT and not is_ever_to_be_had(run, moment.state, policy):
+    if stance is not Stance.SPOT and not is_ever_available(run, moment.state, policy):
         stance = Stance.SPOT  # better late than never
     if stance is before.stance:
         return before

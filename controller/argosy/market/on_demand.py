@@ -1,4 +1,4 @@
-"""How much on-demand can a run have: any at all, and for how many of its tasks at a time?"""
+"""For how many of a run's tasks is on-demand capacity available at a time, and is any?"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import quota_key
+from argosy.market.limits import ROUNDING
 from argosy.market.offers import price_of, rejected, tasks_in
 from argosy.model.instances import Instance, Purchase
 from argosy.model.policy import Policy
@@ -15,12 +16,11 @@ from argosy.model.pools import Pool
 from argosy.model.runs import Run
 from argosy.model.state import State
 
-_HAIR = 1e-9
 _QuotaKey = tuple[str, str]  # cell, key of the quota family
 
 
-def is_ever_to_be_had(run: Run, state: State, policy: Policy) -> bool:
-    """Whether quotas, price caps and the run's hourly cap let one instance through; a cool-off ends by itself."""
+def is_ever_available(run: Run, state: State, policy: Policy) -> bool:
+    """Whether quotas, price caps and the run's hourly cap let one instance through. Cool-offs end by themselves."""
     quotas = _quotas(policy)
     return any(
         quotas.get(_key(pool), math.inf) >= load_catalogue()[pool.instance_type].vcpus
@@ -29,20 +29,20 @@ def is_ever_to_be_had(run: Run, state: State, policy: Policy) -> bool:
     )
 
 
-def tasks_at_most(run: Run, state: State, policy: Policy) -> float:
-    """How many of its tasks on-demand takes at a time, by quotas and the hourly cap; infinite where nothing binds."""
+def most_tasks(run: Run, state: State, policy: Policy) -> float:
+    """The most tasks that on-demand takes at a time, by quotas and the run's hourly cap; infinite without limits."""
     pools = list(_open_to(run, state, policy))
     by_money = max((_affordable(run, pool, policy) * _tasks(pool, run) for pool in pools), default=0)
     return min(_by_quotas(run, state, pools, policy), by_money)
 
 
 def instances_of_others(run: Run, state: State) -> int:
-    """Alive, and neither the run's nor free to be."""
+    """How many live instances run tasks of other runs alone and were not bought for this one."""
     return sum(i.alive and not _is_its(run, state, i, or_idle=True) for i in state.instances.values())
 
 
 def _by_quotas(run: Run, state: State, pools: list[Pool], policy: Policy) -> float:
-    """Of the type that gives fewest, where a quota has any; quotas add up."""
+    """By the type that takes the fewest tasks in each quota; the quotas are added up."""
     left, fewest = _left(run, state, policy), dict[_QuotaKey, float]()
     for pool in pools:
         key = _key(pool)
@@ -55,7 +55,7 @@ def _by_quotas(run: Run, state: State, pools: list[Pool], policy: Policy) -> flo
 
 
 def _left(run: Run, state: State, policy: Policy) -> dict[_QuotaKey, int]:
-    """Less what others hold. What is only ordered may be the run's own: it does not count."""
+    """vCPUs by quota, less what other runs hold. Ordered instances may be for this run and do not count."""
     quotas = _quotas(policy)
     used: Counter[_QuotaKey] = Counter()
     for each in state.instances.values() if quotas else ():
@@ -74,17 +74,17 @@ def _is_its(run: Run, state: State, instance: Instance, or_idle: bool = False) -
 
 
 def _open_to(run: Run, state: State, policy: Policy) -> Iterator[Pool]:
-    """The pools that sell on-demand instances for its tasks, cooling off or not."""
+    """The pools that sell on-demand instances for the run's tasks, including those that are cooling off."""
     closed = {key for key, _ in rejected(state.pools.values(), load_catalogue(), math.inf, policy, Purchase.ON_DEMAND)}
     return (pool for key, pool in state.pools.items() if key not in closed and tasks_in(pool, run))
 
 
 def _affordable(run: Run, pool: Pool, policy: Policy) -> float:
-    """How many instances capacity.maxHourlyCost pays for."""
+    """How many instances of the pool capacity.maxHourlyCost pays for."""
     if run.terms.max_hourly_usd is None:
         return math.inf
     price = price_of(pool, load_catalogue()[pool.instance_type], Purchase.ON_DEMAND, math.inf, policy)
-    return int(run.terms.max_hourly_usd / max(price, _HAIR) * (1 + _HAIR))
+    return int(run.terms.max_hourly_usd / max(price, ROUNDING) * (1 + ROUNDING))
 
 
 def _tasks(pool: Pool, run: Run) -> int:

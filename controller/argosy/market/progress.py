@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argosy.market.deadline import Progress
 from argosy.market.offers import tasks_in
-from argosy.market.on_demand import instances_of_others, tasks_at_most
+from argosy.market.on_demand import instances_of_others, most_tasks
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
@@ -90,7 +90,7 @@ def _at_once(run: Run, moment: Moment) -> tuple[int, bool]:
     instances = min(room, run.terms.max_instances or room)
     at_once = max(instances * _fewest(run, state), len(state.attempts.of_run(run.number)), 1)
     at_once = min(at_once, run.terms.max_concurrent or at_once)
-    bound = max(tasks_at_most(run, state, policy), len(_done_on_demand(run, moment)), 1)
+    bound = max(most_tasks(run, state, policy), len(_done_on_demand(run, moment)), 1)
     return int(min(at_once, bound)), bound < min(at_once, run.task_count)
 
 

@@ -182,15 +182,19 @@ class BatchTurn:
         after[at] += taken
         if left:
             open_ = np.flatnonzero((room > taken) & np.isin(code, present[tied]))
-            taken[open_] += self._best_of_each(rest, at[open_], code[open_], after, left)
+            one_each = _Part(at[open_], np.ones(len(open_), np.int64), after, left)
+            taken[open_] += self._best_of_each(rest, one_each, code[open_])
         return taken
 
-    def _best_of_each(self, rest: tuple[Step, ...], at: IntArray, code: IntArray, counts: IntArray, n: int) -> IntArray:
-        """One task each to the n best of the instances that every value of an attribute puts forward."""
-        order = self._order(rest, at, counts)
+    def _best_of_each(self, rest: tuple[Step, ...], part: _Part, code: IntArray) -> IntArray:
+        """One task each to the n best of the instances that every value of an attribute puts forward.
+
+        code: (a,) int64, the value at each position.
+        """
+        order = self._order(rest, part.at, part.counts)
         _, heads = np.unique(code[order], return_index=True)
-        taken = np.zeros(len(at), dtype=np.int64)
-        taken[order[np.sort(heads)[:n]]] = 1
+        taken = np.zeros(len(part.at), dtype=np.int64)
+        taken[order[np.sort(heads)[: part.n]]] = 1
         return taken
 
     def _order(self, rest: tuple[Step, ...], at: IntArray, counts: IntArray) -> IntArray:

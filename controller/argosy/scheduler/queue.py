@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from argosy.market.cover import less
 from argosy.market.fallback import purchases
 from argosy.market.offers import CELL_ATTRIBUTE, PURCHASE_ATTRIBUTE
-from argosy.market.on_demand import is_ever_to_be_had
+from argosy.market.on_demand import is_ever_available
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.purchases import Stance
@@ -65,7 +65,7 @@ def _split(run: Run, batch: Batch, moment: Moment) -> Iterator[Ask]:
     )
     until = moment.now + moment.policy.linger_s
     count = 0 if lost is None else min(batch.count, run.tasks.startable_count(until, lost))
-    if lost is None or not count or not is_ever_to_be_had(run, moment.state, moment.policy):
+    if lost is None or not count or not is_ever_available(run, moment.state, moment.policy):
         yield Ask(run, batch)
         return
     constraints = tuple(ON_DEMAND_ONLY if each == SPOT_ONLY else each for each in batch.constraints)
