@@ -58,8 +58,8 @@ def _pays(limits: BatchLimits, offer: Offer) -> bool:
 def _most(
     limits: BatchLimits, open_to: Sequence[tuple[Offer, int]], headroom: Headroom, choice: Choice
 ) -> list[tuple[Offer, int, int, float]]:
-    """(offer, tasks it holds, instances of it that may be bought, USD an hour that a task costs besides), where any may
-    be bought."""
+    """(offer, tasks it holds, instances of it that may be bought, USD an hour of traffic per task), where any may be
+    bought."""
     room, usd = limits.instances, limits.usd_per_hour
     found = []
     for offer, tasks in open_to:

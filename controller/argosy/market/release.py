@@ -21,7 +21,7 @@ _NO = ("false", "no", "0")
 def releasable(moment: Moment, wanted: Collection[str], no_linger: Collection[str] = ()) -> list[Instance]:
     """Instances to release, the most expensive first:
 
-    - idle instances past their linger that got no work in this tick, as far as the minimum sizes allow;
+    - idle instances past their linger that got no work in this tick, down to the minimum sizes;
     - whatever runs there: instances that never registered, whose agent is silent, or that should be gone by now
       because they were warned or told to drain;
     - instances whose release has shown no effect, once more.

@@ -8,9 +8,9 @@ from typing import Any
 
 from argosy.model.run_record import RunRecord
 
-NOBODY_KNOWS_S = 60.0
-# How far the mean of the next run may lie from what is known. Ours: a run on the same images and data repeats within a
-# half; a person's estimate is off by a factor of two; without any, a tenth to ten times.
+GUESS_S = 60.0
+# How far the mean of the next run may lie from what is known. Our choice: runs on the same images and data agree to
+# within a half; a person's estimate is off by a factor of two; a guess, by a factor of ten.
 AFTER_PAST, AFTER_ESTIMATE, AFTER_NOTHING = (0.67, 1.5), (0.5, 2.0), (0.1, 10.0)
 _PAST_RUNS = 20  # the newest that count
 
@@ -26,8 +26,8 @@ class Seconds:
 
 
 def seconds_of(form: Mapping[str, Any], records: Iterable[RunRecord]) -> Seconds:
-    """For a spec's JSON form. `records`: the records of earlier runs, newest first; those of other names do
-    not count, and shards of another size count in proportion."""
+    """For a spec's JSON form. records: of earlier runs, newest first; those of other names do not count, and shards of
+    another size count in proportion."""
     past = [record for record in records if record.name == form["name"] and record.ended][:_PAST_RUNS]
     ended = sum(record.ended for record in past)
     if ended:
@@ -38,18 +38,18 @@ def seconds_of(form: Mapping[str, Any], records: Iterable[RunRecord]) -> Seconds
     if estimate:
         return _spread(float(estimate), AFTER_ESTIMATE, f"array.expectedSeconds says {float(estimate):,.1f} s")
     return _spread(
-        NOBODY_KNOWS_S,
+        GUESS_S,
         AFTER_NOTHING,
-        f"nobody knows: {NOBODY_KNOWS_S:.0f} s are assumed; set array.expectedSeconds for a forecast worth its name",
+        f"not known: {GUESS_S:.0f} s are assumed; set array.expectedSeconds for a useful forecast",
     )
 
 
 def _scale(record: RunRecord, form: Mapping[str, Any]) -> float:
-    """How much larger a shard of this run is than one of that."""
+    """How many times larger a shard of this run is than one of the earlier run."""
     was, is_now = record.shard_size, form["array"].get("shardSize")
     return is_now / was if was and is_now else 1.0
 
 
 def _spread(mean: float, around: tuple[float, float], source: str) -> Seconds:
-    mean = max(mean, 0.1)  # a task that takes no time at all would take no instance either
+    mean = max(mean, 0.1)  # tasks that take no time would need no instance
     return Seconds(mean * around[0], mean, mean * around[1], source)

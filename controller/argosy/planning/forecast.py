@@ -80,10 +80,12 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
     policy, pools = moment.policy, moment.state.pools.values()
     at_once = replace(policy, growth_per_tick=policy.max_instances, min_instances=0)
     moment = replace(moment, catalogue=as_registered(moment.catalogue, pools), policy=at_once)
-    places = assign(moment, _no_say(moment.state))
+    places = assign(moment, _constant_fitness(moment.state))
     mine = next(its for its in places.runs if its.run.id == run.id)
     offers = offers_of(pools, moment.catalogue, offers_at or moment.now, at_once, seconds.expected)
-    order = order_for(_after_others(moment, places, mine, offers), _only(places, mine), offers, _no_say(moment.state))
+    order = order_for(
+        _after_others(moment, places, mine, offers), _only(places, mine), offers, _constant_fitness(moment.state)
+    )
     bought = _bought(order.instances, mine.left_over, offers)
     here = mine.batch.count - mine.left_over.count
     groups = _groups(moment.state, run, bought, here)
@@ -98,13 +100,13 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
     )
 
 
-def _no_say(state: State) -> dict[str, Fitness]:
+def _constant_fitness(state: State) -> dict[str, Fitness]:
     """Users' own functions as constants: they order instances and do not influence what is bought."""
     names = {name for run in state.runs.values() for name in own_functions(run.terms.strategy)}
-    return dict.fromkeys(names, _as_good_as_any)
+    return dict.fromkeys(names, _all_equal)
 
 
-def _as_good_as_any(candidates: Candidates) -> AnyArray:
+def _all_equal(candidates: Candidates) -> AnyArray:
     return np.ones(len(candidates.price_usd_per_hour))
 
 
@@ -121,7 +123,7 @@ def _after_others(moment: Moment, places: Places, mine: RunPlaces, offers: list[
         return moment
     after = (replace(its, left_over=replace(its.left_over, count=0)) for its in places.runs[len(before) :])
     first = replace(places, runs=(*before, *after))
-    theirs = order_for(moment, first, offers, _no_say(moment.state)).instances.total()
+    theirs = order_for(moment, first, offers, _constant_fitness(moment.state)).instances.total()
     return replace(moment, policy=replace(moment.policy, max_instances=moment.policy.max_instances - theirs))
 
 

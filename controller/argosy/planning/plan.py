@@ -18,7 +18,7 @@ from argosy.planning.relaxations import relaxations
 
 
 def plan_run(question: PlanQuestion) -> dict[str, Any]:
-    """The reply of PlanRun. Money in US dollars, unrounded; null stands for what cannot be bought at all."""
+    """The reply of PlanRun. Money in US dollars, unrounded; null stands for what cannot be bought."""
     moment = question.moment
     question = replace(question, moment=replace(moment, policy=_measured(moment.policy, moment.state)))
     form = question.form

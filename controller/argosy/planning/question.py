@@ -29,7 +29,7 @@ class PlanQuestion:
     task_count: int
     needs: Resources  # of one task
     seconds: Seconds  # of one task
-    fleets: Sequence[tuple[str, str, str]]  # (cell, instance type, zone) of all that are set up, seen by a sweep or not
+    fleets: Sequence[tuple[str, str, str]]  # (cell, instance type, zone) of all that are deployed, seen yet or not
     home: str  # the home cell
     warnings: Sequence[str] = ()  # what the run's submitter would be warned of
 

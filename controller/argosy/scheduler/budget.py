@@ -29,14 +29,16 @@ from argosy.model.wording import dollars
 from argosy.placement.demand import Batch
 from argosy.scheduler.places import Places, RunPlaces
 
-SHORT_OF_BUDGET = "held back by its budget of {cap}: what is left is reserved for what runs or boots already"
-AT_HOURLY_CAP = "held back by capacity.maxHourlyCost of {cap}: as much as that allows runs already or is on its way"
+SHORT_OF_BUDGET = "held back by its budget of {cap}: the rest of it is reserved for what runs or boots already"
+AT_HOURLY_CAP = (
+    "held back by capacity.maxHourlyCost of {cap}: what runs already or is on its way costs as much as that allows"
+)
 BELOW_HOURLY_CAP = (
     "capacity.maxHourlyCost of {cap} allows no instance that could take its tasks: the cheapest costs {least} an hour"
 )
 TOO_LITTLE_LEFT = (
-    "what is left of its budget of {cap} ({left}) does not pay for another attempt: starting the cheapest instance and"
-    " working there for {seconds:.0f} s, as is expected of an attempt, costs {least}"
+    "the rest of its budget of {cap} ({left}) does not pay for another attempt: starting the cheapest instance and"
+    " working there for {seconds:.0f} s, the expected time of an attempt, costs {least}"
 )
 _ABOUT_MONEY = tuple(each.partition("{")[0] for each in (SHORT_OF_BUDGET, AT_HOURLY_CAP, BELOW_HOURLY_CAP))
 

@@ -173,7 +173,7 @@ def _bring_to_size(moment: Moment, order: Order, places: Places, offers: Sequenc
 
 
 def _cheapest(offers: Sequence[Offer], most: int, headroom: Headroom) -> list[Offer]:
-    """One offer per instance, taken out of `headroom`: the cheapest as far as shares and quotas go, then the next."""
+    """One offer per instance, taken out of `headroom`: the cheapest until a share or a quota is full, then the next."""
     added: list[Offer] = []
     least_cpu = min((offer.resources.cpu_units for offer in offers), default=0)
     while len(added) < most:

@@ -54,7 +54,7 @@ class Outlook:
 def expected_end(run: Run, now: float) -> float:
     """When a task of the run that starts now should end, for a batch: epoch seconds.
 
-    0 = unknown, as long as no attempt has succeeded and the spec gives no array.expectedSeconds; or nobody asks.
+    0 = unknown, as long as no attempt has succeeded and the spec gives no array.expectedSeconds; or not needed.
     """
     if not may_read(run.terms.strategy, FINISH_TOGETHER):
         return 0.0

@@ -57,7 +57,7 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
 
 
 def _split(run: Run, batch: Batch, moment: Moment) -> Iterator[Ask]:
-    """Tasks that spot lost too often apart from the others. Where on-demand can never be had, they stay on spot."""
+    """Tasks that spot lost too often apart from the others. Where on-demand can never be bought, they stay on spot."""
     lost = (
         run.tasks["losses"] >= run.terms.fallback_losses
         if SPOT_ONLY in batch.constraints and run.terms.purchase.mixes

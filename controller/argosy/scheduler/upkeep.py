@@ -101,7 +101,7 @@ def stops(moment: Moment) -> Iterator[StopAttempt]:
         if cause is not StopCause.NONE:
             arn = _task_arn(state, row)
             if arn is None:
-                continue  # as far as we know, its instance has not registered yet
+                continue  # its instance has not registered yet
             yield StopAttempt(arn, cell_of(arn), key, cause, reason)
 
 

@@ -129,6 +129,6 @@ def test_the_deployments_own_patience_decides_what_is_still_coming() -> None:
 def test_a_run_that_waits_for_money_is_said_to_although_there_is_room() -> None:
     state = state_with_instance(tasks=10, capacity={"budgetUsd": 5})
     run = state.runs[RUN_ID]
-    run.waiting = "held back by its budget of $5.00: what is left is reserved for what runs or boots already"
+    run.waiting = "held back by its budget of $5.00: the rest of it is reserved for what runs or boots already"
     found = explain_run(moment_of(state), run)
     assert (found["verdict"], found["sentence"]) == ("capped", run.waiting)

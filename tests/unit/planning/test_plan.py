@@ -12,7 +12,7 @@ from argosy.model.events import PoolShort
 from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import needs_of
 from argosy.model.state import State
-from argosy.planning.durations import AFTER_ESTIMATE, AFTER_NOTHING, NOBODY_KNOWS_S, Seconds, seconds_of
+from argosy.planning.durations import AFTER_ESTIMATE, AFTER_NOTHING, GUESS_S, Seconds, seconds_of
 from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion
 from tests.builders import (
@@ -174,5 +174,5 @@ def test_without_past_runs_the_spec_says_and_without_both_the_range_is_wide() ->
     said = seconds_of(spec(array={"range": "0:9", "shardSize": 3, "expectedSeconds": 60}), [])
     assert (said.low, said.high) == (60 * AFTER_ESTIMATE[0], 60 * AFTER_ESTIMATE[1])
     unknown = seconds_of(spec(), [])
-    assert (unknown.low, unknown.high) == (NOBODY_KNOWS_S * AFTER_NOTHING[0], NOBODY_KNOWS_S * AFTER_NOTHING[1])
-    assert "nobody knows" in unknown.source
+    assert (unknown.low, unknown.high) == (GUESS_S * AFTER_NOTHING[0], GUESS_S * AFTER_NOTHING[1])
+    assert "not known" in unknown.source
