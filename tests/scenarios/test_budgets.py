@@ -203,7 +203,7 @@ def test_a_budget_that_pays_for_no_attempt_starts_nothing_and_says_what_one_cost
     assert record.status == "FAILED"
     assert record.status_reason == (
         "the rest of its budget of $0.02 ($0.02) does not pay for another attempt: starting the cheapest instance"
-        " and working there for 600 s, as is expected of an attempt, costs $0.4667"
+        " and working there for 600 s, the expected time of an attempt, costs $0.4667"
     )
 
 
@@ -220,9 +220,7 @@ def test_the_hourly_cost_stays_under_its_cap_at_every_tick(interrupting: bool) -
                 watch.world.interrupt(instance_id)
     assert watch.most_per_hour == 3 * PRICE
     assert watch.controlled.record().status == "SUCCEEDED"
-    cap = (
-        "held back by capacity.maxHourlyCost of $6.50: what runs already or is on its way costs as much as that allows"
-    )
+    cap = "held back by capacity.maxHourlyCost of $6.50: what runs already or is on its way costs that much"
     assert cap in watch.sentences
 
 

@@ -80,12 +80,11 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
     policy, pools = moment.policy, moment.state.pools.values()
     at_once = replace(policy, growth_per_tick=policy.max_instances, min_instances=0)
     moment = replace(moment, catalogue=as_registered(moment.catalogue, pools), policy=at_once)
-    places = assign(moment, _constant_fitness(moment.state))
+    fitness = _constant_fitness(moment.state)
+    places = assign(moment, fitness)
     mine = next(its for its in places.runs if its.run.id == run.id)
     offers = offers_of(pools, moment.catalogue, offers_at or moment.now, at_once, seconds.expected)
-    order = order_for(
-        _after_others(moment, places, mine, offers), _only(places, mine), offers, _constant_fitness(moment.state)
-    )
+    order = order_for(_after_others(moment, places, mine, offers), _only(places, mine), offers, fitness)
     bought = _bought(order.instances, mine.left_over, offers)
     here = mine.batch.count - mine.left_over.count
     groups = _groups(moment.state, run, bought, here)

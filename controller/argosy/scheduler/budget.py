@@ -30,9 +30,7 @@ from argosy.placement.demand import Batch
 from argosy.scheduler.places import Places, RunPlaces
 
 SHORT_OF_BUDGET = "held back by its budget of {cap}: the rest of it is reserved for what runs or boots already"
-AT_HOURLY_CAP = (
-    "held back by capacity.maxHourlyCost of {cap}: what runs already or is on its way costs as much as that allows"
-)
+AT_HOURLY_CAP = "held back by capacity.maxHourlyCost of {cap}: what runs already or is on its way costs that much"
 BELOW_HOURLY_CAP = (
     "capacity.maxHourlyCost of {cap} allows no instance that could take its tasks: the cheapest costs {least} an hour"
 )

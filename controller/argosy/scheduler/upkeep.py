@@ -1,4 +1,4 @@
-"""What do the runs and attempts that exist already need: preparing, stopping, settling, verifying, closing?"""
+"""What do runs and attempts that already exist need: preparation, stops, resolution, verification, closing?"""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def stops(moment: Moment) -> Iterator[StopAttempt]:
 
 
 def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
-    """Rows worth a closer look, found by columns: among 80,000 live attempts few have to end."""
+    """Rows worth a closer look, found by columns: of 80,000 live attempts few have to end."""
     state, now, policy = moment.state, moment.now, moment.policy
     table = state.attempts
     known = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
@@ -169,7 +169,8 @@ def _drained_too_long(instance: Instance, now: float, policy: Policy) -> bool:
 
 
 def _task_arn(state: State, row: int) -> str | None:
-    """ECS accepts the full ARN only together with its cluster: both follow from the instance's own ARN."""
+    """None while its instance has no ARN. ECS accepts the full ARN only together with its cluster: both follow from the
+    instance's own ARN."""
     instance = state.instance_of(row)
     return None if instance is None else task_arn(instance.arn, bytes(state.attempts["task_id"][row]).decode())
 
@@ -224,5 +225,5 @@ def launch_of(state: State, row: int) -> Launch | None:
 
 
 def next_key(run_id: str, index: int, attempts: int, launch: int) -> AttemptKey:
-    """The attempt that comes after `attempts` real ones; `launch` counts those of its launches that never happened."""
+    """The key of the attempt after `attempts` real ones. launch: how many of its launches never happened."""
     return AttemptKey(run_id, index, attempts + 1, launch)
