@@ -1,4 +1,4 @@
-"""How is a figure written for a person? Each has its unit; JSON output never goes through here."""
+"""How is a figure written for a person? With its unit; JSON output never goes through here."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def deadline(view: Mapping[str, Any], now: float | None = None) -> str:
 
 
 def purchase(view: Mapping[str, Any]) -> str:
-    """`on-demand since 12:03 UTC: 14 min of slack left`; empty while there is nothing to tell."""
+    """`on-demand since 12:03 UTC: 14 min of slack left`; empty while there is nothing to say."""
     return (view.get("purchase") or {}).get("reason") or ""
 
 
@@ -102,13 +102,13 @@ def cost(view: Mapping[str, Any]) -> str:
 
 
 def useful(view: Mapping[str, Any]) -> str:
-    """`, 71 % useful`: how much of the cost went into what succeeded; empty while nothing can be said."""
+    """`, 71 % useful`: the share of the cost that went into successful attempts; empty while it is unknown."""
     spent, good = float(view["costUsd"]), view.get("usefulUsd")
     return f", {share(good, spent)} useful" if spent and good is not None else ""
 
 
 def share(part: float, whole: float) -> str:
-    """`71 %`; `-` of nothing."""
+    """`71 %`; `-` when the whole is 0."""
     return f"{100 * part / whole:.0f} %" if whole else "-"
 
 

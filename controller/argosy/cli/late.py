@@ -1,8 +1,8 @@
-"""How does `argosy --help` list commands by topic, and commands whose modules are slow to import or not there?
+"""How does `argosy --help` list commands by topic, even those whose modules are slow to import or absent?
 
-`LateGroup` knows the late commands' names and a line of help each; the module is imported when the command is used, and
-its `register(app)` is called with an empty typer app that then hands over the command. Help is plain text: typer's rich
-help imports a Markdown parser and takes 0.15 s (measured) of the 0.3 s that `--help` may take.
+`LateGroup` knows the names of the late commands and one line of help for each. A module is imported when its command is
+used: its `register(app)` then adds the command to an empty typer app, from which it is taken. Help is plain text:
+typer's rich help imports a Markdown parser and takes 0.15 s (measured) of the 0.3 s that `--help` may take.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Late:
 
 
 class LateGroup(TyperGroup):
-    """A group with `late` commands besides its own; those whose module is not installed are not listed."""
+    """A group with `late` commands besides its own. Commands whose module is not installed are not listed."""
 
     late: ClassVar[Mapping[str, Late]] = {}
 

@@ -31,7 +31,7 @@ class Commands(LateGroup):
         "demo-tensorflow": Late("argosy.cli.here.demo_tensorflow.command", _DEMO_TENSORFLOW, panels.HERE),
         "simulate": Late("argosy.cli.here.simulation.command", _SIMULATE, panels.HERE),
         "catalogue": Late("argosy.cli.cluster.catalogue.command", _CATALOGUE, panels.CLUSTER),
-        "bench": Late("argosy.cli.bench.place", "Measure Argosy on this machine.", panels.HERE),
+        "bench": Late("argosy.cli.bench.command", "Measure Argosy on this machine.", panels.HERE),
     }
 
 

@@ -111,10 +111,10 @@ class LocalAws:
 
     def _start_agents(self, clients: LocalClients, images: Runtime) -> None:
         """The cells share what this machine can run."""
-        told = child_environment if self.options.engine is None else container_environment
+        environment_for = child_environment if self.options.engine is None else container_environment
         processes = max(1, self.options.processes // len(self.cells))
         for region, cell in self.cells.items():
-            environment = told(self.endpoint_url, region)
+            environment = environment_for(self.endpoint_url, region)
             options = AgentOptions(self.names.prefix, environment, processes, self.options.stop_timeout_s)
             self._parts.push(cell.start(images, options, clients("logs", region), _complain))
 
@@ -157,7 +157,7 @@ class LocalAws:
             shutil.rmtree(folder)
 
     def function_failed(self, what: str, log: Path) -> None:
-        """An invocation failed by itself: say so, and keep the logs."""
+        """An invocation failed without being killed: say so, and keep the logs."""
         self.function_errors += 1
         _complain(f"{what} (its log: {log})")
 

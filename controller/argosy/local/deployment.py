@@ -1,4 +1,4 @@
-"""What does a deployment consist of? What the stacks create, by plain API calls on any endpoint."""
+"""What does a deployment consist of? The same parts that the stacks create, made by plain API calls."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def local_settings(**changes: Any) -> Settings:
 
 
 def create(client: Client, settings: Settings, names: Names, images: Iterable[str]) -> dict[str, Any]:
-    """Create everything; the body of the parameter that tells users where it is."""
+    """Creates everything; returns the body of the parameter that tells users where it is."""
     client("s3").create_bucket(Bucket=names.bucket)
     _create_table(client("dynamodb"), names.table)
     queue_url = _create_queue(client("sqs"), names)
@@ -104,7 +104,7 @@ def create(client: Client, settings: Settings, names: Names, images: Iterable[st
 
 
 def _create_cell(client: Client, settings: Settings, names: Names, cell: str) -> None:
-    """What each Region has. Its events need no rules of its own: the models hand them to home's bus."""
+    """What each Region has. Its events need no rules there: the models send them to the home Region's bus."""
     tags = [{"key": "argosy:stage", "value": settings.stage}]
     client("logs", cell).create_log_group(logGroupName=names.log_group)
     client("ecs", cell).create_cluster(clusterName=names.prefix, tags=tags)
@@ -113,7 +113,7 @@ def _create_cell(client: Client, settings: Settings, names: Names, cell: str) ->
 
 
 def function_environment(settings: Settings, names: Names, queue_url: str) -> dict[str, str]:
-    """What the functions are told, the same on AWS; the endpoint and credentials come on top."""
+    """The functions' environment, the same as on AWS; the endpoint and credentials are added to it."""
     return {
         "ARGOSY_STAGE": settings.stage,
         "ARGOSY_TABLE": names.table,
@@ -130,7 +130,7 @@ def function_environment(settings: Settings, names: Names, queue_url: str) -> di
 
 
 def create_fleet(ec2: Any, settings: Settings, instance_type: str, zone: str) -> str:
-    """The fleet of one pool, empty until the controller wants something of it; its id."""
+    """Creates the fleet of one pool, empty until the controller orders from it; returns its id."""
     tags = [
         {"Key": "argosy:stage", "Value": settings.stage},
         {"Key": "argosy:pool", "Value": f"{instance_type}/{zone}"},

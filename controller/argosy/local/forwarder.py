@@ -15,7 +15,7 @@ MAX_ENTRIES = 10  # of one PutEvents
 
 
 class EventForwarder:
-    """Takes EventBridge messages from under the models' locks; never blocks. `complain` hears of what was lost."""
+    """Takes EventBridge messages from under the models' locks; never blocks. complain: told of lost events."""
 
     def __init__(self, events: Any, complain: Callable[[str], None]) -> None:
         self._events = events
@@ -29,7 +29,7 @@ class EventForwarder:
         self._queue.put(message)
 
     def close(self) -> None:
-        """Send what is left and end."""
+        """Send the remaining events and end."""
         self._queue.put(None)
         self._thread.join()
 

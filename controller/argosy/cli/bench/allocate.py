@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from argosy.market.allocation.problem import Problem
 
 
-def allocate(
-    session: Session,
+@dataclass(frozen=True)
+class AllocationInput:
+    """What to buy, from which pools, and how hard to look."""
+
     pools: Annotated[
         Path,
         typer.Option(
@@ -29,41 +31,45 @@ def allocate(
             help="CSV: region,availabilityZone,instanceType,cpu,memory,gpus,priceUsdPerHour,maxInstances; "
             "an interruptionRate is checked, not priced.",
         ),
-    ],
-    backlog: Annotated[Path, typer.Option(metavar="FILE", help="CSV: shapeId,cpu,memory,gpus,count")],
+    ]
+    backlog: Annotated[Path, typer.Option(metavar="FILE", help="CSV: shapeId,cpu,memory,gpus,count")]
     max_share: Annotated[
         float | None,
-        typer.Option(metavar="F", help="Largest share of the bought cpu of one instance type, above 0, to 1."),
-    ] = None,
+        typer.Option(metavar="F", help="Largest share of the bought cpu of one instance type, above 0, up to 1."),
+    ] = None
     seconds: Annotated[
-        float, typer.Option(metavar="N", min=0, max=3_600, help="Look for about so long at most.")
-    ] = 10.0,
+        float, typer.Option(metavar="N", min=0, max=3_600, help="Search for about this long at most.")
+    ] = 10.0
     plan: Annotated[
         Path | None, typer.Option(metavar="OUT.json", help="Write which tasks go on how many instances of each pool.")
-    ] = None,
+    ] = None
     warm: Annotated[
         bool,
         typer.Option("--warm", help="Plan again as the next tick would, patterns kept, demand +-10 %, prices +-3 %."),
-    ] = False,
-) -> None:
+    ] = False
+
+
+def allocate(session: Session, options: AllocationInput) -> None:
     """Buy the cheapest instances for a backlog from the pools of a file, and measure it."""
     from argosy.bench.allocation_files import read_backlog, read_pools
     from argosy.market.allocation.allocate import allocate as allocated
     from argosy.market.allocation.effort import THOROUGH
     from argosy.market.allocation.problem import Problem as Asked
 
-    if max_share is not None and not 0 < max_share <= 1:
-        raise CliError(f"--max-share {max_share:g} is no share above 0, to 1.", next_step="e.g. --max-share 0.25")
-    names, offered = read_pools(pools)
-    shapes, wanted = read_backlog(backlog)
-    problem = Asked(offered, wanted, max_share)
+    if options.max_share is not None and not 0 < options.max_share <= 1:
+        raise CliError(
+            f"--max-share {options.max_share:g} is not a share above 0, up to 1.", next_step="e.g. --max-share 0.25"
+        )
+    names, offered = read_pools(options.pools)
+    shapes, wanted = read_backlog(options.backlog)
+    problem = Asked(offered, wanted, options.max_share)
     started = time.perf_counter()
-    found = allocated(problem, THOROUGH.within(seconds, time.perf_counter))
+    found = allocated(problem, THOROUGH.within(options.seconds, time.perf_counter))
     report = _report(found, shapes, time.perf_counter() - started)
-    if warm:
-        report |= _again(problem, found, seconds)
-    if plan is not None:
-        _write(plan, {"pools": _pools(found, names, shapes)})
+    if options.warm:
+        report |= _again(problem, found, options.seconds)
+    if options.plan is not None:
+        _write(options.plan, {"pools": _pools(found, names, shapes)})
     for line in _remarks(problem, found, shapes):
         typer.echo(line, err=True)
     if session.wants_json:
@@ -73,7 +79,7 @@ def allocate(
 
 
 def _again(problem: Problem, found: Allocation, seconds: float) -> dict[str, Any]:
-    """The figures of a second plan, begun with the patterns of the first. The changes are the same every time."""
+    """The figures of a second plan that starts from the patterns of the first. The changes are the same every time."""
     import numpy as np
 
     from argosy.market.allocation.allocate import allocate as allocated

@@ -23,32 +23,36 @@ FIELDS = ("jobs", "best", "greedy", "argosy", "onDemand", "gapShare", "missed", 
 WIDEST_DATA = 5_000_000  # points of one file
 
 
-def deadline(
-    session: Session,
+@dataclass(frozen=True)
+class ReplayInput:
+    """Which traces to replay with which jobs."""
+
     traces: Annotated[
         Path,
         typer.Option(
             metavar="FOLDER",
-            help="JSON files, in folders of folders: metadata.gap_seconds, and data, how many instances could be had.",
+            help="JSON files, in nested folders: metadata.gap_seconds, and data, how many instances were available.",
         ),
-    ],
-    work: Annotated[float, typer.Option(metavar="HOURS", min=0.1, max=1_000, help="Of the job, on one instance.")] = 48,
-    deadlines: Annotated[str, typer.Option(metavar="HOURS", help="Deadlines to try, apart by commas.")] = "52,70,92",
+    ]
+    work: Annotated[float, typer.Option(metavar="HOURS", min=0.1, max=1_000, help="Of the job, on one instance.")] = 48
+    deadlines: Annotated[str, typer.Option(metavar="HOURS", help="Deadlines to try, separated by commas.")] = "52,70,92"
     change: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, max=36_000, help="From the decision to work on a new instance.")
-    ] = 180,
+    ] = 180
     spot_price: Annotated[
         float, typer.Option(metavar="SHARE", min=0, max=1, help="Of spot, as a share of on-demand's.")
-    ] = 0.3,
-    starts: Annotated[int, typer.Option(min=1, max=1_000, help="Jobs for each trace and deadline.")] = 8,
-) -> None:
+    ] = 0.3
+    starts: Annotated[int, typer.Option(min=1, max=1_000, help="Jobs for each trace and deadline.")] = 8
+
+
+def deadline(session: Session, options: ReplayInput) -> None:
     """Replay a job with a deadline on traces of spot availability: our policy, greedy, on-demand and hindsight."""
-    settings = [_setting(work, hours, change, spot_price) for hours in _hours(deadlines, work)]
+    settings = [_setting(options, hours) for hours in _hours(options.deadlines, options.work)]
     rows: dict[str, Tally] = {}
-    for folder, data, gap_s in _read(traces):
+    for folder, data, gap_s in _read(options.traces):
         tally = rows.setdefault(folder, Tally())
         for setting in settings:
-            tally.add(data, gap_s, setting, starts)
+            tally.add(data, gap_s, setting, options.starts)
     report = {"setting": _told(settings), "folders": {name: tally.figures() for name, tally in rows.items()}}
     report["all"] = Tally.together(rows.values()).figures()
     if session.wants_json:
@@ -64,7 +68,7 @@ class Tally:
     sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(FIELDS, 0.0))
 
     def add(self, data: NDArray[np.int64], gap_s: float, setting: Setting, starts: int) -> None:
-        """Every job that fits into the trace."""
+        """Replay every job that fits into the trace."""
         from argosy.bench.replay import greedy, hindsight, on_demand_only, replay, windows
 
         for window in windows(data, gap_s, setting, starts):
@@ -77,7 +81,7 @@ class Tally:
 
     @classmethod
     def together(cls, tallies: Any) -> Tally:
-        """One of several."""
+        """The sum of several."""
         whole = cls()
         for tally in tallies:
             for name, value in tally.sums.items():
@@ -85,7 +89,7 @@ class Tally:
         return whole
 
     def figures(self) -> dict[str, Any]:
-        """Means of the costs; gapShare: our distance from the best, of greedy's."""
+        """Means of the costs; gapShare: our distance from the best as a share of greedy's."""
         sums, jobs = self.sums, max(1.0, self.sums["jobs"])
         found: dict[str, Any] = {name: round(sums[name] / jobs, 3) for name in FIELDS[1:5]}
         gap = sums["greedy"] - sums["best"]
@@ -97,23 +101,23 @@ def _hours(text: str, work: float) -> list[float]:
     try:
         hours = [float(part) for part in text.split(",")]
     except ValueError:
-        raise CliError(f"--deadlines {text} is no list of hours.", next_step="e.g. --deadlines 52,70,92") from None
+        raise CliError(f"--deadlines {text} is not a list of hours.", next_step="e.g. --deadlines 52,70,92") from None
     if short := [each for each in hours if not work < each <= 10_000]:
-        raise CliError(f"--deadlines {short[0]:g} leaves no slack beyond the work of {work:g} hours, or is no time.")
+        raise CliError(f"--deadlines {short[0]:g} leaves no slack beyond the work of {work:g} hours, or is not a time.")
     return hours
 
 
-def _setting(work: float, hours: float, change: float, spot_price: float) -> Setting:
-    """In steps of one change-over, or of a part of it that is six minutes at most."""
+def _setting(options: ReplayInput, hours: float) -> Setting:
+    """A job with a deadline after `hours`, in steps of a change-over or a fraction of it, at most six minutes."""
     from argosy.bench.replay import Setting
 
-    step_s = change / max(1, round(change / 360))
+    step_s = options.change / max(1, round(options.change / 360))
     return Setting(
-        work_s=round(work * 3600 / step_s) * step_s,
+        work_s=round(options.work * 3600 / step_s) * step_s,
         window_s=int(hours * 3600 / step_s) * step_s,
-        change_s=change,
+        change_s=options.change,
         step_s=step_s,
-        spot_price=spot_price,
+        spot_price=options.spot_price,
     )
 
 
@@ -121,7 +125,7 @@ def _read(folder: Path) -> Iterator[tuple[str, NDArray[np.int64], float]]:
     """(folder below, data, seconds between points) of each trace. Raises CliError that names every bad file."""
     paths = sorted(folder.glob("**/*.json")) if folder.is_dir() else []
     if not paths:
-        raise CliError(f"{folder} is no folder with JSON files.")
+        raise CliError(f"{folder} is not a folder with JSON files.")
     traces, faults = [], []
     for path in paths:
         try:
@@ -129,7 +133,7 @@ def _read(folder: Path) -> Iterator[tuple[str, NDArray[np.int64], float]]:
         except (OSError, ValueError, KeyError, TypeError) as fault:
             faults.append(f"{path}: {fault}")
     if faults:
-        raise CliError("These files are no traces of availability:", details=faults)
+        raise CliError("These files are not traces of availability:", details=faults)
     yield from traces
 
 
@@ -162,7 +166,9 @@ def _show(report: dict[str, Any]) -> None:
         f"{setting['workHours']:g} h of work, deadlines {', '.join(f'{h:g} h' for h in setting['deadlineHours'])},"
         f" change-over {setting['changeSeconds']:g} s, spot at {setting['spotPrice']:.0%} of on-demand."
     )
-    typer.echo("Mean cost of a job in hours of on-demand; gap: distance from the best in hindsight, of greedy's.\n")
+    typer.echo(
+        "Mean cost of a job in hours of on-demand; gap: distance from the best in hindsight, as a share of greedy's.\n"
+    )
     heads = ("", "jobs", "best", "greedy", "argosy", "on-demand", "gap", "missed")
     typer.echo(f"{heads[0]:44}" + "".join(f"{head:>11}" for head in heads[1:]))
     for name, row in [*report["folders"].items(), ("all", report["all"])]:

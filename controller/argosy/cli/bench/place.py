@@ -1,4 +1,4 @@
-"""How fast and how well are recorded tasks placed on recorded instances? `bench place`; mounts `bench allocate` too."""
+"""How fast and how well are recorded tasks placed on recorded instances? `bench place`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from argosy.cli import panels
-from argosy.cli.bench.allocate import allocate
-from argosy.cli.bench.deadline import deadline
-from argosy.cli.command import command
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
@@ -25,56 +22,47 @@ if TYPE_CHECKING:
     from argosy.placement.supply import Supply
 
 
-def register(app: typer.Typer) -> None:
-    bench = typer.Typer(help="Measure Argosy on this machine.", no_args_is_help=True)
-    command(bench, "place", panel=panels.HERE, connected=False)(place)
-    command(bench, "allocate", panel=panels.HERE, connected=False)(allocate)
-    command(bench, "deadline", panel=panels.HERE, connected=False)(deadline)
-    bench.callback()(_bench)
-    app.add_typer(bench, name="bench", rich_help_panel=panels.HERE)
+@dataclass(frozen=True)
+class PlacementInput:
+    """What to place where, how, and where to write the result."""
 
-
-def _bench() -> None:
-    """Measure Argosy on this machine."""
-
-
-def place(
-    session: Session,
     instances: Annotated[
         Path, typer.Option(metavar="FILE", help="CSV: instanceId,instanceType,availabilityZone,cpu,memory,gpus")
-    ],
-    tasks: Annotated[Path, typer.Option(metavar="FILE", help="CSV, first in first out: taskId,cpu,memory,gpus,count")],
+    ]
+    tasks: Annotated[Path, typer.Option(metavar="FILE", help="CSV, first in first out: taskId,cpu,memory,gpus,count")]
     strategy: Annotated[
         str | None,
         typer.Option(metavar="CHAIN", help="e.g. best-fit or spread:attribute:ecs.availability-zone,binpack:memory"),
-    ] = None,
+    ] = None
     constraint: Annotated[
         list[str] | None,
         typer.Option(metavar="EXPR", help="A placement expression, or distinctInstance; may be repeated."),
-    ] = None,
+    ] = None
     assignments: Annotated[
         Path | None, typer.Option(metavar="OUT.csv", help="Write taskId,instanceId,count of what was placed.")
-    ] = None,
-    repeat: Annotated[int, typer.Option(min=1, max=1_000, help="Place so many times; the median counts.")] = 3,
-) -> None:
+    ] = None
+    repeat: Annotated[int, typer.Option(min=1, max=1_000, help="Place this many times; the median counts.")] = 3
+
+
+def place(session: Session, options: PlacementInput) -> None:
     """Place the tasks of one file on the instances of another, and measure it."""
     from argosy.bench.placement_files import chain_of, read_instances, read_tasks
     from argosy.placement.place import place_queue
     from argosy.placement.query import check_constraints, check_strategy
 
-    chain = None if strategy is None else chain_of(strategy)
-    constraints = tuple(constraint or ())
+    chain = None if options.strategy is None else chain_of(options.strategy)
+    constraints = tuple(options.constraint or ())
     if faults := check_strategy(chain or ()) + check_constraints(constraints):
         raise CliError(faults[0], details=faults[1:])
-    supply = read_instances(instances)
-    ids, queue = read_tasks(tasks, chain, constraints)
+    supply = read_instances(options.instances)
+    ids, queue = read_tasks(options.tasks, chain, constraints)
     seconds = []
-    for _ in range(repeat):
+    for _ in range(options.repeat):
         started = time.perf_counter()
         plan = place_queue(queue, supply)
         seconds.append(time.perf_counter() - started)
-    if assignments is not None:
-        _write(assignments, ids, supply, plan)
+    if options.assignments is not None:
+        _write(options.assignments, ids, supply, plan)
     report = _report(queue, supply, plan, seconds)
     if session.wants_json:
         session.print_json(report)

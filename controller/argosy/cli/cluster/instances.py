@@ -17,9 +17,9 @@ def register(app: typer.Typer) -> None:
 
 def cluster(
     session: Session,
-    show_gone: Annotated[bool, typer.Option("--all", help="Also the instances that have ended lately.")] = False,
+    show_gone: Annotated[bool, typer.Option("--all", help="Also instances that ended recently.")] = False,
 ) -> None:
-    """The instances there are: how full, how long, at what price."""
+    """The instances: how full they are, since when, at what price."""
     view = session.api.cluster()
     if session.wants_json:
         session.print_json(view)

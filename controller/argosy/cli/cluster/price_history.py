@@ -38,12 +38,12 @@ class PriceSeries:
         return self.times[first]
 
     def at(self, moment: float) -> float:
-        """The price in force then; the first one known for what lies before it."""
+        """The price in force then; before the first known price, that one."""
         return self.prices[max(0, bisect_right(self.times, moment) - 1)]
 
 
 def history(ec2: Any, names: Sequence[str], now: float) -> tuple[dict[Pool, PriceSeries], int]:
-    """The series of every pool, and how many entries were no price: EC2's strings may be zero or worse."""
+    """The series of every pool, and how many entries were not prices: EC2's strings may be zero or worse."""
     entries: dict[Pool, list[tuple[float, float]]] = {}
     unusable = 0
     for first in range(0, len(names), TYPES_PER_CALL):
@@ -66,7 +66,7 @@ def history(ec2: Any, names: Sequence[str], now: float) -> tuple[dict[Pool, Pric
 
 
 def sparkline(series: PriceSeries, now: float) -> str:
-    """The week in blocks, the lowest price of the pool at the bottom: how it moved, not how dear it is."""
+    """The week in blocks, the pool's lowest price at the bottom: it shows how the price moved, not how high it is."""
     step = DAYS * 86_400 / SPARK_CELLS
     cells = [series.at(now - (SPARK_CELLS - number - 0.5) * step) for number in range(SPARK_CELLS - 1)] + [series.now]
     low, high = min(cells), max(cells)

@@ -1,8 +1,9 @@
-"""What does spot capacity cost now and in the last week, and what does the deployment make of it? `prices`."""
+"""What does spot capacity cost now and in the last week, and how does the deployment rate it? `prices`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from argosy.model.instance_types import InstanceType
 
 Row = dict[str, Any]
-_RATE_SHOWN = 0.02  # interruptions an hour: below, the band says enough
+_RATE_SHOWN = 0.02  # interruptions an hour; for lower rates the band says enough
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +43,8 @@ def prices(
     kinds, now = _kinds(pattern, region), session.tools.now()
     series, unusable = history(session.client("ec2"), list(kinds), now)
     fleets, unknown = _fleets(session, region)
-    rows = [_row(kinds[pool[0]], region, pool, each, fleets.get(pool, {}), now) for pool, each in series.items()]
+    pools = [PriceRow(kinds[pool[0]], pool[1], each, fleets.get(pool, {})) for pool, each in series.items()]
+    rows = [pool.as_json(region, now) for pool in pools]
     rows.sort(key=lambda row: (row["gpus"] > 0, row["spotUsdPerUnitHour"], row["availabilityZone"]))
     notes = list(_notes(kinds, region, unusable, [fleets[pool] for pool in fleets if pool[0] in kinds], unknown))
     if session.wants_json:
@@ -52,7 +54,7 @@ def prices(
 
 
 def _kinds(pattern: str, region: str) -> dict[str, InstanceType]:
-    """Those that match, or those that deployments have by default. Raises CliError when no type matches."""
+    """The types that match, or those that deployments have by default. Raises CliError when none matches."""
     from argosy.catalogue.lookup import load_catalogue
     from argosy.settings.settings import Settings
 
@@ -60,13 +62,13 @@ def _kinds(pattern: str, region: str) -> dict[str, InstanceType]:
     default = Settings().instance_types.all
     names = [name for name in catalogue if fnmatchcase(name, pattern)] if pattern else list(default)
     if not names:
-        step = "families there are: " + ", ".join(sorted({kind.family for kind in catalogue.values()}))
+        step = "known families: " + ", ".join(sorted({kind.family for kind in catalogue.values()}))
         raise CliError(f"No instance type of the catalogue matches {pattern!r}.", next_step=step)
     return {name: catalogue[name] for name in names}
 
 
 def _fleets(session: Session, region: str) -> tuple[dict[Pool, Mapping[str, Any]], str]:
-    """What the deployment remembers of each of its pools here; or why that is not known."""
+    """What the deployment knows of each of its pools in this Region, or why that is unknown."""
     try:
         fleets = session.api.cluster()["fleets"]
     except ArgosyError as error:
@@ -78,35 +80,45 @@ def _fleets(session: Session, region: str) -> tuple[dict[Pool, Mapping[str, Any]
     return {(each["instanceType"], each["availabilityZone"]): each for each in fleets if each["cell"] == region}, ""
 
 
-def _row(kind: InstanceType, region: str, pool: Pool, series: PriceSeries, fleet: Mapping[str, Any], now: float) -> Row:
-    from argosy.catalogue.lookup import BANDS, interruption_band
-    from argosy.cli.cluster.price_history import as_json, sparkline
+@dataclass(frozen=True)
+class PriceRow:
+    """One pool's price and what is known about the pool. fleet: as DescribeCluster has it; empty when unknown."""
 
-    band = interruption_band(region, kind.name)
-    return {
-        "instanceType": kind.name,
-        "availabilityZone": pool[1],
-        "vcpus": kind.vcpus,
-        "memoryMib": kind.memory_mib,
-        "gpus": kind.gpus,
-        "gpuModel": kind.gpu_model,
-        "spotUsdPerHour": series.now,
-        "onDemandUsdPerHour": kind.on_demand_usd_per_hour,
-        "saving": 1 - series.now / kind.on_demand_usd_per_hour,
-        "spotUsdPerVcpuHour": series.now / kind.vcpus,
-        "spotUsdPerGpuHour": series.now / kind.gpus if kind.gpus else None,
-        "spotUsdPerUnitHour": series.now / (kind.gpus or kind.vcpus),
-        "unchangedForSeconds": max(0.0, now - series.since),
-        "interruptionBand": None if band is None else BANDS[band],
-        "interruptionsPerHour": fleet.get("interruptionsPerHour"),
-        "coolingOffUntil": fleet.get("coolingOffUntil"),
-        "coolingOffAfter": fleet.get("coolingOffAfter"),
-        "unsettledUntil": fleet.get("unsettledUntil"),
-        "noOfferBecause": fleet.get("noOfferBecause"),
-        "controllerPricedAt": fleet.get("pricedAt"),
-        "sparkline": sparkline(series, now),
-        "history": as_json(series),
-    }
+    kind: InstanceType
+    zone: str
+    series: PriceSeries
+    fleet: Mapping[str, Any]
+
+    def as_json(self, region: str, now: float) -> Row:
+        from argosy.catalogue.lookup import BANDS, interruption_band
+        from argosy.cli.cluster.price_history import as_json, sparkline
+
+        kind, series, fleet = self.kind, self.series, self.fleet
+        band = interruption_band(region, kind.name)
+        return {
+            "instanceType": kind.name,
+            "availabilityZone": self.zone,
+            "vcpus": kind.vcpus,
+            "memoryMib": kind.memory_mib,
+            "gpus": kind.gpus,
+            "gpuModel": kind.gpu_model,
+            "spotUsdPerHour": series.now,
+            "onDemandUsdPerHour": kind.on_demand_usd_per_hour,
+            "saving": 1 - series.now / kind.on_demand_usd_per_hour,
+            "spotUsdPerVcpuHour": series.now / kind.vcpus,
+            "spotUsdPerGpuHour": series.now / kind.gpus if kind.gpus else None,
+            "spotUsdPerUnitHour": series.now / (kind.gpus or kind.vcpus),
+            "unchangedForSeconds": max(0.0, now - series.since),
+            "interruptionBand": None if band is None else BANDS[band],
+            "interruptionsPerHour": fleet.get("interruptionsPerHour"),
+            "coolingOffUntil": fleet.get("coolingOffUntil"),
+            "coolingOffAfter": fleet.get("coolingOffAfter"),
+            "unsettledUntil": fleet.get("unsettledUntil"),
+            "noOfferBecause": fleet.get("noOfferBecause"),
+            "controllerPricedAt": fleet.get("pricedAt"),
+            "sparkline": sparkline(series, now),
+            "history": as_json(series),
+        }
 
 
 def _notes(
@@ -120,14 +132,14 @@ def _notes(
         f"{dates['interruption_bands']}"
     )
     if unusable:
-        yield f"{unusable} entries of EC2's price history are no prices and were left out"
+        yield f"{unusable} entries of EC2's price history are not prices and were left out"
     if unknown:
         yield f"no cool-offs are shown, because no deployment answers: {unknown}"
     stale = [fleet for fleet in fleets if fleet.get("priceIsStale")]
     if stale:
         oldest = min(fleet["pricedAt"] for fleet in stale)
         yield (
-            f"the controller has not heard the prices of {len(stale)} of its {len(fleets)} pools for too long "
+            f"the controller has had no new prices for {len(stale)} of its {len(fleets)} pools for too long "
             f"(since {oldest}): it assumes their on-demand prices"
         )
 
@@ -182,7 +194,7 @@ def _table(rows: list[Row]) -> Any:
 
 
 def _interrupted(row: Row) -> str:
-    """The band, and our own rate where it is worth a word."""
+    """The band, and our own rate where it is worth mentioning."""
     band, rate = row["interruptionBand"] or "-", row["interruptionsPerHour"] or 0.0
     return f"{band}, here {rate:.2f}/h" if rate >= _RATE_SHOWN else band
 

@@ -17,7 +17,7 @@ _COLOURS = {"BOOTING": "cyan", "ACTIVE": "green", "DRAINING": "yellow", "RELEASI
 
 
 def cluster(view: View, now: float, show_gone: bool) -> Iterator[RenderableType]:
-    """A headline, one row per instance (those that are gone last, or only counted), and the fleets' targets."""
+    """A headline, one row per instance (ended ones last, or only counted), and the fleets' targets."""
     instances = sorted(view["instances"], key=lambda each: (each["status"] == "GONE", each["instanceType"]))
     gone = [each for each in instances if each["status"] == "GONE"]
     shown = instances if show_gone else instances[: len(instances) - len(gone)]
@@ -25,7 +25,7 @@ def cluster(view: View, now: float, show_gone: bool) -> Iterator[RenderableType]
     if shown:
         yield instance_table(shown, now)
     if gone and not show_gone:
-        yield f"{figures.counted(len(gone), 'instance')} ended lately: --all shows them"
+        yield f"{figures.counted(len(gone), 'instance')} ended recently: --all shows them"
     ordered = orders(view)
     if ordered:
         yield ordered
@@ -91,7 +91,7 @@ def orders(view: View) -> str:
 
 
 def troubles(view: View) -> Iterator[str]:
-    """Pools that are not bought from for a while, and spot prices that are too old to be believed."""
+    """Pools that are cooling off, and spot prices that are too old to use."""
     cooling = sorted((each for each in view["fleets"] if each.get("coolingOffUntil")), key=_cooling_off_until)
     if cooling:
         first = cooling[0]
@@ -103,8 +103,8 @@ def troubles(view: View) -> Iterator[str]:
     stale = [each["pricedAt"] for each in view["fleets"] if each.get("priceIsStale")]
     if stale:
         yield (
-            f"spot prices of {figures.counted(len(stale), 'pool')} were last heard at {figures.clock(min(stale))}: "
-            "too long ago, their on-demand prices are assumed"
+            f"spot prices of {figures.counted(len(stale), 'pool')} were last updated at {figures.clock(min(stale))}: "
+            "too long ago, so their on-demand prices are assumed"
         )
 
 

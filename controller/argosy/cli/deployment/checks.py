@@ -1,4 +1,4 @@
-"""What does a deployment need from its account and region, and is it there? Read-only calls, one function each."""
+"""What does a deployment need from its account and region, and is it there? One function for each, which only reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from argosy.cli.session import Session
     from argosy.settings.settings import Settings
 
-# AWS makes them at the first use of each service in an account, but only for callers who may; fleets fail without.
+# AWS creates them when a service is first used by a caller with the rights to; fleets fail without them.
 SERVICE_ROLES = {
     "AWSServiceRoleForECS": "ecs.amazonaws.com",
     "AWSServiceRoleForEC2Spot": "spot.amazonaws.com",
@@ -28,7 +28,7 @@ NAMES_SHOWN = 6
 
 
 def run_checks(session: Session) -> list[Finding]:
-    """All findings in order; without credentials only that. An AWS on this machine has no account to check."""
+    """All findings in order; without credentials, only that one. An AWS on this machine has no account to check."""
     findings = looked_at("credentials", credentials, session)
     if findings[0].state == "wrong":
         return findings
@@ -109,7 +109,7 @@ def _offered(ec2: Any, wanted: tuple[str, ...]) -> list[str]:
 
 
 def images(session: Session) -> list[Finding]:
-    """What each published name `argosy/NAME` resolves to is really there to be pulled."""
+    """Whether each published name `argosy/NAME` resolves to an image that can be pulled."""
     path = f"/{prefix_of(session.connection.stage)}/images"
     pages = session.client("ssm").get_paginator("get_parameters_by_path").paginate(Path=path)
     published = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
@@ -122,7 +122,7 @@ def images(session: Session) -> list[Finding]:
 
 
 def _reachable(session: Session, uri: str) -> bool:
-    """Only private ECR can be asked; of others, ECS will say. ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME@DIGEST"""
+    """Only private ECR can be asked; ECS will report on others. ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME@DIGEST"""
     host, _, path = uri.partition("/")
     if ".dkr.ecr." not in host:
         return True

@@ -1,6 +1,6 @@
-"""Is everything there that Argosy needs in this account and region? One line each: what is wrong and what to type.
+"""Does this account and region have everything that Argosy needs? One line each: what is wrong and what to type.
 
-All calls only read. The checks themselves are in `checks`; which ones make sense against which AWS is decided here.
+All calls only read. The checks themselves are in `checks`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What did a check of `argosy doctor` find, and what may it not look at?"""
+"""What did a check of `argosy doctor` find, or why could it not look?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from argosy.client.errors import ArgosyError, error_code, from_aws, is_denied, i
 
 @dataclass(frozen=True)
 class Finding:
-    """state: ok; note = works, but look at it; wrong = runs will not work; denied = may not look."""
+    """state: ok; note = works, but worth a look; wrong = runs will not work; denied = the user may not look."""
 
     name: str
     state: str
@@ -39,7 +39,7 @@ def note(name: str, says: str, type_this: str = "") -> list[Finding]:
 
 
 def looked_at(name: str, check: Check, session: Session) -> list[Finding]:
-    """What a check finds; what AWS does not allow it to see, and what cannot be asked, are findings too."""
+    """What a check finds. A call that AWS refuses or that fails is a finding too."""
     try:
         return check(session)
     except ArgosyError as error:
@@ -56,5 +56,5 @@ def looked_at(name: str, check: Check, session: Session) -> list[Finding]:
 
 
 def missing(fault: Exception, *codes: str) -> bool:
-    """Whether AWS said that there is no such thing."""
+    """Whether AWS answered that the thing does not exist."""
     return error_code(fault) in codes

@@ -13,8 +13,11 @@ WANTED_VCPUS = 64  # what to ask for: a few instances of most sizes
 
 
 def spot_quotas(client: Any, type_names: Iterable[str]) -> list[Finding]:
-    """One finding for each class that the types draw on. A class without room is wrong if all work may need it, that is
-    Standard; of a GPU class it is a note: only GPU runs would wait."""
+    """One finding for each class that the types draw on.
+
+    A class without room is wrong if any run may need it, which is true of Standard; for a GPU class it is a note, since
+    only GPU runs would wait.
+    """
     smallest: dict[QuotaFamily, int] = {}
     catalogue = load_catalogue()
     for name in type_names:

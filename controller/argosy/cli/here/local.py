@@ -78,9 +78,9 @@ def settings_of(cells: str) -> Settings:
     try:
         return local_settings(cells=names)
     except ValidationError as fault:
-        told = sorted({f"{error['loc'][0]}: {error['msg']}" for error in fault.errors()})
+        faults = sorted({f"{error['loc'][0]}: {error['msg']}" for error in fault.errors()})
         raise CliError(
-            f"--cells {cells} is not a list of Regions.", details=told, next_step="e.g. --cells us-east-1,eu-west-1"
+            f"--cells {cells} is not a list of Regions.", details=faults, next_step="e.g. --cells us-east-1,eu-west-1"
         ) from fault
 
 

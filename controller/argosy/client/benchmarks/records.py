@@ -1,7 +1,7 @@
-"""What did a benchmark measure? From the JSON record of our own program, or from the log that another one left.
+"""What did a benchmark measure? From the JSON record of our own program, or from another program's log.
 
-A log is understood if it ends as tf_cnn_benchmarks does, `total images/sec: N`. What its lines do not say may stand in
-comments: `# instance: p3.16xlarge`, `# gpus: 4`, `# batch: 128 per GPU`, `# images: 51200`, `# seconds: 88.90`.
+A log must end as those of tf_cnn_benchmarks do, `total images/sec: N`. Comments may add what its lines do not say:
+`# instance: p3.16xlarge`, `# gpus: 4`, `# batch: 128 per GPU`, `# images: 51200`, `# seconds: 88.90`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ELAPSED = re.compile(r"(?:^real\s+(\d+)m([0-9.]+)s|(\d+):([0-9.]+)elapsed)", re
 
 
 class NoRecord(ValueError):
-    """There is no measurement in it; the message is a sentence."""
+    """The text holds no measurement; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Measurement:
 
     total_s: the whole task, without baseline_s, which it spent on the one GPU that the others are held against.
     share_usd_per_hour: of the part of the instance that the task held. usd: what the task cost from start to end. None
-    means "not known" everywhere. setting: what must be alike for a comparison, beside the batch per GPU.
+    means "not known" everywhere. setting: what must be equal for a comparison, beside the batch per GPU.
     """
 
     source: str
@@ -71,7 +71,7 @@ def _record(line: str) -> Mapping[str, Any] | None:
 
 
 def from_record(record: Mapping[str, Any], source: str, instance_type: str | None = None) -> Measurement:
-    """Raises NoRecord for one that lacks something."""
+    """Raises NoRecord for an incomplete record."""
     try:
         names = sorted(set(record["gpuNames"]))
         emulated = ("emulated", "yes") if record["emulated"] else ("emulated", "no")
@@ -112,9 +112,9 @@ def _from_log(text: str, source: str) -> Measurement:
     said = dict(_comments(text))
     gpus = _number(said.get("gpus")) or len(set(_DEVICE.findall(text)))
     batch = _number(said.get("batch")) or _first(_PER_DEVICE, text) or (_first(_GLOBAL, text) or 0) // max(gpus, 1)
-    missing = [what for what, value in (("how many GPUs", gpus), ("the batch per GPU", batch)) if not value]
+    missing = [what for what, value in (("the number of GPUs", gpus), ("the batch per GPU", batch)) if not value]
     if missing:
-        raise NoRecord(f"it does not say {' nor '.join(missing)}: add `# gpus: N` or `# batch: N`")
+        raise NoRecord(f"it lacks {' and '.join(missing)}: add `# gpus: N` or `# batch: N`")
     batches = _first(_BATCHES, text)
     model = said.get("model") or (found[1] if (found := _MODEL.search(text)) else "?")
     return Measurement(

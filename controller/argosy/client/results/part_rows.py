@@ -1,6 +1,6 @@
-"""Which rows does one part hold? JSON lines, CSV with a heading, or one JSON document, told by how its name ends.
+"""Which rows does one part hold? Its name's ending says whether it is JSON lines, CSV with a heading, or one document.
 
-A row is one line of JSON. Those of JSON lines stay as the program wrote them, byte for byte.
+A row is one line of JSON. Rows of JSON lines stay as the program wrote them, byte for byte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.client.results.manifest import lines_of
 
 
 class NotRows(ValueError):
-    """What cannot be read as rows, and where: `line 3 is not JSON: ...`."""
+    """The part cannot be read as rows; the message says where: `line 3 is not JSON: ...`."""
 
 
 def rows_of(key: str, body: BinaryIO) -> Iterator[bytes]:
@@ -31,7 +31,7 @@ def rows_of(key: str, body: BinaryIO) -> Iterator[bytes]:
 
 
 def row_counts(key: str, body: BinaryIO) -> Iterator[int]:
-    """1 for each row. Cheaper than reading them: JSON lines are not looked into. Raises NotRows."""
+    """1 for each row. Cheaper than reading them: JSON lines are not parsed. Raises NotRows."""
     lines = PurePosixPath(key).suffix.lower() not in (".csv", ".json")
     rows = (line for line in lines_of(body) if line.strip()) if lines else rows_of(key, body)
     yield from (1 for _ in rows)

@@ -44,8 +44,8 @@ class TaskExecution:
         self._processes: dict[str, Running] = {}
         self._ended: dict[str, Ended] = {}
         self._silent = False
-        self._told = False  # STOPPED is told once
-        self._started = threading.Event()  # RUNNING must be told before STOPPED
+        self._told = False  # STOPPED is reported once
+        self._started = threading.Event()  # RUNNING must be reported before STOPPED
 
     @property
     def images(self) -> list[str]:

@@ -18,7 +18,7 @@ _Line = tuple[str, str, int, str]  # group, stream, epoch milliseconds, text
 
 
 class LogShipper:
-    """Collects lines and sends them in batches, in order, from one thread. `complain` hears of what was lost."""
+    """Collects lines and sends them in batches, in order, from one thread. complain: told of lost lines."""
 
     def __init__(self, logs: Any, complain: Callable[[str], None]) -> None:
         self._logs = logs
@@ -47,7 +47,7 @@ class LogShipper:
         return done.wait(timeout_s)
 
     def close(self) -> None:
-        """Send what is left and end."""
+        """Send the remaining lines and end."""
         self._lines.put(None)
         self._thread.join()
 
@@ -63,7 +63,7 @@ class LogShipper:
                 if isinstance(item, threading.Event):
                     item.set()
             if going_on and len(batch) == 1:
-                time.sleep(PERIOD_S / 10)  # let a burst gather
+                time.sleep(PERIOD_S / 10)  # wait for more lines of a burst
 
     def _send(self, lines: list[_Line]) -> None:
         by_stream: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)

@@ -2,7 +2,7 @@
 
 `argosy/NAME` (any tag or digest) is the folder `NAME` of the images root: the exec-form ENTRYPOINT and CMD of its
 Dockerfile's last stage run in the project's environment, or that of another Python named for the image, in that folder,
-with that stage's ENV. Nothing else of the Dockerfile is looked at, and no other image can be had.
+with that stage's ENV. The rest of the Dockerfile is ignored, and no other image is available.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _PYTHONS = frozenset({"python", "python3"})
 
 
 class CannotPullError(Exception):
-    """The image cannot be had; the message is what ECS would put after CannotPullContainerError."""
+    """The image is not available; the message is what ECS would put after CannotPullContainerError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What a container of this image runs unless told otherwise."""
+    """What a container of this image runs by default."""
 
     entry_point: tuple[str, ...]
     command: tuple[str, ...]
@@ -48,8 +48,10 @@ class Image:
 
 
 def source_of(root: Path, reference: str) -> tuple[Path, str] | None:
-    """The folder that `argosy/NAME` is made from and its flavour (empty: it has none); None for what is no image of
-    ours. As in the images stack, `argosy/NAME-gpu` is the folder NAME in its other flavour."""
+    """The folder of `argosy/NAME` and its flavour (empty: it has none); None for any other reference.
+
+    As in the images stack, `argosy/NAME-gpu` is the folder NAME in its other flavour.
+    """
     matched = _REFERENCE.match(reference)
     if matched is None:
         return None

@@ -1,4 +1,4 @@
-"""How does one container's program really run: as a process tree with a memory limit, a grace period and log lines?
+"""How does a container's program run as a process tree, with a memory limit, a grace period and log lines?
 
 RLIMIT_AS would fail programs that only reserve address space (numpy, TensorFlow), so the resident memory of the whole
 tree is watched, and the tree is killed at the limit, as the kernel does in a container.
@@ -58,10 +58,10 @@ class Program:
 
 
 class ContainerProcess:
-    """One running program in a session of its own, so that its whole tree can be ended."""
+    """One running program in its own session, so that its whole process tree can be ended."""
 
     def __init__(self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]) -> None:
-        """Starts at once; `on_line` and `on_end` are called from threads of its own. Raises OSError if it cannot
+        """Starts at once; `on_line` and `on_end` are called from other threads. Raises OSError if it cannot
         start (e.g. FileNotFoundError)."""
         self._program = program
         self._on_line = on_line
@@ -100,7 +100,7 @@ class ContainerProcess:
         self._signal(signal.SIGKILL)
 
     def join(self, timeout_s: float) -> None:
-        """Wait until it has ended and everything about it has been told."""
+        """Wait until it has ended and all its callbacks have returned."""
         for thread in self._threads:
             thread.join(timeout_s)
 
@@ -127,7 +127,7 @@ class ContainerProcess:
         self._on_end(Ended(128 - code if code < 0 else code, reason))
 
     def _lines(self, descriptor: int) -> Iterator[bytes]:
-        """Lines until the pipe ends, or is quiet after the program's end: a daemon it left may hold the pipe open."""
+        """Lines until the pipe ends, or is quiet after the program's end: a daemon left behind may hold it open."""
         poller = select.poll()
         poller.register(descriptor, select.POLLIN | select.POLLHUP)
         pending = b""
@@ -148,8 +148,8 @@ class ContainerProcess:
             yield pending
 
     def _sweep_up(self) -> None:
-        """When the main program ends, so does its container: kill what it left, which also closes the pipe."""
-        # WNOWAIT leaves the zombie, so that its group id cannot be another's yet.
+        """The container ends with its main program: kill its other processes, which also closes the pipe."""
+        # WNOWAIT leaves the zombie, so that its group id is not reused yet.
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         self._signal(signal.SIGKILL)
         self._process.wait()
@@ -172,5 +172,5 @@ def _resident_bytes(pid: int) -> int:
         for process in (root, *root.children(recursive=True)):
             total += process.memory_info().rss
     except psutil.Error:
-        return total  # something of it ended while we looked
+        return total  # one of the processes ended meanwhile
     return total

@@ -1,4 +1,4 @@
-"""What must something be able to do that runs containers here? Processes of this machine do, and so does an engine."""
+"""What must a container runtime be able to do? There are two: processes of this machine, and a container engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Running(Protocol):
         """SIGKILL, at once."""
 
     def join(self, timeout_s: float) -> None:
-        """Wait until it has ended and everything about it has been told."""
+        """Wait until it has ended and all its callbacks have returned."""
 
 
 class Runtime(Protocol):
@@ -45,4 +45,4 @@ class Runtime(Protocol):
         """The image; raises CannotPullError."""
 
     def start(self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]) -> Running:
-        """Starts at once; `on_line` and `on_end` are called from threads of its own. Raises OSError."""
+        """Starts at once; `on_line` and `on_end` are called from other threads. Raises OSError."""

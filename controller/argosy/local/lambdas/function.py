@@ -1,4 +1,4 @@
-"""How many invocations of a function run at once, and what becomes of those that must wait or fail?
+"""How many invocations of a function run at once, and what happens to those that must wait or fail?
 
 As Lambda does it: a synchronous call over the reserved concurrency is throttled; an asynchronous one waits in a queue
 and is tried at most three times. Processes are reused, and replaced when they die.
@@ -49,8 +49,8 @@ class LambdaFunction:
     """One function with its processes; thread-safe."""
 
     def __init__(self, spec: FunctionSpec, log: Path, failed: Callable[[str, Path], None] = lambda *_: None) -> None:
-        """failed: told (what happened, where the log is) of every invocation that was an error, but for those that
-        `kill` or `close` ended."""
+        """failed: told (what happened, where the log is) of every failed invocation, except those that `kill` or
+        `close` ended."""
         self.spec = spec
         self._log, self._failed = log, failed
         self._killed: set[int] = set()

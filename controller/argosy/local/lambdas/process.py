@@ -18,14 +18,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class InvocationOutcome:
-    """What an invocation came to; `error` is Lambda's X-Amz-Function-Error."""
+    """The result of an invocation; `error` is Lambda's X-Amz-Function-Error."""
 
     payload: bytes
     error: str | None = None
 
 
 class LambdaProcess:
-    """A worker process. Not thread-safe but for `kill`."""
+    """A worker process. Only `kill` is thread-safe."""
 
     def __init__(self, handler: str, environment: Mapping[str, str], log: Path) -> None:
         with log.open("ab") as log_file:
@@ -75,7 +75,7 @@ class LambdaProcess:
         if self._process.poll() is None:
             with suppress(ProcessLookupError):  # it has ended, or another thread was quicker
                 os.killpg(self.pid, signal.SIGKILL)
-            self._process.wait()  # so that nobody takes it for alive
+            self._process.wait()  # so that it is not taken for alive
 
     def close(self) -> None:
         """Kill and reap."""
@@ -96,7 +96,7 @@ def _close_quietly(pipe: Any) -> None:
     try:
         pipe.close()
     except BrokenPipeError:
-        return  # what was still buffered was for a process that is gone
+        return  # the buffered bytes were for a process that is gone
 
 
 def _unhandled(request_id: str, message: str, kind: str) -> InvocationOutcome:

@@ -1,4 +1,4 @@
-"""What stands in for the one-minute schedule, which moto stores but never fires?"""
+"""What replaces the one-minute schedule, which moto stores but never fires?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are moto's services composed into ours: which lock do they need, and how do they end?
+"""How are moto's services built into the embedded AWS: which lock do they need, and how do they end?
 
 moto is used for what it does well (S3, SQS, EventBridge, SSM, logs, STS; DynamoDB behind a lock), never as the ECS
 oracle (DESIGN D11). Its state is global to the process, so one embedded AWS runs per process at a time.
@@ -41,7 +41,7 @@ class MotoApp:
         self._reset()
 
     def stop_waiting(self) -> None:
-        """Let long polls come home early, from now on."""
+        """Make long polls end early, from now on."""
         self._closing.set()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How does moto's SQS keep up with a queue of some hundred events?
+"""How does moto's SQS keep up with a queue of several hundred events?
 
 It looks at every message several times per call, and takes 20 us for each look because it builds a datetime: receiving
 10 of 600 messages took 0.5 s. Three of its private names are replaced by equal but quicker ones; tests hold their
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def quicken() -> None:
-    """Replace them; harmless when repeated."""
+    """Replaces them; harmless when repeated."""
     from moto.sqs.models import Message, SQSBackend
 
     replaced: tuple[tuple[type, str, Any], ...] = (

@@ -1,4 +1,4 @@
-"""Which service does a request to the one port belong to?
+"""Which service does a request to the one port go to?
 
 ECS by its target prefix, the EC2 actions that our fleets need by name, Lambda by its path, `/argosy/...` for what AWS
 has no API for; everything else is moto's.
@@ -116,6 +116,6 @@ def _scope(environ: Environ) -> tuple[str, str]:
 
 
 def _from_elsewhere(environ: Environ) -> bool:
-    """A browser names the page that a request comes from; only our own address may steer us."""
+    """A browser names the page that a request comes from; only our own pages may send admin requests."""
     origin = environ.get("HTTP_ORIGIN")
     return origin is not None and origin != f"http://{environ.get('HTTP_HOST')}"

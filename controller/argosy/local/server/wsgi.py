@@ -1,4 +1,4 @@
-"""How are many clients served over HTTP/1.1 keep-alive from one process, and how does that end without a trace?
+"""How are many clients served over HTTP/1.1 keep-alive from one process, with nothing left behind at the end?
 
 werkzeug's own server closes every connection after one reply, which costs a third of the throughput (and every SDK
 keeps connections). Request bodies are read whole before the application runs, so a connection is always in step.
@@ -19,7 +19,7 @@ Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 
-LOOPBACK = "127.0.0.1"  # never anything else: the embedded AWS runs whatever command it is given
+LOOPBACK = "127.0.0.1"  # never another address: the embedded AWS runs any command it is given
 
 
 class WsgiServer(ThreadingHTTPServer):
@@ -38,7 +38,7 @@ class WsgiServer(ThreadingHTTPServer):
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), name="argosy-http")
 
     def start(self) -> None:
-        """Serve on a thread of its own."""
+        """Serve on a new thread."""
         self._thread.start()
 
     def close(self) -> None:
@@ -63,7 +63,7 @@ class WsgiServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away in the middle is no news; anything else is."""
+        """Clients that hang up in the middle are ignored; every other fault is printed."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -72,7 +72,7 @@ def _hang_up(connection: socket.socket) -> None:
     try:
         connection.shutdown(socket.SHUT_RD)  # a reply that is being written may still go out
     except OSError:
-        return  # the client was quicker
+        return  # the client has hung up already
 
 
 class _Handler(BaseHTTPRequestHandler):

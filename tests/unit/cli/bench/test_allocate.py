@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from argosy.cli.bench.place import register
+from argosy.cli.bench.command import register
 from tests.allocation_checks import faults_of_plan
 
 POOL_HEAD = "region,availabilityZone,instanceType,cpu,memory,gpus,priceUsdPerHour,maxInstances\n"

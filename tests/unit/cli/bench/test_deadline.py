@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from argosy.cli.bench.place import register
+from argosy.cli.bench.command import register
 
 HOURLY = ("--work", "4", "--deadlines", "5,8", "--change", "360")
 
@@ -81,7 +81,7 @@ def test_every_file_that_is_no_trace_is_named_and_nothing_is_replayed(bench: Any
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--deadlines", "soon"), "is no list of hours"),
+        (("--deadlines", "soon"), "is not a list of hours"),
         (("--deadlines", "52,48"), "--deadlines 48 leaves no slack beyond the work of 48 hours"),
     ],
 )
@@ -90,4 +90,4 @@ def test_a_job_without_slack_or_time_is_refused(bench: Any, options: tuple[str, 
 
 
 def test_a_folder_without_traces_is_refused(bench: Any) -> None:
-    assert "is no folder with JSON files" in bench().stderr
+    assert "is not a folder with JSON files" in bench().stderr

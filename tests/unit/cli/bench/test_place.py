@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from argosy.cli.bench.place import register
+from argosy.cli.bench.command import register
 
 INSTANCES = """instanceId,instanceType,availabilityZone,cpu,memory,gpus,price,attr:rack
 i-1,c5.large,a,2048,4096,0,0.1,r1

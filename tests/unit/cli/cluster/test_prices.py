@@ -123,7 +123,7 @@ def test_the_limit_says_how_many_rows_are_left() -> None:
 def test_no_type_matches() -> None:
     result = world(Market()).argosy("prices", "--type", "z9.*")
     assert result.exit_code == 2
-    assert "families there are: c5, " in result.stderr
+    assert "known families: c5, " in result.stderr
 
 
 def test_a_region_without_prices_says_so() -> None:
@@ -135,13 +135,13 @@ def test_what_is_no_price_is_left_out_and_counted() -> None:
     market = Market(*ROWS, ("c5.large", "us-east-1c", "0.0", 60), ("c5.large", "us-east-1c", "nan", 60))
     result = world(market).argosy("prices", "--type", "c5.large")
     assert "us-east-1c" not in result.stdout
-    assert "2 entries of EC2's price history are no prices" in result.stdout
+    assert "2 entries of EC2's price history are not prices" in result.stdout
 
 
 def test_prices_that_the_controller_has_not_heard_for_too_long_are_told() -> None:
     old = fleet(pricedAt="2026-11-18T06:00:00Z", priceIsStale=True)
     result = world(Market(*ROWS), old, fleet(zone="us-east-1b")).argosy("prices")
-    assert "has not heard the prices of 1 of its 2 pools for too long (since 2026-11-18T06:00:00Z)" in result.stdout
+    assert "has had no new prices for 1 of its 2 pools for too long (since 2026-11-18T06:00:00Z)" in result.stdout
     assert "it assumes their on-demand prices" in result.stdout
 
 

@@ -132,7 +132,7 @@ def test_every_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         "4 files cannot be used",
         "none.txt: No such file",
         "empty.txt: it has no line `total images/sec: N`",
-        "bare.txt: it does not say how many GPUs nor the batch per GPU",
+        "bare.txt: it lacks the number of GPUs and the batch per GPU",
         "cut.txt: its record is damaged: KeyError",
     ):
         assert part in answer.stderr
@@ -165,7 +165,7 @@ real    1m28.90s
 def test_what_a_comment_says_wrongly_is_not_taken() -> None:
     log = "# gpus: 2\n# batch: 8\n# seconds: soon\ntotal images/sec: 3\n"
     assert read(log, "log").total_s is None
-    with pytest.raises(NoRecord, match="how many GPUs"):
+    with pytest.raises(NoRecord, match="the number of GPUs"):
         read(log.replace("gpus: 2", "gpus: two"), "log")
 
 

@@ -168,7 +168,7 @@ def test_cluster_table() -> None:
 def test_instances_that_are_gone_are_only_counted() -> None:
     lines = World().answers("DescribeCluster", CLUSTER).argosy("cluster").stdout.splitlines()
     assert not any("i-0gone" in line for line in lines)
-    assert "1 instance ended lately: --all shows them" in lines
+    assert "1 instance ended recently: --all shows them" in lines
 
 
 def test_an_empty_cluster_is_one_line() -> None:
@@ -291,4 +291,4 @@ def test_the_cluster_says_which_pools_cool_off_and_whose_prices_are_too_old() ->
     view = {**CLUSTER, "fleets": [first | cooling, second | cooling | stale]}
     said = World().answers("DescribeCluster", view).argosy("cluster").stdout
     assert "2 pools cooling off: c5.xlarge in us-east-1a until 2026-11-21 06:30:33 UTC after no capacity, ..." in said
-    assert "spot prices of 1 pool were last heard at 2026-11-18 06:00:00 UTC: too long ago" in said
+    assert "spot prices of 1 pool were last updated at 2026-11-18 06:00:00 UTC: too long ago" in said

@@ -36,7 +36,7 @@ class Change:
 
 
 def refreshed(found: Mapping[str, RegionFigures], now: float) -> tuple[Files, list[Change]]:
-    """The files with what was found in each Region, and what that changes. Other Regions stay as they are."""
+    """The files with the figures found in each Region, and what that changes. Other Regions stay as they are."""
     files: Files = {name: json.loads((shipped_folder() / name).read_text("utf-8")) for name in REFRESHED}
     date, changes = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}", []
     types, prices, offers = (files[name] for name in REFRESHED)
@@ -85,7 +85,7 @@ def _size(row: Mapping[str, Any]) -> str:
 
 
 def _take_prices(rows: dict[str, Any], region: str, found: RegionFigures) -> Iterator[Change]:
-    """A type without a price, and without an older one, is left out of the Region."""
+    """A type that has neither a price nor an older one is left out of the Region."""
     for name in found.types:
         old = rows.get(name, [None, None])
         new = [found.on_demand.get(name, old[0]), found.spot.get(name, old[1])]

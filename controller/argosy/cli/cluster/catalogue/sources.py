@@ -12,8 +12,8 @@ from typing import Any
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
-PRICE_LIST_REGION = "us-east-1"  # one of the few places where the price list is served
-NAMES_PER_CALL = 100  # values that a filter takes are at most 200
+PRICE_LIST_REGION = "us-east-1"  # one of the few Regions that serve the price list
+NAMES_PER_CALL = 100  # a filter takes at most 200 values
 SPOT_PRODUCT = "Linux/UNIX"
 # Linux, shared tenancy, nothing preinstalled, not part of a reservation: what a plain on-demand instance costs.
 _PLAIN = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
@@ -54,7 +54,7 @@ def read_region(session: Session, region: str, patterns: list[str]) -> RegionFig
 
 
 def _take_type(found: RegionFigures, view: Mapping[str, Any]) -> None:
-    """Types that Argosy cannot use are left out: its images are for x86_64, and its GPUs are whole ones of NVIDIA's."""
+    """Types that Argosy cannot use are left out: its images need x86_64, and its GPUs are whole NVIDIA GPUs."""
     gpus = view.get("GpuInfo", {}).get("Gpus", [])
     whole = all(gpu.get("Manufacturer") == "NVIDIA" and gpu.get("Count", 0) >= 1 for gpu in gpus)
     other = any(view.get(part) for part in ("InferenceAcceleratorInfo", "NeuronInfo", "FpgaInfo"))
@@ -130,7 +130,7 @@ def _usd_per_hour(product: Mapping[str, Any]) -> Iterator[float]:
 
 
 def _named(names: Iterable[str]) -> list[dict[str, Any]]:
-    """A filter, unlike a list of names, tolerates types that are gone, and knows wildcards."""
+    """Unlike a list of names, a filter tolerates types that are gone, and accepts wildcards."""
     return [{"Name": "instance-type", "Values": list(names)}]
 
 

@@ -119,7 +119,7 @@ def _peak(peak: View) -> str:
 
 
 def _spent_on(parts: View, total: float) -> str:
-    """`useful 31 %, boot 2 %, idle 67 %`: what the money went into, the ledger of all runs."""
+    """`useful 31 %, boot 2 %, idle 67 %`: what the money of all runs was spent on."""
     kinds = ((key.removesuffix("Usd"), usd) for key, usd in parts.items())
     return ", ".join(f"{kind} {figures.share(usd, total)}" for kind, usd in kinds if usd) or "nothing"
 

@@ -1,4 +1,4 @@
-"""How does Argosy fare when things go wrong, and how long and how much does it take when they do not?
+"""How does Argosy cope when things go wrong, and how long does a run take and cost when they do not?
 
 `simulate`: the real controller, no AWS, virtual time. Many small trials, or one run at full size (`--cells`).
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from argosy.simulation.campaign import Summary
     from argosy.simulation.plan import TrialPlan
 
-FEW_TRIALS = 20  # a process of its own costs a second
+FEW_TRIALS = 20  # starting another process takes a second
 LONGEST_S = 7 * 86_400.0  # of a user's run, in virtual time
 USUAL_INSTANCES = 6
 
@@ -42,7 +42,9 @@ class Options:
     ] = 0
     controllers: Annotated[int, typer.Option(min=0, max=8, help="Controllers at once; 0 = as the seed says.")] = 0
     cells: Annotated[int, typer.Option(min=0, max=8, help="One run at full size, over so many Regions.")] = 0
-    trace: Annotated[bool, typer.Option("--trace", help="Tell the whole story of what a violation touched.")] = False
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show everything that happened to what a violation touched.")
+    ] = False
     spec: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A run spec: how long and how much would it be?")
     ] = None
@@ -115,7 +117,7 @@ def _at_size(session: Session, options: Options, kinds: frozenset[str]) -> None:
 
 
 def _of_spec(plan: TrialPlan, file: Path, task_seconds: float) -> TrialPlan:
-    """The user's own run on the default deployment's instance types."""
+    """The user's run on the instance types of a default deployment."""
     from argosy.cli.runs.spec_source import load
     from argosy.settings.settings import Settings
     from argosy.simulation.workload import SimulatedJob
@@ -141,11 +143,11 @@ def _show(session: Session, summary: Summary, plans: dict[int, TrialPlan], trace
     stories: list[dict[str, Any]] = []
     for verdict in summary.bad[: campaign.SHOWN]:
         small = campaign.shrink(plans[verdict.seed], verdict.violations[0].invariant)
-        told = campaign.story_of(campaign.run_trial(small), small)
-        stories.append(told if trace else {**told, "story": told["story"][-20:]})
+        story = campaign.story_of(campaign.run_trial(small), small)
+        stories.append(story if trace else {**story, "story": story["story"][-20:]})
     if session.wants_json:
         session.print_json({**report, "found": stories})
         return
     typer.echo(views.trials(report))
-    for told in stories:
-        typer.echo(views.found(told))
+    for story in stories:
+        typer.echo(views.found(story))
