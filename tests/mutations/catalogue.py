@@ -1,4 +1,4 @@
-"""How is a bug planted, and which check is to find it? Random trials of the simulation, or a story of its own."""
+"""How is a bug planted, and which check is to find it? Random trials of the simulation, or a scenario."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DAMAGE, RETRY, SICK, PROTOCOL, LIFE, MESSAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """By what, and after how many trials; 0 = a story, which needs one."""
+    """By what, and after how many trials; 0 = a scenario, which needs one."""
 
     check: str
     seeds: int = 0

@@ -1,4 +1,4 @@
-"""Which bugs are planted? Small switches in the protocol, each a mistake that somebody could make. The first half."""
+"""Which bugs are planted? Small switches in the protocol, each a mistake that one could make. The first half."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def events_of_any_attempt(patch: Patch) -> None:
     patch.setattr(attempts, "see", see)
 
 
-@planted("absence from one listing is taken for an end", "listing-lag", "reply-lost")
+@planted("absence from one listing counts as an end", "listing-lag", "reply-lost")
 def absence_is_proof_at_once(patch: Patch) -> None:
     def miss(state: Any, shown: set[bytes], at: float, policy: Any) -> None:
         table = state.attempts
@@ -143,7 +143,7 @@ def draining_instance_placed(patch: Patch) -> None:
     patch.setattr(Instance, "placeable", active)
 
 
-@planted("an instance with our tag is ours, whoever launched it")
+@planted("an instance with our tag counts as ours, even if no fleet of ours launched it")
 def tag_alone_proves_ownership(patch: Patch) -> None:
     class Everything(dict[str, Any]):
         def __contains__(self, name: object) -> bool:
@@ -188,7 +188,7 @@ def silent_agents_are_waited_for(patch: Patch) -> None:
 
 
 @planted(
-    "an incomplete listing of instances says who is gone",
+    "an incomplete listing of instances decides which are gone",
     check=scenario(PROTOCOL, "test_listings_of_instances_that_break_off_lose_nothing"),
 )
 def broken_listing_is_believed(patch: Patch) -> None:
@@ -203,7 +203,7 @@ def broken_listing_is_believed(patch: Patch) -> None:
     patch.setattr(capacity, "miss_hosts", miss)
 
 
-@planted("results count although nobody looked for them")
+@planted("results count although they were never looked for")
 def results_unverified(patch: Patch) -> None:
     from argosy.aws.results import Results
     from argosy.model.events import ResultSeen

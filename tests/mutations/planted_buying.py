@@ -15,7 +15,7 @@ FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.uni
 
 
 @planted(
-    "an instance counts for whichever fleet of its pool was listed last, and is bought once more for the other",
+    "an instance counts for the fleet of its pool that was listed last, and is bought again for the other",
     check=scenario(FLEETS, "test_a_second_fleet_of_a_pool_buys_nothing_for_what_the_first_one_holds"),
 )
 def any_fleet_counts(patch: Patch) -> None:
@@ -33,7 +33,7 @@ def any_fleet_counts(patch: Patch) -> None:
 
 
 @planted(
-    "a target rises with what we believe to hold, ordered or not",
+    "a target rises with the instances that are believed to live, ordered or not",
     check=scenario(OF_POOLS, "test_a_target_rises_by_no_more_than_what_is_ordered_whatever_is_held", ""),
 )
 def targets_follow_belief(patch: Patch) -> None:
@@ -41,7 +41,7 @@ def targets_follow_belief(patch: Patch) -> None:
 
 
 @planted(
-    "one instance that EC2 refuses to end keeps all others of its call alive",
+    "one instance that EC2 refuses to end keeps the others of the same call alive",
     check=scenario(
         "tests.unit.aws.test_fleets",
         "test_an_instance_that_ec2_refuses_to_end_keeps_no_other_of_its_call_alive",

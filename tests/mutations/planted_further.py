@@ -56,7 +56,7 @@ def version_compare_off(patch: Patch) -> None:
 
 
 @planted(
-    "a store that does not answer counts as an empty one: everything is idle and goes",
+    "a store that does not answer counts as empty: everything is idle and is released",
     check=scenario(PROTOCOL, "test_a_store_that_does_not_answer_ends_nothing"),
 )
 def gc_on_store_error(patch: Patch) -> None:
@@ -71,7 +71,9 @@ def gc_on_store_error(patch: Patch) -> None:
     patch.setattr(engine_module, "load", load)
 
 
-@planted("a listing that broke off proves that a launch never happened", "reply-lost", "page-failure", "listing-lag")
+@planted(
+    "a listing that broke off counts as proof that a launch never happened", "reply-lost", "page-failure", "listing-lag"
+)
 def broken_listing_is_proof(patch: Patch) -> None:
     patch.setattr(TaskLauncher, "_absent", lambda self, key, *rest: LaunchDisproved(key))
     patch.setattr(
@@ -112,7 +114,7 @@ def live_attempts_take_no_room(patch: Patch) -> None:
 
 
 @planted(
-    "an instance that fails everything at once gets ever more",
+    "an instance on which everything fails at once gets ever more tasks",
     check=scenario(SICK, "test_a_black_hole_burns_at_most_three_attempts_of_others_than_lay_there_at_once"),
 )
 def black_hole_is_fed(patch: Patch) -> None:
@@ -133,7 +135,7 @@ def warned_tasks_are_not_stopped(patch: Patch) -> None:
 
 
 @planted(
-    "an instance that drains keeps its tasks, and itself, for ever",
+    "an instance that drains keeps its tasks for ever, and so lives for ever",
     check=scenario(SICK, "test_an_instance_that_drains_for_an_hour_is_emptied_and_let_go"),
 )
 def draining_for_ever(patch: Patch) -> None:
@@ -255,7 +257,7 @@ def strays_are_left_alone(patch: Patch) -> None:
     patch.setattr(quarantine, "_strays", lambda state, now: iter(()))
 
 
-@planted("work is given to instances that are let go of in the same tick")
+@planted("work is given to instances that are released in the same tick")
 def released_with_work(patch: Patch) -> None:
     from argosy.scheduler import capacity as scheduling
 
@@ -268,7 +270,7 @@ def released_with_work(patch: Patch) -> None:
     patch.setattr(scheduling, "releasable", releasable)
 
 
-@planted("an instance that is let go of may still be given work")
+@planted("an instance that is being released may still be given work")
 def releasing_is_placeable(patch: Patch) -> None:
     alive = (InstanceStatus.ACTIVE, InstanceStatus.RELEASING)
     sound = property(

@@ -17,7 +17,7 @@ OUTAGES, REGISTRATIONS = "tests.scenarios.test_outages", "tests.scenarios.test_l
 
 
 @planted(
-    "each of the hundreds of calls of one tick counts as a round of its own",
+    "each of the hundreds of calls of one tick counts as a separate round",
     check=scenario(OUTAGES, "test_a_refusal_that_stays_is_asked_twenty_times_at_growing_pauses_and_not_for_an_hour"),
 )
 def every_call_is_a_round(patch: Patch) -> None:
@@ -53,7 +53,7 @@ def unlisted_instances_are_trusted(patch: Patch) -> None:
 
 
 @planted(
-    "an agent that registers anew is ignored until its version has caught up",
+    "an agent that registers again is ignored until its version has caught up",
     check=scenario(REGISTRATIONS, "test_an_agent_that_registers_anew_is_given_work_at_once_whatever_its_version"),
 )
 def new_registrations_are_ignored(patch: Patch) -> None:

@@ -13,8 +13,8 @@ HEAD = """\
 # Planted bugs
 
 Does the suite find bugs? Each of these mistakes is planted on purpose, one at a time, and a check of the suite has to
-find it: random trials of the simulation under faults (the invariant that broke, and after how many seeds), or a story
-of its own. They lie in `tests/mutations/`; `make test-deep` plants them all and prints this table.
+find it: random trials of the simulation under faults (the invariant that broke, and after how many seeds), or a
+scenario. They lie in `tests/mutations/`; `make test-deep` plants them all and prints this table.
 
 | bug | what is broken | found by | seeds |
 |---|---|---|---|

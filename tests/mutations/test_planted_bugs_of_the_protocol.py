@@ -1,4 +1,4 @@
-"""Does the suite find bugs? Each planted one, by random trials or by a story of its own; the table says which."""
+"""Does the suite find bugs? Each planted one, by random trials or by a scenario; the table says which."""
 
 from __future__ import annotations
 

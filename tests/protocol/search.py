@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-KEYS = [(1, 0), (1, 1), (2, 0), (2, 1)]  # (attempt, launch number): two attempts, each may be placed anew once
+KEYS = [(1, 0), (1, 1), (2, 0), (2, 1)]  # (attempt, launch number): two attempts, each may be placed again once
 NEVER, YOUNG, OLD, SETTLED = -1, 0, 1, 2  # ages of an intent: may be sent; must not; absence from a listing is proof
 
 
@@ -47,7 +47,7 @@ class Copy(NamedTuple):
 class Controller(NamedTuple):
     """A process with the state it loaded; `todo` is what it does next outside, `heard` the outcome of that.
 
-    Of version numbers only this matters: whether somebody else has committed since (`fresh` False).
+    Only one thing matters about version numbers: whether another controller has committed since (`fresh` False).
     """
 
     row: Row

@@ -70,7 +70,7 @@ def test_a_violation_is_replayed_by_its_own_command_line_with_what_it_was_given(
     )
 
 
-WITH_RETRIES = (22, 27, 124, 144)  # seeds in which runs end without every result, and somebody wants more of them
+WITH_RETRIES = (22, 27, 124, 144)  # seeds in which runs end without every result, and users want more of them
 
 
 def test_runs_that_users_try_again_in_the_middle_of_faults_end_as_exactly_as_others() -> None:
@@ -160,7 +160,7 @@ def test_more_calls_than_aws_allows_are_refused_until_time_has_passed() -> None:
     moment = [0.0]
     buckets = Buckets(lambda: moment[0])
     assert [buckets.take("run_task") for _ in range(101)] == [True] * 100 + [False]
-    assert buckets.take("describe_tasks")  # a bucket of its own
+    assert buckets.take("describe_tasks")  # from another bucket
     assert buckets.take("put_object")  # without one
     moment[0] = 0.05
     assert [buckets.take("stop_task") for _ in range(3)] == [True, True, False]

@@ -31,8 +31,6 @@ class SqsQueue:
         """sleep: waits out a queue that does not answer, so that the controller's loop keeps its pace. threads: 1 does
         everything in the caller's own thread."""
         self._client, self._url, self._sleep, self._threads = client, url, sleep, threads
-        self.failed_receives = 0
-        self.failed_deletes = 0  # messages; they come again
 
     def receive(self, wait_s: float) -> list[Message]:
         messages = self._receive_batch(wait_s)
@@ -66,7 +64,6 @@ class SqsQueue:
                 WaitTimeSeconds=max(0, min(LONGEST_WAIT_S, round(wait_s))),
             )
         except AWS_ERRORS as error:
-            self.failed_receives += 1
             log.error("the queue does not answer: %s", classify(error).text)
             self._sleep(wait_s)
             return []
@@ -77,12 +74,10 @@ class SqsQueue:
         try:
             answer = self._client.delete_message_batch(QueueUrl=self._url, Entries=entries)
         except AWS_ERRORS as error:
-            self.failed_deletes += len(receipts)
             log.warning("%d messages stay in the queue: %s", len(receipts), classify(error).text)
             return
         failed = answer.get("Failed", ())
         if failed:
-            self.failed_deletes += len(failed)
             log.warning("%d messages stay in the queue: %s", len(failed), failed[0].get("Code"))
 
 

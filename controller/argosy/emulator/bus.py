@@ -39,7 +39,7 @@ class BusModel(EmulatedService):
 
 
 class LambdaModel(EmulatedService):
-    """Lambda: how often each function was invoked. Whoever composes the simulation lets it run."""
+    """Lambda: how often each function was invoked. The composer of the simulation runs it."""
 
     def __init__(self) -> None:
         super().__init__()

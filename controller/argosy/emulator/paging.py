@@ -26,7 +26,7 @@ T = TypeVar("T", bound=Ordered)
 def page(items: Iterable[T], accepts: Callable[[T], bool], token: str | None, limit: int) -> tuple[list[T], str | None]:
     """At most `limit` accepted items after `token`, and the next token if more follow. `items` in ascending ordinal.
 
-    Raises Refused(InvalidParameterException) for a token that this module did not make.
+    Raises Refusal(InvalidParameterException) for a token that this module did not make.
     """
     ordered = list(items)
     start = bisect_right(ordered, _after(token), key=lambda item: item.ordinal) if token else 0
@@ -44,7 +44,7 @@ def page_of_values(values: list[Any], token: str | None, limit: int) -> tuple[li
 
 
 def limit_of(max_results: Any, allowed: int = MAX_PAGE) -> int:
-    """The page size asked for; the largest when none is. Raises Refused."""
+    """The page size asked for; the largest when none is. Raises Refusal."""
     if max_results is None:
         return allowed
     if not 1 <= int(max_results) <= allowed:

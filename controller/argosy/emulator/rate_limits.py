@@ -1,4 +1,4 @@
-"""When does AWS refuse a call for want of tokens? One bucket for each family of calls, on the world's clock."""
+"""When does AWS throttle a call? One token bucket for each family of calls, on a clock that is handed in."""
 
 from __future__ import annotations
 

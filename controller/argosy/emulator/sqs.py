@@ -25,7 +25,7 @@ class _Held:
 
 
 class SqsModel(EmulatedService):
-    """One queue whatever the URL. A receive does not wait: in virtual time somebody else lets time pass.
+    """One queue whatever the URL. A receive does not wait: in virtual time the caller lets time pass.
 
     `visibility_s`: how long a received message stays hidden; after `max_receives` it goes to `dead`.
     """

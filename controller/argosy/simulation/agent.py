@@ -38,14 +38,14 @@ class AgentBehaviour:
     """How one agent behaves; all times in seconds."""
 
     register_s: float = 20.0
-    """From the instance's running to the registration."""
+    """From the start of the instance to its registration."""
     registers: bool = True
     gpus: int | None = None
     """How many GPUs it finds; None = all that the type has."""
     stop_timeout_s: float = 30.0
-    """ECS_CONTAINER_STOP_TIMEOUT, where a container definition has no stopTimeout of its own."""
+    """ECS_CONTAINER_STOP_TIMEOUT, for containers whose definition has no stopTimeout."""
     poll_s: float = 0.1
-    """From ECS having work to the agent's knowing it."""
+    """How long the agent takes to learn of new work."""
     drains_s: float | None = 1.0
     """From an interruption warning to DRAINING (ECS_ENABLE_SPOT_INSTANCE_DRAINING); None = the option is off."""
 

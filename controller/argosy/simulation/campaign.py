@@ -1,4 +1,4 @@
-"""What do many trials say together? Seeds over processes, a summary, and the fewest faults that make a violation."""
+"""What do many trials say together? Seeds over processes, a summary, and the fewest faults that show a violation."""
 
 from __future__ import annotations
 

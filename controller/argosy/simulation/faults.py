@@ -1,7 +1,7 @@
 """What can go wrong, how often, and when? Kinds of faults that can be mixed, drawn from one seed.
 
-Each trial switches each kind on or off and gives it an intensity of its own: rare faults then also meet alone, and not
-only buried under all the others. Everything follows from the seed and the order of asking, so a seed repeats.
+Each trial switches each kind on or off and draws its intensity: that way rare faults also meet alone, and not only
+among all the others. Everything follows from the seed and the order of the draws, so a seed repeats.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _singular(name: str) -> str:
 
 
 class _Numbers:
-    """Numbers in 0..1 from one generator, drawn by the block: one at a time numpy's are slow."""
+    """Numbers in 0..1 from one generator, drawn in blocks because numpy is slow at single ones."""
 
     def __init__(self, *seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -87,7 +87,7 @@ class _Numbers:
 class Faults:
     """The faults of one trial. `rates` says which are on and how strongly; `seen` counts what really happened.
 
-    Each kind draws from a generator of its own, so that leaving one out moves the others as little as can be.
+    Each kind has its own generator, so that leaving one kind out changes the others as little as possible.
     """
 
     def __init__(self, seed: int, kinds: Collection[str], *, every: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""When does what happen? One virtual clock, shared by all that lives on it: worlds, agents, messages under way."""
+"""What happens when? One virtual clock for everything in a simulation: worlds, agents, messages under way."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Protocol
 
 
 class Source(Protocol):
-    """Something in which time alone brings changes about."""
+    """Something that changes with time alone."""
 
     def next_due(self) -> float | None:
         """Epoch seconds at which `advance` has something to do; None when nothing is under way."""
 
     def advance(self) -> None:
-        """Do all that is due by now."""
+        """Do everything that is due by now."""
 
 
 class Timeline:
-    """A clock and what is due. Single-threaded; equal times in order of asking."""
+    """A clock and what is due. Single-threaded; equal times in the order of the calls."""
 
     def __init__(self, start: float) -> None:
         self.now = start
@@ -36,7 +36,7 @@ class Timeline:
         heapq.heappush(self._due, (self.now + delay_s, self._count, do))
 
     def run_until(self, end: float) -> None:
-        """Let everything happen that is due until then, each thing at its own time; the clock then shows `end`."""
+        """Do everything that is due until `end`, each thing at its own time; the clock then shows `end`."""
         while (due := self._next_due()) is not None and due <= end:
             self.now = max(self.now, due)
             for source in self.sources:

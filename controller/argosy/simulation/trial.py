@@ -127,7 +127,7 @@ class Trial:
         ]
 
     def _schedule_incidents(self) -> None:
-        """A store that does not answer, a teardown, a user who loses patience: each at a moment of its own."""
+        """A store that does not answer, a teardown, a user who loses patience: each at its own moment."""
         faults, later, faulty_s = self.faults, self.world.later, self.outline.faulty_s
         if faults.strikes("store-outage"):
             later(faults.between(0.05, 0.6) * faulty_s, self._lose_the_store)

@@ -21,13 +21,13 @@ def passing(
     tags: Callable[[R], Mapping[str, str]] | None = None,
 ) -> list[R]:
     """The records that pass. `read` says which values a record has for a filter's name; with `tags`, tag:KEY and
-    tag-key are known too. Raises Refused for a filter that the operation does not document."""
+    tag-key are known too. Raises Refusal for a filter that the operation does not document."""
     checks = [_check(each, read, tags) for each in filters or ()]
     return [record for record in records if all(check(record) for check in checks)]
 
 
 def paged(request: JSON, member: str, values: list[Any], smallest: int = 1, largest: int = 1_000) -> JSON:
-    """A reply with one page of `values`. Raises Refused."""
+    """A reply with one page of `values`. Raises Refusal."""
     wanted = request.get("MaxResults")
     if wanted is not None and not smallest <= wanted <= largest:
         raise Refusal(

@@ -16,7 +16,7 @@ MAX_OVERRIDES = 300  # over all launch templates
 
 
 def read_pools(ledger: Ec2Ledger, configs: list[JSON]) -> list[CapacityPool]:
-    """Every override is one pool. Raises Refused."""
+    """Every override is one pool. Raises Refusal."""
     if not 1 <= len(configs) <= MAX_CONFIGS:
         raise Refusal("InvalidParameterValue", f"Give 1 to {MAX_CONFIGS} launch template configurations.")
     pools = [_pool(ledger, config, override) for config in configs for override in config.get("Overrides") or ()]
@@ -28,7 +28,7 @@ def read_pools(ledger: Ec2Ledger, configs: list[JSON]) -> list[CapacityPool]:
 
 
 def read_targets(specification: JSON, default_type: str) -> tuple[int, int]:
-    """(spot, on-demand): what is not given to either goes to the default type. Raises Refused."""
+    """(spot, on-demand): what is not given to either goes to the default type. Raises Refusal."""
     total = int(specification["TotalTargetCapacity"])
     spot, on_demand = specification.get("SpotTargetCapacity"), specification.get("OnDemandTargetCapacity")
     if spot is None and on_demand is None:
@@ -50,7 +50,7 @@ def read_targets(specification: JSON, default_type: str) -> tuple[int, int]:
 
 
 def read_tags(specifications: list[JSON] | None) -> dict[str, str]:
-    """The fleet's own tags; instances of a maintain fleet are tagged by the launch template. Raises Refused."""
+    """The fleet's own tags; instances of a maintain fleet are tagged by the launch template. Raises Refusal."""
     tags: dict[str, str] = {}
     for each in specifications or ():
         if each.get("ResourceType") != "fleet":
@@ -64,7 +64,7 @@ def read_tags(specifications: list[JSON] | None) -> dict[str, str]:
 
 
 def check_tags(tags: dict[str, str]) -> None:
-    """At most 50, no reserved prefix. Raises Refused."""
+    """At most 50, no reserved prefix. Raises Refusal."""
     if len(tags) > 50:
         raise Refusal("TagLimitExceeded", "The maximum number of Tags for a resource has been reached.")
     for key in tags:

@@ -91,13 +91,13 @@ class Ec2Ledger:
         return f"subnet-0{self.zones.index(zone):016x}"
 
     def fleet(self, fleet_id: str) -> Ec2Fleet:
-        """Raises Refused."""
+        """Raises Refusal."""
         if fleet_id not in self.fleets:
             raise Refusal("InvalidFleetId.NotFound", f"The fleet ID '{fleet_id}' does not exist")
         return self.fleets[fleet_id]
 
     def named(self, instance_ids: Sequence[str]) -> list[Ec2Instance]:
-        """All of them, or none: Raises Refused as soon as one is unknown."""
+        """All of them, or none: Raises Refusal as soon as one is unknown."""
         for instance_id in instance_ids:
             if not instance_id.startswith("i-"):
                 raise Refusal("InvalidInstanceID.Malformed", f'Invalid id: "{instance_id}"')

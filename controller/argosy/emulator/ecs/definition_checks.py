@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
 
 
 def checked_body(request: JSON) -> JSON:
-    """What DescribeTaskDefinition will answer for this registration. Raises Refused."""
+    """What DescribeTaskDefinition will answer for this registration. Raises Refusal."""
     _check_name(request["family"], "family")
     size = len(json.dumps(request, separators=(",", ":"), default=str))
     if size > MAX_BYTES:
@@ -76,7 +76,7 @@ def _check_container(container: JSON, task_memory: int | None) -> None:
 
 
 def check_gpus(container: JSON) -> None:
-    """Whole GPUs only: the fractions of g6f and "ALL" are beyond this model (aws.md 7.1). Raises Refused."""
+    """Whole GPUs only: the fractions of g6f and "ALL" are beyond this model (aws.md 7.1). Raises Refusal."""
     for each in container.get("resourceRequirements") or ():
         if each["type"] == "GPU" and not re.fullmatch(r"[1-9][0-9]{0,2}", each["value"]):
             raise Refusal("ClientException", f"GPU resource requirement {each['value']!r} must be a positive integer.")

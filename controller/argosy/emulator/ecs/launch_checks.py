@@ -24,7 +24,7 @@ _TOKEN = re.compile(r"[!-~]{1,64}")  # ASCII 33-126
 
 
 def checked_count(request: JSON) -> int:
-    """1..10. Raises Refused."""
+    """1..10. Raises Refusal."""
     count = int(request.get("count") or (1 if request.get("count") is None else 0))
     if not 1 <= count <= MAX_COUNT:
         raise Refusal("InvalidParameterException", f"Count must be between 1 and {MAX_COUNT}.")
@@ -32,7 +32,7 @@ def checked_count(request: JSON) -> int:
 
 
 def checked_definition(ledger: EcsLedger, request: JSON) -> TaskDefinition:
-    """The ACTIVE definition the request names. Raises Refused."""
+    """The ACTIVE definition the request names. Raises Refusal."""
     definition = find_definition(ledger, request["taskDefinition"])
     if definition is None:
         raise Refusal("InvalidParameterException", "TaskDefinition not found.")
@@ -42,7 +42,7 @@ def checked_definition(ledger: EcsLedger, request: JSON) -> TaskDefinition:
 
 
 def check_request(request: JSON, definition: TaskDefinition, started_by_chars: int) -> None:
-    """What both operations share. Raises Refused."""
+    """What both operations share. Raises Refusal."""
     started_by = request.get("startedBy")
     if started_by is not None and not re.fullmatch(rf"[A-Za-z0-9_/-]{{0,{started_by_chars}}}", started_by):
         raise Refusal(
@@ -69,7 +69,7 @@ def check_request(request: JSON, definition: TaskDefinition, started_by_chars: i
 
 
 def check_placement_mode(request: JSON) -> None:
-    """EC2 only: Fargate and capacity providers are beyond this model. Raises Refused."""
+    """EC2 only: Fargate and capacity providers are beyond this model. Raises Refusal."""
     if request.get("capacityProviderStrategy"):
         message = "The specified capacity provider was not found."
         if request.get("launchType"):
@@ -80,7 +80,7 @@ def check_placement_mode(request: JSON) -> None:
 
 
 def checked_token(request: JSON) -> str | None:
-    """The clientToken. Raises Refused."""
+    """The clientToken. Raises Refusal."""
     token: str | None = request.get("clientToken")
     if token is not None and not _TOKEN.fullmatch(token):
         raise Refusal("InvalidParameterException", "clientToken must have 1 to 64 characters in the range 33-126.")

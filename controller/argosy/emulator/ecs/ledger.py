@@ -44,7 +44,7 @@ class EcsLedger:
         return self.region.arn("ecs", f"{kind}/{rest}")
 
     def cluster(self, request: JSON) -> EcsCluster:
-        """The cluster a request is about ("default" when it names none). Raises Refused."""
+        """The cluster a request is about ("default" when it names none). Raises Refusal."""
         name = str(request.get("cluster") or "default")
         found = self.clusters.get(_last_part(name, "cluster", self))
         if found is None or found.status != "ACTIVE":

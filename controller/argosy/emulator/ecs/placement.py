@@ -25,7 +25,7 @@ _PIN = re.compile(r"\s*ec2InstanceId\s*==\s*(['\"]?)(i-[0-9a-f]+)\1\s*")
 
 
 def checked_constraints(constraints: Iterable[JSON]) -> tuple[list[str], bool]:
-    """The memberOf expressions, and whether instances must be distinct. Raises Refused."""
+    """The memberOf expressions, and whether instances must be distinct. Raises Refusal."""
     expressions, distinct, count = [], False, 0
     for constraint in constraints:
         count += 1
@@ -43,7 +43,7 @@ def checked_constraints(constraints: Iterable[JSON]) -> tuple[list[str], bool]:
 
 
 def check_expression(expression: str) -> None:
-    """Raises Refused for what is no cluster query."""
+    """Raises Refusal for anything but a cluster query."""
     from argosy.placement.query import QuerySyntaxError, parse
 
     if len(expression) > MAX_EXPRESSION_CHARS:
@@ -63,7 +63,7 @@ def pinned_to(expression: str) -> str | None:
 
 
 def checked_strategy(strategy: Sequence[JSON]) -> list[tuple[str, str]]:
-    """(type, field) of each rule. Raises Refused."""
+    """(type, field) of each rule. Raises Refusal."""
     if len(strategy) > MAX_STRATEGY_RULES:
         raise Refusal("InvalidParameterException", f"At most {MAX_STRATEGY_RULES} strategy rules are allowed.")
     return [_checked_rule(rule.get("type"), str(rule.get("field") or "")) for rule in strategy]
@@ -81,7 +81,7 @@ def _checked_rule(kind: str | None, field: str) -> tuple[str, str]:
 
 
 def matches(expression: str, instances: Sequence[ContainerInstance]) -> list[ContainerInstance]:
-    """The instances that a cluster query accepts, in their order. Raises Refused for what is no query."""
+    """The instances that a cluster query accepts, in their order. Raises Refusal for anything else."""
     check_expression(expression)
     pin = pinned_to(expression)
     if pin is not None:

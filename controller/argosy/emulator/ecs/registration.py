@@ -22,7 +22,7 @@ _FROM_IDENTITY = {
 
 
 def read_registration(ledger: EcsLedger, cluster: EcsCluster, request: JSON) -> ContainerInstance:
-    """A new container instance for this registration. Raises Refused."""
+    """A new container instance for this registration. Raises Refusal."""
     identity = _identity(request)
     resources = _resources(request.get("totalResources") or [])
     attributes = {each["name"]: each.get("value") for each in request.get("attributes") or ()}
@@ -52,7 +52,7 @@ def read_registration(ledger: EcsLedger, cluster: EcsCluster, request: JSON) -> 
 
 
 def registered_again(instance: ContainerInstance, request: JSON) -> None:
-    """The agent has started anew and brings its ARN: same instance, its sizes must not have changed. Raises Refused."""
+    """The agent has restarted and sends its ARN: it is the same instance. Raises Refusal if its sizes have changed."""
     resources = _resources(request.get("totalResources") or [])
     same = _amount(resources, "CPU") == instance.cpu_units and _amount(resources, "MEMORY") == instance.memory_mib
     gpu_ids = tuple(resources.get("GPU", {}).get("stringSetValue", ()))
@@ -75,7 +75,7 @@ def _identity(request: JSON) -> JSON:
 
 
 def _resources(total: list[JSON]) -> dict[str, JSON]:
-    """By name, in the order given, normalised; the reserved ports when none are named. Raises Refused."""
+    """By name, in the order given, normalised; the reserved ports when none are named. Raises Refusal."""
     resources: dict[str, JSON] = {}
     for each in total:
         name, kind = str(each.get("name") or ""), str(each.get("type") or "INTEGER")

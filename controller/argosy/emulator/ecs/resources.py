@@ -1,4 +1,4 @@
-"""What does a task take from an instance, does it fit, and what is left? The only module that moves resources."""
+"""What does a task take from an instance, does it fit, and what remains? The only module that moves resources."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ RESERVED_PORTS = frozenset((port, "tcp") for port in (22, 2375, 2376, 51678, 516
 
 
 def needs_of(definition: TaskDefinition, overrides: Mapping[str, Any]) -> TaskNeeds:
-    """Task-level cpu and memory if set, otherwise the sum over the containers, of which memoryReservation wins over
-    memory: the agent's own rule (ToHostResources; aws.md 2.2). Overrides count. Raises Refused."""
+    """Task-level cpu and memory if set, otherwise the sum over the containers, where memoryReservation wins over
+    memory: the agent's own rule (ToHostResources; aws.md 2.2). Overrides count. Raises Refusal."""
     merged = [{**container, **_override(container["name"], overrides)} for container in definition.containers]
     cpu = overrides.get("cpu") or definition.body.get("cpu")
     memory = overrides.get("memory") or definition.body.get("memory")
@@ -37,12 +37,12 @@ def gpu_count(container: Mapping[str, Any]) -> int:
 
 
 def cpu_units(text: str) -> int:
-    """A task-level cpu: "1024" or "1 vCPU". Raises Refused."""
+    """A task-level cpu: "1024" or "1 vCPU". Raises Refusal."""
     return _size(text, {"": 1, "vcpu": 1024}, "cpu")
 
 
 def memory_mib(text: str) -> int:
-    """A task-level memory: "2048" or "2 GB". Raises Refused."""
+    """A task-level memory: "2048" or "2 GB". Raises Refusal."""
     return _size(text, {"": 1, "gb": 1024}, "memory")
 
 

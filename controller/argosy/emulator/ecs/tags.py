@@ -16,7 +16,7 @@ MAX_KEY, MAX_VALUE = 128, 256
 
 
 def checked(tags: Iterable[JSON] | None) -> list[JSON]:
-    """The tags as ECS stores them. Raises Refused: more than 50, too long, a reserved prefix, a key twice."""
+    """The tags as ECS stores them. Raises Refusal: more than 50, too long, a reserved prefix, a key twice."""
     listed = [{"key": str(tag.get("key", "")), "value": str(tag.get("value", ""))} for tag in tags or ()]
     if len(listed) > MAX_TAGS:
         raise Refusal("InvalidParameterException", f"Tags can not have more than {MAX_TAGS} elements.")

@@ -73,7 +73,7 @@ class TaskOperations(OperationGroup[EcsLedger]):
         task = self._known(cluster, request.get("task") or "")
         if task.last_status == "STOPPED":
             return {"acknowledgment": "ACCEPT"}
-        task.handed_over = True  # whoever reports a task has it
+        task.handed_over = True  # an agent that reports a task has it
         task.instance.to_start.pop(task.arn, None)
         for name in ("pullStartedAt", "pullStoppedAt", "executionStoppedAt"):
             if request.get(name) is not None:

@@ -1,4 +1,4 @@
-"""Is a fleet asked for what was ordered, and for no more?
+"""Is a fleet asked for exactly what was ordered?
 
 I7: fleets are not asked for more than is allowed, nor for more than was ordered. I10: only the deployment's own fleets
 are steered. R14: no target is left at rest. `kill`: no target is raised after teardown.

@@ -29,7 +29,7 @@ _SHOWN = (
 
 
 class AuditTrail:
-    """The latest events and calls. It keeps references: nothing is turned into text before somebody asks."""
+    """The latest events and calls. It keeps references: nothing is turned into text until it is asked for."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[float, str, Any]] = deque(maxlen=KEPT)
