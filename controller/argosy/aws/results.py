@@ -157,7 +157,7 @@ class Results:
             yield thing
 
     def _announce(self, run: Run, cost_usd: float) -> None:
-        """Send the event to EventBridge. Raises AWS_ERRORS if another try may help; if not, the run closes without it."""
+        """Send the event. A failure that may pass raises AWS_ERRORS; any other is only logged, and the run closes."""
         detail = _detail(run, cost_usd, self._clock())
         entry = {"Source": EVENT_SOURCE, "DetailType": EVENT_TYPE, "Detail": json.dumps(detail)}
         try:
