@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from argosy.bench.replay import Setting
 
 FIELDS = ("jobs", "best", "greedy", "argosy", "onDemand", "gapShare", "missed", "missedByGreedy", "impossible")
-WIDEST_DATA = 5_000_000  # points of one file
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,11 @@ class ReplayInput:
 
 def deadline(session: Session, options: ReplayInput) -> None:
     """Replay a job with a deadline on traces of spot availability: our policy, greedy, on-demand and hindsight."""
+    from argosy.bench.availability_traces import read_traces
+
     settings = [_setting(options, hours) for hours in _hours(options.deadlines, options.work)]
     rows: dict[str, Tally] = {}
-    for folder, data, gap_s in _read(options.traces):
+    for folder, data, gap_s in read_traces(options.traces):
         tally = rows.setdefault(folder, Tally())
         for setting in settings:
             tally.add(data, gap_s, setting, options.starts)
@@ -119,34 +119,6 @@ def _setting(options: ReplayInput, hours: float) -> Setting:
         step_s=step_s,
         spot_price=options.spot_price,
     )
-
-
-def _read(folder: Path) -> Iterator[tuple[str, NDArray[np.int64], float]]:
-    """(folder below, data, seconds between points) of each trace. Raises CliError that names every bad file."""
-    paths = sorted(folder.glob("**/*.json")) if folder.is_dir() else []
-    if not paths:
-        raise CliError(f"{folder} is not a folder with JSON files.")
-    traces, faults = [], []
-    for path in paths:
-        try:
-            traces.append((str(path.parent.relative_to(folder)), *_trace(path)))
-        except (OSError, ValueError, KeyError, TypeError) as fault:
-            faults.append(f"{path}: {fault}")
-    if faults:
-        raise CliError("These files are not traces of availability:", details=faults)
-    yield from traces
-
-
-def _trace(path: Path) -> tuple[NDArray[np.int64], float]:
-    import numpy as np
-
-    document = json.loads(path.read_text(encoding="utf-8"))
-    gap_s, points = float(document["metadata"]["gap_seconds"]), document["data"]
-    if not isinstance(points, list) or not 1 <= len(points) <= WIDEST_DATA or gap_s <= 0:
-        raise ValueError("needs metadata.gap_seconds above 0 and a list of data")
-    if not all(type(each) is int and each >= 0 for each in points):
-        raise ValueError("data are whole numbers, not below 0")
-    return np.array(points, dtype=np.int64), gap_s
 
 
 def _told(settings: Sequence[Setting]) -> dict[str, Any]:
