@@ -10,8 +10,8 @@ from argosy.aws.fleets import AwsFleets
 from argosy.aws.launcher import TaskLauncher
 from argosy.engine import tick as engine_module
 from argosy.engine.tick import Engine
+from argosy.lifecycle import accounts, attempts, hosts
 from argosy.lifecycle import apply as apply_module
-from argosy.lifecycle import attempts, capacity, ending
 from argosy.market import release
 from argosy.model.attempts import AttemptStatus
 from argosy.model.events import LaunchDisproved
@@ -125,16 +125,14 @@ def retry_budget_shared(patch: Patch) -> None:
 
 
 def _user_unless_well(seen: Any, cause: Any, instance: Any) -> Any:
-    account = ending.account_for(seen, cause, instance)
-    return ending.Account.USER if account is ending.Account.LOST else account
+    account = accounts.account_for(seen, cause, instance)
+    return accounts.Account.USER if account is accounts.Account.LOST else account
 
 
 @planted("every failure is tried again, whatever the limit")
 def retries_without_end(patch: Patch) -> None:
-    real = ending._again_or_never
-    patch.setattr(
-        ending, "_again_or_never", lambda at, index, again, *rest, **counts: real(at, index, True, *rest, **counts)
-    )
+    real = accounts._next_status
+    patch.setattr(accounts, "_next_status", lambda run, again: real(run, True))
 
 
 @planted("work is placed on instances that are about to go")
@@ -192,7 +190,7 @@ def silent_agents_are_waited_for(patch: Patch) -> None:
     check=scenario(PROTOCOL, "test_listings_of_instances_that_break_off_lose_nothing"),
 )
 def broken_listing_is_believed(patch: Patch) -> None:
-    real = capacity.miss_hosts
+    real = hosts.miss_hosts
 
     def miss(state: Any, sweep: Any, policy: Any) -> None:
         from dataclasses import replace
@@ -200,7 +198,7 @@ def broken_listing_is_believed(patch: Patch) -> None:
         hurried = replace(policy, absence_s=0.0)
         real(state, replace(sweep, hosts_complete=True), hurried)
 
-    patch.setattr(capacity, "miss_hosts", miss)
+    patch.setattr(hosts, "miss_hosts", miss)
 
 
 @planted("results count although they were never looked for")

@@ -13,7 +13,7 @@ from argosy.aws.launcher import TaskLauncher
 from argosy.engine import loading
 from argosy.engine import tick as engine_module
 from argosy.lifecycle import apply as apply_module
-from argosy.lifecycle import attempts, begin, capacity, quarantine, retry
+from argosy.lifecycle import attempts, begin, hosts, quarantine, revival
 from argosy.market import release
 from argosy.model import columns
 from argosy.model.attempts import StopCause
@@ -45,11 +45,11 @@ def age_gate_off(patch: Patch) -> None:
     check=scenario(MESSAGES, "test_versions_that_go_backwards_change_nothing"),
 )
 def version_compare_off(patch: Patch) -> None:
-    see, see_instance = attempts.see, capacity.see_container_instance
+    see, see_instance = attempts.see, hosts.see_container_instance
     numbers = iter(range(10**9))
     patch.setattr(attempts, "see", lambda s, seen, *rest: see(s, replace(seen, version=2**40 + next(numbers)), *rest))
     patch.setattr(
-        capacity,
+        hosts,
         "see_container_instance",
         lambda s, seen, *rest: see_instance(s, replace(seen, version=2**40 + next(numbers)), *rest),
     )
@@ -159,9 +159,7 @@ def warnings_are_waited_for(patch: Patch) -> None:
     check=scenario(SICK, "test_instances_that_never_register_are_let_go_and_after_three_their_pool_is_given_up"),
 )
 def unregistered_are_not_counted(patch: Patch) -> None:
-    from argosy.lifecycle import passing
-
-    patch.setattr(passing, "note_unregistered", lambda state, now, policy: None)
+    patch.setattr(apply_module.pools, "note_unregistered", lambda state, now, policy: None)
 
 
 @planted(
@@ -190,7 +188,7 @@ def lasting_refusals_are_tried_again(patch: Patch) -> None:
     check=scenario(RETRY, "test_failed_tasks_run_again_with_a_fresh_budget_and_the_results_are_complete_afterwards"),
 )
 def retry_repeats_numbers(patch: Patch) -> None:
-    real = retry._revive_rows
+    real = revival._revive_rows
 
     def revive(state: Any, run: Run, rows: Any) -> bool:
         touched = real(state, run, rows)
@@ -198,7 +196,7 @@ def retry_repeats_numbers(patch: Patch) -> None:
         run.tasks.set_many(again, attempts=0)
         return touched
 
-    patch.setattr(retry, "_revive_rows", revive)
+    patch.setattr(revival, "_revive_rows", revive)
 
 
 @planted(
@@ -216,13 +214,13 @@ def marker_of_the_earlier_end_stays(patch: Patch) -> None:
     check=scenario(RETRY, "test_failed_tasks_run_again_with_a_fresh_budget_and_the_results_are_complete_afterwards"),
 )
 def retry_of_everything(patch: Patch) -> None:
-    real = begin.retry.revive
+    real = begin.revival.revive
 
     def revive(state: Any, run: Run, policy: Any) -> None:
         run.revives = [*run.revives, int(TaskStatus.SUCCEEDED)]
         real(state, run, policy)
 
-    patch.setattr(begin.retry, "revive", revive)
+    patch.setattr(begin.revival, "revive", revive)
 
 
 @planted(

@@ -7,7 +7,7 @@ from typing import Any
 
 from argosy.aws.launcher import TaskLauncher
 from argosy.lifecycle import apply as apply_module
-from argosy.lifecycle import quarantine, registrations, strangers
+from argosy.lifecycle import health, hosts, quarantine
 from argosy.model.events import LaunchDisproved, LaunchMissed
 from argosy.model.state import Setback
 from tests.fakes.aws import S3_OUTAGES
@@ -49,7 +49,7 @@ def overload_is_a_refusal(patch: Patch) -> None:
     check=scenario(REGISTRATIONS, "test_an_instance_that_was_deregistered_unheard_is_replaced_and_its_run_ends"),
 )
 def unlisted_instances_are_trusted(patch: Patch) -> None:
-    patch.setattr(registrations, "miss", lambda state, sweep, policy: None)
+    patch.setattr(hosts, "miss_registrations", lambda state, sweep, policy: None)
 
 
 @planted(
@@ -57,7 +57,7 @@ def unlisted_instances_are_trusted(patch: Patch) -> None:
     check=scenario(REGISTRATIONS, "test_an_agent_that_registers_anew_is_given_work_at_once_whatever_its_version"),
 )
 def new_registrations_are_ignored(patch: Patch) -> None:
-    patch.setattr(registrations, "replaces", lambda instance, seen: False)
+    patch.setattr(hosts, "replaces_registration", lambda instance, seen: False)
 
 
 @planted(
@@ -65,13 +65,13 @@ def new_registrations_are_ignored(patch: Patch) -> None:
     check=scenario(REGISTRATIONS, "test_an_instance_that_refuses_whatever_the_reason_is_left_alone_for_ever_longer"),
 )
 def refusals_are_not_paused(patch: Patch) -> None:
-    real = strangers.note_refusal
+    real = health.note_refusal
 
     def only_for_want_of_room(state: Any, instance_id: str, reason: str, *rest: Any) -> None:
         if reason.startswith("RESOURCE"):
             real(state, instance_id, reason, *rest)
 
-    patch.setattr(strangers, "note_refusal", only_for_want_of_room)
+    patch.setattr(health, "note_refusal", only_for_want_of_room)
 
 
 @planted(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.begin import begin
-from argosy.lifecycle.ledger import claim
-from argosy.lifecycle.passing import pass_time
+from argosy.lifecycle.charges import claim
 from argosy.model import documents
 from argosy.model.actions import Launch, StopAttempt
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause

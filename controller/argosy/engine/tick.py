@@ -16,10 +16,9 @@ import numpy as np
 
 from argosy.engine.bounds import check_size, cut, is_progress, one_by_one, touched
 from argosy.engine.loading import load, load_run
-from argosy.lifecycle.apply import apply
+from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.begin import begin
-from argosy.lifecycle.marks import measure
-from argosy.lifecycle.passing import pass_time
+from argosy.lifecycle.hosts import measure
 from argosy.messages.eventbridge import PoisonMessage, to_event
 from argosy.model import documents, inbox
 from argosy.model.actions import Action, Inside, Launch, NoteOrder

@@ -1,4 +1,4 @@
-"""How does a fact change the state?
+"""How does a fact change the state, and how does the time that passes?
 
 Facts may be late, doubled or out of order: a fact about an attempt applies only if attempt, ARN and a higher version
 match (DESIGN D5). What applies to nothing is dropped here and nowhere else.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import attempts, capacity, ledger, pools, quarantine, registrations, retry
-from argosy.lifecycle.capping import drop_unsent
-from argosy.lifecycle.ending import Hearing, charge_user, give_up, stop_if_all_alike
+from argosy.lifecycle import attempts, charges, hosts, pools, quarantine, revival
+from argosy.lifecycle.accounts import Account, AttemptEnd, charge_user
+from argosy.lifecycle.halts import drop_unsent, give_up, stop_if_all_alike
 from argosy.lifecycle.marks import carried_out, is_hopeless, set_back, set_task
 from argosy.model import events
-from argosy.model.attempts import AttemptStatus
+from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.runs import Run, RunStatus
@@ -27,6 +27,20 @@ MAX_PREPARE_TRIES = 8
 def apply(state: State, event: events.Event, now: float, policy: Policy) -> None:
     """Take one fact in. `now` is used where the fact carries no time of its own."""
     _apply(event, state, now, policy)
+
+
+def pass_time(state: State, now: float, policy: Policy) -> None:
+    """What follows from the time alone, once the facts of a tick are known.
+
+    Lost instances are settled, orders grow late, instances that have not joined the cluster are given up, and the
+    intents of runs that start nothing more are dropped: once all outcomes are known, what is left was never sent.
+    """
+    hosts.settle_lost(state, policy)
+    pools.note_orders(state, now)
+    pools.note_unregistered(state, now, policy)
+    for run in state.runs.values():
+        if run.halted:
+            drop_unsent(state, run, now, policy)
 
 
 @singledispatch
@@ -58,17 +72,17 @@ def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> N
 
 @_apply.register
 def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> None:
-    run = state.runs.get(event.request.run_id) or retry.adopt(state, event.stored)
+    run = state.runs.get(event.request.run_id) or revival.adopt(state, event.stored)
     if run is None or run.complete:
         return
-    run.cancelled = True  # a retry under way goes on: it cancels what nobody works at any more (`retry.revive`)
+    run.cancelled = True  # a retry under way goes on: it cancels what nobody works at any more (`revival.revive`)
     give_up(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled")
     drop_unsent(state, run, now, policy)
 
 
 @_apply.register
 def _(event: events.RunRetried, state: State, now: float, policy: Policy) -> None:
-    retry.reopen(state, event.request, event.stored)
+    revival.reopen(state, event.request, event.stored)
 
 
 @_apply.register
@@ -101,7 +115,7 @@ def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None
     run = state.runs.get(event.run_id)
     if run is None or run.done or not run.complete:
         return
-    ledger.close_run(state, run, now)
+    charges.close_run(state, run, now)
     run.status, run.stopped_at, run.waiting = run.final_status, now, ""
     state.changed_runs.add(run.id)
 
@@ -118,10 +132,11 @@ def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> Non
         )
         return
     instance = bytes(run.tasks["instance"][event.index]).decode()
-    ledger.unbook(state, run, event.index)
+    charges.unbook(state, run, event.index)
     missing = "the program ended well but wrote no result"
     seen = events.TaskSeen(arn="", version=0, last_status="STOPPED", exit_code=0, status_reason=missing)
-    charge_user(Hearing(state, run, now, policy), event.index, seen, missing, instance)
+    end = AttemptEnd(event.index, Account.USER, StopCause.NONE, missing, seen, instance)
+    charge_user(state, run, end, now, policy)
     stop_if_all_alike(state, run, policy)
 
 
@@ -148,7 +163,7 @@ def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> 
     if not is_hopeless(setback, now, policy):
         return
     if event.about.what is What.CLOSE:
-        ledger.close_run(state, run, now)
+        charges.close_run(state, run, now)
         run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
     elif event.about.what is What.VERIFY:
         _give_up_results(state, run, event.reason)
@@ -160,7 +175,7 @@ def _give_up_results(state: State, run: Run, reason: str) -> None:
     rows = run.tasks.in_few_chunks((run.tasks["status"] == TaskStatus.VERIFYING).nonzero()[0])
     run.tasks.set_many(rows, status=TaskStatus.FAILED, reason=run.reason_row(reason))
     for index in rows.tolist():
-        ledger.unbook(state, run, index)
+        charges.unbook(state, run, index)
 
 
 @_apply.register
@@ -201,24 +216,24 @@ def _(event: events.TaskSeen, state: State, now: float, policy: Policy) -> None:
 
 @_apply.register
 def _(event: events.ContainerInstanceSeen, state: State, now: float, policy: Policy) -> None:
-    capacity.see_container_instance(state, event, now, policy)
+    hosts.see_container_instance(state, event, now, policy)
 
 
 @_apply.register
 def _(event: events.HostSeen, state: State, now: float, policy: Policy) -> None:
-    capacity.see_host(state, event, now, policy)
+    hosts.see_host(state, event, now, policy)
 
 
 @_apply.register
 def _(event: events.HostStateChanged, state: State, now: float, policy: Policy) -> None:
-    capacity.change_host_state(state, event, now, policy)
+    hosts.change_host_state(state, event, now, policy)
 
 
 @_apply.register
 def _(event: events.InterruptionWarned, state: State, now: float, policy: Policy) -> None:
     instance = state.instances.get(event.instance_id)
     if instance is not None:
-        capacity.warn(state, instance, event.at or now, now, policy)
+        hosts.warn(state, instance, event.at or now, now, policy)
 
 
 @_apply.register
@@ -251,12 +266,12 @@ def _(event: events.Observed, state: State, now: float, policy: Policy) -> None:
     for fleet in event.fleets:
         pools.see_fleet(state, fleet, event.at)
     for host in event.hosts:
-        capacity.see_host(state, host, event.at, policy)
+        hosts.see_host(state, host, event.at, policy)
     for container_instance in event.container_instances:
-        capacity.see_container_instance(state, container_instance, event.at, policy)
+        hosts.see_container_instance(state, container_instance, event.at, policy)
     attempts.see_all(state, event, policy)
-    capacity.miss_hosts(state, event, policy)
-    registrations.miss(state, event, policy)
+    hosts.miss_hosts(state, event, policy)
+    hosts.miss_registrations(state, event, policy)
     pools.miss_fleets(state, event)
     pools.count_hours(state, event.at, policy)
     state.observed_at = event.at

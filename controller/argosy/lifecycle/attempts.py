@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle import ledger, strangers
-from argosy.lifecycle.ending import (
+from argosy.lifecycle import charges, health
+from argosy.lifecycle.accounts import (
     Account,
-    Hearing,
+    AttemptEnd,
     account_for,
     charge_infrastructure,
     charge_user,
-    give_up,
     host_was_lost,
-    stop_if_all_alike,
 )
+from argosy.lifecycle.halts import give_up, stop_if_all_alike
 from argosy.lifecycle.health import note_end
 from argosy.lifecycle.marks import end_attempt, may_settle_more, set_back, set_task
 from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import Work
 from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
-from argosy.model.instances import Instance
 from argosy.model.policy import Policy
 from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Subject, What
@@ -37,7 +35,7 @@ def accept(state: State, event: LaunchAccepted, now: float) -> None:
         return
     _adopt(state, event.key, row, event.arn, now)
     _note_gpus(state, row, event.gpu_ids)
-    strangers.note_acceptance(state, bytes(state.attempts["instance"][row]).decode())
+    health.note_acceptance(state, bytes(state.attempts["instance"][row]).decode())
 
 
 def refuse(state: State, event: LaunchRefused, now: float, policy: Policy) -> None:
@@ -45,7 +43,7 @@ def refuse(state: State, event: LaunchRefused, now: float, policy: Policy) -> No
     reason = f"{event.reason}: {event.detail}" if event.detail else event.reason
     run = state.runs.get(event.key.run_id)
     if not event.final and (row := state.row_of(event.key)) is not None:
-        strangers.note_refusal(state, bytes(state.attempts["instance"][row]).decode(), event.reason, now, policy)
+        health.note_refusal(state, bytes(state.attempts["instance"][row]).decode(), event.reason, now, policy)
     disprove(state, event.key, now, reason)
     if event.final and run is not None:
         give_up(state, run, f"no task can be started: {reason}")
@@ -160,41 +158,53 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
     table = state.attempts
     run = state.run_by_number(int(table["run"][row]))
     instance = state.instance_of(row)
-    index, cause = int(table["index"][row]), StopCause(int(table["stop_cause"][row]))
     if run is not None:
         _book(state, run, row, seen, now)
-        account = _judge(Hearing(state, run, now, policy), index, seen, cause, instance)
+        ended = _end_of(run, row, seen, state)
+        _settle(state, run, ended, now, policy)
+        if ended.account is Account.LOST:
+            run.interruptions += ended.cause is StopCause.INTERRUPTED or host_was_lost(seen, instance)
         if instance is not None:
-            seconds = float(run.tasks["seconds"][index])
-            note_end(state, run, instance, account, cause, seconds, policy)
-            ledger.book(state, run, instance, seconds, _work(account, TaskStatus(int(run.tasks["status"][index]))))
+            note_end(state, run, instance, ended, policy)
+            work = _work(ended.account, TaskStatus(int(run.tasks["status"][ended.index])))
+            charges.book(state, run, instance, float(run.tasks["seconds"][ended.index]), work)
     end_attempt(state, row, now)
 
 
-def _judge(at: Hearing, index: int, seen: TaskSeen, cause: StopCause, instance: Instance | None) -> Account:
-    """Who is charged with the end, once it is."""
-    state, run = at.state, at.run
-    account = account_for(seen, cause, instance)
-    reason = _shown_reason(run, seen, cause)
+def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
+    """The end of the attempt in a row, and on whose account it is."""
+    table, instance = state.attempts, state.instance_of(row)
+    cause = StopCause(int(table["stop_cause"][row]))
+    return AttemptEnd(
+        index=int(table["index"][row]),
+        account=account_for(seen, cause, instance),
+        cause=cause,
+        reason=_shown_reason(run, seen, cause),
+        seen=seen,
+        instance=instance.id if instance else None,
+    )
+
+
+def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy) -> None:
+    """What becomes of the task."""
+    index, account = end.index, end.account
     if account is Account.SUCCESS:
         run.note_duration(float(run.tasks["seconds"][index]))
         done = {"status": TaskStatus.SUCCEEDED, "committed": int(run.tasks["attempts"][index])}
         set_task(state, run, index, **({"status": TaskStatus.VERIFYING} if run.expects_result else done))
     elif account is Account.CANCELLED:
-        set_task(state, run, index, status=TaskStatus.CANCELLED, reason=run.reason_row(reason))
+        set_task(state, run, index, status=TaskStatus.CANCELLED, reason=run.reason_row(end.reason))
     elif account is Account.USER:
-        charge_user(at, index, seen, reason, instance.id if instance else None)
-        stop_if_all_alike(state, run, at.policy)
+        charge_user(state, run, end, now, policy)
+        stop_if_all_alike(state, run, policy)
     elif account is Account.BUSY:
         delay_s = START_BACKOFF_S * 2.0 ** min(int(run.tasks["losses"][index]), 5)
-        charge_infrastructure(at, index, reason, at.policy.max_losses, delay_s)
+        charge_infrastructure(state, run, end, policy.max_losses, now + delay_s)
     elif account is Account.START:
-        charge_infrastructure(at, index, reason, at.policy.max_start_failures, START_BACKOFF_S)
-        stop_if_all_alike(state, run, at.policy)
+        charge_infrastructure(state, run, end, policy.max_start_failures, now + START_BACKOFF_S)
+        stop_if_all_alike(state, run, policy)
     else:
-        run.interruptions += cause is StopCause.INTERRUPTED or host_was_lost(seen, instance)
-        charge_infrastructure(at, index, reason, at.policy.max_losses, 0.0)
-    return account
+        charge_infrastructure(state, run, end, policy.max_losses, now)
 
 
 def _work(account: Account, status: TaskStatus) -> Work:

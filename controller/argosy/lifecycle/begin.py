@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import capping, ledger, quarantine, retry
-from argosy.lifecycle.ending import give_up
+from argosy.lifecycle import charges, quarantine, revival
+from argosy.lifecycle.halts import cap, drop_unsent, give_up
 from argosy.lifecycle.marks import set_task
 from argosy.lifecycle.pools import run_short
 from argosy.model.actions import (
@@ -95,7 +95,7 @@ def _(action: Remark, state: State, now: float, policy: Policy) -> None:
 def _(action: HaltRun, state: State, now: float, policy: Policy) -> None:
     run = state.runs[action.run_id]
     give_up(state, run, action.reason)
-    capping.drop_unsent(state, run, now, policy)
+    drop_unsent(state, run, now, policy)
 
 
 @_begin.register
@@ -106,7 +106,7 @@ def _(action: Steer, state: State, now: float, policy: Policy) -> None:
 
 @_begin.register
 def _(action: ReviveTasks, state: State, now: float, policy: Policy) -> None:
-    retry.revive(state, state.runs[action.run_id], policy)
+    revival.revive(state, state.runs[action.run_id], policy)
 
 
 @_begin.register
@@ -116,13 +116,13 @@ def _(action: MendState, state: State, now: float, policy: Policy) -> None:
 
 @_begin.register
 def _(action: CapRun, state: State, now: float, policy: Policy) -> None:
-    capping.cap(state, state.runs[action.run_id], action.reason, now, policy)
+    cap(state, state.runs[action.run_id], action.reason, now, policy)
 
 
 @_begin.register
 def _(action: Claim, state: State, now: float, policy: Policy) -> None:
     for instance_id in action.instance_ids:
-        ledger.claim(state, state.instances[instance_id], state.runs[action.run_id], now)
+        charges.claim(state, state.instances[instance_id], state.runs[action.run_id], now)
 
 
 @_begin.register

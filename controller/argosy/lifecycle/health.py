@@ -1,26 +1,35 @@
-"""Is an instance fit for work? What the ends of attempts and the silence of agents say about it.
+"""How much work may an instance be given?
 
-A black hole fails tasks fast and so attracts every task there is: after a few failures at once, in a row, nothing more
-is placed there. But what fails everywhere is the program's fault and no instance's.
+- A broken instance fails tasks fast and so attracts every task there is. After a few quick failures in a row nothing
+  more is placed there, unless the tasks fail elsewhere too: then the program is at fault.
+- Tasks that are not ours, such as a service that somebody else placed on our instances, take what ECS has neither left
+  nor given to our attempts. Our picture may be some seconds behind or ahead of what an event shows. So they count only
+  when every sighting for a while has shown them, or once ECS has refused a task.
+- An instance that refuses tasks is left alone for a while.
 """
 
 from __future__ import annotations
 
-from argosy.lifecycle.ending import Account
-from argosy.model.attempts import StopCause
+from argosy.lifecycle.accounts import Account, AttemptEnd
+from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.instances import Instance
 from argosy.model.policy import Policy
+from argosy.model.resources import NOTHING, Resources
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
+MAX_PAUSE_S = 300.0
+SETTLED_S = 5.0  # after a launch, sightings have caught up with it
+PATIENT_REFUSALS = 2  # this many in a row are tolerated if they are not about room: they may concern a single launch
 
-def note_end(
-    state: State, run: Run, instance: Instance, account: Account, cause: StopCause, seconds: float, policy: Policy
-) -> None:
-    """An attempt ended on the instance, `seconds` after it started (0 = it never did)."""
-    at_once = cause is StopCause.NONE and account in (Account.USER, Account.START) and seconds < policy.quick_failure_s
-    if not (at_once or cause is StopCause.STUCK):
+
+def note_end(state: State, run: Run, instance: Instance, end: AttemptEnd, policy: Policy) -> None:
+    """An attempt ended on the instance. Its seconds are booked already; 0 = it never started."""
+    account, seconds = end.account, float(run.tasks["seconds"][end.index])
+    own = end.cause is StopCause.NONE and account in (Account.USER, Account.START)
+    at_once = own and seconds < policy.quick_failure_s
+    if not (at_once or end.cause is StopCause.STUCK):
         if instance.strikes and (account is Account.SUCCESS or seconds >= policy.quick_failure_s):
             instance.strikes = 0
             state.changed_instances.add(instance.id)
@@ -43,10 +52,53 @@ def _is_its_own_fault(state: State, run: Run, instance: Instance) -> bool:
     return any(other.placeable and not other.strikes and other.id not in run.instances for other in others)
 
 
-def note_agent(instance: Instance, connected: bool, now: float) -> None:
-    """The agent was seen connected, or not."""
-    instance.agent_connected = connected
-    if connected:
-        instance.disconnected_at = 0.0
-    elif not instance.disconnected_at:
-        instance.disconnected_at = now
+def note_remaining(
+    state: State, instance: Instance, remaining: tuple[int, int, int] | None, now: float, policy: Policy
+) -> None:
+    """ECS has so much left to give on the instance."""
+    if remaining is None or not _is_calm(state, instance, now):
+        return
+    taken = instance.total.minus(Resources(*remaining)).minus(state.used_on(instance.id))
+    taken = Resources(*(max(0, amount) for amount in taken))
+    less = Resources(*map(min, taken, instance.foreign))
+    instance.foreign = less  # room that is there again is used at once
+    if taken == less:
+        instance.foreign_since, instance.foreign_seen = 0.0, NOTHING
+        return
+    if not instance.foreign_since:
+        instance.foreign_since, instance.foreign_seen = now, taken
+    instance.foreign_seen = Resources(*map(min, instance.foreign_seen, taken))
+    if now - instance.foreign_since >= policy.foreign_patience_s or instance.refusals:
+        instance.foreign = Resources(*map(max, less, instance.foreign_seen))
+        instance.foreign_since, instance.foreign_seen = 0.0, NOTHING
+
+
+def _is_calm(state: State, instance: Instance, now: float) -> bool:
+    """No launch is under way there: ECS may or may not have counted it yet."""
+    rows = state.attempts.on_instance(instance.id)
+    unsure = (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT)
+    return not any(
+        state.attempts["status"][row] in unsure or now - state.attempts["launched_at"][row] < SETTLED_S for row in rows
+    )
+
+
+def note_refusal(state: State, instance_id: str, reason: str, now: float, policy: Policy) -> None:
+    """ECS refused a task there. For want of room, or for any reason again and again (it may not be in the cluster any
+    more): it is left alone for a while, each time for longer. What is refused within a pause was sent before it."""
+    instance = state.instances.get(instance_id)
+    if instance is None or now < instance.paused_until:
+        return
+    instance.refusals += 1
+    patience = 0 if reason.startswith("RESOURCE") else PATIENT_REFUSALS
+    if instance.refusals > patience:
+        pause_s = policy.refusal_pause_s * 2.0 ** min(instance.refusals - patience - 1, 10)
+        instance.paused_until = now + min(MAX_PAUSE_S, pause_s)
+    state.changed_instances.add(instance_id)
+
+
+def note_acceptance(state: State, instance_id: str) -> None:
+    """ECS took a task there: it is an instance like any other again."""
+    instance = state.instances.get(instance_id)
+    if instance is not None and instance.refusals:
+        instance.refusals, instance.paused_until = 0, 0.0
+        state.changed_instances.add(instance_id)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.instances import InstanceStatus, Purchase
 from argosy.model.policy import Policy
-from argosy.model.resources import Resources
 from argosy.model.runs import Run
 from argosy.model.setbacks import MAX_REASON, Setback, Subject, What
 from argosy.model.state import State
@@ -26,17 +24,6 @@ def end_attempt(state: State, row: int, now: float) -> None:
     if instance is not None and instance.alive and not state.attempts.on_instance(instance.id):
         instance.idle_since = now
         state.changed_instances.add(instance.id)
-
-
-def note_orders(state: State, now: float) -> None:
-    """Since when each pool has owed us instances: patience is measured from there, and ends when all have come."""
-    owed = state.owed()
-    for pool in state.pools.values():
-        owes = owed[pool.key, Purchase.SPOT] + owed[pool.key, Purchase.ON_DEMAND] > 0
-        since = (pool.ordered_since or now) if owes else 0.0
-        if since != pool.ordered_since:
-            pool.ordered_since = since
-            state.changed_pools = True
 
 
 def set_back(state: State, about: Subject, reason: str, now: float, passing: bool = False) -> Setback:
@@ -62,20 +49,6 @@ def is_hopeless(setback: Setback, now: float, policy: Policy) -> bool:
     slept has not tried."""
     outlasted = setback.count >= policy.max_setbacks and now - setback.since >= policy.outage_patience_s
     return setback.refusals >= policy.max_setbacks or outlasted
-
-
-def measure(state: State) -> None:
-    """Remember the highest allocated share of the active instances."""
-    used_by_instance = state.used_by_instance()
-    total = used = Resources()
-    for instance in state.instances.values():
-        if instance.status is InstanceStatus.ACTIVE:
-            total = total.plus(instance.total)
-            used = used.plus(used_by_instance.get(instance.id, (Resources(), 0))[0])
-    shares = [mine / all_ if all_ else 0.0 for mine, all_ in zip(used, total, strict=True)]
-    state.peak_cpu = max(state.peak_cpu, shares[0])
-    state.peak_memory = max(state.peak_memory, shares[1])
-    state.peak_gpus = max(state.peak_gpus, shares[2])
 
 
 def may_settle_more(state: State, policy: Policy) -> bool:

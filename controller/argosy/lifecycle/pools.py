@@ -142,6 +142,17 @@ def _next_pause_s(pool: Pool, now: float, policy: Policy) -> float:
     return float(max(policy.cool_off_s, min(policy.cool_off_max_s, doubled)))
 
 
+def note_orders(state: State, now: float) -> None:
+    """Since when each pool has owed us instances: patience is measured from there, and ends when all have come."""
+    owed = state.owed()
+    for pool in state.pools.values():
+        owes = owed[pool.key, Purchase.SPOT] + owed[pool.key, Purchase.ON_DEMAND] > 0
+        since = (pool.ordered_since or now) if owes else 0.0
+        if since != pool.ordered_since:
+            pool.ordered_since = since
+            state.changed_pools = True
+
+
 def note_delivery(state: State, instance: Instance, now: float) -> None:
     """An instance has come: if it was ordered since the last cool-off, that has half been made good."""
     pool = state.pools.get(instance.pool)

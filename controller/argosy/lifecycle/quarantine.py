@@ -13,10 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from argosy.lifecycle.ending import Hearing, charge_infrastructure
+from argosy.lifecycle.accounts import Account, AttemptEnd, charge_infrastructure
 from argosy.lifecycle.marks import end_attempt, set_task
+from argosy.model.attempts import StopCause
 from argosy.model.damage import Damage
 from argosy.model.documents import DAMAGED
+from argosy.model.events import TaskSeen
 from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus, sort_key
@@ -25,6 +27,7 @@ from argosy.model.tasks import TaskStatus
 
 MOST_KEPT_BYTES = 399_000  # of a record: what an item holds beside its key
 FORGOTTEN = "the record of its attempt was lost"
+NOBODY_SAW = TaskSeen(arn="", version=0, last_status="STOPPED")
 
 
 def set_aside(state: State, now: float, policy: Policy) -> None:
@@ -86,7 +89,8 @@ def _forgotten(state: State, now: float, policy: Policy) -> Iterator[None]:
         for index in _without_attempt(state, run):
             # The number of an attempt that was intended and never adopted is in no table: two are left out.
             set_task(state, run, index, attempts=int(run.tasks["attempts"][index]) + 1)
-            charge_infrastructure(Hearing(state, run, now, policy), index, FORGOTTEN, policy.max_losses, 0.0)
+            lost = AttemptEnd(index, Account.LOST, StopCause.NONE, FORGOTTEN, NOBODY_SAW)
+            charge_infrastructure(state, run, lost, policy.max_losses, now)
             yield
 
 

@@ -67,7 +67,7 @@ class Instance:
     fleet_id: str = ""  # which launched it; "" = not known: its pool's
     arn_since: float = 0.0  # when `arn` was registered, as ECS says; 0 = at `registered_at`
     unlisted_since: float = 0.0  # first complete listing of ECS that did not show `arn`
-    losing: bool = False  # GONE, but not all of its attempts and payers have been told (`lifecycle.losing`)
+    losing: bool = False  # GONE, but not all of its attempts and payers have been told (`lifecycle.hosts`)
 
     @property
     def pool(self) -> str:

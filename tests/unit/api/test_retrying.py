@@ -181,7 +181,7 @@ def test_the_token_expires_with_the_others(desk: Desk) -> None:
 
 def test_a_reopened_run_keeps_what_succeeded_and_gives_the_rest_a_fresh_budget(desk: Desk) -> None:
     from argosy.engine.loading import load_run
-    from argosy.lifecycle.retry import revive
+    from argosy.lifecycle.revival import revive
 
     run_id = ended(desk, FAILED=2, CANCELLED=3)
     stored = load_run(desk.store, run_id)
@@ -204,7 +204,7 @@ def test_a_reopened_run_keeps_what_succeeded_and_gives_the_rest_a_fresh_budget(d
 def test_a_second_wish_leaves_what_the_run_has_at_work_alone(desk: Desk) -> None:
     """A task whose result is being looked up has no attempt any more, and is not lost for that."""
     from argosy.engine.loading import load_run
-    from argosy.lifecycle.retry import revive
+    from argosy.lifecycle.revival import revive
 
     run_id = ended(desk, FAILED=2, CANCELLED=3)
     stored = load_run(desk.store, run_id)

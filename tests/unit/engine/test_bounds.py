@@ -11,8 +11,8 @@ import pytest
 from argosy.engine.bounds import CommitTooLarge, check_size
 from argosy.engine.loading import load
 from argosy.engine.tick import Engine
-from argosy.lifecycle.ledger import close_run
-from argosy.lifecycle.passing import pass_time
+from argosy.lifecycle.apply import pass_time
+from argosy.lifecycle.charges import close_run
 from argosy.model import documents
 from argosy.model.actions import Action, Launch, ResolveLaunches
 from argosy.model.attempts import AttemptKey, AttemptStatus

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from argosy.engine.tick import Engine
-from argosy.lifecycle.ending import Account, account_for
+from argosy.lifecycle.accounts import Account, account_for
 from argosy.model.actions import Action, Launch, SetTarget, Terminate
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.events import (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.lifecycle.ending import Account
+from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.lifecycle.health import note_end
 from argosy.model.attempts import StopCause
+from argosy.model.events import TaskSeen
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -28,9 +29,11 @@ def struck(*tried: str, instances: int = 2) -> State:
 
 
 def hole_after_its_strikes(state: State) -> Instance:
-    hole = state.instances[HOLE]
+    run, hole = state.runs[RUN_ID], state.instances[HOLE]
+    run.tasks.set(0, seconds=1.0)
+    end = AttemptEnd(0, Account.USER, StopCause.NONE, "it failed", TaskSeen("", 1, "STOPPED"))
     for _ in range(POLICY.max_strikes):
-        note_end(state, state.runs[RUN_ID], hole, Account.USER, StopCause.NONE, 1.0, POLICY)
+        note_end(state, run, hole, end, POLICY)
     return hole
 
 

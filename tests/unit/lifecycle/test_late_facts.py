@@ -10,11 +10,10 @@ import pytest
 
 from argosy.engine.bounds import is_progress, one_by_one, touched
 from argosy.engine.loading import load
-from argosy.lifecycle import ledger, losing, retry
-from argosy.lifecycle.apply import apply
+from argosy.lifecycle import charges, hosts, revival
+from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.begin import begin
-from argosy.lifecycle.capping import cap
-from argosy.lifecycle.passing import pass_time
+from argosy.lifecycle.halts import cap
 from argosy.lifecycle.quarantine import mend
 from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.model import documents, events, inbox
@@ -242,7 +241,7 @@ def test_unbooking_a_task_whose_instance_is_forgotten_changes_nothing() -> None:
     told(state, task(1, "STOPPED", 3, exit_code=0))
     state.instances.clear()
     before = RunRecord.of(state.runs[RUN_ID])
-    ledger.unbook(state, state.runs[RUN_ID], 0)
+    charges.unbook(state, state.runs[RUN_ID], 0)
     assert RunRecord.of(state.runs[RUN_ID]) == before
 
 
@@ -294,10 +293,10 @@ def test_reviving_goes_on_in_the_next_tick_when_a_commit_is_full() -> None:
         run.tasks.set(index, status=TaskStatus.FAILED)
     run.status, run.tasks.halted = RunStatus.PARTIAL, True
     documents.committed(state)
-    retry.reopen(state, RetryRequest(RUN_ID, NOW), run)
+    revival.reopen(state, RetryRequest(RUN_ID, NOW), run)
     ticks = 0
     while run.revives:
-        retry.revive(state, run, replace(POLICY, max_dirty_documents=4))
+        revival.revive(state, run, replace(POLICY, max_dirty_documents=4))
         documents.committed(state)
         ticks += 1
     assert ticks > 1
@@ -377,7 +376,7 @@ def test_a_payer_without_a_share_pays_nothing() -> None:
     instance.charged_s = 10_000.0
     instance.work = {1: [0.0] * 3, 2: [0.0] * 3}
     cost = state.runs[RUN_ID].cost_usd
-    ledger.charge_next(state, instance)
+    charges.charge_next(state, instance)
     assert (list(instance.work), state.runs[RUN_ID].cost_usd) == ([2], cost)
 
 
@@ -435,7 +434,7 @@ def test_an_instance_that_is_gone_is_done_with_in_the_next_tick_when_a_commit_is
     state = state_with_instance()
     instance = state.instances[instance_id(1)]
     instance.stopped_at, instance.status, instance.losing = NOW, InstanceStatus.GONE, True
-    losing.go_on_losing(state, instance, replace(POLICY, max_settling_documents=0))
+    hosts.settle(state, instance, replace(POLICY, max_settling_documents=0))
     assert instance.losing
-    losing.go_on_losing(state, instance, POLICY)
+    hosts.settle(state, instance, POLICY)
     assert not instance.losing

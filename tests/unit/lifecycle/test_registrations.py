@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from argosy.lifecycle import strangers
+from argosy.lifecycle import health
 from argosy.model.events import ContainerInstanceSeen, Observed
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.state import State
@@ -77,6 +77,6 @@ def test_one_that_shows_again_is_as_good_as_before_and_its_absence_forgotten() -
 def test_what_is_refused_within_a_pause_does_not_prolong_it() -> None:
     state = state_with_instance()
     for _ in range(50):
-        strangers.note_refusal(state, instance_id(1), "AGENT", NOW, POLICY)
+        health.note_refusal(state, instance_id(1), "AGENT", NOW, POLICY)
     instance = state.instances[instance_id(1)]
     assert (instance.refusals, instance.paused_until) == (3, NOW + POLICY.refusal_pause_s)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.lifecycle.marks import note_orders
+from argosy.lifecycle.pools import note_orders
 from argosy.model.actions import (
     Action,
     CloseRun,

@@ -6,7 +6,7 @@ Two budgets (DESIGN D9): the user's attempts, and losses to infrastructure, whic
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
@@ -18,7 +18,7 @@ from argosy.model.policy import Policy
 from argosy.model.run_terms import ExitRule
 from argosy.model.runs import Failure, Run
 from argosy.model.state import State
-from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
+from argosy.model.tasks import TaskStatus
 
 MAX_FAILURES_SHOWN = 10
 MAX_BACKOFF_S = 60.0
@@ -80,36 +80,34 @@ def wants_retry(rules: tuple[ExitRule, ...], seen: TaskSeen) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
-    """What judging the end of an attempt needs at hand."""
+class AttemptEnd:
+    """How the latest attempt of a task ended."""
 
-    state: State
-    run: Run
-    now: float
-    policy: Policy
+    index: int
+    account: Account
+    cause: StopCause
+    reason: str  # as users are shown it
+    seen: TaskSeen  # what the rules of `evaluateOnExit` look at
+    instance: str | None = None
 
 
-def charge_user(at: Hearing, index: int, seen: TaskSeen, reason: str, instance: str | None) -> None:
-    """An attempt failed on the user's account: try again if rules and budget allow, else give the task up.
-
-    `seen` is what the rules are held against, `reason` what users are shown.
-    """
-    run = at.run
-    failures = int(run.tasks["user_failures"][index]) + 1
-    attempt = int(run.tasks["attempts"][index])
-    _show(run, Failure(index, attempt, seen.exit_code, reason, instance, seen.arn or None))
+def charge_user(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy) -> None:
+    """An attempt failed on the user's account. Try again if rules and budget allow it, else give the task up."""
+    failures = int(run.tasks["user_failures"][end.index]) + 1
+    attempt, seen = int(run.tasks["attempts"][end.index]), end.seen
+    _show(run, Failure(end.index, attempt, seen.exit_code, end.reason, end.instance, seen.arn or None))
     again = failures < run.terms.attempt_limit and wants_retry(run.terms.exit_rules, seen)
-    _again_or_never(at, index, again, _backoff(at.policy, failures), reason, user_failures=failures)
+    status, not_before = _next_status(run, again), now + _backoff(policy, failures)
+    _again_or_never(state, run, end, status, not_before=not_before, user_failures=failures)
 
 
-def charge_infrastructure(at: Hearing, index: int, reason: str, limit: int, delay_s: float) -> None:
-    """An attempt was lost through no fault of its own."""
-    run = at.run
-    losses = int(run.tasks["losses"][index]) + 1
+def charge_infrastructure(state: State, run: Run, end: AttemptEnd, limit: int, not_before: float) -> None:
+    """An attempt was lost through no fault of its own. limit: so many losses, and the task is given up."""
+    losses = int(run.tasks["losses"][end.index]) + 1
     if losses >= limit:
-        reason = f"given up after {losses} losses: {reason}"
-        _show(run, Failure(index, int(run.tasks["attempts"][index]), None, reason, None))
-    _again_or_never(at, index, losses < limit, delay_s, reason, losses=losses)
+        end = replace(end, reason=f"given up after {losses} losses: {end.reason}")
+        _show(run, Failure(end.index, int(run.tasks["attempts"][end.index]), None, end.reason, None))
+    _again_or_never(state, run, end, _next_status(run, losses < limit), not_before=not_before, losses=losses)
 
 
 def _show(run: Run, failure: Failure) -> None:
@@ -117,35 +115,15 @@ def _show(run: Run, failure: Failure) -> None:
     del run.failures[:-MAX_FAILURES_SHOWN]
 
 
-def _again_or_never(at: Hearing, index: int, again: bool, delay_s: float, reason: str, **counts: int) -> None:
-    status = TaskStatus.FAILED
-    if again:
-        status = TaskStatus.CANCELLED if at.run.halted else TaskStatus.PENDING
-    values = {"status": status, "not_before": at.now + delay_s, "launch": 0, "reason": at.run.reason_row(reason)}
-    set_task(at.state, at.run, index, **values, **counts)
+def _next_status(run: Run, again: bool) -> TaskStatus:
+    if not again:
+        return TaskStatus.FAILED
+    return TaskStatus.CANCELLED if run.halted else TaskStatus.PENDING
+
+
+def _again_or_never(state: State, run: Run, end: AttemptEnd, status: TaskStatus, **values: float) -> None:
+    set_task(state, run, end.index, status=status, launch=0, reason=run.reason_row(end.reason), **values)
 
 
 def _backoff(policy: Policy, failures: int) -> float:
     return min(MAX_BACKOFF_S, policy.retry_backoff_s * float(2 ** (failures - 1)))
-
-
-def stop_if_all_alike(state: State, run: Run, policy: Policy) -> None:
-    """Stop a run whose first tasks fail alike, before it spends the rest (DESIGN D9)."""
-    counts = run.tasks.counts()
-    if run.halted or counts[TaskStatus.FAILED] < policy.alike_failures or counts[TaskStatus.SUCCEEDED]:
-        return
-    failed = run.tasks["status"] == TaskStatus.FAILED
-    reasons = set(run.tasks["reason"][failed].tolist())
-    codes = set(run.tasks["exit_code"][failed].tolist())
-    if len(reasons) == 1 and len(codes) == 1 and counts[TaskStatus.PENDING]:
-        code = codes.pop()
-        shown = "" if code == NO_EXIT_CODE else f" (exit code {code})"
-        text = run.reasons[reasons.pop()]
-        give_up(state, run, f"stopped early: the first {counts[TaskStatus.FAILED]} tasks failed alike{shown}: {text}")
-
-
-def give_up(state: State, run: Run, reason: str) -> None:
-    """No task of the run is started any more; what runs may end. O(1), whatever the number of tasks."""
-    run.tasks.halted = True
-    run.status_reason = run.status_reason or reason
-    state.changed_runs.add(run.id)

@@ -1,13 +1,20 @@
-"""How do facts about instances and fleets change what we know we have?"""
+"""How do facts about instances change what we know of them, and how is an instance that is gone settled?
+
+- Which registration counts: an agent that has lost its data registers again, under another ARN and with versions from
+  1. And a registration can end while the message about it is lost. ECS then refuses every launch there, and only its
+  listings, which no longer show it, say why.
+- Settling: each run that had attempts on a lost instance costs two documents (its record and a chunk of its tasks), and
+  one instance may run tasks of a hundred runs. So it may take several ticks. `Instance.losing` is stored, and a
+  controller that loads the state in between goes on.
+"""
 
 from __future__ import annotations
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.lifecycle import pools, registrations, strangers
-from argosy.lifecycle.attempts import disprove
-from argosy.lifecycle.health import note_agent
-from argosy.lifecycle.losing import go_on_losing
+from argosy.lifecycle import charges, health, pools
+from argosy.lifecycle.attempts import disprove, lose
 from argosy.lifecycle.marks import carried_out, may_settle_more
+from argosy.model.arns import cluster_of
 from argosy.model.attempts import AttemptStatus
 from argosy.model.events import ContainerInstanceSeen, HostSeen, HostStateChanged, Observed
 from argosy.model.instances import Instance, InstanceStatus, Purchase
@@ -16,6 +23,9 @@ from argosy.model.resources import Resources
 from argosy.model.setbacks import What
 from argosy.model.state import State
 
+REGISTERED = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING)
+# Attempts that end with their instance; those in doubt are resolved first.
+ENDS_WITH_HOST = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING, AttemptStatus.INTENT)
 GONE_STATES = frozenset({"terminated", "stopped"})
 LACKS_GPUS = "registered "
 LEAVING_STATES = frozenset({"shutting-down", "stopping"})
@@ -30,14 +40,14 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
             return
         instance = _meet(state, seen)
     starts_over = bool(instance.arn) and seen.arn != instance.arn
-    if starts_over and not registrations.replaces(instance, seen):
+    if starts_over and not replaces_registration(instance, seen):
         return
     if not instance.alive or (seen.version < instance.version and not starts_over):
         return
     instance.arn, instance.version = seen.arn, seen.version
     instance.arn_since = seen.registered_at or (now if starts_over else instance.arn_since)
     instance.unlisted_since = 0.0
-    note_agent(instance, seen.agent_connected, now)
+    _note_agent(instance, seen.agent_connected, now)
     _take_resources(instance, seen)
     if seen.memory_mib and instance.owned:
         pools.note_memory(state, instance)
@@ -48,7 +58,7 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
     if not instance.registered_at:
         pools.note_registered(state, instance)
         instance.registered_at = instance.idle_since = seen.registered_at or now
-    strangers.note_remaining(state, instance, seen.remaining, now, policy)
+    health.note_remaining(state, instance, seen.remaining, now, policy)
     state.changed_instances.add(instance.id)
 
 
@@ -157,7 +167,7 @@ def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -
     instance.losing = True
     carried_out(state, What.TERMINATE, instance.id)
     state.changed_instances.add(instance.id)
-    go_on_losing(state, instance, policy)
+    settle(state, instance, policy)
 
 
 def miss_hosts(state: State, sweep: Observed, policy: Policy) -> None:
@@ -196,3 +206,88 @@ def _forget(state: State, instance: Instance, policy: Policy) -> None:
     if not named and not instance.losing and not state.attempts.on_instance(instance.id):
         del state.instances[instance.id]
         state.changed_instances.add(instance.id)
+
+
+def settle_lost(state: State, policy: Policy) -> None:
+    """Go on with every instance that was lost in an earlier tick and is not settled yet."""
+    for instance in state.instances.values():
+        if instance.losing:
+            settle(state, instance, policy)
+
+
+def settle(state: State, instance: Instance, policy: Policy) -> None:
+    """Attempts first, since what they did decides who pays what; then the payers, the last of whom takes the rest."""
+    for row in state.attempts.on_instance(instance.id):
+        if state.attempts["status"][row] not in ENDS_WITH_HOST:
+            continue
+        if not may_settle_more(state, policy):
+            return
+        _end_attempt_on(state, instance, row, policy)
+    while len(instance.work) > 1:
+        if not may_settle_more(state, policy):
+            return
+        charges.charge_next(state, instance)
+    if may_settle_more(state, policy):
+        charges.close_instance(state, instance)
+        instance.losing = False
+        state.changed_instances.add(instance.id)
+
+
+def _end_attempt_on(state: State, instance: Instance, row: int, policy: Policy) -> None:
+    at = instance.stopped_at
+    if state.attempts["status"][row] != AttemptStatus.INTENT:
+        lose(state, row, f"Host EC2 (instance {instance.id}) terminated.", at, policy)
+    elif (key := state.key_of(row)) is not None:
+        disprove(state, key, at, f"instance {instance.id} went before the task was sent")
+
+
+def replaces_registration(instance: Instance, seen: ContainerInstanceSeen) -> bool:
+    """Whether another ARN than the one we know is the instance's registration now. The one it gave up may stay listed
+    beside the new one, without an agent: the younger counts."""
+    if cluster_of(seen.arn) != cluster_of(instance.arn):
+        return seen.listed  # nobody moves between clusters: a message came first that named another one
+    since = instance.arn_since or instance.registered_at
+    return seen.registered_at > since or (seen.listed and seen.registered_at in (0.0, since))
+
+
+def miss_registrations(state: State, sweep: Observed, policy: Policy) -> None:
+    """Registered instances that complete listings of ECS do not show, for the quiet time and in two looks: nothing is
+    placed there, and unless they show again they are let go like any whose agent is silent."""
+    if not sweep.container_instances_complete:
+        return
+    shown = {seen.arn for seen in sweep.container_instances}
+    for instance in state.instances.values():
+        registered = instance.status in REGISTERED and instance.arn
+        young = sweep.at - max(instance.registered_at, instance.arn_since) < policy.absence_s
+        if not registered or young or instance.arn in shown:
+            continue
+        if not instance.unlisted_since:
+            instance.unlisted_since = sweep.at
+        elif instance.agent_connected and sweep.at - instance.unlisted_since >= policy.absence_s:
+            _note_agent(instance, False, instance.unlisted_since)
+        else:
+            continue
+        state.changed_instances.add(instance.id)
+
+
+def _note_agent(instance: Instance, connected: bool, now: float) -> None:
+    """The agent was seen connected, or not."""
+    instance.agent_connected = connected
+    if connected:
+        instance.disconnected_at = 0.0
+    elif not instance.disconnected_at:
+        instance.disconnected_at = now
+
+
+def measure(state: State) -> None:
+    """Remember the highest allocated share of the active instances."""
+    used_by_instance = state.used_by_instance()
+    total = used = Resources()
+    for instance in state.instances.values():
+        if instance.status is InstanceStatus.ACTIVE:
+            total = total.plus(instance.total)
+            used = used.plus(used_by_instance.get(instance.id, (Resources(), 0))[0])
+    shares = [mine / all_ if all_ else 0.0 for mine, all_ in zip(used, total, strict=True)]
+    state.peak_cpu = max(state.peak_cpu, shares[0])
+    state.peak_memory = max(state.peak_memory, shares[1])
+    state.peak_gpus = max(state.peak_gpus, shares[2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.lifecycle.ledger import MOST_MARKETS, OTHER_MARKETS, claim, close_run
+from argosy.lifecycle.charges import MOST_MARKETS, OTHER_MARKETS, claim, close_run
 from argosy.model import documents
 from argosy.model.costs import Costs, Spent, costs_of, market_of, split, summed
 from argosy.model.events import HostStateChanged, InterruptionWarned, ResultSeen, RunClosed

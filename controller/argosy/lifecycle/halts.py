@@ -1,0 +1,55 @@
+"""When is a run stopped before its tasks are done, and what becomes of launches that it never sent?"""
+
+from __future__ import annotations
+
+from argosy.lifecycle.marks import end_attempt, may_settle_more, set_task
+from argosy.model.attempts import AttemptStatus
+from argosy.model.policy import Policy
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
+
+
+def stop_if_all_alike(state: State, run: Run, policy: Policy) -> None:
+    """Stop a run whose first tasks fail alike, before it spends money on the rest (DESIGN D9)."""
+    counts = run.tasks.counts()
+    if run.halted or counts[TaskStatus.FAILED] < policy.alike_failures or counts[TaskStatus.SUCCEEDED]:
+        return
+    failed = run.tasks["status"] == TaskStatus.FAILED
+    reasons = set(run.tasks["reason"][failed].tolist())
+    codes = set(run.tasks["exit_code"][failed].tolist())
+    if len(reasons) == 1 and len(codes) == 1 and counts[TaskStatus.PENDING]:
+        code = codes.pop()
+        shown = "" if code == NO_EXIT_CODE else f" (exit code {code})"
+        text = run.reasons[reasons.pop()]
+        give_up(state, run, f"stopped early: the first {counts[TaskStatus.FAILED]} tasks failed alike{shown}: {text}")
+
+
+def give_up(state: State, run: Run, reason: str) -> None:
+    """No task of the run is started any more; what runs may end. O(1), whatever the number of tasks."""
+    run.tasks.halted = True
+    run.status_reason = run.status_reason or reason
+    state.changed_runs.add(run.id)
+
+
+def cap(state: State, run: Run, reason: str, now: float, policy: Policy) -> None:
+    """The run's budget is used up. It starts nothing more; `upkeep.stops` decides whether what runs may finish."""
+    run.capped_at = now
+    give_up(state, run, reason)
+    drop_unsent(state, run, now, policy)
+
+
+def drop_unsent(state: State, run: Run, now: float, policy: Policy) -> None:
+    """Cancel the tasks whose launches were intended and never sent: there is nothing to stop.
+
+    As many as this commit can hold: the run may be spread over a hundred chunks. Later ticks drop the rest, and
+    `upkeep.unsent` does not send them meanwhile.
+    """
+    for row in state.attempts.of_run(run.number).tolist():
+        if state.attempts["status"][row] != AttemptStatus.INTENT:
+            continue
+        if not may_settle_more(state, policy):
+            return
+        index, launch = int(state.attempts["index"][row]), int(state.attempts["launch"][row])
+        set_task(state, run, index, status=TaskStatus.CANCELLED, launch=launch + 1)  # its token is never used
+        end_attempt(state, row, now)
