@@ -8,14 +8,18 @@ CDK := node_modules/.bin/cdk
 STAGE ?= main
 # Test processes; more than there are cores only slows the timing of local mode down.
 WORKERS ?= 2
+# What `make test-fast` runs: nothing that is marked as slow, and nothing that has a target of its own.
+QUICK := not slow and not deep and not benchmark and not tf and not e2e and not stacks
+# Each process takes whole files in the order of tests/conftest.py: what takes longest comes first.
+SHARED := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Where `make check` writes the templates that it looks at.
 CHECKED := build/checked
-# Further arguments for pytest, cdk or the demo, such as ARGS="-k placement".
+# Further arguments for pytest, cdk or the demo: options, such as ARGS="-k placement", or paths, ARGS=tests/unit/market.
 ARGS ?=
 # The major version that is meant: without it the CDK prints eleven lines about the end of life of Node 20.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup tensorflow demo demo-tensorflow test test-deep coverage test-containers bench check format lint requirements
+.PHONY: help setup tensorflow demo demo-tensorflow test test-fast test-deep coverage test-containers bench check format lint requirements
 .PHONY: synth deploy destroy clean
 
 help: ## Print this list
@@ -59,21 +63,25 @@ demo-tensorflow: $(TENSORFLOW) ## Train, classify with an interruption, and benc
 	@$(BIN)/argosy demo-tensorflow $(ARGS)
 
 test: $(DEV) ## Run the tests (minutes, no network, no AWS)
-	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -q $(SHARED) $(ARGS)
+
+# ARGS may name other paths than tests/unit, of which it leaves out what is slow as well.
+test-fast: $(DEV) ## Run the quick unit tests, less than a minute: while you work
+	@$(BIN)/python -m pytest -q $(SHARED) -m '$(QUICK)' $(if $(filter tests/%,$(ARGS)),,tests/unit) $(ARGS)
 
 test-deep: $(DEV) ## Run the long property and simulation tests too
-	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup -m deep --hypothesis-profile deep $(ARGS)
+	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) -m deep --hypothesis-profile deep $(ARGS)
 	@$(MAKE) coverage
 
 test-containers: $(TENSORFLOW) ## Run the tests of the images' programs that need TensorFlow
-	@.venv-tensorflow/bin/python -m pytest -q -o faulthandler_timeout=1800 --numprocesses $(WORKERS) --dist loadgroup -m tf tests/containers $(ARGS)
+	@.venv-tensorflow/bin/python -m pytest -q -o faulthandler_timeout=1800 $(SHARED) -m tf tests/containers $(ARGS)
 
 # What launches, books, releases and reads events has to be executed branch by branch (pyproject.toml says which files).
 COVERING := $(addprefix tests/unit/,api aws engine lifecycle market messages model scheduler test_handlers.py)
 COVERING += tests/scenarios tests/properties/test_message_properties.py
 
 coverage: $(DEV) ## Check that launch, lifecycle, events and release are covered branch by branch
-	@$(BIN)/python -m pytest -q --numprocesses $(WORKERS) --dist loadgroup --cov --cov-report=term-missing -k "not million" $(COVERING) $(ARGS)
+	@$(BIN)/python -m pytest -q $(SHARED) --cov --cov-report=term-missing -k "not million" $(COVERING) $(ARGS)
 
 bench: $(DEV) ## Measure what has a floor, one after the other, and print the figures
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks $(ARGS)

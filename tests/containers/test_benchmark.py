@@ -17,7 +17,7 @@ from argosy.local.options import LocalOptions
 from tests.containers import s3
 from tests.readmes import Shell, command_lines
 
-pytestmark = [pytest.mark.tf, pytest.mark.xdist_group("benchmark")]
+pytestmark = pytest.mark.tf
 
 IMAGE, FOLDER = "tensorflow-benchmark", s3.CONTAINERS / "tensorflow-benchmark"
 TINY = ("--model", "tiny", "--batch-size", "8", "--steps", "20", "--warm-up", "2", "--baseline", "5")

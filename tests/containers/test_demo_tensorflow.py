@@ -11,7 +11,7 @@ import pytest
 
 from tests.containers.s3 import CONTAINERS
 
-pytestmark = [pytest.mark.tf, pytest.mark.xdist_group("demo")]
+pytestmark = pytest.mark.tf
 
 
 def test_the_demo_classifies_every_image_once_although_an_instance_was_taken_away(tmp_path: Path) -> None:

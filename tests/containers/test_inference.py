@@ -21,7 +21,7 @@ from argosy.local.options import LocalOptions
 from tests.containers import s3
 from tests.readmes import Shell, command_lines
 
-pytestmark = [pytest.mark.tf, pytest.mark.xdist_group("inference")]
+pytestmark = pytest.mark.tf
 
 IMAGE, FOLDER = "tensorflow-inference", s3.CONTAINERS / "tensorflow-inference"
 COUNT = 1797

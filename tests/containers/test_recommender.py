@@ -18,7 +18,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-pytestmark = [pytest.mark.tf, pytest.mark.xdist_group("recommender")]
+pytestmark = pytest.mark.tf
 FOLDER = Path(__file__).resolve().parents[2] / "containers" / "recommender"
 MOVIELENS = FOLDER / "examples" / "movielens.json"
 K = 10

@@ -20,8 +20,6 @@ from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.process import OUT_OF_MEMORY, Ended, Isolation, Program
 from tests.container_engines import DOCKERFILE, install_fake, static_busybox, use
 
-pytestmark = pytest.mark.xdist_group("local")  # a machine has one engine, and its images and containers are everybody's
-
 
 @pytest.fixture(params=["fake", "podman", "docker"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -14,7 +14,7 @@ from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
 from tests.readmes import CONTAINERS, Shell, command_lines
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local")]
+pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")

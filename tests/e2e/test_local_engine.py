@@ -21,7 +21,7 @@ from argosy.local.options import LocalOptions
 from tests.container_engines import install_fake, static_busybox, use
 from tests.e2e.cluster import WORKER, Cluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local")]
+pytestmark = pytest.mark.e2e
 # `sh worker.sh MODE PART`: what cluster.py's worker does, with nothing but a shell and nc.
 SHELL_WORKER = r"""
 echo "task $ARGOSY_TASK_INDEX sees $NVIDIA_VISIBLE_DEVICES"

@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e.cluster import Cluster, cluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local")]
+pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[2]
 WRITE = ["write", "${part}"]
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.cluster import Cluster, cluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local")]
+pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.cluster import Cluster, cluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local")]
+pytestmark = pytest.mark.e2e
 HOME, AWAY = "us-east-1", "eu-west-1"
 WRITE = ["write", "${part}", "0.5"]
 

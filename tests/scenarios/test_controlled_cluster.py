@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from argosy.model.runs import RunStatus
-from argosy.model.tasks import TaskStatus
+from argosy.model.tasks import TaskStatus, TaskTable
 from tests.builders import RUN_ID
 from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
@@ -201,9 +201,16 @@ def test_gpu_tasks_fill_gpu_instances_and_share_no_gpu() -> None:
     assert succeeded(cluster) == 8
 
 
-def test_a_million_tasks_are_cancelled_in_one_commit_and_block_nobody() -> None:
+@pytest.mark.parametrize(
+    "chunk_rows", [pytest.param(1_024, id="1,024"), pytest.param(8_192, id="as in production", marks=pytest.mark.deep)]
+)
+def test_tasks_in_123_chunks_are_cancelled_in_one_commit_and_block_nobody(
+    chunk_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In production the chunks of a million tasks are as many, more than a transaction holds."""
+    monkeypatch.setattr(TaskTable, "chunk_rows", chunk_rows)
     cluster = Controlled()
-    cluster.submit(1_000_000)
+    cluster.submit(122 * chunk_rows + 1)
     cluster.run_for(120)
     cluster.cancel()
     cluster.run_to_rest()

@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from stacks import bundle, nag
 from tests.stacks.templates import Template
 
-pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+pytestmark = pytest.mark.stacks
 
 
 def halves() -> tuple[set[str], set[str]]:

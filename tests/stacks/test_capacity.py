@@ -10,7 +10,7 @@ from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
 from argosy.settings.settings import Settings
 from tests.stacks.templates import Template, text
 
-pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+pytestmark = pytest.mark.stacks
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 

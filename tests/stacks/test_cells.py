@@ -16,7 +16,7 @@ from argosy.settings.settings import Settings
 from stacks.images import ImagesStack
 from tests.stacks.templates import Template, text
 
-pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+pytestmark = pytest.mark.stacks
 
 
 def test_every_further_cell_is_a_stack_of_its_own(wide: dict[str, Template]) -> None:

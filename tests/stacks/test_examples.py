@@ -16,7 +16,7 @@ from stacks.deployment import stack_names
 from tests.stacks.conftest import ROOT, synthesised
 from tests.stacks.templates import Template
 
-pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+pytestmark = pytest.mark.stacks
 GPUS = {
     "inference": 1,
     "recommender": 4,

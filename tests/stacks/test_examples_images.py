@@ -15,7 +15,7 @@ from argosy.settings.settings import SettingsError, load_settings
 from tests.stacks.conftest import ROOT, synthesised
 from tests.stacks.templates import Template
 
-pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+pytestmark = pytest.mark.stacks
 BASE = {"BASE": "python@sha256:" + "0" * 64}  # the owner's own, by digest
 GPU = {"FLAVOUR": "gpu"} | BASE
 CPU = {"FLAVOUR": "cpu"} | BASE

@@ -14,7 +14,7 @@ from argosy.messages.eventbridge import RULE_PATTERNS
 from stacks import bundle
 from tests.stacks.templates import Template, text
 
-pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+pytestmark = pytest.mark.stacks
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.stacks.templates import Statement, Template, text
 
-pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+pytestmark = pytest.mark.stacks
 
 ROLE = "arn:<Partition>:iam::<AccountId>:role/argosy"
 

@@ -19,7 +19,7 @@ from botocore import xform_name
 from argosy.settings.settings import Settings
 from stacks import grants
 
-pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+pytestmark = pytest.mark.stacks
 
 AWS = Path(__file__).resolve().parents[2] / "controller" / "argosy" / "aws"
 ARNS, BUCKET = grants.Arns(Settings(), "aws", "123456789012"), "arn:aws:s3:::results"

@@ -9,7 +9,7 @@ import pytest
 from stacks import stays, teardown
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.stacks, pytest.mark.xdist_group("stacks")]
+pytestmark = pytest.mark.stacks
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:

@@ -11,6 +11,7 @@ from tests.structure import (
     circles,
     doubled_classes,
     functions_of_many_parameters,
+    import_circles,
     imported,
     loose_modules,
     modules,
@@ -41,6 +42,10 @@ def test_few_modules_stand_in_no_room(argosy: dict[str, Module]) -> None:
 
 def test_a_loose_module_is_seen(tmp_path: Path) -> None:
     assert loose_modules(planted(tmp_path, loose="", room__inside="")) == ["planted.loose"]
+
+
+def test_no_modules_import_each_other_in_a_circle(argosy: dict[str, Module]) -> None:
+    assert import_circles(argosy) == []
 
 
 def test_an_import_for_type_checkers_or_inside_a_function_closes_a_circle_too(tmp_path: Path) -> None:
