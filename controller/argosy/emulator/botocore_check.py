@@ -25,7 +25,7 @@ JSON = dict[str, Any]
 
 
 class ShapeMismatch(AssertionError):
-    """A reply that AWS could not have given: the model has a fault."""
+    """A reply that AWS could not have given: the model is wrong."""
 
 
 class SimulatedClient:
@@ -107,7 +107,7 @@ def check_reply(operation: Any, reply: Mapping[str, Any]) -> JSON:
 
 @cache
 def service_model(service: str) -> Any:
-    """botocore's description of a service; loaded once, for it takes a second for EC2."""
+    """botocore's description of a service, loaded once: for EC2 that takes a second."""
     return ServiceModel(Loader().load_service_model(service, "service-2"), service)
 
 

@@ -41,7 +41,7 @@ def shrink(plan: TrialPlan, invariant: str, run: Callable[[TrialPlan], Verdict] 
 
 
 def replay_command(plan: TrialPlan) -> str:
-    """The one line that plays the trial again."""
+    """The command that replays the trial."""
     words = [f"argosy simulate --seed {plan.seed} --trials 1 --faults {','.join(sorted(plan.kinds)) or 'none'} --trace"]
     words += [f"--tasks {plan.tasks}"] if plan.tasks else []
     words += [f"--controllers {plan.controllers}"] if plan.controllers else []

@@ -1,4 +1,4 @@
-"""What goes wrong on the simulated machines? Defects of single ones, and what strikes them as time passes."""
+"""What goes wrong with the simulated machines? Some are defective, and faults strike others as time passes."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Trial:
                 controller.skew_s = self.faults.between(-JUMP_S, JUMP_S)
 
     def be_absent(self) -> None:
-        """No controller works for hours: what happens meanwhile has to be found out afterwards."""
+        """No controller works for hours: they have to find out afterwards what has happened."""
         self._was_absent = True
         self.world.run_for(self.outline.absent_s)
         self.auditor.nobody_worked()

@@ -1,4 +1,4 @@
-"""What does a CreateFleet or ModifyFleet ask for, and may it? Pools, targets and tags, checked."""
+"""What does a CreateFleet or ModifyFleet ask for, and is it allowed? Pools, targets and tags, checked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_pools(ledger: Ec2Ledger, configs: list[JSON]) -> list[CapacityPool]:
 
 
 def read_targets(specification: JSON, default_type: str) -> tuple[int, int]:
-    """(spot, on-demand): what is not given to either goes to the default type. Raises Refusal."""
+    """(spot, on-demand): capacity that is given to neither goes to the default type. Raises Refusal."""
     total = int(specification["TotalTargetCapacity"])
     spot, on_demand = specification.get("SpotTargetCapacity"), specification.get("OnDemandTargetCapacity")
     if spot is None and on_demand is None:

@@ -1,4 +1,4 @@
-"""How does a maintain fleet follow its target? Launching what is missing, and, if told so, ending what is too much."""
+"""How does a maintain fleet follow its target? It launches what is missing and, if told to, ends what is too much."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _run_short(ledger: Ec2Ledger, fleet: Ec2Fleet, sub_type: str) -> None:
 
 
 def _shrink(ledger: Ec2Ledger, fleet: Ec2Fleet) -> None:
-    """The fleet chooses its victims blind to ECS: here the youngest."""
+    """The fleet knows nothing of ECS tasks when it chooses what to end: here the youngest."""
     for purchase, target in (("spot", fleet.spot_target), ("on-demand", fleet.on_demand_target)):
         staying = [each for each in fleet.members.values() if each.purchase == purchase and each.ends_at is None]
         for victim in staying[max(target, 0) :]:

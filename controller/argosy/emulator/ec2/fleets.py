@@ -1,4 +1,4 @@
-"""Which fleets are there? Creating, describing, steering, deleting, and their history."""
+"""Which fleets are there? Creating, describing, changing and deleting them, and their history."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
 
     @operation
     def delete_fleets(self, request: JSON) -> JSON:
-        """With its instances, or leaving them to run; deleting twice is harmless."""
+        """With its instances, or without them; deleting twice is harmless."""
         done, undone = [], []
         for fleet_id in request["FleetIds"]:
             fleet = self.ledger.fleets.get(fleet_id)
@@ -106,7 +106,7 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
 
     @operation
     def describe_fleet_instances(self, request: JSON) -> JSON:
-        """Those alive."""
+        """Its instances that are alive."""
         fleet = self.ledger.fleet(request["FleetId"])
         by_type = {"instance-type": lambda each: [each.instance_type]}
         found = passing(list(fleet.members.values()), request.get("Filters"), by_type)

@@ -19,8 +19,8 @@ TERMINATED_KEPT_S = 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class Ec2Setup:
-    """What EC2 offers in a region, and how long it takes over things. Without `prices` every type costs its typical
-    spot price."""
+    """What EC2 offers in a region, and how long its steps take. Without `prices` every type costs its typical spot
+    price."""
 
     catalogue: Mapping[str, MachineType]
     zones: Sequence[str] = ("us-east-1a", "us-east-1b", "us-east-1c")
@@ -68,7 +68,7 @@ class Ec2Ledger:
         return self._count
 
     def later(self, at: float, do: Callable[[], None]) -> None:
-        """`do` at that time; what falls due together happens in the order asked for."""
+        """Call `do` at that time; where times are equal, in the order of the calls."""
         heapq.heappush(self._due, (at, self.ordinal(), do))
 
     def next_due(self) -> float | None:
@@ -78,7 +78,7 @@ class Ec2Ledger:
         return self._due[0][0] if self._due else None
 
     def do_due(self) -> None:
-        """Everything due until now, also what that brings about."""
+        """Do everything that is due by now, and what follows from it."""
         while self._due and self._due[0][0] <= self.now():
             heapq.heappop(self._due)[2]()
 
@@ -87,7 +87,7 @@ class Ec2Ledger:
         return f"{prefix}-0{self.new_id()[:16]}"
 
     def subnet(self, zone: str) -> str:
-        """The id of the one subnet a zone has here."""
+        """The id of the zone's only subnet."""
         return f"subnet-0{self.zones.index(zone):016x}"
 
     def fleet(self, fleet_id: str) -> Ec2Fleet:
@@ -97,7 +97,7 @@ class Ec2Ledger:
         return self.fleets[fleet_id]
 
     def named(self, instance_ids: Sequence[str]) -> list[Ec2Instance]:
-        """All of them, or none: Raises Refusal as soon as one is unknown."""
+        """All of them. Raises Refusal if one is unknown."""
         for instance_id in instance_ids:
             if not instance_id.startswith("i-"):
                 raise Refusal("InvalidInstanceID.Malformed", f'Invalid id: "{instance_id}"')
@@ -109,4 +109,4 @@ class Ec2Ledger:
         return [self.instances[each] for each in dict.fromkeys(instance_ids)]
 
     def catch_up(self) -> None:
-        """Nothing happens behind the caller's back: only `Ec2Model.advance` lets time do its work."""
+        """Calls change nothing by themselves: only `Ec2Model.advance` lets time take effect."""

@@ -1,4 +1,4 @@
-"""What does the simulated EC2 remember? Plain records; the modules around say how they change and look."""
+"""What does the emulated EC2 remember? Plain records; the modules around say how they change and look."""
 
 from __future__ import annotations
 
@@ -136,5 +136,5 @@ class Ec2Fleet:
         return self.spot_target + self.on_demand_target
 
     def count(self, purchase: str) -> int:
-        """How many of its members are alive and bought so."""
+        """How many of its members are alive and were bought this way."""
         return sum(each.purchase == purchase for each in self.members.values())

@@ -1,4 +1,4 @@
-"""What would Amazon EC2 do? The whole model: the operations by group, and what time and the spot market bring about."""
+"""What would Amazon EC2 do? The whole model: the operations by group, and the effects of time and of the market."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
             rebalance_recommendation(self.ledger, self.ledger.instances[instance_id])
 
     def lose(self, instance_id: str) -> None:
-        """The host fails without a word. KeyError."""
+        """The host fails without a warning. KeyError."""
         with self.lock:
             instance = self.ledger.instances[instance_id]
             shut_down(self.ledger, instance, "Server.InternalError", "Server.InternalError: Internal error on launch")

@@ -20,7 +20,7 @@ class ClusterOperations(OperationGroup[EcsLedger]):
 
     @operation
     def create_cluster(self, request: JSON) -> JSON:
-        """Creating one that exists answers the one that exists."""
+        """If the cluster exists, the answer is the existing one."""
         name = str(request.get("clusterName") or "default")
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,254}", name):
             raise Refusal("InvalidParameterException", "Invalid cluster name.")

@@ -1,4 +1,4 @@
-"""What does the simulated ECS remember? Plain records; the modules around say how they change and look."""
+"""What does the emulated ECS remember? Plain records; the modules around say how they change and look."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who really runs, and who has ended well? A count over millions of tasks, taken on the instances themselves."""
+"""Which tasks really run, and which have ended well? Millions of them, counted on the instances themselves."""
 
 from __future__ import annotations
 

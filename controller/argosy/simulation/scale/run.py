@@ -173,7 +173,7 @@ class ScaleRun:
         return Engine(store, self.queue, executor, load_catalogue(), policy, clock)
 
     def _interrupt(self) -> None:
-        """Each instance may be taken back."""
+        """EC2 may reclaim each instance."""
         chance = self.size.interrupted_per_hour * LOOK_EVERY_S / 3600
         for world in self.worlds:
             for instance in list(world.ec2.ledger.instances.values()):
