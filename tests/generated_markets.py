@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argosy.market.allocation.problem import Backlog, Offered, Problem
+from argosy.market.allocation.problem import Offered, Problem, TaskShapes
 
 VCPUS = (2, 4, 8, 16, 32, 48, 64, 96)
 
@@ -37,7 +37,7 @@ def market(pools: int, seed: int) -> Offered:
     return Offered.of(capacity, price.round(4).tolist(), depth.tolist(), (kind * 12 + generation).tolist())
 
 
-def backlog(shapes: int, tasks: int, seed: int) -> Backlog:
+def backlog(shapes: int, tasks: int, seed: int) -> TaskShapes:
     rng = np.random.default_rng(seed)
     needs: dict[tuple[int, int, int], float] = {}
     while len(needs) < shapes:
@@ -48,7 +48,7 @@ def backlog(shapes: int, tasks: int, seed: int) -> Backlog:
     weight = np.array(list(needs.values()))
     count = np.maximum(1, weight / weight.sum() * tasks).astype(int)
     count[0] += tasks - count.sum()
-    return Backlog.of(list(needs), count.tolist())
+    return TaskShapes.of(list(needs), count.tolist())
 
 
 def changed(problem: Problem, seed: int) -> Problem:
@@ -57,4 +57,4 @@ def changed(problem: Problem, seed: int) -> Problem:
     offered, wanted = problem.offered, problem.backlog
     price = offered.price * rng.uniform(0.97, 1.03, len(offered.price))
     count = (wanted.count * rng.uniform(0.9, 1.1, len(wanted.count))).astype(np.int64)
-    return Problem(Offered(offered.capacity, price, offered.depth, offered.kind), Backlog(wanted.need, count))
+    return Problem(Offered(offered.capacity, price, offered.depth, offered.kind), TaskShapes(wanted.need, count))

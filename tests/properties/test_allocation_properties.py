@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from argosy.market.allocation.allocate import allocate
 from argosy.market.allocation.pricing import Pricer
-from argosy.market.allocation.problem import Backlog, Offered, Problem
+from argosy.market.allocation.problem import Offered, Problem, TaskShapes
 from argosy.market.allocation.relaxed import relaxed_worth
 from tests.allocation_checks import all_patterns, assert_whole, cheapest_usd
 
@@ -26,7 +26,7 @@ def problem_of(market: list[Any], backlog: list[Any], share: float | None = None
     """Prices are in cents."""
     columns = list(zip(*market, strict=True))
     offered = Offered.of(columns[0], [cents / 100 for cents in columns[1]], columns[2], columns[3])
-    return Problem(offered, Backlog.of(*zip(*backlog, strict=True)), share)
+    return Problem(offered, TaskShapes.of(*zip(*backlog, strict=True)), share)
 
 
 @given(pools, backlogs, shares, st.booleans())

@@ -9,7 +9,7 @@ from typing import Final
 from argosy.bench.csv_file import CsvFile, Record
 from argosy.catalogue.lookup import load_catalogue
 from argosy.client.errors import InvalidInput
-from argosy.market.allocation.problem import Backlog, Offered
+from argosy.market.allocation.problem import Offered, TaskShapes
 from argosy.placement.arrays import MAX_AMOUNT, MAX_GPUS, MAX_TASKS
 
 SIZE_COLUMNS: Final = ("cpu", "memory", "gpus")
@@ -52,7 +52,7 @@ def read_pools(path: Path) -> tuple[list[PoolName], Offered]:
     return names, Offered.of(sizes, prices, depths, [types[pool.instance_type] for pool in names])
 
 
-def read_backlog(path: Path) -> tuple[list[str], Backlog]:
+def read_backlog(path: Path) -> tuple[list[str], TaskShapes]:
     """The ids and the shapes of `backlog.csv`. InvalidInput with the line of every fault, or when it has no tasks."""
     ids: list[str] = []
     needs: list[list[int]] = []
@@ -67,7 +67,7 @@ def read_backlog(path: Path) -> tuple[list[str], Backlog]:
         raise InvalidInput(f"{path}: has no tasks.", next_step="one line per shape, with a count above 0")
     if sum(counts) > MAX_TASKS:
         raise InvalidInput(f"{path}: {sum(counts)} tasks in all, at most {MAX_TASKS} can be planned at once.")
-    return ids, Backlog.of(needs, counts)
+    return ids, TaskShapes.of(needs, counts)
 
 
 def _size(record: Record) -> list[int]:

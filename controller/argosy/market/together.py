@@ -14,7 +14,7 @@ import numpy as np
 from argosy.market.allocation.allocate import Allocation, allocate
 from argosy.market.allocation.effort import QUICK
 from argosy.market.allocation.master import is_available
-from argosy.market.allocation.problem import Backlog, Offered, Problem, rooms
+from argosy.market.allocation.problem import Offered, Problem, TaskShapes, rooms
 from argosy.market.limits import Choice, Headroom, OrderLimits
 from argosy.market.offers import over_zones
 from argosy.model.orders import Patterns
@@ -56,7 +56,7 @@ def joint_order(
             np.add.at(count, of_batch.reshape(-1), [batches[member].count for member in members])
             admitted = [offers[n] for n in np.flatnonzero((fits[members] > 0).any(axis=0)).tolist()]
             if admitted:
-                allocation, chosen = _allocated(Backlog(shapes, count), admitted, limits, patterns)
+                allocation, chosen = _allocated(TaskShapes(shapes, count), admitted, limits, patterns)
                 found.append(allocation)
                 bought += chosen
     whole = len(found) == 1 and len(groups[0]) == len(batches) and not found[0].left_out.any()
@@ -79,7 +79,7 @@ def _groups(batches: Sequence[Batch], fits: IntArray, sizes: IntArray, needs: In
 
 
 def _allocated(
-    wanted: Backlog, admitted: list[Offer], limits: OrderLimits, patterns: Patterns
+    wanted: TaskShapes, admitted: list[Offer], limits: OrderLimits, patterns: Patterns
 ) -> tuple[Allocation, list[Offer]]:
     """The allocator knows only the cheapest zone of each type: the others cost about the same, or nothing is bought
     there."""

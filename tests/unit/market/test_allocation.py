@@ -12,7 +12,7 @@ import pytest
 
 from argosy.market.allocation.allocate import Allocation, allocate
 from argosy.market.allocation.effort import THOROUGH
-from argosy.market.allocation.problem import Backlog, Offered, Problem
+from argosy.market.allocation.problem import Offered, Problem, TaskShapes
 from tests.allocation_checks import assert_whole
 from tests.generated_markets import backlog, changed, market
 
@@ -30,7 +30,7 @@ def small(**changes: Any) -> Problem:
         "count": [40, 20],
     } | changes
     offered = Offered.of(columns["capacity"], columns["price"], columns["depth"], columns["kind"])
-    return Problem(offered, Backlog.of(columns["need"], columns["count"]))
+    return Problem(offered, TaskShapes.of(columns["need"], columns["count"]))
 
 
 @pytest.mark.parametrize(

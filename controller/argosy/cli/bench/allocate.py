@@ -84,15 +84,15 @@ def _again(problem: Problem, found: Allocation, seconds: float) -> dict[str, Any
 
     from argosy.market.allocation.allocate import allocate as allocated
     from argosy.market.allocation.effort import THOROUGH
-    from argosy.market.allocation.problem import Backlog
     from argosy.market.allocation.problem import Problem as Changed
+    from argosy.market.allocation.problem import TaskShapes
 
     rng = np.random.default_rng(0)
     offered = replace(
         problem.offered, price=problem.offered.price * rng.uniform(0.97, 1.03, len(problem.offered.price))
     )
     count = (problem.backlog.count * rng.uniform(0.9, 1.1, len(problem.backlog.count))).astype(np.int64)
-    changed = Changed(offered, Backlog(problem.backlog.need, count), problem.max_share)
+    changed = Changed(offered, TaskShapes(problem.backlog.need, count), problem.max_share)
     started = time.perf_counter()
     next_one = allocated(changed, THOROUGH.within(seconds, time.perf_counter), kept=found.kept)
     took = time.perf_counter() - started

@@ -16,7 +16,7 @@ from argosy.market.allocation.effort import THOROUGH, Effort
 from argosy.market.allocation.generate import Centre
 from argosy.market.allocation.master import Unsolved, is_available
 from argosy.market.allocation.patterns import by_patterns
-from argosy.market.allocation.problem import Backlog, Problem
+from argosy.market.allocation.problem import Problem, TaskShapes
 from argosy.market.allocation.rounding import finish
 from argosy.model.orders import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
@@ -64,7 +64,7 @@ def allocate(
     """
     unplaceable = np.where(problem.unplaceable, problem.backlog.count, 0)
     problem = Problem(
-        problem.offered, Backlog(problem.backlog.need, problem.backlog.count - unplaceable), problem.max_share
+        problem.offered, TaskShapes(problem.backlog.need, problem.backlog.count - unplaceable), problem.max_share
     )
     value = _single_values(problem)
     greedy = Basket(problem)

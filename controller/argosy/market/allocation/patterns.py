@@ -13,7 +13,7 @@ from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.generate import Centre, ColumnGeneration, pool_prices
 from argosy.market.allocation.master import Master, Solution
 from argosy.market.allocation.pricing import Pricer
-from argosy.market.allocation.problem import Backlog, Problem
+from argosy.market.allocation.problem import Problem, TaskShapes
 from argosy.market.allocation.rounding import rounded
 from argosy.model.orders import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
@@ -65,7 +65,7 @@ def _centre_of_placed(problem: Problem, basket: Basket, generation: ColumnGenera
     """
     fewer = np.floor((problem.backlog.count - basket.rest) * _SLIGHTLY_LESS).astype(np.int64)
     generation.master.demand(fewer)
-    _, centre = generation.run(replace(problem, backlog=Backlog(problem.backlog.need, fewer)))
+    _, centre = generation.run(replace(problem, backlog=TaskShapes(problem.backlog.need, fewer)))
     generation.master.demand(problem.backlog.count)
     return centre
 

@@ -38,14 +38,14 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Backlog:
+class TaskShapes:
     """Shapes: row s is `count[s]` tasks that need `need[s]` (cpu units, MiB, GPUs) each."""
 
     need: IntArray
     count: IntArray
 
     @classmethod
-    def of(cls, need: Sequence[Sequence[int]], count: Sequence[int]) -> Backlog:
+    def of(cls, need: Sequence[Sequence[int]], count: Sequence[int]) -> TaskShapes:
         """ValueError for a shape that needs nothing, a negative number, or one too large for int64 sums."""
         needs, counts = np.array(need, dtype=np.int64).reshape(-1, 3), np.array(count, dtype=np.int64)
         _refuse_beyond(needs, MAX_AMOUNT, "need")
@@ -65,7 +65,7 @@ class Problem:
     """One allocation. Sizes are the distinct capacities among the offers: patterns belong to sizes, not to pools."""
 
     offered: Offered
-    backlog: Backlog
+    backlog: TaskShapes
     max_share: float | None = None
     """Largest share of the bought cpu that one kind may have, 0 < share <= 1; None = any."""
 
