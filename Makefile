@@ -95,7 +95,7 @@ check: lint $(NODE) ## Check format, lint, types, imports, Dockerfiles, requirem
 	$(BIN)/cfn-lint --ignore-checks W3005 -- $(CHECKED)/*.template.json
 	@echo "All checks passed."
 
-lint: $(DEV)
+lint: $(DEV) ## The part of check that needs no Node: all but the templates
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
