@@ -65,14 +65,14 @@ def intents_forgotten_at_start(patch: Patch) -> None:
 def commit_after_launch(patch: Patch) -> None:
     commit = Engine._commit
 
-    def late(self: Engine, state: Any, folded: Any, refused: Any, effects: bool, *rest: Any) -> None:
+    def late(self: Engine, state: Any, *rest: Any) -> None:
         from argosy.model.moment import Moment
         from argosy.scheduler.decide import decide
 
         moment = Moment(state, self.catalogue, self.now(), self.policy)
         actions = [action for action in decide(moment) if not hasattr(action, "sentence")]
         self.executor.carry_out(actions, state, self.now() + self.execute_s)
-        commit(self, state, folded, refused, effects, *rest)
+        commit(self, state, *rest)
 
     patch.setattr(Engine, "_commit", late)
 

@@ -1,4 +1,4 @@
-"""How does one tick turn facts into effects: load, apply, decide, commit, execute, observe?
+"""How does one tick turn facts into effects: load, take facts in, decide, commit, carry out, observe?
 
 Nothing is done outside before the intent is committed; every outcome is a fact of the next tick (DESIGN section 5).
 """
@@ -61,8 +61,21 @@ class TickReport:
 
 
 @dataclass(slots=True)
+class _Taken:
+    """What one tick has taken in."""
+
+    began_at: float = 0.0  # epoch seconds, after the wait for messages
+    folded: list[str] = field(default_factory=list)  # keys of the inbox that the commit removes
+    refused: dict[str, bytes] = field(default_factory=dict)  # of them, the requests that cannot be read
+    messages: list[Message] = field(default_factory=list)  # applied: deleted once they are committed
+    poison: int = 0  # messages that cannot be read
+    repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
+
+
+@dataclass(slots=True)
 class Engine:
-    """One controller. Keeps its state between ticks; whoever commits first wins, the other starts over."""
+    """One controller. Keeps its state between ticks. Of two that work at once, the first to commit wins and the other
+    starts over."""
 
     store: Store
     queue: EventQueue
@@ -82,7 +95,7 @@ class Engine:
     looked_at: float = 0.0  # the last sweep that showed every instance
 
     def tick(self, wait_s: float = 0.0) -> TickReport:
-        """One round. Raises StaleState when another controller has committed; the next tick then loads anew."""
+        """One round. Raises StaleState when another controller has committed; the next tick then loads again."""
         try:
             return self._tick(wait_s)
         except BaseException:
@@ -98,47 +111,13 @@ class Engine:
 
     def _tick(self, wait_s: float) -> TickReport:
         state = self.state = self.state or self._load()
-        busy = any(map(is_progress, self.outcomes))
-        self._apply_outcomes(state)
-        folded, refused = self._fold_requests(state)
-        busy = busy or bool(folded or self.sightings or self.backlog)
-        busy = busy or any(instance.losing for instance in state.instances.values())
-        self.backlog.extend(self.queue.receive(0.0 if busy else wait_s))
-        began = self.now()
-        repaired = self._apply_sightings(state, len(folded))
-        applied, poison = self._apply_messages(state, len(folded))
-        pass_time(state, self.now(), self.policy)
-        launching = self.store.kill_switch() is None
-        moment = Moment(state, self.catalogue, self.now(), self.policy)
-        actions = decide(moment, launching, self.functions)
-        actions = self._begin(state, actions, len(folded))
-        measure(state)
+        taken = self._take_in(state, wait_s)
+        actions = self._decide(state, taken)
         effects = [action for action in actions if not isinstance(action, Inside)]
-        self._commit(state, folded, refused, bool(effects))
-        self.queue.delete([message.receipt for message in applied])
-        if effects:
-            self.acted_at = self.now()
-        self.outcomes.extend(self.executor.carry_out(effects, state, self.now() + self.execute_s))
-        self.carried_out_at = self.now()
-        if not self.sightings and self._sweep_is_due(state):
-            sweep = self.executor.observe(self.now())
-            self.sightings.extend(one_by_one(sweep) if sweep else ())
-        counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
-        return TickReport(
-            events=len(applied),
-            poison=poison,
-            actions=len(effects),
-            launches=sum(isinstance(action, Launch) for action in effects),
-            at_rest=self._at_rest(state),
-            seconds=self.now() - began,
-            tasks_pending=int(counts[TaskStatus.PENDING]),
-            tasks_running=int(counts[TaskStatus.RUNNING]),
-            instances=sum(instance.alive for instance in state.instances.values()),
-            repaired=repaired,
-            damage=self._reported(state),
-            stubborn=sum(subject.what is What.TERMINATE for subject in state.setbacks),
-            **_bought(actions),
-        )
+        self._commit(state, taken, bool(effects))
+        self._carry_out(state, effects)
+        self._observe(state)
+        return self._report(state, taken, actions)
 
     def _load(self) -> State:
         state = load(self.store)
@@ -146,36 +125,81 @@ class Engine:
             digest = hashlib.sha256(f"{self.now():.6f}".encode()).digest()
             state.epoch = base64.b32encode(digest)[:8].decode().lower()
         apply(state, ControllerStarted(), self.now(), self.policy)
-        self.acted_at = 0.0 if self._is_idle(state) else self.now()  # by whoever came before
+        self.acted_at = 0.0 if self._is_idle(state) else self.now()  # by the controller before this one
         return state
 
-    def _reported(self, state: State) -> tuple[str, ...]:
-        """What the load found damaged, told once."""
-        told = tuple(damage.sentence for damage in state.losses.found)
-        state.losses.found.clear()
-        return told
+    def _take_in(self, state: State, wait_s: float) -> _Taken:
+        """Apply every fact that there is and that one commit can hold. wait_s: how long to wait for messages if there
+        is nothing else to do."""
+        busy = any(map(is_progress, self.outcomes))
+        self._apply_outcomes(state)
+        taken = _Taken()
+        self._fold_requests(state, taken)
+        busy = busy or bool(taken.folded or self.sightings or self.backlog)
+        busy = busy or any(instance.losing for instance in state.instances.values())
+        self.backlog.extend(self.queue.receive(0.0 if busy else wait_s))
+        taken.began_at = self.now()
+        taken.repaired = self._apply_sightings(state, len(taken.folded))
+        self._apply_messages(state, taken)
+        pass_time(state, self.now(), self.policy)
+        return taken
 
-    def _fold_requests(self, state: State) -> tuple[list[str], dict[str, bytes]]:
-        """Take the inbox in: the keys that the commit removes, and those requests that nobody can read."""
-        folded: list[str] = []
-        refused: dict[str, bytes] = {}
+    def _decide(self, state: State, taken: _Taken) -> list[Action]:
+        """What is to be done, marked in the state as far as a commit can hold the marks."""
+        launching = self.store.kill_switch() is None
+        moment = Moment(state, self.catalogue, self.now(), self.policy)
+        actions = self._begin(state, decide(moment, launching, self.functions), len(taken.folded))
+        measure(state)
+        return actions
+
+    def _carry_out(self, state: State, effects: Sequence[Action]) -> None:
+        if effects:
+            self.acted_at = self.now()
+        self.outcomes.extend(self.executor.carry_out(effects, state, self.now() + self.execute_s))
+        self.carried_out_at = self.now()
+
+    def _observe(self, state: State) -> None:
+        """Look at everything, if it is time to and the last look is applied."""
+        if not self.sightings and self._sweep_is_due(state):
+            sweep = self.executor.observe(self.now())
+            self.sightings.extend(one_by_one(sweep) if sweep else ())
+
+    def _report(self, state: State, taken: _Taken, actions: Sequence[Action]) -> TickReport:
+        counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
+        return TickReport(
+            events=len(taken.messages),
+            poison=taken.poison,
+            actions=sum(not isinstance(action, Inside) for action in actions),
+            launches=sum(isinstance(action, Launch) for action in actions),
+            at_rest=self._at_rest(state),
+            seconds=self.now() - taken.began_at,
+            tasks_pending=int(counts[TaskStatus.PENDING]),
+            tasks_running=int(counts[TaskStatus.RUNNING]),
+            instances=sum(instance.alive for instance in state.instances.values()),
+            repaired=taken.repaired,
+            damage=_reported(state),
+            stubborn=sum(subject.what is What.TERMINATE for subject in state.setbacks),
+            **_bought(actions),
+        )
+
+    def _fold_requests(self, state: State, taken: _Taken) -> None:
+        """Take the inbox in. Requests that cannot be read are set aside, so that they hold nothing up."""
         size = 0
         for key, body in list(self.store.read_partition(inbox.INBOX).items())[:MAX_REQUESTS_PER_TICK]:
             size += len(body)
-            if folded and (size > MAX_REQUEST_BYTES_PER_TICK or not self._has_room(state, len(folded))):
+            if taken.folded and (size > MAX_REQUEST_BYTES_PER_TICK or not self._has_room(state, len(taken.folded))):
                 break
-            folded.append(key)
+            taken.folded.append(key)
             try:
                 event = self._requested(state, inbox.from_bytes(body))
-            except FAULTS:  # nobody can read it, or the run that it is about
-                refused[key] = body  # set aside, so that it blocks nobody
+            except FAULTS:  # of the request itself, or of the run that it is about
+                taken.refused[key] = body
                 continue
             apply(state, event, self.now(), self.policy)
-        return folded, refused
 
     def _requested(self, state: State, request: inbox.Request) -> Event:
-        """Raises one of FAULTS when the run that is to be opened again cannot be read. Whoever commits meanwhile makes
-        our commit fail, so that what is read here belongs to our version."""
+        """Raises one of FAULTS when the run that is to be opened again cannot be read. If another controller commits
+        meanwhile, our commit fails: what is read here belongs to our version."""
         if isinstance(request, inbox.SubmitRequest):
             return RunSubmitted(request)
         is_open = request.run_id in state.runs
@@ -186,7 +210,7 @@ class Engine:
     def _apply_outcomes(self, state: State) -> None:
         """What became of the last tick's actions: all of it, before anything else is judged. An intent that is left
         afterwards was never sent. `_begin` saw to it that one commit can hold this. It counts from when it happened:
-        the process may have been frozen for hours since, and nobody pays for those."""
+        the process may have been frozen for hours since, and these must not be charged to anybody."""
         while self.outcomes:
             apply(state, self.outcomes.popleft(), self.carried_out_at, self.policy)
 
@@ -203,21 +227,18 @@ class Engine:
                 self.looked_at = seen.at
         return live - len(state.attempts.live()) + sum(not instance.alive for instance in alive)
 
-    def _apply_messages(self, state: State, deletions: int) -> tuple[list[Message], int]:
-        """As many as the commit has room for; how many of them nobody can read."""
-        applied: list[Message] = []
-        poison = 0
-        while self.backlog and self._has_room(state, deletions):
+    def _apply_messages(self, state: State, taken: _Taken) -> None:
+        """As many as the commit has room for."""
+        while self.backlog and self._has_room(state, len(taken.folded)):
             message = self.backlog.popleft()
             try:
                 event = to_event(message.body)
             except PoisonMessage:
-                poison += 1  # it is not deleted: after some more tries the queue sets it aside among the dead letters
+                taken.poison += 1  # not deleted: after some more deliveries the queue moves it to the dead letters
                 continue
-            applied.append(message)
+            taken.messages.append(message)
             if event is not None:
                 apply(state, event, self.now(), self.policy)
-        return applied, poison
 
     def _has_room(self, state: State, deletions: int) -> bool:
         """For more facts: what the tick decides must fit as well."""
@@ -226,7 +247,7 @@ class Engine:
 
     def _begin(self, state: State, actions: Sequence[Action], deletions: int) -> list[Action]:
         """Mark the actions, as far as this commit can hold the marks and the next one the outcomes; what does not fit
-        is decided anew in the next tick."""
+        is decided again in the next tick."""
         begun: list[Action] = []
         promised: set[tuple[str, int]] = set()
         for wanted in actions:
@@ -241,17 +262,18 @@ class Engine:
             begun.append(action)
         return begun
 
-    def _commit(self, state: State, folded: list[str], refused: Mapping[str, bytes], effects: bool) -> None:
-        """Nothing is done outside without a commit before it; a tick that changes nothing writes nothing."""
+    def _commit(self, state: State, taken: _Taken, effects: bool) -> None:
+        """Store what has changed, then delete the messages that are in it. Nothing is done outside without a commit
+        before it; a tick that changes nothing writes nothing."""
         puts = documents.changed(state)
         root = puts[documents.STATE, documents.ROOT]
-        if len(puts) == 1 and root == self.committed_root and not (folded or effects):
-            return
-        puts |= {(inbox.REFUSED, key): body for key, body in refused.items()}
-        check_size(len(puts), len(folded))
-        self.store.commit(state.version, puts, [(inbox.INBOX, key) for key in folded])
-        documents.committed(state)
-        self.committed_root = root
+        if len(puts) > 1 or root != self.committed_root or taken.folded or effects:
+            puts |= {(inbox.REFUSED, key): body for key, body in taken.refused.items()}
+            check_size(len(puts), len(taken.folded))
+            self.store.commit(state.version, puts, [(inbox.INBOX, key) for key in taken.folded])
+            documents.committed(state)
+            self.committed_root = root
+        self.queue.delete([message.receipt for message in taken.messages])
 
     def _sweep_is_due(self, state: State) -> bool:
         booting = any(instance.status is InstanceStatus.BOOTING for instance in state.instances.values())
@@ -262,7 +284,7 @@ class Engine:
 
     def _at_rest(self, state: State) -> bool:
         """Nothing to do, nothing that costs money, and we have looked since we last did anything: a fleet may have
-        launched an instance a moment before its target was lowered, and nobody would ever come back for it."""
+        launched an instance a moment before its target was lowered, and no controller would come back for it."""
         return self._is_idle(state) and not (self.outcomes or self.sightings or self.backlog) and self._has_looked()
 
     def _is_idle(self, state: State) -> bool:
@@ -274,6 +296,13 @@ class Engine:
     def _has_looked(self) -> bool:
         """At every instance, and late enough for what was launched last to show."""
         return self.looked_at >= self.acted_at + self.policy.eager_sweep_s
+
+
+def _reported(state: State) -> tuple[str, ...]:
+    """What the load found damaged; reported once."""
+    sentences = tuple(damage.sentence for damage in state.losses.found)
+    state.losses.found.clear()
+    return sentences
 
 
 def _bought(actions: Sequence[Action]) -> dict[str, Any]:
