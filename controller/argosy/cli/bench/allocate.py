@@ -45,7 +45,7 @@ class AllocationInput:
     ] = None
     warm: Annotated[
         bool,
-        typer.Option("--warm", help="Plan again as the next tick would, patterns kept, demand +-10 %, prices +-3 %."),
+        typer.Option("--warm", help="Plan again as the next tick would: same patterns, demand +-10 %, prices +-3 %."),
     ] = False
 
 

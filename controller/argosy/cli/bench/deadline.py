@@ -32,13 +32,18 @@ class ReplayInput:
             help="JSON files, in nested folders: metadata.gap_seconds, and data, how many instances were available.",
         ),
     ]
-    work: Annotated[float, typer.Option(metavar="HOURS", min=0.1, max=1_000, help="Of the job, on one instance.")] = 48
+    work: Annotated[
+        float, typer.Option(metavar="HOURS", min=0.1, max=1_000, help="Length of the job, on one instance.")
+    ] = 48
     deadlines: Annotated[str, typer.Option(metavar="HOURS", help="Deadlines to try, separated by commas.")] = "52,70,92"
     change: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, max=36_000, help="From the decision to work on a new instance.")
+        float,
+        typer.Option(
+            metavar="SECONDS", min=1, max=36_000, help="Time from the decision until work starts on a new instance."
+        ),
     ] = 180
     spot_price: Annotated[
-        float, typer.Option(metavar="SHARE", min=0, max=1, help="Of spot, as a share of on-demand's.")
+        float, typer.Option(metavar="SHARE", min=0, max=1, help="Spot price, as a share of the on-demand price.")
     ] = 0.3
     starts: Annotated[int, typer.Option(min=1, max=1_000, help="Jobs for each trace and deadline.")] = 8
 

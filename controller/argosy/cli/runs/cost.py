@@ -19,8 +19,8 @@ View = Mapping[str, Any]
 KINDS = (
     ("useful", "attempts that succeeded"),
     ("boot", "from the launch of an instance until it could take tasks"),
-    ("idle", "paid for while nothing of the run used it"),
-    ("redone", "attempts lost with their instance and done again"),
+    ("idle", "paid for while no task of the run used it"),
+    ("redone", "attempts lost with their instance and repeated"),
     ("failed", "attempts that failed or were stopped"),
 )
 
@@ -39,9 +39,9 @@ def register(app: typer.Typer) -> None:
 def cost(
     session: Session,
     run: RunId,
-    by: Annotated[By, typer.Option("--by", help="pool: where it was spent; waste: what it was good for.")] = By.WASTE,
+    by: Annotated[By, typer.Option("--by", help="pool: where it was spent; waste: what it was spent on.")] = By.WASTE,
 ) -> None:
-    """What a run has cost: where, and what it was good for."""
+    """What a run has cost: where, and what it was spent on."""
     view = session.api.describe_with_cost(run)
     if session.wants_json:
         session.print_json(document(view))

@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 def explain(
     session: Session,
     run: RunId,
-    task: Annotated[int | None, typer.Option("--task", min=0, help="Also this task's own state.")] = None,
+    task: Annotated[int | None, typer.Option("--task", min=0, help="Also the state of this task.")] = None,
 ) -> None:
     """Why a run's tasks wait, in numbers, and what would help."""
     reply = session.api.explain(run, task)
@@ -40,9 +40,9 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
     if (purchase := reply.get("purchase")) is not None and reply["verdict"] != "done":
         lines.append(_purchase(purchase))
     if reply["verdict"] in ("waiting", "never"):
-        lines += _supply("Instances that are here", reply["cluster"])
-        lines += _supply("Instances on their way", reply["coming"])
-        lines += _supply("What could be bought, empty", reply["market"])
+        lines += _supply("Running instances", reply["cluster"])
+        lines += _supply("Instances on order", reply["coming"])
+        lines += _supply("Instances that could be bought, while empty", reply["market"])
         lines += _last_order(reply.get("lastOrder"))
     if (task := reply["task"]) is not None:
         back_off = f", in back-off for {task['backOffSeconds']} s" if task["backOffSeconds"] else ""
@@ -83,5 +83,5 @@ def _last_order(order: Mapping[str, Any] | None) -> list[str]:
 
 
 def _reason(reason: Mapping[str, Any]) -> str:
-    most = "" if reason["bestInstance"] is None else f"; most free is {reason['best']} on {reason['bestInstance']}"
-    return f"{reason['refused']} refuse: {reason['detail']}{most} ({reason['only']} for this alone)"
+    most = "" if reason["bestInstance"] is None else f"; the most free is {reason['best']} on {reason['bestInstance']}"
+    return f"{reason['refused']} refuse: {reason['detail']}{most} ({reason['only']} for this reason alone)"

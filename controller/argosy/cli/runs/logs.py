@@ -30,8 +30,10 @@ def register(app: typer.Typer) -> None:
 def logs(
     session: Session,
     run: RunId,
-    task: Annotated[int | None, typer.Option("--task", min=0, help="Only this task's; otherwise all tasks'.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the task or the run has ended.")] = False,
+    task: Annotated[int | None, typer.Option("--task", min=0, help="Only this task; otherwise all tasks.")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Continue until the task or the run has ended.")
+    ] = False,
 ) -> None:
     """What a run's tasks print."""
     printer = _Printer(session, labels=task is None)

@@ -14,8 +14,8 @@ import typer
 from argosy.cli import figures
 from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
+from argosy.client.results.files import whole_file
 from argosy.client.results.merge import Merged, UnreadablePart, parts_of_run, write_rows
-from argosy.client.results.whole_files import whole_file
 
 FORMATS = ("jsonl", "csv")
 NAMED = 10  # missing tasks that are listed one by one

@@ -47,7 +47,7 @@ def show(session: Session, reply: Mapping[str, Any]) -> None:
         ("Left out", _left_out(reply)),
         ("Cheaper", _cheaper(reply)),
         ("Assumed", reply["assumptions"]),
-        ("Mind", reply["warnings"]),
+        ("Warnings", reply["warnings"]),
     ):
         if lines:
             session.console.print(f"\n{title}:")

@@ -26,11 +26,12 @@ class Wanted:
 
     download: Annotated[Path | None, typer.Option("--download", metavar="DIR", help="Copy the results there.")] = None
     partial: Annotated[
-        bool, typer.Option("--partial", help="Also of a run that has not ended, or that lacks results.")
+        bool, typer.Option("--partial", help="Also for a run that has not ended, or that lacks results.")
     ] = False
     merge: Annotated[bool, typer.Option("--merge", help="All rows in one file, in the order of the tasks.")] = False
     form: Annotated[
-        str | None, typer.Option("--format", metavar="FORMAT", help="Of the merged file: jsonl (default) or csv.")
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="Format of the merged file: jsonl (default) or csv."),
     ] = None
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="The merged file; - is standard output.")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 from argosy import layout
 from argosy.client.errors import ArgosyError
 from argosy.client.progress import TERMINAL
 from argosy.client.results.manifest import NoManifest, open_manifest
-from argosy.client.results.whole_files import whole_file
 
 PARALLEL_GETS = 16
 CHUNK_BYTES = 1 << 20
@@ -86,3 +88,21 @@ def _get(s3: Any, file: ResultFile, folder: Path) -> int:
         while chunk := body.read(CHUNK_BYTES):
             count += copy.write(chunk)
     return count
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that becomes `path` at the end, and is removed if anything is raised. Raises OSError.
+
+    It has a private name until then, so that two programs may write the same file at once.
+    Opened by name and not by tempfile, whose files are readable by their owner only.
+    """
+    unfinished = path.with_name(f".argosy-{secrets.token_hex(8)}.unfinished")
+    with unfinished.open("xb") as file:
+        try:
+            yield file
+            file.flush()
+            os.replace(unfinished, path)
+        except BaseException:
+            unfinished.unlink()
+            raise

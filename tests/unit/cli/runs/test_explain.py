@@ -45,8 +45,10 @@ def test_a_full_cluster_is_explained_with_numbers_and_the_nearest_way_out() -> N
         launched(state, index, index + 1)
     lines = printed(state).splitlines()
     assert lines[0].startswith(f"{RUN_ID}: waits; ")
-    assert "Instances that are here: 0 of 1 would take the next task" in lines
-    assert "  1 refuse: needs 1024 cpu units; most free is 0 on i-00000000000000001 (1 for this alone)" in lines
+    assert "Running instances: 0 of 1 would take the next task" in lines
+    assert (
+        "  1 refuse: needs 1024 cpu units; the most free is 0 on i-00000000000000001 (1 for this reason alone)" in lines
+    )
 
 
 def test_a_shape_without_a_home_is_said_to_be_impossible() -> None:

@@ -29,24 +29,24 @@ USUAL_INSTANCES = 6
 
 @dataclass(frozen=True)
 class Options:
-    """What to simulate. seed: the first one; 0 stands for "as the seed says" or the usual size."""
+    """What to simulate. seed: the first one; 0 lets the seed decide, or stands for the usual size."""
 
     trials: Annotated[int, typer.Option(min=1, max=1_000_000, help="Seeds to try, counted from --seed.")] = 1
     seed: Annotated[int, typer.Option(min=0, help="The first seed; the same seed is the same trial.")] = 0
     faults: Annotated[str, typer.Option(metavar="all|none|LIST", help="What goes wrong: names joined by commas.")] = (
         "all"
     )
-    tasks: Annotated[int, typer.Option(min=0, max=10_000_000, help="Tasks per run; 0 = as the seed says.")] = 0
+    tasks: Annotated[int, typer.Option(min=0, max=10_000_000, help="Tasks per run; 0 = the seed decides.")] = 0
     instances: Annotated[
         int, typer.Option(min=0, max=20_000, help="Instances at most; 0 = 6, or 5,000 with --cells.")
     ] = 0
-    controllers: Annotated[int, typer.Option(min=0, max=8, help="Controllers at once; 0 = as the seed says.")] = 0
-    cells: Annotated[int, typer.Option(min=0, max=8, help="One run at full size, over so many Regions.")] = 0
+    controllers: Annotated[int, typer.Option(min=0, max=8, help="Controllers at once; 0 = the seed decides.")] = 0
+    cells: Annotated[int, typer.Option(min=0, max=8, help="One run at full size, over this many Regions.")] = 0
     trace: Annotated[
         bool, typer.Option("--trace", help="Show everything that happened to what a violation touched.")
     ] = False
     spec: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A run spec: how long and how much would it be?")
+        Path | None, typer.Option(metavar="FILE", help="A run spec: how long would it take, and what would it cost?")
     ] = None
     task_seconds: Annotated[float, typer.Option(min=0.1, help="With --spec: how long a task runs.")] = 60.0
     jobs: Annotated[int, typer.Option(min=0, max=64, help="Processes; 0 = one per core.")] = 0
