@@ -15,6 +15,8 @@ from argosy.ports import AlreadyExists, StaleState
 from tests.builders import NOW
 from tests.fakes.aws import refusal, timed_out
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def client() -> Iterator[Any]:

@@ -150,6 +150,7 @@ def test_a_run_that_did_not_wholly_succeed_is_marked_failed(s3: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_listings_of_many_pages_and_manifests_too_large_for_memory_pass(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -502,6 +502,7 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield dynamodb
 
 
+@pytest.mark.slow
 def test_the_teardown_functions_work_over_boto3(deployed: Any) -> None:
     begun = teardown.on_event({"RequestType": "Delete"}, Context())
     assert deployed.get_item(TableName="argosy-state", Key=teardown.KILL)["Item"]["reason"]["S"]
@@ -510,6 +511,7 @@ def test_the_teardown_functions_work_over_boto3(deployed: Any) -> None:
     assert teardown.is_complete(deleting(0.0), Context()) == {"IsComplete": True}
 
 
+@pytest.mark.slow
 def test_the_watchdog_function_reads_the_heartbeat_that_the_controllers_store_writes(deployed: Any) -> None:
     assert watchdog.handler({}, Context()) == {"acted": False, "silentSeconds": 0}
     store = DynamoStore(deployed, "argosy-state")
@@ -520,6 +522,7 @@ def test_the_watchdog_function_reads_the_heartbeat_that_the_controllers_store_wr
     assert watchdog.heartbeat(deployed, "argosy-state") == NOW + 0.25
 
 
+@pytest.mark.slow
 def test_what_the_watchdog_says_is_a_metric_too(deployed: Any, capsys: pytest.CaptureFixture[str]) -> None:
     ec2 = boto3.client("ec2")
     ec2.create_launch_template(

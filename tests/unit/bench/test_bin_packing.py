@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from argosy.bench.bin_packing import lower_bound, pack
 from tests.placement_bound import pattern_bound
 
+pytestmark = pytest.mark.slow
+
 amounts = st.integers(0, 9)
 
 

@@ -17,6 +17,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).resolve().parents[3] / "containers" / "digits"
 BUCKET = "results"
 

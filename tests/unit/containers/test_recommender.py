@@ -19,6 +19,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).resolve().parents[3] / "containers" / "recommender"
 EXAMPLES = sorted((FOLDER / "examples").glob("*.json"))
 DATA = "u1\ta,5:b,1474848000:c\nu2\tb,2.5:d\n"

@@ -16,6 +16,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+pytestmark = pytest.mark.slow
+
 CONTAINERS = Path(__file__).resolve().parents[3] / "containers"
 FOLDER = CONTAINERS / "sweep"
 SMALL = ["--rows", "60", "--columns", "12", "--folds", "3"]

@@ -12,6 +12,8 @@ from benchmark import devices
 from benchmark.arguments import Request, read_request
 from benchmark.measuring import effective_precision
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).resolve().parents[3] / "containers" / "tensorflow-benchmark"
 SLOWEST_CPU_IMAGES_PER_S = 0.5  # of ResNet-50 in float32 on the two vCPUs of `tensorflow-cpu`
 DEFINITIONS: dict[str, Any] = json.loads((FOLDER / "task-definitions.json").read_text())

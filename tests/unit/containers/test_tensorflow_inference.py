@@ -31,6 +31,8 @@ from argosy.spec import shards
 from argosy.spec.file import check_text
 from tests.fakes.s3_answers import answering
 
+pytestmark = pytest.mark.slow
+
 CONTAINERS = Path(__file__).resolve().parents[3] / "containers"
 FOLDER = CONTAINERS / "tensorflow-inference"
 

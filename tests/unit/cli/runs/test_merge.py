@@ -339,6 +339,7 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path, target: str) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_results(tmp_path: Path) -> None:
     """30 MB of rows in 60 parts: what is held is some parts on their way, never the whole."""
     row = json.dumps({"text": "x" * 1_000}) + "\n"

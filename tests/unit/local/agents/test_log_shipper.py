@@ -19,6 +19,8 @@ from argosy.local.moto.app import MotoApp
 from tests.fakes.serving import front
 from tests.fakes.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def clients() -> Iterator[LocalClients]:

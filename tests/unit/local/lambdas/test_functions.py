@@ -20,6 +20,8 @@ from argosy.local.lambdas.ticker import Ticker
 from tests.fakes.serving import front
 from tests.fakes.waiting import is_gone, until
 
+pytestmark = pytest.mark.slow
+
 Deploy = Callable[..., AbstractContextManager[LambdaFunction]]
 
 

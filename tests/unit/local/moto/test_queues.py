@@ -12,6 +12,8 @@ from moto.sqs.models import sqs_backends
 from argosy.local.moto.app import MotoApp
 from tests.fakes.serving import front
 
+pytestmark = pytest.mark.slow
+
 ACCOUNT, REGION = "123456789012", "us-east-1"
 
 

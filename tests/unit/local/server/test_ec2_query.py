@@ -11,6 +11,8 @@ from botocore.exceptions import ClientError
 
 from tests.fakes.serving import front
 
+pytestmark = pytest.mark.slow
+
 MOMENT = datetime(2026, 11, 21, 6, 40, 17, 250000, UTC)
 SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=KEY/20261121/us-east-1/ec2/aws4_request, SignedHeaders=host"}
 

@@ -15,6 +15,8 @@ from argosy.local.server.front import UnknownThingError
 from argosy.local.server.wsgi import WsgiServer
 from tests.fakes.serving import Region, front, served
 
+pytestmark = pytest.mark.slow
+
 
 def _echo(environ: dict[str, Any], start_response: Any) -> list[bytes]:
     start_response("200 OK", [("X-Path", environ["PATH_INFO"]), ("Content-Length", "999")])
