@@ -60,6 +60,10 @@ def test_an_import_for_type_checkers_or_inside_a_function_closes_a_circle_too(tm
     assert circles(imports) == [["planted.first", "planted.second", "planted.third"]]
 
 
+def test_a_class_name_means_one_thing(argosy: dict[str, Module]) -> None:
+    assert doubled_classes(argosy) == {}
+
+
 def test_a_class_name_that_two_modules_define_is_seen(tmp_path: Path) -> None:
     found = planted(tmp_path, one="class Plan: ...", two="def f():\n    class Plan: ...", three="class Other: ...")
     assert doubled_classes(found) == {"Plan": ["planted.one", "planted.two"]}
