@@ -11,9 +11,8 @@ from argosy.lifecycle.apply import apply
 from argosy.model import documents, inbox
 from argosy.model.events import RunCancelled, RunSubmitted
 from argosy.model.resources import Resources
-from argosy.model.state import State
 from argosy.ports import ItemsUnreadable, Key
-from tests.builders import NOW, POLICY, MemoryStore
+from tests.builders import NOW, POLICY, MemoryStore, state_with
 
 SPEC: dict[str, Any] = {
     "version": 1,
@@ -63,7 +62,7 @@ class Desk:
         self.wake = Wake()
         self.items = Items()
         self.time = NOW
-        self.state = State(epoch="test")
+        self.state = state_with()
         limits = DeploymentLimits("s3://own/", frozenset({"own"}), {"p3.8xlarge": Resources(32768, 230000, 4)})
         self.api = Api(self.store, self.wake, Images(), self.items, limits, "argosy", ["us-east-1"], lambda: self.time)
 

@@ -23,7 +23,6 @@ from argosy.model.instances import Instance
 from argosy.model.ledger import not_charged
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
-from argosy.model.state import State
 from tests.builders import (
     CELL,
     NOW,
@@ -32,6 +31,7 @@ from tests.builders import (
     fleet,
     host,
     prepared,
+    state_with,
     submitted,
     task,
     task_arn,
@@ -53,7 +53,7 @@ class Books:
 
     def __init__(self, policy: Policy = POLICY) -> None:
         self.policy = policy
-        self.state, self.now = State(epoch="testtest"), NOW
+        self.state, self.now = state_with(), NOW
         self.closed: dict[str, Run] = {}
         self.tasks = 0
         for kind, price in PRICES.items():

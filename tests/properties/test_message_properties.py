@@ -27,9 +27,9 @@ from tests.builders import (
     host,
     instance_id,
     launched,
+    state_with,
     state_with_instance,
     task_arn,
-    told,
 )
 
 ACCOUNT = "123456789012"
@@ -203,7 +203,7 @@ def test_a_container_instance_of_another_cluster_does_not_take_an_instances_plac
 
 
 def test_a_message_that_named_another_cluster_first_is_put_right_by_the_listing() -> None:
-    state = told(State(epoch="0"), host(1))
+    state = state_with(host(1))
     foreign = f"arn:aws:ecs:us-east-1:{ACCOUNT}:container-instance/other/{1:032x}"
     apply(state, replace(container_instance(1), arn=foreign, version=50), NOW, POLICY)
     ours = replace(container_instance(1), version=7, agent_connected=False)

@@ -15,8 +15,7 @@ from argosy import handlers
 from argosy.engine.tick import TickReport
 from argosy.model import documents
 from argosy.model.actions import VerifyResult
-from argosy.model.state import State
-from tests.builders import RUN_ID
+from tests.builders import RUN_ID, state_with
 from tests.fakes.aws import refusal, timed_out
 
 GOOD, GONE = "argosy.placement.keys:least_allocated", "no_such_module:f"
@@ -168,7 +167,7 @@ def test_the_executor_renews_the_lease_of_the_invocation_that_is_at_work(
     engine.executor.observe(0.0)
     assert len(renewed) >= len(asked) >= 4
     before = len(renewed)
-    engine.executor.carry_out([VerifyResult(RUN_ID, 0, 1)], State(), 0.0)
+    engine.executor.carry_out([VerifyResult(RUN_ID, 0, 1)], state_with(), 0.0)
     assert len(renewed) > before
 
 

@@ -110,7 +110,7 @@ def test_a_conflict_names_the_task_that_the_token_started() -> None:
 def test_what_has_no_time_or_no_run_any_more_is_not_begun() -> None:
     ecs = ScriptedClient("ecs")
     assert launching(ecs).launch(LAUNCH, state_with_instance(), NOW - 1) == [NotCarriedOut("time was up", KEY)]
-    assert isinstance(launching(ecs).launch(LAUNCH, State(), SOON)[0], NotCarriedOut)
+    assert isinstance(launching(ecs).launch(LAUNCH, state_with(), SOON)[0], NotCarriedOut)
     elsewhere = Launch(KEY, 1, "argosy-testtest-1", instance_id(1), "mars-north-1")
     assert isinstance(launching(ecs).launch(elsewhere, state_with_instance(), SOON)[0], NotCarriedOut)
 
@@ -208,7 +208,7 @@ def test_what_could_not_be_sent_again_stays_in_doubt() -> None:
     assert launching(ecs).resolve(resolve(True), state_with_instance(), SOON) == [
         LaunchInDoubt(KEY, "ThrottlingException")
     ]
-    assert isinstance(launching(ecs).resolve(resolve(True), State(), SOON)[0], LaunchInDoubt)
+    assert isinstance(launching(ecs).resolve(resolve(True), state_with(), SOON)[0], LaunchInDoubt)
 
 
 def missed_before(times: int) -> State:

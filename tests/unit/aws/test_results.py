@@ -87,8 +87,8 @@ def test_a_look_up_that_fails_is_done_again() -> None:
 
 def test_a_closed_run_needs_nothing_any_more() -> None:
     results = Results(HomeClients(ScriptedClient("s3"), announcing()), Clock())
-    assert isinstance(results.verify(VerifyResult(RUN_ID, 0, 1), State()), NotCarriedOut)
-    assert isinstance(results.close(CloseRun(RUN_ID), State()), NotCarriedOut)
+    assert isinstance(results.verify(VerifyResult(RUN_ID, 0, 1), state_with()), NotCarriedOut)
+    assert isinstance(results.close(CloseRun(RUN_ID), state_with()), NotCarriedOut)
 
 
 def finished(statuses: list[TaskStatus], committed: list[int]) -> State:

@@ -99,13 +99,13 @@ def test_a_fact_about_nobody_changes_nothing(event: Any) -> None:
 
 
 def test_a_fact_of_an_unknown_kind_changes_nothing() -> None:
-    state, untouched = State(), documents.changed(State())
+    state, untouched = state_with(), documents.changed(state_with())
     apply(state, "nonsense", NOW, POLICY)  # type: ignore[arg-type]
     assert documents.changed(state) == untouched
 
 
 def test_an_accepted_launch_that_nobody_waits_for_is_an_orphan() -> None:
-    state = told(State(), events.LaunchAccepted(GONE_KEY, task_arn(1)))
+    state = state_with(events.LaunchAccepted(GONE_KEY, task_arn(1)))
     assert state.orphans == {task_arn(1): CELL}
 
 

@@ -26,6 +26,7 @@ from tests.builders import (
     instance_id,
     launched,
     prepared,
+    state_with,
     state_with_instance,
     submitted,
     task,
@@ -69,7 +70,7 @@ def test_a_state_reads_back_as_it_was() -> None:
 
 
 def test_submitting_a_million_tasks_writes_a_handful_of_small_items() -> None:
-    state = told(State(epoch="e"), submitted(tasks=1_000_000))
+    state = state_with(submitted(tasks=1_000_000))
     written = documents.changed(state)
     assert len(written) <= 4
     assert sum(map(len, written.values())) < 2_000
@@ -96,7 +97,7 @@ def test_a_closed_run_is_kept_for_users_but_no_longer_loaded() -> None:
 
 
 def test_an_instance_that_is_forgotten_leaves_its_bucket() -> None:
-    state, items = told(State(epoch="e"), fleet(), host(1), container_instance(1)), {}
+    state, items = state_with(fleet(), host(1), container_instance(1)), {}
     stored(state, items)
     del state.instances[instance_id(1)]
     state.changed_instances.add(instance_id(1))
@@ -156,7 +157,7 @@ def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their
     assert again.setbacks[Subject(What.CLOSE, RUN_ID)] == state.setbacks[Subject(What.CLOSE, RUN_ID)]
     kept = again.setbacks[Subject(What.CLOSE, RUN_ID)]
     assert (kept.since, kept.refusals) == (NOW, 1)
-    many = State(epoch="e")
+    many = state_with()
     for number in range(MAX_SETBACKS_STORED + 50):
         run_id = f"run{number}-261121-062733-aaaa"
         told(many, submitted(run_id))
@@ -195,7 +196,7 @@ def test_a_column_that_an_older_version_did_not_write_reads_as_its_default() -> 
 
 
 def test_host_ports_read_back_and_a_record_from_before_they_were_known_has_none() -> None:
-    state = told(State(epoch="e"), submitted(), replace(prepared(), host_ports=((53, "udp"), (8080, "tcp"))))
+    state = state_with(submitted(), replace(prepared(), host_ports=((53, "udp"), (8080, "tcp"))))
     items: documents.Documents = {}
     assert stored(state, items).runs[RUN_ID].host_ports == ((53, "udp"), (8080, "tcp"))
     key = next(key for key in items if key[0] == documents.RUNS)
@@ -206,7 +207,7 @@ def test_host_ports_read_back_and_a_record_from_before_they_were_known_has_none(
 
 
 def test_preparing_is_remembered() -> None:
-    state = told(State(epoch="e"), submitted(), prepared())
+    state = state_with(submitted(), prepared())
     assert stored(state, {}).runs[RUN_ID].task_definition == state.runs[RUN_ID].task_definition
 
 

@@ -88,7 +88,7 @@ def test_room_that_is_there_is_used_first() -> None:
 
 
 def test_fleets_that_no_sweep_has_shown_yet_count_at_typical_prices() -> None:
-    reply = planned(State(), fleets=(("us-east-1", "c5.xlarge", "us-east-1a"),))
+    reply = planned(state_with(), fleets=(("us-east-1", "c5.xlarge", "us-east-1a"),))
     assert reply["instances"][0]["instanceType"] == "c5.xlarge"
     assert any("typical" in sentence for sentence in reply["assumptions"])
 
