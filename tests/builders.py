@@ -107,14 +107,28 @@ def moment_of(
     return Moment(state, load_catalogue() if catalogue is None else catalogue, now, policy)
 
 
+BUILT: list[State] = []  # in the test that is running; each is checked when it ends (conftest.py)
+
+
 def state_with(*events: Event, policy: Policy = POLICY) -> State:
     state = State(epoch="testtest")
     return told(state, *events, policy=policy)
 
 
 def told(state: State, *events: Event, now: float = NOW, policy: Policy = POLICY) -> State:
+    if all(state is not each for each in BUILT):
+        BUILT.append(state)
     for event in events:
         apply(state, event, now, policy)
+    return state
+
+
+def without_runs(state: State) -> State:
+    """The state as it is loaded when no run can be read: what live attempts there are belong to no run."""
+    state.runs.clear()
+    state.new_runs.clear()
+    state.changed_runs.clear()
+    state.losses.attempts = bool(len(state.attempts.live()))
     return state
 
 

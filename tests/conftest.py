@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -116,6 +117,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((number for number, start in starts if item.nodeid.startswith(start)), len(_LONGEST_FIRST))
 
     items.sort(key=rank)
+
+
+@pytest.fixture(autouse=True)
+def _states_are_consistent() -> Iterator[None]:
+    """Whatever a test did to the states that it built: they do not contradict themselves."""
+    yield
+    builders = sys.modules.get("tests.builders")
+    if builders is None:
+        return
+    from argosy.model.invariants import check
+
+    built, builders.BUILT[:] = [*builders.BUILT], []
+    for state in built:
+        check(state)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -160,6 +160,8 @@ class Books:
             if run.complete:
                 self.tell(RunClosed(run.id))
                 self.closed[run.id] = self.state.runs.pop(run.id)
+                self.state.changed_runs.discard(run.id)
+                self.state.new_runs.discard(run.id)
 
     def do_claim(self, pick: int) -> None:
         run, instance = self.open_run(pick), self.alive(pick // 2)

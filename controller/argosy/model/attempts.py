@@ -72,7 +72,7 @@ class AttemptTable(ColumnTable):
         self.row_of_task: dict[tuple[int, int], int] = {}
         self.rows_of_instance: defaultdict[bytes, set[int]] = defaultdict(set)
         self.runs_on_instance: defaultdict[bytes, Counter[int]] = defaultdict(Counter)  # live attempts by Run.number
-        self._free: list[int] = list(range(rows - 1, -1, -1))
+        self.free_rows: list[int] = list(range(rows - 1, -1, -1))
 
     def reindex(self) -> None:
         """Rebuild the look-ups after chunks were read."""
@@ -86,7 +86,7 @@ class AttemptTable(ColumnTable):
         for instance, run, row in zip(self["instance"][live].tolist(), runs, rows, strict=True):
             self.rows_of_instance[instance].add(row)
             self.runs_on_instance[instance][run] += 1
-        self._free = np.flatnonzero(self["status"] == AttemptStatus.FREE)[::-1].tolist()
+        self.free_rows = np.flatnonzero(self["status"] == AttemptStatus.FREE)[::-1].tolist()
 
     def live(self) -> NDArray[np.int64]:
         return np.flatnonzero(self["status"] != AttemptStatus.FREE)
@@ -110,11 +110,11 @@ class AttemptTable(ColumnTable):
 
     def add(self, run: int, key: AttemptKey, wave: int, instance_id: str, now: float) -> int:
         """Take the lowest free row for a new intent."""
-        if not self._free:
+        if not self.free_rows:
             start = self.rows
             self.grow(self.chunk_rows)
-            self._free = list(range(self.rows - 1, start - 1, -1))
-        row = self._free.pop()
+            self.free_rows = list(range(self.rows - 1, start - 1, -1))
+        row = self.free_rows.pop()
         values = {name: default for name, (_, default) in self.schema.items()}
         values |= {
             "status": AttemptStatus.INTENT,
@@ -145,4 +145,4 @@ class AttemptTable(ColumnTable):
         if not self.rows_of_instance[instance]:
             del self.rows_of_instance[instance], self.runs_on_instance[instance]
         self.set(row, status=AttemptStatus.FREE, task_id=b"", instance=b"")
-        self._free.append(row)
+        self.free_rows.append(row)

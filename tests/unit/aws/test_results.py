@@ -17,6 +17,7 @@ from argosy.aws.cell import HomeClients
 from argosy.aws.markers import remove_former_failure
 from argosy.aws.results import Coordination, Results
 from argosy.model.actions import CloseRun, VerifyResult
+from argosy.model.costs import Costs
 from argosy.model.events import NotCarriedOut, ResultSeen, RunClosed
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
@@ -96,7 +97,9 @@ def finished(statuses: list[TaskStatus], committed: list[int]) -> State:
     tasks = state.runs[RUN_ID].tasks
     rows = np.arange(len(statuses))
     name = instance_id(1).encode()
-    tasks.set_many(rows, status=statuses, committed=committed, instance=name, seconds=1.23456, gpu_mask=2)
+    tasks.set_many(
+        rows, status=statuses, attempts=committed, committed=committed, instance=name, seconds=1.23456, gpu_mask=2
+    )
     return state
 
 
@@ -269,6 +272,7 @@ def test_the_event_tells_the_cost_of_instances_that_live_on_too() -> None:
     s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2={}, put_object={}, delete_object={})
     state = finished([TaskStatus.SUCCEEDED], [1])
     run, instance = state.runs[RUN_ID], state.instances[instance_id(1)]
+    run.costs = {"us-east-1/c5.xlarge/us-east-1a|spot": Costs(useful=0.5)}
     run.cost_usd, instance.bought_for, instance.price_usd_per_hour = 0.5, run.number, 3.6
     Results(HomeClients(s3, events), Clock(NOW + 100)).close(CloseRun(RUN_ID), state)
     detail = json.loads(events.calls[0][1]["Entries"][0]["Detail"])

@@ -16,6 +16,7 @@ from argosy.lifecycle.charges import close_run
 from argosy.model import documents
 from argosy.model.actions import Action, Launch, ResolveLaunches
 from argosy.model.attempts import AttemptKey, AttemptStatus
+from argosy.model.costs import Costs
 from argosy.model.events import Event, HostStateChanged, InterruptionWarned, LaunchAccepted, LaunchInDoubt, Observed
 from argosy.model.instances import Instance
 from argosy.model.resources import Resources
@@ -115,7 +116,7 @@ def engine(state: State, executor: IdleExecutor | None = None) -> tuple[Engine, 
 def test_runs_whose_budgets_end_together_are_stopped_over_several_ticks() -> None:
     state = many_runs(120, capacity={"budgetUsd": 0.01})
     for run in state.runs.values():
-        run.cost_usd = 1.0
+        run.cost_usd, run.costs = 1.0, {"us-east-1/c5.xlarge/us-east-1a|spot": Costs(useful=1.0)}
     documents.committed(state)
     controller, store = engine(state)
     while not all(run.capped_at for run in state.runs.values()):

@@ -250,6 +250,7 @@ def test_ledgers_and_what_is_not_charged_yet_survive_the_store() -> None:
     run, instance = the_run(state), the_instance(state)
     claim(state, instance, run, NOW + 200)
     run.costs[MARKET] = Costs(1, 2, 3, 4, 5, 6, 7)
+    run.cost_usd = sum(costs.total for costs in run.costs.values())
     state.unattributed = Costs(boot=8)
     stored = documents.changed(state)
     states = {sk: body for (pk, sk), body in stored.items() if pk == documents.STATE}

@@ -24,6 +24,7 @@ from tests.builders import (
     state_with_instance,
     task_arn,
     told,
+    without_runs,
 )
 
 CATALOGUE = load_catalogue()
@@ -161,7 +162,7 @@ def test_what_strangers_take_outlives_a_restart_and_older_records_know_of_none()
     for second in (100, 120):
         told(state, seen(second, 1024, 7000), now=NOW + second)
     items = {sort_key: body for (partition, sort_key), body in documents.changed(state).items() if partition == "STATE"}
-    state.runs.clear()
+    without_runs(state)
     again = documents.restore(1, items | {"ROOT": documents.encode({"format": documents.FORMAT, "runs": []})}, {})
     assert foreign(again) == Resources(3072, 0, 0)
     bucket = next(key for key in items if key.startswith("INSTANCES"))

@@ -18,7 +18,7 @@ from argosy.lifecycle.quarantine import mend
 from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.model import documents, events, inbox
 from argosy.model.actions import CapRun, CloseRun, Launch, MendState, SetTarget, StopAttempt, StopOrphan, VerifyResult
-from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable, StopCause
 from argosy.model.inbox import RetryRequest
 from argosy.model.instances import InstanceStatus
 from argosy.model.run_record import RunRecord
@@ -47,17 +47,21 @@ from tests.builders import (
     task,
     task_arn,
     told,
+    without_runs,
 )
 
 NOBODY = "nobody-261121-062733-zzzz"
 GONE_KEY = AttemptKey(NOBODY, 0, 1, 0)
 
 
-def orphaned() -> tuple[State, int]:
+def orphaned(*, sent: bool = True) -> tuple[State, int]:
     """One live attempt whose run is not among the open ones: it had to be set aside."""
     state = state_with_instance()
-    launched(state)
-    del state.runs[RUN_ID]
+    if sent:
+        launched(state)
+    else:
+        begun(state, [Launch(AttemptKey(RUN_ID, 0, 1, 0), 1, state.started_by(1), instance_id(1), CELL)])
+    without_runs(state)
     documents.committed(state)
     return state, int(state.attempts.live()[0])
 
@@ -123,16 +127,18 @@ def test_a_launch_of_a_run_that_was_set_aside_stays_an_intent_whatever_calls_its
     begun(state, [Launch(key, 1, state.started_by(1), instance_id(1), CELL)])
     row = state.row_of(key)
     assert row is not None
-    run = state.runs.pop(RUN_ID)
+    run = state.runs[RUN_ID]
+    without_runs(state)
     told(state, task(1, "PENDING", key=key))
     assert (state.attempts["status"][row], run.attempts) == (AttemptStatus.INTENT, 0)
 
 
 def test_nothing_is_decided_for_attempts_of_a_run_that_was_set_aside() -> None:
-    state, row = orphaned()
+    state, _ = orphaned()
     state.instances[instance_id(1)].interrupted_at = NOW
     later = NOW + 2000
     assert list(upkeep.stops(moment_of(state, later))) == []
+    state, row = orphaned(sent=False)
     state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
     assert list(upkeep.resolutions(moment_of(state))) == []
     state.attempts.set(row, status=AttemptStatus.INTENT)
@@ -150,8 +156,8 @@ def test_a_task_whose_instance_is_unknown_ends_without_it() -> None:
 def test_a_task_whose_instance_has_no_arn_yet_is_not_stopped_yet() -> None:
     state = state_with_instance()
     launched(state)
-    state.instances[instance_id(1)].arn = ""
-    state.instances[instance_id(1)].interrupted_at = NOW
+    instance = state.instances[instance_id(1)]
+    instance.arn, instance.status, instance.interrupted_at = "", InstanceStatus.BOOTING, NOW
     assert list(upkeep.stops(moment_of(state))) == []
 
 
@@ -189,6 +195,7 @@ def test_an_intent_for_an_instance_that_is_gone_or_unknown_is_not_sent() -> None
     state.instances[instance_id(1)].status = InstanceStatus.GONE
     assert list(upkeep.unsent(moment_of(state))) == []
     del state.instances[instance_id(1)]
+    state.losses.blind = True  # it could not be read
     assert list(upkeep.unsent(moment_of(state))) == []
 
 
@@ -211,7 +218,7 @@ def test_an_instance_is_remembered_while_an_open_run_names_it_or_an_attempt_lies
     much_later = NOW + 2 * POLICY.forget_instance_s
     told(state, events.Observed(much_later), now=much_later)
     assert instance.id in state.instances
-    state.runs.clear()
+    without_runs(state)
     told(state, events.Observed(much_later), now=much_later)
     assert instance.id not in state.instances
 
@@ -304,13 +311,12 @@ def test_reviving_goes_on_in_the_next_tick_when_a_commit_is_full() -> None:
 
 
 def test_a_row_is_free_for_the_next_attempt_and_an_instance_for_another() -> None:
-    state = state_with_instance()
-    launched(state, index=0, number=1)
-    launched(state, index=1, number=2)
-    state.attempts.remove(0)
-    assert state.attempts.on_instance(instance_id(1)) == [1]
-    state.attempts.remove(1)
-    assert state.attempts.on_instance(instance_id(1)) == []
+    table = AttemptTable()
+    rows = [table.add(1, AttemptKey(RUN_ID, index, 1, 0), 1, instance_id(1), NOW) for index in (0, 1)]
+    table.remove(rows[0])
+    assert table.on_instance(instance_id(1)) == [rows[1]]
+    table.remove(rows[1])
+    assert table.on_instance(instance_id(1)) == []
 
 
 def test_a_state_that_changes_while_it_is_read_is_read_again() -> None:
@@ -381,8 +387,7 @@ def test_a_payer_without_a_share_pays_nothing() -> None:
 
 
 def test_an_instance_that_is_gone_forgets_the_intents_of_runs_that_were_set_aside() -> None:
-    state, row = orphaned()
-    state.attempts.set(row, status=AttemptStatus.INTENT)
+    state, _ = orphaned(sent=False)
     told(state, events.HostStateChanged(instance_id(1), "terminated"))
     assert state.instances[instance_id(1)].status is InstanceStatus.GONE
 

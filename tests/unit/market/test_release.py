@@ -27,6 +27,7 @@ from tests.builders import (
     state_with_instance,
     submitted,
     told,
+    without_runs,
 )
 
 
@@ -82,7 +83,7 @@ def test_instances_that_are_about_to_go_do_not_count_as_kept() -> None:
 def test_a_cluster_keeps_its_least_size_while_runs_are_open_and_no_longer() -> None:
     state = idle_for(1e6, count=3, state=state_with(submitted(tasks=0), prepared(), fleet(spot_target=3)))
     assert gone(state, min_instances=2) == [instance_id(3)]
-    state.runs.clear()
+    without_runs(state)
     assert len(gone(state, min_instances=2)) == 3
 
 

@@ -143,6 +143,7 @@ def test_a_corrupt_chunk_is_named_and_its_run_left_out() -> None:
 
 def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their_number_is_bounded() -> None:
     state = state_with_instance()
+    state.next_wave = 4
     for _ in range(7):
         set_back(state, Subject(What.CLOSE, RUN_ID), "no bucket " * 100, NOW)
     for what in (
