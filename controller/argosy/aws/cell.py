@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from argosy.aws.call_rates import CallRates
 
@@ -28,8 +28,7 @@ class AwsDeployment:
     threads: int = THREADS  # of each cell; 1: everything one after the other, in the caller's own thread
 
 
-@dataclass(frozen=True, slots=True)
-class HomeClients:
+class HomeClients(NamedTuple):
     """Clients of the home region's services that do not belong to a cell."""
 
     s3: Any  # boto3 client

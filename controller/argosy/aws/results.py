@@ -6,9 +6,8 @@ import json
 import logging
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from argosy.aws.cell import HomeClients
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
@@ -32,8 +31,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Coordination:
+class Coordination(NamedTuple):
     """What keeps long work and another controller out of each other's way.
 
     keep_alive: renews the lease of the invocation. Called often during work that may outlast it, so it is cheap; raises
