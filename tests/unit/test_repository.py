@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ FOLDERS = ("controller", "stacks", "containers", "tests", "docs", "requirements"
 SKIPPED = ("__pycache__", "node_modules", ".pytest_cache")
 LINES_MAX = 400  # of a file; docs/changing.md
 FUNCTION_LINES_MAX = 60
+COLUMNS_MAX = 120  # of a line of a document
 
 # Put together here, so that this file does not offend against its own rules.
 REGISTRIES = ("py" + "pi.org", "python" + "hosted.org", "npm" + "js.org", "npm" + "js.com", "registry." + "yarnpkg")
@@ -345,6 +347,86 @@ def broken_links(path: Path) -> list[str]:
 
 def test_links_between_the_documents_lead_somewhere() -> None:
     assert {name(path): broken for path in documents() if (broken := broken_links(path))} == {}
+
+
+def long_lines(text: str) -> list[int]:
+    """Numbers of the lines that are too long, outside tables, fenced code and lines of one link or one code span."""
+    fenced, found = False, []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif (
+            not fenced
+            and len(line) > COLUMNS_MAX
+            and not re.match(r" *(\||(- )?(\[.*\]\(\S*\)|`[^`]*`)[.,:;]?$)", line)
+        ):
+            found.append(number)
+    return found
+
+
+def test_documents_wrap() -> None:
+    assert {name(path): found for path in documents() if (found := long_lines(path.read_text()))} == {}
+    wide = "word " * COLUMNS_MAX
+    assert long_lines(f"short\n| {wide} |\n```\n{wide}\n```\n{wide}\n`{wide}`.") == [6]
+
+
+PACKAGE = ROOT / "controller" / "argosy"
+OPTIONAL = {"catalogue/overrides.json"}  # users write it
+
+
+def wrong_paths(text: str, folder: Path = ROOT) -> list[str]:
+    """Paths in backticks that do not exist and names of tests that nothing defines, in a document in `folder`.
+
+    What begins with one of our folders is a path, relative to the root, to controller/argosy/ or to `folder`.
+    `api/views`, `model/costs.split` and `containers/tensorflow-*` are paths too.
+    """
+    prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL)
+    spans = {span.split(":")[0].removeprefix("controller/argosy/") for span in re.findall(r"`([^`\s]+)`", prose)}
+    roots = (ROOT, PACKAGE, folder)
+    paths = {span for span in spans if re.fullmatch(r"[a-z.]\w*/[\w./*-]*", span) and is_ours(span, roots)}
+    tests = {span for span in spans if re.fullmatch(r"test_\w+(\.py)?", span)}
+    missing = [path for path in paths - OPTIONAL if not exists(path, roots)]
+    return sorted(missing + [test for test in tests if not is_test(test)])
+
+
+def is_ours(path: str, roots: Iterable[Path]) -> bool:
+    top, _, rest = path.partition("/")
+    is_pattern = re.search(r"\b[A-Z]+\b(?!\.)", rest)  # containers/NAME
+    return not is_pattern and any((root / top).is_dir() for root in roots)
+
+
+def exists(path: str, roots: Iterable[Path]) -> bool:
+    if any(next(root.glob(path.rstrip("/") + end), None) for root in roots for end in ("", ".py")):
+        return True
+    module, _, member = path.rpartition(".")
+    file = PACKAGE / f"{module}.py"
+    return bool(module) and file.is_file() and bool(re.search(rf"\b{member}\b", file.read_text()))
+
+
+@cache
+def texts_of_tests() -> dict[str, str]:
+    return {path.stem: path.read_text() for path in sources("tests")}
+
+
+def is_test(test: str) -> bool:
+    return test.removesuffix(".py") in texts_of_tests() or any(
+        f"def {test}(" in text for text in texts_of_tests().values()
+    )
+
+
+def test_paths_and_tests_that_the_documents_name_exist() -> None:
+    looked_at = [path for path in documents() if path.name != "CHANGELOG.md"]  # which tells of the past
+    assert {name(path): found for path in looked_at if (found := wrong_paths(path.read_text(), path.parent))} == {}
+    good = (
+        "`model/runs.py` `controller/argosy/model/` `docs/*.md` `model/costs.split` `containers/NAME` `results/x.json`"
+    )
+    assert wrong_paths(f"{good} `test_repository` `test_documents_wrap`") == []
+    assert wrong_paths("`model/gone.py` `docs/gone.md` `model/costs.gone` `test_gone`") == [
+        "docs/gone.md",
+        "model/costs.gone",
+        "model/gone.py",
+        "test_gone",
+    ]
 
 
 def test_the_published_schema_is_the_specs() -> None:
