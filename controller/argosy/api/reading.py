@@ -26,9 +26,9 @@ _RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,62}-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re.A
 
 
 def request_pointer(run_id: str) -> Key:
-    """The item that says where in the inbox the request of a run lies, until it is folded in; makes its id unique.
+    """The item that says where in the inbox a run's request lies until it is folded in. It makes the run's id unique.
 
-    In a partition of its own: the api, which writes it, has no right to write where the versioned documents are.
+    It has a separate partition, because the api, which writes it, has no right to write the versioned documents.
     """
     return SUBMITTED, run_id
 
@@ -47,8 +47,8 @@ def run(store: Store, run_id: str) -> RunRecord | None:
 
 
 def is_stranded(store: Store, run_id: str) -> bool:
-    """Whether a run does not count as ended, and yet nobody works at it: its record was put back by hand, or the root
-    of the state was. Looked at twice, because the controller may have closed it in between."""
+    """Whether a run has not ended by its record, and yet no controller works on it: a person restored its record,
+    or the root of the state. The record is read twice, because the controller may have closed the run in between."""
     return _is_at_work(store, run_id) and run_id not in _open_runs(store) and _is_at_work(store, run_id)
 
 
@@ -71,7 +71,7 @@ def retries_of(store: Store, run_id: str) -> int:
 
 
 def with_retries(store: Store, records: Sequence[RunRecord]) -> list[RunRecord]:
-    """The records, of which those that are about to be reopened do not count as ended: `retry_at` says since when."""
+    """The records. Those of runs about to be reopened do not count as ended: `retry_at` says since when."""
     if not any(map(_may_be_reopened, records)):
         return list(records)
     asked = {

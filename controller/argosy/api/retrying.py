@@ -49,7 +49,7 @@ def put(store: Store, record: RunRecord, request: RetryRequest, token: str) -> b
 
 
 def check_readable(store: Store, run_id: str) -> None:
-    """Of a run that nobody works at. Raises NotRetried when its documents cannot be read."""
+    """Checks a run that no controller works on. Raises NotRetried when its documents cannot be read."""
     try:
         load_run(store, run_id)
     except FAULTS as fault:

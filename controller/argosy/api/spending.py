@@ -1,7 +1,7 @@
 """What does a run cost, while it is open and when it is over, as users are shown it?
 
-A run's record holds what was charged to it. Of instances that are alive that is done when they end, or the run: until
-then what they have cost so far is read off the cluster, by the same arithmetic.
+A run's record holds what was charged to it. An instance is charged when it ends, or when the run does. Until then its
+cost so far is computed from the cluster, by the same arithmetic.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def task_rows(
 ) -> list[JSON]:
     """Tasks as DescribeRun's `taskList` shows them.
 
-    chunk: some rows of the run's table, of which row 0 is task `first_index`; rows: which of them.
+    chunk: rows of the run's table, the first of which is task `first_index`. rows: the rows of the chunk to show.
     """
     return [_task_row(record, chunk, row, first_index + row, state, now) for row in rows]
 

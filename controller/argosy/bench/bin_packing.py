@@ -229,7 +229,7 @@ def _room(left: IntArray, need: IntArray) -> int:
 def _with_weightless(
     patterns: IntArray, times: IntArray, weightless: IntArray, counts: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Tasks that need nothing all join the first instance, or get one of their own if there is none."""
+    """Tasks that need nothing all join the first instance; if there is none yet, they open one."""
     if not len(weightless):
         return patterns, times
     one = patterns[:1].copy() if len(times) else np.zeros((1, len(counts)), dtype=np.int64)

@@ -142,7 +142,7 @@ class _Ask:
         return order
 
     def joint_order(self, patterns: Patterns) -> JointOrder:
-        """What the allocator would buy for those batches that no limit of their own holds back, in order of filling."""
+        """What the allocator would buy for those batches whose own limits do not bind, in order of filling."""
         free = [each.batch for each in self._asking if each.limits.free(self.limits.instances)]
         if self.limits.instances <= 0 or len({batch.need for batch in free}) < 2:
             return JointOrder()

@@ -1,8 +1,8 @@
 """How are many small batches placed, task by task? On a matrix of keys, kinds of task x instances.
 
 A decision is the lowest entry of one row, and each task changes one column. Placing a task lowers the key of its
-instance for every kind. Where the chain is a weighted sum of what is left, the amount depends only on the task and the
-kind, so one subtraction brings the column up to date.
+instance for every kind. Where the chain is a weighted sum of what stays free, the amount depends only on the task and
+the kind, so one subtraction brings the column up to date.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Key:
     high: Callable[[tuple[int, int, int]], int]
     """Keys lie in [-high, high], given cpu units, MiB and GPUs of the largest instance."""
     weights: tuple[int, int, int] | None = None
-    """The weights, if the key is a weighted sum of what is left."""
+    """The weights, if the key is a weighted sum of what stays free."""
     bends: Callable[[Candidates], BoolArray] | None = None
     """For the trend ANY: (n,) bool, the candidates whose keys may rise at all; None = all."""
 

@@ -147,8 +147,8 @@ def _present(subject: Token, sign: Token) -> Node:
 
 
 def _regex(pattern: Token) -> Accepts:
-    """Accepts a string of which the whole is matched: every documented example ends in .*, which only then has a
-    meaning.
+    """Accepts a string that the pattern matches as a whole: every documented example ends in .*, which has a meaning
+    only then.
     """
     import re2
 

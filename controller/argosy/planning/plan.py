@@ -109,7 +109,7 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
 
 
 def _warnings(question: PlanQuestion, found: Forecast, is_short: bool) -> list[str]:
-    """What its submitter would be warned of, and what shortages and the run's own limits would do to it."""
+    """The warnings of a submission, and what shortages and the run's own limits would do to it."""
     if not found.possible:
         return ["nothing in this deployment could run its tasks: see the rejected pools", *question.warnings]
     said = list(question.warnings)

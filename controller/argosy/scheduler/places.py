@@ -35,7 +35,7 @@ COUNTED_ON = 3  # refusals in a row, for lack of room, after which tasks do not 
 
 @dataclass(frozen=True, slots=True)
 class RunPlaces:
-    """What one run asked for, what it got, and what is left to buy for it."""
+    """What one run asked for, what it got, and what still has to be bought for it."""
 
     run: Run
     batch: Batch  # what it asked for; of a run whose lost tasks move to on-demand, its ordinary tasks
@@ -65,7 +65,7 @@ NO_PLACES = Places()
 class _Ordered:
     """What is placed on instances that are on their way."""
 
-    asked: list[Batch]  # per ask, what was to be placed there
+    asked: list[Batch]  # per ask, what had to be placed there
     unplaced: list[int]  # per ask
     used: set[str]  # ids of the instances that tasks wait for
 
@@ -75,8 +75,8 @@ def assign(
 ) -> Places:
     """Place the pending tasks of all ready runs, first come first served.
 
-    fitness: users' own functions; a run that names another one is left out. at_most: by run id, the number of tasks
-    that it may ask for.
+    fitness: users' own functions; a run that names another function is left out. at_most: by run id, the number of
+    tasks that it may ask for.
     """
     runs = [
         run
@@ -107,7 +107,7 @@ def assign(
 def _rest(
     state: State, asks: Sequence[Ask], not_here: Sequence[int], counted_on: Mapping[str, set[str]]
 ) -> list[Batch]:
-    """Per ask, what is to be placed on instances that are still to come. Tasks on instances that were warned count
+    """Per ask, what has to be placed on instances that are still to come. Tasks on instances that were warned count
     among the ordinary ones: the shortfall is bought in the same tick (DESIGN D10)."""
     warned = _tasks_on_warned(state)
     return [
@@ -149,7 +149,7 @@ def _run_places(asked: Sequence[tuple[Ask, Batch, int]], instances: frozenset[st
     What is bought for now is one batch, so that caps hold: what must go to on-demand is first, and no other task waits
     if that cannot be ordered.
     """
-    # Buying has a limit on instances of its own.
+    # `capacity._limits` limits the instances that are bought.
     left = [replace(ask.batch, count=count, max_instances=None) for ask, _, count in asked]
     first = next((batch for batch in left if batch.count), left[-1])
     ordinary = asked[-1][0]

@@ -49,13 +49,13 @@ class CallObserver(Protocol):
 
 
 class Unobserved:
-    """Nobody looks."""
+    """Ignores every call."""
 
     def took_effect(self, call: Call, reply: JSON) -> None:
-        """Nobody looks."""
+        """Does nothing."""
 
     def ended(self, call: Call, outcome: str) -> None:
-        """Nobody looks."""
+        """Does nothing."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What do DynamoDB's expressions say, as far as the project uses them?
+"""What do DynamoDB's expressions say, in the forms that the project uses?
 
 Conditions: comparisons and attribute_exists / attribute_not_exists, joined by OR of AND without brackets; updates: one
 SET of values; key conditions: `pk = :name`. What is not understood is refused as AWS refuses a syntax error.

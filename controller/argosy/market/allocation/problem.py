@@ -1,4 +1,4 @@
-"""What is on offer and which tasks are to be placed? Arrays, checked once, with offers of equal size grouped."""
+"""Which offers are there, and which tasks must be placed? Arrays, checked once, with offers of equal size grouped."""
 
 from __future__ import annotations
 

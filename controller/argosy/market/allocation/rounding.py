@@ -77,7 +77,7 @@ def _excess(basket: Basket) -> FloatArray:
 
 
 def _take_back_excess(basket: Basket) -> None:
-    """Give instances of kinds above their share back, the least useful first; their tasks are to be placed again."""
+    """Give back instances of kinds that exceed their share, the least useful first; place their tasks again."""
     offered, need = basket.problem.offered, basket.problem.backlog.need
     over = _excess(basket)
     rows = [row for row in basket.rows() if over[offered.kind[row[0]]] > 0]

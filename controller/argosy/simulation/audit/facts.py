@@ -41,12 +41,12 @@ class Commit:
     intents: list[StoredAttempt]
     """Those that are new."""
     retried: frozenset[str]
-    """Runs of which a user wants more, while their tasks become pending again."""
+    """Ids of runs that a user has retried, while their tasks become pending again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What is left when a trial is over."""
+    """What a trial leaves behind."""
 
     objects: Mapping[tuple[str, str], StoredObject]
     bill: Bill

@@ -33,7 +33,7 @@ class InstanceChecker(Checker):
         for instance in ours:
             age_s = world.now - max(instance.launched_at, facts.unattended_until)
             if age_s > KNOWN_AFTER_S and instance.instance_id not in facts.stored.instances:
-                facts.violated("I6", f"nobody knows {instance.instance_id}", instance.instance_id)
+                facts.violated("I6", f"the stored state does not name {instance.instance_id}", instance.instance_id)
 
     def at_rest(self, rest: Rest) -> None:
         world = self.facts.world

@@ -2,7 +2,7 @@
 
 Controller, adapters and the models of ECS, EC2, DynamoDB and S3 are those of every trial. Some things are left out,
 so that a million tasks end within minutes: faults at each call, the check of every call, JSON between EventBridge and
-the queue (`calls`), and the events by which ECS tells what is left on an instance whenever a task starts or ends
+the queue (`calls`), and the events by which ECS reports what is free on an instance whenever a task starts or ends
 there, which say nothing that the controller does not know. Instead a census counts what really runs, and at the end
 the manifest is read entry by entry (`report`).
 """
