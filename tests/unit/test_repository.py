@@ -454,3 +454,108 @@ def test_images_have_what_local_mode_and_the_docker_engine_need() -> None:
         assert users, f"{name(dockerfile)} runs as root"
         assert users[-1] not in ("0", "root")
         assert "STOPSIGNAL SIGTERM" in lines
+
+
+# --- a page for each package ------------------------------------------------------------------------------------------
+
+PACKAGES = sorted(path.parent for path in (ROOT / "controller/argosy").glob("*/__init__.py"))
+HEADINGS = ["Question", "Entry points", "Invariants", "Reading order"]
+FILE_ENDINGS = ("py", "json", "jsonl", "yaml", "md", "lark", "toml", "csv")
+HALVES = {False: "What Lambda ships", True: "What users' machines run"}
+
+
+def page_of(package: Path) -> str:
+    return (package / "README.md").read_text()
+
+
+def sections(page: str) -> dict[str, str]:
+    """The text under each heading of the second level."""
+    _, *parts = re.split(r"^## (.*)\n", page, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def names_in(text: str) -> list[str]:
+    """What stands in backticks and could be a module, or something in one: `decide.decide(moment)` is decide.decide."""
+    code = [each.partition("(")[0] for each in re.findall(r"`([^`\n]+)`", text)]
+    names = [each for each in code if re.fullmatch(r"[a-z]\w*(\.\w+)+", each)]
+    return [each for each in names if each.rpartition(".")[2] not in FILE_ENDINGS]
+
+
+def defined_in(node: ast.AST) -> dict[str, ast.AST]:
+    found: dict[str, ast.AST] = {}
+    for each in getattr(node, "body", []):
+        if isinstance(each, ast.FunctionDef | ast.ClassDef):
+            found[each.name] = each
+        elif isinstance(each, ast.Assign | ast.AnnAssign):
+            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+            found |= {target.id: each for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def exists(dotted: str, folder: Path) -> bool:
+    """Whether a name leads from a package's folder to a module, a package, or something that a module defines."""
+    first, _, rest = dotted.partition(".")
+    if (folder / first / "__init__.py").exists():
+        return not rest or exists(rest, folder / first)
+    module = folder / f"{first}.py"
+    if not module.exists():
+        return False
+    node: ast.AST | None = ast.parse(module.read_text())
+    for part in rest.split(".") if rest else []:
+        node = defined_in(node).get(part) if node else None
+    return node is not None
+
+
+def modules_below(package: Path) -> list[str]:
+    """The modules of a package and the packages in it, not what those hold."""
+    modules = [path.stem for path in package.glob("*.py") if path.name != "__init__.py"]
+    return sorted(modules + [path.parent.name for path in package.glob("*/__init__.py")])
+
+
+def in_reading_order(page: str) -> list[str]:
+    """The modules that the numbered list goes through: what is in backticks before the colon of each item."""
+    items = re.findall(r"^\d+\. ([^:]+):", sections(page)["Reading order"], re.MULTILINE)
+    return [each for item in items for each in re.findall(r"`(\w+)/?`", item)]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_every_package_has_a_page_that_leads_through_its_modules(package: Path) -> None:
+    page = page_of(package)
+    assert page.startswith(f"# {package.name}\n")
+    assert list(sections(page)) == HEADINGS
+    assert sorted(in_reading_order(page)) == modules_below(package)
+    assert ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
+    assert [line for line in page.splitlines() if len(line) > 120] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_what_a_package_page_names_exists(package: Path) -> None:
+    page, root = page_of(package), package.parent
+    assert [each for each in names_in(page) if not (exists(each, package) or exists(each, root))] == []
+    paths = re.findall(r"`(app\.py|(?:stacks|tests|docs)/[\w./-]+)`", page)
+    assert [each for each in paths if not (ROOT / each).exists()] == []
+
+
+def test_package_pages_say_which_half_each_belongs_to() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [ships] = [each for each in contracts if each.get("source_modules") == ["argosy.handlers"]]
+    users = {each.removeprefix("argosy.") for each in ships["forbidden_modules"]}
+    said = {package.name: page_of(package).splitlines()[2] for package in PACKAGES}
+    assert {name: half for name, half in said.items() if not half.startswith(HALVES[name in users])} == {}
+
+
+def test_a_page_that_names_what_does_not_exist_is_seen() -> None:
+    package = ROOT / "controller/argosy/scheduler"
+    assert names_in("`decide.decide(moment)`, `Moment`, `cdk.json`, `model.moment`") == [
+        "decide.decide",
+        "model.moment",
+    ]
+    assert exists("decide.decide", package)
+    assert exists("model.moment.Moment.owed", package.parent)
+    assert not exists("decide.gone", package)
+    assert not exists("gone.decide", package)
+    assert in_reading_order("## Reading order\n\n1. `decide`: what is next?\n2. `a/`, `b`: `c`\n") == [
+        "decide",
+        "a",
+        "b",
+    ]

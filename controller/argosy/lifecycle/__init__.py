@@ -1,1 +1,1 @@
-"""The only code that changes the state: `begin` marks an action before it is done, `apply` takes a fact in."""
+"""How do facts and actions change the state? No other package changes it. Entries: `apply.apply`, `begin.begin`."""

@@ -1,1 +1,1 @@
-"""What to buy and what to let go: pure functions over offers, demand and supply."""
+"""What is bought, and what is released? Pure functions over offers, demand and supply."""

@@ -1,1 +1,1 @@
-"""What should be done next? Reads a snapshot, returns inert actions (DESIGN D1)."""
+"""What should be done next? Entry: `decide.decide`, which reads a moment and returns inert actions (DESIGN D1)."""

@@ -1,1 +1,1 @@
-"""Argosy under simulated faults: the real controller in a small AWS on a virtual clock, watched by an auditor."""
+"""Does everything end well, whatever goes wrong? The real controller in a small AWS on a virtual clock, with faults."""
