@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from argosy.placement import feasibility, interleaved, kernels, pass_state, place
 from tests.placement_cases import cases, check, plain_cases, tall_cases
 
+SEED = 1  # with which each bug is found within some hundred examples; any seed finds them within thousands
 SEARCH = settings(
-    max_examples=3_000, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
+    max_examples=3_000, deadline=None, database=None, phases=[Phase.generate],
     report_multiple_bugs=False, suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 real_fill, real_level, real_blocks, real_take = (
@@ -120,6 +121,7 @@ def test_a_planted_bug_is_found(
 ) -> None:
     monkeypatch.setattr(module, name, bug)
 
+    @seed(SEED)
     @SEARCH
     @given(pool)
     def search(case: Any) -> None:
