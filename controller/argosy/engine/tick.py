@@ -19,6 +19,7 @@ from argosy.engine.loading import load, load_run
 from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.begin import begin
 from argosy.lifecycle.hosts import measure
+from argosy.lifecycle.marks import has_room
 from argosy.messages.eventbridge import PoisonMessage, to_event
 from argosy.model import documents, inbox
 from argosy.model.actions import Action, Inside, Launch, NoteOrder
@@ -27,8 +28,8 @@ from argosy.model.events import ControllerStarted, Event, Observed, RunCancelled
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import InstanceStatus
 from argosy.model.moment import Moment
-from argosy.model.orders import OrderNote
 from argosy.model.policy import Policy
+from argosy.model.pools import OrderNote
 from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -187,7 +188,9 @@ class Engine:
         size = 0
         for key, body in list(self.store.read_partition(inbox.INBOX).items())[:MAX_REQUESTS_PER_TICK]:
             size += len(body)
-            if taken.folded and (size > MAX_REQUEST_BYTES_PER_TICK or not self._has_room(state, len(taken.folded))):
+            if taken.folded and (
+                size > MAX_REQUEST_BYTES_PER_TICK or not has_room(state, self.policy, len(taken.folded))
+            ):
                 break
             taken.folded.append(key)
             try:
@@ -220,7 +223,7 @@ class Engine:
         if not self.sightings:
             return 0
         live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]
-        while self.sightings and self._has_room(state, deletions):
+        while self.sightings and has_room(state, self.policy, deletions):
             seen = self.sightings.popleft()
             apply(state, seen, self.now(), self.policy)
             if isinstance(seen, Observed) and seen.hosts_complete:
@@ -229,7 +232,7 @@ class Engine:
 
     def _apply_messages(self, state: State, taken: _Taken) -> None:
         """As many as the commit has room for."""
-        while self.backlog and self._has_room(state, len(taken.folded)):
+        while self.backlog and has_room(state, self.policy, len(taken.folded)):
             message = self.backlog.popleft()
             try:
                 event = to_event(message.body)
@@ -239,11 +242,6 @@ class Engine:
             taken.messages.append(message)
             if event is not None:
                 apply(state, event, self.now(), self.policy)
-
-    def _has_room(self, state: State, deletions: int) -> bool:
-        """For more facts: what the tick decides must fit as well."""
-        few = state.dirty_documents + deletions < self.policy.max_dirty_documents
-        return few and state.dirty_bytes < self.policy.max_dirty_bytes
 
     def _begin(self, state: State, actions: Sequence[Action], deletions: int) -> list[Action]:
         """Mark the actions, as far as this commit can hold the marks and the next one the outcomes; what does not fit

@@ -51,6 +51,12 @@ def is_hopeless(setback: Setback, now: float, policy: Policy) -> bool:
     return setback.refusals >= policy.max_setbacks or outlasted
 
 
+def has_room(state: State, policy: Policy, deletions: int = 0) -> bool:
+    """Whether this commit holds more facts, and what the tick decides beside them. deletions: items that it removes."""
+    few = state.dirty_documents + deletions < policy.max_dirty_documents
+    return few and state.dirty_bytes < policy.max_dirty_bytes
+
+
 def may_settle_more(state: State, policy: Policy) -> bool:
     """Whether this commit holds the end of one more attempt, or one more payer: one fact may bring hundreds of them."""
     few = state.dirty_documents < policy.max_settling_documents

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from argosy.lifecycle.accounts import Account, AttemptEnd, charge_infrastructure
-from argosy.lifecycle.marks import end_attempt, set_task
+from argosy.lifecycle.marks import end_attempt, has_room, set_task
 from argosy.model.attempts import StopCause
 from argosy.model.damage import Damage
 from argosy.model.documents import DAMAGED
@@ -33,7 +33,7 @@ NOBODY_SAW = TaskSeen(arn="", version=0, last_status="STOPPED")
 def set_aside(state: State, now: float, policy: Policy) -> None:
     """Close the runs that cannot be read, as far as records can say it, and as many as this commit can hold: until
     then the root goes on naming the others."""
-    while state.losses.runs and _has_room(state, policy):
+    while state.losses.runs and has_room(state, policy):
         damage = state.losses.runs.pop(0)
         where = ""
         if damage.body:
@@ -56,14 +56,10 @@ def mend(state: State, now: float, policy: Policy) -> None:
     left = bool(state.losses.runs)
     for remedy in (_strays(state, now), _forgotten(state, now, policy), _seeming_busy(state, now)):
         for _ in remedy:
-            if not _has_room(state, policy):
+            if not has_room(state, policy):
                 left = True
                 break
     state.losses.attempts = left
-
-
-def _has_room(state: State, policy: Policy) -> bool:
-    return state.dirty_documents < policy.max_dirty_documents and state.dirty_bytes < policy.max_dirty_bytes
 
 
 def _strays(state: State, now: float) -> Iterator[None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argosy.lifecycle.marks import carried_out
+from argosy.lifecycle.marks import carried_out, has_room
 from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
 from argosy.model.purchases import UNSTEERED
@@ -93,7 +93,7 @@ def revive(state: State, run: Run, policy: Policy) -> None:
     """Make the next tasks pending again, as many as this commit can hold beside what it holds already. Of a run that
     was cancelled meanwhile nothing is tried again, and what was live without an attempt is cancelled."""
     rows, touched = run.tasks.chunk_rows, 0
-    while run.revived_to < run.task_count and touched < CHUNKS_AT_ONCE and _has_room(state, policy):
+    while run.revived_to < run.task_count and touched < CHUNKS_AT_ONCE and has_room(state, policy):
         end = min(run.revived_to + rows, run.task_count)
         touched += _revive_rows(state, run, np.arange(run.revived_to, end))
         run.revived_to = end
@@ -101,10 +101,6 @@ def revive(state: State, run: Run, policy: Policy) -> None:
         run.revives, run.revived_to = [], 0
         run.tasks.halted = bool(run.cancelled or run.status_reason)  # given up while it was looked through
     state.changed_runs.add(run.id)
-
-
-def _has_room(state: State, policy: Policy) -> bool:
-    return state.dirty_documents < policy.max_dirty_documents and state.dirty_bytes < policy.max_dirty_bytes
 
 
 def _revive_rows(state: State, run: Run, rows: Rows) -> bool:

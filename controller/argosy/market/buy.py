@@ -19,8 +19,7 @@ from argosy.market.cover import alike, cover, hypothetical, less, tasks_per_inst
 from argosy.market.limits import ROUNDING, BatchLimits, Choice, Headroom, OrderLimits
 from argosy.market.together import JointOrder, joint_order
 from argosy.model.instances import Purchase
-from argosy.model.orders import Patterns
-from argosy.model.pools import Offer
+from argosy.model.pools import Offer, Patterns
 from argosy.placement.arrays import IntArray
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness

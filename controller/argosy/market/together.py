@@ -17,8 +17,7 @@ from argosy.market.allocation.master import is_available
 from argosy.market.allocation.problem import Offered, Problem, TaskShapes, rooms
 from argosy.market.limits import Choice, Headroom, OrderLimits
 from argosy.market.offers import over_zones
-from argosy.model.orders import Patterns
-from argosy.model.pools import Offer
+from argosy.model.pools import Offer, Patterns
 from argosy.placement.arrays import MAX_TASKS, IntArray
 from argosy.placement.demand import Batch
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from argosy.model.attempts import AttemptKey, StopCause
-from argosy.model.orders import OrderNote
+from argosy.model.pools import OrderNote
 from argosy.model.purchases import Steering
 
 

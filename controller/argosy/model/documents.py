@@ -15,8 +15,7 @@ from typing import Any
 from argosy.model.costs import Costs
 from argosy.model.damage import Damage, NewerFormat, OlderFormat, UnreadableState, tried
 from argosy.model.instances import Instance, InstanceStatus, Purchase
-from argosy.model.orders import OrderNote
-from argosy.model.pools import Pool
+from argosy.model.pools import OrderNote, Pool
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key

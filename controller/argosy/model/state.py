@@ -9,8 +9,7 @@ from argosy.model.attempts import AttemptKey, AttemptTable
 from argosy.model.costs import Costs
 from argosy.model.damage import Losses
 from argosy.model.instances import Instance, Purchase
-from argosy.model.orders import OrderNote
-from argosy.model.pools import Pool
+from argosy.model.pools import OrderNote, Pool
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run

@@ -14,7 +14,7 @@ from argosy.market.offers import as_registered, offers_of
 from argosy.model.actions import Action, CapRun, HaltRun, NoteOrder, Remark
 from argosy.model.attempts import AttemptStatus
 from argosy.model.moment import Moment
-from argosy.model.orders import OrderNote
+from argosy.model.pools import OrderNote
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus

@@ -15,6 +15,7 @@ from argosy.api.requests import page_token
 from argosy.api.timestamps import iso
 from argosy.model import documents, inbox
 from argosy.model.attempts import AttemptKey
+from argosy.model.costs import Costs, market_of
 from argosy.model.damage import UnreadableState
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.pools import Pool
@@ -381,7 +382,8 @@ def running(desk: Desk) -> str:
     state.attempts.add(run.number, AttemptKey(run_id, 2, 1, 0), 1, instance.id, NOW)
     run.failures = [Failure(number, 1, 3, "exit code 3", instance.id) for number in range(12)]
     run.status, run.started_at, run.waiting = RunStatus.RUNNING, NOW - 60, "waits for p3.8xlarge"
-    run.instances, run.cost_usd = {instance.id}, 0.25
+    run.instances, run.cost_usd, run.costs = {instance.id}, 0.25, {market_of(instance): Costs(idle=0.25)}
+    state.next_wave = 2
     state.changed_runs.add(run_id)
     desk.commit()
     return run_id
@@ -410,7 +412,7 @@ def test_a_run_shows_its_ledger_when_asked(desk: Desk) -> None:
     [pool] = view["cost"]["byPool"]
     assert (pool["instanceType"], pool["availabilityZone"], pool["cell"]) == ("p3.8xlarge", "us-east-1a", "us-east-1")
     assert (pool["purchase"], pool["instanceHours"]) == ("spot", pytest.approx(0.5))
-    assert sum(view["cost"]["byWaste"].values()) + 0.25 == pytest.approx(view["costUsd"])
+    assert sum(view["cost"]["byWaste"].values()) == pytest.approx(view["costUsd"])
     assert view["cost"]["byWaste"]["usefulUsd"] == pytest.approx(view["usefulUsd"])
     assert view["usefulUsd"] == pytest.approx(30 * 3.0 / 3600 / 2)  # two of its four GPUs for half a minute
 

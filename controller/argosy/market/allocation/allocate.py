@@ -18,7 +18,7 @@ from argosy.market.allocation.master import Unsolved, is_available
 from argosy.market.allocation.patterns import by_patterns
 from argosy.market.allocation.problem import Problem, TaskShapes
 from argosy.market.allocation.rounding import finish
-from argosy.model.orders import Patterns
+from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
 _GREEDY_SLACK = 0.9  # offers nearly as good as the best are bought without looking again

@@ -15,7 +15,7 @@ from argosy.market.allocation.master import Master, Solution
 from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import Problem, TaskShapes
 from argosy.market.allocation.rounding import rounded
-from argosy.model.orders import Patterns
+from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
 _SHARES = (0.6, 0.75)  # of the time, for patterns: first and on finer grids; a whole plan and a bound come after
