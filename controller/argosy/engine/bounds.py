@@ -55,8 +55,8 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
 
 
 def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: int) -> Action:
-    """A wave in doubt may hold launches of a hundred runs: of those as many as fit beside what is promised. The others
-    stay in doubt, and are resolved by a later tick."""
+    """A wave in doubt may hold launches of a hundred runs: as many of them are resolved as fit beside what is promised.
+    The others stay in doubt, and are resolved by a later tick."""
     if not isinstance(action, ResolveLaunches):
         return action
     reach, kept = set(promised), []
@@ -76,7 +76,7 @@ def is_progress(outcome: Event) -> bool:
 
 def one_by_one(sweep: Event) -> Iterator[Event]:
     """A sweep's sightings each by itself, so that a tick can stop between two of them, then the sweep: what it shows
-    is known by then, and what is left is what it does not show."""
+    is known by then, and it adds only what it does not show."""
     if isinstance(sweep, Observed):
         yield from sweep.fleets
         yield from sweep.hosts

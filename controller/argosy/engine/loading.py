@@ -11,7 +11,7 @@ from argosy.ports import StaleState, Store
 def load(store: Store) -> State:
     """The state as it was last committed; what of it cannot be read is named in its `losses`.
 
-    Raises StaleState when somebody commits meanwhile (try again), NewerFormat, OlderFormat, UnreadableState.
+    Raises StaleState when a controller commits meanwhile (try again), NewerFormat, OlderFormat, UnreadableState.
     """
     version = store.version()
     items = store.read_partition(documents.STATE)

@@ -19,7 +19,7 @@ from argosy.ports import StaleState, Store, Wake
 LEASE_S = 60.0
 # No tick begins with less time than this left. A tick waits (WAIT_S), carries out (Engine.execute_s, 5 s), sweeps
 # (observe.SWEEP_LIMIT_S, 25 s) and may have one call in hand when its time is up (clients.READ_TIMEOUT_S, 15 s). Only
-# the closing of a huge run takes longer: one that is cut off is begun anew by the next invocation.
+# the closing of a huge run takes longer: one that is cut off is begun again by the next invocation.
 RESERVE_S = 60.0
 WAIT_S = 5.0  # long poll on the queue when nothing happens
 BEAT_S = 30.0  # the heartbeat is written at most this often
@@ -52,13 +52,13 @@ class Loop:
     wait_s: float = WAIT_S
     leased_at: float = float("-inf")
     beaten_at: float = float("-inf")
-    lost: bool = False  # the lease, to somebody else
+    lost: bool = False  # the lease, to another controller
 
     def run(self, remaining_s: Callable[[], float]) -> LoopReport:
         """Work until rest or until `remaining_s()` falls under the reserve.
 
-        Whoever runs out of time leaves the rest to the schedule's next minute and does not invoke itself: Lambda cuts
-        functions that drive themselves (DESIGN D12a, reliability.md row 33).
+        An invocation that runs out of time leaves the rest to the schedule's next minute and does not invoke itself:
+        Lambda cuts functions that drive themselves (DESIGN D12a, reliability.md row 33).
         """
         if not self.renew():
             return LoopReport("no lease")

@@ -1,4 +1,4 @@
-"""What does the end of an attempt mean for its task: done, tried again, or given up, and on whose account?
+"""What does the end of an attempt mean for its task: done, tried again or given up, and who is charged with it?
 
 Two budgets (DESIGN D9): the user's attempts, and losses to infrastructure, which never use up a user attempt.
 """
@@ -55,7 +55,7 @@ def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> 
     if any(sign in seen.reason for sign in CANNOT_START):
         return Account.BUSY if REGISTRY_IS_BUSY.search(seen.reason) else Account.START
     if seen.exit_code is None:
-        return Account.LOST  # it never started, or nobody saw how it ended
+        return Account.LOST  # it never started, or its end was not seen
     return Account.USER
 
 
@@ -102,7 +102,7 @@ def charge_user(state: State, run: Run, end: AttemptEnd, now: float, policy: Pol
 
 
 def charge_infrastructure(state: State, run: Run, end: AttemptEnd, limit: int, not_before: float) -> None:
-    """An attempt was lost through no fault of its own. limit: so many losses, and the task is given up."""
+    """An attempt was lost through no fault of its own. limit: the number of losses at which the task is given up."""
     losses = int(run.tasks["losses"][end.index]) + 1
     if losses >= limit:
         end = replace(end, reason=f"given up after {losses} losses: {end.reason}")

@@ -75,7 +75,7 @@ def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> N
     run = state.runs.get(event.request.run_id) or revival.adopt(state, event.stored)
     if run is None or run.complete:
         return
-    run.cancelled = True  # a retry under way goes on: it cancels what nobody works at any more (`revival.revive`)
+    run.cancelled = True  # a retry under way goes on: it cancels what has no attempt any more (`revival.revive`)
     give_up(state, run, f"cancelled: {event.request.reason}" if event.request.reason else "cancelled")
     drop_unsent(state, run, now, policy)
 
@@ -150,7 +150,7 @@ def _(event: events.ControllerStarted, state: State, now: float, policy: Policy)
 
 @_apply.register
 def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> None:
-    """The intent stays as it is and is decided anew, after a pause when it is known what failed. Closing a run, or
+    """The intent stays as it is and is decided again, after a pause if it is known what failed. Closing a run, or
     looking up its results, is not tried for ever."""
     if not event.about:
         return
@@ -170,7 +170,7 @@ def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> 
 
 
 def _give_up_results(state: State, run: Run, reason: str) -> None:
-    """Results that nobody can look up count as missing; what can be held by one commit at a time."""
+    """Results that cannot be looked up count as missing: as many as one commit can hold, the rest in later rounds."""
     give_up(state, run, f"results cannot be looked up: {reason}")
     rows = run.tasks.in_few_chunks((run.tasks["status"] == TaskStatus.VERIFYING).nonzero()[0])
     run.tasks.set_many(rows, status=TaskStatus.FAILED, reason=run.reason_row(reason))

@@ -39,7 +39,7 @@ def accept(state: State, event: LaunchAccepted, now: float) -> None:
 
 
 def refuse(state: State, event: LaunchRefused, now: float, policy: Policy) -> None:
-    """ECS started nothing: place anew, on nobody's account; our picture was wrong, so look again soon."""
+    """ECS started nothing. The task is placed again and nobody is charged. Our picture was wrong: look again soon."""
     reason = f"{event.reason}: {event.detail}" if event.detail else event.reason
     run = state.runs.get(event.key.run_id)
     if not event.final and (row := state.row_of(event.key)) is not None:
@@ -123,7 +123,7 @@ def _is_of_its_cluster(state: State, row: int, task_arn: str) -> bool:
 
 
 def see_all(state: State, sweep: Observed, policy: Policy) -> None:
-    """A sweep's tasks: what belongs to nobody is an orphan, what stays away for long is lost."""
+    """A sweep's tasks: ours without a live attempt are orphans, and those that stay away for long are lost."""
     shown = set()
     for seen in sweep.tasks:
         shown.add(name_of(seen.arn).encode())
@@ -148,7 +148,7 @@ def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
 
 
 def lose(state: State, row: int, reason: str, now: float, policy: Policy) -> None:
-    """The attempt is over and nobody saw how."""
+    """The attempt is over, and its end was not seen."""
     lost = TaskSeen(arn="", version=0, last_status="STOPPED", stop_code="TerminationNotice", reason=reason)
     end(state, row, lost, now, policy)
 
@@ -208,7 +208,7 @@ def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy)
 
 
 def _work(account: Account, status: TaskStatus) -> Work:
-    """What the attempt was good for, now that its task has this status. A loss that nobody does again is a failure."""
+    """What the attempt was good for, now that its task has this status. A loss that is not done again is a failure."""
     if account is Account.SUCCESS:
         return Work.USEFUL
     again = account in (Account.LOST, Account.START, Account.BUSY) and status is TaskStatus.PENDING

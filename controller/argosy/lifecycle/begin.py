@@ -37,7 +37,7 @@ def begin(state: State, action: Action, now: float, policy: Policy) -> None:
 
 @singledispatch
 def _begin(action: object, state: State, now: float, policy: Policy) -> None:
-    """Preparing, resolving, verifying and closing are decided anew until their outcome is known: no mark."""
+    """Preparing, resolving, verifying and closing are decided again until their outcome is known: no mark."""
 
 
 @_begin.register

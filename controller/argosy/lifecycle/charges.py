@@ -1,7 +1,7 @@
 """Who is charged for the time of instances, and when? When an instance ends, every run that worked there; when a run
 ends, that run, for its part of every instance that lives on.
 
-Charged time is noted on the instance, so that it is charged once: the ledgers of all runs and what belongs to nobody
+Charged time is noted on the instance, so that it is charged once: the ledgers of all runs and what belongs to no run
 add up to what instances cost, whatever happens (decision 12).
 """
 
@@ -45,7 +45,7 @@ def unbook(state: State, run: Run, index: int) -> None:
 
 
 def claim(state: State, instance: Instance, run: Run, now: float) -> None:
-    """The run counts on the instance, which no run does yet. What it idled away until now was for nobody."""
+    """The run counts on the instance, which no run does yet. Its idle time until now belongs to no run."""
     spent = split(instance, now).get(NOBODY)
     if spent is not None and instance.idle_since:
         idle_s = min(spent.idle, max(0.0, now - instance.idle_since))  # not the rest of its first minute

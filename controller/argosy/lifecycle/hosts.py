@@ -123,7 +123,7 @@ def _price(state: State, instance: Instance) -> None:
 
 
 def change_host_state(state: State, event: HostStateChanged, now: float, policy: Policy) -> None:
-    """EC2 tells of every instance of the account: those that we do not know are not ours, or the sweep will say."""
+    """EC2 reports every instance of the account. Those we do not know are not ours, or the sweep will show them."""
     instance = state.instances.get(event.instance_id)
     if instance is not None:
         _follow(state, instance, event.state, event.at or now, policy)
@@ -141,7 +141,7 @@ def _follow(state: State, instance: Instance, host_state: str, at: float, policy
 
 
 def warn(state: State, instance: Instance, at: float, now: float, policy: Policy) -> None:
-    """The instance is about to go: what was intended for it and never sent is placed anew."""
+    """The instance is about to go: what was intended for it and never sent is placed again."""
     if not instance.alive or instance.interrupted_at:
         return
     instance.interrupted_at = at
@@ -192,7 +192,7 @@ def _miss(state: State, instance: Instance, at: float, policy: Policy) -> None:
         instance.absent_since = at
         state.changed_instances.add(instance.id)
     elif at - instance.absent_since >= policy.absence_s:
-        lose_instance(state, instance, instance.absent_since, policy)  # nobody pays for the time of doubt
+        lose_instance(state, instance, instance.absent_since, policy)  # no run pays for the time of doubt
 
 
 def _forget(state: State, instance: Instance, policy: Policy) -> None:
@@ -245,7 +245,7 @@ def replaces_registration(instance: Instance, seen: ContainerInstanceSeen) -> bo
     """Whether another ARN than the one we know is the instance's registration now. The one it gave up may stay listed
     beside the new one, without an agent: the younger counts."""
     if cluster_of(seen.arn) != cluster_of(instance.arn):
-        return seen.listed  # nobody moves between clusters: a message came first that named another one
+        return seen.listed  # no instance changes clusters: the first message named another one
     since = instance.arn_since or instance.registered_at
     return seen.registered_at > since or (seen.listed and seen.registered_at in (0.0, since))
 

@@ -1,4 +1,4 @@
-"""Small changes that several facts share, each of which also marks the documents it touches."""
+"""Which changes do several facts share, and has the commit room for more? Each marks the documents that it touches."""
 
 from __future__ import annotations
 

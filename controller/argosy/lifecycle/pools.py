@@ -56,8 +56,8 @@ def _shown(pool: Pool) -> tuple[object, ...]:
 
 def miss_fleets(state: State, sweep: Observed) -> None:
     """A pool whose fleet a whole listing of its cell does not show is retired: nothing is bought there, nothing is
-    confirmed any more, and its instances may go; unless there is another fleet of it, of several the one with the
-    least name."""
+    confirmed any more, and its instances may go; unless there is another fleet of it, of several the one whose
+    name sorts first."""
     shown: dict[str, dict[str, FleetSeen]] = {}
     for fleet in sweep.fleets:
         shown.setdefault(pool_key(fleet.cell, fleet.instance_type, fleet.zone), {})[fleet.fleet_id] = fleet
@@ -101,7 +101,7 @@ def _avoid_quota(state: State, full: Pool, reason: str, now: float, policy: Poli
 
 
 def run_short(state: State, pool: Pool, reason: str, now: float, policy: Policy) -> None:
-    """It cannot deliver what it owes: that is not waited for any longer, and no more is asked of it for a while.
+    """It cannot deliver what it owes: we stop waiting for that, and order nothing there for a while.
 
     EC2 does not say which purchase option ran short: what was owed did, and spot if nothing was.
     """
@@ -122,8 +122,8 @@ def run_short(state: State, pool: Pool, reason: str, now: float, policy: Policy)
 
 
 def cool_off(pool: Pool, purchase: Purchase, reason: str, now: float, policy: Policy) -> None:
-    """Twice as long as the last time, unless that was long ago. A shortage that is heard of again meanwhile is the
-    same one."""
+    """Twice as long as the last time, unless that was long ago. A shortage that is reported again during a cool-off is
+    the same one."""
     if now < (pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until):
         return
     until = now + _next_pause_s(pool, now, policy)

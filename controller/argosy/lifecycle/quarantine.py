@@ -1,7 +1,7 @@
 """What becomes of runs and attempts whose stored state cannot be read?
 
 A run that cannot be read is set aside: it counts as FAILED, its record says why, its documents stay as they are for a
-person to restore. Its tasks that still run belong to nobody then and are stopped as orphans. A lost chunk of attempts
+person to restore. Its tasks that still run belong to no run then and are stopped as orphans. A lost chunk of attempts
 costs each of them one infrastructure loss: they are done again under the next number, and their instances count as
 idle. Everybody else carries on.
 """

@@ -23,7 +23,7 @@ Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
-    """O(1): a mark on the run. Its tasks follow a few chunks at a time (`revive`), then it is prepared anew.
+    """O(1): a mark on the run. Its tasks follow a few chunks at a time (`revive`), then it is prepared again.
 
     stored: the run as it is stored, when it is not among the open ones, whether or not it counts as ended. A run that
     succeeded is left alone, and so is one at work, unless it was just reopened for other tasks: then these follow.
@@ -64,7 +64,7 @@ def _widen(state: State, run: Run, wanted: list[int]) -> None:
 
 
 def adopt(state: State, stored: Run | None) -> Run | None:
-    """A run that does not count as ended, and that nobody works at, is taken in as it is, to be cancelled."""
+    """A run that is stored as open and is not in the state is taken in as it is, to be cancelled."""
     if stored is None or stored.done:
         return None
     _take_in(state, stored)
@@ -91,7 +91,7 @@ def _has_its_results(run: Run) -> bool:
 
 def revive(state: State, run: Run, policy: Policy) -> None:
     """Make the next tasks pending again, as many as this commit can hold beside what it holds already. Of a run that
-    was cancelled meanwhile nothing is tried again, and what was live without an attempt is cancelled."""
+    has been cancelled since nothing is tried again, and what was live without an attempt is cancelled."""
     rows, touched = run.tasks.chunk_rows, 0
     while run.revived_to < run.task_count and touched < CHUNKS_AT_ONCE and has_room(state, policy):
         end = min(run.revived_to + rows, run.task_count)
@@ -124,7 +124,7 @@ def _revive_rows(state: State, run: Run, rows: Rows) -> bool:
 
 
 def _interrupted(state: State, run: Run, rows: Rows) -> Rows:
-    """Live tasks of a run that had to be set aside: nobody knows of their attempts any more. Those of a run at work
+    """Live tasks of a run that had to be set aside: their attempts are not known any more. Those of a run at work
     are no business of ours."""
     if run.task_definition:
         return rows[:0]

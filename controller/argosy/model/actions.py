@@ -140,7 +140,7 @@ class CapRun:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """No run has counted on these instances yet, and this one does: it pays for them while nobody has worked there. No
+    """No run has counted on these instances yet, and this one does: it pays for them until an attempt works there. No
     effect outside."""
 
     run_id: str

@@ -38,7 +38,7 @@ class AttemptKey(NamedTuple):
     """What makes a launch unique; idempotency token and environment derive from it."""
 
     run_id: str
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a key
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no key needs
     attempt: int
     launch: int
 

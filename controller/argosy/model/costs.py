@@ -1,8 +1,8 @@
 """What did the time of an instance cost, for whom, and what was it good for? Arithmetic on one instance.
 
 The time of an instance that is not charged yet belongs to those who worked there, in proportion to their work: share
-of the instance (dominant share) x seconds. What nobody worked is idle, what passed before it registered is boot. An
-instance on which nobody has worked belongs to the run it was bought for, without one to nobody (0).
+of the instance (dominant share) x seconds. Time without work is idle, time before it registered is boot. The time of
+an instance without any work belongs to the run that it was bought for, or to no run (0).
 """
 
 from __future__ import annotations

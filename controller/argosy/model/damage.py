@@ -1,4 +1,4 @@
-"""What of the stored state cannot be read, and what is done without it?
+"""Which parts of the stored state cannot be read, and what happens without them?
 
 A document whose checksum, columns or members are wrong must stop neither the controller nor the other runs: it is left
 out, named here, and `lifecycle.quarantine` brings order into what it leaves behind.
@@ -54,14 +54,14 @@ class Damage:
 
 @dataclass(slots=True)
 class Losses:
-    """What a load found, and what is left to do about it. Not stored: the next load finds what is still wrong."""
+    """What a load found damaged, and what still has to be done about it. Not stored: the next load finds it again."""
 
     found: list[Damage] = field(default_factory=list)
     runs: list[Damage] = field(default_factory=list)  # of open runs that are not set aside yet
-    buckets: set[int] = field(default_factory=set)  # of instances, to be written anew
+    buckets: set[int] = field(default_factory=set)  # of instances, to be written again
     attempts: bool = False  # rows without an open run, or tasks whose row is lost
     blind: bool = False  # instances or fleets are unknown until a sweep has shown them: nothing is bought before
-    seen: set[str] = field(default_factory=set)  # cells of which a sweep has shown all, while others are unknown
+    seen: set[str] = field(default_factory=set)  # cells that a sweep has shown completely, while others are unknown
 
 
 def tried(document: str, read: Callable[[], T], run_id: str = "", record: RunRecord | None = None) -> T | Damage:

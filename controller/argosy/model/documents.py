@@ -99,7 +99,7 @@ def changed(state: State) -> Documents:
 
 
 def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:
-    """The records of all instances in the buckets of those that changed, in one pass over thousands."""
+    """By bucket that has a changed instance, the records of all its instances. One pass over thousands of instances."""
     buckets = {_bucket(instance_id) for instance_id in state.changed_instances} | state.losses.buckets
     members: dict[int, list[dict[str, Any]]] = {bucket: [] for bucket in buckets}
     for instance in state.instances.values() if buckets else ():

@@ -211,7 +211,7 @@ class RunClosed:
 
 @dataclass(frozen=True, slots=True)
 class NotCarriedOut:
-    """An action that was not begun (time was up) or failed in a way that left nothing behind: it is decided anew."""
+    """An action that was not begun (time was up) or failed in a way that left nothing behind: it is decided again."""
 
     reason: str
     key: AttemptKey | None = None

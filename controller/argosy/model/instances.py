@@ -54,20 +54,20 @@ class Instance:
     absent_since: float = 0.0  # first complete listing of EC2 that did not show it
     cordon: str = ""  # why no work is placed here, beyond the status
     foreign: Resources = NOTHING  # what tasks that are not ours take
-    foreign_seen: Resources = NOTHING  # the least that was seen to be taken by strangers since `foreign_since`
+    foreign_seen: Resources = NOTHING  # the least that such tasks were seen to take since `foreign_since`
     foreign_since: float = 0.0  # since when it has been more than `foreign`; 0 = it is not
     refusals: int = 0  # launches in a row that ECS refused here, for whatever reason
     paused_until: float = 0.0  # nothing is launched here before, because of them
     draining_since: float = 0.0  # 0 = it is not DRAINING
-    bought_for: int = 0  # Run.number of the run that counted on it first: it pays while nobody has worked here
+    bought_for: int = 0  # Run.number of the run that counted on it first: it pays until an attempt has worked here
     # What is not charged yet of the work done here: Run.number -> share-seconds by `ledger.Work`.
     work: dict[int, list[float]] = field(default_factory=dict)
-    charged_s: float = 0.0  # of its time, to runs or to nobody
+    charged_s: float = 0.0  # of its time, to runs or to no run
     charged_boot_s: float = 0.0
     fleet_id: str = ""  # which launched it; "" = not known: its pool's
     arn_since: float = 0.0  # when `arn` was registered, as ECS says; 0 = at `registered_at`
     unlisted_since: float = 0.0  # first complete listing of ECS that did not show `arn`
-    losing: bool = False  # GONE, but not all of its attempts and payers have been told (`lifecycle.hosts`)
+    losing: bool = False  # GONE, but some attempts and charges are not settled yet (`lifecycle.hosts`)
 
     @property
     def pool(self) -> str:

@@ -29,10 +29,10 @@ class Policy:
     max_instances: int = 200  # alive or ordered, over all pools
     wave_size: int = 100  # launches: `startedBy` must find a wave in one page of a listing
     max_launches_per_tick: int = 2_000  # in waves, over all cells
-    launches_per_cell: int = 250  # of a tick: 40 calls a second for the 5 s to act in, and what was saved up meanwhile
+    launches_per_cell: int = 250  # of a tick: 40 calls a second for 5 s, and the burst that was saved up before
     max_verifications_per_tick: int = 400
     max_dirty_documents: int = 60  # a transaction holds 100 items: facts wait for the next tick beyond this
-    max_settling_documents: int = 72  # what is left of lost instances may go on so far: no stream of facts starves it
+    max_settling_documents: int = 72  # the settling of lost instances goes on up to here, whatever facts come in
     full_commit_documents: int = 78  # and what a tick decides, beyond this
     max_dirty_bytes: int = 2_500_000  # the same in bytes: a transaction holds 4 MB
     full_commit_bytes: int = 2_800_000
@@ -45,7 +45,7 @@ class Policy:
     vcpu_quotas: tuple[VcpuQuota, ...] = ()  # those that are known; the others are unlimited
     data_cell: str = ""  # where runs' data lie; "" = traffic between Regions is not priced
     transfer_usd_per_gb: float = 0.02  # between Regions, "from about" (aws.md 11)
-    foreign_patience_s: float = 10.0  # what strangers take of an instance counts once it has been seen for so long
+    foreign_patience_s: float = 10.0  # what tasks that are not ours take counts once it has been seen for this long
     refusal_pause_s: float = 15.0  # an instance that had no room for a task is left alone; doubled each time
     growth_per_tick: int = 50  # instances newly ordered at once
     sweep_s: float = 120.0  # DESIGN D5
@@ -58,7 +58,7 @@ class Policy:
     rate_half_life_s: float = 21_600.0  # of our own interruption counts (decision 8)
     attempt_s: float = 600.0  # how long an attempt takes, while no run can tell
     wind_down_s: float = 60.0  # from the decision to stop a run to the end of its instances: kept back of its budget
-    finish_s: float = 3600.0  # an attempt may take so long when its run's budget is used up and nobody knows better
+    finish_s: float = 3600.0  # an attempt may take this long once its run's budget is used up, if no estimate is known
     boot_s: float = 180.0  # from the launch of an instance to its first task, paid and useless
     planned_life_s: float = 3600.0  # how long an instance is used when nothing interrupts it
     max_usd_per_hour: float = math.inf  # price caps: what costs more an hour is not bought,

@@ -14,7 +14,7 @@ class PurchaseMode(StrEnum):
     """`capacity.purchase` of a spec."""
 
     SPOT = "spot"
-    SPOT_THEN_ON_DEMAND = "spot-then-on-demand"  # spot while it is to be had, on-demand otherwise
+    SPOT_THEN_ON_DEMAND = "spot-then-on-demand"  # spot while EC2 has it, on-demand otherwise
     ON_DEMAND = "on-demand"
 
     @property

@@ -83,8 +83,7 @@ def longest_so_far(state: State, number: int, now: float) -> float:
 
 
 def kept_idle(state: State, number: int) -> Iterator[Instance]:
-    """Instances on which nobody has a live attempt and for which the run pays: it worked there, or they were bought
-    for it."""
+    """Instances without a live attempt that the run pays for: it worked there, or they were bought for it."""
     busy = state.attempts.runs_on_instance
     for instance in state.instances.values():
         pays = number in instance.work or (not instance.work and instance.bought_for == number)
@@ -93,7 +92,7 @@ def kept_idle(state: State, number: int) -> Iterator[Instance]:
 
 
 def to_come_usd(instance: Instance, boot_s: float, expected_s: float, now: float) -> float:
-    """What an instance that still boots will have cost once it was of use: the rest of its boot, and one attempt."""
+    """What an instance that still boots will cost until the end of its first attempt."""
     if instance.status is not InstanceStatus.BOOTING:
         return 0.0
     left_s = max(0.0, boot_s - (now - instance.launched_at)) + expected_s

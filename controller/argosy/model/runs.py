@@ -114,7 +114,7 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """No task is pending or live: what is left is to close out the results."""
+        """No task is pending or live: only the results have to be closed out."""
         if self.revives:
             return False
         counts = self.tasks.counts()

@@ -34,7 +34,7 @@ class State:
     observed_at: float = 0.0  # the last sweep
     spent_usd: float = 0.0  # of instances that are gone
     spent_on_demand_usd: float = 0.0  # the same hours at on-demand prices
-    unattributed: Costs = field(default_factory=Costs)  # of time that nobody used
+    unattributed: Costs = field(default_factory=Costs)  # of time that no run used
     peak_cpu: float = 0.0  # highest allocated share of the active instances, 0..1
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
@@ -94,7 +94,7 @@ class State:
         return taken
 
     def in_pools_fleet(self, instance: Instance) -> bool:
-        """Whether the fleet that its pool is steered by launched it: another one's target counts it, or nobody's."""
+        """Whether its pool's own fleet launched it. Otherwise another fleet's target counts it, or none does."""
         pool = self.pools.get(instance.pool)
         return pool is None or instance.fleet_id in ("", pool.fleet_id)
 
