@@ -71,7 +71,9 @@ sys.addaudithook(_loopback_only)
 
 # What takes longest comes first, so that all processes end at about the same time.
 _LONGEST_FIRST = (
+    "tests/e2e/test_container_readmes.py",
     "tests/e2e/test_demo.py",
+    "tests/e2e/test_main_job.py",
     "tests/e2e",
     "tests/stacks",
     "tests/simulation",
@@ -82,8 +84,8 @@ _LONGEST_FIRST = (
     "tests/unit/containers",
     "tests/unit/local",
 )
-# Files that one process runs one after the other. The stacks' tests look at the same templates; a machine has one
-# container engine, whose images and containers are everybody's; the others share an embedded AWS.
+# Files that one process runs one after the other. The tests of the stacks look at the same templates; a machine has one
+# container engine, whose images and containers are shared by all who use it.
 _TOGETHER = {
     "tests/stacks/": "stacks",
     "tests/contract/test_container_engines.py": "the container engine",
