@@ -180,7 +180,7 @@ def main_path() -> MainPath:
     cluster.store = store  # type: ignore[assignment]
     cluster.controllers = [cluster.controller()]
     limits = DeploymentLimits("s3://own/", frozenset({"own"}), {})
-    api = Api(store, Wake(), Images(), Items(), limits, "argosy", ["us-east-1"], cluster.world.moment)
+    api = Api(store, Wake(), Images(), Items(), limits, "argosy", ["us-east-1"], cluster.world.clock)
     path = MainPath()
     threading.setprofile(path.watch)
     sys.setprofile(path.watch)

@@ -55,10 +55,10 @@ class Story:
         self.state = told(State(epoch="testtest"), submitted(**overrides), now=self.world.now)
 
     def executor_over(self, ecs: Any) -> AwsExecutor:
-        rates = CallRates.of_aws(self.world.moment, self.world.run_for)
+        rates = CallRates.of_aws(self.world.clock, self.world.run_for)
         cell = Cell(CELL, self.world.cluster, ecs, self.world.ec2_client(), rates)
         s3 = ScriptedClient("s3", put_object={})
-        return AwsExecutor(DEPLOYMENT, [cell], HomeClients(s3, ScriptedClient("events")), self.world.moment)
+        return AwsExecutor(DEPLOYMENT, [cell], HomeClients(s3, ScriptedClient("events")), self.world.clock)
 
     def do(self, *actions: Action, executor: AwsExecutor | None = None) -> list[Event]:
         begun(self.state, actions, self.world.now)

@@ -24,13 +24,13 @@ ZONES = ("us-east-1a", "us-east-1b")
 
 def observed(world: World, placement_scores: bool) -> dict[str, FleetSeen]:
     cell = Cell(
-        CELL, world.cluster, world.ecs_client(), world.ec2_client(), CallRates.of_aws(world.moment, world.run_for)
+        CELL, world.cluster, world.ecs_client(), world.ec2_client(), CallRates.of_aws(world.clock, world.run_for)
     )
     executor = AwsExecutor(
         replace(DEPLOYMENT, placement_scores=placement_scores),
         [cell],
         HomeClients(None, ScriptedClient("events")),
-        world.moment,
+        world.clock,
     )
     sweep: Any = executor.observe(world.now)
     assert isinstance(sweep, Observed)

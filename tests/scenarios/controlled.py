@@ -143,14 +143,14 @@ class Controlled:
             DEPLOYMENT,
             self.cells(ecs),
             HomeClients(self.s3, ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": []})),
-            self.world.moment,
+            self.world.clock,
             Coordination(retries_of=partial(reading.retries_of, self.store)),
         )
-        return Engine(self.store, self.events, executor, load_catalogue(), self.policy, self.world.moment)
+        return Engine(self.store, self.events, executor, load_catalogue(), self.policy, self.world.clock)
 
     def cells(self, ecs: Any = None) -> list[Cell]:
         """What a controller works in."""
-        rates = CallRates.of_aws(self.world.moment, self.pass_time)
+        rates = CallRates.of_aws(self.world.clock, self.pass_time)
         return [Cell(CELL, self.world.cluster, ecs or self.ecs, self.ec2, rates)]
 
     def pass_time(self, seconds: float) -> None:

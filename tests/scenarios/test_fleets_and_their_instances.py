@@ -121,7 +121,7 @@ class Stubborn:
 def test_an_instance_that_ec2_will_not_end_keeps_no_other_alive(error: str, caplog: pytest.LogCaptureFixture) -> None:
     cluster = Controlled(zones=(ZONE,), work_s=60.0, max_instances=4, linger_s=60.0)
     cluster.ec2 = stubborn = Stubborn(cluster.ec2, error)
-    stubborn.now = cluster.world.moment
+    stubborn.now = cluster.world.clock
     cluster.controllers = [cluster.controller()]
     cluster.submit(40)
     while len(cluster.live_instances()) < 4:

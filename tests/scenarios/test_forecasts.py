@@ -18,7 +18,7 @@ TYPES = ("c5.xlarge", "c5.4xlarge")
 def forecast(cluster: Controlled, **overrides: Any) -> Any:
     fleets = [("us-east-1", kind, zone) for kind in TYPES for zone in ZONES]
     limits = DeploymentLimits("s3://results/", frozenset({"results"}), {})
-    now, policy = cluster.world.moment, cluster.policy
+    now, policy = cluster.world.clock, cluster.policy
     api = Api(cluster.store, Wake(), Images(), Items(), limits, "argosy", ["us-east-1"], now, policy, fleets)
     form = spec(container={"image": "argosy/digits", "command": ["work"]}, **overrides)
     reply = api.handle({"action": "PlanRun", "spec": form}, "r")

@@ -243,7 +243,7 @@ def test_a_clock_that_jumps_loses_nothing_and_starts_nothing_twice(jump_s: float
     engine, world = cluster.controllers[0], cluster.world
     engine.now = lambda: world.now + jump_s
     cluster.run_for(300.0)
-    engine.now = world.moment
+    engine.now = world.clock
     cluster.run_to_rest()
     assert cluster.record().counts[TaskStatus.SUCCEEDED] == 12
     assert max(cluster.starts().values()) == 1

@@ -43,7 +43,7 @@ class TwoCells(Controlled):
         cells = super().cells(ecs)
         if self.away is None:
             return cells
-        rates = CallRates.of_aws(self.world.moment, self.pass_time)
+        rates = CallRates.of_aws(self.world.clock, self.pass_time)
         return [*cells, Cell(AWAY, self.away.cluster, self.away.ecs_client(), self.away.ec2_client(), rates)]
 
     def pass_time(self, seconds: float) -> None:

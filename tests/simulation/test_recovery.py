@@ -38,7 +38,7 @@ class Cloud:
         self.world.sinks.append(self.auditor.hear)
         add_fleets(self.world, ("c5.xlarge",), ("us-east-1a",))
         self.conditions = CallConditions(Faults(0, ()), self.auditor)
-        services = SimulatedServices(SqsModel(self.world.moment))
+        services = SimulatedServices(SqsModel(self.world.clock))
         self.deployment = SimulatedDeployment(self.world, services, Policy(linger_s=30.0), self.conditions)
         self.invocations = 0
         bus = SimulatedClient(self.deployment.services.bus, "events")
@@ -50,7 +50,7 @@ class Cloud:
         process = self.deployment.add_controller()
         ends = self.world.now + LIMIT_S
         store = process.engine.store
-        loop = Loop(process.engine, store, self.wake, f"invocation-{self.invocations}", self.world.moment)
+        loop = Loop(process.engine, store, self.wake, f"invocation-{self.invocations}", self.world.clock)
         loop.on_tick = lambda report: self.world.run_for(1.0)
         return loop.run(lambda: ends - self.world.now)
 

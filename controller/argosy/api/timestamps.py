@@ -1,4 +1,4 @@
-"""How does the api write a moment?"""
+"""How does the api write a time?"""
 
 from __future__ import annotations
 

@@ -22,18 +22,18 @@ def iso(epoch_s: float) -> str:
     return as_iso(utc(epoch_s))
 
 
-def as_iso(moment: datetime) -> str:
+def as_iso(time: datetime) -> str:
     """The ISO string of an aware datetime, with milliseconds and a Z."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03d}Z"
 
 
-def epoch_s(moment: Any) -> float:
+def epoch_s(time: Any) -> float:
     """A datetime (naive = UTC), ISO string or number as epoch seconds. Raises ValueError or TypeError."""
-    if isinstance(moment, str):
-        moment = datetime.fromisoformat(moment)
-    if isinstance(moment, datetime):
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return float(moment)
+    if isinstance(time, str):
+        time = datetime.fromisoformat(time)
+    if isinstance(time, datetime):
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    return float(time)
 
 
 def with_iso_times(view: dict[str, Any]) -> dict[str, Any]:

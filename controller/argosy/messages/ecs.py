@@ -28,13 +28,13 @@ _KEY_VARIABLES = ("ARGOSY_RUN_ID", "ARGOSY_TASK_INDEX", "ARGOSY_TASK_ATTEMPT", L
 _SAYS_NOTHING = "Essential container in task exited"  # the stoppedReason of every ordinary end
 
 
-def epoch_s(moment: Any) -> float:
+def epoch_s(time: Any) -> float:
     """A datetime, an ISO string or an epoch as epoch seconds; 0 for an empty value. Raises one of UNREADABLE."""
-    if not moment:
+    if not time:
         return 0.0
-    if isinstance(moment, str):
-        moment = datetime.fromisoformat(moment)
-    at = moment.timestamp() if isinstance(moment, datetime) else float(moment)
+    if isinstance(time, str):
+        time = datetime.fromisoformat(time)
+    at = time.timestamp() if isinstance(time, datetime) else float(time)
     if not 0 <= at < LATEST_S:  # also refuses NaN
         raise ValueError(f"not a time: {at}")
     return at

@@ -56,7 +56,7 @@ class Timetable(Protocol):
     def later(self, delay_s: float, do: Callable[[], None]) -> None:
         """Call `do` after that time; where times are equal, in the order of the calls."""
 
-    def moment(self) -> float:
+    def clock(self) -> float:
         """Epoch seconds."""
 
 
@@ -126,9 +126,9 @@ class VirtualAgent:
         if self.alive:
             self.ecs.submit_task_state_change(cluster=self.cluster, **change)
 
-    def moment(self) -> float:
+    def clock(self) -> float:
         """Epoch seconds."""
-        return self.timetable.moment()
+        return self.timetable.clock()
 
     def later(self, delay_s: float, do: Callable[[], None]) -> None:
         """Call `do` after that time."""

@@ -26,7 +26,7 @@ class Timeline:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
 
-    def moment(self) -> float:
+    def clock(self) -> float:
         """Epoch seconds now."""
         return self.now
 

@@ -48,7 +48,7 @@ class Trial:
         self.outline = Outline.drawn(faults, plan)
         self.jobs = {job.run_id: job for job in plan.jobs or drawn_jobs(faults, plan.seed, plan.tasks)}
         policy = replace(plan.policy, max_instances=plan.instances)
-        self.services = SimulatedServices(SqsModel(timeline.moment))
+        self.services = SimulatedServices(SqsModel(timeline.clock))
         self.programs = programs = Programs(plan.seed, self.services.s3, self.jobs)
         defects = MachineDefects(faults, timeline, catalogue)
         behaviour = Behaviour(lambda task, at: defects.task(at) or programs.behaviour(task), defects.agent)
@@ -61,7 +61,7 @@ class Trial:
         add_fleets(world, plan.types, ZONES)
         if plan.kinds:
             add_foreign_fleets(world, ZONES[0])
-        limits = Buckets(timeline.moment) if plan.rate_limits else None
+        limits = Buckets(timeline.clock) if plan.rate_limits else None
         conditions = CallConditions(faults, self.auditor, plan.script, limits, plan.strict, interleaved=True)
         on_error = partial(self.auditor.facts.violated, "tick")
         self.deployment = SimulatedDeployment(world, self.services, policy, conditions, on_error)

@@ -34,7 +34,7 @@ Workload = Callable[[JSON, Ec2Instance], TaskBehaviour]
 class TaskAgent(Protocol):
     """What a task needs of the agent that runs it."""
 
-    def moment(self) -> float:
+    def clock(self) -> float:
         """Epoch seconds."""
 
     def later(self, delay_s: float, do: Callable[[], None]) -> None:
@@ -62,7 +62,7 @@ class VirtualTask:
         self._behaviour = behaviour
         self._definition = definition
         self._running = False
-        self._pull_started_at = agent.moment()
+        self._pull_started_at = agent.clock()
 
     def begin(self) -> None:
         """The image is pulled first."""
@@ -82,7 +82,7 @@ class VirtualTask:
             self._end(None, self._behaviour.cannot_start, self._behaviour.cannot_start)
             return
         self._running = True
-        pulled = {"pullStartedAt": self._pull_started_at, "pullStoppedAt": self._agent.moment()}
+        pulled = {"pullStartedAt": self._pull_started_at, "pullStoppedAt": self._agent.clock()}
         self._agent.report({"task": self.arn, "status": "RUNNING", "containers": self._containers("RUNNING"), **pulled})
         if self._behaviour.duration_s != float("inf"):
             self._later(self._behaviour.duration_s, self._finish)
@@ -96,7 +96,7 @@ class VirtualTask:
         containers = self._containers("STOPPED", exit_code, reason)
         change: JSON = {"task": self.arn, "status": "STOPPED", "containers": containers}
         if self._running:
-            change["executionStoppedAt"] = self._agent.moment()
+            change["executionStoppedAt"] = self._agent.clock()
         if task_reason is not None:
             change["reason"] = task_reason
         self._agent.report(change)

@@ -23,7 +23,7 @@ JSON = dict[str, Any]
 Sink = Callable[[JSON], None]
 
 CLUSTER = "argosy"
-START = 1_800_000_000.0  # 2027-01-15T08:00:00Z: any moment will do
+START = 1_800_000_000.0  # 2027-01-15T08:00:00Z: any time will do
 LOSS_SEEN_S = 5.0  # from the end of an instance to ECS knowing it
 
 
@@ -57,7 +57,7 @@ class World:
     ) -> None:
         """timeline: the clock that the worlds of several Regions share."""
         self.timeline = timeline or Timeline(START)
-        self.moment, self.later = self.timeline.moment, self.timeline.later
+        self.clock, self.later = self.timeline.clock, self.timeline.later
         self.run_until, self.run_for = self.timeline.run_until, self.timeline.run_for
         self.seed = seed
         self.region = region
@@ -72,7 +72,7 @@ class World:
         self.agents: dict[str, VirtualAgent] = {}
         """By EC2 instance id, from running to terminated."""
         aws = AwsRegion(
-            self.moment,
+            self.clock,
             region,
             emit=self._emit,
             id_source=lambda service: counted_ids(f"{seed}/{service}/{region}"),

@@ -82,7 +82,7 @@ def test_ecs_lies_about_a_launch_once_and_answers_the_same_token_with_the_truth(
 @pytest.mark.parametrize(("kind", "longest_s"), [("events-reordered", OVERTAKEN_S), ("events-late", LATEST_S)])
 def test_a_message_is_overtaken_by_later_ones(kind: str, longest_s: float) -> None:
     place = world()
-    queue = SqsModel(place.moment)
+    queue = SqsModel(place.clock)
     path = EventPath(place, queue, always(kind))
     for number in range(8):
         path({"source": "aws.ec2", "detail-type": "EC2 Instance Rebalance Recommendation", "number": number})

@@ -52,9 +52,9 @@ def task_view(ledger: EcsLedger, task: EcsTask) -> JSON:
     if task.last_status != "PENDING" or task.handed_over:
         view["connectivity"] = "CONNECTED"
     for name, at in _TASK_TIMES:
-        moment = getattr(task, at)
-        if moment is not None:
-            view[name] = utc(moment)
+        time = getattr(task, at)
+        if time is not None:
+            view[name] = utc(time)
     optional = {"startedBy": task.started_by, "stopCode": task.stop_code, "stoppedReason": task.stopped_reason}
     view.update({name: value for name, value in optional.items() if value is not None})
     return view

@@ -155,7 +155,7 @@ class ScaleRun:
         return world
 
     def _engine(self) -> Engine:
-        clock, calls = self.timeline.moment, self.aws_calls
+        clock, calls = self.timeline.clock, self.aws_calls
         cells = [
             Cell(
                 world.region,
