@@ -6,9 +6,9 @@ Times leave as ISO 8601 in UTC, money in US dollars unrounded, shares as 0..1; w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from argosy.api.timestamps import iso
 from argosy.catalogue.lookup import BANDS, interruption_band, load_catalogue
 from argosy.market.offers import is_stale, price_of, rate_of, rejected
 from argosy.model.arns import task_arn
@@ -26,6 +26,13 @@ from argosy.model.tasks import NO_EXIT_CODE, TaskStatus, TaskTable
 JSON = dict[str, Any]
 FAILURES_SHOWN = 10
 _SPENT_ON = ("useful", "boot", "idle", "redone", "failed")  # members of Costs
+
+
+def iso(epoch_s: float, precision: str = "milliseconds") -> str | None:
+    """`2026-11-21T06:27:33.000Z`; None for 0, which means "not yet". precision: as of `datetime.isoformat`."""
+    if not epoch_s:
+        return None
+    return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def run_view(record: RunRecord) -> JSON:

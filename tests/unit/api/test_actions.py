@@ -12,7 +12,7 @@ import pytest
 from argosy import layout
 from argosy.api.actions import REQUEST_LIMIT, envelope_of_error, new_run_id
 from argosy.api.requests import page_token
-from argosy.api.timestamps import iso
+from argosy.api.views import iso
 from argosy.model import documents, inbox
 from argosy.model.attempts import AttemptKey
 from argosy.model.costs import Costs, market_of
