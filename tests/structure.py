@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "controller" / "argosy"
 MANY_PARAMETERS = 6
 SHORT_LINES = 30
+DATA = ("catalogue",)  # a package of tables and their lookup
 NOT_COUNTED = ("emulator", "simulation")  # of the main path: they stand in for AWS
 OPTIMIZED = 1  # a code object's flag that bodies of classes and modules lack (inspect.CO_OPTIMIZED)
 
@@ -199,8 +200,8 @@ def main_path() -> MainPath:
 
 
 def rooms(names: Iterable[str]) -> Counter[str]:
-    """How many of the modules stand in each package of argosy; a loose module is its own room."""
-    return Counter(name.split(".")[1] for name in names)
+    """How many of the modules stand in each package of argosy; a loose module is in none."""
+    return Counter(parts[1] for name in names if len(parts := name.split(".")) > 2)
 
 
 # --- the report -------------------------------------------------------------------------------------------------------
@@ -224,7 +225,9 @@ def lines_of_report() -> Iterator[str]:
         f"main path, SubmitRun to the first RunTask: {len(path.modules)} modules of {size:,} lines, "
         f"{len(path.functions)} functions, {len(path.classes)} classes"
     )
+    data = {room: on_path.pop(room) for room in DATA if room in on_path}
     yield f"rooms on the main path: {len(on_path)} ({', '.join(f'{room} {n}' for room, n in on_path.most_common())})"
+    yield f"data that they read: {', '.join(f'{room} {n}' for room, n in data.items())}"
 
 
 def _counted(what: str, names: list[str]) -> Iterator[str]:
