@@ -81,7 +81,7 @@ COVERING := $(addprefix tests/unit/,api aws engine lifecycle market messages mod
 COVERING += tests/scenarios tests/properties/test_message_properties.py
 
 coverage: $(DEV) ## Check that launch, lifecycle, events and release are covered branch by branch
-	@$(BIN)/python -m pytest -q $(SHARED) --cov --cov-report=term-missing -k "not million" $(COVERING) $(ARGS)
+	@$(BIN)/python -m pytest -q $(SHARED) --cov --cov-report=term-missing $(COVERING) $(ARGS)
 
 bench: $(DEV) ## Measure what has a floor, one after the other, and print the figures
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks $(ARGS)

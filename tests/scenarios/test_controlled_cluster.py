@@ -202,7 +202,7 @@ def test_gpu_tasks_fill_gpu_instances_and_share_no_gpu() -> None:
 
 
 @pytest.mark.parametrize(
-    "chunk_rows", [pytest.param(1_024, id="1,024"), pytest.param(8_192, id="as in production", marks=pytest.mark.deep)]
+    "chunk_rows", [pytest.param(256, id="256"), pytest.param(8_192, id="as in production", marks=pytest.mark.deep)]
 )
 def test_tasks_in_123_chunks_are_cancelled_in_one_commit_and_block_nobody(
     chunk_rows: int, monkeypatch: pytest.MonkeyPatch
@@ -306,7 +306,7 @@ def test_events_of_a_whole_storm_fit_into_commits() -> None:
 
 
 def test_many_small_runs_fit_into_commits_after_an_outage_and_while_capacity_is_short() -> None:
-    cluster = Controlled(types=("c5.9xlarge",), zones=("us-east-1a",), work_s=30.0)
+    cluster = Controlled(types=("c5.9xlarge",), zones=("us-east-1a",), work_s=30.0, tick_s=5.0)
     cluster.world.ec2.set_shortage("c5.9xlarge/us-east-1a", 0)
     ids = [cluster.submit(1, run_id=f"small{n}-261121-062733-aaaa", name=f"small{n}") for n in range(130)]
     cluster.run_for(400)
