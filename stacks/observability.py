@@ -98,7 +98,7 @@ class Observability(Construct):
             ("A tick, seconds", ("TickSeconds",), "Maximum"),
             ("Launches", ("Launches",), "Sum"),
             ("Events", ("Events",), "Sum"),
-            ("Messages that nobody can read", ("PoisonMessages",), "Sum"),
+            ("Messages that cannot be read", ("PoisonMessages",), "Sum"),
             ("Ends that no event told of", ("RepairedBySweep",), "Sum"),
             ("Instances that EC2 will not end", ("StubbornInstances",), "Maximum"),
         )

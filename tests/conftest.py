@@ -128,7 +128,7 @@ def _states_are_consistent(request: pytest.FixtureRequest) -> Iterator[None]:
     builders = sys.modules.get("tests.builders")
     if builders is None:
         return
-    from argosy.model.invariants import check
+    from tests.state_invariants import check
 
     built, builders.BUILT[:] = [*builders.BUILT], []
     if request.node.get_closest_marker("benchmark"):

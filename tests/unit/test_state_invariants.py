@@ -8,12 +8,12 @@ import pytest
 
 from argosy.model.attempts import AttemptStatus
 from argosy.model.costs import Costs
-from argosy.model.invariants import InconsistentState, check, contradictions
 from argosy.model.resources import Resources
 from argosy.model.setbacks import Setback, Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import BUILT, CELL, RUN_ID, instance_id, launched, state_with_instance, task, told, without_runs
+from tests.state_invariants import InconsistentState, check, contradictions
 
 POOL = f"{CELL}/c5.xlarge/us-east-1a"
 RUN, HERE = RUN_ID, instance_id(1)
