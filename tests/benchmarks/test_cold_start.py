@@ -26,7 +26,7 @@ ENVIRONMENT = {**{f"ARGOSY_{name}": "x" for name in NAMES}, "ARGOSY_SETTINGS": "
 
 
 @pytest.mark.benchmark
-@pytest.mark.parametrize("root", ["_controller", "_api"])
+@pytest.mark.parametrize("root", ["controller_of_process", "api_of_process"])
 def test_a_cold_function_is_ready_within_a_second(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT / "controller")}
     command = [sys.executable, "-c", PROGRAM.format(root=root)]
