@@ -104,7 +104,7 @@ class ProgressChecker(Checker):
         if row.user_failures > blamed:
             self.facts.violated("I8", f"{name}: {row.user_failures} user attempts booked, {blamed} used", *names)
         given_up = self.facts.stored.records[run_id].halted
-        if not given_up and (sentence := unfounded_failure(row, limit, policy)):
+        if sentence := unfounded_failure(row, limit, policy, given_up):
             self.facts.violated("I8", f"{name} {sentence}", *names)
         if row.status == TaskStatus.SUCCEEDED and (run_id, index, row.committed) not in self._ended_well:
             sentence = f"{name} succeeded by attempt {row.committed}, which did not end well"
@@ -139,12 +139,12 @@ class ProgressChecker(Checker):
 _FINAL = (TaskStatus.SUCCEEDED,)  # when a user retries a run: the other tasks become pending again
 
 
-def unfounded_failure(row: TaskRow, limit: int, policy: Policy) -> str:
-    """What is wrong with a task's end in a run that was not given up; "" = nothing.
+def unfounded_failure(row: TaskRow, limit: int, policy: Policy, given_up: bool) -> str:
+    """What is wrong with a task's end; "" = nothing.
 
-    No task fails that has attempts left. limit: user attempts that the spec allows.
+    No task fails that has attempts left, unless its run was given up. limit: user attempts that the spec allows.
     """
     least_losses = min(policy.max_losses, policy.max_start_failures)  # why each was lost is not stored
-    if row.status != TaskStatus.FAILED or row.user_failures >= limit or row.losses >= least_losses:
+    if given_up or row.status != TaskStatus.FAILED or row.user_failures >= limit or row.losses >= least_losses:
         return ""
     return f"failed after {row.user_failures} user attempts of {limit} and {row.losses} losses"

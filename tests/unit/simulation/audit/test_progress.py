@@ -12,17 +12,18 @@ POLICY = Policy(max_losses=20, max_start_failures=3)
 
 
 @pytest.mark.parametrize(
-    "row",
+    ("row", "given_up"),
     [
-        TaskRow(TaskStatus.FAILED, 2, 0, 0),  # its attempts are used up
-        TaskRow(TaskStatus.FAILED, 0, 3, 0),  # it could not be started again and again
-        TaskRow(TaskStatus.SUCCEEDED, 0, 0, 1),
+        (TaskRow(TaskStatus.FAILED, 2, 0, 0), False),  # its attempts are used up
+        (TaskRow(TaskStatus.FAILED, 0, 3, 0), False),  # it could not be started again and again
+        (TaskRow(TaskStatus.FAILED, 0, 0, 0), True),  # its run was given up
+        (TaskRow(TaskStatus.SUCCEEDED, 0, 0, 1), False),
     ],
 )
-def test_an_end_with_a_reason_is_no_violation(row: TaskRow) -> None:
-    assert not unfounded_failure(row, 2, POLICY)
+def test_an_end_with_a_reason_is_no_violation(row: TaskRow, given_up: bool) -> None:
+    assert not unfounded_failure(row, 2, POLICY, given_up)
 
 
 def test_a_task_that_fails_with_attempts_left_is_one() -> None:
-    sentence = unfounded_failure(TaskRow(TaskStatus.FAILED, 1, 2, 0), 2, POLICY)
+    sentence = unfounded_failure(TaskRow(TaskStatus.FAILED, 1, 2, 0), 2, POLICY, given_up=False)
     assert sentence == "failed after 1 user attempts of 2 and 2 losses"
