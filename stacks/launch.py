@@ -61,10 +61,12 @@ class LaunchTemplates(Construct):
                 ),
                 block_device_mappings=[_root_volume(ROOT_VOLUME_GIB[kind])],
                 instance_initiated_shutdown_behavior="terminate",
-                # A maintain fleet takes its instances' tags from here, not from the fleet.
+                # A maintain fleet takes its instances' tags from here, not from the fleet. It launches as
+                # AWSServiceRoleForEC2Fleet, whose policy allows tags on instances, spot requests and volumes only: EC2
+                # refuses the whole launch if a template tags anything else, such as network interfaces.
                 tag_specifications=[
                     ec2.CfnLaunchTemplate.TagSpecificationProperty(resource_type=resource, tags=tags)
-                    for resource in ("instance", "volume", "network-interface")
+                    for resource in ("instance", "volume")
                 ],
             ),
             tag_specifications=[
@@ -90,7 +92,7 @@ def user_data(settings: Settings, *, gpu: bool) -> str:
         "ECS_CONTAINER_INSTANCE_PROPAGATE_TAGS_FROM": "ec2_instance",
         "ECS_RESERVED_MEMORY": ECS_RESERVED_MEMORY_MIB,
         "ECS_CONTAINER_STOP_TIMEOUT": f"{settings.stop_timeout_s}s",
-        "ECS_IMAGE_PULL_BEHAVIOR": "prefer-cached",  # CUDA images have gigabytes
+        "ECS_IMAGE_PULL_BEHAVIOR": "once",  # CUDA images have gigabytes; prefer-cached would end the clean-up of images
         "ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION": "10m",  # 3 h by default: thousands of short tasks would fill the disk
         "ECS_IMAGE_CLEANUP_INTERVAL": "30m",
         "ECS_AWSVPC_BLOCK_IMDS": "true",

@@ -101,6 +101,15 @@ def test_a_spec_that_expects_far_too_little_does_not_cost_more_either(on_cap: st
     assert watch.controlled.record().status_reason == "its budget of $5.00 is used up"
 
 
+@pytest.mark.parametrize("capacity", [{"budgetUsd": 5}, {"maxHourlyCost": 8}])
+def test_tasks_whose_start_and_end_are_one_moment_stop_nobody(capacity: dict[str, float]) -> None:
+    """Budgets divide by what an attempt is expected to take, and earlier ones took 0 s."""
+    watch = Watch(cluster(work_s=0.0))
+    watch.controlled.submit(400, capacity=capacity)
+    watch.to_rest()
+    assert watch.controlled.record().status == "SUCCEEDED"
+
+
 def test_tasks_that_never_end_are_stopped_when_the_budget_is_used_up() -> None:
     watch = Watch(cluster(work_s=float("inf")))
     watch.controlled.submit(50, capacity={"budgetUsd": 5})

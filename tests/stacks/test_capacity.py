@@ -92,6 +92,7 @@ def test_the_agents_settings(home: Template) -> None:
         assert "ECS_CLUSTER=argosy" in lines
         assert "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true" in lines
         assert "ECS_DISABLE_PRIVILEGED=true" in lines
+        assert "ECS_IMAGE_PULL_BEHAVIOR=once" in lines  # prefer-cached switches the agent's clean-up of images off
         assert f"ECS_RESERVED_MEMORY={ECS_RESERVED_MEMORY_MIB}" in lines
         assert f"ECS_CONTAINER_STOP_TIMEOUT={Settings().stop_timeout_s}s" in lines
 
@@ -100,12 +101,21 @@ def test_instances_and_their_disks_carry_the_ownership_tag_and_go_together(home:
     for template in home.of_type("AWS::EC2::LaunchTemplate").values():
         data = template["LaunchTemplateData"]
         tagged = {spec["ResourceType"] for spec in data["TagSpecifications"] if _has_stage(spec["Tags"])}
-        assert {"instance", "volume"} <= tagged
+        assert tagged == {"instance", "volume"}
         assert _has_stage(template["TagSpecifications"][0]["Tags"])
         (disk,) = data["BlockDeviceMappings"]
         assert disk["Ebs"]["Encrypted"]
         assert disk["Ebs"]["DeleteOnTermination"]
         assert disk["Ebs"]["VolumeType"] == "gp3"
+
+
+def test_nothing_is_tagged_that_the_fleets_role_may_not_tag(home: Template) -> None:
+    """AWS's managed policy AWSEC2FleetServiceRolePolicy (version 3) allows ec2:CreateTags on instances, spot requests
+    and volumes; EC2 refuses the whole launch where a template names anything else."""
+    allowed = {"instance", "spot-instances-request", "volume"}
+    for template in home.of_type("AWS::EC2::LaunchTemplate").values():
+        named = {spec["ResourceType"] for spec in template["LaunchTemplateData"]["TagSpecifications"]}
+        assert named <= allowed
 
 
 def _has_stage(tags: list[dict[str, str]]) -> bool:

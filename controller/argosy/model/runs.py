@@ -25,6 +25,7 @@ class RunStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+SHORTEST_S = 0.1  # the least that an attempt is expected to take
 TERMINAL_RUN = frozenset({RunStatus.SUCCEEDED, RunStatus.PARTIAL, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
@@ -136,12 +137,13 @@ class Run:
 
     def expected_seconds(self, guess_s: float) -> float:
         """How long an attempt will take: as long as earlier ones, else as the spec says; where neither is known, as
-        long as it may if it is to finish whatever it costs, else `guess_s`. Never longer than it may."""
+        long as it may if it is to finish whatever it costs, else `guess_s`. Never longer than it may, and never 0: an
+        attempt whose start and end ECS shows at one moment took some time all the same, and budgets divide by it."""
         longest_s = self.terms.attempt_timeout_s or math.inf
         said = self.mean_seconds(self.terms.expected_seconds)
         if said is None:
             said = guess_s if self.terms.drains_at_cap or math.isinf(longest_s) else longest_s
-        return min(float(said), longest_s)
+        return max(SHORTEST_S, min(float(said), longest_s))
 
     @property
     def deadline_at(self) -> float | None:

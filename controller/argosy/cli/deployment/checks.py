@@ -26,6 +26,8 @@ BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
 BOOTSTRAP_VERSION = 6  # the first whose roles publish assets as the CDK's default synthesiser wants them
 NAMES_SHOWN = 6
 
+PUBLISH = 'make deploy ARGS="-c images=true"'  # publishes every folder of containers/
+
 
 def run_checks(session: Session) -> list[Finding]:
     """All findings in order; without credentials, only that one. An AWS on this machine has no account to check."""
@@ -114,10 +116,10 @@ def images(session: Session) -> list[Finding]:
     pages = session.client("ssm").get_paginator("get_parameters_by_path").paginate(Path=path)
     published = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
     if not published:
-        return note("images", "no argosy/NAME image is published; runs can name any other", "make deploy IMAGES=1")
+        return note("images", "no argosy/NAME image is published; runs can name any other", PUBLISH)
     absent = [name for name, uri in published.items() if not _reachable(session, uri)]
     if absent:
-        return wrong("images", f"gone from ECR: {', '.join(absent)}", "make deploy IMAGES=1")
+        return wrong("images", f"gone from ECR: {', '.join(absent)}", PUBLISH)
     return ok("images", ", ".join(f"argosy/{name}" for name in published))
 
 
