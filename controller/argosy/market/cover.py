@@ -100,16 +100,12 @@ def _why(limits: BatchLimits, open_to: Sequence[tuple[Offer, int]], headroom: He
 
 def hypothetical(offer: Offer, number: int) -> InstanceRow:
     """An instance of the offer, as placement sees it: to placement, no instance is more real than another."""
-    cpu_units, memory_mib, gpus = offer.resources
+    size = offer.resources  # all of it is free
     return InstanceRow(
-        id=f"{offer.pool}/{offer.purchase}/{number}",
-        cpu_units=cpu_units,
-        memory_mib=memory_mib,
-        gpus=gpus,
-        total_cpu_units=cpu_units,
-        total_memory_mib=memory_mib,
-        total_gpus=gpus,
-        attributes=dict(offer.attributes),
+        f"{offer.pool}/{offer.purchase}/{number}",
+        *size,
+        *size,
+        dict(offer.attributes),
         price_usd_per_hour=offer.price_usd_per_hour,
         interruption_rate=offer.interruption_rate,
     )

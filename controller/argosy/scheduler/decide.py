@@ -1,6 +1,7 @@
 """What should be done next? One pure function that turns a snapshot into inert actions.
 
-`plan`, `explain`, the simulation and the live controller all call it (DESIGN D1).
+The live controller, local mode and the simulation all call it through the engine; `plan` and `explain` call the parts
+of it that place and buy (DESIGN D1).
 """
 
 from __future__ import annotations

@@ -331,14 +331,5 @@ def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
 
 
 def _expected(row_id: str, kind: InstanceType, at: Instance | Pool, purchase: Purchase) -> InstanceRow:
-    cpu_units, memory_mib, gpus = resources_of(kind)
-    return InstanceRow(
-        id=row_id,
-        cpu_units=cpu_units,
-        memory_mib=memory_mib,
-        gpus=gpus,
-        total_cpu_units=cpu_units,
-        total_memory_mib=memory_mib,
-        total_gpus=gpus,
-        attributes=expected_attributes(kind, at.zone, purchase, at.cell),
-    )
+    size = resources_of(kind)  # all of it is free
+    return InstanceRow(row_id, *size, *size, expected_attributes(kind, at.zone, purchase, at.cell))
