@@ -20,7 +20,7 @@ from typing import Any
 from argosy import layout
 from argosy.api import explaining, reading, requests, retrying, spending, views
 from argosy.api.admission import Admission, DeploymentLimits, admit, fingerprint
-from argosy.api.warnings import has_caps, money_warnings
+from argosy.api.warnings import money_warnings
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
 from argosy.model import documents, inbox
@@ -28,6 +28,7 @@ from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
+from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.ports import AlreadyExists, ImageResolver, ItemsReader, StaleState, Store, Wake
@@ -121,7 +122,7 @@ class Api:
 
     def _warnings(self, admission: Admission) -> list[str]:
         """What is allowed but may not be intended, a sentence each."""
-        if not has_caps(form := admission.form):
+        if not RunTerms.of(form := admission.form).has_caps:
             return [*admission.notes]
         pools = list(reading.cluster(self.store)[0].pools.values())
         return [*admission.notes, *money_warnings(form, pools, self.limits.shapes, load_catalogue(), self.policy)]

@@ -9,17 +9,11 @@ from argosy.market.offers import offers_of, resources_of
 from argosy.model.instance_types import InstanceType
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
-from argosy.model.purchases import PurchaseMode
-from argosy.model.run_terms import needs_of
+from argosy.model.run_terms import RunTerms
 from argosy.model.wording import dollars
 
 ALWAYS = float("inf")  # pools that are cooling off count as well
 USUALLY = "-"  # cell and zone of a pool that stands for its type everywhere
-
-
-def has_caps(form: Mapping[str, Any]) -> bool:
-    capacity = form.get("capacity", {})
-    return capacity.get("budgetUsd") is not None or capacity.get("maxHourlyCost") is not None
 
 
 def money_warnings(
@@ -34,13 +28,13 @@ def money_warnings(
     form: the JSON form of its spec. Compared are the offers of `pools` or, before the first look at the market, of
     `types` at their usual prices. A spec that names a task definition gets no warning: its needs are not known here.
     """
-    offers = [] if form.get("taskDefinition") is not None else list(_able(form, pools, types, catalogue, policy))
+    terms = RunTerms.of(form)
+    offers = [] if form.get("taskDefinition") is not None else list(_able(terms, pools, types, catalogue, policy))
     if not offers:
         return []
     price, name = min(offers)
     cheapest = f"the cheapest instance that could take a task ({name}, about {dollars(price)} an hour)"
-    capacity, said = form.get("capacity", {}), []
-    hourly, budget = capacity.get("maxHourlyCost"), capacity.get("budgetUsd")
+    said, hourly, budget = [], terms.max_hourly_usd, terms.budget_usd
     if hourly is not None and hourly < price:
         said.append(f"capacity.maxHourlyCost: {dollars(hourly)} an hour is below {cheapest}: nothing can be bought")
     if budget is not None and budget < price:
@@ -49,16 +43,14 @@ def money_warnings(
 
 
 def _able(
-    form: Mapping[str, Any],
+    terms: RunTerms,
     pools: Sequence[Pool],
     types: Iterable[str],
     catalogue: Mapping[str, InstanceType],
     policy: Policy,
 ) -> Iterator[tuple[float, str]]:
     """(USD an hour, instance type) of every offer that has room for a task."""
-    needs = needs_of(form)
-    mode = PurchaseMode(form.get("capacity", {}).get("purchase", PurchaseMode.SPOT))
     usual = [Pool(USUALLY, name, USUALLY, USUALLY) for name in types]
     for offer in offers_of(pools or usual, catalogue, ALWAYS, policy):
-        if mode.allows(offer.purchase) and needs.fits_in(resources_of(catalogue[offer.instance_type])):
+        if terms.purchase.allows(offer.purchase) and terms.needs.fits_in(resources_of(catalogue[offer.instance_type])):
             yield offer.price_usd_per_hour, offer.instance_type

@@ -144,6 +144,11 @@ class RunTerms:
     attempt_timeout_s: float  # 0 = none
     duration_limit_s: float  # of the whole run; 0 = none
 
+    @property
+    def has_caps(self) -> bool:
+        """Whether a budget or an hourly cap limits the run."""
+        return self.budget_usd is not None or self.max_hourly_usd is not None
+
     @classmethod
     def of(cls, spec: Mapping[str, Any]) -> RunTerms:
         """From the validated JSON form. Raises KeyError for a spec without a name."""

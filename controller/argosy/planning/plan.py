@@ -115,11 +115,11 @@ def _warnings(question: PlanQuestion, found: Forecast, is_short: bool) -> list[s
     said = list(question.warnings)
     if is_short:
         said.append("every pool that could run it is short of capacity now: the forecast counts from when one is not")
-    budget = question.form.get("capacity", {}).get("budgetUsd")
+    now, (_, run) = question.moment.now, question.on_copy(question.form)
+    budget = run.terms.budget_usd
     if budget is not None and found.high.cost_usd > budget:
         sure = "will" if found.low.cost_usd > budget else "may"
         said.append(f"the run {sure} reach its budget of {dollars(budget)} before its end")
-    now, (_, run) = question.moment.now, question.on_copy(question.form)
     if run.deadline_at and now + found.high.seconds > run.deadline_at:
         sure = "will" if now + found.low.seconds > run.deadline_at else "may"
         said.append(f"the run {sure} miss its deadline")

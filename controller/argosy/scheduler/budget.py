@@ -82,15 +82,10 @@ class RunBudget:
         return replace(self, held={name: replace(each) for name, each in self.held.items()}, paid={*self.paid})
 
 
-def has_caps(run: Run) -> bool:
-    """Whether a budget or an hourly cap limits it."""
-    return run.terms.budget_usd is not None or run.terms.max_hourly_usd is not None
-
-
 def run_budgets(moment: Moment) -> dict[str, RunBudget]:
     """By run id, of the open runs with caps that may still start something."""
     state, now = moment.state, moment.now
-    capped = [run for run in state.runs.values() if has_caps(run) and not (run.done or run.halted)]
+    capped = [run for run in state.runs.values() if run.terms.has_caps and not (run.done or run.halted)]
     if not capped:
         return {}
     needs = _needs(state)
@@ -142,7 +137,7 @@ def idle_at_cost(state: State, wanted: Iterable[str]) -> Iterator[str]:
     While a run that was stopped at its cap is open, this includes instances that no run has used yet: they may be the
     last that were ordered for it.
     """
-    capped = {run.number for run in state.runs.values() if has_caps(run) and not run.done}
+    capped = {run.number for run in state.runs.values() if run.terms.has_caps and not run.done}
     if not capped:
         return
     late_arrivals = any(run.capped_at for run in state.runs.values())

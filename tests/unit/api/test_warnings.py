@@ -1,4 +1,4 @@
-"""Whoever gives a run too little money is told at once, and the run is taken all the same."""
+"""A submitter who gives a run too little money is warned at once, and the run is accepted all the same."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from argosy.api.warnings import has_caps, money_warnings
+from argosy.api.warnings import money_warnings
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
+from argosy.model.run_terms import RunTerms
 
 SHAPE = {"vcpus": 1, "memory": 1024, "gpus": 0}
 
@@ -17,7 +18,7 @@ SHAPE = {"vcpus": 1, "memory": 1024, "gpus": 0}
 def said(pools: dict[str, float], resources: dict[str, Any] = SHAPE, **capacity: Any) -> list[str]:
     """pools: spot price by type."""
     known = [Pool("us-east-1", name, "us-east-1a", name, spot_usd_per_hour=usd) for name, usd in pools.items()]
-    form = {"resources": resources, "capacity": capacity}
+    form = {"name": "digits", "resources": resources, "capacity": capacity}
     return money_warnings(form, known, ["c5.xlarge", "g4dn.xlarge"], load_catalogue(), Policy())
 
 
@@ -53,11 +54,10 @@ def test_before_the_first_look_at_the_market_usual_prices_count() -> None:
 
 
 def test_nothing_is_said_of_a_task_definition() -> None:
-    form = {"taskDefinition": "mine:3", "capacity": {"budgetUsd": 0.0001}}
+    form = {"name": "digits", "taskDefinition": "mine:3", "capacity": {"budgetUsd": 0.0001}}
     assert money_warnings(form, [], ["c5.xlarge"], load_catalogue(), Policy()) == []
 
 
 @pytest.mark.parametrize(("capacity", "found"), [({}, False), ({"budgetUsd": 1}, True), ({"maxHourlyCost": 1}, True)])
 def test_a_run_has_caps_when_it_has_either(capacity: dict[str, float], found: bool) -> None:
-    assert has_caps({"capacity": capacity}) is found
-    assert has_caps({}) is False
+    assert RunTerms.of({"name": "digits", "capacity": capacity}).has_caps is found
