@@ -104,7 +104,7 @@ class Wake(Protocol):
         """Disable the tick."""
 
     def stay(self) -> None:
-        """Enable the tick."""
+        """Enable the tick, if AWS allows it now."""
 
 
 class ImageResolver(Protocol):

@@ -83,15 +83,43 @@ def test_forgetting_an_old_task_does_not_end_a_token_that_was_used_anew(virtual:
     assert virtual.run(clientToken="a-token")["tasks"][0]["taskArn"] == second
 
 
-def test_a_token_dies_with_the_memory_of_its_task(virtual: EcsCloud) -> None:
-    """The lesser of 24 h and a second bound: the careful reading is that the task's life is that bound."""
+def test_a_token_outlives_its_task_by_an_hour(virtual: EcsCloud) -> None:
+    """AWS, "Ensuring idempotency": the lower of 24 hours and "the lifetime of the resource plus one hour"."""
+    virtual.register()
+    virtual.define()
+    first = virtual.run(clientToken="a-token")["tasks"][0]["taskArn"]
+    assert virtual.pass_time is not None
+    virtual.pass_time(1800)
+    virtual.report(first, "STOPPED", exitCode=0)
+    virtual.pass_time(3599)
+    assert virtual.run(clientToken="a-token")["tasks"][0]["taskArn"] == first
+    virtual.pass_time(1)
+    assert virtual.run(clientToken="a-token")["tasks"][0]["taskArn"] != first
+
+
+def test_a_token_of_several_tasks_outlives_the_last_of_them_by_an_hour(virtual: EcsCloud) -> None:
+    virtual.register("c5.9xlarge")
+    virtual.define()
+    arns = [task["taskArn"] for task in virtual.run(clientToken="a-token", count=2)["tasks"]]
+    assert virtual.pass_time is not None
+    virtual.report(arns[0], "STOPPED", exitCode=0)
+    virtual.pass_time(1800)
+    virtual.report(arns[1], "STOPPED", exitCode=0)
+    virtual.pass_time(3599)
+    again = virtual.run(clientToken="a-token", count=2)["tasks"]
+    assert [task["taskArn"] for task in again] == arns[1:]
+    virtual.pass_time(1)
+    assert not {task["taskArn"] for task in virtual.run(clientToken="a-token", count=2)["tasks"]} & {*arns}
+
+
+def test_a_repeated_request_is_told_little_of_a_task_that_has_stopped(virtual: EcsCloud) -> None:
+    """AWS, "Ensuring idempotency": "only include the task ARN, last status, and desired status"."""
     virtual.register()
     virtual.define()
     first = virtual.run(clientToken="a-token")["tasks"][0]["taskArn"]
     virtual.report(first, "STOPPED", exitCode=0)
-    assert virtual.pass_time is not None
-    virtual.pass_time(3600)
-    assert virtual.run(clientToken="a-token")["tasks"][0]["taskArn"] != first
+    again = virtual.run(clientToken="a-token")["tasks"][0]
+    assert again == {"taskArn": first, "lastStatus": "STOPPED", "desiredStatus": "STOPPED"}
 
 
 @pytest.mark.parametrize("token", ["", "x" * 65, "with space", "naïve"])

@@ -18,7 +18,7 @@ class AwsWake:
 
     def controller(self) -> None:
         """Raises what EnableRule raises. An invocation that fails only costs a minute: the tick is enabled by then."""
-        self.stay()
+        self._events.enable_rule(Name=self._rule)
         try:
             self._lambda.invoke(
                 FunctionName=self._function, InvocationType="Event", Payload=b'{"source": "argosy.wake"}'
@@ -30,4 +30,8 @@ class AwsWake:
         self._events.disable_rule(Name=self._rule)
 
     def stay(self) -> None:
-        self._events.enable_rule(Name=self._rule)
+        """A refusal is logged: the controller that asks is at work, and asks again before it leaves."""
+        try:
+            self._events.enable_rule(Name=self._rule)
+        except AWS_ERRORS as error:
+            log.warning("the tick could not be enabled: %s", classify(error).text)

@@ -64,7 +64,10 @@ class Loop:
             return LoopReport("no lease")
         self.engine.forget()  # somebody else may have committed since this process last worked
         try:
+            self.wake.stay()  # an update of the stack may have disabled the tick while the one before us worked
             report = self._loop(remaining_s)
+            if report.reason == "time":
+                self.wake.stay()  # or while we did: nothing else would begin the next invocation
         except BaseException:
             with suppress(Exception):  # what ended the loop is told, not what came of tidying up after it
                 self.store.release_lease(self.owner)  # the next invocation need not wait until it expires

@@ -34,6 +34,12 @@ def test_an_invocation_that_fails_only_costs_a_minute_but_a_tick_that_stays_off_
         AwsWake(ScriptedClient("lambda", invoke={}), denied, "f", "r").controller()
 
 
+def test_a_controller_that_may_not_enable_its_tick_now_says_so_and_works_on(caplog: pytest.LogCaptureFixture) -> None:
+    denied = ScriptedClient("events", enable_rule=refusal("AccessDeniedException"))
+    AwsWake(ScriptedClient("lambda"), denied, "f", "r").stay()
+    assert "the tick could not be enabled: AccessDeniedException" in caplog.text
+
+
 def test_an_own_image_stands_for_what_its_parameter_says_and_others_for_themselves() -> None:
     ssm = ScriptedClient(
         "ssm", get_parameter=lambda **asked: {"Parameter": {"Value": f"registry{asked['Name']}@sha256:0"}}

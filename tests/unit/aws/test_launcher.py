@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from argosy.emulator.ecs.ledger import TOKEN_OUTLIVES_TASK_S
 from argosy.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
 from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.events import (
@@ -18,6 +19,7 @@ from argosy.model.events import (
     NotCarriedOut,
     TaskSeen,
 )
+from argosy.model.policy import Policy
 from argosy.model.state import State
 from tests.builders import (
     CELL,
@@ -34,6 +36,7 @@ from tests.builders import (
 )
 from tests.fakes.aws import KEY, LAUNCH, SOON, Clock, ScriptedClient, cell, launching, refusal, timed_out
 
+MOST_SKEW_S = 240.0  # two clocks that are two minutes off, each the other way
 STARTED = {"tasks": [{"taskArn": task_arn(1), "containers": [{"gpuIds": ["GPU-a"]}]}], "failures": []}
 NO_ROOM = {"tasks": [], "failures": [{"arn": "x", "reason": "RESOURCE:GPU", "detail": "none left"}]}
 DENIED = refusal("AccessDeniedException", "not authorized to perform: iam:PassRole")
@@ -43,6 +46,18 @@ LOST = timed_out()
 def launched_with(*answers: Any, state: State | None = None) -> tuple[list[Event], ScriptedClient]:
     ecs = ScriptedClient("ecs", run_task=list(answers))
     return launching(ecs).launch(LAUNCH, state or state_with_instance(), SOON), ecs
+
+
+def test_no_intent_is_sent_again_after_its_token_may_have_died() -> None:
+    """A token outlives its task by an hour, however short the task was (aws.md 2.3)."""
+    assert Policy().intent_age_s + MOST_SKEW_S < TOKEN_OUTLIVES_TASK_S
+
+
+def test_the_same_token_names_a_task_that_has_stopped_meanwhile() -> None:
+    """AWS then tells its ARN and its statuses, and nothing else (aws.md 2.3)."""
+    stopped = {"tasks": [{"taskArn": task_arn(1), "lastStatus": "STOPPED", "desiredStatus": "STOPPED"}], "failures": []}
+    events, _ = launched_with(NO_ROOM, stopped)
+    assert events == [LaunchAccepted(KEY, task_arn(1))]
 
 
 def test_a_launch_that_is_answered_with_a_task_is_accepted_with_its_gpus() -> None:

@@ -113,7 +113,7 @@ class LaunchOperations(OperationGroup[EcsLedger]):
 
     def _remembered(self, cluster: EcsCluster, token: str) -> RememberedLaunch | None:
         launch = cluster.launches.get(token)
-        if launch is not None and self.ledger.token_expired(launch.at):
+        if launch is not None and self.ledger.token_expired(cluster, launch):
             return None
         return launch
 
@@ -125,7 +125,14 @@ class LaunchOperations(OperationGroup[EcsLedger]):
                 resourceIds=list(launch.task_arns),
             )
         tasks = [cluster.tasks[arn] for arn in launch.task_arns if arn in cluster.tasks]
-        return {"tasks": [task_view(self.ledger, task) for task in tasks], "failures": list(launch.failures)}
+        return {"tasks": [self._shown_again(task) for task in tasks], "failures": list(launch.failures)}
+
+    def _shown_again(self, task: EcsTask) -> JSON:
+        """Of a task that has stopped a repeated request is told its ARN and its statuses only (aws.md 2.3)."""
+        view = task_view(self.ledger, task)
+        if task.stopped_at is None:
+            return view
+        return {name: view[name] for name in ("taskArn", "lastStatus", "desiredStatus")}
 
     def _place(self, order: LaunchOrder, count: int) -> tuple[list[EcsTask], list[JSON]]:
         """One after the other, each seeing the ones before; the first that finds no place ends it."""

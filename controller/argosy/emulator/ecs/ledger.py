@@ -7,14 +7,16 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Any
 
-from argosy.emulator.ecs.records import ContainerInstance, EcsCluster, EcsTask, TaskDefinition
+from argosy.emulator.ecs.records import ContainerInstance, EcsCluster, EcsTask, RememberedLaunch, TaskDefinition
 from argosy.emulator.operations import Refusal
 from argosy.emulator.region import AwsRegion
 
 JSON = dict[str, Any]
 
 STOPPED_TASKS_KEPT_S = 3_600.0  # "at least one hour" [model]; INACTIVE instances are kept as long
-TOKEN_LIFE_S = 24 * 3_600.0  # the longest that is quoted [known: verify], see aws.md 2.3
+# A client token counts for the lower of two times (Amazon ECS API Reference, "Ensuring idempotency", aws.md 2.3):
+TOKEN_LIFE_S = 24 * 3_600.0
+TOKEN_OUTLIVES_TASK_S = 3_600.0  # "the lifetime of the resource plus one hour", from its creation to STOPPED
 
 
 class EcsLedger:
@@ -87,13 +89,16 @@ class EcsLedger:
             else:
                 _forget_instance(cluster, record)
 
-    def token_expired(self, launched_at: float) -> bool:
-        """Whether a client token first used then may start something new."""
-        return self.now() - launched_at >= TOKEN_LIFE_S
+    def token_expired(self, cluster: EcsCluster, launch: RememberedLaunch) -> bool:
+        """Whether the launch's client token may start something new. Of several tasks the last that stopped counts."""
+        now, tasks = self.now(), [cluster.tasks.get(arn) for arn in launch.task_arns]
+        ends = [task.stopped_at for task in tasks if task is not None]
+        outlived = all(end is not None and now - end >= TOKEN_OUTLIVES_TASK_S for end in ends)
+        return now - launch.at >= TOKEN_LIFE_S or outlived
 
 
 def _forget_task(cluster: EcsCluster, task: EcsTask) -> None:
-    """Its token goes too: a token lives 24 h *or less* (aws.md 2.3), and less is what must be survived."""
+    """Its token goes with the last of the tasks that it started: it has expired by now."""
     cluster.tasks.pop(task.arn, None)
     group = cluster.by_started_by.get(task.started_by or "")
     if group is not None:
@@ -102,7 +107,7 @@ def _forget_task(cluster: EcsCluster, task: EcsTask) -> None:
             del cluster.by_started_by[task.started_by or ""]
     if task.token is not None:
         launch = cluster.launches.get(task.token[1])
-        if launch is not None and task.arn in launch.task_arns:
+        if launch is not None and not any(arn in cluster.tasks for arn in launch.task_arns):
             del cluster.launches[task.token[1]]
 
 
