@@ -1,14 +1,14 @@
 """What is in the functions' zips? Our code, and the controller's pinned wheels for Lambda. Docker is not needed.
 
-The asset's hash is that of the inputs (our files, the requirement file, the recipe below), so an unchanged checkout
-gives an unchanged template, and the wheels are fetched once per requirement file and kept under build/.
+The asset's hash is that of the inputs (our files, the requirement file, the recipe below, whether there is byte code),
+so an unchanged checkout gives an unchanged template, and the wheels are fetched once per requirement file and kept
+under build/.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
-import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +20,8 @@ import aws_cdk as cdk
 import jsii
 from aws_cdk import aws_lambda as lambda_
 
+from stacks.byte_code import interpreter, uv_command, write_byte_code
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "controller"  # holds the package `argosy`
 REQUIREMENTS = ROOT / "requirements" / "controller.txt"
@@ -27,7 +29,7 @@ CACHE = ROOT / "build" / "lambda"
 RUNTIME, PYTHON = lambda_.Runtime.PYTHON_3_13, "3.13"
 ARCHITECTURE = lambda_.Architecture.ARM_64
 SIZE_LIMIT_MB = 120  # DESIGN D14, unpacked; Lambda's own limit is 250
-RECIPE = "1"  # raise it when the steps below change what ends up in the zip
+RECIPE = "2"  # raise it when the steps below change what ends up in the zip
 
 _SHIPPED = (".py", ".json", ".lark")
 # The rooms of `argosy` that run on a user's machine; no function imports them.
@@ -60,19 +62,20 @@ def _sources() -> list[Path]:
 
 
 def _code(sources: list[Path], requirements: Path | None) -> lambda_.Code:
+    python = interpreter(PYTHON) if requirements else None
     bundling = cdk.BundlingOptions(
-        image=cdk.DockerImage.from_registry("never-used"), local=_Bundler(sources, requirements)
+        image=cdk.DockerImage.from_registry("never-used"), local=_Bundler(sources, requirements, python)
     )
     return lambda_.Code.from_asset(
         str(SOURCE),
-        asset_hash=_digest(sources, requirements),
+        asset_hash=_digest(sources, requirements, has_byte_code=python is not None),
         asset_hash_type=cdk.AssetHashType.CUSTOM,
         bundling=bundling,
     )
 
 
-def _digest(sources: list[Path], requirements: Path | None) -> str:
-    digest = hashlib.sha256(f"{RECIPE} {PYTHON} {ARCHITECTURE.name}".encode())
+def _digest(sources: list[Path], requirements: Path | None, *, has_byte_code: bool) -> str:
+    digest = hashlib.sha256(f"{RECIPE} {PYTHON} {ARCHITECTURE.name} {has_byte_code}".encode())
     for path in [*sources, *([requirements] if requirements else [])]:
         digest.update(f"\0{path.relative_to(ROOT).as_posix()}\0".encode() + path.read_bytes())
     return digest.hexdigest()
@@ -80,17 +83,19 @@ def _digest(sources: list[Path], requirements: Path | None) -> str:
 
 @jsii.implements(cdk.ILocalBundling)
 class _Bundler:
-    def __init__(self, sources: list[Path], requirements: Path | None) -> None:
-        self._sources, self._requirements = sources, requirements
+    def __init__(self, sources: list[Path], requirements: Path | None, python: str | None) -> None:
+        self._sources, self._requirements, self._python = sources, requirements, python
 
     def try_bundle(self, output_dir: str, *_: Any, **__: Any) -> bool:
         output = Path(output_dir)
         if self._requirements:
-            shutil.copytree(wheels(self._requirements), output, dirs_exist_ok=True)
+            shutil.copytree(wheels(self._requirements, self._python), output, dirs_exist_ok=True)
         for source in self._sources:
             target = output / source.relative_to(SOURCE)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
+        if self._python:
+            write_byte_code(output / "argosy", self._python, root=output)
         check_size(output)
         return True
 
@@ -102,26 +107,28 @@ def check_size(folder: Path) -> None:
         raise BundleError(f"the functions' zip would take {megabytes:.0f} MB unpacked; the limit is {SIZE_LIMIT_MB}")
 
 
-def wheels(requirements: Path, cache: Path = CACHE) -> Path:
-    """The folder with the installed wheels of a requirement file, made if it is missing. Raises BundleError."""
-    name = hashlib.sha256(f"{RECIPE} {PYTHON} {ARCHITECTURE.name}".encode() + requirements.read_bytes()).hexdigest()[
-        :16
-    ]
+def wheels(requirements: Path, python: str | None, cache: Path = CACHE) -> Path:
+    """The folder with the installed wheels of a requirement file, made if it is missing. Raises BundleError.
+
+    python: who compiles them; None for wheels without byte code, which have a folder of their own.
+    """
+    made_from = f"{RECIPE} {PYTHON} {ARCHITECTURE.name} {python is not None}".encode() + requirements.read_bytes()
+    name = hashlib.sha256(made_from).hexdigest()[:16]
     folder = cache / name
     if not folder.is_dir():
         part = cache / f"{name}.part"
         shutil.rmtree(part, ignore_errors=True)
         _install(requirements, part)
         _prune(part)
-        _compile(part)
+        if python:
+            write_byte_code(part, python, root=part)
         part.rename(folder)
     return folder
 
 
 def _install(requirements: Path, target: Path) -> None:
     print(f"Fetching the functions' wheels into {target.parent} (once per requirement file)", file=sys.stderr)
-    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
-    command = installer(uv, pip=importlib.util.find_spec("pip") is not None)
+    command = installer(uv_command(), pip=importlib.util.find_spec("pip") is not None)
     command += [
         "--only-binary=:all:",
         "--python-version",
@@ -161,17 +168,3 @@ def _prune(folder: Path) -> None:
     for pattern in _PRUNED:
         for path in list(folder.glob(pattern)):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-
-
-def _compile(folder: Path) -> None:
-    """Byte code halves the import time. Only the runtime's own minor version can write it: left out without one."""
-    python = shutil.which(f"python{PYTHON}")
-    if python and _runs(python):
-        # Unchecked: zipping changes the files' times, and byte code that is checked by time would be thrown away.
-        command = [python, "-m", "compileall", "-q", "-j", "2", "--invalidation-mode", "unchecked-hash", str(folder)]
-        subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def _runs(python: str) -> bool:
-    answer = subprocess.run([python, "--version"], capture_output=True, text=True, check=False)
-    return re.fullmatch(rf"Python {re.escape(PYTHON)}\.\d+\S*", answer.stdout.strip()) is not None

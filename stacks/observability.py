@@ -19,6 +19,9 @@ from stacks.store import Store
 MINUTE, FIVE = cdk.Duration.minutes(1), cdk.Duration.minutes(5)
 NAMESPACE = "Argosy"
 EVENTS_TOO_OLD_S = 600  # spot warnings are worthless after two minutes; ten mean that nothing reads the queue
+# Of five minutes. When the controller wakes, what came at rest is as old as the rest was long: that shows in
+# the period of the waking and, at a boundary, in the next one.
+PERIODS_TO_CATCH_UP = 3
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,6 @@ class Observability(Construct):
         self._topic = self._topic_for(settings.alarm_email)
         freed = self._own("InstancesFreedByWatchdog", "Sum")
         dead = store.dead_letters.metric_approximate_number_of_messages_visible(period=FIVE, statistic="Maximum")
-        age = store.queue.metric_approximate_age_of_oldest_message(period=FIVE, statistic="Maximum")
         self._alarm("ControllerErrors", functions.controller.metric_errors(period=FIVE), 1, "the controller fails")
         self._alarm("ApiErrors", functions.api.metric_errors(period=FIVE), 1, "the api fails: users get no answer")
         self._alarm("ApiFaults", self._own("ApiFaults", "Sum"), 1, "AWS fails the api: users get InternalError")
@@ -56,7 +58,13 @@ class Observability(Construct):
             "WatchdogActed", freed, 1, "the controller was dead for an hour while instances ran; they were ended"
         )
         self._alarm("DeadLetters", dead, 1, "events or invocations could not be delivered")
-        self._alarm("EventsAge", age, EVENTS_TOO_OLD_S, "the controller does not read its events")
+        self._alarm(
+            "EventsAge",
+            self._age_while_awake(store.queue),
+            EVENTS_TOO_OLD_S,
+            "the controller does not read its events",
+            periods=PERIODS_TO_CATCH_UP,
+        )
         self._dashboard(functions.controller, store.queue)
 
     def _topic_for(self, email: str | None) -> sns.Topic | None:
@@ -66,7 +74,31 @@ class Observability(Construct):
         topic.add_subscription(subscriptions.EmailSubscription(email))
         return topic
 
-    def _alarm(self, name: str, metric: cloudwatch.IMetric, threshold: float, meaning: str) -> None:
+    def _age_while_awake(self, queue: sqs.IQueue) -> cloudwatch.MathExpression:
+        """Age of the oldest message in seconds in periods in which the tick's rule fired, 0 in others.
+
+        At rest nobody reads, and a message about another instance of the account may wait for days. The rule fires
+        every minute while there is work, whether or not a controller lives (AWS/Events publishes it by RuleName for
+        rules of the default bus).
+        """
+        ticks = cloudwatch.Metric(
+            namespace="AWS/Events",
+            metric_name="TriggeredRules",
+            dimensions_map={"RuleName": f"{self._settings.prefix}-tick"},
+            statistic="Sum",
+            period=FIVE,
+        )
+        age = queue.metric_approximate_age_of_oldest_message(period=FIVE, statistic="Maximum")
+        return cloudwatch.MathExpression(
+            expression="IF(FILL(ticks, 0) > 0, FILL(age, 0), 0)",
+            using_metrics={"ticks": ticks, "age": age},
+            label="Seconds",
+            period=FIVE,
+        )
+
+    def _alarm(
+        self, name: str, metric: cloudwatch.IMetric, threshold: float, meaning: str, *, periods: int = 1
+    ) -> None:
         alarm = cloudwatch.Alarm(
             self,
             name,
@@ -74,7 +106,7 @@ class Observability(Construct):
             alarm_description=f"Argosy: {meaning}",
             metric=metric,
             threshold=threshold,
-            evaluation_periods=1,
+            evaluation_periods=periods,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -69,8 +70,8 @@ def test_wheels_are_fetched_for_lambda_once_and_without_their_tests(
     fake_uv(tmp_path / "bin", INSTALLING)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     wanted = requirements(tmp_path)
-    folder = bundle.wheels(wanted, tmp_path / "cache")
-    assert bundle.wheels(wanted, tmp_path / "cache") == folder
+    folder = bundle.wheels(wanted, None, tmp_path / "cache")
+    assert bundle.wheels(wanted, None, tmp_path / "cache") == folder
     assert sorted(p.name for p in folder.rglob("*.py*")) == ["core.py"]
     (call,) = (tmp_path / "bin" / "calls").read_text().splitlines()
     assert "--python-platform aarch64-manylinux_2_28" in call
@@ -81,8 +82,8 @@ def test_wheels_are_fetched_for_lambda_once_and_without_their_tests(
 def test_other_requirements_are_other_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_uv(tmp_path / "bin", INSTALLING)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
-    first = bundle.wheels(requirements(tmp_path), tmp_path / "cache")
-    assert bundle.wheels(requirements(tmp_path, "numpy==2.5.5\n"), tmp_path / "cache") != first
+    first = bundle.wheels(requirements(tmp_path), None, tmp_path / "cache")
+    assert bundle.wheels(requirements(tmp_path, "numpy==2.5.5\n"), None, tmp_path / "cache") != first
 
 
 def test_wheels_that_cannot_be_fetched_leave_nothing_behind_and_say_what_to_type(
@@ -91,8 +92,18 @@ def test_wheels_that_cannot_be_fetched_leave_nothing_behind_and_say_what_to_type
     fake_uv(tmp_path / "bin", "exit 1")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     with pytest.raises(bundle.BundleError, match="bundle=source"):
-        bundle.wheels(requirements(tmp_path), tmp_path / "cache")
+        bundle.wheels(requirements(tmp_path), None, tmp_path / "cache")
     assert not list((tmp_path / "cache").glob("*"))
+
+
+def test_compiled_wheels_and_others_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without the right interpreter leaves nothing behind that one with it would ship."""
+    fake_uv(tmp_path / "bin", INSTALLING)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    plain = bundle.wheels(requirements(tmp_path), None, tmp_path / "cache")
+    compiled = bundle.wheels(requirements(tmp_path), sys.executable, tmp_path / "cache")
+    assert not list(plain.rglob("*.pyc"))
+    assert [path.name.partition(".")[0] for path in compiled.rglob("*.pyc")] == ["core"]
 
 
 def test_without_uv_pip_hears_of_both_tags() -> None:

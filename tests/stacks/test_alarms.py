@@ -1,0 +1,62 @@
+"""The alarm of the events' age in the life of a deployment: quiet at rest, loud when nobody reads while there is work.
+
+The template's own expression is evaluated here as CloudWatch documents its functions ("Using metric math"): FILL puts
+a value where a metric has no data, IF chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.stacks.templates import Template, text
+
+pytestmark = pytest.mark.stacks
+
+
+def is_loud(alarm: dict[str, Any], *, ticks: Sequence[int | None], ages: Sequence[int | None]) -> bool:
+    """Whether the alarm is ever in ALARM over these periods; None where the metric has no data."""
+    (expression,) = (each["Expression"] for each in alarm["Metrics"] if "Expression" in each)
+    words = {
+        "FILL": lambda metric, value: value if metric is None else metric,
+        "IF": lambda condition, then, otherwise: then if condition else otherwise,
+        "__builtins__": {},
+    }
+    values = [eval(expression, words, {"ticks": t, "age": a}) for t, a in zip(ticks, ages, strict=True)]  # noqa: S307
+    breaching = [value >= alarm["Threshold"] for value in values]
+    periods = alarm["EvaluationPeriods"]
+    return any(all(breaching[i : i + periods]) for i in range(len(breaching) - periods + 1))
+
+
+@pytest.fixture
+def alarm(home: Template) -> dict[str, Any]:
+    return home.named("AWS::CloudWatch::Alarm", "AlarmName", "argosy-EventsAge")
+
+
+def test_it_asks_for_the_rule_that_fires_while_there_is_work(home: Template, alarm: dict[str, Any]) -> None:
+    metrics = {each["Id"]: each["MetricStat"]["Metric"] for each in alarm["Metrics"] if "MetricStat" in each}
+    (dimension,) = metrics["ticks"]["Dimensions"]
+    rule = home.named("AWS::Events::Rule", "Name", dimension["Value"])
+    assert rule["State"] == "DISABLED"
+    assert "ScheduleExpression" in rule
+    assert (metrics["ticks"]["Namespace"], metrics["ticks"]["MetricName"]) == ("AWS/Events", "TriggeredRules")
+    assert "Events" in text(metrics["age"]["Dimensions"][0]["Value"])
+
+
+def test_another_instances_event_that_waits_for_days_at_rest_is_no_alarm(alarm: dict[str, Any]) -> None:
+    assert not is_loud(alarm, ticks=[None] * 12, ages=[300 * i for i in range(12)])
+
+
+def test_neither_is_its_age_when_the_controller_wakes_and_reads_it(alarm: dict[str, Any]) -> None:
+    """The rule first fires at the end of a period, and the message is read at the beginning of the next."""
+    assert not is_loud(alarm, ticks=[None, 1, 5, 5], ages=[86_000, 86_300, 86_310, None])
+
+
+def test_events_that_nobody_reads_while_there_is_work_are_one(alarm: dict[str, Any]) -> None:
+    assert is_loud(alarm, ticks=[5] * 6, ages=[300, 600, 900, 1200, 1500, 1800])
+
+
+def test_a_busy_controller_is_quiet(alarm: dict[str, Any]) -> None:
+    assert not is_loud(alarm, ticks=[5] * 6, ages=[2, 5, None, 130, 4, 3])
