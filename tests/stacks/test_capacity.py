@@ -7,7 +7,7 @@ import json
 import pytest
 
 from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
-from argosy.settings.settings import Settings
+from argosy.settings.settings import OTHER_RESOURCES, Settings
 from tests.stacks.templates import Template, text
 
 pytestmark = pytest.mark.stacks
@@ -28,6 +28,14 @@ def test_there_is_one_fleet_for_every_named_type_and_zone(home: Template) -> Non
     assert sorted(pools) == sorted((name, zone) for name in Settings().instance_types.all for zone in ZONES)
     assert any(name.startswith("c5.") for name, _ in pools)
     assert any(name.startswith("p3.") for name, _ in pools)
+
+
+def test_no_stack_needs_more_resources_than_the_settings_count(home: Template, wide: dict[str, Template]) -> None:
+    """Settings refuse as many types as would not fit beside these."""
+    for template in (home, *wide.values()):
+        types = [each["Type"] for each in template.resources.values()]
+        lists = [name for name in template.resources if name.startswith("CellFleets")]
+        assert len(types) - types.count("AWS::EC2::EC2Fleet") - len(lists) <= OTHER_RESOURCES
 
 
 def test_fleets_exist_exactly_where_the_region_offers_the_type(home: Template) -> None:

@@ -39,6 +39,8 @@ from argosy.settings.values import (
 
 # Lambda allows 4 KB for all environment variables of a function; the other names and values take about 1.2 KB.
 MAX_JSON_BYTES = 2_500
+# CloudFormation's limit, and how many of these the stack of a cell may need for all but its fleets and their lists.
+MAX_STACK_RESOURCES, OTHER_RESOURCES = 500, 160
 # The zones of Regions in which accounts do not get a, b and c: https://docs.aws.amazon.com/global-infrastructure/latest/regions/
 DEFAULT_ZONES = {"ap-northeast-1": "acd", "ca-central-1": "abd", "us-west-1": "ac"}
 
@@ -280,8 +282,22 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         if not settings.pools(cell):
             sentence = f"none of the named types is known to be offered in {cell}; correct that in offered.{cell}.add"
             yield "instanceTypes", sentence
+        yield from _size_faults(settings, cell)
     if (size := len(settings.to_json())) > MAX_JSON_BYTES:
         yield "(all)", f"the settings take {size} bytes as JSON; a function's environment has room for {MAX_JSON_BYTES}"
+
+
+def _size_faults(settings: Settings, cell: str) -> Iterator[tuple[str, str]]:
+    """Each named type has a list of its fleets, and a fleet in each zone, also where the Region does not offer it."""
+    types, zones = settings.instance_types.all, settings.zones_of(cell)
+    fleets = sum(settings.has_pool(cell, name, zone) for name in types for zone in zones)
+    room = MAX_STACK_RESOURCES - OTHER_RESOURCES
+    if fleets + len(types) > room:
+        yield (
+            "instanceTypes",
+            f"{len(types)} types in {len(zones)} zones of {cell} are more than one stack may hold "
+            f"({MAX_STACK_RESOURCES} resources): name at most {room // (len(zones) + 1)} types, or fewer zones.{cell}",
+        )
 
 
 def _region_faults(settings: Settings) -> Iterator[tuple[str, str]]:

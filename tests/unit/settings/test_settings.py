@@ -100,6 +100,15 @@ def test_a_region_without_a_usable_type_is_refused_and_can_be_corrected() -> Non
     assert settings.pools("us-east-1")[0] == ("p3.2xlarge", "us-east-1a")
 
 
+def test_more_types_than_a_stack_can_hold_are_refused_with_the_number_that_it_can() -> None:
+    cpu = [name for name, each in load_catalogue().items() if not each.gpus][:70]
+    gpu = [name for name, each in load_catalogue().items() if each.gpus][:16]
+    zones = {"us-east-1": ["us-east-1a", "us-east-1b"]}
+    assert "at most 85 types" in faults_of({"instanceTypes": {"cpu": cpu, "gpu": gpu}})["instanceTypes"]
+    assert load_settings({"instanceTypes": {"cpu": cpu, "gpu": gpu[:15]}})
+    assert load_settings({"instanceTypes": {"cpu": cpu, "gpu": gpu}, "zones": zones})
+
+
 def test_settings_that_would_not_fit_into_a_functions_environment_are_refused() -> None:
     many = [f"bucket-{'x' * 40}-{number}" for number in range(60)]
     assert str(MAX_JSON_BYTES) in faults_of({"outputBuckets": many})["(all)"]
