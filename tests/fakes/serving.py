@@ -11,7 +11,7 @@ from argosy.local.clients import LocalClients
 from argosy.local.lambdas.function import LambdaFunction
 from argosy.local.lambdas.invoke_api import LambdaApi
 from argosy.local.server.front import Admin, Front
-from argosy.local.server.wsgi import Application, WsgiServer
+from argosy.local.server.wsgi import Application, Bounds, WsgiServer
 
 
 def no_moto(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
@@ -29,9 +29,9 @@ class Region:
 
 
 @contextmanager
-def served(application: Application) -> Iterator[WsgiServer]:
+def served(application: Application, bounds: Bounds | None = None) -> Iterator[WsgiServer]:
     """A server for one test."""
-    server = WsgiServer(application)
+    server = WsgiServer(application, bounds=bounds)
     server.start()
     try:
         yield server

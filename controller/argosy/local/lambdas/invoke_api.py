@@ -39,7 +39,7 @@ class LambdaApi:
             return _refuse(413, "RequestTooLargeException", f"the payload of {len(body)} bytes is too large for {kind}")
         try:
             json.loads(body or b"{}")
-        except ValueError as fault:
+        except (ValueError, RecursionError) as fault:
             return _refuse(400, "InvalidRequestContentException", f"Could not parse request body into json: {fault}")
         return _run(function, kind, body or b"{}")
 

@@ -28,7 +28,10 @@ class Ec2Wire:
 
     def read(self, headers: Mapping[str, str], body: bytes) -> tuple[Any, dict[str, Any]]:
         """See protocol.Wire."""
-        fields = dict(parse_qsl(body.decode(), keep_blank_values=True))
+        try:
+            fields = dict(parse_qsl(body.decode(), keep_blank_values=True))
+        except UnicodeDecodeError as fault:
+            raise BadRequestError("MalformedQueryString", "the body is not UTF-8") from fault
         operation = operation_model(self.service, fields.pop("Action", ""), "InvalidAction")
         fields.pop("Version", None)
         return operation, _structure(_tree(fields), operation.input_shape) if operation.input_shape else {}

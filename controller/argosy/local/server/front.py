@@ -1,7 +1,7 @@
 """Which service does a request to the one port go to?
 
-ECS by its target prefix, the EC2 actions that our fleets need by name, Lambda by its path, `/argosy/...` for what AWS
-has no API for; everything else is moto's.
+None unless `callers` lets it in. ECS by its target prefix, the EC2 actions that our fleets need by name, Lambda by its
+path, `/argosy/...` for what AWS has no API for; everything else is moto's.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from typing import Any, Protocol
 from botocore import xform_name
 
 from argosy.local.lambdas.invoke_api import LambdaApi
+from argosy.local.server import callers
+from argosy.local.server.callers import ADMIN_PREFIX
 from argosy.local.server.ec2_query import Ec2Wire, action_of
 from argosy.local.server.protocol import JsonWire, Reply, answer
 from argosy.local.server.wsgi import Application, Environ, StartResponse
 
-ADMIN_PREFIX = "/argosy/"
 Admin = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]  # path below /argosy/ -> what it does
 
 
@@ -49,20 +50,21 @@ class Front:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one request."""
+        start_response = callers.for_programs(start_response)
         try:
-            reply = self._own(environ)
+            reply = callers.refusal(environ) or self._own(environ)
         except Exception:  # noqa: BLE001 - our own fault: the client gets an error, the log the reason
             traceback.print_exc(file=environ["wsgi.errors"])
             reply = Reply(500, b'{"__type": "InternalFailure", "message": "a fault of the embedded AWS; see its log"}')
         if reply is None:
-            return self._moto(environ, start_response)
+            return self._moto(callers.without_cors(environ), start_response)
         start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", list(reply.headers.items()))
         return [reply.body]
 
     def _own(self, environ: Environ) -> Reply | None:
         """The reply of one of our own services; None when the request is moto's."""
         path = str(environ["PATH_INFO"])
-        if path.startswith(ADMIN_PREFIX) and "HTTP_AUTHORIZATION" not in environ:
+        if path.startswith(ADMIN_PREFIX) and not callers.is_signed(environ):
             return self._administer(environ, path.removeprefix(ADMIN_PREFIX))
         if environ.get("HTTP_X_AMZ_TARGET", "").startswith(f"{self._ecs_wire.target_prefix}."):
             return answer(self._ecs_wire, self._cell(environ).ecs, _headers(environ), _body(environ))
@@ -82,8 +84,6 @@ class Front:
         return self._cells.get(_scope(environ)[0]) or next(iter(self._cells.values()))
 
     def _administer(self, environ: Environ, path: str) -> Reply:
-        if _from_elsewhere(environ):
-            return _json(403, {"message": "not for web pages of other origins"})
         action = self._admin.get(f"{environ['REQUEST_METHOD']} {path}")
         if action is None:
             return _json(404, {"message": f"there is {', '.join(sorted(self._admin))}"})
@@ -113,9 +113,3 @@ def _scope(environ: Environ) -> tuple[str, str]:
     """Region and service that a SigV4 signature was made for: Credential=KEY/20260101/us-east-1/ec2/aws4_request."""
     scope = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].partition(",")[0].split("/")
     return (scope[2], scope[3]) if len(scope) == 5 else ("", "")
-
-
-def _from_elsewhere(environ: Environ) -> bool:
-    """A browser names the page that a request comes from; only our own pages may send admin requests."""
-    origin = environ.get("HTTP_ORIGIN")
-    return origin is not None and origin != f"http://{environ.get('HTTP_HOST')}"

@@ -125,7 +125,7 @@ class JsonWire:
         operation = operation_model(self.service, name, "UnknownOperationException")
         try:
             document = json.loads(body or b"{}")
-        except ValueError as fault:
+        except (ValueError, RecursionError) as fault:
             raise BadRequestError("SerializationException", str(fault)) from fault
         if not isinstance(document, dict):
             raise BadRequestError("SerializationException", "the body must be a JSON object")

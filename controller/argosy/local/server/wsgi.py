@@ -1,16 +1,20 @@
 """How are many clients served over HTTP/1.1 keep-alive from one process, with nothing left behind at the end?
 
 werkzeug's own server closes every connection after one reply, which costs a third of the throughput (and every SDK
-keeps connections). Request bodies are read whole before the application runs, so a connection is always in step.
+keeps connections). Request bodies are read whole before the application runs, so a connection is always in step. A
+client that says nothing for a while is hung up on, and there are never more than so many connections: each has a
+thread.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
@@ -20,6 +24,29 @@ StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 LOOPBACK = "127.0.0.1"  # never another address: the embedded AWS runs any command it is given
+PATIENCE_S = 30.0  # for the client's next bytes; AWS SDKs open another connection when an idle one was closed
+MAX_CONNECTIONS = 512  # half of the usual limit of open files
+MAX_BODY_BYTES = 5 * 1024**3  # the largest object that S3 takes in one PutObject
+_PIECE_BYTES = 1024**2  # a body is read in such pieces: what a client announces and does not send takes no memory
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"  # SDKs try again
+_DECIMAL, _HEXADECIMAL = re.compile(r"[0-9]{1,20}"), re.compile(rb"[0-9a-fA-F]{1,16}")
+_MAX_CHUNK_LINE = 4096
+
+
+class BodyError(Exception):
+    """A request whose body cannot be read; the reply has this status, and the connection ends."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one server grants its clients."""
+
+    patience_s: float = PATIENCE_S
+    connections: int = MAX_CONNECTIONS
 
 
 class WsgiServer(ThreadingHTTPServer):
@@ -29,8 +56,9 @@ class WsgiServer(ThreadingHTTPServer):
     block_on_close = True
     request_queue_size = 128
 
-    def __init__(self, application: Application, port: int = 0) -> None:
+    def __init__(self, application: Application, port: int = 0, bounds: Bounds | None = None) -> None:
         self.application = application
+        self.bounds = bounds or Bounds()
         self._open: set[socket.socket] = set()
         self._guard = threading.Lock()
         super().__init__((LOOPBACK, port), _Handler)
@@ -51,10 +79,16 @@ class WsgiServer(ThreadingHTTPServer):
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Remember the connection, so that close() can end it."""
+        """Remember the connection, so that close() can end it; turn it away when there are too many."""
         with self._guard:
-            self._open.add(request)
-        super().process_request(request, client_address)
+            full = len(self._open) >= self.bounds.connections
+            if not full:
+                self._open.add(request)
+        if full:
+            request.sendall(_BUSY)  # a fresh connection has room for it
+            self.shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
         """The connection is over."""
@@ -81,6 +115,11 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
     server: WsgiServer
 
+    def setup(self) -> None:
+        """Every wait for the client, or for its reading a reply, is bounded; then the connection ends."""
+        self.timeout = self.server.bounds.patience_s
+        super().setup()
+
     def log_message(self, format: str, *args: Any) -> None:
         """No access log."""
 
@@ -92,7 +131,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         reply: list[Any] = []
-        environ = self._environ(self._body())
+        try:
+            environ = self._environ(self._body())
+        except BodyError as fault:
+            return self.send_error(fault.status, str(fault))  # which says "Connection: close" too
 
         def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
             reply[:] = [status, headers]
@@ -104,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
             close = getattr(result, "close", None)
             if close is not None:
                 close()
-        self._answer(reply[0], reply[1], body)
+        return self._answer(reply[0], reply[1], body)
 
     def _answer(self, status: str, headers: list[tuple[str, str]], body: bytes) -> None:
         code, _, reason = status.partition(" ")
@@ -123,16 +165,37 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _body(self) -> bytes:
-        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+        coding = self.headers.get("Transfer-Encoding", "").lower()
+        if coding == "chunked":
             return b"".join(iter(self._chunk, b""))
-        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if coding:
+            raise BodyError(501, "the only transfer coding is chunked")
+        length = self.headers.get("Content-Length", "0")
+        if not _DECIMAL.fullmatch(length):
+            raise BodyError(400, "Content-Length is not a number")
+        return self._read(int(length))
 
     def _chunk(self) -> bytes:
-        size = int(self.rfile.readline().partition(b";")[0], 16)
-        data = self.rfile.read(size)
-        while self.rfile.readline() not in (b"\r\n", b"\n", b"") and size == 0:
+        size = self.rfile.readline(_MAX_CHUNK_LINE).partition(b";")[0].strip()
+        if not _HEXADECIMAL.fullmatch(size):
+            raise BodyError(400, "a chunk's size is not a number")
+        data = self._read(int(size, 16))
+        while self.rfile.readline() not in (b"\r\n", b"\n", b"") and not data:
             pass  # trailers after the last chunk
         return data
+
+    def _read(self, size: int) -> bytes:
+        """Raises ConnectionResetError when the client hangs up before."""
+        if size > MAX_BODY_BYTES:
+            raise BodyError(413, f"a body has at most {MAX_BODY_BYTES} bytes")
+        pieces = []
+        while size:
+            piece = self.rfile.read(min(size, _PIECE_BYTES))
+            if not piece:
+                raise ConnectionResetError("the client hung up in the middle of a body")
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
 
     def _environ(self, body: bytes) -> Environ:
         path, _, query = self.path.partition("?")
@@ -157,10 +220,10 @@ class _Handler(BaseHTTPRequestHandler):
             "wsgi.multiprocess": False,
             "wsgi.run_once": False,
         }
-        for name, value in self.headers.items():
-            key = name.upper().replace("-", "_")
-            if key not in ("CONTENT_TYPE", "CONTENT_LENGTH", "TRANSFER_ENCODING"):
-                environ[f"HTTP_{key}"] = value
+        for name in set(map(str.upper, self.headers)):
+            # A name with "_" would pass for the one with "-".
+            if "_" not in name and name not in ("CONTENT-TYPE", "CONTENT-LENGTH", "TRANSFER-ENCODING"):
+                environ[f"HTTP_{name.replace('-', '_')}"] = ",".join(self.headers.get_all(name, ()))
         return environ
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = _serve  # noqa: N815 - names of the standard library

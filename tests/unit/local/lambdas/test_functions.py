@@ -232,6 +232,7 @@ def _throttled(client: Any) -> str:
         ("unknown", "RequestResponse", b"{}", "ResourceNotFoundException"),
         ("argosy-test", "Sometimes", b"{}", "InvalidParameterValueException"),
         ("argosy-test", "RequestResponse", b"{", "InvalidRequestContentException"),
+        pytest.param("argosy-test", "RequestResponse", b"[" * 200_000, "InvalidRequestContentException", id="too deep"),
         ("argosy-test", "Event", b'"' + b"x" * 1_100_000 + b'"', "RequestTooLargeException"),
     ],
 )

@@ -33,7 +33,7 @@ class Ec2:
     modify_fleet = create_fleet = describe_fleets = describe_spot_price_history = describe_instances
 
 
-def _post(endpoint: str, body: str) -> requests.Response:
+def _post(endpoint: str, body: str | bytes) -> requests.Response:
     return requests.post(endpoint, data=body, headers=SIGNED, timeout=10)
 
 
@@ -114,9 +114,10 @@ def test_a_refusal_arrives_with_its_code_and_message() -> None:
         ("Action=DescribeInstances&Filter.first.Name=x", "MalformedQueryString"),
         ("Action=DescribeInstances&Filter.1=x&Filter.1.Name=y", "MalformedQueryString"),
         ("Action=ModifyFleet", "InvalidParameterException"),  # FleetId is required
+        (b"Action=DescribeInstances&Filter.1=\xff", "MalformedQueryString"),
     ],
 )
-def test_malformed_queries_are_refused(body: str, code: str) -> None:
+def test_malformed_queries_are_refused(body: str | bytes, code: str) -> None:
     with front(ec2=Ec2()) as clients:
         reply = _post(clients.endpoint, body)
     assert reply.status_code == 400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 from typing import Any
 
@@ -12,10 +13,13 @@ import requests
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import AwsRegion
 from argosy.local.server.front import UnknownThingError
-from argosy.local.server.wsgi import WsgiServer
+from argosy.local.server.wsgi import Bounds, WsgiServer
 from tests.fakes.serving import Region, front, served
+from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.slow
+
+SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1/s3/aws4_request, SignedHeaders=host"}
 
 
 def _echo(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -77,6 +81,70 @@ def test_close_ends_idle_connections_and_every_thread() -> None:
     assert set(threading.enumerate()) == before
 
 
+def raw(port: int, request: bytes) -> bytes:
+    """All that the server says to these bytes, until it hangs up."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(request)
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "status"),
+    [
+        (b"Content-Length: abc", b"", 400),
+        (b"Content-Length: -5", b"", 400),
+        (b"Content-Length: 1_0", b"", 400),
+        (b"Content-Length: 100000000000000", b"", 413),
+        (b"Transfer-Encoding: chunked", b"zz\r\n", 400),
+        (b"Transfer-Encoding: chunked", b"-5\r\n", 400),
+        (b"Transfer-Encoding: chunked", b"fffffffffffffff\r\n", 413),
+        (b"Transfer-Encoding: gzip, chunked", b"", 501),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_refused_and_ends_the_connection(
+    head: bytes, body: bytes, status: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with served(_echo) as server:
+        said = raw(server.port, b"POST / HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n" + body)
+    assert said.startswith(b"HTTP/1.1 %d " % status)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_client_that_hangs_up_in_its_body_is_not_heard(capfd: pytest.CaptureFixture[str]) -> None:
+    heard = []
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        heard.append(environ)
+        return []
+
+    with served(application) as server:
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1) == b""
+        connection.close()
+    assert not heard
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\nHos", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nhal"])
+def test_a_client_that_falls_silent_is_hung_up_on(sent: bytes) -> None:
+    before = set(threading.enumerate())
+    with served(_echo, Bounds(patience_s=0.2)) as server:
+        assert raw(server.port, sent) == b""
+        assert until(lambda: len(threading.enumerate()) == len(before) + 1)  # the one that listens
+
+
+def test_there_are_only_so_many_connections_and_room_again_when_one_ends() -> None:
+    with served(_echo, Bounds(connections=2)) as server:
+        address = ("127.0.0.1", server.port)
+        silent = [socket.create_connection(address, timeout=10) for _ in range(2)]
+        assert raw(server.port, b"").startswith(b"HTTP/1.1 503 ")
+        silent.pop().close()
+        assert until(lambda: requests.get(f"http://127.0.0.1:{server.port}/", timeout=10).status_code == 200)
+        silent.pop().close()
+
+
 def test_only_the_loopback_interface_is_listened_on() -> None:
     with served(_echo) as server:
         assert server.server_address[0] == "127.0.0.1"
@@ -89,7 +157,8 @@ def test_a_taken_port_is_an_os_error() -> None:
 
 def test_what_is_not_ours_is_motos() -> None:
     with front() as clients:
-        assert requests.get(f"{clients.endpoint}/bucket/key", timeout=10).text == "moto got GET /bucket/key"
+        reply = requests.get(f"{clients.endpoint}/bucket/key", headers=SIGNED, timeout=10)
+    assert reply.text == "moto got GET /bucket/key"
 
 
 def test_admin_requests_reach_their_action() -> None:
@@ -128,9 +197,8 @@ def test_our_own_page_may_steer() -> None:
 
 
 def test_a_signed_request_below_argosy_is_for_a_bucket_of_that_name() -> None:
-    signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1/s3/aws4_request, SignedHeaders=host"}
     with front(admin={"GET health": lambda request: {}}) as clients:
-        reply = requests.get(f"{clients.endpoint}/argosy/health", headers=signed, timeout=10)
+        reply = requests.get(f"{clients.endpoint}/argosy/health", headers=SIGNED, timeout=10)
     assert reply.text == "moto got GET /argosy/health"
 
 

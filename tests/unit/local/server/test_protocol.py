@@ -31,7 +31,8 @@ class Ecs:
 
 
 def _post(endpoint: str, target: str, body: bytes) -> requests.Response:
-    headers = {"X-Amz-Target": f"AmazonEC2ContainerServiceV20141113.{target}"}
+    signed = "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1/ecs/aws4_request, SignedHeaders=host"
+    headers = {"X-Amz-Target": f"AmazonEC2ContainerServiceV20141113.{target}", "Authorization": signed}
     return requests.post(endpoint, data=body, headers=headers, timeout=10)
 
 
@@ -85,6 +86,7 @@ def test_a_server_fault_of_aws_is_an_http_500() -> None:
         ("Conquer", b"{}", "UnknownOperationException"),
         ("RunTask", b"{", "SerializationException"),
         ("RunTask", b"[]", "SerializationException"),
+        pytest.param("RunTask", b"[" * 200_000, "SerializationException", id="nested too deep"),
         ("RunTask", b"{}", "InvalidParameterException"),  # taskDefinition is required
         ("RunTask", b'{"taskDefinition": 7}', "InvalidParameterException"),
         ("ListServices", b"{}", "InvalidAction"),  # AWS has it, the model does not

@@ -1,0 +1,163 @@
+"""Who may call the embedded AWS: programs of this machine, and no web page, whatever name it reaches us by."""
+
+from __future__ import annotations
+
+import http.client
+from typing import Any
+
+import pytest
+import requests
+
+from tests.fakes.serving import front, served
+
+pytestmark = pytest.mark.slow
+
+SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1/s3/aws4_request, SignedHeaders=host"}
+INVOKE = "/2015-03-31/functions/argosy-api/invocations"
+
+
+def ask(port: int, method: str, path: str, headers: list[tuple[str, str]]) -> tuple[int, dict[str, str], str]:
+    """One request with exactly these headers: none is added, not even Host."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+    for name, value in headers:
+        connection.putheader(name, value.replace("PORT", str(port)))
+    connection.endheaders()
+    reply = connection.getresponse()
+    answer = reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read().decode()
+    connection.close()
+    return answer
+
+
+def status_of(headers: list[tuple[str, str]], method: str = "GET", path: str = "/argosy/health") -> int:
+    with front(admin={"GET health": lambda request: {}, "POST shutdown": lambda request: {}}) as clients:
+        return ask(int(clients.endpoint.rpartition(":")[2]), method, path, headers)[0]
+
+
+HERE = ("Host", "127.0.0.1:PORT")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [HERE],
+        [("Host", "localhost:PORT")],
+        [("Host", "LOCALHOST:PORT")],
+        [HERE, ("Origin", "http://127.0.0.1:PORT")],
+        [HERE, ("Sec-Fetch-Site", "none")],
+        [HERE, ("Sec-Fetch-Site", "same-origin"), ("Origin", "http://127.0.0.1:PORT")],
+    ],
+)
+def test_programs_and_our_own_origin_are_served(headers: list[tuple[str, str]]) -> None:
+    assert status_of(headers) == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("Host", "")],
+        [("Host", "evil.example:PORT")],
+        [("Host", "evil.example:PORT"), ("Origin", "http://evil.example:PORT"), ("Sec-Fetch-Site", "same-origin")],
+        [("Host", "127.0.0.1")],
+        [("Host", "127.0.0.1:1")],
+        [("Host", "localhost.evil.example:PORT")],
+        [("Host", "0.0.0.0:PORT")],
+        [("Host", "evil.example:PORT"), HERE],
+        [HERE, ("Host", "evil.example:PORT")],
+        [HERE, ("Origin", "null")],
+        [HERE, ("Origin", "")],
+        [HERE, ("Origin", "http://evil.example")],
+        [HERE, ("Origin", "http://localhost:PORT")],
+        [HERE, ("Origin", "http://127.0.0.1:3000")],
+        [HERE, ("Origin", "https://127.0.0.1:PORT")],
+        [HERE, ("Sec-Fetch-Site", "cross-site")],
+        [HERE, ("Sec-Fetch-Site", "same-site")],
+        [HERE, ("Sec-Fetch-Site", "cross-site"), ("Sec_Fetch_Site", "none")],
+        [HERE, ("Sec-Fetch-Site", "none"), ("Sec-Fetch-Site", "cross-site")],
+    ],
+)
+@pytest.mark.parametrize(("method", "path"), [("GET", "/argosy/health"), ("POST", INVOKE), ("GET", "/bucket/key")])
+def test_other_names_and_other_origins_are_refused(headers: list[tuple[str, str]], method: str, path: str) -> None:
+    """With a signature as well: under DNS rebinding a page may send any header."""
+    assert status_of([*headers, *SIGNED.items()], method, path) == 403
+
+
+@pytest.mark.parametrize("path", ["/argosy/health", INVOKE, "/bucket/key", "/", "*"])
+def test_a_preflight_is_refused_and_learns_nothing(path: str) -> None:
+    with front(admin={"GET health": lambda request: {}}) as clients:
+        port = int(clients.endpoint.rpartition(":")[2])
+        for origin in ([], [("Origin", "http://127.0.0.1:PORT")], [("Origin", "http://evil.example")]):
+            asked = [HERE, *SIGNED.items(), *origin, ("Access-Control-Request-Method", "POST")]
+            status, headers, _ = ask(port, "OPTIONS", path, asked)
+            assert status == 403
+            assert not [name for name in headers if name.startswith("access-control-")]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("POST", INVOKE, {}),
+        ("POST", INVOKE + "?X-Amz-Credential=K", {}),
+        ("POST", INVOKE, {"Authorization": "Basic YTpi"}),
+        ("POST", "/", {"X-Amz-Target": "AmazonEC2ContainerServiceV20141113.RunTask"}),
+        ("POST", "/argosy/x", {"X-Amz-Target": "AmazonEC2ContainerServiceV20141113.RunTask"}),
+        ("POST", "/?Action=TerminateInstances", {}),
+        ("GET", "/bucket/key", {}),
+        ("DELETE", "/bucket/key?X-Amz-Credential=K", {}),
+    ],
+)
+def test_aws_wants_a_signature(method: str, path: str, headers: dict[str, str]) -> None:
+    """An unsigned ECS request below /argosy/ is an unknown admin request."""
+    with front() as clients:
+        reply = requests.request(method, clients.endpoint + path, headers=headers, timeout=10)
+    assert reply.status_code == (404 if path.startswith("/argosy/") else 403)
+
+
+@pytest.mark.parametrize("signature", ["X-Amz-Credential=K", "AWSAccessKeyId=K&Signature=S&Expires=1"])
+def test_presigned_addresses_are_signed(signature: str) -> None:
+    with front() as clients:
+        reply = requests.get(f"{clients.endpoint}/bucket/key?{signature}", timeout=10)
+    assert reply.text == "moto got GET /bucket/key"
+
+
+def test_what_is_behind_the_gate_neither_hears_of_origins_nor_allows_any() -> None:
+    heard: dict[str, Any] = {}
+
+    def generous(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        heard.update(environ)
+        allowed = [("Access-Control-Allow-Origin", "*"), ("access-control-allow-headers", "x"), ("ETag", "1")]
+        start_response("200 OK", allowed)
+        return [b"page"]
+
+    with front(moto=generous) as clients:
+        asking = {**SIGNED, "Origin": clients.endpoint, "Access-Control-Request-Method": "PUT"}
+        reply = requests.get(f"{clients.endpoint}/bucket/key", headers=asking, timeout=10)
+    assert not [key for key in heard if "ORIGIN" in key or "ACCESS_CONTROL" in key]
+    assert not [name for name in reply.headers if name.lower().startswith("access-control-")]
+    assert reply.headers["ETag"] == "1"
+
+
+def test_a_page_among_the_results_has_an_origin_of_its_own() -> None:
+    """Else the HTML that a task has written could, once it is looked at, do all that our own origin may."""
+    with front() as clients:
+        replies = [
+            requests.get(f"{clients.endpoint}/bucket/page.html", headers=SIGNED, timeout=10),
+            requests.get(f"{clients.endpoint}/argosy/none", timeout=10),
+        ]
+    assert [reply.headers["Content-Security-Policy"] for reply in replies] == ["sandbox", "sandbox"]
+
+
+def test_a_header_is_known_by_its_own_name_only() -> None:
+    """As WSGI spells them `Sec_Fetch_Site` would be `Sec-Fetch-Site`, and a page may send the former."""
+    heard: dict[str, Any] = {}
+
+    def listening(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        heard.update(environ)
+        start_response("200 OK", [])
+        return [b""]
+
+    with served(listening) as server:
+        ask(server.port, "GET", "/", [HERE, ("X_Odd", "1"), ("X-Twice", "1"), ("x-twice", "2")])
+    assert "HTTP_X_ODD" not in heard
+    assert heard["HTTP_X_TWICE"] == "1,2"
