@@ -161,6 +161,11 @@ def state_with_instance(tasks: int = 10, expects_result: bool = False, **overrid
     )
 
 
+def _check_key(key: Key) -> None:
+    """DynamoDB refuses an empty key, and one of more than 2,048 (partition) or 1,024 (sort) bytes."""
+    assert all(0 < len(part.encode()) <= most for part, most in zip(key, (2_048, 1_024), strict=True)), key
+
+
 class MemoryStore:
     """ports.Store in a dictionary; the contract suite runs it beside DynamoStore."""
 
@@ -174,12 +179,14 @@ class MemoryStore:
         self.commits = 0
 
     def read(self, key: Key) -> bytes | None:
+        _check_key(key)
         return self.items.get(key)
 
     def read_partition(self, partition: str) -> dict[str, bytes]:
         return {sk: body for (pk, sk), body in sorted(self.items.items()) if pk == partition}
 
     def page(self, partition: str, limit: int, after: str | None = None) -> tuple[list[tuple[str, bytes]], str | None]:
+        _check_key((partition, "any" if after is None else after))
         rows = sorted(self.read_partition(partition).items(), reverse=True)
         rows = [row for row in rows if after is None or row[0] < after]
         return rows[:limit], rows[limit - 1][0] if len(rows) > limit else None

@@ -29,68 +29,9 @@ from tests.builders import (
     launched,
     state_with,
     state_with_instance,
-    task_arn,
 )
+from tests.sample_messages import ACCOUNT, INSTANCE, MESSAGES, TASK
 
-ACCOUNT = "123456789012"
-TASK: dict[str, Any] = {
-    "taskArn": task_arn(1),
-    "clusterArn": f"arn:aws:ecs:us-east-1:{ACCOUNT}:cluster/argosy",
-    "containerInstanceArn": f"arn:aws:ecs:us-east-1:{ACCOUNT}:container-instance/argosy/{1:032x}",
-    "version": 7,
-    "lastStatus": "STOPPED",
-    "desiredStatus": "STOPPED",
-    "stopCode": "EssentialContainerExited",
-    "stoppedReason": "Essential container in task exited",
-    "startedBy": "argosy-testtest-1",
-    "startedAt": "2027-01-15T08:00:00Z",
-    "stoppedAt": "2027-01-15T08:01:00Z",
-    "containers": [{"name": "main", "exitCode": 1, "reason": "no", "gpuIds": ["GPU-1-0"]}],
-    "overrides": {
-        "containerOverrides": [
-            {
-                "name": "main",
-                "environment": [
-                    {"name": "ARGOSY_RUN_ID", "value": RUN_ID},
-                    {"name": "ARGOSY_TASK_INDEX", "value": "0"},
-                    {"name": "ARGOSY_TASK_ATTEMPT", "value": "1"},
-                    {"name": "ARGOSY_LAUNCH", "value": "0"},
-                ],
-            }
-        ]
-    },
-}
-INSTANCE: dict[str, Any] = {
-    "containerInstanceArn": f"arn:aws:ecs:us-east-1:{ACCOUNT}:container-instance/argosy/{1:032x}",
-    "ec2InstanceId": f"i-{1:017x}",
-    "version": 9,
-    "status": "ACTIVE",
-    "agentConnected": True,
-    "registeredAt": "2027-01-15T08:00:00Z",
-    "registeredResources": [
-        {"name": "CPU", "type": "INTEGER", "integerValue": 4096},
-        {"name": "MEMORY", "type": "INTEGER", "integerValue": 7000},
-        {"name": "GPU", "type": "STRINGSET", "stringSetValue": ["GPU-1-0"]},
-    ],
-    "remainingResources": [
-        {"name": "CPU", "type": "INTEGER", "integerValue": 4096},
-        {"name": "MEMORY", "type": "INTEGER", "integerValue": 7000},
-    ],
-    "attributes": [{"name": "ecs.instance-type", "value": "c5.xlarge"}],
-}
-HOST = {"instance-id": f"i-{1:017x}", "state": "running", "instance-action": "terminate"}
-DETAILS = {"task-state": TASK, "container-instance-state": INSTANCE, "fleet-error": {"sub-type": "x"}}
-MESSAGES = [
-    {
-        "source": kind.source,
-        "detail-type": kind.detail_type,
-        "region": "us-east-1",
-        "time": "2027-01-15T08:00:00Z",
-        "resources": ["arn:aws:ec2:us-east-1:123456789012:fleet/fleet-1"],
-        "detail": DETAILS.get(kind.rule, HOST),
-    }
-    for kind in MESSAGE_KINDS
-]
 ODD = st.one_of(
     st.none(),
     st.booleans(),
@@ -262,3 +203,43 @@ def test_an_instance_that_is_not_of_ec2_is_nobodys_business() -> None:
     assert event is not None
     apply(state, event, NOW, POLICY)
     assert state.instances == before
+
+
+HALF = "\ud865"  # of a surrogate pair, which JSON can spell and UTF-8 cannot
+
+
+@pytest.mark.parametrize(
+    ("number", "change"),
+    [
+        (0, {"taskArn": TASK["taskArn"] + HALF}),
+        (0, {"overrides": {"containerOverrides": [{"environment": [
+            {**entry, "value": entry["value"] + HALF} if entry["name"] == "ARGOSY_RUN_ID" else entry
+            for entry in TASK["overrides"]["containerOverrides"][0]["environment"]
+        ]}]}}),
+        (1, {"containerInstanceArn": INSTANCE["containerInstanceArn"] + HALF}),
+        (2, {"instance-id": "i-" + HALF}),
+        (4, {"state": HALF}),
+    ],
+)  # fmt: skip
+def test_a_name_that_no_store_can_hold_is_poison(number: int, change: dict[str, Any]) -> None:
+    message = MESSAGES[number]
+    with pytest.raises(PoisonMessage, match="surrogates not allowed"):
+        to_event({**message, "detail": {**message["detail"], **change}})
+
+
+def test_a_reason_that_no_store_can_hold_is_kept_with_question_marks() -> None:
+    event = to_event({**MESSAGES[0], "detail": {**TASK, "stoppedReason": f"killed {HALF}!"}})
+    assert isinstance(event, TaskSeen)
+    assert event.status_reason == "killed ?!"
+
+
+@pytest.mark.parametrize("field", ["stoppedReason", "lastStatus", "startedBy"])
+def test_a_list_that_is_nested_without_end_is_poison_where_a_text_should_be(field: str) -> None:
+    nested: list[Any] = []
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(PoisonMessage, match="not a text: list"):
+        to_event({**MESSAGES[0], "detail": {**TASK, field: nested}})
+    with pytest.raises(PoisonMessage, match="not a name: list"):
+        to_event({**MESSAGES[2], "detail": {"instance-id": nested}})
+    assert to_event({**MESSAGES[0], "source": nested, "detail-type": nested}) is None

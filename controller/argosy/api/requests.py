@@ -16,6 +16,7 @@ from argosy.spec.fields import Strict, refused
 PAGE_LIMIT = 100  # runs
 TASK_PAGE_LIMIT = 1000  # tasks; keeps a reply far below Lambda's 6 MB
 TOKEN_LIMIT = 64  # characters, as of ECS's clientToken
+PLACE_LIMIT = 200  # characters of where a page starts: a run's time and id
 TOKEN_DAYS = 30  # how long client tokens, and pointers to requests, are kept; runs are kept for ever
 
 
@@ -114,8 +115,14 @@ def page_place(token: str) -> str:
     try:
         place = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as fault:
-        raise SpecError([Fault("nextToken", "is not a token that this api has issued")]) from fault
+        raise _not_issued() from fault
+    if not 0 < len(place) <= PLACE_LIMIT or not place.isprintable():
+        raise _not_issued()
     return place
+
+
+def _not_issued() -> SpecError:
+    return SpecError([Fault("nextToken", "is not a token that this api has issued")])
 
 
 def index_of_page(token: str | None) -> int:
@@ -124,5 +131,5 @@ def index_of_page(token: str | None) -> int:
         return 0
     place = page_place(token)
     if not re.fullmatch(r"[0-9]{1,7}", place, re.ASCII):
-        raise SpecError([Fault("nextToken", "is not a token that this api has issued")])
+        raise _not_issued()
     return int(place)

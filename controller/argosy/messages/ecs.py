@@ -3,7 +3,9 @@
 Pure parsers of one shape in two dialects: the API's answers (aware datetimes) and the `detail` of an event (ISO
 strings); epoch seconds are read as well. Every field except the ARN may be missing, and unknown fields are ignored
 (aws.md 9.2, 9.3). A field of the wrong type, or with a value that the columns of the state cannot hold, raises one of
-UNREADABLE: the message is poison. Texts and lists are cut to what an item of the store can hold.
+UNREADABLE: the message is poison. Texts and lists are cut to what an item of the store can hold. JSON can spell half
+of a surrogate pair, which no UTF-8 text can hold: a name with one is refused, and in a reason it becomes a question
+mark.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ def key_of_task(task: Mapping[str, Any]) -> AttemptKey | None:
         values = {entry.get("name"): entry.get("value") for entry in override.get("environment") or ()}
         run_id, *numbers = (values.get(name) for name in _KEY_VARIABLES)
         if run_id and all(isinstance(number, str) and number.isdecimal() for number in numbers):
-            return AttemptKey(str(run_id), *(_number(int(str(number)), 2**32) for number in numbers))
+            return AttemptKey(storable(str(run_id)), *(_number(int(str(number)), 2**32) for number in numbers))
     return None
 
 
@@ -115,12 +117,26 @@ def _remaining(instance: Mapping[str, Any]) -> tuple[int, int, int] | None:
 def _arn(arn: Any) -> str:
     """The one field that is required. Raises ValueError."""
     if not isinstance(arn, str) or arn.count(":") < 5 or len(arn) > MAX_ARN:
-        raise ValueError(f"not an ARN: {str(arn)[:80]!r}")
-    return arn
+        raise ValueError(f"not an ARN: {shown(arn)}")
+    return storable(arn)
+
+
+def storable(text: str) -> str:
+    """The text, which names something. Raises UnicodeEncodeError for one that the store could not hold."""
+    text.encode()
+    return text
+
+
+def shown(value: Any) -> str:
+    """A value in the message of a fault. Containers, which may be nested too deeply to be written, by their type."""
+    return repr(value[:80]) if isinstance(value, str) else type(value).__name__
 
 
 def _text(value: Any) -> str:
-    return str(value or "")[:MAX_TEXT]
+    """A reason or a status. Raises ValueError for a list or an object."""
+    if isinstance(value, (list, Mapping)):
+        raise ValueError(f"not a text: {shown(value)}")
+    return str(value or "")[:MAX_TEXT].encode(errors="replace").decode()
 
 
 def _number(value: int, below: int) -> int:
@@ -141,14 +157,14 @@ def _ec2_id(value: Any) -> str:
 
 
 def _gpus(ids: Iterable[Any]) -> tuple[str, ...]:
-    found = tuple(str(gpu)[:MAX_ATTRIBUTE] for gpu in ids)
+    found = tuple(_text(gpu)[:MAX_ATTRIBUTE] for gpu in ids)
     if len(found) > MAX_GPUS:
         raise ValueError(f"{len(found)} GPUs")
     return found
 
 
 def _attributes(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    named = [(str(entry["name"])[:MAX_ATTRIBUTE], str(entry.get("value") or "")[:MAX_ATTRIBUTE]) for entry in entries]
+    named = [(_text(entry["name"])[:MAX_ATTRIBUTE], _text(entry.get("value"))[:MAX_ATTRIBUTE]) for entry in entries]
     return dict(named[:MAX_ATTRIBUTES])
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.messages.ecs import UNREADABLE, container_instance_seen, epoch_s, task_seen
+from argosy.messages.ecs import UNREADABLE, container_instance_seen, epoch_s, shown, storable, task_seen
 from argosy.model.arns import cell_of, name_of
 from argosy.model.events import (
     ContainerInstanceSeen,
@@ -54,8 +54,8 @@ def _sent_at(message: Mapping[str, Any]) -> float:
 def _name(value: Any) -> str:
     """A Region or an id. Raises ValueError for a value that cannot be one."""
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME:
-        raise ValueError(f"not a name: {str(value)[:80]!r}")
-    return value
+        raise ValueError(f"not a name: {shown(value)}")
+    return storable(value)
 
 
 def _task(message: Mapping[str, Any]) -> TaskSeen:
@@ -101,7 +101,6 @@ MESSAGE_KINDS = (
     MessageKind("fleet-error", "aws.ec2fleet", "EC2 Fleet Error", _fleet_error),
 )
 RULE_PATTERNS: tuple[tuple[str, dict[str, Any]], ...] = tuple((kind.rule, kind.pattern()) for kind in MESSAGE_KINDS)
-_BY_NAME = {(kind.source, kind.detail_type): kind for kind in MESSAGE_KINDS}
 
 
 class PoisonMessage(ValueError):
@@ -112,7 +111,8 @@ def to_event(message: Mapping[str, Any] | None) -> Event | None:
     """The fact that a message states; None for a kind of message that we do not use. Raises PoisonMessage."""
     if message is None or not isinstance(message.get("detail"), Mapping):
         raise PoisonMessage("not an EventBridge event")
-    kind = _BY_NAME.get((str(message.get("source")), str(message.get("detail-type"))))
+    names = (message.get("source"), message.get("detail-type"))
+    kind = next((kind for kind in MESSAGE_KINDS if (kind.source, kind.detail_type) == names), None)
     if kind is None:
         return None
     try:

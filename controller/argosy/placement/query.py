@@ -47,6 +47,8 @@ def parse(expression: str) -> Query:
     if len(expression) > MAX_EXPRESSION_CHARS:
         message = f"the expression has {len(expression):,} characters, {MAX_EXPRESSION_CHARS:,} are allowed"
         raise QuerySyntaxError(message, MAX_EXPRESSION_CHARS + 1)
+    if (column := _not_unicode(expression)) is not None:
+        raise QuerySyntaxError("half of a surrogate pair is not text", column)
     if not expression.strip():
         raise QuerySyntaxError("the expression is empty", 1, "a comparison such as attribute:ecs.instance-type =~ c5.*")
     root = build(expression)
@@ -56,6 +58,15 @@ def parse(expression: str) -> Query:
     counts = tuple(sorted({part.count for part in parts if isinstance(part, nodes.ByTaskCount)}))
     asks_groups = any(isinstance(part, nodes.ByMembers) and part.subject == "task:group" for part in parts)
     return Query(expression, root, counts, asks_groups)
+
+
+def _not_unicode(expression: str) -> int | None:
+    """The column (from 1) of the first half of a surrogate pair, which RE2 and the store could not take."""
+    try:
+        expression.encode()
+    except UnicodeEncodeError as fault:
+        return fault.start + 1
+    return None
 
 
 def matching(query: Query, supply: Supply, live: LiveTasks | None = None) -> BoolArray:

@@ -76,12 +76,11 @@ def from_pydantic(errors: Iterable[Mapping[str, Any]], fields_at: Callable[[str]
     """One fault for each of pydantic's findings. fields_at: the fields of the model at a path, for "did you mean"."""
     faults = []
     for error in errors:
-        path = path_text(_plain_location(error["loc"]))
         if error["type"] == "extra_forbidden":
-            message = _unknown_field(error["loc"], fields_at)
+            holder, name = _plain_location(error["loc"][:-1]), error["loc"][-1]
+            faults.append(Fault(path_text([*holder, name]), _unknown_field(holder, str(name), fields_at)))
         else:
-            message = _message(error)
-        faults.append(Fault(path, message))
+            faults.append(Fault(path_text(_plain_location(error["loc"])), _message(error)))
     return faults
 
 
@@ -95,10 +94,9 @@ def _plain_location(location: Sequence[str | int]) -> list[str | int]:
     return plain
 
 
-def _unknown_field(location: Sequence[str | int], fields_at: Callable[[str], Sequence[str]]) -> str:
-    parts = _plain_location(location)
-    known = fields_at(path_text(parts[:-1]))
-    near = difflib.get_close_matches(str(parts[-1])[:80], known, n=1)
+def _unknown_field(holder: Sequence[str | int], name: str, fields_at: Callable[[str], Sequence[str]]) -> str:
+    known = fields_at(path_text(holder))
+    near = difflib.get_close_matches(name[:80], known, n=1)
     return f"unknown field; did you mean {near[0]}?" if near else f"unknown field; known: {', '.join(known)}"
 
 

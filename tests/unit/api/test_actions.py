@@ -249,7 +249,10 @@ ACTIONS = (
             ("maxResults", "must be at least 1"),
         ]),
         ({"action": "ListRuns", "maxResults": 101}, [("maxResults", "must be at most 100")]),
-        ({"action": "ListRuns", "nextToken": "!"}, [("nextToken", "is not a token that this api has issued")]),
+        *(
+            ({"action": "ListRuns", "nextToken": token}, [("nextToken", "is not a token that this api has issued")])
+            for token in ("!", "", page_token(""), page_token("x" * 201), page_token("\n"), "\ud800")
+        ),
         ({"action": "CancelRun", "runId": "x", "reason": "\n"}, [("reason", "must be printable ASCII")]),
         ({"action": "DescribeCluster", "x": 1}, [("x", "unknown field; known: action")]),
     ],
@@ -263,7 +266,7 @@ def test_requests_that_are_none_are_told_every_fault(desk: Desk, request_: Any, 
     assert error["message"] == ("1 field is invalid" if len(faults) == 1 else f"{len(faults)} fields are invalid")
 
 
-@pytest.mark.parametrize("run_id", ["digits-261121-062733-k3f9", "nonsense", "", "a" * 5000, "../../x"])
+@pytest.mark.parametrize("run_id", ["digits-261121-062733-k3f9", "nonsense", "", "a" * 5000, "../../x", "\ud800"])
 @pytest.mark.parametrize("action", ["DescribeRun", "CancelRun"])
 def test_an_unknown_run_is_not_found(desk: Desk, action: str, run_id: str) -> None:
     answer = desk.ask(action, runId=run_id)

@@ -200,6 +200,13 @@ def test_a_hostile_expression_is_answered_at_once(name: str) -> None:
     assert time.process_time() - started < 0.1
 
 
+@pytest.mark.parametrize("expression", ["attribute:a =~ \ud800", "attribute:a == '\ud800'", "task:group in [\ud800]"])
+def test_half_of_a_surrogate_pair_is_refused_at_its_column(expression: str) -> None:
+    with pytest.raises(QuerySyntaxError, match="half of a surrogate pair is not text") as refusal:
+        parse(expression)
+    assert refusal.value.column == expression.index("\ud800") + 1
+
+
 def test_too_long_an_expression_is_refused_with_the_limit() -> None:
     with pytest.raises(QuerySyntaxError, match=f"{MAX_EXPRESSION_CHARS:,} are allowed"):
         parse("attribute:a == " + "b" * MAX_EXPRESSION_CHARS)

@@ -140,6 +140,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             " placement, capacity, retryStrategy, timeout, compat, tags"
         ],
     ),
+    ({"timeout": {"[key]": 1}}, ['timeout["[key]"]: unknown field; known: attemptDurationSeconds, runDurationSeconds']),
     ({"retrystrategy": {}}, ["retrystrategy: unknown field; did you mean retryStrategy?"]),
     (
         {"timeout": {"attemptDurationSecond": 5}},

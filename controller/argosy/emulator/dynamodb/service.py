@@ -18,6 +18,7 @@ Address = tuple[str, str, str]  # table, pk, sk
 MAX_ACTIONS = 100
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 MAX_ITEM_BYTES = 400 * 1024
+MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES = 2_048, 1_024
 PAGE_BYTES = 1024 * 1024
 
 
@@ -161,6 +162,8 @@ def _key(item: Item) -> tuple[str, str]:
         raise Refusal("ValidationException", "The provided key element does not match the schema") from None
     if not pk or not sk:
         raise Refusal("ValidationException", "One or more parameter values are not valid: a key is empty")
+    if len(pk.encode()) > MAX_PARTITION_KEY_BYTES or len(sk.encode()) > MAX_SORT_KEY_BYTES:
+        raise Refusal("ValidationException", "One or more parameter values were invalid: a key is too long")
     return pk, sk
 
 
