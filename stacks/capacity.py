@@ -1,8 +1,8 @@
 """What can the controller buy? One EC2 Fleet per pool (instance type x zone), target 0, steered only at run time.
 
 The template's target stays 0 and its launch-template version literal for ever, so that neither a deploy nor a new AMI
-touches live work (DESIGN D8). A named type that the Region does not offer stays in the template under a condition
-that is false.
+touches live work (DESIGN D8); the controller moves a fleet to the newest version. A named type that the Region does not
+offer stays in the template under a condition that is false.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from argosy.catalogue.lookup import as_of, load_catalogue
+from argosy.catalogue.lookup import as_of
 from argosy.settings.settings import Settings
-from stacks.launch import LaunchTemplates
+from stacks.launch import LaunchTemplates, logical
+
+FIRST_VERSION = "1"  # of every launch template there is
 
 
 class Fleets(Construct):
@@ -43,7 +45,7 @@ class Fleets(Construct):
         self.lists: list[ssm.StringParameter] = []
         for name in types:
             condition = self._condition(name)
-            template = templates.gpu if load_catalogue()[name].gpus else templates.cpu
+            template = templates.by_type[name]
             fleets = [
                 self._fleet(name, zone, subnet, template)
                 for zone, subnet in zip(settings.zones_of(region), subnets, strict=True)
@@ -80,7 +82,7 @@ class Fleets(Construct):
             launch_template_configs=[
                 ec2.CfnEC2Fleet.FleetLaunchTemplateConfigRequestProperty(
                     launch_template_specification=ec2.CfnEC2Fleet.FleetLaunchTemplateSpecificationRequestProperty(
-                        launch_template_id=template.ref, version=self._settings.launch_template_version
+                        launch_template_id=template.ref, version=FIRST_VERSION
                     ),
                     overrides=[
                         ec2.CfnEC2Fleet.FleetLaunchTemplateOverridesRequestProperty(
@@ -122,8 +124,3 @@ class Fleets(Construct):
                 f"{self._region} does not offer {', '.join(missing)} (as of {as_of()['offered']}): their fleets are in "
                 f"the template but not made. If it does, name them under offered.{self._region}.add.",
             )
-
-
-def logical(name: str) -> str:
-    """A name of AWS as a part of a logical id, one to one for types and zones: c5.2xlarge -> C52xlarge."""
-    return "".join(part[:1].upper() + part[1:] for part in name.replace(".", "-").split("-"))

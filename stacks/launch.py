@@ -1,22 +1,31 @@
-"""How does an instance start? The CPU and GPU launch templates: image, role, disk, agent settings, metadata service."""
+"""How does an instance start? A launch template for each instance type: image, role, disk, agent, metadata service.
+
+A fleet is made with version 1 of its type's template, which always exists, and names that in its own template for ever:
+CloudFormation replaces a fleet whose template it would have to change. The controller moves fleets to later versions.
+
+The boot script (user_data/) runs once. Its firewall is a unit of systemd, so that it stands again after a reboot.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB
+from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
 from argosy.settings.settings import Amis, Settings
 
-# GiB. The AMI takes 30; the rest is for images and scratch. CUDA images are several GB each.
-ROOT_VOLUME_GIB = {"Cpu": 60, "Gpu": 150}
+USER_DATA = Path(__file__).parent / "user_data"
+# https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
+_NEWEST = "/aws/service/ecs/optimized-ami/amazon-linux-2023/{}recommended/image_id"
+_VARIANTS = {"cpu": "", "gpu": "gpu/", "cpu_arm64": "arm64/"}
 
 
 class LaunchTemplates(Construct):
-    """`cpu` and `gpu`: ECS-optimised AL2023 images, by SSM parameter unless the settings pin an AMI."""
+    """`by_type`: which template a type's instances start from. ECS-optimised AL2023 images, unless an AMI is pinned."""
 
     def __init__(
         self,
@@ -30,27 +39,30 @@ class LaunchTemplates(Construct):
         super().__init__(scope, id)
         self._settings, self._security_group = settings, security_group
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[role.role_name])
-        pins = settings.amis.get(cdk.Stack.of(self).region, Amis())
-        self.cpu = self._template("Cpu", pins.cpu or self._newest(ecs.AmiHardwareType.STANDARD))
-        self.gpu = self._template("Gpu", pins.gpu or self._newest(ecs.AmiHardwareType.GPU))
+        self._pins = settings.amis.get(cdk.Stack.of(self).region, Amis())
+        self.by_type = {name: self._template(name) for name in settings.instance_types.all}
 
-    def _newest(self, hardware: ecs.AmiHardwareType) -> str:
-        return ecs.EcsOptimizedImage.amazon_linux2023(hardware).get_image(self).image_id
+    def _image(self, image: str) -> str:
+        pinned: str | None = getattr(self._pins, image)
+        if pinned:
+            return pinned
+        newest = _NEWEST.format(_VARIANTS[image])
+        return ec2.MachineImage.from_ssm_parameter(newest).get_image(self).image_id
 
-    def _template(self, kind: str, image_id: str) -> ec2.CfnLaunchTemplate:
-        settings = self._settings
+    def _template(self, name: str) -> ec2.CfnLaunchTemplate:
+        settings, kind = self._settings, load_catalogue()[name]
         tags = [
             cdk.CfnTag(key="argosy:stage", value=settings.stage),
-            cdk.CfnTag(key="Name", value=f"{settings.prefix} {kind.lower()}"),
+            cdk.CfnTag(key="Name", value=f"{settings.prefix} {name}"),
         ]
         return ec2.CfnLaunchTemplate(
             self,
-            kind,
+            logical(name),
             launch_template_data=ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(
-                image_id=image_id,
+                image_id=self._image(settings.image_of(name)),
                 iam_instance_profile=ec2.CfnLaunchTemplate.IamInstanceProfileProperty(arn=self._profile.attr_arn),
                 security_group_ids=[self._security_group.security_group_id],
-                user_data=cdk.Fn.base64(user_data(settings, gpu=kind == "Gpu")),
+                user_data=cdk.Fn.base64(user_data(settings, gpu=kind.gpus > 0)),
                 # Tasks must not reach the instance's role: tokens only, and no reply survives a bridge's extra hop.
                 metadata_options=ec2.CfnLaunchTemplate.MetadataOptionsProperty(
                     http_endpoint="enabled",
@@ -59,7 +71,7 @@ class LaunchTemplates(Construct):
                     http_protocol_ipv6="disabled",
                     instance_metadata_tags="disabled",
                 ),
-                block_device_mappings=[_root_volume(ROOT_VOLUME_GIB[kind])],
+                block_device_mappings=[_root_volume(settings.policy().disk_gib_of(kind))],
                 instance_initiated_shutdown_behavior="terminate",
                 # A maintain fleet takes its instances' tags from here, not from the fleet. It launches as
                 # AWSServiceRoleForEC2Fleet, whose policy allows tags on instances, spot requests and volumes only: EC2
@@ -75,6 +87,11 @@ class LaunchTemplates(Construct):
         )
 
 
+def logical(name: str) -> str:
+    """A name of AWS as a part of a logical id, one to one for types and zones: c5.2xlarge -> C52xlarge."""
+    return "".join(part[:1].upper() + part[1:] for part in name.replace(".", "-").split("-"))
+
+
 def _root_volume(size_gib: int) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
     return ec2.CfnLaunchTemplate.BlockDeviceMappingProperty(
         device_name="/dev/xvda",
@@ -85,11 +102,10 @@ def _root_volume(size_gib: int) -> ec2.CfnLaunchTemplate.BlockDeviceMappingPrope
 
 
 def user_data(settings: Settings, *, gpu: bool) -> str:
-    """The boot script. The firewall rule comes first: without it there is no agent configuration, so nothing joins."""
+    """The boot script. The firewall comes first: if it fails there is no agent configuration, so nothing joins."""
     agent = {
         "ECS_CLUSTER": settings.prefix,
         "ECS_ENABLE_SPOT_INSTANCE_DRAINING": "true",
-        "ECS_CONTAINER_INSTANCE_PROPAGATE_TAGS_FROM": "ec2_instance",
         "ECS_RESERVED_MEMORY": ECS_RESERVED_MEMORY_MIB,
         "ECS_CONTAINER_STOP_TIMEOUT": f"{settings.stop_timeout_s}s",
         "ECS_IMAGE_PULL_BEHAVIOR": "once",  # CUDA images have gigabytes; prefer-cached would end the clean-up of images
@@ -101,12 +117,22 @@ def user_data(settings: Settings, *, gpu: bool) -> str:
     }
     if gpu:
         agent["ECS_ENABLE_GPU_SUPPORT"] = "true"
-    lines = "\n".join(f"{name}={value}" for name, value in agent.items())
-    return f"""#!/bin/bash
-set -euo pipefail
-# Tasks in bridge mode must not reach the instance's credentials. The raw table is not Docker's, so the rule stays.
-iptables --table raw --insert PREROUTING --in-interface docker+ --destination 169.254.169.254/32 --jump DROP
-cat >> /etc/ecs/ecs.config <<'SETTINGS'
-{lines}
-SETTINGS
-"""
+    lines = "".join(f"{name}={value}\n" for name, value in agent.items())
+    script, unit = "/usr/local/sbin/argosy-firewall", "/etc/systemd/system/argosy-firewall.service"
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            "set -euo pipefail",
+            f"cat > {script} {_here((USER_DATA / 'argosy-firewall.sh').read_text(encoding='utf-8'))}",
+            f"chmod 755 {script}",
+            f"cat > {unit} {_here((USER_DATA / 'argosy-firewall.service').read_text(encoding='utf-8'))}",
+            "systemctl daemon-reload",
+            "systemctl enable --now argosy-firewall.service",
+            f"cat >> /etc/ecs/ecs.config {_here(lines)}",
+        ]
+    )
+
+
+def _here(text: str) -> str:
+    """A here-document that the shell takes as it is."""
+    return f"<<'ARGOSY_END'\n{text}ARGOSY_END"

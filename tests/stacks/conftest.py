@@ -51,7 +51,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
         inputBuckets=["data-bucket", "others-bucket"],
         reservedConcurrency=3,
         amis={"us-east-1": {"gpu": "ami-0123456789abcdef0"}},
-        launchTemplateVersion="3",
         placementScores=True,
+        diskGiB={"g5.*": 300},
         instanceTypes={"cpu": ["c5.large"], "gpu": ["p3.2xlarge", "g5.xlarge"]},
     )

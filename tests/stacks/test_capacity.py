@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
 from argosy.settings.settings import OTHER_RESOURCES, Settings
+from stacks.launch import USER_DATA
 from tests.stacks.templates import Template, text
 
 pytestmark = pytest.mark.stacks
@@ -35,7 +38,8 @@ def test_no_stack_needs_more_resources_than_the_settings_count(home: Template, w
     for template in (home, *wide.values()):
         types = [each["Type"] for each in template.resources.values()]
         lists = [name for name in template.resources if name.startswith("CellFleets")]
-        assert len(types) - types.count("AWS::EC2::EC2Fleet") - len(lists) <= OTHER_RESOURCES
+        for_types = types.count("AWS::EC2::EC2Fleet") + len(lists) + types.count("AWS::EC2::LaunchTemplate")
+        assert len(types) - for_types <= OTHER_RESOURCES
 
 
 def test_fleets_exist_exactly_where_the_region_offers_the_type(home: Template) -> None:
@@ -59,9 +63,22 @@ def test_no_deploy_ever_buys_ends_or_replaces_instances(home: Template) -> None:
         assert fleet["LaunchTemplateConfigs"][0]["LaunchTemplateSpecification"]["Version"] == "1"
 
 
-def test_the_template_version_is_a_setting_and_a_literal(wide: dict[str, Template]) -> None:
-    for fleet in wide["argosy-dev"].of_type("AWS::EC2::EC2Fleet").values():
-        assert fleet["LaunchTemplateConfigs"][0]["LaunchTemplateSpecification"]["Version"] == "3"
+def test_each_type_has_a_launch_template_of_its_own_so_that_no_change_of_one_replaces_a_fleet(home: Template) -> None:
+    used: dict[str, set[str]] = {}
+    for fleet in home.of_type("AWS::EC2::EC2Fleet").values():
+        (config,) = fleet["LaunchTemplateConfigs"]
+        template = config["LaunchTemplateSpecification"]["LaunchTemplateId"]["Ref"]
+        used.setdefault(template, set()).add(config["Overrides"][0]["InstanceType"])
+    assert set(used) == set(home.of_type("AWS::EC2::LaunchTemplate"))
+    assert all(len(types) == 1 for types in used.values())
+
+
+def test_a_type_has_the_disk_that_its_owner_has_set(wide: dict[str, Template]) -> None:
+    sizes = {}
+    for template in wide["argosy-dev"].of_type("AWS::EC2::LaunchTemplate").values():
+        (name,) = [t["Value"] for t in template["TagSpecifications"][0]["Tags"] if t["Key"] == "Name"]
+        sizes[name] = template["LaunchTemplateData"]["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"]
+    assert sizes == {"argosy-dev c5.large": 60, "argosy-dev p3.2xlarge": 150, "argosy-dev g5.xlarge": 300}
 
 
 def test_gpu_types_start_from_the_gpu_image_and_others_from_the_plain_one(home: Template) -> None:
@@ -83,15 +100,32 @@ def test_a_pinned_image_is_used_as_it_is(wide: dict[str, Template]) -> None:
 
 
 def test_instances_keep_their_credentials_from_tasks(home: Template) -> None:
-    templates = home.of_type("AWS::EC2::LaunchTemplate").values()
-    assert len(templates) == 2
-    for template in templates:
+    for template in home.of_type("AWS::EC2::LaunchTemplate").values():
         options = template["LaunchTemplateData"]["MetadataOptions"]
         assert (options["HttpTokens"], options["HttpPutResponseHopLimit"]) == ("required", 1)
         assert options["HttpProtocolIpv6"] == "disabled"
         script = text(template["LaunchTemplateData"]["UserData"])
-        assert script.index("169.254.169.254/32 --jump DROP") < script.index("ECS_CLUSTER=")
-        assert "set -euo pipefail" in script
+        assert script.startswith("#!/bin/bash\nset -euo pipefail\n")
+        assert script.index("systemctl enable --now argosy-firewall.service") < script.index("ECS_CLUSTER=")
+
+
+def test_the_boot_script_writes_the_firewall_as_it_is_tested_and_starts_it_at_every_boot(
+    home: Template, tmp_path: Path
+) -> None:
+    """The script's here-documents are carried out by a real shell, in a folder that stands for the root."""
+    template = next(iter(home.of_type("AWS::EC2::LaunchTemplate").values()))
+    script = text(template["LaunchTemplateData"]["UserData"])
+    for folder in ("usr/local/sbin", "etc/systemd/system", "etc/ecs"):
+        (tmp_path / folder).mkdir(parents=True)
+        script = script.replace(f" /{folder}/", f" {tmp_path}/{folder}/")
+    subprocess.run(["bash", "-c", f"systemctl() {{ :; }}\n{script}"], check=True)
+    written = tmp_path / "usr/local/sbin/argosy-firewall"
+    assert written.read_text() == (USER_DATA / "argosy-firewall.sh").read_text()
+    assert written.stat().st_mode & 0o777 == 0o755
+    unit = (tmp_path / "etc/systemd/system/argosy-firewall.service").read_text()
+    assert unit == (USER_DATA / "argosy-firewall.service").read_text()
+    assert {"Before=docker.service ecs.service", "RequiredBy=ecs.service"} <= set(unit.splitlines())
+    assert "ECS_CLUSTER=argosy" in (tmp_path / "etc/ecs/ecs.config").read_text().splitlines()
 
 
 def test_the_agents_settings(home: Template) -> None:

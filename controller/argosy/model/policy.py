@@ -7,6 +7,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from argosy.model.instance_types import InstanceType
+
+# GiB of an instance's only volume unless the owner says otherwise. The AMI takes 30; the rest is for images, each of
+# several GB with CUDA, and for what tasks write.
+CPU_DISK_GIB, GPU_DISK_GIB = 60, 150
+
 
 class VcpuQuota(NamedTuple):
     """How many vCPUs of a quota family we may have at once in a cell, by one way of purchase."""
@@ -23,6 +29,7 @@ class Policy:
 
     linger_s: float = 300.0  # how long an instance may idle before it is let go
     linger_by_type: tuple[tuple[str, float], ...] = ()  # (glob, seconds) for some types; the first that matches counts
+    disk_gib_by_type: tuple[tuple[str, int], ...] = ()  # (glob, GiB) for some types; the first that matches counts
     cool_down_s: float = 120.0  # nothing idle of a type is let go for so long after more of it was ordered
     min_idle: int = 0  # so many idle instances are kept, work or no work
     min_instances: int = 0  # the cluster is kept at least this large while runs are open
@@ -88,3 +95,8 @@ class Policy:
         """How long an instance of the type may idle: seconds."""
         named = (seconds for glob, seconds in self.linger_by_type if fnmatchcase(instance_type, glob))
         return next(named, self.linger_s)
+
+    def disk_gib_of(self, kind: InstanceType) -> int:
+        """How large the volume of an instance of the type is: GiB, as launched and as paid for."""
+        named = (gib for glob, gib in self.disk_gib_by_type if fnmatchcase(kind.name, glob))
+        return next(named, GPU_DISK_GIB if kind.gpus else CPU_DISK_GIB)

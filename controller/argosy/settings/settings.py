@@ -14,12 +14,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from argosy.catalogue.lookup import is_offered_in, offered
+from argosy.catalogue.lookup import is_offered_in, load_catalogue, offered
 from argosy.model.policy import Policy, VcpuQuota
 from argosy.settings.values import (
     AmiId,
     Bucket,
     CpuTypeName,
+    DiskGib,
     FunctionName,
     GpuTypeName,
     ImageNetModel,
@@ -123,6 +124,8 @@ class Amis(_SettingsModel):
 
     cpu: AmiId | None = None
     gpu: AmiId | None = None
+    cpu_arm64: AmiId | None = None
+    gpu_arm64: AmiId | None = None  # AWS has no such image for ECS: types of this kind need one
 
 
 class Settings(_SettingsModel):
@@ -144,6 +147,8 @@ class Settings(_SettingsModel):
     vcpu_quotas: Mapping[Region, VcpuQuotas] = Field(default_factory=dict)  # unlimited unless named
     linger_s: Annotated[int, Field(alias="lingerSeconds", ge=0, le=86_400)] = 300  # an idle instance is kept this long
     linger_by_type: Mapping[TypeGlob, Seconds] = Field(default_factory=dict)  # instead: the first glob that matches
+    # Volume of an instance, by the first glob of its type that matches; otherwise 60, and 150 with GPUs.
+    disk_gib: Mapping[TypeGlob, DiskGib] = Field(default_factory=dict, alias="diskGiB")
     # After more instances of a type were ordered, none of that type is released for this long.
     cool_down_s: Annotated[Seconds, Field(alias="coolDownSeconds")] = 120
     price_caps: PriceCaps = PriceCaps()
@@ -158,7 +163,6 @@ class Settings(_SettingsModel):
     log_retention_days: RetentionDays = 14
     subnets: Literal["public", "private"] = "public"  # private needs interface endpoints, which are billed by the hour
     amis: Mapping[Region, Amis] = Field(default_factory=dict)
-    launch_template_version: Annotated[str, Field(pattern=r"^[1-9]\d{0,4}$")] = "1"  # a literal, never $Latest (D8)
     images: bool = False  # also publish the images of containers/ (deploying that stack needs Docker)
     examples: bool = False  # also make the example images' task definitions (deploying those stacks needs Docker)
     base_image: Annotated[str, Field(pattern=r"^[^\s,]{1,200}$")] | None = None  # replaces BASE of the Dockerfiles
@@ -181,6 +185,11 @@ class Settings(_SettingsModel):
     def zones_of(self, cell: str) -> tuple[str, ...]:
         """The availability zones of a cell, three by default. Explicit, so that synth asks no account for them."""
         return self.zones.get(cell) or tuple(f"{cell}{letter}" for letter in DEFAULT_ZONES.get(cell, "abc"))
+
+    def image_of(self, name: str) -> str:
+        """Which of `Amis` the instances of a type start from: cpu, gpu, cpu_arm64, gpu_arm64."""
+        kind = load_catalogue()[name]
+        return ("gpu" if kind.gpus else "cpu") + ("_arm64" if kind.architecture == "arm64" else "")
 
     def offers(self, cell: str) -> frozenset[str]:
         """The instance types that a cell's Region offers: the shipped list with the owner's corrections."""
@@ -207,6 +216,7 @@ class Settings(_SettingsModel):
         policy = Policy(
             linger_s=self.linger_s,
             linger_by_type=tuple(self.linger_by_type.items()),
+            disk_gib_by_type=tuple(self.disk_gib.items()),
             cool_down_s=self.cool_down_s,
             min_idle=self.min_idle,
             min_instances=self.min_instances,
@@ -283,20 +293,26 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
             sentence = f"none of the named types is known to be offered in {cell}; correct that in offered.{cell}.add"
             yield "instanceTypes", sentence
         yield from _size_faults(settings, cell)
+    for name in settings.instance_types.all:
+        unpinned = [cell for cell in settings.cells if not settings.amis.get(cell, Amis()).gpu_arm64]
+        if settings.image_of(name) == "gpu_arm64" and unpinned:
+            sentence = f"{name} needs amis.{unpinned[0]}.gpuArm64: ECS has no image of its own for ARM with GPUs"
+            yield "instanceTypes.gpu", sentence
     if (size := len(settings.to_json())) > MAX_JSON_BYTES:
         yield "(all)", f"the settings take {size} bytes as JSON; a function's environment has room for {MAX_JSON_BYTES}"
 
 
 def _size_faults(settings: Settings, cell: str) -> Iterator[tuple[str, str]]:
-    """Each named type has a list of its fleets, and a fleet in each zone, also where the Region does not offer it."""
+    """Each named type has a launch template, a list of its fleets, and a fleet in each zone, also where the Region does
+    not offer it."""
     types, zones = settings.instance_types.all, settings.zones_of(cell)
     fleets = sum(settings.has_pool(cell, name, zone) for name in types for zone in zones)
     room = MAX_STACK_RESOURCES - OTHER_RESOURCES
-    if fleets + len(types) > room:
+    if fleets + 2 * len(types) > room:
         yield (
             "instanceTypes",
             f"{len(types)} types in {len(zones)} zones of {cell} are more than one stack may hold "
-            f"({MAX_STACK_RESOURCES} resources): name at most {room // (len(zones) + 1)} types, or fewer zones.{cell}",
+            f"({MAX_STACK_RESOURCES} resources): name at most {room // (len(zones) + 2)} types, or fewer zones.{cell}",
         )
 
 

@@ -81,6 +81,7 @@ QuotaName = Annotated[str, AfterValidator(_quota_name)]
 OnDemandQuotaName = Annotated[QuotaName, AfterValidator(_on_demand_quota_name)]
 Vcpus = Annotated[int, Field(ge=0, le=1_000_000)]
 Seconds = Annotated[int, Field(ge=0, le=86_400)]
+DiskGib = Annotated[int, Field(ge=30, le=16_384)]  # the ECS-optimised AMIs need 30
 Share = Annotated[float, Field(gt=0, le=1)]
 UsdPerHour = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 RetentionDays = Annotated[int, AfterValidator(_retention)]

@@ -49,7 +49,7 @@ def test_all_faults_are_told_at_once_with_their_paths() -> None:
             "inputBuckets": ["Not_A_Bucket"],
             "maxInstances": "many",
             "subnets": "isolated",
-            "launchTemplateVersion": "$Latest",
+            "diskGiB": {"c5.*": 8},
             "amis": {"us-east-1": {"gpu": "latest"}},
         }
     )
@@ -65,7 +65,7 @@ def test_all_faults_are_told_at_once_with_their_paths() -> None:
         "inputBuckets[0]",
         "maxInstances",
         "subnets",
-        "launchTemplateVersion",
+        "diskGiB.c5.*",
         "amis.us-east-1.gpu",
     }
     assert faults["lingerS"] == "is not a setting"
@@ -102,11 +102,11 @@ def test_a_region_without_a_usable_type_is_refused_and_can_be_corrected() -> Non
 
 def test_more_types_than_a_stack_can_hold_are_refused_with_the_number_that_it_can() -> None:
     cpu = [name for name, each in load_catalogue().items() if not each.gpus][:70]
-    gpu = [name for name, each in load_catalogue().items() if each.gpus][:16]
+    gpu = [name for name, each in load_catalogue().items() if each.gpus][:9]
     zones = {"us-east-1": ["us-east-1a", "us-east-1b"]}
-    assert "at most 85 types" in faults_of({"instanceTypes": {"cpu": cpu, "gpu": gpu}})["instanceTypes"]
-    assert load_settings({"instanceTypes": {"cpu": cpu, "gpu": gpu[:15]}})
-    assert load_settings({"instanceTypes": {"cpu": cpu, "gpu": gpu}, "zones": zones})
+    assert "at most 68 types" in faults_of({"instanceTypes": {"cpu": cpu[:60], "gpu": gpu}})["instanceTypes"]
+    assert load_settings({"instanceTypes": {"cpu": cpu[:60], "gpu": gpu[:8]}})
+    assert load_settings({"instanceTypes": {"cpu": cpu[:60], "gpu": gpu}, "zones": zones})
 
 
 def test_settings_that_would_not_fit_into_a_functions_environment_are_refused() -> None:
@@ -169,3 +169,12 @@ def test_placement_scores_are_asked_for_only_where_the_owner_says_so() -> None:
 
 def test_what_is_kept_back_for_stopping_a_run_covers_the_stop_time_out() -> None:
     assert Settings(stop_timeout_s=110).policy().wind_down_s > 110
+
+
+def test_the_volume_of_a_type_is_the_first_that_its_owner_names_else_the_default_of_its_kind() -> None:
+    policy = load_settings({"diskGiB": {"c5.9*": 400, "c5.*": 100, "g5.*": 300}}).policy()
+    sizes = {
+        name: policy.disk_gib_of(load_catalogue()[name])
+        for name in ("c5.9xlarge", "c5.large", "m5.large", "g5.xlarge", "p3.2xlarge")
+    }
+    assert sizes == {"c5.9xlarge": 400, "c5.large": 100, "m5.large": 60, "g5.xlarge": 300, "p3.2xlarge": 150}
