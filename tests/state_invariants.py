@@ -128,6 +128,8 @@ def _instance_faults(state: State, name: str, instance: Instance) -> Iterator[st
         yield f"{name}: it is {instance.status} and was never registered"
     if any(len(seconds) != len(Work) or min(seconds) < 0 for seconds in instance.work.values()):
         yield f"{name}: its work is {instance.work}"
+    if any(number not in instance.work or min(seconds) < 0 for number, seconds in instance.waiting.items()):
+        yield f"{name}: its waiting is {instance.waiting}"
     if min(instance.foreign) < 0:
         yield f"{name}: tasks that are not ours take {instance.foreign}"
     busy = bool(state.attempts.on_instance(name))

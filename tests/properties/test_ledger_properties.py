@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.begin import begin
-from argosy.lifecycle.charges import claim
+from argosy.lifecycle.charges import count_on
 from argosy.model import documents
 from argosy.model.actions import Launch, StopAttempt
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
@@ -39,6 +39,7 @@ from tests.builders import (
 )
 
 RUN_IDS = [f"digits-261121-06273{number}-k3f{number}" for number in range(3)]
+LATE_S = 5.0  # an attempt's end is heard of so late at most
 FEW = replace(POLICY, max_settling_documents=5)  # a commit holds the end of an attempt or two
 PRICES = {"c5.xlarge": 0.06, "c5.2xlarge": 0.11}
 SHAPES = ({"vcpus": 1, "memory": 1024, "gpus": 0}, {"vcpus": 2, "memory": 6000, "gpus": 0})
@@ -99,6 +100,7 @@ class Books:
         if left:
             shape = SHAPES[pick % len(SHAPES)]
             self.tell(submitted(left[0], tasks=4, resources=shape), prepared(left[0], resources=shape))
+            self.state.runs[left[0]].submitted_at = self.now
 
     def do_launch(self, pick: int) -> None:
         run, instance = self.open_run(pick), self.alive(pick // 3)
@@ -166,7 +168,19 @@ class Books:
     def do_claim(self, pick: int) -> None:
         run, instance = self.open_run(pick), self.alive(pick // 2)
         if run is not None and instance is not None and not instance.bought_for:
-            claim(self.state, instance, run, self.now)
+            count_on(self.state, run, instance, self.now)
+
+    def pending_of(self, run: Run) -> float:
+        """Instance-seconds that are the run's and not charged yet."""
+        needs = {each.number: each.needs for each in self.state.runs.values()}
+        found = not_charged(self.state, needs, self.now, {run.number}).get(run.number, {})
+        return summed(found.values()).instance_seconds if run.id in self.state.runs else 0.0
+
+    def seconds_since(self, submitted_at: float) -> float:
+        """What all instances have been paid for since then."""
+        every = self.state.instances.values()
+        ends = ((i.launched_at, i.launched_at + i.billed_s(self.now)) for i in every)
+        return sum(max(0.0, end - max(submitted_at, start)) for start, end in ends)
 
     def check(self) -> None:
         state = self.state
@@ -182,6 +196,9 @@ class Books:
         charged = summed([*ledgers, state.unattributed])
         of_instances = [(i.charged_s, i.price_usd_per_hour / 3600) for i in state.instances.values()]
         assert charged.total == pytest.approx(sum(seconds * price for seconds, price in of_instances), abs=1e-9)
+        for run, ledger in zip(runs, ledgers, strict=True):
+            owed = self.pending_of(run)
+            assert ledger.instance_seconds + owed <= self.seconds_since(run.submitted_at) + LATE_S * self.tasks + 1e-6
         paid = summed([charged, *pending])
         billed = [i.billed_s(self.now) for i in state.instances.values()]
         prices = [i.price_usd_per_hour / 3600 for i in state.instances.values()]

@@ -44,12 +44,13 @@ def _begin(action: object, state: State, now: float, policy: Policy) -> None:
 def _(action: Launch, state: State, now: float, policy: Policy) -> None:
     if state.row_of(action.key) is not None:
         return  # an intent that was not sent yet: the same row is sent now
-    run = state.runs[action.key.run_id]
+    run, instance = state.runs[action.key.run_id], state.instances[action.instance_id]
+    charges.count_on(state, run, instance, now)
     state.attempts.add(run.number, action.key, action.wave, action.instance_id, now)
     state.next_wave = max(state.next_wave, action.wave + 1)
     set_task(state, run, action.key.index, status=TaskStatus.STARTING)
-    state.instances[action.instance_id].idle_since = 0.0
-    state.changed_instances.add(action.instance_id)
+    instance.idle_since = 0.0
+    state.changed_instances.add(instance.id)
 
 
 @_begin.register
@@ -122,7 +123,7 @@ def _(action: CapRun, state: State, now: float, policy: Policy) -> None:
 @_begin.register
 def _(action: Claim, state: State, now: float, policy: Policy) -> None:
     for instance_id in action.instance_ids:
-        charges.claim(state, state.instances[instance_id], state.runs[action.run_id], now)
+        charges.count_on(state, state.runs[action.run_id], state.instances[instance_id], now)
 
 
 @_begin.register

@@ -1,5 +1,5 @@
 """Who is charged for the time of instances, and when? When an instance ends, every run that worked there; when a run
-ends, that run, for its part of every instance that lives on.
+ends, that run, for its part of every instance that lives on. A run never pays for waiting before it came.
 
 Charged time is noted on the instance, so that it is charged once: the ledgers of all runs and what belongs to no run
 add up to what instances cost, whatever happens (decision 12).
@@ -7,9 +7,11 @@ add up to what instances cost, whatever happens (decision 12).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from argosy.model.costs import NOBODY, Costs, Spent, Work, costs_of, market_of, split
 from argosy.model.instances import Instance
-from argosy.model.ledger import running_work
+from argosy.model.ledger import running_on, running_work
 from argosy.model.runs import Run
 from argosy.model.state import State
 
@@ -44,14 +46,39 @@ def unbook(state: State, run: Run, index: int) -> None:
         state.changed_runs.add(run.id)
 
 
-def claim(state: State, instance: Instance, run: Run, now: float) -> None:
-    """The run counts on the instance, which no run does yet. Its idle time until now belongs to no run."""
-    spent = split(instance, now).get(NOBODY)
-    if spent is not None and instance.idle_since:
-        idle_s = min(spent.idle, max(0.0, now - instance.idle_since))  # not the rest of its first minute
-        _charge(state, NOBODY, instance, Spent(idle=idle_s))
-    instance.bought_for = run.number
+def count_on(state: State, run: Run, instance: Instance, now: float) -> None:
+    """The run counts on the instance from now on, or comes to work there. What waiting there has cost until now is the
+    others': of those who have worked there, or who it was bought for, or nobody's. It is noted now, because later
+    nobody could tell it from the waiting that the newcomer shares."""
+    if not _counts_on(state, run, instance):
+        _note_waiting(state, instance, now, booting=instance.launched_at < run.opened_at)
+    instance.bought_for = instance.bought_for or run.number
     state.changed_instances.add(instance.id)
+
+
+def _counts_on(state: State, run: Run, instance: Instance) -> bool:
+    here: Mapping[int, int] = state.attempts.runs_on_instance.get(instance.id.encode(), {})
+    return run.number in instance.work or instance.bought_for == run.number or bool(here.get(run.number))
+
+
+def _note_waiting(state: State, instance: Instance, now: float, booting: bool) -> None:
+    """Idle time until now, without what is left of the first minute; with the boot, if it was not for the newcomer.
+
+    Nobody is charged at once. Runs are when they or the instance end: one launch would else write the records of all
+    runs that worked there.
+    """
+    before = split(instance, now, running_on(state, instance, now))
+    idle_s = sum(spent.idle for spent in before.values())
+    ahead_s = max(0.0, instance.billed_s(now) - max(instance.charged_s, now - instance.launched_at))
+    passed = max(0.0, idle_s - ahead_s) / idle_s if idle_s else 0.0
+    for number, spent in before.items():
+        boot = spent.boot if booting else instance.waiting.get(number, (0.0,))[0]
+        waited = Spent(boot=boot, idle=spent.idle * passed)
+        if number == NOBODY:
+            _charge(state, NOBODY, instance, waited)
+        elif waited.seconds > 0:
+            instance.work.setdefault(number, [0.0] * len(Work))
+            instance.waiting[number] = [waited.boot, waited.idle]
 
 
 def charge_next(state: State, instance: Instance) -> None:
@@ -62,6 +89,7 @@ def charge_next(state: State, instance: Instance) -> None:
     if spent is not None:
         _charge(state, number, instance, spent)
     del instance.work[number]
+    instance.waiting.pop(number, None)
     state.changed_instances.add(instance.id)
 
 
@@ -70,7 +98,7 @@ def close_instance(state: State, instance: Instance) -> None:
     for number, spent in split(instance, instance.stopped_at).items():
         _charge(state, number, instance, spent)
     instance.charged_s = instance.billed_s(instance.stopped_at)  # without the rounding
-    instance.work = {}
+    instance.work, instance.waiting = {}, {}
     instance.bought_for = NOBODY
 
 
@@ -83,6 +111,7 @@ def close_run(state: State, run: Run, at: float) -> None:
             if spent is not None:
                 _charge(state, run.number, instance, spent)
             instance.work.pop(run.number, None)
+            instance.waiting.pop(run.number, None)
             if instance.bought_for == run.number:
                 instance.bought_for = NOBODY
             state.changed_instances.add(instance.id)

@@ -2,7 +2,8 @@
 
 The time of an instance that is not charged yet belongs to those who worked there, in proportion to their work: share
 of the instance (dominant share) x seconds. Time without work is idle, time before it registered is boot. The time of
-an instance without any work belongs to the run that it was bought for, or to no run (0).
+an instance without any work belongs to the run that it was bought for, or to no run (0). What waited before a run came
+is noted as the others' (`Instance.waiting`).
 """
 
 from __future__ import annotations
@@ -98,10 +99,33 @@ def split(instance: Instance, at: float, running: Mapping[int, float] | None = N
     left = max(0.0, instance.billed_s(at) - instance.charged_s)
     boot = min(left, max(0.0, instance.boot_s(at) - instance.charged_boot_s))
     work = _with_running(instance.work, running) if running else instance.work
+    noted = _noted(instance, left, boot)
+    noted_boot, noted_idle = sum(each.boot for each in noted.values()), sum(each.idle for each in noted.values())
+    found = _shared(instance.bought_for, work, max(0.0, left - noted_boot - noted_idle), max(0.0, boot - noted_boot))
+    for number, waiting in noted.items():
+        spent = found.get(number, Spent())
+        found[number] = spent._replace(boot=spent.boot + waiting.boot, idle=spent.idle + waiting.idle)
+    return found
+
+
+def _noted(instance: Instance, left: float, boot: float) -> dict[int, Spent]:
+    """`Instance.waiting` by Run.number, scaled down where the instance turns out to have ended before it was noted."""
+    boots, idles = (sum(each[place] for each in instance.waiting.values()) for place in (0, 1))
+    boot_part = min(1.0, boot / boots) if boots else 0.0
+    idle_part = min(1.0, (left - boot) / idles) if idles else 0.0
+    return {
+        number: Spent(boot=boot_s * boot_part, idle=idle_s * idle_part)
+        for number, (boot_s, idle_s) in instance.waiting.items()
+    }
+
+
+def _shared(bought_for: int, work: Mapping[int, Sequence[float]], left: float, boot: float) -> dict[int, Spent]:
+    """left, boot: seconds of the instance, the boot among all that is left."""
+    boot = min(left, boot)
     done = {number: sum(each) for number, each in work.items()}
     all_done = sum(done.values())
     if all_done <= 0:
-        return {instance.bought_for: Spent(boot=boot, idle=left - boot)}
+        return {bought_for: Spent(boot=boot, idle=left - boot)}
     scale = min(1.0, (left - boot) / all_done)  # dominant shares may add up to more than one instance
     idle = max(0.0, left - boot - all_done * scale)
     return {

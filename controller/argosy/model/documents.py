@@ -229,7 +229,8 @@ def _instance_from(record: Mapping[str, Any]) -> Instance:
     for name in ("total", "foreign", "foreign_seen"):
         values[name] = Resources(*values.get(name, ()))
     values["gpu_ids"] = tuple(values["gpu_ids"])
-    values["work"] = {int(number): list(seconds) for number, seconds in values.get("work", {}).items()}
+    for name in ("work", "waiting"):
+        values[name] = {int(number): list(seconds) for number, seconds in values.get(name, {}).items()}
     return Instance(**values)
 
 

@@ -62,6 +62,8 @@ class Instance:
     bought_for: int = 0  # Run.number of the run that counted on it first: it pays until an attempt has worked here
     # What is not charged yet of the work done here: Run.number -> share-seconds by `ledger.Work`.
     work: dict[int, list[float]] = field(default_factory=dict)
+    # And of its waiting before a newcomer came, which is not shared with that: Run.number -> [boot s, idle s].
+    waiting: dict[int, list[float]] = field(default_factory=dict)
     charged_s: float = 0.0  # of its time, to runs or to no run
     charged_boot_s: float = 0.0
     fleet_id: str = ""  # which launched it; "" = not known: its pool's

@@ -37,6 +37,18 @@ def running_work(state: State, needs: Mapping[int, Resources], at: float) -> dic
     return found
 
 
+def running_on(state: State, instance: Instance, at: float) -> dict[int, float]:
+    """The same for one instance."""
+    table, found = state.attempts, defaultdict[int, float](float)
+    here: Mapping[int, int] = table.runs_on_instance.get(instance.id.encode(), {})
+    shares = {run.number: run.needs.share_of(instance.total) for run in state.runs.values() if here.get(run.number)}
+    for row in table.on_instance(instance.id):
+        number, started_at = int(table["run"][row]), float(table["started_at"][row])
+        if number in shares and started_at > 0:
+            found[number] += shares[number] * max(0.0, at - started_at)
+    return dict(found)
+
+
 def not_charged(
     state: State, needs: Mapping[int, Resources], at: float, runs: Collection[int] | None = None
 ) -> dict[int, dict[str, Costs]]:
@@ -63,5 +75,5 @@ def cost_so_far(state: State, run: Run, at: float) -> float:
 
 
 def _concerns(instance: Instance, running: Mapping[int, float] | None, runs: Collection[int]) -> bool:
-    workers = {*instance.work, *(running or ())} or {instance.bought_for}
-    return any(number in runs for number in workers)
+    payers = (*instance.work, *(running or ()), instance.bought_for)
+    return any(number in runs for number in payers)

@@ -230,8 +230,10 @@ class CappedRuns:
     def claims(self, places: Places) -> Iterator[Claim]:
         """Instances that no run has counted on before, each for the first run that now does and can pay for it. What
         was bought for the only run there is belongs to it in any case."""
-        instances = self.moment.state.instances.values()
-        free = {each.id for each in instances if each.alive and each.owned and not each.bought_for}
+        state = self.moment.state
+        unused = (each for each in state.instances.values() if not (each.bought_for or each.work))
+        busy = state.attempts.runs_on_instance
+        free = {each.id for each in unused if each.alive and each.owned and each.id.encode() not in busy}
         for its in places.runs:
             budget = self.budgets.get(its.run.id) if len(places.runs) > 1 else None
             found = [name for name in sorted(free & its.instances) if budget is None or self._keep(budget, name)]

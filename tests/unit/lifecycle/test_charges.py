@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.lifecycle.charges import MOST_MARKETS, OTHER_MARKETS, claim, close_run
+from argosy.lifecycle.begin import begin
+from argosy.lifecycle.charges import MOST_MARKETS, OTHER_MARKETS, close_run, count_on
 from argosy.model import documents
+from argosy.model.actions import Claim, Launch
+from argosy.model.attempts import AttemptKey
 from argosy.model.costs import Costs, Spent, costs_of, market_of, split, summed
 from argosy.model.events import HostStateChanged, InterruptionWarned, ResultSeen, RunClosed
 from argosy.model.instances import Instance, Purchase
@@ -15,7 +18,9 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
+    CELL,
     NOW,
+    POLICY,
     RUN_ID,
     container_instance,
     fleet,
@@ -36,8 +41,9 @@ PRICE = 0.36  # USD an hour: 0.0001 a second
 
 
 def cluster(*more: str, tasks: int = 10, expects_result: bool = False) -> State:
-    """One run, one c5.xlarge of four vCPUs that registered a hundred seconds after its launch, now."""
-    return state_with(
+    """Runs, and one c5.xlarge of four vCPUs that registered a hundred seconds after they had been submitted and it had
+    been launched, now."""
+    state = state_with(
         submitted(tasks=tasks, expects_result=expects_result),
         prepared(),
         *(event for run_id in more for event in (submitted(run_id), prepared(run_id))),
@@ -45,6 +51,9 @@ def cluster(*more: str, tasks: int = 10, expects_result: bool = False) -> State:
         host(1, launched_at=NOW - BOOT),
         container_instance(1, registered_at=NOW),
     )
+    for run in state.runs.values():
+        run.submitted_at = NOW - BOOT
+    return state
 
 
 def the_run(state: State, run_id: str = RUN_ID) -> Run:
@@ -133,7 +142,7 @@ def test_two_runs_share_boot_and_idle_time_by_what_they_worked() -> None:
 
 def test_an_instance_that_nobody_used_belongs_to_the_run_it_was_bought_for() -> None:
     state = cluster()
-    claim(state, the_instance(state), the_run(state), NOW)
+    count_on(state, the_run(state), the_instance(state), NOW)
     assert gone(state, 60) == Costs(boot=BOOT, idle=60)
 
 
@@ -146,9 +155,62 @@ def test_an_instance_that_nobody_asked_for_belongs_to_nobody() -> None:
 
 def test_time_that_an_instance_idled_away_before_a_run_took_it_is_nobody_s() -> None:
     state = cluster()
-    claim(state, the_instance(state), the_run(state), NOW + 300)
+    count_on(state, the_run(state), the_instance(state), NOW + 300)
     assert seconds(state.unattributed) == Costs(idle=300)
     assert gone(state, 400) == Costs(boot=BOOT, idle=100)
+
+
+def test_the_boot_of_an_instance_that_was_there_before_the_run_is_not_the_run_s() -> None:
+    state = cluster()
+    the_run(state).submitted_at = NOW
+    count_on(state, the_run(state), the_instance(state), NOW + 300)
+    assert seconds(state.unattributed) == Costs(boot=BOOT, idle=300)
+    assert gone(state, 400) == Costs(idle=100)
+
+
+def test_a_run_that_is_reopened_counts_from_then() -> None:
+    state = cluster()
+    the_run(state).reopened_at = NOW
+    count_on(state, the_run(state), the_instance(state), NOW + 300)
+    assert seconds(state.unattributed) == Costs(boot=BOOT, idle=300)
+
+
+def test_a_launch_charges_what_waited_before_it_to_those_who_were_there() -> None:
+    """Whether or not a claim goes before it, and also where attempts of others are alive."""
+    state = cluster(OTHER_ID)
+    run, other = the_run(state), the_run(state, OTHER_ID)
+    other.submitted_at = NOW + 100
+    the_instance(state).work = {run.number: [0.0, 0.0, 20.0]}
+    launched(state)
+    told(state, task(1, "RUNNING", started_at=NOW))
+    launch = Launch(AttemptKey(OTHER_ID, 0, 1, 0), 1, "argosy-testtest-1", instance_id(1), CELL)
+    begin(state, launch, NOW + 200, POLICY)
+    waited = {run.number: [pytest.approx(BOOT), pytest.approx(200 - 20 - 200 / 4)]}  # a quarter of 200 s is work
+    assert the_instance(state).waiting == waited
+    begin(state, Claim(OTHER_ID, (instance_id(1),)), NOW + 250, POLICY)  # it has come already
+    assert the_instance(state).waiting == waited
+    told(state, stopped(1, 200))
+    assert gone(state, 300) == Costs(boot=BOOT, failed=20, useful=50, idle=130 + 100)  # nobody worked from 200 to 300
+    assert not other.costs
+
+
+def test_waiting_that_was_noted_is_shared_anew_where_the_instance_had_ended_before() -> None:
+    state = cluster(OTHER_ID)
+    run, other = the_run(state), the_run(state, OTHER_ID)
+    the_instance(state).work = {run.number: [20.0, 0.0, 0.0]}
+    count_on(state, other, the_instance(state), NOW + 200)
+    assert the_instance(state).waiting == {run.number: [0.0, pytest.approx(180)]}  # both were there before the boot
+    assert gone(state, 50) == Costs(boot=BOOT, idle=50)
+    assert state.spent_usd == pytest.approx(run.cost_usd)
+
+
+def test_a_run_that_comes_again_to_where_it_is_pays_what_waits_there() -> None:
+    state = cluster()
+    launched(state)
+    the_run(state).submitted_at = NOW + 50
+    the_instance(state).bought_for = 0
+    count_on(state, the_run(state), the_instance(state), NOW + 100)  # it has a live attempt there
+    assert state.unattributed == Costs()
 
 
 def test_the_rest_of_the_least_minute_is_paid_by_the_run_that_takes_an_instance_at_once() -> None:
@@ -156,12 +218,12 @@ def test_the_rest_of_the_least_minute_is_paid_by_the_run_that_takes_an_instance_
         submitted(),
         prepared(),
         fleet(spot_target=1, spot_usd_per_hour=PRICE),
-        host(1, launched_at=NOW - 5),
-        container_instance(1, registered_at=NOW),
+        host(1, launched_at=NOW),
+        container_instance(1, registered_at=NOW + 5),
     )
-    claim(state, the_instance(state), the_run(state), NOW + 2)
+    count_on(state, the_run(state), the_instance(state), NOW + 7)
     assert seconds(state.unattributed) == Costs(idle=2)
-    assert gone(state, 10) == Costs(boot=5, idle=53)
+    assert gone(state, 15) == Costs(boot=5, idle=53)
 
 
 def test_a_run_that_ends_pays_its_part_and_the_instance_goes_on_for_others() -> None:
@@ -248,7 +310,7 @@ def test_ledgers_and_what_is_not_charged_yet_survive_the_store() -> None:
     launched(state)
     told(state, stopped(1, 200))
     run, instance = the_run(state), the_instance(state)
-    claim(state, instance, run, NOW + 200)
+    count_on(state, run, instance, NOW + 200)
     run.costs[MARKET] = Costs(1, 2, 3, 4, 5, 6, 7)
     run.cost_usd = sum(costs.total for costs in run.costs.values())
     state.unattributed = Costs(boot=8)
