@@ -117,8 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         """Every wait for the client, or for its reading a reply, is bounded; then the connection ends."""
-        self.timeout = self.server.bounds.patience_s
         super().setup()
+        self.connection.settimeout(self.server.bounds.patience_s)
 
     def log_message(self, format: str, *args: Any) -> None:
         """No access log."""
