@@ -141,6 +141,7 @@ def _instances(arns: Arns) -> list[iam.PolicyStatement]:
     return [
         *_ending(arns),
         allow(_market(arns), ["*"]),  # EC2's list calls know no resource
+        allow(["ec2:DescribeFleetHistory"], arns.everywhere("ec2", "fleet/*")),
         # EC2 requires it of a caller who makes a fleet launch instances with a role.
         allow(["iam:PassRole"], roles, StringEquals={"iam:PassedToService": "ec2.amazonaws.com"}),
     ]

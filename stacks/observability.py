@@ -65,6 +65,8 @@ class Observability(Construct):
             "the controller does not read its events",
             periods=PERIODS_TO_CATCH_UP,
         )
+        mend = self._own("FleetsToMend", "Maximum")
+        self._alarm("FleetsToMend", mend, 1, "fleets launch nothing until somebody acts: argosy cluster says why")
         self._dashboard(functions.controller, store.queue)
 
     def _topic_for(self, email: str | None) -> sns.Topic | None:
@@ -133,6 +135,7 @@ class Observability(Construct):
             ("Messages that cannot be read", ("PoisonMessages",), "Sum"),
             ("Ends that no event told of", ("RepairedBySweep",), "Sum"),
             ("Instances that EC2 will not end", ("StubbornInstances",), "Maximum"),
+            ("Fleets that somebody has to mend", ("FleetsToMend",), "Maximum"),
         )
         ours = [
             cloudwatch.GraphWidget(title=title, width=8, left=[self._own(name, statistic) for name in names])

@@ -54,7 +54,12 @@ INSTANCE: dict[str, Any] = {
     "attributes": [{"name": "ecs.instance-type", "value": "c5.xlarge"}],
 }
 HOST = {"instance-id": f"i-{1:017x}", "state": "running", "instance-action": "terminate"}
-DETAILS = {"task-state": TASK, "container-instance-state": INSTANCE, "fleet-error": {"sub-type": "x"}}
+DETAILS = {
+    "task-state": TASK,
+    "container-instance-state": INSTANCE,
+    "fleet-error": {"sub-type": "x"},
+    "fleet-information": {"sub-type": "launchSpecUnusable", "description": "The image id does not exist"},
+}
 MESSAGES = [
     {
         "source": kind.source,

@@ -124,6 +124,8 @@ class TickLog:
     def note(self, report: TickReport) -> None:
         for sentence in report.damage:
             logger.error("a stored document cannot be read", extra={"damage": sentence})
+        for sentence in report.short:
+            logger.warning("a fleet does not deliver", extra={"fleet": sentence})
         if not (report.events or report.actions or report.poison or report.damage):
             return
         logger.info("tick", extra=asdict(report))
@@ -139,6 +141,8 @@ class TickLog:
         metrics.add_metric("Instances", MetricUnit.Count, report.instances)
         if report.stubborn:
             metrics.add_metric("StubbornInstances", MetricUnit.Count, report.stubborn)
+        if report.to_mend:
+            metrics.add_metric("FleetsToMend", MetricUnit.Count, report.to_mend)
         if report.order_gap_pct is not None:
             metrics.add_metric("OrderGapPct", MetricUnit.Percent, report.order_gap_pct)
         _write(metrics)

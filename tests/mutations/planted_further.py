@@ -15,6 +15,7 @@ from argosy.engine import tick as engine_module
 from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle import attempts, begin, hosts, quarantine, revival
 from argosy.market import release
+from argosy.messages import eventbridge, fleet_faults
 from argosy.model import columns
 from argosy.model.attempts import StopCause
 from argosy.model.events import LaunchDisproved
@@ -280,3 +281,15 @@ def releasing_is_placeable(patch: Patch) -> None:
         )
     )
     patch.setattr(Instance, "placeable", sound)
+
+
+@planted(
+    "why a fleet launches nothing is not told: every reason reads as a lack of capacity",
+    check=scenario(
+        "tests.scenarios.test_fleets_that_cannot_launch",
+        "test_one_fleet_that_cannot_launch_leaves_the_work_to_the_others_and_is_counted",
+    ),
+)
+def fleets_give_no_reason(patch: Patch) -> None:
+    real = fleet_faults.shortage
+    patch.setattr(eventbridge, "shortage", lambda pool, code, description="": real(pool, ""))

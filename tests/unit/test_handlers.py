@@ -220,3 +220,13 @@ def test_instances_that_ec2_will_not_end_are_counted_while_there_are_any(
         handlers.TickLog().note(report)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     assert [line["StubbornInstances"] for line in lines if "StubbornInstances" in line] == [[2.0]]
+
+
+def test_fleets_that_do_not_deliver_are_logged_and_those_to_mend_are_counted(
+    engine: Any, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = ("us-east-1/c5.xlarge/us-east-1a: its machine image (AMI) cannot be used",)
+    handlers.TickLog().note(TickReport(1, 0, 0, 0, at_rest=False, to_mend=2, short=short))
+    assert [record.__dict__["fleet"] for record in caplog.records if "fleet" in record.__dict__] == list(short)
+    (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "TickSeconds" in line]
+    assert line["FleetsToMend"] == [2.0]

@@ -24,6 +24,7 @@ from argosy.model.actions import (
     CloseRun,
     Launch,
     PrepareRun,
+    ReadHistory,
     ResolveLaunches,
     SetTarget,
     StopAttempt,
@@ -102,6 +103,8 @@ class AwsExecutor:
             yield event
         for terminate in _of(Terminate, actions):
             yield from self._fleets.terminate(terminate, state, accepted, deadline)
+        for read in _of(ReadHistory, actions):
+            yield self._fleets.history(read, state, deadline)
 
     def _prepare(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
         for action in _of(PrepareRun, actions):
@@ -166,7 +169,8 @@ def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:
 
 
 _KINDS = (
-    CloseRun, Launch, PrepareRun, ResolveLaunches, SetTarget, StopAttempt, StopOrphan, Terminate, VerifyResult
+    CloseRun, Launch, PrepareRun, ReadHistory, ResolveLaunches, SetTarget, StopAttempt, StopOrphan, Terminate,
+    VerifyResult,
 )  # fmt: skip
 
 

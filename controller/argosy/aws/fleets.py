@@ -10,6 +10,8 @@ import logging
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from argosy.aws.cell import TIME_WAS_UP, Cell, CheckTime, chunks, pages
@@ -17,14 +19,25 @@ from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
 from argosy.aws.placement_scores import NoScores, Scores
 from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
-from argosy.model.actions import SetTarget, Terminate
-from argosy.model.events import Event, FleetSeen, HostSeen, HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
+from argosy.messages.fleet_faults import latest_shortage, shortage
+from argosy.model.actions import ReadHistory, SetTarget, Terminate
+from argosy.model.events import (
+    Event,
+    FleetSeen,
+    HistoryRead,
+    HostSeen,
+    HostStateChanged,
+    NotCarriedOut,
+    TargetAccepted,
+)
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 
 STAGE_TAG, POOL_TAG = "argosy:stage", "argosy:pool"
 LIVE_FLEETS = ("submitted", "active", "modifying")
 STILL_RUNNING = "deleted_running"  # a deleted fleet whose instances still run: Argosy has to end them
+HISTORY_S = 1800.0  # of a fleet's history: a fleet that fails says so every few minutes (EC2 keeps 48 hours)
+HISTORY_PAGES = 3  # of up to 1,000 records
 FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself, so it cannot be forged
 
 log = logging.getLogger(__name__)
@@ -59,9 +72,8 @@ class AwsFleets:
             )
         except AWS_ERRORS as error:
             fault = _heard(cell, error)
-            short = fault.kind is FailureKind.CAPACITY
-            if short:
-                return PoolShort(action.pool, fault.code)
+            if fault.kind is FailureKind.CAPACITY:
+                return shortage(action.pool, fault.code, fault.message)
             return NotCarriedOut(f"{action.pool}: {fault.text}", about=Subject(What.TARGET, action.pool))
         return TargetAccepted(action.pool, action.spot_target, action.on_demand_target, action.fleet_id)
 
@@ -116,6 +128,24 @@ class AwsFleets:
         middle = len(instance_ids) // 2
         halves = instance_ids[:middle], instance_ids[middle:]
         return [event for half in halves for event in self._terminate_chunk(cell, half, deadline)]
+
+    def history(self, action: ReadHistory, state: State, deadline: float) -> Event:
+        """Why a fleet has launched nothing lately, in EC2's words. Only the reason is lost when the call fails."""
+        pool = state.pools.get(action.pool)
+        cell = self._cells.get(pool.cell) if pool else None
+        if pool is None or cell is None or not cell.rates.fleets.take(deadline):
+            return NotCarriedOut(TIME_WAS_UP if cell else f"there is no fleet for {action.pool}")
+        since = datetime.fromtimestamp(self._clock() - HISTORY_S, UTC)
+        request: dict[str, Any] = {"FleetId": pool.fleet_id, "StartTime": since}
+        try:
+            records = [
+                record
+                for page in islice(pages(cell.ec2.describe_fleet_history, **request), HISTORY_PAGES)
+                for record in page.get("HistoryRecords", ())
+            ]
+        except AWS_ERRORS as error:
+            return NotCarriedOut(f"{action.pool}: its history could not be read: {_heard(cell, error).text}")
+        return HistoryRead(pool.key, latest_shortage(pool.key, records))
 
     def fleets(self, cell: Cell, now: float, check_time: CheckTime = lambda: None) -> Iterator[FleetSeen]:
         """The stage's live fleets; DescribeFleets cannot filter by tags.

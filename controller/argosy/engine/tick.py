@@ -16,6 +16,7 @@ import numpy as np
 
 from argosy.engine.bounds import check_size, cut, is_progress, one_by_one, touched
 from argosy.engine.loading import load, load_run
+from argosy.engine.shortages import ShortagesTold
 from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.begin import begin
 from argosy.lifecycle.hosts import measure
@@ -57,6 +58,8 @@ class TickReport:
     repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
     damage: tuple[str, ...] = ()  # stored documents that could not be read, in sentences
     stubborn: int = 0  # instances that EC2 refuses to end
+    to_mend: int = 0  # fleets that launch nothing until somebody acts
+    short: tuple[str, ...] = ()  # fleets that began to cool off, or that another reason is known of, in sentences
     bought: int = 0  # instances ordered
     order_gap_pct: float | None = None  # what they cost above the least possible; None = nothing bought, or not known
 
@@ -90,6 +93,7 @@ class Engine:
     backlog: deque[Message] = field(default_factory=deque)
     outcomes: deque[Event] = field(default_factory=deque)
     sightings: deque[Event] = field(default_factory=deque)  # of the last sweep, not applied yet
+    shortages: ShortagesTold = field(default_factory=ShortagesTold)
     committed_root: bytes = b""
     carried_out_at: float = 0.0  # when the outcomes came about
     acted_at: float = 0.0  # when something was last done outside, as far as is known
@@ -180,6 +184,8 @@ class Engine:
             repaired=taken.repaired,
             damage=_reported(state),
             stubborn=sum(subject.what is What.TERMINATE for subject in state.setbacks),
+            to_mend=sum(pool.needs_mending and pool.cools_off(self.now()) for pool in state.pools.values()),
+            short=self.shortages.new(state, self.now()),
             **_bought(actions),
         )
 

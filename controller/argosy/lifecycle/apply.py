@@ -261,6 +261,11 @@ def _(event: events.PoolShort, state: State, now: float, policy: Policy) -> None
 
 
 @_apply.register
+def _(event: events.HistoryRead, state: State, now: float, policy: Policy) -> None:
+    pools.note_history(state, event, now, policy)
+
+
+@_apply.register
 def _(event: events.Observed, state: State, now: float, policy: Policy) -> None:
     """A sweep: everything it shows, then what its complete listings do not show any more."""
     for fleet in event.fleets:

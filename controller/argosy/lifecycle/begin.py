@@ -7,7 +7,7 @@ from functools import singledispatch
 from argosy.lifecycle import charges, quarantine, revival
 from argosy.lifecycle.halts import cap, drop_unsent, give_up
 from argosy.lifecycle.marks import set_task
-from argosy.lifecycle.pools import run_short
+from argosy.lifecycle.pools import GAVE_UP, run_short
 from argosy.model.actions import (
     Action,
     CapRun,
@@ -16,6 +16,7 @@ from argosy.model.actions import (
     Launch,
     MendState,
     NoteOrder,
+    ReadHistory,
     Remark,
     ReviveTasks,
     SetTarget,
@@ -24,6 +25,7 @@ from argosy.model.actions import (
     StopOrphan,
     Terminate,
 )
+from argosy.model.events import PoolShort
 from argosy.model.instances import InstanceStatus
 from argosy.model.policy import Policy
 from argosy.model.state import State
@@ -71,10 +73,16 @@ def _(action: SetTarget, state: State, now: float, policy: Policy) -> None:
     if action.fleet_id:
         return  # a surplus fleet's: it is told to keep nothing until it has heard
     if action.gives_up:
-        run_short(state, pool, "instances that were ordered and did not come", now, policy)
+        run_short(state, pool, PoolShort(pool.key, GAVE_UP), now, policy)
     if action.spot_target > pool.spot_target or action.on_demand_target > pool.on_demand_target:
         pool.grown_at = now
     pool.spot_target, pool.on_demand_target = action.spot_target, action.on_demand_target
+    state.changed_pools = True
+
+
+@_begin.register
+def _(action: ReadHistory, state: State, now: float, policy: Policy) -> None:
+    state.pools[action.pool].history_at = now
     state.changed_pools = True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.catalogue.quotas import quota_key
-from argosy.model.events import FleetSeen, Observed, PoolShort, TargetAccepted
+from argosy.model.events import FleetSeen, HistoryRead, Observed, PoolShort, TargetAccepted
 from argosy.model.instances import Instance, InstanceStatus, Purchase, pool_key
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
@@ -11,14 +11,7 @@ from argosy.model.state import State
 
 NEVER_JOINED = "it never joined the cluster"
 _FORGOTTEN = 20  # half-lives after which nothing is left of a count
-_SPOT_ONLY = "spot"  # in the reason of a shortage that concerns no on-demand instance, such as a spot quota
-
-# What fleets and EC2 say when a vCPU quota is full, and for which purchase (aws.md 4.3).
-OVER_QUOTA = {
-    "spotInstanceCountLimitExceeded": Purchase.SPOT,
-    "MaxSpotInstanceCountExceeded": Purchase.SPOT,
-    "VcpuLimitExceeded": Purchase.ON_DEMAND,
-}
+GAVE_UP = "instances that were ordered and did not come"
 
 
 def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
@@ -43,6 +36,9 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
 
 def _adopt(pool: Pool, seen: FleetSeen) -> None:
     """From now on this fleet is the pool's, with the targets that it has."""
+    if pool.needs_mending:  # what was wrong was wrong with the fleet before this one
+        pool.short_until = pool.on_demand_short_until = 0.0
+        pool.needs_mending = False
     pool.fleet_id, pool.ordered_since = seen.fleet_id, 0.0
     pool.spot_target = pool.confirmed_spot = seen.spot_target
     pool.on_demand_target = pool.confirmed_on_demand = seen.on_demand_target
@@ -86,31 +82,32 @@ def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) ->
     """`pool` is a pool's key or its fleet's id: EC2's events name the fleet."""
     for pool in list(state.pools.values()):
         if event.pool in (pool.key, pool.fleet_id):
-            run_short(state, pool, event.reason, now, policy)
-            if event.reason in OVER_QUOTA:
-                _avoid_quota(state, pool, event.reason, now, policy)
+            run_short(state, pool, event, now, policy)
+            if event.over_quota and event.only:
+                _avoid_quota(state, pool, event.only, event.reason, now, policy)
 
 
-def _avoid_quota(state: State, full: Pool, reason: str, now: float, policy: Policy) -> None:
+def _avoid_quota(state: State, full: Pool, purchase: Purchase, reason: str, now: float, policy: Policy) -> None:
     """A vCPU quota is full: no pool that draws on it can deliver more."""
-    purchase = OVER_QUOTA[reason]
     key = quota_key(full.instance_type, purchase)
     for pool in state.pools.values():
         if pool.cell == full.cell and quota_key(pool.instance_type, purchase) == key:
             cool_off(pool, purchase, reason, now, policy)
 
 
-def run_short(state: State, pool: Pool, reason: str, now: float, policy: Policy) -> None:
+def run_short(state: State, pool: Pool, event: PoolShort, now: float, policy: Policy) -> None:
     """It cannot deliver what it owes: we stop waiting for that, and order nothing there for a while.
 
-    EC2 does not say which purchase option ran short: what was owed did, and spot if nothing was.
+    Where EC2 does not say which purchase option ran short, what was owed did, and spot if nothing was.
     """
     owed = state.owed()
     short = {purchase for purchase in Purchase if owed[pool.key, purchase]} or {Purchase.SPOT}
-    if _SPOT_ONLY in reason.lower():
-        short &= {Purchase.SPOT}
+    if event.only:
+        short &= {event.only}
     for purchase in short:
-        cool_off(pool, purchase, reason, now, policy)
+        cool_off(pool, purchase, event.reason, now, policy)
+    if short:
+        explain(state, pool, event, now, policy)
     # What was asked for stands at EC2 until it has acknowledged less, whether or not its first answer was heard.
     if Purchase.SPOT in short:
         pool.confirmed_spot = max(pool.confirmed_spot, pool.spot_target)
@@ -127,11 +124,33 @@ def cool_off(pool: Pool, purchase: Purchase, reason: str, now: float, policy: Po
     if now < (pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until):
         return
     until = now + _next_pause_s(pool, now, policy)
-    pool.short_reason = reason
+    pool.short_reason, pool.needs_mending = reason, False
     if purchase is Purchase.SPOT:
         pool.short_until = until
     else:
         pool.on_demand_short_until = until
+
+
+def explain(state: State, pool: Pool, event: PoolShort, now: float, policy: Policy) -> None:
+    """The reason of a cool-off that goes on, when it is told after the cool-off began. What somebody has to mend keeps
+    the pool, both ways of purchase, for the longest pause; and a later shortage does not hide it."""
+    if not pool.cools_off(now) or (pool.needs_mending and not event.lasting):
+        return
+    pool.short_reason, pool.needs_mending = event.reason, event.lasting
+    if event.lasting:
+        until = now + policy.cool_off_max_s
+        pool.short_until, pool.on_demand_short_until = (
+            max(pool.short_until, until),
+            max(pool.on_demand_short_until, until),
+        )
+    state.changed_pools = True
+
+
+def note_history(state: State, event: HistoryRead, now: float, policy: Policy) -> None:
+    """What EC2 has told of a fleet that runs short: its reason, where there was none or a vaguer one."""
+    pool = state.pools.get(event.pool)
+    if pool is not None and event.shortage is not None:
+        explain(state, pool, event.shortage, now, policy)
 
 
 def _next_pause_s(pool: Pool, now: float, policy: Policy) -> float:
@@ -191,6 +210,7 @@ def _count_unregistered(state: State, instance: Instance, now: float, policy: Po
     if pool.unregistered >= policy.max_unregistered:
         pool.short_until = pool.on_demand_short_until = now + policy.cool_off_max_s
         pool.short_reason = f"{pool.unregistered} instances in a row never joined the cluster"
+        pool.needs_mending = True
     state.changed_pools = True
 
 

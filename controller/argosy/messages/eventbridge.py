@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.messages.ecs import UNREADABLE, container_instance_seen, epoch_s, shown, storable, task_seen
+from argosy.messages.fleet_faults import OBSTACLES, shortage
 from argosy.model.arns import cell_of, name_of
 from argosy.model.events import (
     ContainerInstanceSeen,
@@ -81,15 +82,14 @@ def _host_state(message: Mapping[str, Any]) -> HostStateChanged:
     return HostStateChanged(_name(detail["instance-id"]), _name(detail["state"]), _sent_at(message))
 
 
-# Sub-types of "EC2 Fleet Error" that mean that the pool has no capacity now (aws.md 9.5).
-_SHORTAGES = frozenset({"allLaunchSpecsTemporarilyBlacklisted", "spotInstanceCountLimitExceeded"})
-
-
-def _fleet_error(message: Mapping[str, Any]) -> PoolShort | None:
-    """A shortage names the fleet; the lifecycle knows the fleet's pool."""
-    sub_type = str(message["detail"].get("sub-type", ""))
+def _fleet_obstacle(message: Mapping[str, Any]) -> PoolShort | None:
+    """It names the fleet; the lifecycle knows the fleet's pool."""
+    detail = message["detail"]
+    sub_type = str(detail.get("sub-type", ""))
     fleet = next((name_of(arn) for arn in message.get("resources", []) if "fleet/" in arn), "")
-    return PoolShort(fleet, sub_type) if fleet and sub_type in _SHORTAGES else None
+    if not fleet or sub_type not in OBSTACLES:
+        return None
+    return shortage(_name(fleet), sub_type, str(detail.get("description") or ""))
 
 
 MESSAGE_KINDS = (
@@ -98,7 +98,8 @@ MESSAGE_KINDS = (
     MessageKind("spot-interruption", "aws.ec2", "EC2 Spot Instance Interruption Warning", _interruption),
     MessageKind("rebalance", "aws.ec2", "EC2 Instance Rebalance Recommendation", _rebalance),
     MessageKind("instance-state", "aws.ec2", "EC2 Instance State-change Notification", _host_state),
-    MessageKind("fleet-error", "aws.ec2fleet", "EC2 Fleet Error", _fleet_error),
+    MessageKind("fleet-error", "aws.ec2fleet", "EC2 Fleet Error", _fleet_obstacle),
+    MessageKind("fleet-information", "aws.ec2fleet", "EC2 Fleet Information", _fleet_obstacle),
 )
 RULE_PATTERNS: tuple[tuple[str, dict[str, Any]], ...] = tuple((kind.rule, kind.pattern()) for kind in MESSAGE_KINDS)
 

@@ -78,6 +78,13 @@ class Terminate:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadHistory:
+    """Ask EC2 for the history of a fleet that ran short once more. Only a reason comes of it."""
+
+    pool: str
+
+
+@dataclass(frozen=True, slots=True)
 class VerifyResult:
     """Look up the result of a task whose program ended well."""
 
@@ -165,6 +172,7 @@ Action = (
     | StopOrphan
     | SetTarget
     | Terminate
+    | ReadHistory
     | VerifyResult
     | CloseRun
     | Inside

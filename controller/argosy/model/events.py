@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from argosy.model.attempts import AttemptKey
 from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.instances import Purchase
 from argosy.model.run_terms import Port
 from argosy.model.runs import Run
 from argosy.model.setbacks import Subject
@@ -186,10 +187,21 @@ class TargetAccepted:
 
 @dataclass(frozen=True, slots=True)
 class PoolShort:
-    """A pool could not deliver."""
+    """A pool could not deliver. `messages.fleet_faults` reads it from what EC2 says."""
 
-    pool: str
-    reason: str
+    pool: str  # its key, or its fleet's id
+    reason: str  # in words, with what to do where somebody can do something
+    lasting: bool = False  # asking again is of no use before somebody has acted
+    over_quota: bool = False  # a vCPU quota is used up: other pools draw on it too
+    only: Purchase | None = None  # the purchase option that it concerns; None = EC2 does not say
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRead:
+    """What the history of a short pool's fleet tells; None = nothing that explains it."""
+
+    pool: str  # its key
+    shortage: PoolShort | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +271,7 @@ Event = (
     | FleetSeen
     | TargetAccepted
     | PoolShort
+    | HistoryRead
     | ResultSeen
     | RunClosed
     | NotCarriedOut

@@ -60,6 +60,8 @@ class Policy:
     order_patience_s: float = 180.0  # a fleet that owes us longer than this is short
     cool_off_s: float = 180.0  # how long a short pool is shunned (as Karpenter does)
     cool_off_max_s: float = 3600.0  # each further shortage doubles the cool-off, up to this
+    history_every_s: float = 900.0  # EC2 is asked at most this often why a fleet that runs short again does so,
+    history_reads_per_tick: int = 5  # and for so many fleets at a time
     cool_off_fade_s: float = 3600.0  # half-life of the number of shortages once a cool-off is over
     price_limit_s: float = 86_400.0  # a spot price that was seen longer ago is not believed: on-demand's is assumed
     rate_half_life_s: float = 21_600.0  # of our own interruption counts (decision 8)

@@ -31,6 +31,8 @@ class Pool:
     short_until: float = 0.0  # cool-off after a shortage of spot capacity
     shortages: float = 0.0  # how many cool-offs lately, as of short_until: each doubles the next, and they fade
     short_reason: str = ""  # what the cool-off is for, in the words of a message
+    needs_mending: bool = False  # the cool-off is for what lasts until somebody acts: a dead AMI, a missing right
+    history_at: float = 0.0  # when its fleet's history was last asked for
     on_demand_short_until: float = 0.0  # the same for on-demand capacity
     unsettled_until: float = 0.0  # after an interruption: bought from only where it is clearly cheaper
     priced_at: float = 0.0  # since when spot_usd_per_hour is known to hold; 0 = never seen
@@ -50,6 +52,10 @@ class Pool:
     @property
     def target(self) -> int:
         return self.spot_target + self.on_demand_target
+
+    def cools_off(self, now: float) -> bool:
+        """Whether it is not asked for instances of one purchase option at least."""
+        return max(self.short_until, self.on_demand_short_until) > now
 
     @property
     def confirmed(self) -> bool:

@@ -46,7 +46,7 @@ def decide(moment: Moment, launching: bool = True, functions: OwnFunctions = NO_
         actions += upkeep.preparations(state, now, functions)
         ended = {each.run_id for each in ends}
         placed, functions = _without_failures(functions, lambda ready: _place_and_buy(moment, ready, budgets, ended))
-        actions += placed
+        actions += [*placed, *upkeep.histories(moment)]
     else:
         actions += capacity.let_go(moment, down=not launching)
     actions += upkeep.halts(state, functions)

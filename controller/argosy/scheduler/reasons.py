@@ -49,6 +49,7 @@ def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
     """What keeps those offers from being made now: cool-offs, which end by themselves, and price caps, which do not."""
     state, now = moment.state, moment.now
     short: list[tuple[float, str]] = []
+    broken: list[tuple[float, str]] = []
     dear: list[str] = []
     for purchase in Purchase:
         pools = [state.pools[offer.pool] for offer in able if offer.purchase is purchase]
@@ -56,15 +57,27 @@ def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
         for pool in pools:
             until = pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until
             if until > now:
-                short.append((until, f"{pool.instance_type} in {pool.zone}: {pool.short_reason}"))
+                why = f"{pool.instance_type} in {pool.zone}: {pool.short_reason}"
+                (broken if pool.needs_mending else short).append((until, why))
             elif pool.key in refused:
                 dear.append(f"{pool.instance_type} in {pool.zone} ({purchase}): {refused[pool.key]}")
-    above = f"the price caps of this deployment leave nothing that could hold it, e.g. {dear[0]}" if dear else ""
-    if not short:
-        return above
-    until, last = min(short)
+    return _in_one_sentence(short, broken, dear)
+
+
+def _in_one_sentence(short: list[tuple[float, str]], broken: list[tuple[float, str]], dear: list[str]) -> str:
+    """short: offers that cool off for lack of capacity, until when and why. broken: those that only an operator can
+    bring back. dear: those above a price cap, and by how much."""
     also = f"; {len(dear)} offers are above the price caps" if dear else ""
-    return f"the pools that could hold it are short of capacity; tried again at {time_of_day(until)} ({last}){also}"
+    if broken:
+        until, why = min(broken)
+        first = f"nothing that could hold it launches before somebody acts: {why}; tried again at {time_of_day(until)}"
+        if not short:
+            return first + also
+        also = f"; {len(broken)} offers come back only when somebody acts ({why}){also}"
+    if short:
+        until, why = min(short)
+        return f"the pools that could hold it are short of capacity; tried again at {time_of_day(until)} ({why}){also}"
+    return f"the price caps of this deployment leave nothing that could hold it, e.g. {dear[0]}" if dear else ""
 
 
 def _company(state: State, batch: Batch, everything: Sequence[Offer]) -> str:

@@ -13,6 +13,7 @@ from argosy.model.actions import (
     Launch,
     MendState,
     PrepareRun,
+    ReadHistory,
     ResolveLaunches,
     ReviveTasks,
     StopAttempt,
@@ -80,6 +81,21 @@ def verifications(moment: Moment) -> Iterator[VerifyResult]:
         for index in rows.tolist():
             yield VerifyResult(run.id, index, int(run.tasks["attempts"][index]))
         room -= len(rows)
+
+
+def histories(moment: Moment) -> Iterator[ReadHistory]:
+    """Fleets that run short once more, and of which EC2 may know the reason: those that were asked about least lately
+    first."""
+    now, policy = moment.now, moment.policy
+    again = [
+        pool
+        for pool in moment.state.pools.values()
+        if pool.fleet_id and pool.shortages > 1 and pool.cools_off(now) and not pool.needs_mending
+        if now - pool.history_at >= policy.history_every_s
+    ]
+    again.sort(key=lambda pool: (pool.history_at, pool.key))
+    for pool in again[: policy.history_reads_per_tick]:
+        yield ReadHistory(pool.key)
 
 
 def orphans(state: State) -> Iterator[StopOrphan]:

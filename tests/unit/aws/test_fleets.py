@@ -9,8 +9,9 @@ import pytest
 
 from argosy.aws.cell import Cell
 from argosy.aws.fleets import AwsFleets
-from argosy.model.actions import SetTarget, Terminate
-from argosy.model.events import HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
+from argosy.messages.fleet_faults import shortage
+from argosy.model.actions import ReadHistory, SetTarget, Terminate
+from argosy.model.events import HistoryRead, HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from tests.builders import CELL, NOW, container_instance, fleet, host, instance_id, state_with
@@ -59,6 +60,34 @@ def test_a_target_is_absolute_and_ends_nothing_by_itself() -> None:
 def test_a_target_that_is_not_taken_says_why(error: Exception, kind: type) -> None:
     event = fleets(ScriptedClient("ec2", modify_fleet=error)).set_target(SetTarget(POOL, 3, 0), state_of(), SOON)
     assert isinstance(event, kind)
+
+
+def history_of(*pages: Any) -> ScriptedClient:
+    return ScriptedClient("ec2", describe_fleet_history=list(pages))
+
+
+def page(*sub_types: str, more: str = "") -> dict[str, Any]:
+    records = [{"EventType": "service-error", "EventInformation": {"EventSubType": each}} for each in sub_types]
+    return {"HistoryRecords": records, "FleetId": "fleet-c5.xlarge-us-east-1a", **({"NextToken": more} if more else {})}
+
+
+def test_the_history_of_a_fleet_is_read_for_the_last_half_hour_and_a_few_pages() -> None:
+    ec2 = history_of(*[page("launched", more="next")] * 2, page("iamFleetRoleInvalid", more="next"))
+    event = fleets(ec2).history(ReadHistory(POOL), state_of(), SOON)
+    assert event == HistoryRead(POOL, shortage(POOL, "iamFleetRoleInvalid"))
+    first = ec2.requests("describe_fleet_history")[0]
+    assert first["FleetId"] == "fleet-c5.xlarge-us-east-1a"
+    assert first["StartTime"].timestamp() == NOW - 1800
+    assert fleets(history_of(page())).history(ReadHistory(POOL), state_of(), SOON) == HistoryRead(POOL, None)
+
+
+def test_a_history_that_cannot_be_read_costs_only_the_reason() -> None:
+    refused = history_of(refusal("UnauthorizedOperation", "You are not authorized", 403))
+    event = fleets(refused).history(ReadHistory(POOL), state_of(), SOON)
+    assert isinstance(event, NotCarriedOut)
+    assert "its history could not be read" in event.reason
+    assert fleets(history_of()).history(ReadHistory(POOL), state_of(), NOW - 1) == NotCarriedOut("time was up")
+    assert isinstance(fleets(history_of()).history(ReadHistory("a/b/c"), state_of(), SOON), NotCarriedOut)
 
 
 def test_a_target_needs_its_fleet_its_cell_and_time() -> None:

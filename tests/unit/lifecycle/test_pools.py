@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model.actions import SetTarget
-from argosy.model.events import HostStateChanged, InterruptionWarned, Observed, PoolShort
+from argosy.messages.fleet_faults import shortage
+from argosy.model.actions import ReadHistory, SetTarget
+from argosy.model.events import HistoryRead, HostStateChanged, InterruptionWarned, Observed, PoolShort
 from argosy.model.pools import Pool
 from argosy.model.state import State
 from tests.builders import NOW, POLICY, begun, container_instance, fleet, host, instance_id, state_with, told
@@ -20,7 +21,7 @@ def the_pool(state: State) -> Pool:
 
 
 def short(state: State, now: float, reason: str = "none left") -> Pool:
-    told(state, PoolShort("fleet-c5.xlarge-us-east-1a", reason), now=now)
+    told(state, shortage("fleet-c5.xlarge-us-east-1a", reason), now=now)
     return the_pool(state)
 
 
@@ -63,7 +64,7 @@ def test_what_a_short_pool_owes_is_not_waited_for() -> None:
     pool = short(state, NOW + 1, "spotInstanceCountLimitExceeded")
     assert (pool.spot_target, pool.on_demand_target) == (1, 2)  # a spot quota says nothing about on-demand
     assert pool.short_until > NOW + 1 >= pool.on_demand_short_until
-    assert pool.short_reason == "spotInstanceCountLimitExceeded"
+    assert "quota for spot instances" in pool.short_reason
 
 
 def test_only_on_demand_is_short_when_only_that_was_owed() -> None:
@@ -82,6 +83,57 @@ def test_giving_up_an_order_is_a_shortage() -> None:
     assert the_pool(state).short_until == NOW + 200 + COOL
     assert the_pool(state).short_reason == "instances that were ordered and did not come"
     assert the_pool(state).spot_target == 0
+
+
+def dead_image(pool: str = "fleet-c5.xlarge-us-east-1a") -> PoolShort:
+    return shortage(pool, "launchSpecUnusable", "The image id '[ami-1]' does not exist")
+
+
+def test_what_somebody_has_to_mend_keeps_the_pool_for_the_longest_pause_both_ways_of_purchase() -> None:
+    state = state_with(fleet())
+    told(state, dead_image(), now=NOW)
+    pool = the_pool(state)
+    assert (pool.short_until, pool.on_demand_short_until) == (NOW + POLICY.cool_off_max_s,) * 2
+    assert pool.needs_mending
+    told(state, shortage(pool.key, "allLaunchSpecsTemporarilyBlacklisted"), now=NOW + 60)
+    assert "machine image" in pool.short_reason  # a lack of capacity does not hide it
+    later = pool.short_until + 1
+    told(state, shortage(pool.key, "allLaunchSpecsTemporarilyBlacklisted"), now=later)
+    assert not pool.needs_mending
+    assert "no capacity" in pool.short_reason
+
+
+def test_a_new_fleet_of_the_pool_is_asked_at_once() -> None:
+    state = state_with(fleet())
+    told(state, dead_image(), now=NOW)
+    sweep = Observed(NOW + 10, fleets=(fleet(fleet_id="fleet-2"),), whole_cells=frozenset({"us-east-1"}))
+    told(state, sweep, now=NOW + 10)
+    pool = the_pool(state)
+    assert (pool.fleet_id, pool.needs_mending, pool.cools_off(NOW + 10)) == ("fleet-2", False, False)
+
+
+def test_a_reason_that_is_told_after_the_cool_off_began_takes_the_place_of_a_vaguer_one() -> None:
+    state = state_with(fleet())
+    key = the_pool(state).key
+    begun(state, [SetTarget(key, 3, 0)])
+    begun(state, [SetTarget(key, 0, 0, gives_up=True)], now=NOW + 200)
+    begun(state, [ReadHistory(key)], now=NOW + 201)
+    assert the_pool(state).history_at == NOW + 201
+    until = the_pool(state).short_until
+    told(state, HistoryRead(key, None), HistoryRead("us-east-1/x/y", dead_image()), now=NOW + 202)
+    assert the_pool(state).short_reason == "instances that were ordered and did not come"
+    told(state, HistoryRead(key, shortage(key, "fleetProgressHalted")), now=NOW + 202)
+    assert "spot price" in the_pool(state).short_reason
+    assert the_pool(state).short_until == until
+    told(state, HistoryRead(key, dead_image(key)), now=NOW + 203)
+    assert the_pool(state).needs_mending
+
+
+def test_a_reason_that_comes_after_the_cool_off_changes_nothing() -> None:
+    state = state_with(fleet())
+    told(state, HistoryRead(the_pool(state).key, dead_image()), now=NOW)
+    assert not the_pool(state).cools_off(NOW)
+    assert not the_pool(state).needs_mending
 
 
 def living(count: int = 2) -> State:

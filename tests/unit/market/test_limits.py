@@ -13,8 +13,9 @@ from argosy.catalogue.quotas import quota_family, quota_key
 from argosy.market.buy import Backlog, buy
 from argosy.market.limits import BatchLimits, OrderLimits
 from argosy.market.offers import offers_of
+from argosy.messages.fleet_faults import shortage
 from argosy.model.actions import NoteOrder, Remark, SetTarget
-from argosy.model.events import PoolShort, TargetAccepted
+from argosy.model.events import TargetAccepted
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy, VcpuQuota
 from argosy.model.pools import Offer, Pool
@@ -162,7 +163,7 @@ def test_a_full_quota_of_the_account_is_a_shortage_of_all_that_draw_on_it(reason
     types = ("c5.xlarge", "m5.xlarge", "g4dn.xlarge")
     state = state_with(*(fleet(kind) for kind in types))
     state.pools[f"{CELL}/c5.xlarge/us-east-1a"].on_demand_target = 1  # owed: what ran short is what was asked for
-    told(state, PoolShort(f"{CELL}/c5.xlarge/us-east-1a", reason))
+    told(state, shortage(f"{CELL}/c5.xlarge/us-east-1a", reason))
     offered = {(o.instance_type, o.purchase) for o in offers_of(state.pools.values(), CATALOGUE, NOW + 1)}
     missing = {(kind, how) for kind in types for how in Purchase} - offered
     assert missing == {("c5.xlarge", purchase), ("m5.xlarge", purchase)}

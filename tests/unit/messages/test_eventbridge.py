@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.messages.eventbridge import MESSAGE_KINDS, RULE_PATTERNS, PoisonMessage, to_event
-from argosy.model.events import ContainerInstanceSeen, HostStateChanged, InterruptionWarned, PoolShort, RebalanceAdvised
+from argosy.messages.fleet_faults import shortage
+from argosy.model.events import ContainerInstanceSeen, HostStateChanged, InterruptionWarned, RebalanceAdvised
 
 
 def message(detail_type: str, detail: Any, source: str = "aws.ec2", **outer: Any) -> dict[str, Any]:
@@ -36,9 +37,27 @@ def message(detail_type: str, detail: Any, source: str = "aws.ec2", **outer: Any
                 "aws.ec2fleet",
                 resources=["arn:aws:ec2:us-east-1:1:fleet/fleet-1"],
             ),
-            PoolShort("fleet-1", "allLaunchSpecsTemporarilyBlacklisted"),
+            shortage("fleet-1", "allLaunchSpecsTemporarilyBlacklisted"),
         ),
-        (message("EC2 Fleet Error", {"sub-type": "iamFleetRoleInvalid"}, "aws.ec2fleet"), None),
+        (
+            message(
+                "EC2 Fleet Information",
+                {"sub-type": "launchSpecUnusable", "description": "The image id '[ami-1]' does not exist"},
+                "aws.ec2fleet",
+                resources=["arn:aws:ec2:us-east-1:1:fleet/fleet-1"],
+            ),
+            shortage("fleet-1", "launchSpecUnusable", "The image id '[ami-1]' does not exist"),
+        ),
+        (message("EC2 Fleet Error", {"sub-type": "iamFleetRoleInvalid"}, "aws.ec2fleet"), None),  # of no fleet
+        (
+            message(
+                "EC2 Fleet Information",
+                {"sub-type": "registerWithLoadBalancersFailed"},
+                "aws.ec2fleet",
+                resources=["arn:aws:ec2:us-east-1:1:fleet/fleet-1"],
+            ),
+            None,
+        ),
         (message("Something New", {}), None),
     ],
 )

@@ -93,6 +93,12 @@ def orders(view: View) -> str:
 def troubles(view: View) -> Iterator[str]:
     """Pools that are cooling off, and spot prices that are too old to use."""
     cooling = sorted((each for each in view["fleets"] if each.get("coolingOffUntil")), key=_cooling_off_until)
+    broken = [each for each in cooling if each.get("needsMending")]
+    for why in dict.fromkeys(str(each["coolingOffAfter"]) for each in broken):
+        alike = [each for each in broken if each["coolingOffAfter"] == why]
+        first = f"{alike[0]['instanceType']} in {alike[0]['availabilityZone']}{', ...' if len(alike) > 1 else ''}"
+        yield f"{figures.counted(len(alike), 'fleet')} launch nothing until somebody acts: {first}: {why}"
+    cooling = [each for each in cooling if not each.get("needsMending")]
     if cooling:
         first = cooling[0]
         yield (

@@ -49,9 +49,15 @@ def fleet_state(ledger: Ec2Ledger, fleet: Ec2Fleet, sub_type: str) -> None:
     fleet.history.append(FleetEvent(ledger.now(), "fleet-change", sub_type))
 
 
-def fleet_error(ledger: Ec2Ledger, fleet: Ec2Fleet, sub_type: str, description: str) -> None:
-    """allLaunchSpecsTemporarilyBlacklisted or spotInstanceCountLimitExceeded."""
-    _emit_of_fleet(ledger, fleet, "EC2 Fleet Error", {"description": description, "sub-type": sub_type})
+_INFORMATION = ("launchSpecUnusable", "launchSpecTemporarilyBlacklisted", "fleetProgressHalted")
+
+
+def fleet_obstacle(ledger: Ec2Ledger, fleet: Ec2Fleet, sub_type: str, description: str) -> None:
+    """Why it launches nothing: an "EC2 Fleet Information" or an "EC2 Fleet Error", by the sub-type (aws.md 9.5)."""
+    informs = sub_type in _INFORMATION
+    detail_type = "EC2 Fleet Information" if informs else "EC2 Fleet Error"
+    _emit_of_fleet(ledger, fleet, detail_type, {"description": description, "sub-type": sub_type})
+    # Of the three values of FleetEventType only this one fits either.
     fleet.history.append(FleetEvent(ledger.now(), "service-error", sub_type, description))
 
 

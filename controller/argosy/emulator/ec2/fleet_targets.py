@@ -5,17 +5,16 @@ from __future__ import annotations
 from functools import partial
 
 from argosy.emulator.ec2.changes import launch, shut_down, warn
-from argosy.emulator.ec2.events import fleet_error, fleet_state
+from argosy.emulator.ec2.events import fleet_obstacle, fleet_state
 from argosy.emulator.ec2.ledger import Ec2Ledger
-from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet
+from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet, LaunchObstacle
 
 SCALE_IN_NOTICE_S = 120.0  # victims of a fleet's scale-in get a warning like any other (aws.md 9.4)
-_NO_CAPACITY = "allLaunchSpecsTemporarilyBlacklisted"
-_OVER_QUOTA = "spotInstanceCountLimitExceeded"
-_MESSAGES = {
-    _NO_CAPACITY: "Several attempts to launch instances failed. There is no Spot capacity available.",
-    _OVER_QUOTA: "Max spot instance count exceeded",
-}
+_NO_CAPACITY = LaunchObstacle(
+    "allLaunchSpecsTemporarilyBlacklisted",
+    "Several attempts to launch instances failed. There is no Spot capacity available.",
+)
+_OVER_QUOTA = LaunchObstacle("spotInstanceCountLimitExceeded", "Max spot instance count exceeded")
 
 
 def fill(ledger: Ec2Ledger) -> None:
@@ -48,9 +47,9 @@ def _follow(ledger: Ec2Ledger, fleet: Ec2Fleet) -> None:
     for purchase, target in (("on-demand", fleet.on_demand_target), ("spot", fleet.spot_target)):
         missing = target - fleet.count(purchase)
         for _ in range(missing):
-            pool, short = _choose(ledger, fleet, purchase)
-            if pool is None:
-                _run_short(ledger, fleet, short)
+            pool = _choose(ledger, fleet, purchase)
+            if isinstance(pool, LaunchObstacle):
+                _run_short(ledger, fleet, pool)
                 break
             if (key := _key(pool, purchase)) in ledger.available:
                 ledger.available[key] -= 1
@@ -64,17 +63,20 @@ def _settle_state(ledger: Ec2Ledger, fleet: Ec2Fleet) -> None:
         fleet_state(ledger, fleet, said)
 
 
-def _choose(ledger: Ec2Ledger, fleet: Ec2Fleet, purchase: str) -> tuple[CapacityPool | None, str]:
+def _choose(ledger: Ec2Ledger, fleet: Ec2Fleet, purchase: str) -> CapacityPool | LaunchObstacle:
     """The cheapest pool that can deliver one more; or why none can."""
-    able = [pool for pool in fleet.pools if ledger.available.get(_key(pool, purchase), 1) > 0]
+    free = [pool for pool in fleet.pools if pool.name not in ledger.obstacles]
+    if not free:
+        return ledger.obstacles[fleet.pools[0].name]
+    able = [pool for pool in free if ledger.available.get(_key(pool, purchase), 1) > 0]
     if not able:
-        return None, _NO_CAPACITY
+        return _NO_CAPACITY
     if purchase == "on-demand":
-        return min(able, key=lambda pool: ledger.catalogue[pool.instance_type].on_demand_usd_per_hour), ""
+        return min(able, key=lambda pool: ledger.catalogue[pool.instance_type].on_demand_usd_per_hour)
     able = [pool for pool in able if _within_quota(ledger, pool.instance_type)]
     if not able:
-        return None, _OVER_QUOTA
-    return min(able, key=lambda pool: ledger.prices(pool.instance_type, pool.zone, ledger.now())), ""
+        return _OVER_QUOTA
+    return min(able, key=lambda pool: ledger.prices(pool.instance_type, pool.zone, ledger.now()))
 
 
 def _within_quota(ledger: Ec2Ledger, instance_type: str) -> bool:
@@ -89,11 +91,11 @@ def _within_quota(ledger: Ec2Ledger, instance_type: str) -> bool:
     return used + ledger.catalogue[instance_type].vcpus <= ledger.quotas[name]
 
 
-def _run_short(ledger: Ec2Ledger, fleet: Ec2Fleet, sub_type: str) -> None:
+def _run_short(ledger: Ec2Ledger, fleet: Ec2Fleet, why: LaunchObstacle) -> None:
     """Say so, and try again after a while: AWS blacklists the launch specification for some minutes."""
-    fleet.short = sub_type
+    fleet.short = why.sub_type
     fleet.retry_at = ledger.now() + ledger.setup.shortage_retry_s
-    fleet_error(ledger, fleet, sub_type, _MESSAGES[sub_type])
+    fleet_obstacle(ledger, fleet, why.sub_type, why.description)
     ledger.later(fleet.retry_at, partial(ledger.to_fill.__setitem__, fleet.fleet_id, fleet))
 
 

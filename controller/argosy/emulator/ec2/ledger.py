@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 
-from argosy.emulator.ec2.records import Ec2Fleet, Ec2Instance, LaunchTemplate, MachineType
+from argosy.emulator.ec2.records import Ec2Fleet, Ec2Instance, LaunchObstacle, LaunchTemplate, MachineType
 from argosy.emulator.operations import Refusal
 from argosy.emulator.region import AwsRegion
 
@@ -54,6 +54,8 @@ class Ec2Ledger:
         self.templates: dict[str, LaunchTemplate] = {}
         self.available: dict[str, int] = {}
         """How many more instances a pool can deliver; a pool that is missing here has no limit."""
+        self.obstacles: dict[str, LaunchObstacle] = {}
+        """What keeps a pool from launching anything beside a lack of capacity, such as a dead image."""
         self.quotas: dict[str, int] = {}
         """Spot vCPUs per class (aws.md 4.3); a class that is missing here has no limit."""
         self.to_fill: dict[str, Ec2Fleet] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 JSON = dict[str, Any]
 STATE_CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48}
@@ -100,6 +100,13 @@ class FleetEvent:
     sub_type: str
     description: str = ""
     instance_id: str = ""
+
+
+class LaunchObstacle(NamedTuple):
+    """Why a fleet launches nothing: a sub-type of its events (aws.md 9.5), and EC2's words."""
+
+    sub_type: str
+    description: str
 
 
 @dataclass(slots=True)

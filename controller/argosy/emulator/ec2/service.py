@@ -11,10 +11,10 @@ from argosy.emulator.ec2.fleets import FleetOperations
 from argosy.emulator.ec2.instances import InstanceOperations
 from argosy.emulator.ec2.ledger import Ec2Ledger, Ec2Setup, PriceFunction
 from argosy.emulator.ec2.market import MarketOperations
-from argosy.emulator.ec2.records import Ec2Instance, LaunchTemplate, MachineType
+from argosy.emulator.ec2.records import Ec2Instance, LaunchObstacle, LaunchTemplate, MachineType
 from argosy.emulator.region import AwsRegion
 
-__all__ = ["Ec2Instance", "Ec2Model", "Ec2Setup", "MachineType", "PriceFunction"]
+__all__ = ["Ec2Instance", "Ec2Model", "Ec2Setup", "LaunchObstacle", "MachineType", "PriceFunction"]
 
 
 class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
@@ -76,6 +76,14 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
                 self.ledger.available.pop(pool, None)
             else:
                 self.ledger.available[pool] = available
+
+    def set_obstacle(self, pool: str, obstacle: LaunchObstacle | None) -> None:
+        """What keeps this pool ("c5.large/us-east-1a", spot and on-demand alike) from launching; None = nothing."""
+        with self.lock:
+            if obstacle is None:
+                self.ledger.obstacles.pop(pool, None)
+            else:
+                self.ledger.obstacles[pool] = obstacle
 
     def set_spot_quota(self, name: str, vcpus: int | None) -> None:
         """The account's spot vCPUs of a class ("P", "G and VT", "Standard", ...); None = no limit."""

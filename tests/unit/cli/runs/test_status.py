@@ -292,3 +292,12 @@ def test_the_cluster_says_which_pools_cool_off_and_whose_prices_are_too_old() ->
     said = World().answers("DescribeCluster", view).argosy("cluster").stdout
     assert "2 pools cooling off: c5.xlarge in us-east-1a until 2026-11-21 06:30:33 UTC after no capacity, ..." in said
     assert "spot prices of 1 pool were last updated at 2026-11-18 06:00:00 UTC: too long ago" in said
+
+
+def test_the_cluster_says_which_fleets_somebody_has_to_mend_each_reason_once() -> None:
+    broken = {"coolingOffUntil": "2026-11-21T06:30:33Z", "coolingOffAfter": "no image", "needsMending": True}
+    first, second = CLUSTER["fleets"]
+    view = {**CLUSTER, "fleets": [first | broken, second | broken]}
+    said = World().answers("DescribeCluster", view).argosy("cluster").stdout
+    assert "2 fleets launch nothing until somebody acts: c5.xlarge in us-east-1a, ...: no image" in said
+    assert "cooling off" not in said

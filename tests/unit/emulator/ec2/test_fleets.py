@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from argosy.emulator.ec2.service import LaunchObstacle
 from tests.fakes.ec2_cloud import START, Ec2Cloud, fleet_request
 from tests.fakes.ecs_clouds import refused
 
@@ -140,6 +141,20 @@ def test_a_short_pool_delivers_what_it_has_says_so_and_is_tried_again(cloud: Ec2
     cloud.model.set_shortage("c5.large/us-east-1a", None)
     cloud.after(2)
     assert (len(cloud.alive(fleet)), cloud.describe(fleet)["ActivityStatus"]) == (3, "fulfilled")
+
+
+def test_a_fleet_with_an_obstacle_launches_nothing_says_why_and_goes_on_without_it(cloud: Ec2Cloud) -> None:
+    dead = LaunchObstacle("launchSpecUnusable", "The image id '[ami-1]' does not exist")
+    cloud.model.set_obstacle("c5.large/us-east-1a", dead)
+    fleet = cloud.fleet(spot=1, on_demand=1)
+    cloud.after(5)
+    assert cloud.alive(fleet) == []
+    assert {each["description"] for each in cloud.said("EC2 Fleet Information")} == {dead.description}
+    history = cloud.client.describe_fleet_history(FleetId=fleet, StartTime=START, EventType="service-error")
+    assert history["HistoryRecords"][0]["EventInformation"]["EventSubType"] == "launchSpecUnusable"
+    cloud.model.set_obstacle("c5.large/us-east-1a", None)
+    cloud.after(60)
+    assert len(cloud.alive(fleet)) == 2
 
 
 def test_what_we_give_back_can_be_bought_again_but_not_what_was_reclaimed(cloud: Ec2Cloud) -> None:
