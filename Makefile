@@ -49,6 +49,13 @@ $(TENSORFLOW): $(TENSORFLOW_FILES) requirements/install.sh | $(LOCAL)
 	@ENVIRONMENT=.venv-tensorflow requirements/install.sh $(TENSORFLOW_FILES)
 	@touch $@
 
+# checkov pins versions that are not ours: it has an environment of its own.
+CHECKOV := .venv-checkov/.installed
+
+$(CHECKOV): requirements/checkov.txt requirements/install.sh | $(DEV)
+	@ENVIRONMENT=.venv-checkov COMMAND=no requirements/install.sh requirements/checkov.txt
+	@touch $@
+
 $(NODE): package.json package-lock.json
 	@command -v npm >/dev/null || { echo "The CDK needs Node 20 or newer with npm, and there is no npm on PATH." >&2; exit 1; }
 	@echo "Installing the pinned CDK command into node_modules."
@@ -90,10 +97,11 @@ bench: $(DEV) ## Measure what has a floor, one after the other, and print the fi
 # --- check ------------------------------------------------------------------------------------------------------------
 
 # cdk-nag runs inside synth. W3005 is the CDK's own redundant DependsOn. The functions' packages do not change a template.
-check: lint $(NODE) ## Check format, lint, types, imports, Dockerfiles, requirement files, templates
+check: lint $(NODE) $(CHECKOV) ## Check format, lint, types, imports, Dockerfiles, requirement files, templates
 	@rm -rf $(CHECKED)
 	$(CDK) synth --quiet --context bundle=source --context nag=true --context examples=true --output $(CHECKED)
 	$(BIN)/cfn-lint --ignore-checks W3005 -- $(CHECKED)/*.template.json
+	CKV_SKIP_PACKAGE_UPDATE_CHECK=true .venv-checkov/bin/checkov --config-file stacks/checkov.yaml --directory $(CHECKED)
 	@echo "All checks passed."
 
 lint: $(DEV) ## The part of check that needs no Node: all but the templates
@@ -126,6 +134,6 @@ destroy: $(DEV) $(NODE) ## Take the deployment down, instances included, and say
 	$(CDK) destroy --all --context stage=$(STAGE) --context bundle=source $(ARGS)
 
 clean: ## Remove everything that was made here, .venv and out/ included
-	rm -rf .venv .venv-tensorflow node_modules cdk.out build out dist argosy.egg-info .coverage
+	rm -rf .venv .venv-tensorflow .venv-checkov node_modules cdk.out build out dist argosy.egg-info .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

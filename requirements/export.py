@@ -5,7 +5,8 @@
     python requirements/export.py --check     say whether pyproject.toml has changed since (needs no network)
 
 The files are the project's lock. They name no registry (everybody uses their own) and serve every platform and every
-Python from 3.11 on by markers. `dev.txt` comes first and holds all the others to its versions.
+Python from 3.11 on by markers. `dev.txt` comes first and holds all the others to its versions, but for
+those of environments that stand apart.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Export:
     group: str | None = None
     only_group: bool = False
     python: str = "3.11"
+    apart: bool = False  # an environment of its own, which shares no version with the others
 
 
 EXPORTS = (
@@ -43,6 +45,7 @@ EXPORTS = (
     Export("containers/sweep/requirements.txt", source="containers/sweep/requirements.in", python="3.12"),
     # From 3.11 on, because .venv-tensorflow is made from these too.
     Export("requirements/tensorflow.txt", source="requirements/tensorflow.in"),
+    Export("requirements/checkov.txt", source="requirements/checkov.in", apart=True),  # it pins others than ours
     *(
         Export(f"containers/{image}/requirements-{flavour}.txt", source=f"containers/{image}/requirements-{flavour}.in")
         for image in ("tensorflow-inference", "tensorflow-benchmark", "recommender")
@@ -80,7 +83,7 @@ def _command(export: Export, uv: str, *, upgrade: bool) -> list[str]:
     command = [uv, "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"]
     command += ["--no-emit-index-url", "--no-config", "--python-version", export.python, "--output-file", export.path]
     command += ["--upgrade"] if upgrade else []
-    command += ["--constraints", EXPORTS[0].path] if export is not EXPORTS[0] else []
+    command += [] if export is EXPORTS[0] or export.apart else ["--constraints", EXPORTS[0].path]
     command += [] if export.only_group else [export.source]
     return command + (["--group", export.group] if export.group else [])
 

@@ -3,6 +3,7 @@
 #
 #   requirements/install.sh requirements/local.txt
 #   ENVIRONMENT=.venv-tensorflow requirements/install.sh requirements/local.txt requirements/tensorflow.txt
+#   ENVIRONMENT=.venv-checkov COMMAND=no requirements/install.sh requirements/checkov.txt     (without the command)
 #
 # The installer is uv when there is one, else uv from PyPI inside .venv, else pip; INSTALLER=pip asks for pip. Every
 # package is checked against its hash. Nothing outside the environment is touched.
@@ -61,13 +62,19 @@ if [ -z "$uv" ] && [ "${INSTALLER:-uv}" = uv ] && with_pip requirements/install.
     uv=$environment/bin/uv
 fi
 
-say "Installing $* and the argosy command into $environment (the first time takes from seconds to two minutes)."
+command="the argosy command"
+[ "${COMMAND:-yes}" = yes ] || command="no command"
+say "Installing $* and $command into $environment (the first time takes from seconds to two minutes)."
 if [ -n "$uv" ]; then
     for file; do
         "$uv" pip install --quiet --python "$python" --require-hashes --requirement "$file"
     done
-    "$uv" pip install --quiet --python "$python" --no-deps --no-build-isolation --editable .
 else
     with_pip "$@"
+fi
+[ "${COMMAND:-yes}" = yes ] || exit 0
+if [ -n "$uv" ]; then
+    "$uv" pip install --quiet --python "$python" --no-deps --no-build-isolation --editable .
+else
     "$python" -m pip install --quiet --no-deps --no-build-isolation --editable .
 fi
