@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from argosy.model.policy import Policy
 from argosy.simulation.plan import TrialPlan
 from argosy.simulation.workload import SimulatedJob
 
@@ -21,4 +24,9 @@ SMALL_JOB = SimulatedJob(
 )
 
 
+LATE_JOB = replace(SMALL_JOB, run_id="late-270115-080000-bbbb", submitted_after_s=3000.0)
+
+
 SMALL = TrialPlan(0, frozenset(), jobs=(SMALL_JOB,), instances=2, controllers=1)
+WARM = replace(SMALL, jobs=(SMALL_JOB, LATE_JOB), policy=Policy(linger_s=3600.0))
+"""The second run is submitted when the instances of the first have idled for most of an hour."""

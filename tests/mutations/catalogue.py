@@ -79,6 +79,16 @@ def trials(kinds: frozenset[str], seeds: int = SEEDS) -> Check:
     return check
 
 
+def planned(plan: TrialPlan) -> Check:
+    """One trial that is the same for every seed."""
+
+    def check() -> Found | None:
+        verdict = run_trial(plan)
+        return None if verdict.ok else Found(f"simulation: {verdict.violations[0].invariant}", 1)
+
+    return check
+
+
 def scenario(module: str, test: str, *arguments: Any) -> Check:
     """A test of the suite that has to fail."""
 

@@ -1,15 +1,17 @@
-"""Which bugs are planted? AwsFleets that are asked for too much, and instances that are never given back."""
+"""Which bugs are planted? AwsFleets that are asked for too much, instances that are never given back, money that is
+charged to the wrong run."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from argosy.aws.fleets import AwsFleets
-from argosy.lifecycle import pools
+from argosy.lifecycle import charges, pools
 from argosy.model.events import NotCarriedOut
 from argosy.model.state import State
 from argosy.scheduler import capacity
-from tests.mutations.catalogue import Patch, planted, scenario
+from tests.fakes.trials import WARM
+from tests.mutations.catalogue import Patch, planned, planted, scenario
 
 FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.scheduler.test_fleets_of_pools"
 
@@ -52,3 +54,9 @@ def a_refusal_spoils_the_call(patch: Patch) -> None:
     patch.setattr(
         AwsFleets, "_terminate_by_halves", lambda self, cell, ids, fault, deadline: [NotCarriedOut(fault.text)]
     )
+
+
+@planted("a run pays for what its instance waited before the run was submitted", check=planned(WARM))
+def newcomers_pay_for_waiting(patch: Patch) -> None:
+    """As if the launch, which ends the idle time, were begun before the claim that looks at it."""
+    patch.setattr(charges, "_note_waiting", lambda state, instance, now, booting: None)

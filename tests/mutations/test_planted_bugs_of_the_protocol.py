@@ -14,7 +14,10 @@ from tests.mutations import planted_outages as third
 from tests.mutations.catalogue import BUGS, hunt
 
 TABLE = Path(__file__).parents[2] / "docs" / "planted-bugs.md"
-QUICK = ("token_dropped", "draining_instance_placed", "version_compare_off", "retry_repeats_numbers")
+QUICK = (
+    "token_dropped", "draining_instance_placed", "version_compare_off", "retry_repeats_numbers",
+    "newcomers_pay_for_waiting",
+)  # fmt: skip
 NAMED_BY_THE_ISSUE = {
     "token_dropped", "age_gate_off", "version_compare_off", "commit_after_launch", "gc_on_store_error",
     "retry_budget_shared", "draining_instance_placed",

@@ -14,7 +14,7 @@ from argosy.simulation.faults import ALL, KINDS, kinds_of
 from argosy.simulation.plan import TrialPlan
 from argosy.simulation.trial import Trial
 from argosy.simulation.verdict import Verdict
-from tests.fakes.trials import SMALL, SMALL_JOB
+from tests.fakes.trials import SMALL, SMALL_JOB, WARM
 
 QUICK_SEEDS = 12
 
@@ -26,6 +26,11 @@ def told(verdict: Verdict) -> str:
 @pytest.mark.parametrize("seed", range(QUICK_SEEDS))
 def test_whatever_goes_wrong_no_invariant_is_violated_and_everything_ends(seed: int) -> None:
     verdict = run_trial(TrialPlan(seed))
+    assert verdict.ok, told(verdict)
+
+
+def test_a_run_that_comes_to_warm_instances_pays_from_then() -> None:
+    verdict = run_trial(WARM)
     assert verdict.ok, told(verdict)
 
 

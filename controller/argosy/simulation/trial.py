@@ -54,7 +54,13 @@ class Trial:
         behaviour = Behaviour(lambda task, at: defects.task(at) or programs.behaviour(task), defects.agent)
         machines = Ec2Setup(catalogue, ZONES, _prices(plan.seed, catalogue))
         self.world = world = World(machines, behaviour, seed=plan.seed, timeline=timeline)
-        self.auditor = Auditor(world, self.jobs, policy, one_controller=self.outline.controllers == 1)
+        self.auditor = Auditor(
+            world,
+            self.jobs,
+            policy,
+            one_controller=self.outline.controllers == 1,
+            nothing_goes_wrong=not plan.kinds,
+        )
         world.sinks += [self.auditor.hear, programs, EventPath(world, self.services.sqs, faults)]
         self.bill = Bill(world)
         self.machine_faults = MachineFaults(world, faults, defects)

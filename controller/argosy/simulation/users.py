@@ -36,9 +36,10 @@ class Users:
         self.retries = 0
 
     def submit(self, faulty_s: float) -> None:
-        """All runs, one soon after the other."""
+        """All runs, one soon after the other unless a job says when."""
         for number, job in enumerate(self._jobs.values()):
-            self._world.later(number * min(60.0, faulty_s / 4), partial(self._submit, job))
+            after_s = number * min(60.0, faulty_s / 4)
+            self._world.later(job.submitted_after_s or after_s, partial(self._submit, job))
 
     def cancel_later(self, seconds: float) -> None:
         """The first run."""

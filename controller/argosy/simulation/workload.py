@@ -26,6 +26,7 @@ class SimulatedJob:
     spec: Mapping[str, Any]
     tasks: int
     expects_result: bool = False
+    submitted_after_s: float = 0.0  # the trial's start; 0 = soon after the run before it
     shortest_s: float = 20.0
     longest_s: float = 240.0
     failing: float = 0.0  # attempts that end with code 1

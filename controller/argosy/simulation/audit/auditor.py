@@ -33,9 +33,15 @@ class Auditor:
     """Watches one trial: the observer of its calls, and a sink of its world."""
 
     def __init__(
-        self, world: World, jobs: Mapping[str, SimulatedJob], policy: Policy, *, one_controller: bool = False
+        self,
+        world: World,
+        jobs: Mapping[str, SimulatedJob],
+        policy: Policy,
+        *,
+        one_controller: bool = False,
+        nothing_goes_wrong: bool = False,
     ) -> None:
-        self.facts = facts = TrialFacts(world, jobs, policy, one_controller)
+        self.facts = facts = TrialFacts(world, jobs, policy, one_controller, nothing_goes_wrong)
         self._launches = LaunchChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,

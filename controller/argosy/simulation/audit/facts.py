@@ -63,6 +63,8 @@ class TrialFacts:
     policy: Policy
     one_controller: bool = False
     """Then its calls are in the order of its commits."""
+    nothing_goes_wrong: bool = False
+    """Then the controller hears of everything, and soon."""
     stored: StoredState = field(default_factory=StoredState)
     trail: AuditTrail = field(default_factory=AuditTrail)
     violations: list[Violation] = field(default_factory=list)

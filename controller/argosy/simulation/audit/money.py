@@ -1,17 +1,33 @@
 """Is all money in exactly one ledger, and does nothing cost more than it may?
 
-I7: the controller's books are near the bill. I12: what instances cost is in exactly one ledger, and a run keeps to its
-budget (decision 12).
+I7: the controller's books are near the bill. I12: what instances cost is in exactly one ledger, no run pays for time
+before its submission, and a run keeps to its budget (decision 12).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
+
 from argosy.model.costs import Costs
+from argosy.model.instances import LEAST_BILLED_S
 from argosy.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
 from argosy.simulation.deployed_fleets import fleet_is_ours
 
 STOPPING_S = 1800.0  # from the decision to stop until the last instance is gone, when much goes wrong at once
 UNSEEN_S = 900.0  # of each instance's life that the controller may not have seen
+SEEN_LATE_S = 60.0  # the same where nothing goes wrong
+
+
+@dataclass(slots=True)
+class _Life:
+    """An instance as it is stored. Epoch seconds."""
+
+    launched_at: float
+    paid_until: float
+
+    def seconds_since(self, at: float) -> float:
+        return max(0.0, self.paid_until - max(at, self.launched_at))
 
 
 class MoneyChecker(Checker):
@@ -22,6 +38,8 @@ class MoneyChecker(Checker):
         self._longest_gap_s = 0.0
         self._most_usd_per_hour = 0.0
         self._committed_at = 0.0
+        self._lives: defaultdict[str, dict[str, _Life]] = defaultdict(dict)  # by market, then by id
+        self._checked_usd: dict[str, float] = {}  # by run, what it had paid when it was last looked at
 
     def committed(self, commit: Commit) -> None:
         stored, now = self.facts.stored, self.facts.world.now
@@ -40,11 +58,35 @@ class MoneyChecker(Checker):
         elif abs(charged - paid) > 1e-6 + 1e-9 * paid:
             sentence = f"{charged:.6f} USD are in the ledgers, {paid:.6f} USD were charged for instances"
             self.facts.violated("I12", sentence)
+        else:
+            self._check_newcomers()
 
     def at_rest(self, rest: Rest) -> None:
         if not self.facts.torn_down:
             self._check_books(rest)
             self._check_budgets()
+
+    def _check_newcomers(self) -> None:
+        """A run pays for no more of a market's time than its instances were paid for since the run's submission."""
+        self._remember_lives()
+        slack_s = SEEN_LATE_S if self.facts.nothing_goes_wrong else UNSEEN_S + self._longest_gap_s
+        for record in self.facts.stored.records.values():
+            if record.cost_usd == self._checked_usd.get(record.id):
+                continue
+            self._checked_usd[record.id] = record.cost_usd
+            for market, costs in record.costs.items():
+                lives = self._lives[market].values()
+                most_s = sum(each.seconds_since(record.submitted_at) + slack_s for each in lives)
+                if lives and costs.instance_seconds > most_s:
+                    paid = f"{costs.instance_seconds:.0f} s of {market} are in the ledger"
+                    self.facts.violated("I12", f"{paid}, at most {most_s:.0f} s since it was submitted", record.id)
+
+    def _remember_lives(self) -> None:
+        for name, each in self.facts.stored.instances.items():
+            until = each["stopped_at"] if each["status"] == "GONE" else self.facts.world.now
+            paid_until = max(until, each["launched_at"] + max(LEAST_BILLED_S, each["charged_s"]))
+            market = f"{each['cell']}/{each['instance_type']}/{each['zone']}|{each['purchase']}"
+            self._lives[market][name] = _Life(each["launched_at"], paid_until)
 
     def _check_books(self, rest: Rest) -> None:
         """The books may differ from the bill by no more than the controller could not see."""
