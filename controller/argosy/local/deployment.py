@@ -65,13 +65,17 @@ class Names:
 
 
 def local_settings(**changes: Any) -> Settings:
-    """The settings of local mode: c5 and p3 in three zones, and little patience. `changes` in cdk.json's spelling."""
+    """The settings of local mode: c5 and p3 in three zones, and little patience. `changes` in cdk.json's spelling.
+
+    Raises ValidationError.
+    """
     cells = changes.get("cells", ["us-east-1"])
+    # p3 is withdrawn on AWS, but it is what the originals ran on.
+    offered = {str(cell): {"add": [*LOCAL_TYPES["cpu"], *LOCAL_TYPES["gpu"]]} for cell in cells}
     context = {
         "cells": cells,
         "instanceTypes": LOCAL_TYPES,
-        # p3 is withdrawn on AWS, but it is what the originals ran on.
-        "offered": {cell: {"add": [*LOCAL_TYPES["cpu"], *LOCAL_TYPES["gpu"]]} for cell in cells},
+        "offered": offered,
         "lingerSeconds": 10,
         "stopTimeoutSeconds": 10,
         **changes,

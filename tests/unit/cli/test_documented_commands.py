@@ -89,7 +89,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("cluster --all --stage dev --region eu-west-1", {"show_gone": True, "stage": "dev", "region": "eu-west-1"}),
     ("prices --type g5.* --limit 3", {"pattern": "g5.*", "limit": 3}),
     ("doctor --profile work --endpoint-url http://h:1", {"profile": "work", "endpoint_url": "http://h:1"}),
-    ("local --port 4567", {"port": 4567}),
+    ("local --port 4567 --settings mine.json", {"port": 4567, "settings": Path("mine.json")}),
     ("local --cells us-east-1,eu-west-1 --runtime podman", {"cells": "us-east-1,eu-west-1", "runtime": "podman"}),
     ("local --python x=python --python y=python3", {"python": ["x=python", "y=python3"]}),
     ("demo --out DIR", {"out": Path("DIR")}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -40,9 +40,9 @@ def prices(
     from argosy.cli.cluster.price_history import history
 
     region = session.client("ec2").meta.region_name or DEFAULT_REGION
-    kinds, now = _kinds(pattern, region), session.tools.now()
-    series, unusable = history(session.client("ec2"), list(kinds), now)
     fleets, unknown = _fleets(session, region)
+    kinds, now = _kinds(pattern, region, {kind for kind, _ in fleets}), session.tools.now()
+    series, unusable = history(session.client("ec2"), list(kinds), now)
     pools = [PriceRow(kinds[pool[0]], pool[1], each, fleets.get(pool, {})) for pool, each in series.items()]
     rows = [pool.as_json(region, now) for pool in pools]
     rows.sort(key=lambda row: (row["gpus"] > 0, row["spotUsdPerUnitHour"], row["availabilityZone"]))
@@ -53,14 +53,17 @@ def prices(
         _print(session, rows, region, limit, notes)
 
 
-def _kinds(pattern: str, region: str) -> dict[str, InstanceType]:
-    """The types that match, or those that deployments have by default. Raises CliError when none matches."""
+def _kinds(pattern: str, region: str, deployed: Collection[str]) -> dict[str, InstanceType]:
+    """The types that match, else those of the deployment, else those that deployments have by default.
+
+    Raises CliError when none matches.
+    """
     from argosy.catalogue.lookup import load_catalogue
     from argosy.settings.settings import Settings
 
     catalogue = load_catalogue(region)
-    default = Settings().instance_types.all
-    names = [name for name in catalogue if fnmatchcase(name, pattern)] if pattern else list(default)
+    usual = [name for name in catalogue if name in deployed] or list(Settings().instance_types.all)
+    names = [name for name in catalogue if fnmatchcase(name, pattern)] if pattern else usual
     if not names:
         step = "known families: " + ", ".join(sorted({kind.family for kind in catalogue.values()}))
         raise CliError(f"No instance type of the catalogue matches {pattern!r}.", next_step=step)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -37,10 +38,22 @@ def local(
             " may be repeated. [default: the one that runs argosy]",
         ),
     ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings",
+            metavar="FILE",
+            help="Settings in JSON, spelt as in cdk.json, or a cdk.json: what it names replaces local mode's own.",
+        ),
+    ] = None,
     cells: Annotated[
         str,
-        typer.Option("--cells", metavar="REGIONS", help="Regions to run in, separated by commas; the first is home."),
-    ] = "us-east-1",
+        typer.Option(
+            "--cells",
+            metavar="REGIONS",
+            help="Regions to run in, separated by commas; the first is home. [default: the settings', else us-east-1]",
+        ),
+    ] = "",
     runtime: Annotated[
         str, typer.Option("--runtime", metavar="NAME", help="What runs tasks: process, podman or docker.")
     ] = "process",
@@ -49,7 +62,8 @@ def local(
     from argosy.local.options import LocalOptions
     from argosy.local.run import serve
 
-    options = LocalOptions(settings=settings_of(cells), pythons=pythons_of(python or ()), engine=engine_of(runtime))
+    chosen = settings_of(settings, cells)
+    options = LocalOptions(settings=chosen, pythons=pythons_of(python or ()), engine=engine_of(runtime))
     try:
         serve(port, options, lambda aws: typer.echo("\n".join(welcome(aws.endpoint_url))))
     except OSError as fault:
@@ -68,20 +82,41 @@ def welcome(endpoint_url: str) -> list[str]:
     ]
 
 
-def settings_of(cells: str) -> Settings:
-    """The deployment's settings. Raises CliError unless `cells` is a list of Regions."""
+def settings_of(file: Path | None, cells: str) -> Settings:
+    """The deployment's settings: the file's, with `cells` in place of its own unless that is empty.
+
+    Raises CliError for a file that cannot be read, and for settings that are refused, with each fault.
+    """
     from pydantic import ValidationError
 
     from argosy.local.deployment import local_settings
 
-    names = [name.strip() for name in cells.split(",")]
+    changes = {} if file is None else _read(file)
+    if cells:
+        changes["cells"] = [name.strip() for name in cells.split(",")]
     try:
-        return local_settings(cells=names)
+        return local_settings(**changes)
     except ValidationError as fault:
-        faults = sorted({f"{error['loc'][0]}: {error['msg']}" for error in fault.errors()})
+        faults = sorted({f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in fault.errors()})
+        if cells and any(each.startswith("cells") for each in faults):
+            step = "e.g. --cells us-east-1,eu-west-1"
+            raise CliError(f"--cells {cells} is not a list of Regions.", details=faults, next_step=step) from fault
+        raise CliError(f"The settings in {file} are refused.", details=faults) from fault
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """What the file says of Argosy: all of it, or of a cdk.json its `context.argosy`."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as fault:
+        raise CliError(f"The settings in {file} cannot be read: {fault}.") from fault
+    if isinstance(found, dict) and isinstance(found.get("context"), dict):
+        found = found["context"].get("argosy", {})
+    if not isinstance(found, dict):
         raise CliError(
-            f"--cells {cells} is not a list of Regions.", details=faults, next_step="e.g. --cells us-east-1,eu-west-1"
-        ) from fault
+            f"{file} holds no settings.", next_step='write a JSON object, e.g. {"maxInstances": 4, "lingerSeconds": 60}'
+        )
+    return found
 
 
 def engine_of(runtime: str) -> str | None:

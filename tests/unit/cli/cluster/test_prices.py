@@ -82,6 +82,7 @@ def test_prices_table() -> None:
         fleet(coolingOffUntil="2026-11-21T06:30:33Z", coolingOffAfter="no capacity", noOfferBecause="cooling off"),
         fleet(zone="us-east-1b", interruptionsPerHour=0.244, unsettledUntil="2026-11-21T06:29:00Z"),
         fleet("c5.xlarge", noOfferBecause="$0.07 an hour is above priceCaps.perInstanceHour ($0.05)"),
+        fleet("g4dn.xlarge", zone="us-east-1b"),
         fleet("g4dn.xlarge", cell="eu-west-1", coolingOffUntil="2026-11-21T06:30:33Z"),
     )
     result = world(market, *fleets).argosy("prices")
@@ -99,6 +100,15 @@ def test_the_json_has_the_history_and_all_units() -> None:
     assert [each["usdPerHour"] for each in second["history"]] == [0.07, 0.09, 0.04]
     assert second["interruptionBand"] == "<5%"
     assert len(second["sparkline"]) == SPARK_CELLS
+
+
+def test_types_that_the_deployment_does_not_have_are_listed_only_when_they_are_named() -> None:
+    market, has = Market(*ROWS), fleet("c5.xlarge")
+    listed = world(market, has).document("prices")["prices"]
+    assert [row["instanceType"] for row in listed] == ["c5.xlarge"]
+    assert market.requests[0]["InstanceTypes"] == ["c5.xlarge"]
+    named = world(market, has).document("prices", "--type", "*.large")["prices"]
+    assert {row["instanceType"] for row in named} == {"c5.large"}
 
 
 def test_a_glob_chooses_types() -> None:

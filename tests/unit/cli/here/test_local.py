@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -47,12 +48,57 @@ def test_a_missing_tensorflow_environment_comes_with_what_makes_it() -> None:
 
 
 def test_regions_are_chosen_by_name_and_the_first_is_home() -> None:
-    settings = settings_of("eu-west-1, us-east-1")
+    settings = settings_of(None, "eu-west-1, us-east-1")
     assert (settings.region, settings.cells) == ("eu-west-1", ("eu-west-1", "us-east-1"))
     assert {name for name, _ in settings.pools("eu-west-1")} == {name for name, _ in settings.pools("us-east-1")}
 
 
-@pytest.mark.parametrize("cells", ["mars", "us-east-1,us-east-1", "", "us-east-1,,eu-west-1"])
+@pytest.mark.parametrize("cells", ["mars", "us-east-1,us-east-1", ",", "us-east-1,,eu-west-1"])
 def test_anything_but_a_list_of_regions_is_refused(cells: str) -> None:
     with pytest.raises(CliError, match="is not a list of Regions"):
-        settings_of(cells)
+        settings_of(None, cells)
+
+
+def written(folder: Path, settings: object) -> Path:
+    file = folder / "settings.json"
+    file.write_text(json.dumps(settings), encoding="utf-8")
+    return file
+
+
+TRIED = {"cells": ["eu-west-1"], "instanceTypes": {"cpu": ["m7i.large"], "gpu": []}, "maxInstances": 3}
+
+
+@pytest.mark.parametrize("shape", [TRIED, {"app": "x", "context": {"argosy": TRIED, "bundle": "full"}}])
+def test_what_a_settings_file_names_replaces_local_modes_own(tmp_path: Path, shape: object) -> None:
+    settings = settings_of(written(tmp_path, shape), "")
+    assert {name for name, _ in settings.pools("eu-west-1")} == {"m7i.large"}
+    assert (settings.cells, settings.max_instances) == (("eu-west-1",), 3)
+    assert settings.linger_s == settings_of(None, "").linger_s == 10
+    assert settings_of(written(tmp_path, shape), "us-east-1").cells == ("us-east-1",)
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ([], "holds no settings"),
+        ({"context": {"argosy": 5}}, "holds no settings"),
+        ({"maxInstance": 3}, "are refused"),
+        ({"cells": ["mars"]}, "are refused"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(tmp_path: Path, shape: object, said: str) -> None:
+    with pytest.raises(CliError, match=said):
+        settings_of(written(tmp_path, shape), "")
+
+
+def test_a_refused_setting_is_named_with_its_fault(tmp_path: Path) -> None:
+    with pytest.raises(CliError) as refused:
+        settings_of(written(tmp_path, {"maxInstances": -1}), "")
+    assert [fault.split(":")[0] for fault in refused.value.details] == ["maxInstances"]
+
+
+def test_a_settings_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "not.json").write_text("{", encoding="utf-8")
+    for file in (tmp_path / "none.json", tmp_path / "not.json"):
+        with pytest.raises(CliError, match="cannot be read"):
+            settings_of(file, "")
