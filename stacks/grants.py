@@ -77,7 +77,8 @@ def allow(
 
 
 def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """Reads the state, leaves requests in the inbox, wakes the controller; neither ECS nor EC2, nor any other item."""
+    """Reads the state, leaves requests in the inbox, wakes the controller; nothing in EC2, and in ECS it only looks at
+    the task definition that a spec names."""
     requests: str | list[str] = ["INBOX", "TOKENS", "SUBMITTED"]
     return [
         allow(["dynamodb:GetItem", "dynamodb:Query"], [arns.table]),
@@ -85,6 +86,7 @@ def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
         allow(["lambda:InvokeFunction"], [arns.function("controller")]),
         allow(["events:EnableRule"], [arns.tick]),
         allow(["ssm:GetParameter"], [arns.images]),
+        allow(["ecs:DescribeTaskDefinition"], ["*"]),  # knows no resource
         *_reads(arns, bucket),
     ]
 
@@ -112,9 +114,11 @@ def _tasks(arns: Arns) -> list[iam.PolicyStatement]:
     prefix = arns.settings.prefix
     tasks = arns.everywhere("ecs", f"task/{prefix}/*")
     hosts = arns.everywhere("ecs", f"container-instance/{prefix}/*")
-    definitions = arns.everywhere("ecs", "task-definition/*")
+    definitions = [
+        each for glob in arns.settings.families for each in arns.everywhere("ecs", f"task-definition/{glob}:*")
+    ]
     return [
-        # Any definition of the account, because a spec may name one; but only on our clusters, and only with our roles.
+        # Of the families that the owner allows, with any command; only on our clusters, and only with our roles.
         allow(["ecs:RunTask"], definitions, ArnEquals=ours),
         allow(["iam:PassRole"], _task_roles(arns), StringEquals={"iam:PassedToService": "ecs-tasks.amazonaws.com"}),
         allow(["ecs:StopTask", "ecs:DescribeTasks"], tasks, ArnEquals=ours),

@@ -169,11 +169,11 @@ class MainPath:
 def main_path() -> MainPath:
     """Submit one run of ten tasks to an empty simulated cluster and tick until a task is launched."""
     from argosy.api.actions import Api
-    from argosy.api.admission import DeploymentLimits
+    from argosy.api.admission import DeploymentLimits, Sources
     from argosy.aws.dynamodb import DynamoStore
     from argosy.emulator.botocore_check import SimulatedClient
     from argosy.emulator.dynamodb.service import DynamoModel
-    from tests.fakes.api import SPEC, Images, Items, Wake
+    from tests.fakes.api import SPEC, Definitions, Images, Items, Wake
     from tests.scenarios.controlled import Controlled
 
     cluster = Controlled()
@@ -181,7 +181,9 @@ def main_path() -> MainPath:
     cluster.store = store  # type: ignore[assignment]
     cluster.controllers = [cluster.controller()]
     limits = DeploymentLimits("s3://own/", frozenset({"own"}), {})
-    api = Api(store, Wake(), Images(), Items(), limits, "argosy", ["us-east-1"], cluster.world.clock)
+    api = Api(
+        store, Wake(), Sources(Images(), Items(), Definitions()), limits, "argosy", ["us-east-1"], cluster.world.clock
+    )
     path = MainPath()
     threading.setprofile(path.watch)
     sys.setprofile(path.watch)

@@ -174,7 +174,8 @@ def _store_and_wake() -> tuple[DynamoStore, AwsWake]:
 @cache
 def api_of_process() -> Any:
     from argosy.api.actions import Api
-    from argosy.api.admission import limits_of
+    from argosy.api.admission import Sources, limits_of
+    from argosy.aws.definitions import EcsDefinitions
     from argosy.aws.images import SsmImages
     from argosy.aws.items import S3ItemsReader
 
@@ -183,8 +184,11 @@ def api_of_process() -> Any:
     return Api(
         store=store,
         wake=wake,
-        images=SsmImages(clients.get("ssm"), settings.prefix),
-        items=S3ItemsReader(clients.get("s3")),
+        sources=Sources(
+            images=SsmImages(clients.get("ssm"), settings.prefix),
+            items=S3ItemsReader(clients.get("s3")),
+            definitions=EcsDefinitions(partial(clients.get, "ecs")),
+        ),
         limits=limits_of(settings, os.environ["ARGOSY_BUCKET"]),
         cluster=os.environ["ARGOSY_CLUSTER"],
         cells=settings.cells,

@@ -117,5 +117,10 @@ class ItemsReader(Protocol):
         """The items of an S3 object, one JSON value per line. Raises ItemsUnreadable with a sentence."""
 
 
+class DefinitionReader(Protocol):
+    def describe(self, name: str) -> Mapping[str, Any] | None:
+        """The task definition FAMILY or FAMILY:REVISION as ECS describes it; None = there is none."""
+
+
 class ItemsUnreadable(Exception):
     """The object of `itemsFrom` is missing, forbidden, too large or not JSON lines; the message says which."""

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from argosy.api.actions import Api
-from argosy.api.admission import DeploymentLimits
+from argosy.api.admission import DeploymentLimits, Sources
 from argosy.lifecycle.apply import apply
 from argosy.model import documents, inbox
 from argosy.model.events import RunCancelled, RunSubmitted
@@ -54,6 +54,16 @@ class Items:
         return self.items
 
 
+class Definitions:
+    """Every family is registered, and harmless but for those of `others`."""
+
+    def __init__(self, **others: dict[str, Any] | None) -> None:
+        self.others = others
+
+    def describe(self, name: str) -> dict[str, Any] | None:
+        return self.others.get(name.partition(":")[0], {"containerDefinitions": [{"name": "main"}]})
+
+
 class Desk:
     """An api over a store in memory, a clock that is set by hand, and a controller that folds in when it is told."""
 
@@ -64,7 +74,8 @@ class Desk:
         self.time = NOW
         self.state = state_with()
         limits = DeploymentLimits("s3://own/", frozenset({"own"}), {"p3.8xlarge": Resources(32768, 230000, 4)})
-        self.api = Api(self.store, self.wake, Images(), self.items, limits, "argosy", ["us-east-1"], lambda: self.time)
+        sources = Sources(Images(), self.items, Definitions())
+        self.api = Api(self.store, self.wake, sources, limits, "argosy", ["us-east-1"], lambda: self.time)
 
     def ask(self, action: str, request_id: str = "request-1", **fields: Any) -> dict[str, Any]:
         return self.api.handle({"action": action, **fields}, request_id)

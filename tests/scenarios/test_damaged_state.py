@@ -143,7 +143,7 @@ def put_back() -> tuple[Controlled, Any]:
     cluster.run_to_rest()
     cluster.store.items[RECORD] = good
     assert cluster.record().status == RunStatus.RUNNING
-    return cluster, Api(cluster.store, Woken(), None, None, None, "argosy", [CELL], cluster.world.clock)  # type: ignore[arg-type]
+    return cluster, Api(cluster.store, Woken(), None, None, "argosy", [CELL], cluster.world.clock)  # type: ignore[arg-type]
 
 
 class Woken:
@@ -202,7 +202,7 @@ def test_a_run_of_which_only_the_id_is_left_is_refused_with_a_sentence() -> None
     rot(cluster, *RECORD)
     restarted(cluster)
     cluster.run_to_rest()
-    api = Api(cluster.store, Woken(), None, None, None, "argosy", [CELL], cluster.world.clock)  # type: ignore[arg-type]
+    api = Api(cluster.store, Woken(), None, None, "argosy", [CELL], cluster.world.clock)  # type: ignore[arg-type]
     assert "restore it first, as docs/operations.md says" in asked(api, "RetryRun")
 
 

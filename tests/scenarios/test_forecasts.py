@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from argosy.api.actions import Api
-from argosy.api.admission import DeploymentLimits
+from argosy.api.admission import DeploymentLimits, Sources
 from tests.builders import spec
-from tests.fakes.api import Images, Items, Wake
+from tests.fakes.api import Definitions, Images, Items, Wake
 from tests.scenarios.controlled import RUN_ID, ZONES, Controlled
 
 TYPES = ("c5.xlarge", "c5.4xlarge")
@@ -19,7 +19,17 @@ def forecast(cluster: Controlled, **overrides: Any) -> Any:
     fleets = [("us-east-1", kind, zone) for kind in TYPES for zone in ZONES]
     limits = DeploymentLimits("s3://results/", frozenset({"results"}), {})
     now, policy = cluster.world.clock, cluster.policy
-    api = Api(cluster.store, Wake(), Images(), Items(), limits, "argosy", ["us-east-1"], now, policy, fleets)
+    api = Api(
+        cluster.store,
+        Wake(),
+        Sources(Images(), Items(), Definitions()),
+        limits,
+        "argosy",
+        ["us-east-1"],
+        now,
+        policy,
+        fleets,
+    )
     form = spec(container={"image": "argosy/digits", "command": ["work"]}, **overrides)
     reply = api.handle({"action": "PlanRun", "spec": form}, "r")
     assert reply["statusCode"] == 200, reply

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from argosy.api.admission import DeploymentLimits, admit
+from argosy.api.admission import DeploymentLimits, Sources, admit
 from argosy.model.actions import Action, HaltRun
 from argosy.model.events import Event
 from argosy.model.runs import RunStatus
@@ -17,6 +17,7 @@ from argosy.placement.arrays import AnyArray
 from argosy.placement.custom import OwnFunctions
 from argosy.placement.fitness import Candidates
 from argosy.ports import Executor
+from tests.fakes.api import Definitions
 from tests.scenarios.controlled import Controlled
 
 FIRST, SECOND = "digits-261121-062733-k3f9", "zebra-261121-062734-aaaa"
@@ -46,7 +47,7 @@ def submit(cluster: Controlled, run_id: str, tasks: int, **fields: Any) -> str:
     container = {"image": "argosy/digits", "command": ["work"], **fields.pop("container", {})}
     name = run_id.partition("-")[0]
     spec = {"version": 1, "name": name, "container": container, "array": {"size": tasks}, **fields}
-    form = admit(spec, LIMITS, Images(), Items()).form
+    form = admit(spec, LIMITS, Sources(Images(), Items(), Definitions())).form
     return cluster.submit(tasks, run_id, **form)
 
 

@@ -7,6 +7,7 @@ a part of the store only, the methods that it calls are followed.
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from aws_cdk import aws_iam as iam
 from botocore import xform_name
 
-from argosy.settings.settings import Settings
+from argosy.settings.settings import SHIPPED_FAMILIES, Settings
 from stacks import grants
 
 pytestmark = pytest.mark.stacks
@@ -120,8 +121,21 @@ def test_the_api_has_the_rights_for_its_calls_and_no_others() -> None:
     store = methods(parsed("dynamodb"), used_of("Store", "api", "engine/loading.py"))
     wake = methods(parsed("wake"), {*used_of("Wake", "api"), "stay"})
     items = methods(parsed("items"), ["read_items", "fetch"])
-    nodes = [*store, *wake, *items, parsed("images")]
-    assert_exact(grants.api(ARNS, BUCKET), needed(nodes, ["dynamodb", "lambda", "events", "ssm", "s3"]))
+    nodes = [*store, *wake, *items, parsed("images"), parsed("definitions")]
+    assert_exact(grants.api(ARNS, BUCKET), needed(nodes, ["dynamodb", "lambda", "events", "ssm", "s3", "ecs"]))
+
+
+def test_the_controller_may_run_the_families_that_the_owner_allows_and_no_others() -> None:
+    arns = grants.Arns(Settings(cells=("eu-west-1",), task_definitions=("train-*",)), "aws", "123456789012")
+    [run] = [each for each in grants.controller(arns, BUCKET) if "ecs:RunTask" in each.actions]
+    start = "arn:aws:ecs:eu-west-1:123456789012:task-definition/"
+    own = [f"{start}{glob}:*" for glob in ("argosy-*", *SHIPPED_FAMILIES, "train-*")]
+    assert sorted(run.resources) == sorted(own)
+
+
+def test_the_families_of_the_images_are_those_that_their_folders_define() -> None:
+    files = (AWS.parents[2] / "containers").glob("*/task-definitions.json")
+    assert set(SHIPPED_FAMILIES) == {family for path in files for family in json.loads(path.read_text())}
 
 
 def test_the_watchdog_has_the_rights_for_its_calls_and_no_others() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from argosy import layout
 from argosy.api import explaining, reading, requests, retrying, spending, views
-from argosy.api.admission import Admission, DeploymentLimits, admit, fingerprint
+from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fingerprint
 from argosy.api.warnings import money_warnings
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
@@ -31,7 +31,7 @@ from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.ports import AlreadyExists, ImageResolver, ItemsReader, StaleState, Store, Wake
+from argosy.ports import AlreadyExists, StaleState, Store, Wake
 from argosy.spec import bounds, shards
 from argosy.spec.faults import Fault, SpecError
 from argosy.spec.parse import parse_spec, to_json
@@ -63,8 +63,7 @@ class Api:
 
     store: Store
     wake: Wake
-    images: ImageResolver
-    items: ItemsReader
+    sources: Sources
     limits: DeploymentLimits
     cluster: str
     cells: Sequence[str]
@@ -97,7 +96,7 @@ class Api:
             if earlier is not None:
                 self.wake.controller()  # the first call may have ended between storing and waking
                 return {**self._full_view(earlier), "created": False, "warnings": []}
-            admission = admission or admit(request.spec, self.limits, self.images, self.items, self.now())
+            admission = admission or admit(request.spec, self.limits, self.sources, self.now())
             try:
                 run_id = self._store_run(admission, token, attempt)
             except AlreadyExists:
@@ -108,7 +107,7 @@ class Api:
 
     @_act.register
     def _validate(self, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
-        admission = admit(request.spec, self.limits, self.images, self.items, self.now())
+        admission = admit(request.spec, self.limits, self.sources, self.now())
         now = self.now()
         run_id = new_run_id(admission.form["name"], now, request_id)
         _stored_form(self._submit_request(admission, run_id, now))
@@ -173,7 +172,7 @@ class Api:
     def _plan(self, request: requests.PlanRun, request_id: str) -> dict[str, Any]:
         from argosy.api.plan_question import answer  # loads the market and the placement engine: only plans need them
 
-        return answer(self, admit(request.spec, self.limits, self.images, self.items, self.now()))
+        return answer(self, admit(request.spec, self.limits, self.sources, self.now()))
 
     @_act.register
     def _describe(self, request: requests.DescribeRun, request_id: str) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.run_terms import LONGEST_DEADLINE_S, deadline_at, needs_of
 from argosy.placement.query import check_constraints, check_strategy
 from argosy.placement.strategy import is_function_name
-from argosy.ports import ImageResolver, ItemsReader, ItemsUnreadable
+from argosy.ports import DefinitionReader, ImageResolver, ItemsReader, ItemsUnreadable
 from argosy.settings.settings import Settings
 from argosy.spec import bounds, shards
+from argosy.spec.definitions import is_allowed_family, ways_to_the_host
 from argosy.spec.faults import Fault, SpecError, shown
 from argosy.spec.fields import TASK_LIMIT
 from argosy.spec.models import RunSpec
@@ -40,6 +41,16 @@ class DeploymentLimits:
     shapes: Mapping[str, Resources]
     fitness_functions: frozenset[str] = frozenset()  # the owner's, which a strategy may name
     cells: tuple[str, ...] = ()  # the deployment's Regions; empty = unknown
+    families: tuple[str, ...] = ("*",)  # globs of the task definition families that runs may name
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a submission is checked against outside the deployment's own state."""
+
+    images: ImageResolver
+    items: ItemsReader
+    definitions: DefinitionReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +73,24 @@ def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
         if name in names
     }
     buckets = frozenset({bucket, *settings.output_buckets})
-    return DeploymentLimits(f"s3://{bucket}/", buckets, shapes, frozenset(settings.fitness_functions), settings.cells)
+    functions = frozenset(settings.fitness_functions)
+    return DeploymentLimits(f"s3://{bucket}/", buckets, shapes, functions, settings.cells, settings.families)
 
 
-def admit(
-    data: Any, limits: DeploymentLimits, images: ImageResolver, items: ItemsReader, now: float = 0.0
-) -> Admission:
+def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.0) -> Admission:
     """Check everything that can be known at submission. Raises SpecError with every fault.
 
     now: epoch seconds; 0 = do not compare deadlines with it.
     """
     spec, faults = _check(data, limits, now)
     known = {fault.path for fault in faults}
-    image, image_faults = ("", []) if known & {"", "container", "container.image"} else _image(data, images)
-    count, item_faults = (None, []) if known & {"", "array", "array.itemsFrom"} else _items(data, items)
-    if spec is None or faults or image_faults or item_faults:
-        raise SpecError([*faults, *image_faults, *item_faults])
+    image, image_faults = ("", []) if known & {"", "container", "container.image"} else _image(data, sources.images)
+    count, item_faults = (None, []) if known & {"", "array", "array.itemsFrom"} else _items(data, sources.items)
+    own_faults = [] if known & {"", "taskDefinition"} else list(_definition_faults(data, sources.definitions))
+    if spec is None or faults or image_faults or item_faults or own_faults:
+        raise SpecError([*faults, *image_faults, *item_faults, *own_faults])
     form = to_json(spec)
-    return Admission(form, image, shards.task_count(form, count), tuple(_flavour_notes(form, images)))
+    return Admission(form, image, shards.task_count(form, count), tuple(_flavour_notes(form, sources.images)))
 
 
 def check_spec(data: Any, limits: DeploymentLimits | None = None, now: float = 0.0) -> RunSpec:
@@ -122,6 +133,15 @@ def _limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator
     if limits.shapes and data.get("taskDefinition") is None:
         yield from shape_faults(data.get("resources"), limits.shapes)
     yield from _cell_faults(data, limits.cells)
+    yield from _family_faults(data.get("taskDefinition"), limits.families)
+
+
+def _family_faults(name: Any, families: tuple[str, ...]) -> Iterator[Fault]:
+    family = name.partition(":")[0] if isinstance(name, str) else ""
+    if family and not is_allowed_family(family, families):
+        allowed = ", ".join(families)
+        sentence = f"{shown(family)} is not a family that this deployment runs ({allowed}): its owner lists others in"
+        yield Fault("taskDefinition", f"{sentence} the setting taskDefinitions")
 
 
 def _cell_faults(data: Mapping[str, Any], cells: Sequence[str]) -> Iterator[Fault]:
@@ -216,6 +236,19 @@ def _image(data: Mapping[str, Any], images: ImageResolver) -> tuple[str, list[Fa
     if resolved is None:
         return "", [Fault("container.image", f"{image} is not known to this deployment: publish the image first")]
     return resolved, []
+
+
+def _definition_faults(data: Mapping[str, Any], definitions: DefinitionReader) -> Iterator[Fault]:
+    """Those of a user's own task definition. The controller judges again the revision that it pins."""
+    name = data.get("taskDefinition")
+    if name is None:
+        return
+    definition = definitions.describe(name)
+    if definition is None:
+        yield Fault("taskDefinition", f"{name} is not registered in this account and Region")
+        return
+    for way in ways_to_the_host(definition):
+        yield Fault("taskDefinition", f"{name} {way}, which runs may not")
 
 
 def _flavour_notes(form: Mapping[str, Any], images: ImageResolver) -> Iterator[str]:

@@ -17,6 +17,7 @@ from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.resources import Resources
 from argosy.model.run_terms import RESERVED_PORTS, Port
 from argosy.model.runs import Run
+from argosy.spec.definitions import ways_to_the_host
 from argosy.spec.shards import task_overrides
 
 RUN_TAG, STAGE_TAG = "argosy:run", "argosy:stage"
@@ -117,16 +118,15 @@ def needs_of_definition(definition: dict[str, Any]) -> Resources:
 
 
 def ports_of_definition(definition: dict[str, Any]) -> tuple[Port, ...]:
-    """The host ports that one task holds, without those that the agent chooses. In host mode every container port is
-    one. Raises UnusableDefinition for a port that no task can have."""
-    host_mode = definition.get("networkMode") == "host"
+    """The host ports that one task holds, without those that the agent chooses. Raises UnusableDefinition for a port
+    that no task can have."""
     mappings = [
         each for container in definition["containerDefinitions"] for each in container.get("portMappings") or ()
     ]
     held = {
         (int(number), str(mapping.get("protocol") or "tcp"))
         for mapping in mappings
-        if (number := mapping.get("hostPort") or (host_mode and mapping.get("containerPort")))
+        if (number := mapping.get("hostPort"))
     }
     for number, protocol in sorted(held):
         if number in RESERVED_PORTS:
@@ -138,14 +138,19 @@ def ports_of_definition(definition: dict[str, Any]) -> tuple[Port, ...]:
 
 
 def usable_container(definition: dict[str, Any]) -> str:
-    """The name of the container that gets the overrides: the first essential one. Raises UnusableDefinition."""
+    """The name of the container that gets the overrides: the first essential one. Raises UnusableDefinition.
+
+    The revision is pinned from here on, so this look at its ways to the host is the one that counts.
+    """
     name = f"{definition.get('family')}:{definition.get('revision')}"
     if definition.get("status", "ACTIVE") != "ACTIVE":
         raise UnusableDefinition(f"task definition {name} is {definition['status']}: name an active revision")
     if definition.get("networkMode") == "awsvpc":
-        raise UnusableDefinition(f"task definition {name} uses network mode awsvpc: Argosy runs bridge, host and none")
+        raise UnusableDefinition(f"task definition {name} uses network mode awsvpc: Argosy runs bridge and none")
     if definition.get("requiresCompatibilities") and "EC2" not in definition["requiresCompatibilities"]:
         raise UnusableDefinition(f"task definition {name} is not made for EC2")
+    for way in ways_to_the_host(definition):
+        raise UnusableDefinition(f"task definition {name} {way}")
     for container in definition.get("containerDefinitions") or ():
         if container.get("essential", True):
             return str(container["name"])

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from argosy.aws.cell import AwsDeployment, Cell
+from argosy.aws.definitions import described
 from argosy.aws.ecs_requests import (
     STAGE_TAG,
     UnusableDefinition,
@@ -137,13 +138,10 @@ class RunPreparation:
 
 def _described(cell: Cell, family: str) -> str | None:
     """The ARN of the family's latest active revision, or None. Raises AWS_ERRORS."""
-    try:
-        definition = cell.ecs.describe_task_definition(taskDefinition=family)["taskDefinition"]
-    except AWS_ERRORS as error:
-        if classify(error).kind is FailureKind.NOT_FOUND:
-            return None
-        raise
-    return str(definition["taskDefinitionArn"]) if definition.get("status", "ACTIVE") == "ACTIVE" else None
+    definition = described(cell.ecs, family)
+    if definition is None or definition.get("status", "ACTIVE") != "ACTIVE":
+        return None
+    return str(definition["taskDefinitionArn"])
 
 
 def _prepared(run_id: str, arn: str, container: str, needs: Resources, ports: tuple[Port, ...]) -> RunPrepared:

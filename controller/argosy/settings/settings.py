@@ -21,6 +21,7 @@ from argosy.settings.values import (
     Bucket,
     CpuTypeName,
     DiskGib,
+    FamilyGlob,
     FunctionName,
     GpuTypeName,
     ImageNetModel,
@@ -58,6 +59,12 @@ DEFAULT_CPU_TYPES = tuple(
 DEFAULT_GPU_TYPES = (
     *("p3.2xlarge", "p3.8xlarge", "p3.16xlarge", "p3dn.24xlarge"),
     *("g4dn.xlarge", "g4dn.12xlarge", "g5.xlarge", "g5.12xlarge", "g5.48xlarge", "g6.xlarge", "g6.12xlarge"),
+)
+
+# The families of the images' task-definitions.json, which the examples stack and local mode make.
+SHIPPED_FAMILIES = (
+    *("inference", "recommender", "sweep"),
+    *("tensorflow-cpu", "tensorflow-1-gpu", "tensorflow-4-gpu", "tensorflow-8-gpu"),
 )
 
 
@@ -160,6 +167,8 @@ class Settings(_SettingsModel):
     input_buckets: Listed[Bucket] = ()  # their programs may read these and everything they may write to
     # The owner's functions that a strategy may name: the controller imports and calls these and no others.
     fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()
+    # Families that runs may name as taskDefinition, beside the deployment's own and those of the shipped images.
+    task_definitions: Annotated[Listed[FamilyGlob], Field(max_length=20)] = ()
     log_retention_days: RetentionDays = 14
     subnets: Literal["public", "private"] = "public"  # private needs interface endpoints, which are billed by the hour
     amis: Mapping[Region, Amis] = Field(default_factory=dict)
@@ -181,6 +190,11 @@ class Settings(_SettingsModel):
     def region(self) -> str:
         """The home Region: the first cell, where the controller, the table and the bucket are."""
         return self.cells[0]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Globs of the task definition families that the controller may run."""
+        return (f"{self.prefix}-*", *SHIPPED_FAMILIES, *self.task_definitions)
 
     def zones_of(self, cell: str) -> tuple[str, ...]:
         """The availability zones of a cell, three by default. Explicit, so that synth asks no account for them."""

@@ -87,6 +87,7 @@ UsdPerHour = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 RetentionDays = Annotated[int, AfterValidator(_retention)]
 Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
 FunctionName = Annotated[str, AfterValidator(_function_name)]
+FamilyGlob = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*-]{1,255}$")]
 AmiId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
 # The models that containers/tensorflow-inference/bake.py can put into an image.
 ImageNetModel = Literal["MobileNet", "MobileNetV2", "ResNet50", "EfficientNetB0", "InceptionV3"]

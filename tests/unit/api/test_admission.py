@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from argosy.api.admission import DeploymentLimits, admit, check_spec, fingerprint, limits_of
+from argosy.api.admission import DeploymentLimits, Sources, admit, check_spec, fingerprint, limits_of
 from argosy.model.resources import Resources
 from argosy.ports import ItemsUnreadable
 from argosy.settings.settings import load_settings
 from argosy.spec.faults import SpecError
 from argosy.spec.parse import parse_spec, to_json
+from tests.fakes.api import Definitions
 
 SHAPES = {
     "c5.xlarge": Resources(4096, 7500, 0),
@@ -47,9 +48,16 @@ def spec(**fields: Any) -> dict[str, Any]:
     return {"version": 1, "name": "n", "container": {"image": "argosy/digits"}, "array": {"size": 2}, **fields}
 
 
-def faults(data: Any, limits: DeploymentLimits = LIMITS, items: Items | None = None) -> list[str]:
+def sources(items: Items | None = None, **definitions: Any) -> Sources:
+    return Sources(Images(), items or Items(), Definitions(**definitions))
+
+
+SOURCES = sources()
+
+
+def faults(data: Any, limits: DeploymentLimits = LIMITS, items: Items | None = None, **definitions: Any) -> list[str]:
     with pytest.raises(SpecError) as refusal:
-        admit(data, limits, Images(), items or Items())
+        admit(data, limits, sources(items, **definitions))
     return [fault.text() for fault in refusal.value.faults]
 
 
@@ -57,7 +65,7 @@ def test_a_run_within_the_limits_is_taken() -> None:
     data = spec(
         output="s3://shared/x/", placement={"constraints": ["distinctInstance"], "strategy": ["binpack:memory"]}
     )
-    admission = admit(data, LIMITS, Images(), Items())
+    admission = admit(data, LIMITS, SOURCES)
     assert admission.image == "registry/argosy/digits@sha256:1"
     assert admission.task_count == 2
     assert admission.form == to_json(parse_spec(data))
@@ -75,7 +83,7 @@ def test_a_run_within_the_limits_is_taken() -> None:
 )
 def test_an_image_for_cpus_on_gpus_is_taken_with_a_note(image: str, gpus: int, said: bool) -> None:
     data = spec(container={"image": image}, resources={"vcpus": 1, "memory": 1024, "gpus": gpus})
-    notes = admit(data, LIMITS, Images(), Items()).notes
+    notes = admit(data, LIMITS, SOURCES).notes
     assert [note.split(":")[0] for note in notes] == ["container.image"] * said
     if said:
         assert "cannot use the 1 GPU of each task: use argosy/classify-gpu" in notes[0]
@@ -126,7 +134,7 @@ def test_gpus_without_any_gpu_type_say_so() -> None:
 
 
 def test_a_task_as_large_as_the_largest_is_taken() -> None:
-    admit(spec(resources={"vcpus": 8, "memory": 60000, "gpus": 1}), LIMITS, Images(), Items())
+    admit(spec(resources={"vcpus": 8, "memory": 60000, "gpus": 1}), LIMITS, SOURCES)
 
 
 def test_resources_that_are_none_are_not_compared() -> None:
@@ -163,7 +171,7 @@ def test_soft_constraints_are_checked_and_located_like_hard_ones() -> None:
 def test_a_fitness_function_is_taken_where_the_settings_list_it_and_nowhere_else() -> None:
     chain = {"strategy": ["ours.scores:warm", "binpack:memory"]}
     allowing = limits_of(load_settings({"fitnessFunctions": ["ours.scores:warm"]}), "own")
-    assert admit(spec(placement=chain), allowing, Images(), Items()).form["placement"]["strategy"] == chain["strategy"]
+    assert admit(spec(placement=chain), allowing, SOURCES).form["placement"]["strategy"] == chain["strategy"]
     assert faults(spec(placement=chain)) == [
         "placement.strategy[0]: 'ours.scores:warm' is neither a strategy nor an allowed fitness function."
     ]
@@ -180,7 +188,7 @@ def test_far_from_a_deployment_any_name_of_a_function_will_do() -> None:
 def test_the_example_of_the_placement_page_is_taken() -> None:
     page = (Path(__file__).parents[3] / "docs/placement.md").read_text(encoding="utf-8")
     data = YAML(typ="safe").load(page.split("```yaml\n")[1].split("```")[0])
-    admission = admit(data, LIMITS, Images(), Items())
+    admission = admit(data, LIMITS, SOURCES)
     assert admission.form["container"]["hostPorts"] == [8080, "53/udp"]
     assert [each["weight"] for each in admission.form["placement"]["softConstraints"]] == [10, 1]
 
@@ -195,19 +203,53 @@ def test_only_names_that_can_be_images_are_looked_up() -> None:
     images = Images()
     for container in ({"image": "a b"}, {}, "x"):
         with pytest.raises(SpecError):
-            admit(spec(container=container), LIMITS, images, Items())
+            admit(spec(container=container), LIMITS, Sources(images, Items(), Definitions()))
     assert images.asked == []
 
 
 def test_a_task_definition_needs_no_image() -> None:
     data = {"version": 1, "name": "n", "taskDefinition": "f", "array": {"size": 2}}
-    assert admit(data, LIMITS, Images(), Items()).image == ""
-    assert admit({**data, "container": {"command": ["x"]}}, LIMITS, Images(), Items()).image == ""
+    assert admit(data, LIMITS, SOURCES).image == ""
+    assert admit({**data, "container": {"command": ["x"]}}, LIMITS, SOURCES).image == ""
+
+
+OWN = {"version": 1, "name": "n", "taskDefinition": "train:7", "array": {"size": 2}}
+
+
+def test_a_family_that_the_owner_does_not_list_is_refused() -> None:
+    families = limits_of(load_settings({"taskDefinitions": ["train-*", "serve"]}), "own").families
+    assert families[0] == "argosy-*"
+    limits = replace(LIMITS, families=families)
+    for allowed in ("serve:3", "train-big", "argosy-4-gpu", "recommender"):
+        admit({**OWN, "taskDefinition": allowed}, limits, SOURCES)
+    for refused in ("train:7", "serve2", "payroll"):
+        [fault] = faults({**OWN, "taskDefinition": refused}, limits)
+        assert fault.startswith("taskDefinition: ")
+        assert "is not a family that this deployment runs (argosy-*, " in fault
+        assert fault.endswith("train-*, serve): its owner lists others in the setting taskDefinitions")
+
+
+def test_a_definition_that_reaches_the_host_is_refused_with_every_reason() -> None:
+    volume = {"name": "v", "host": {"sourcePath": "/"}}
+    found = faults(OWN, train={"networkMode": "host", "volumes": [volume], "containerDefinitions": [{"name": "main"}]})
+    assert found == [
+        "taskDefinition: train:7 shares a namespace with its host (networkMode host), which runs may not",
+        "taskDefinition: train:7 mounts a path of its host (volume v: /), which runs may not",
+    ]
+
+
+def test_a_definition_that_nobody_registered_is_refused() -> None:
+    assert faults(OWN, train=None) == ["taskDefinition: train:7 is not registered in this account and Region"]
+
+
+def test_a_definition_is_not_looked_up_by_a_name_that_is_none() -> None:
+    [fault] = faults({**OWN, "taskDefinition": "a b"}, train=None)
+    assert fault.startswith("taskDefinition: ")
 
 
 def test_the_items_of_a_file_are_counted_and_checked() -> None:
     data = spec(array={"itemsFrom": "s3://bucket/items"}, container={"image": "a", "command": ["${item.k}"]})
-    assert admit(data, LIMITS, Images(), Items([{"k": 1}, {"k": 2}, {"k": 3}])).task_count == 3
+    assert admit(data, LIMITS, sources(Items([{"k": 1}, {"k": 2}, {"k": 3}]))).task_count == 3
     assert faults(data, items=Items([{"k": 1}, {}, 7])) == [
         "array.itemsFrom[1]: has no k, which container.command[0] uses",
         "array.itemsFrom[2]: must be a mapping with k, which container.command[0] uses",

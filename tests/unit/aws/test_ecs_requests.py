@@ -76,7 +76,6 @@ def test_a_definition_without_host_ports_is_what_it_always_was() -> None:
     [
         ("bridge", [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}], ((8080, "tcp"),)),
         ("bridge", [{"containerPort": 80, "hostPort": 0, "protocol": "udp"}], ()),
-        ("host", [{"containerPort": 53, "protocol": "udp"}, {"containerPort": 52}], ((52, "tcp"), (53, "udp"))),
         (None, [], ()),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_users_definition_is_pinned_to_its_revision_with_its_own_needs() -> No
 
 
 def test_a_users_definition_that_is_missing_or_unusable_ends_the_run() -> None:
-    for script in (UNKNOWN, users_own(networkMode="awsvpc")):
+    for script in (UNKNOWN, users_own(networkMode="awsvpc"), users_own(networkMode="host")):
         ecs = ScriptedClient("ecs", describe_task_definition=script)
         event = definitions(cell(Clock(), ecs)).prepare(run_of(taskDefinition="train:7"), FOREVER)
         assert isinstance(event, RunNotPrepared)
