@@ -21,7 +21,7 @@ ARGS ?=
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .PHONY: help setup tensorflow demo demo-tensorflow test test-fast test-deep coverage test-containers bench check format lint requirements
-.PHONY: synth deploy destroy clean
+.PHONY: synth deploy roll destroy clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +126,12 @@ synth: $(DEV) $(NODE) ## Write the CloudFormation templates to cdk.out (needs no
 	$(CDK) synth --quiet --context stage=$(STAGE) $(ARGS)
 
 deploy: $(DEV) $(NODE) ## Deploy to the AWS account of your credentials (STAGE=main)
+	@$(BIN)/python -m stacks.amis --context stage=$(STAGE) $(ARGS)
+	$(CDK) deploy --all --context stage=$(STAGE) $(ARGS)
+
+# New instances start from the newest AMIs; those that there are live on. The pins go into cdk.context.json.
+roll: $(DEV) $(NODE) ## Pin the newest AMIs and deploy them; running tasks are not touched (STAGE=main)
+	@$(BIN)/python -m stacks.amis --newest --context stage=$(STAGE) $(ARGS)
 	$(CDK) deploy --all --context stage=$(STAGE) $(ARGS)
 
 # With the same ARGS as deploy: they decide which stacks there are.

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 
-from argosy.settings.settings import Settings, load_settings
+from argosy.settings.settings import Amis, Settings, load_settings
 
+PINNED_AMIS = "argosy:amis"  # in cdk.context.json, which `stacks.amis` writes and the CDK reads
 _SPELLINGS = [field.alias or name for name, field in Settings.model_fields.items()]
 
 
 def settings_of(app: cdk.App) -> Settings:
-    """cdk.json's context "argosy", and over it what was given by itself: `-c stage=dev`. Raises SettingsError."""
+    """cdk.json's context "argosy", and over it what was given by itself: `-c stage=dev`. AMIs that neither names are
+    those pinned in cdk.context.json. Raises SettingsError."""
     given = dict(app.node.try_get_context("argosy") or {})
     for name in _SPELLINGS:
         value = app.node.try_get_context(name)
         if value is not None:
             given[name] = value
-    return load_settings(given)
+    settings = load_settings(given)
+    pinned = app.node.try_get_context(PINNED_AMIS) or {}
+    own = {cell: settings.amis.get(cell, Amis()).model_dump(exclude_none=True) for cell in settings.cells}
+    amis = {cell: Amis(**{**pinned.get(cell, {}), **own[cell]}) for cell in settings.cells}
+    return settings.model_copy(update={"amis": {cell: each for cell, each in amis.items() if each != Amis()}})

@@ -144,7 +144,8 @@ def _instances(arns: Arns) -> list[iam.PolicyStatement]:
     roles = [arns.role(f"instance-{cell}") for cell in arns.settings.cells]
     return [
         *_ending(arns),
-        allow(_market(arns), ["*"]),  # EC2's list calls know no resource
+        # EC2's list calls know no resource. Launch templates: whether a fleet launches from the newest version.
+        allow([*_market(arns), "ec2:DescribeLaunchTemplates"], ["*"]),
         allow(["ec2:DescribeFleetHistory"], arns.everywhere("ec2", "fleet/*")),
         # EC2 requires it of a caller who makes a fleet launch instances with a role.
         allow(["iam:PassRole"], roles, StringEquals={"iam:PassedToService": "ec2.amazonaws.com"}),

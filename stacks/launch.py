@@ -19,9 +19,13 @@ from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
 from argosy.settings.settings import Amis, Settings
 
 USER_DATA = Path(__file__).parent / "user_data"
-# https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
-_NEWEST = "/aws/service/ecs/optimized-ami/amazon-linux-2023/{}recommended/image_id"
 _VARIANTS = {"cpu": "", "gpu": "gpu/", "cpu_arm64": "arm64/"}
+
+
+def newest_ami_parameter(kind: str) -> str:
+    """AWS's public SSM parameter with the newest AMI of a kind (`Settings.image_of`); there is none for ARM with GPUs.
+    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html"""
+    return f"/aws/service/ecs/optimized-ami/amazon-linux-2023/{_VARIANTS[kind]}recommended/image_id"
 
 
 class LaunchTemplates(Construct):
@@ -42,12 +46,9 @@ class LaunchTemplates(Construct):
         self._pins = settings.amis.get(cdk.Stack.of(self).region, Amis())
         self.by_type = {name: self._template(name) for name in settings.instance_types.all}
 
-    def _image(self, image: str) -> str:
-        pinned: str | None = getattr(self._pins, image)
-        if pinned:
-            return pinned
-        newest = _NEWEST.format(_VARIANTS[image])
-        return ec2.MachineImage.from_ssm_parameter(newest).get_image(self).image_id
+    def _image(self, kind: str) -> str:
+        pinned: str | None = getattr(self._pins, kind)
+        return pinned or ec2.MachineImage.from_ssm_parameter(newest_ami_parameter(kind)).get_image(self).image_id
 
     def _template(self, name: str) -> ec2.CfnLaunchTemplate:
         settings, kind = self._settings, load_catalogue()[name]

@@ -16,6 +16,7 @@ from typing import Any
 
 from argosy.aws.cell import TIME_WAS_UP, Cell, CheckTime, chunks, pages
 from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
+from argosy.aws.fleet_templates import FleetTemplates
 from argosy.aws.placement_scores import NoScores, Scores
 from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
@@ -51,6 +52,7 @@ class AwsFleets:
     ) -> None:
         self._stage, self._cells, self._clock = stage, cells, clock
         self._prices, self._scores = SpotPrices(), scores or NoScores()
+        self._templates = FleetTemplates(STAGE_TAG, stage)
         self._ours: dict[str, set[str]] = {}  # by cell: ids of all our fleets that were ever listed
 
     def set_target(self, action: SetTarget, state: State, deadline: float) -> Event:
@@ -60,16 +62,20 @@ class AwsFleets:
             return NotCarriedOut(f"there is no fleet for {action.pool}")
         if not cell.rates.fleets.take(deadline):
             return NotCarriedOut(TIME_WAS_UP)
+        target = action.spot_target + action.on_demand_target
+        request = {
+            "FleetId": action.fleet_id or pool.fleet_id,
+            "ExcessCapacityTerminationPolicy": "no-termination",
+            "TargetCapacitySpecification": {
+                "TotalTargetCapacity": target,
+                "SpotTargetCapacity": action.spot_target,
+                "OnDemandTargetCapacity": action.on_demand_target,
+            },
+        }
         try:
-            cell.ec2.modify_fleet(
-                FleetId=action.fleet_id or pool.fleet_id,
-                ExcessCapacityTerminationPolicy="no-termination",
-                TargetCapacitySpecification={
-                    "TotalTargetCapacity": action.spot_target + action.on_demand_target,
-                    "SpotTargetCapacity": action.spot_target,
-                    "OnDemandTargetCapacity": action.on_demand_target,
-                },
-            )
+            if target and cell.name not in self._ours:
+                self._list(cell)  # before anything is bought, each fleet's launch template has to be known
+            self._templates.modify_fleet(cell, request)
         except AWS_ERRORS as error:
             fault = _heard(cell, error)
             if fault.kind is FailureKind.CAPACITY:
@@ -161,6 +167,7 @@ class AwsFleets:
         ]
         self._ours.setdefault(cell.name, set()).update(fleet["FleetId"] for _, fleet in tagged)
         found = [(pool, fleet) for pool, fleet in tagged if fleet.get("FleetState") != STILL_RUNNING]
+        self._templates.note(cell, [fleet for _, fleet in found])
         types = {pool.split("/")[0] for pool, _ in found}
         prices, scores = self._prices.of(cell, types, now, check_time), self._scores.of(cell, types, now, check_time)
         for pool, fleet in found:
@@ -176,8 +183,12 @@ class AwsFleets:
                 on_demand_target=int(target.get("OnDemandTargetCapacity") or 0),
                 spot_usd_per_hour=price,
                 priced_at=priced_at,
+                is_behind=self._templates.is_behind(fleet["FleetId"]),
                 placement_score=None if scores is None else scores.get((instance_type, zone), 0),
             )
+
+    def _list(self, cell: Cell, check_time: CheckTime = lambda: None) -> None:
+        deque(self.fleets(cell, self._clock(), check_time), maxlen=0)
 
     def hosts(self, cell: Cell, check_time: CheckTime = lambda: None) -> Iterator[HostSeen]:
         """Every instance with the stage's tag in one of its fleets, and ended ones for as long as EC2 shows them.
@@ -186,9 +197,7 @@ class AwsFleets:
         Raises AWS_ERRORS and what `check_time` raises.
         """
         if cell.name not in self._ours:
-            deque(
-                self.fleets(cell, self._clock(), check_time), maxlen=0
-            )  # until fleets are listed, none is known to be ours
+            self._list(cell, check_time)  # until fleets are listed, none is known to be ours
         tagged = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}]
         for page in pages(_asking(cell.ec2.describe_instances, check_time), Filters=tagged, MaxResults=1000):
             for reservation in page["Reservations"]:

@@ -27,6 +27,8 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
         pool.surplus = sorted(others | ({seen.fleet_id} if seen.spot_target + seen.on_demand_target else set()))
     else:
         pool.confirmed_spot, pool.confirmed_on_demand = seen.spot_target, seen.on_demand_target
+        if seen.is_behind and seen.spot_target + seen.on_demand_target:
+            pool.confirmed_spot = -1  # its target is set once more, which moves it: it may have to replace an instance
     if seen.spot_usd_per_hour:
         pool.spot_usd_per_hour, pool.priced_at = seen.spot_usd_per_hour, seen.priced_at or now
     if seen.placement_score is not None:

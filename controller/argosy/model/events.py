@@ -175,6 +175,7 @@ class FleetSeen:
     spot_usd_per_hour: float | None = None
     priced_at: float = 0.0  # when EC2 said so; 0 = now
     placement_score: int | None = None  # 1 to 10, 0 = EC2 gives none; None: not asked
+    is_behind: bool = False  # it launches from an older version of its launch template than the newest
 
 
 @dataclass(frozen=True, slots=True)

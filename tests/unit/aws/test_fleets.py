@@ -27,6 +27,7 @@ def fleets(ec2: Any, clock: Clock | None = None) -> AwsFleets:
 
 def fleets_of_home(ec2: Any, clock: Clock | None = None, pace: float = 1000) -> tuple[AwsFleets, Cell]:
     clock = clock or Clock()
+    ec2.scripts.setdefault("describe_fleets", {"Fleets": []})
     home = cell(clock, ec2=ec2, pace=pace)
     return AwsFleets("main", {CELL: home}, clock), home
 
@@ -42,7 +43,7 @@ def test_a_target_is_absolute_and_ends_nothing_by_itself() -> None:
     ec2 = ScriptedClient("ec2", modify_fleet={"Return": True})
     event = fleets(ec2).set_target(SetTarget(POOL, 3, 2), state_of(), SOON)
     assert event == TargetAccepted(POOL, 3, 2)
-    assert ec2.calls[0][1] == {
+    assert ec2.requests("modify_fleet")[0] == {
         "FleetId": "fleet-c5.xlarge-us-east-1a",
         "ExcessCapacityTerminationPolicy": "no-termination",
         "TargetCapacitySpecification": {"TotalTargetCapacity": 5, "SpotTargetCapacity": 3, "OnDemandTargetCapacity": 2},

@@ -6,22 +6,27 @@ from functools import partial
 
 from argosy.emulator.ec2.events import fleet_instance, fleet_state, instance_state, interruption_warning
 from argosy.emulator.ec2.ledger import TERMINATED_KEPT_S, Ec2Ledger
-from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet, Ec2Instance, LaunchTemplate
+from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet, Ec2Instance
 
-_DEFAULT_TEMPLATE = LaunchTemplate("ami-00000000000000000", {})
+_ANY_IMAGE = "ami-00000000000000000"
 
 
 def launch(ledger: Ec2Ledger, fleet: Ec2Fleet, pool: CapacityPool, purchase: str) -> Ec2Instance:
     """A new member, pending; it runs after boot_s."""
-    template = ledger.templates.get(pool.template, _DEFAULT_TEMPLATE)
-    tags = {**template.tags, "aws:ec2:fleet-id": fleet.fleet_id, "aws:ec2launchtemplate:id": pool.template}
+    template = ledger.templates.get(pool.template)
+    image_id = template.image_ids[int(pool.template_version) - 1] if template else _ANY_IMAGE
+    tags = {
+        **(template.tags if template else {}),
+        "aws:ec2:fleet-id": fleet.fleet_id,
+        "aws:ec2launchtemplate:id": pool.template,
+    }
     instance = Ec2Instance(
         ordinal=ledger.ordinal(),
         instance_id=ledger.short_id("i"),
         pool=pool,
         purchase=purchase,
         fleet_id=fleet.fleet_id,
-        image_id=template.image_id,
+        image_id=image_id,
         subnet_id=ledger.subnet(pool.zone),
         launched_at=ledger.now(),
         tags={**tags, "aws:ec2launchtemplate:version": pool.template_version},

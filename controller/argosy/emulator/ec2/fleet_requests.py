@@ -81,6 +81,8 @@ def _pool(ledger: Ec2Ledger, config: JSON, override: JSON) -> CapacityPool:
         raise Refusal("MissingParameter", "A launch template's id or name, and its version, are required.")
     if ledger.templates and name not in ledger.templates:
         raise Refusal("InvalidLaunchTemplateId.NotFound", f"The specified launch template, {name}, does not exist.")
+    if ledger.templates and template["Version"] not in map(str, range(1, len(ledger.templates[name].image_ids) + 1)):
+        raise Refusal("InvalidLaunchTemplateId.VersionNotFound", f"{name} has no version {template['Version']}.")
     instance_type = str(override.get("InstanceType") or "")
     if instance_type not in ledger.catalogue:
         raise Refusal("InvalidParameterValue", f"Invalid value '{instance_type}' for InstanceType.")

@@ -105,6 +105,22 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
         return paged(request, "Fleets", [fleet_view(fleet) for fleet in found])
 
     @operation
+    def describe_launch_templates(self, request: JSON) -> JSON:
+        """Those of `add_launch_template`, by tag; here a template's name is its id too."""
+        found = passing(self.ledger.templates.items(), request.get("Filters"), {}, tags=lambda named: named[1].tags)
+        views = [
+            {
+                "LaunchTemplateId": name,
+                "LaunchTemplateName": name,
+                "DefaultVersionNumber": 1,
+                "LatestVersionNumber": len(template.image_ids),
+                "Tags": [{"Key": key, "Value": value} for key, value in template.tags.items()],
+            }
+            for name, template in found
+        ]
+        return paged(request, "LaunchTemplates", views)
+
+    @operation
     def describe_fleet_instances(self, request: JSON) -> JSON:
         """Its instances that are alive."""
         fleet = self.ledger.fleet(request["FleetId"])

@@ -50,7 +50,8 @@ class CapacityPool:
 class LaunchTemplate:
     """What a launch template gives its instances."""
 
-    image_id: str
+    image_ids: tuple[str, ...]
+    """By version, from 1."""
     tags: dict[str, str]
 
 

@@ -94,9 +94,12 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
                 self.ledger.quotas[name] = vcpus
 
     def add_launch_template(self, name: str, *, image_id: str, tags: Mapping[str, str]) -> None:
-        """From now on fleets may only name templates added here (until the first, any name will do)."""
+        """A new template, or a new version of one that there is. From now on fleets may only name templates added here
+        (until the first, any name will do)."""
         with self.lock:
-            self.ledger.templates[name] = LaunchTemplate(image_id, dict(tags))
+            earlier = self.ledger.templates.get(name)
+            image_ids = (*(earlier.image_ids if earlier else ()), image_id)
+            self.ledger.templates[name] = LaunchTemplate(image_ids, dict(tags))
 
     def instance(self, instance_id: str) -> Ec2Instance:
         """The record, to read. KeyError."""

@@ -1,0 +1,86 @@
+"""Which fleets launch from an older version of their launch template than the newest, and how are they moved?
+
+CloudFormation makes a fleet with version 1 and never changes that: it would replace the fleet. A deployment with
+another AMI, disk or boot script makes a new version, and the controller moves each fleet there with its next target.
+ModifyFleet takes `LaunchTemplateConfigs` for this (EC2's service model; terraform-provider-aws updates fleets in place
+by it since its pull request 15387, tested on AWS). Instances that the fleet has launched are not touched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from argosy.aws.cell import Cell, pages
+from argosy.aws.errors import AWS_ERRORS, classify
+
+_OVERRIDES = ("InstanceType", "SubnetId", "AvailabilityZone")  # what the stacks and the emulator give a fleet
+
+log = logging.getLogger(__name__)
+
+
+class FleetTemplates:
+    """What the last listing showed, by fleet. In memory only: each process lists the fleets before it buys."""
+
+    def __init__(self, stage_tag: str, stage: str) -> None:
+        self._ours = [{"Name": f"tag:{stage_tag}", "Values": [stage]}]
+        self._newer: dict[str, list[dict[str, Any]]] = {}  # by fleet id: what its LaunchTemplateConfigs should be
+        self._refused: set[tuple[str, str]] = set()  # (fleet id, version)
+
+    def note(self, cell: Cell, fleets: Iterable[Mapping[str, Any]]) -> None:
+        """Compare the fleets of DescribeFleets with the newest versions. Where these cannot be had, fleets stay."""
+        configs = {fleet["FleetId"]: fleet.get("LaunchTemplateConfigs") or [] for fleet in fleets}
+        newest = self._newest(cell) if any(configs.values()) else {}
+        for fleet_id, each in configs.items():
+            self._newer.pop(fleet_id, None)
+            config = _moved(each[0], newest) if len(each) == 1 else None
+            if config and (fleet_id, config["LaunchTemplateSpecification"]["Version"]) not in self._refused:
+                self._newer[fleet_id] = [config]
+
+    def is_behind(self, fleet_id: str) -> bool:
+        return fleet_id in self._newer
+
+    def modify_fleet(self, cell: Cell, request: Mapping[str, Any]) -> None:
+        """ModifyFleet, to the newest version if the fleet is behind. A version that EC2 does not take keeps no target
+        back: the fleet stays at its version. Raises AWS_ERRORS."""
+        fleet_id = request["FleetId"]
+        configs = self._newer.get(fleet_id)
+        if configs is None:
+            cell.ec2.modify_fleet(**request)
+            return
+        try:
+            cell.ec2.modify_fleet(**request, LaunchTemplateConfigs=configs)
+        except AWS_ERRORS as error:
+            if not (fault := classify(error)).lasting:
+                raise
+            version = configs[0]["LaunchTemplateSpecification"]["Version"]
+            log.warning("%s is not moved to version %s: %s", fleet_id, version, fault.text)
+            self._refused.add((fleet_id, version))
+            cell.ec2.modify_fleet(**request)
+        del self._newer[fleet_id]
+
+    def _newest(self, cell: Cell) -> dict[str, str]:
+        """The newest version of each of the stage's launch templates, by its id and by its name."""
+        try:
+            listed = list(pages(cell.ec2.describe_launch_templates, Filters=self._ours))
+        except AWS_ERRORS as error:
+            log.warning("the launch templates of %s cannot be read: %s", cell.name, classify(error).text)
+            return {}
+        return {
+            template[key]: str(template["LatestVersionNumber"])
+            for page in listed
+            for template in page["LaunchTemplates"]
+            for key in ("LaunchTemplateId", "LaunchTemplateName")
+        }
+
+
+def _moved(config: Mapping[str, Any], newest: Mapping[str, str]) -> dict[str, Any] | None:
+    """The configuration with the newest version of its template; None if it has that already or is not ours."""
+    now = config.get("LaunchTemplateSpecification") or {}
+    key = "LaunchTemplateId" if "LaunchTemplateId" in now else "LaunchTemplateName"
+    version = newest.get(now.get(key, ""))
+    if version is None or version == now.get("Version"):
+        return None
+    overrides = [{name: each[name] for name in _OVERRIDES if name in each} for each in config.get("Overrides") or ()]
+    return {"LaunchTemplateSpecification": {key: now[key], "Version": version}, "Overrides": overrides}
