@@ -29,7 +29,7 @@ from argosy.model.state import State
 from argosy.ports import AlreadyExists, Key, StaleState
 
 NOW = 1_800_000_000.0
-POLICY = Policy()
+POLICY = Policy(fate_s=0.0)  # failures are booked at once; tests/unit/lifecycle/test_fates.py has them wait
 CELL = "us-east-1"
 RUN_ID = "digits-261121-062733-k3f9"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from argosy.aws.launcher import TaskLauncher
 from argosy.lifecycle import apply as apply_module
-from argosy.lifecycle import health, hosts, quarantine
+from argosy.lifecycle import attempts, health, hosts, quarantine
 from argosy.model.events import LaunchDisproved, LaunchMissed
 from argosy.model.state import Setback
 from tests.fakes.aws import S3_OUTAGES
@@ -42,6 +42,11 @@ def overload_is_a_refusal(patch: Patch) -> None:
         "is_hopeless",
         lambda setback, now, policy: real(setback, now, replace(policy, outage_patience_s=0.0)),
     )
+
+
+@planted("an exit code that a host's shutdown caused uses up a user attempt", "os-shutdown", "host-loss", "events-lost")
+def failures_do_not_wait(patch: Patch) -> None:
+    patch.setattr(attempts, "is_open", lambda seen, cause, instance: False)
 
 
 @planted(

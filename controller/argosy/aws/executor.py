@@ -23,6 +23,7 @@ from argosy.model.actions import (
     Action,
     CloseRun,
     Launch,
+    LookUpHosts,
     PrepareRun,
     ReadHistory,
     ResolveLaunches,
@@ -77,6 +78,8 @@ class AwsExecutor:
 
         events: list[Event] = []
         events += self._stop(actions, until(STOPS_SHARE))
+        for look_up in _of(LookUpHosts, actions):
+            events += self._fleets.look_up(look_up, deadline)
         events += self._steer(actions, state, deadline)
         events += self._prepare(actions, state, deadline)
         events += self._verify(actions, state, until(VERIFY_SHARE))
@@ -169,7 +172,8 @@ def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:
 
 
 _KINDS = (
-    CloseRun, Launch, PrepareRun, ReadHistory, ResolveLaunches, SetTarget, StopAttempt, StopOrphan, Terminate,
+    CloseRun, Launch, LookUpHosts, PrepareRun, ReadHistory, ResolveLaunches, SetTarget, StopAttempt, StopOrphan,
+    Terminate,
     VerifyResult,
 )  # fmt: skip
 

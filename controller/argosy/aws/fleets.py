@@ -10,6 +10,7 @@ import logging
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -21,7 +22,7 @@ from argosy.aws.placement_scores import NoScores, Scores
 from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
 from argosy.messages.fleet_faults import latest_shortage, shortage
-from argosy.model.actions import ReadHistory, SetTarget, Terminate
+from argosy.model.actions import LookUpHosts, ReadHistory, SetTarget, Terminate
 from argosy.model.events import (
     Event,
     FleetSeen,
@@ -204,6 +205,27 @@ class AwsFleets:
                 for instance in reservation["Instances"]:
                     if _tags(instance).get(FLEET_OF_INSTANCE_TAG) in self._ours[cell.name]:
                         yield _host_seen(instance, cell.name)
+
+    def look_up(self, action: LookUpHosts, deadline: float) -> list[Event]:
+        """What EC2 says of single instances. By a filter, because one unknown id would fail the whole call."""
+        cell = self._cells.get(action.cell)
+        if cell is None or not cell.rates.fleets.take(deadline):
+            return [NotCarriedOut(TIME_WAS_UP if cell else f"there is no cell {action.cell}")]
+        named = [
+            {"Name": "instance-id", "Values": list(action.instance_ids)},
+            {"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]},
+        ]
+        asked_at = self._clock()
+        try:
+            found = list(pages(cell.ec2.describe_instances, Filters=named, MaxResults=1000))
+        except AWS_ERRORS as error:
+            return [NotCarriedOut(_heard(cell, error).text)]
+        reservations = [reservation for page in found for reservation in page["Reservations"]]
+        return [
+            replace(_host_seen(instance, cell.name), at=asked_at)
+            for each in reservations
+            for instance in each["Instances"]
+        ]
 
 
 def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bool:

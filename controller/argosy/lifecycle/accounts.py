@@ -22,6 +22,7 @@ from argosy.model.tasks import TaskStatus
 
 MAX_FAILURES_SHOWN = 10
 MAX_BACKOFF_S = 60.0
+OUT_OF_MEMORY = "OutOfMemoryError"  # the agent's word for a container that the kernel killed for its memory
 CANNOT_START = ("CannotPull", "CannotCreate", "CannotStart", "ResourceInitializationError")  # aws.md 9.6
 # What a registry says to too many pulls at once (reliability.md row 49).
 REGISTRY_IS_BUSY = re.compile(r"toomanyrequests|too many requests|rate exceeded|rate limit|\b429\b", re.I)
@@ -60,10 +61,17 @@ def account_for(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> 
 
 
 def host_was_lost(seen: TaskSeen, instance: Instance | None) -> bool:
-    if seen.stop_code in HOST_CODES:
+    """Whether the attempt ended with its instance, as far as is known. On one that goes, any failure counts as that: a
+    program may answer SIGTERM with an exit code of its own. Memory runs out without any help."""
+    if seen.stop_code in HOST_CODES or seen.reason.startswith("Host EC2"):
         return True
-    warned = instance is not None and bool(instance.interrupted_at) and seen.exit_code in (None, 137, 143)
-    return warned or seen.reason.startswith("Host EC2")
+    return instance is not None and instance.leaves and OUT_OF_MEMORY not in seen.reason
+
+
+def is_open(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> bool:
+    """Whether the failure would be the user's, unless its instance turns out to be going down."""
+    may_go = instance is not None and instance.owned and not instance.leaves and OUT_OF_MEMORY not in seen.reason
+    return may_go and cause is StopCause.NONE and account_for(seen, cause, instance) is Account.USER
 
 
 def wants_retry(rules: tuple[ExitRule, ...], seen: TaskSeen) -> bool:

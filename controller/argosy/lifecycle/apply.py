@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import attempts, charges, hosts, pools, quarantine, revival
+from argosy.lifecycle import attempts, charges, fates, hosts, pools, quarantine, revival
 from argosy.lifecycle.accounts import Account, AttemptEnd, charge_user
 from argosy.lifecycle.halts import drop_unsent, give_up, stop_if_all_alike
 from argosy.lifecycle.marks import carried_out, is_hopeless, set_back, set_task
@@ -32,10 +32,12 @@ def apply(state: State, event: events.Event, now: float, policy: Policy) -> None
 def pass_time(state: State, now: float, policy: Policy) -> None:
     """What follows from the time alone, once the facts of a tick are known.
 
-    Lost instances are settled, orders grow late, instances that have not joined the cluster are given up, and the
-    intents of runs that start nothing more are dropped: once all outcomes are known, what is left was never sent.
+    Lost instances are settled, failures booked once it is known whose they are, orders grow late, instances that have
+    not joined the cluster are given up, and the intents of runs that start nothing more are dropped: once all outcomes
+    are known, what is left was never sent.
     """
     hosts.settle_lost(state, policy)
+    fates.settle_open_ends(state, now, policy)
     pools.note_orders(state, now)
     pools.note_unregistered(state, now, policy)
     for run in state.runs.values():

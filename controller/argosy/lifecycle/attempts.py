@@ -10,6 +10,7 @@ from argosy.lifecycle.accounts import (
     charge_infrastructure,
     charge_user,
     host_was_lost,
+    is_open,
 )
 from argosy.lifecycle.halts import give_up, stop_if_all_alike
 from argosy.lifecycle.health import note_end
@@ -21,7 +22,7 @@ from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSee
 from argosy.model.policy import Policy
 from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Subject, What
-from argosy.model.state import State
+from argosy.model.state import OpenEnd, State
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
 
 REFUSED_BACKOFF_S = 2.0  # our picture of the instance was stale; the next sweep mends it
@@ -107,12 +108,24 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
     state.attempts.columns["absent_since"][row] = 0.0
     if seen.version <= state.attempts["version"][row]:
         return True
+    if _is_open(state, row, seen, now, policy):
+        return True  # the version stays: a controller that starts anew sees it as news
     state.attempts.set(row, version=seen.version)
     _note_gpus(state, row, seen.gpu_ids)
     if seen.last_status == "RUNNING":
         _run(state, row, seen, now)
     elif seen.last_status == "STOPPED":
         end(state, row, seen, now, policy)
+    return True
+
+
+def _is_open(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> bool:
+    """Whether the end is to wait until the fate of its instance is known (`lifecycle.fates`)."""
+    cause, instance = StopCause(int(state.attempts["stop_cause"][row])), state.instance_of(row)
+    if not policy.fate_s or seen.last_status != "STOPPED" or not is_open(seen, cause, instance):
+        return False
+    open_end = state.open_ends.setdefault(row, OpenEnd(seen, now))
+    open_end.seen = max(open_end.seen, seen, key=lambda each: each.version)
     return True
 
 

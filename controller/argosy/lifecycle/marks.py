@@ -21,6 +21,7 @@ def end_attempt(state: State, row: int, now: float) -> None:
     """Free the row; an instance that has no other attempt is idle from now on, however this one ended."""
     instance = state.instance_of(row)
     state.attempts.remove(row)
+    state.open_ends.pop(row, None)
     if instance is not None and instance.alive and not state.attempts.on_instance(instance.id):
         instance.idle_since = now
         state.changed_instances.add(instance.id)

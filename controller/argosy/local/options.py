@@ -29,6 +29,7 @@ EAGER_POLICY = MappingProxyType(
         "absence_s": 30.0,
         "stop_again_s": 15.0,
         "pending_patience_s": 36_000.0,
+        "fate_s": 0.0,  # this machine's instances go down only when they are told to
         "retry_backoff_s": 0.5,
         "boot_s": 3.0,
         "start_s": 1.0,

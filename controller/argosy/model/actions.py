@@ -51,6 +51,14 @@ class StopAttempt:
 
 
 @dataclass(frozen=True, slots=True)
+class LookUpHosts:
+    """Ask EC2 whether these instances still run: attempts ended there, and it is open on whose account."""
+
+    cell: str
+    instance_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StopOrphan:
     """Stop an ECS task that carries our mark but belongs to no live attempt."""
 
@@ -169,6 +177,7 @@ Action = (
     | Launch
     | ResolveLaunches
     | StopAttempt
+    | LookUpHosts
     | StopOrphan
     | SetTarget
     | Terminate

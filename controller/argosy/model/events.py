@@ -141,6 +141,7 @@ class HostSeen:
     state: str  # pending | running | shutting-down | terminated | stopping | stopped
     launched_at: float = 0.0
     fleet_id: str = ""  # which launched it, by EC2's own tag
+    at: float = 0.0  # when EC2 was asked; 0 = not said
 
 
 @dataclass(frozen=True, slots=True)

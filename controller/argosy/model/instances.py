@@ -85,6 +85,12 @@ class Instance:
         )
 
     @property
+    def leaves(self) -> bool:
+        """Whether it is going, or gone: what fails there from now on may have failed of that."""
+        gone = self.status in (InstanceStatus.RELEASING, InstanceStatus.GONE)
+        return gone or bool(self.interrupted_at)
+
+    @property
     def alive(self) -> bool:
         return self.status is not InstanceStatus.GONE
 

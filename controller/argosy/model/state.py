@@ -8,12 +8,23 @@ from dataclasses import dataclass, field
 from argosy.model.attempts import AttemptKey, AttemptTable
 from argosy.model.costs import Costs
 from argosy.model.damage import Losses
+from argosy.model.events import TaskSeen
 from argosy.model.instances import Instance, Purchase
 from argosy.model.pools import OrderNote, Pool
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Setback, Subject, What
+
+
+@dataclass(slots=True)
+class OpenEnd:
+    """An attempt that ended with a failure, of which it is open whether its instance was going down."""
+
+    seen: TaskSeen
+    heard_at: float
+    host_ran_at: float = 0.0  # when EC2 was last asked about the instance and said that it runs
+
 
 BYTES_PER_INSTANCE = 130  # as stored, compressed: measured with 5,000 and with 20,000
 
@@ -38,6 +49,7 @@ class State:
     peak_cpu: float = 0.0  # highest allocated share of the active instances, 0..1
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
+    open_ends: dict[int, OpenEnd] = field(default_factory=dict)  # by attempt row; not stored: ECS shows them again
     setbacks: dict[Subject, Setback] = field(default_factory=dict)  # by what failed
     losses: Losses = field(default_factory=Losses)  # what could not be read
     last_order: OrderNote = field(default_factory=OrderNote)  # its patterns are not stored

@@ -41,6 +41,7 @@ def decide(moment: Moment, launching: bool = True, functions: OwnFunctions = NO_
     budgets = run_budgets(moment)
     ends: list[CapRun | HaltRun] = [*used_up(budgets), *upkeep.run_timeouts(state, now)]
     actions: list[Action] = [*upkeep.repairs(state), *ends, *upkeep.stops(moment)]
+    actions += upkeep.host_look_ups(state, now, moment.policy)
     actions += [*upkeep.orphans(state), *upkeep.resolutions(moment)]
     if launching and not state.losses.blind:
         actions += upkeep.preparations(state, now, functions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ from argosy.model.actions import (
     CloseRun,
     HaltRun,
     Launch,
+    LookUpHosts,
     MendState,
     PrepareRun,
     ReadHistory,
@@ -30,6 +32,8 @@ from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
+
+MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
 
 
 def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
@@ -101,6 +105,17 @@ def histories(moment: Moment) -> Iterator[ReadHistory]:
 def orphans(state: State) -> Iterator[StopOrphan]:
     for arn, cell in state.orphans.items():
         yield StopOrphan(arn, cell)
+
+
+def host_look_ups(state: State, now: float, policy: Policy) -> Iterator[LookUpHosts]:
+    """The instances that EC2 is to be asked about now, by cell: failures there are not booked yet."""
+    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    for row, open_end in state.open_ends.items():
+        instance = state.instance_of(row)
+        if instance is not None and now >= open_end.heard_at + policy.fate_s:
+            wanted[instance.cell].add(instance.id)
+    for cell, instance_ids in wanted.items():
+        yield LookUpHosts(cell, tuple(sorted(instance_ids)[:MOST_LOOKED_UP]))
 
 
 def stops(moment: Moment) -> Iterator[StopAttempt]:

@@ -48,6 +48,8 @@ class AgentBehaviour:
     """How long the agent takes to learn of new work."""
     drains_s: float | None = 1.0
     """From an interruption warning to DRAINING (ECS_ENABLE_SPOT_INSTANCE_DRAINING); None = the option is off."""
+    shutdown_code: int | None = None
+    """With which every task ends, and is reported, when the operating system shuts down; None = nothing is heard."""
 
 
 class Timetable(Protocol):
@@ -90,6 +92,13 @@ class VirtualAgent:
         for task in self.tasks.values():
             task.over = True
         self.tasks.clear()
+
+    def shut_down(self) -> None:
+        """The operating system ends every container, and the agent lives just long enough to say so."""
+        code = self.behaviour.shutdown_code
+        if code is not None:
+            for task in list(self.tasks.values()):
+                task.kill(code)
 
     def warn(self) -> None:
         """The instance metadata announce an interruption."""

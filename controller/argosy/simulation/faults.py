@@ -49,6 +49,7 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "deregistered": (0.5, 4.0),  # an idle instance, per hour: it is taken out of the cluster, and lives on
     "protected": (0.05, 0.3),  # an instance: EC2 refuses to end it, for as long as faults strike
     "fleet-replaced": (0.3, 1.0),  # a trial: a pool gets another fleet, its own is deleted and its instances live on
+    "os-shutdown": (0.3, 1.0),  # an instance: its system ends the containers, and the agent reports their exit codes
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from zlib import crc32
 
 from argosy.emulator.ec2.records import MachineType
 from argosy.emulator.ec2.service import Ec2Instance
@@ -15,6 +16,7 @@ from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import World
 
 LOOK_EVERY_S = 30.0
+SHUTDOWN_CODES = (143, 137, 1)
 PULL_ERRORS = (  # as the agent words them (aws.md 9.6; reliability.md rows 48 and 49)
     "CannotPullContainerError: pull image manifest has been retried 5 time(s): toomanyrequests: Rate exceeded",
     "CannotPullContainerError: failed to register layer: write /usr/lib/x.so: no space left on device",
@@ -40,7 +42,12 @@ class MachineDefects:
             register_s=self._faults.between(10, 40),
             registers=not self._faults.strikes("no-register"),
             gpus=0 if gpus and self._faults.strikes("bad-gpu") else None,
+            shutdown_code=self._shutdown_code(instance) if self._faults.strikes("os-shutdown") else None,
         )
+
+    def _shutdown_code(self, instance: Ec2Instance) -> int:
+        """SIGTERM, SIGKILL, or what a program makes of SIGTERM."""
+        return SHUTDOWN_CODES[crc32(instance.instance_id.encode()) % len(SHUTDOWN_CODES)]
 
     def task(self, instance: Ec2Instance) -> TaskBehaviour | None:
         """How every task behaves on this instance, whatever its program does; None if the instance is sound."""

@@ -77,6 +77,11 @@ class VirtualTask:
         else:
             self._later(self._stop_timeout_s(), lambda: self._end(137, None, None))
 
+    def kill(self, exit_code: int) -> None:
+        """Something other than ECS ends its container, if it runs."""
+        if self._running and not self.over:
+            self._end(exit_code, None, None)
+
     def _pulled(self) -> None:
         if self._behaviour.cannot_start is not None:
             self._end(None, self._behaviour.cannot_start, self._behaviour.cannot_start)

@@ -81,6 +81,7 @@ class World:
         self.ec2 = Ec2Model(aws, machines)
         self.ecs.on_work.append(self._call_agent)
         self.ec2.on_running.append(self._boot)
+        self.ec2.on_shutting_down.append(self._shut_down_agent)
         self.ec2.on_terminated.append(self._end_agent)
         self.timeline.sources.append(self.ec2)
         self.ecs.create_cluster(clusterName=CLUSTER)
@@ -157,6 +158,11 @@ class World:
     def _workload_now(self, task: JSON, instance: Ec2Instance) -> TaskBehaviour:
         """Looked up at each start, because a test may replace the workload in the middle."""
         return self.workload(task, instance)
+
+    def _shut_down_agent(self, instance: Ec2Instance) -> None:
+        agent = self.agents.get(instance.instance_id)
+        if agent is not None:
+            agent.shut_down()
 
     def _end_agent(self, instance: Ec2Instance) -> None:
         agent = self.agents.pop(instance.instance_id, None)

@@ -10,8 +10,8 @@ import pytest
 from argosy.aws.cell import Cell
 from argosy.aws.fleets import AwsFleets
 from argosy.messages.fleet_faults import shortage
-from argosy.model.actions import ReadHistory, SetTarget, Terminate
-from argosy.model.events import HistoryRead, HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
+from argosy.model.actions import LookUpHosts, ReadHistory, SetTarget, Terminate
+from argosy.model.events import HistoryRead, HostSeen, HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from tests.builders import CELL, NOW, container_instance, fleet, host, instance_id, state_with
@@ -328,3 +328,22 @@ def test_an_instance_with_our_tag_in_no_fleet_of_ours_is_a_strangers() -> None:
     here, home = fleets_of_home(ec2)
     assert list(here.fleets(home, NOW)) == []  # nothing can be bought there any more
     assert [seen.instance_id for seen in here.hosts(home)] == [instance_id(1)]
+
+
+def test_ec2_is_asked_about_single_instances_of_ours_and_says_when_it_was_asked() -> None:
+    shown = {"InstanceId": instance_id(1), "InstanceType": "c5.xlarge", "State": {"Name": "shutting-down"}}
+    ec2 = ScriptedClient("ec2", describe_instances={"Reservations": [{"Instances": [shown]}]})
+    (seen,) = fleets(ec2).look_up(LookUpHosts(CELL, (instance_id(1), instance_id(2))), SOON)
+    assert isinstance(seen, HostSeen)
+    assert (seen.instance_id, seen.state, seen.at) == (instance_id(1), "shutting-down", NOW)
+    filters = {each["Name"]: each["Values"] for each in ec2.requests("describe_instances")[0]["Filters"]}
+    assert filters == {"instance-id": [instance_id(1), instance_id(2)], "tag:argosy:stage": ["main"]}
+
+
+def test_a_look_at_instances_that_fails_or_comes_too_late_is_tried_again() -> None:
+    throttled = fleets(ScriptedClient("ec2", describe_instances=refusal("RequestLimitExceeded", status=503)))
+    look_up = LookUpHosts(CELL, (instance_id(1),))
+    assert throttled.look_up(look_up, SOON) == [NotCarriedOut("RequestLimitExceeded")]
+    late, _ = fleets_of_home(ScriptedClient("ec2"), pace=0.01)
+    assert late.look_up(look_up, NOW - 1) == [NotCarriedOut("time was up")]
+    assert late.look_up(LookUpHosts("nowhere", (instance_id(1),)), SOON) == [NotCarriedOut("there is no cell nowhere")]

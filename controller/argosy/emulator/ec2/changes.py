@@ -61,6 +61,8 @@ def shut_down(ledger: Ec2Ledger, instance: Ec2Instance, code: str, reason: str) 
     ledger.to_fill[fleet.fleet_id] = fleet
     if code.startswith("Client.") and instance.purchase == "spot" and instance.pool.name in ledger.available:
         ledger.available[instance.pool.name] += 1  # what we give back can be bought again; what EC2 reclaims cannot
+    for tell in ledger.on_shutting_down:
+        tell(instance)
     instance_state(ledger, instance)
     ledger.later(ledger.now() + ledger.setup.shutdown_s, partial(_terminated, ledger, instance))
 

@@ -60,6 +60,7 @@ class Ec2Ledger:
         """Spot vCPUs per class (aws.md 4.3); a class that is missing here has no limit."""
         self.to_fill: dict[str, Ec2Fleet] = {}
         self.on_running: list[Callable[[Ec2Instance], None]] = []
+        self.on_shutting_down: list[Callable[[Ec2Instance], None]] = []
         self.on_terminated: list[Callable[[Ec2Instance], None]] = []
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0

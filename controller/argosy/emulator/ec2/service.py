@@ -33,6 +33,11 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
         return self.ledger.on_running
 
     @property
+    def on_shutting_down(self) -> list[Callable[[Ec2Instance], None]]:
+        """How an operating system hears that it has to shut down."""
+        return self.ledger.on_shutting_down
+
+    @property
     def on_terminated(self) -> list[Callable[[Ec2Instance], None]]:
         """How an agent dies."""
         return self.ledger.on_terminated

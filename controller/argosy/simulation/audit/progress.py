@@ -55,9 +55,16 @@ class ProgressChecker(Checker):
             self._ended_well.add(key[:3])
         job = self.facts.jobs.get(key.run_id)
         no_result = code == 0 and job is not None and job.expects_result and job.silent > 0
-        own = code not in (None, 0) and detail.get("stopCode") == "EssentialContainerExited"
+        own = code not in (None, 0) and detail.get("stopCode") == "EssentialContainerExited" and self._stands(detail)
         if own or no_result or str(detail.get("stoppedReason")).startswith("argosy: "):
             self._blamed[key[:2]] += 1
+
+    def _stands(self, detail: JSON) -> bool:
+        """Whether the task's instance was not going down."""
+        member = self.facts.world.ecs.ledger.known_instance(str(detail.get("containerInstanceArn")))
+        instances = self.facts.world.ec2.ledger.instances
+        host = None if member is None else instances.get(member.ec2_instance_id)
+        return host is not None and host.state == "running"
 
     def committed(self, commit: Commit) -> None:
         stored = self.facts.stored

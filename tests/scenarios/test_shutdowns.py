@@ -1,0 +1,41 @@
+"""Interruptions do not count, even where the operating system's own end of a task is heard before that of its host."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from argosy.model.tasks import TaskStatus
+from argosy.simulation.campaign import run_trial
+from argosy.simulation.faults import kinds_of
+from argosy.simulation.plan import TrialPlan
+from tests.scenarios.controlled import Controlled
+
+
+def told_by_tasks_alone(message: dict[str, Any]) -> bool:
+    """Nothing that EC2 says arrives."""
+    return bool(message["source"] == "aws.ec2")
+
+
+@pytest.mark.parametrize("code", [143, 137, 1])
+def test_a_run_with_one_attempt_a_task_survives_the_graceful_shutdown_of_its_hosts(code: int) -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=300.0, lose=told_by_tasks_alone)
+    usual = cluster.world.agent_behaviour
+    cluster.world.agent_behaviour = lambda instance: replace(usual(instance), shutdown_code=code)
+    cluster.submit(8, retryStrategy={"attempts": 1})
+    while not cluster.live_instances() or cluster.record().counts[TaskStatus.RUNNING] < 8:
+        cluster.tick()
+    for instance in cluster.live_instances():
+        cluster.world.ec2.lose(instance["InstanceId"])
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record.status, record.interruptions) == ("SUCCEEDED", 8)
+
+
+@pytest.mark.parametrize("seed", [19, 20, 41])
+def test_seeds_in_which_shutdowns_were_once_booked_on_users(seed: int) -> None:
+    verdict = run_trial(TrialPlan(seed, kinds_of("os-shutdown,host-loss,events-lost")))
+    assert verdict.ok, verdict.violations
+    assert verdict.seen["os-shutdown"]

@@ -1,0 +1,129 @@
+"""A failure is booked on the user once its instance is known not to have been going down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from argosy.lifecycle.apply import pass_time
+from argosy.model.actions import LookUpHosts, StopAttempt
+from argosy.model.attempts import StopCause
+from argosy.model.events import HostStateChanged, InterruptionWarned
+from argosy.model.policy import Policy
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.scheduler.decide import decide
+from tests.builders import (
+    CELL,
+    NOW,
+    begun,
+    host,
+    instance_id,
+    launched,
+    moment_of,
+    state_with_instance,
+    task,
+    task_arn,
+    told,
+)
+
+POLICY = Policy()
+SOON = NOW + POLICY.fate_s
+CODES = [143, 137, 1]
+
+
+def ended(exit_code: int = 143, **how: object) -> State:
+    """The only attempt of the run's first task has failed, and it may fail once."""
+    state = state_with_instance(retryStrategy={"attempts": 1})
+    launched(state)
+    return told(state, task(1, "RUNNING"), task(1, "STOPPED", 3, exit_code=exit_code, **how), policy=POLICY)
+
+
+def later(state: State, now: float, policy: Policy = POLICY) -> tuple[TaskStatus, int, int]:
+    """What has become of the task by then: its status, user failures and losses."""
+    pass_time(state, now, policy)
+    (run,) = state.runs.values()
+    return TaskStatus(run.tasks["status"][0]), int(run.tasks["user_failures"][0]), int(run.tasks["losses"][0])
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_failure_whose_instance_turns_out_to_go_down_is_nobodys_whatever_its_exit_code(code: int) -> None:
+    state = ended(code)
+    assert later(state, NOW + 5) == (TaskStatus.RUNNING, 0, 0)
+    told(state, HostStateChanged(instance_id(1), "shutting-down", NOW + 6), policy=POLICY)
+    assert later(state, NOW + 6) == (TaskStatus.PENDING, 0, 1)
+    assert not state.open_ends
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_failure_on_an_instance_that_runs_on_is_the_users(code: int) -> None:
+    state = ended(code)
+    told(state, host(1, at=SOON), now=SOON + 1, policy=POLICY)
+    assert later(state, SOON + 1) == (TaskStatus.FAILED, 1, 0)
+
+
+def test_that_the_instance_ran_a_moment_after_the_failure_proves_nothing() -> None:
+    state = ended()
+    told(state, host(1, at=NOW + 1), host(1), now=NOW + 2, policy=POLICY)
+    assert later(state, SOON + 1) == (TaskStatus.RUNNING, 0, 0)
+
+
+def test_without_an_answer_of_ec2_it_is_the_users_in_the_end() -> None:
+    state = ended()
+    assert later(state, NOW + POLICY.fate_patience_s - 1) == (TaskStatus.RUNNING, 0, 0)
+    assert later(state, NOW + POLICY.fate_patience_s) == (TaskStatus.FAILED, 1, 0)
+
+
+def test_memory_that_ran_out_is_the_users_at_once_even_on_an_instance_that_goes() -> None:
+    assert later(ended(137, reason="OutOfMemoryError: Container killed"), NOW) == (TaskStatus.FAILED, 1, 0)
+    state = state_with_instance(retryStrategy={"attempts": 1})
+    launched(state)
+    told(state, InterruptionWarned(instance_id(1), NOW), policy=POLICY)
+    told(state, task(1, "STOPPED", 3, exit_code=137, reason="OutOfMemoryError: Container killed"), policy=POLICY)
+    assert later(state, NOW) == (TaskStatus.FAILED, 1, 0)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_any_other_failure_on_an_instance_that_was_warned_is_nobodys_at_once(code: int) -> None:
+    state = state_with_instance(retryStrategy={"attempts": 1})
+    launched(state)
+    told(state, InterruptionWarned(instance_id(1), NOW), task(1, "STOPPED", 3, exit_code=code), policy=POLICY)
+    assert later(state, NOW) == (TaskStatus.PENDING, 0, 1)
+
+
+def test_what_we_stopped_for_its_time_is_the_users_at_once() -> None:
+    state = state_with_instance(retryStrategy={"attempts": 1})
+    key = launched(state)
+    begun(state, [StopAttempt(task_arn(1), CELL, key, StopCause.TIMED_OUT, "too long")])
+    told(state, task(1, "STOPPED", 3, exit_code=143), policy=POLICY)
+    assert later(state, NOW) == (TaskStatus.FAILED, 1, 0)
+
+
+def test_ec2_is_asked_for_just_this_instance_once_its_answer_can_prove_something() -> None:
+    state = ended()
+
+    def asked(now: float) -> list[object]:
+        return [action for action in decide(moment_of(state, now, POLICY)) if isinstance(action, LookUpHosts)]
+
+    assert asked(SOON - 1) == []
+    assert asked(SOON) == [LookUpHosts(CELL, (instance_id(1),))]
+    del state.instances[instance_id(1)]
+    assert asked(SOON) == []
+    assert later(state, SOON) == (TaskStatus.FAILED, 1, 0)
+
+
+def test_the_event_is_news_to_a_controller_that_starts_anew_and_a_newer_one_counts_in_its_place() -> None:
+    state = ended()
+    state.open_ends.clear()  # as a load leaves it
+    told(state, task(1, "STOPPED", 3, exit_code=143), now=NOW + 60, policy=POLICY)
+    told(state, task(1, "STOPPED", 4, exit_code=143, reason="more is known"), now=NOW + 61, policy=POLICY)
+    told(state, task(1, "STOPPED", 3, exit_code=143), now=NOW + 62, policy=POLICY)
+    (open_end,) = state.open_ends.values()
+    assert (open_end.heard_at, open_end.seen.version) == (NOW + 60, 4)
+
+
+def test_failures_are_booked_as_far_as_the_commit_has_room_for_them() -> None:
+    state = ended()
+    full = replace(POLICY, max_settling_documents=0)
+    assert later(state, NOW + POLICY.fate_patience_s, full) == (TaskStatus.RUNNING, 0, 0)
