@@ -73,6 +73,7 @@ class Census:
         self.together: set[frozenset[str]] = set()  # groups seen on one instance at one time
         self.most: Counter[str] = Counter()  # tasks of a group on one instance at one time
         self.used: defaultdict[str, set[str]] = defaultdict(set)  # group -> instances
+        self.types: dict[str, str] = {}  # of each instance
 
     def run_to_rest(self) -> None:
         while not self.cluster.tick():
@@ -82,9 +83,17 @@ class Census:
                 here[task["containerInstanceArn"]][task["group"]] += 1
             for instance, groups in here.items():
                 self.together.add(frozenset(groups))
+                self.types[instance] = self._type_of(instance)
                 for group, count in groups.items():
                     self.most[group] = max(self.most[group], count)
                     self.used[group].add(instance)
+
+    def _type_of(self, instance: str) -> str:
+        answer = self.cluster.ecs.describe_container_instances(
+            cluster=self.cluster.world.cluster, containerInstances=[instance]
+        )
+        (found,) = answer["containerInstances"]
+        return next(each["value"] for each in found["attributes"] if each["name"] == "ecs.instance-type")
 
     def _live(self) -> list[dict[str, Any]]:
         ecs, name = self.cluster.ecs, self.cluster.world.cluster
@@ -189,3 +198,19 @@ def test_a_fitness_function_decides_and_one_that_is_missing_ends_its_run_with_th
     assert (record.status, record.attempts) == (RunStatus.FAILED, 0)
     assert "there is no fitness function 'no_such_module:f'" in record.status_reason
     assert HaltRun not in executor.asked  # it is a mark in the state and nothing to be done outside
+
+
+def test_tasks_that_name_a_model_run_on_no_other_however_cheap_and_however_warm() -> None:
+    """A T4 is cheapest: V100s are bought nevertheless, and those of 32 GiB for the run that asks for 20,000 MiB."""
+    cluster = Controlled(types=("g4dn.xlarge", "p3.2xlarge", "p3dn.24xlarge"))
+    submit(cluster, FIRST, 1, resources={"gpus": 1})
+    submit(cluster, SECOND, 2, resources={"gpus": 1, "gpuModel": "V100"})
+    third = submit(cluster, "wide-261121-062735-bbbb", 1, resources={"gpus": 1, "gpuMemoryMib": 20_000})
+    census = Census(cluster)
+    census.run_to_rest()
+    for run_id, tasks in ((FIRST, 1), (SECOND, 2), (third, 1)):
+        ended(cluster, run_id, tasks)
+    used = {group: {census.types[arn] for arn in arns} for group, arns in census.used.items()}
+    assert used[f"run:{FIRST}"] == {"g4dn.xlarge"}
+    assert used[f"run:{SECOND}"] <= {"p3.2xlarge", "p3dn.24xlarge"}
+    assert used[f"run:{third}"] == {"p3dn.24xlarge"}

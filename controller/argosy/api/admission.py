@@ -171,8 +171,12 @@ def shape_faults(resources: Any, shapes: Mapping[str, Resources]) -> Iterator[Fa
     """Whether a task fits on an empty instance of any type; if not, what the largest type has."""
     try:
         needs = needs_of({"resources": resources or {}})
+        shapes, faults = _with_gpus(resources or {}, shapes)
     except (TypeError, ValueError, AttributeError, OverflowError):
         return  # reported as a fault of the field
+    yield from faults
+    if not shapes:
+        return
     too_much = [axis for axis in Resources._fields if getattr(needs, axis) > _most(shapes, axis)[0]]
     for axis in too_much:
         most, name = _most(shapes, axis)
@@ -181,6 +185,29 @@ def shape_faults(resources: Any, shapes: Mapping[str, Resources]) -> Iterator[Fa
         yield Fault(_FIELDS[axis], f"asks for {asked}, but {largest if most else _NO_TYPE}")
     if not too_much and not any(needs.fits_in(shape) for shape in shapes.values()):
         yield Fault("resources", "no instance type of this deployment has this much of all resources at once")
+
+
+def _with_gpus(
+    resources: Mapping[str, Any], shapes: Mapping[str, Resources]
+) -> tuple[Mapping[str, Resources], list[Fault]]:
+    """The shapes of the types that have the asked model and memory of GPUs, and what no type has.
+
+    Raises TypeError for values of another type than the fields'.
+    """
+    model, memory_mib = resources.get("gpuModel"), resources.get("gpuMemoryMib") or 0
+    if model is None and not memory_mib:
+        return shapes, []
+    known = {name: load_catalogue()[name] for name in shapes if name in load_catalogue()}
+    models = sorted({kind.gpu_model for kind in known.values() if kind.gpu_model is not None})
+    if model is not None and model not in models:
+        has = f"it has {', '.join(models)}" if models else "it has none at all"
+        return {}, [Fault("resources.gpuModel", f"no instance type of this deployment has {shown(model)} GPUs: {has}")]
+    found = {name: shapes[name] for name, kind in known.items() if kind.has_gpus(model, memory_mib)}
+    if found:
+        return found, []
+    most = max((kind.gpu_memory_mib for kind in known.values() if model in (None, kind.gpu_model)), default=0)
+    sentence = f"asks for {memory_mib} MiB a GPU, but this deployment's {model or 'largest'} GPUs have {most} MiB"
+    return {}, [Fault("resources.gpuMemoryMib", sentence if most else _NO_TYPE)]
 
 
 _FIELDS = {"cpu_units": "resources.vcpus", "memory_mib": "resources.memory", "gpus": "resources.gpus"}

@@ -20,6 +20,8 @@ from argosy.model.wording import time_of_day
 
 PURCHASE_ATTRIBUTE = "argosy.purchase"
 CELL_ATTRIBUTE = "argosy.cell"
+GPU_MODEL_ATTRIBUTE = "argosy.gpu-model"
+GPU_MEMORY_ATTRIBUTE = "argosy.gpu-memory-mib"
 _USUAL = Policy()
 SIMILAR_PRICE = 1.1  # zones within 10 % of the cheapest share a purchase
 
@@ -174,9 +176,12 @@ def resources_of(kind: InstanceType) -> Resources:
 
 
 def tasks_in(pool: Pool, run: Run) -> int:
-    """How many of a run's tasks an empty instance of the pool takes, by their resources; 0 outside the run's cells."""
+    """How many of a run's tasks an empty instance of the pool takes, by their resources; 0 outside the run's cells, and
+    with GPUs that it does not take."""
     kind = load_catalogue().get(pool.instance_type)
     if kind is None or (run.terms.cells and pool.cell not in run.terms.cells):
+        return 0
+    if not kind.has_gpus(run.terms.gpu_model, run.terms.gpu_memory_mib):
         return 0
     return min((have // need for have, need in zip(resources_of(kind), run.needs, strict=True) if need), default=1)
 
@@ -189,6 +194,13 @@ def expected_attributes(kind: InstanceType, zone: str, purchase: Purchase, cell:
         "ecs.cpu-architecture": kind.architecture,
         "ecs.os-type": "linux",
         "ecs.os-family": "LINUX",
-        PURCHASE_ATTRIBUTE: purchase.value,
-        CELL_ATTRIBUTE: cell,
+        **own_attributes(kind, purchase, cell),
     }
+
+
+def own_attributes(kind: InstanceType | None, purchase: Purchase, cell: str) -> dict[str, str]:
+    """The attributes that constraints can name and ECS does not know. kind: None = not in the catalogue."""
+    found = {PURCHASE_ATTRIBUTE: purchase.value, CELL_ATTRIBUTE: cell}
+    if kind is not None and kind.gpu_model is not None:
+        found |= {GPU_MODEL_ATTRIBUTE: kind.gpu_model, GPU_MEMORY_ATTRIBUTE: str(kind.gpu_memory_mib)}
+    return found

@@ -25,6 +25,10 @@ class InstanceType:
     on_demand_usd_per_hour: float
     typical_spot_usd_per_hour: float
 
+    def has_gpus(self, model: str | None, memory_mib: int) -> bool:
+        """Whether its GPUs are of the model (None = any) and have that memory each (0 = any, even no GPU)."""
+        return model in (None, self.gpu_model) and memory_mib <= self.gpu_memory_mib
+
     @property
     def family(self) -> str:
         """The part before the dot: "c5" of "c5.large"."""

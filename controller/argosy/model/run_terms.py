@@ -115,6 +115,8 @@ class RunTerms:
 
     name: str
     needs: Resources  # of one task, where the spec has a `container`
+    gpu_model: str | None  # the only one that will do
+    gpu_memory_mib: int  # that each of its GPUs has at least; 0 = any
     host_ports: tuple[Port, ...]  # that each task holds on its instance, sorted, so that equal sets are equal
     group: str | None  # the ECS task group
     # placement
@@ -162,6 +164,8 @@ class RunTerms:
         return cls(
             name=str(spec["name"]),
             needs=needs_of(spec),
+            gpu_model=spec.get("resources", {}).get("gpuModel"),
+            gpu_memory_mib=int(spec.get("resources", {}).get("gpuMemoryMib", 0)),
             host_ports=tuple(sorted(map(port_of, spec.get("container", {}).get("hostPorts", ())))),
             group=placement.get("group"),
             max_concurrent=_optional(int, placement.get("maxConcurrentTasks")),

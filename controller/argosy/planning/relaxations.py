@@ -61,6 +61,11 @@ def _changes(question: PlanQuestion) -> Iterator[_Change]:
         yield _Change(
             "purchase", "with purchase: spot", {**form, "capacity": {**capacity, "purchase": PurchaseMode.SPOT.value}}
         )
+    resources = form.get("resources", {})
+    for name, sentence in (("gpuModel", "with any model of GPU"), ("gpuMemoryMib", "with GPUs of any memory")):
+        if name in resources:
+            without = {**form, "resources": {key: each for key, each in resources.items() if key != name}}
+            yield _Change(name, sentence, without)
     if capacity.get("cells"):
         free = {name: value for name, value in capacity.items() if name != "cells"}
         yield _Change("cells", "in any cell", {**form, "capacity": free})

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 
+from argosy.catalogue.lookup import load_catalogue
 from argosy.market.buy import NO_FITNESS
-from argosy.market.offers import CELL_ATTRIBUTE, PURCHASE_ATTRIBUTE, expected_attributes, resources_of
+from argosy.market.offers import expected_attributes, own_attributes, resources_of
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instance_types import InstanceType
@@ -319,11 +320,8 @@ def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
         total_cpu_units=instance.total.cpu_units,
         total_memory_mib=instance.total.memory_mib,
         total_gpus=instance.total.gpus,
-        attributes={
-            **instance.attributes,
-            PURCHASE_ATTRIBUTE: instance.purchase.value,
-            CELL_ATTRIBUTE: instance.cell,
-        },
+        attributes=instance.attributes
+        | own_attributes(load_catalogue().get(instance.instance_type), instance.purchase, instance.cell),
         registered_at=instance.registered_at,
         running_tasks=tasks,
         price_usd_per_hour=instance.price_usd_per_hour,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from argosy.market.cover import less
 from argosy.market.fallback import purchases
-from argosy.market.offers import CELL_ATTRIBUTE, PURCHASE_ATTRIBUTE
+from argosy.market.offers import CELL_ATTRIBUTE, GPU_MEMORY_ATTRIBUTE, GPU_MODEL_ATTRIBUTE, PURCHASE_ATTRIBUTE
 from argosy.market.on_demand import is_ever_available
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
@@ -104,7 +104,7 @@ def batch_of(
         gpus=run.needs.gpus,
         count=count,
         group=run.group,
-        constraints=run.terms.constraints + _cells(run) + _purchase(may_buy or _last_decided(run)),
+        constraints=run.terms.constraints + _gpus(run) + _cells(run) + _purchase(may_buy or _last_decided(run)),
         strategy=run.terms.strategy,
         host_ports=run.host_ports,
         max_per_instance=run.terms.max_tasks_per_instance,
@@ -124,6 +124,12 @@ def _last_decided(run: Run) -> frozenset[Purchase]:
     if run.terms.purchase.mixes:
         return frozenset({Purchase.SPOT if run.steering.stance is Stance.SPOT else Purchase.ON_DEMAND})
     return frozenset({Purchase(run.terms.purchase)})
+
+
+def _gpus(run: Run) -> tuple[str, ...]:
+    model, memory_mib = run.terms.gpu_model, run.terms.gpu_memory_mib
+    found = (f"attribute:{GPU_MODEL_ATTRIBUTE} == {model}",) if model else ()
+    return (*found, f"attribute:{GPU_MEMORY_ATTRIBUTE} >= {memory_mib}") if memory_mib else found
 
 
 def _cells(run: Run) -> tuple[str, ...]:

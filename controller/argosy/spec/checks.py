@@ -19,7 +19,7 @@ ARRAY_KINDS = ("range", "size", "items", "itemsFrom")
 
 def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     """Every contradiction between fields. `data` has passed `bounds.faults`."""
-    checks = (_container_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults)
+    checks = (_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults)
     return [fault for check in checks for fault in check(data)]
 
 
@@ -38,6 +38,13 @@ def _container_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("resources", "cannot be combined with taskDefinition, which already says what a task needs")
     if definition is not None and _part(data, "container").get("hostPorts") is not None:
         yield Fault("container.hostPorts", "cannot be combined with taskDefinition, which has its own port mappings")
+
+
+def _gpu_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    resources = _part(data, "resources")
+    for name in ("gpuModel", "gpuMemoryMib"):
+        if resources.get(name) is not None and resources.get("gpus") in (None, 0):
+            yield Fault(f"resources.{name}", "says which GPUs, but resources.gpus asks for none")
 
 
 def _group_faults(data: Mapping[str, Any]) -> Iterator[Fault]:

@@ -73,6 +73,12 @@ class ResourcesSpec(Strict):
         default=1024, ge=6, le=MEMORY_LIMIT_MIB, description="MiB; a hard limit: a task that exceeds it is killed."
     )
     gpus: int = Field(default=0, ge=0, le=16, description="Whole GPUs, pinned to the task.")
+    gpu_model: str | None = Field(
+        default=None, pattern=r"^[A-Za-z0-9.-]{1,32}$", description="The only model that will do, such as A100 or T4."
+    )
+    gpu_memory_mib: int | None = Field(
+        default=None, ge=1, le=MEMORY_LIMIT_MIB, description="MiB that each GPU has at least, such as 40000."
+    )
 
 
 class ArraySpec(Strict):

@@ -56,7 +56,7 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
     if spec.array.items is not None:
         form["array"]["items"] = spec.array.items  # exclude_none would drop members of an item that are null
     if spec.task_definition is None and spec.resources is None:
-        form["resources"] = ResourcesSpec.model_validate({}).model_dump(mode="json", by_alias=True)
+        form["resources"] = ResourcesSpec.model_validate({}).model_dump(mode="json", by_alias=True, exclude_none=True)
     return form
 
 

@@ -133,6 +133,60 @@ def test_gpus_without_any_gpu_type_say_so() -> None:
     ]
 
 
+GPU_TYPES = {
+    "g4dn.xlarge": Resources(4096, 15000, 1),
+    "p3.2xlarge": SHAPES["p3.2xlarge"],
+    "p4d.24xlarge": Resources(98304, 1_100_000, 8),
+}
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        (
+            {"gpus": 1, "gpuModel": "H100"},
+            ["resources.gpuModel: no instance type of this deployment has H100 GPUs: it has A100, T4, V100"],
+        ),
+        (
+            {"gpus": 1, "gpuMemoryMib": 50_000},
+            ["resources.gpuMemoryMib: asks for 50000 MiB a GPU, but this deployment's largest GPUs have 40960 MiB"],
+        ),
+        (
+            {"gpus": 1, "gpuModel": "T4", "gpuMemoryMib": 20_000},
+            ["resources.gpuMemoryMib: asks for 20000 MiB a GPU, but this deployment's T4 GPUs have 16384 MiB"],
+        ),
+        (
+            {"gpus": 2, "gpuModel": "T4"},
+            [
+                "resources.gpus: asks for 2 GPUs, but the largest instance type of this deployment, g4dn.xlarge,"
+                " has 1 GPU for tasks"
+            ],
+        ),
+        ({"gpus": 1, "gpuModel": 5}, ["resources.gpuModel: must be text (in quotes), not the number 5"]),
+        ({"gpus": 1, "gpuMemoryMib": "1"}, ['resources.gpuMemoryMib: must be a whole number, not the text "1"']),
+    ],
+)
+def test_gpus_that_no_type_has_are_refused_with_what_there_is(resources: Any, expected: list[str]) -> None:
+    limits = DeploymentLimits("s3://own/", frozenset({"own"}), GPU_TYPES)
+    assert faults(spec(resources=resources), limits) == expected
+
+
+def test_gpus_by_model_and_memory_are_taken() -> None:
+    limits = DeploymentLimits("s3://own/", frozenset({"own"}), GPU_TYPES)
+    admit(spec(resources={"gpus": 8, "gpuModel": "A100", "gpuMemoryMib": 40_000}), limits, SOURCES)
+    admit(spec(resources={"gpus": 1, "gpuMemoryMib": 16_384}), limits, SOURCES)
+
+
+def test_a_model_without_any_gpu_type_says_that_there_is_none() -> None:
+    limits = DeploymentLimits("s3://own/", frozenset({"own"}), {"c5.xlarge": SHAPES["c5.xlarge"]})
+    assert faults(spec(resources={"gpus": 1, "gpuModel": "T4"}), limits) == [
+        "resources.gpuModel: no instance type of this deployment has T4 GPUs: it has none at all"
+    ]
+    assert faults(spec(resources={"gpus": 1, "gpuMemoryMib": 1}), limits) == [
+        "resources.gpuMemoryMib: no instance type of this deployment has any"
+    ]
+
+
 def test_a_task_as_large_as_the_largest_is_taken() -> None:
     admit(spec(resources={"vcpus": 8, "memory": 60000, "gpus": 1}), LIMITS, SOURCES)
 

@@ -141,6 +141,18 @@ def test_a_constraint_that_costs_money_is_named() -> None:
     assert f"without the constraint {only}" in {row["sentence"] for row in reply["relaxations"]}
 
 
+def test_a_model_of_gpu_is_planned_for_and_named_where_it_costs_money() -> None:
+    state = state_with(fleet("g4dn.xlarge"), fleet("p3.2xlarge"))
+    reply = planned(state, resources={"vcpus": 1, "memory": 1024, "gpus": 1, "gpuModel": "V100"})
+    assert {row["instanceType"] for row in reply["instances"]} == {"p3.2xlarge"}
+    assert "with any model of GPU" in {row["sentence"] for row in reply["relaxations"]}
+    (left_out,) = reply["rejected"]
+    assert left_out["instanceTypes"] == ["g4dn.xlarge"]
+    assert "V100" in left_out["reason"]
+    reply = planned(state, resources={"vcpus": 1, "memory": 1024, "gpus": 1, "gpuMemoryMib": 16_384})
+    assert {row["instanceType"] for row in reply["instances"]} == {"g4dn.xlarge"}
+
+
 def test_a_budget_that_will_not_do_is_said() -> None:
     reply = planned(state_with(*CPU), 4000, capacity={"budgetUsd": 0.01})
     assert reply["warnings"] == ["the run will reach its budget of $0.01 before its end"]

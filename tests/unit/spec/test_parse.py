@@ -140,6 +140,14 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
             " placement, capacity, retryStrategy, timeout, compat, tags"
         ],
     ),
+    (
+        {"resources": {"gpuModel": "A100"}},
+        ["resources.gpuModel: says which GPUs, but resources.gpus asks for none"],
+    ),
+    (
+        {"resources": {"gpus": 0, "gpuMemoryMib": 40_000}},
+        ["resources.gpuMemoryMib: says which GPUs, but resources.gpus asks for none"],
+    ),
     ({"timeout": {"[key]": 1}}, ['timeout["[key]"]: unknown field; known: attemptDurationSeconds, runDurationSeconds']),
     ({"retrystrategy": {}}, ["retrystrategy: unknown field; did you mean retryStrategy?"]),
     (
