@@ -13,6 +13,7 @@ from argosy.cli.deployment import doctor
 from argosy.cli.here import local
 from argosy.cli.here.demo import command as demo
 from argosy.cli.late import Late, LateGroup
+from argosy.cli.outside_text import say
 from argosy.cli.problems import AWS_FAULT, print_traceback
 from argosy.cli.runs import cost, explain, logs, plan, results, retry, status, submit, validate, watch
 
@@ -53,7 +54,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"argosy {version('argosy')}")
+        say(f"argosy {version('argosy')}")
         raise typer.Exit
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from argosy.cli.outside_text import say, visible
 from argosy.client.errors import ArgosyError, from_aws, is_from_aws
 
 OK = 0
@@ -38,11 +39,11 @@ def exit_code_of(error: ArgosyError) -> int:
 
 def show(error: ArgosyError) -> None:
     """On standard error, so that piped output stays clean."""
-    typer.secho(f"error: {error.message}", err=True, fg="red")
+    typer.secho(visible(f"error: {error.message}"), err=True, fg="red")
     for line in error.details:
-        typer.echo(f"  {line}", err=True)
+        say(f"  {line}", err=True)
     if error.next_step:
-        typer.echo(f"next: {error.next_step}", err=True)
+        say(f"next: {error.next_step}", err=True)
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def reported() -> Iterator[None]:
         show(error)
         raise typer.Exit(exit_code_of(error)) from error
     except KeyboardInterrupt as stop:
-        typer.echo("Interrupted.", err=True)
+        say("Interrupted.", err=True)
         raise typer.Exit(INTERRUPTED) from stop
     except Exception as fault:
         if not is_from_aws(fault):
@@ -68,4 +69,4 @@ def print_traceback(fault: BaseException) -> None:
     """A fault of Argosy's own, with everything that helps to report it."""
     hook: Any = sys.excepthook
     hook(type(fault), fault, fault.__traceback__)
-    typer.echo("This is a fault in Argosy itself: please report it with the lines above.", err=True)
+    say("This is a fault in Argosy itself: please report it with the lines above.", err=True)

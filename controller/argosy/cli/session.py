@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from argosy.cli.outside_text import say
 from argosy.client.access import Access
 from argosy.client.api import ApiClient
 from argosy.client.aws_clients import Connection, make_client
@@ -71,14 +70,14 @@ class Session:
 
     @cached_property
     def console(self) -> Console:
-        from rich.console import Console
+        from argosy.cli.console import PlainTextConsole
 
         if self.tools.is_terminal():
-            return Console(highlight=False)
-        return Console(width=PIPED_WIDTH, highlight=False, soft_wrap=True)
+            return PlainTextConsole()
+        return PlainTextConsole(width=PIPED_WIDTH, soft_wrap=True)
 
     def print_json(self, document: Any) -> None:
-        typer.echo(json.dumps(document, indent=2, default=str))
+        say(json.dumps(document, indent=2, default=str))
 
     def again(self, words: str) -> str:
         """A command line that reaches the same AWS: `argosy watch RUN --endpoint-url ...`."""
@@ -97,4 +96,4 @@ class Session:
 
 def warn(sentence: str) -> None:
     """On standard error, so that piped output stays clean."""
-    typer.echo(f"warning: {sentence}", err=True)
+    say(f"warning: {sentence}", err=True)

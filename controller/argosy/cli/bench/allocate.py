@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
@@ -71,11 +72,11 @@ def allocate(session: Session, options: AllocationInput) -> None:
     if options.plan is not None:
         _write(options.plan, {"pools": _pools(found, names, shapes)})
     for line in _remarks(problem, found, shapes):
-        typer.echo(line, err=True)
+        say(line, err=True)
     if session.wants_json:
         session.print_json(report)
     else:
-        typer.echo("\n".join(f"{name:22} {value}" for name, value in report.items()))
+        say("\n".join(f"{name:22} {value}" for name, value in report.items()))
 
 
 def _again(problem: Problem, found: Allocation, seconds: float) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
@@ -139,17 +140,15 @@ def _told(settings: Sequence[Setting]) -> dict[str, Any]:
 
 def _show(report: dict[str, Any]) -> None:
     setting = report["setting"]
-    typer.echo(
+    say(
         f"{setting['workHours']:g} h of work, deadlines {', '.join(f'{h:g} h' for h in setting['deadlineHours'])},"
         f" change-over {setting['changeSeconds']:g} s, spot at {setting['spotPrice']:.0%} of on-demand."
     )
-    typer.echo(
-        "Mean cost of a job in hours of on-demand; gap: distance from the best in hindsight, as a share of greedy's.\n"
-    )
+    say("Mean cost of a job in hours of on-demand; gap: distance from the best in hindsight, as a share of greedy's.\n")
     heads = ("", "jobs", "best", "greedy", "argosy", "on-demand", "gap", "missed")
-    typer.echo(f"{heads[0]:44}" + "".join(f"{head:>11}" for head in heads[1:]))
+    say(f"{heads[0]:44}" + "".join(f"{head:>11}" for head in heads[1:]))
     for name, row in [*report["folders"].items(), ("all", report["all"])]:
         gap = "-" if row["gapShare"] is None else f"{row['gapShare']:.0%}"
         costs = "".join(f"{row[key]:>11.2f}" for key in ("best", "greedy", "argosy", "onDemand"))
         remark = "" if row["jobs"] else "  (shorter than the deadlines)"
-        typer.echo(f"{name:44}{row['jobs']:>11}{costs}{gap:>11}{row['missed']:>11}{remark}")
+        say(f"{name:44}{row['jobs']:>11}{costs}{gap:>11}{row['missed']:>11}{remark}")

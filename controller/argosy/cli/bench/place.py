@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
@@ -67,7 +68,7 @@ def place(session: Session, options: PlacementInput) -> None:
     if session.wants_json:
         session.print_json(report)
     else:
-        typer.echo("\n".join(f"{name:20} {value}" for name, value in report.items()))
+        say("\n".join(f"{name:20} {value}" for name, value in report.items()))
 
 
 def _report(queue: Queue, supply: Supply, plan: Assignment, seconds: Sequence[float]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
+from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
@@ -50,7 +51,7 @@ def query(
     if session.wants_json:
         session.print_json({"matches": found})
         return
-    typer.echo("\n".join([*found, f"{len(found)} of {len(supply)} instances match."]))
+    say("\n".join([*found, f"{len(found)} of {len(supply)} instances match."]))
 
 
 def _shown(expression: str, pointer: str) -> list[str]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from argosy.cli import figures
+from argosy.cli.console import PlainText
 from argosy.cli.runs.views import plain_table
 
 View = Mapping[str, Any]
@@ -32,10 +32,10 @@ def cluster(view: View, now: float, show_gone: bool) -> Iterator[RenderableType]
     yield from troubles(view)
 
 
-def headline(view: View) -> Text:
+def headline(view: View) -> PlainText:
     """How many instances, what they cost an hour, what has been spent."""
     alive = sum(each["status"] != "GONE" for each in view["instances"])
-    line = Text(f"{view['cluster']}: {figures.counted(alive, 'instance')}", "bold")
+    line = PlainText(f"{view['cluster']}: {figures.counted(alive, 'instance')}", "bold")
     line.append(f", {figures.money(view['usdPerHour'])} per hour", "default")
     spent, on_demand = float(view["spentUsd"]), float(view["onDemandUsd"])
     less = figures.saved(spent, on_demand)
@@ -60,7 +60,7 @@ def instance_table(instances: list[View], now: float) -> Table:
             each["instanceType"],
             each["availabilityZone"],
             each["purchase"],
-            Text(each["status"], _COLOURS.get(each["status"], "")),
+            PlainText(each["status"], _COLOURS.get(each["status"], "")),
             figures.use(each["cpu"]),
             figures.use(_gib(each["memory"])),
             figures.use(each["gpus"]),

@@ -44,7 +44,7 @@ def doctor(session: Session) -> None:
 
 
 def _print(session: Session, findings: list[Finding], is_well: bool) -> None:
-    from rich.text import Text
+    from argosy.cli.console import PlainText
 
     console = session.console
     wrong = sum(each.state == "wrong" for each in findings)
@@ -53,6 +53,6 @@ def _print(session: Session, findings: list[Finding], is_well: bool) -> None:
     )
     for each in findings:
         word, colour = _MARKS[each.state]
-        console.print(Text.assemble((word, colour), (f"{each.name}: ", "bold"), each.says))
+        console.print(PlainText().append(word, colour).append(f"{each.name}: ", "bold").append(each.says))
         if each.type_this:
-            console.print(Text(f"       next: {each.type_this}", "dim"))
+            console.print(PlainText(f"       next: {each.type_this}", "dim"))

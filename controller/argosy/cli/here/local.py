@@ -13,6 +13,7 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.here.examples import example
+from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
@@ -65,7 +66,7 @@ def local(
     chosen = settings_of(settings, cells)
     options = LocalOptions(settings=chosen, pythons=pythons_of(python or ()), engine=engine_of(runtime))
     try:
-        serve(port, options, lambda aws: typer.echo("\n".join(welcome(aws.endpoint_url))))
+        serve(port, options, lambda aws: say("\n".join(welcome(aws.endpoint_url))))
     except OSError as fault:
         step = f"choose another port: argosy local --port {port + 1}" if port else ""
         raise CliError(f"Cannot listen on 127.0.0.1:{port}: {fault.strerror or fault}.", next_step=step) from fault

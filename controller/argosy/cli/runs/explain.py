@@ -29,7 +29,7 @@ def explain(
         session.print_json(reply)
         return
     for line in lines_of(reply):
-        session.console.print(line, highlight=False)
+        session.console.print(line)
 
 
 def lines_of(reply: Mapping[str, Any]) -> list[str]:

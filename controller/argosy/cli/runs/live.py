@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
 from argosy.cli import figures
+from argosy.cli.console import PlainText
 from argosy.cli.runs import views
 from argosy.cli.runs.next_steps import next_steps
 from argosy.cli.session import Session
@@ -64,17 +64,17 @@ def frame(view: Mapping[str, Any], rate: str, now: float) -> RenderableType:
         grid.add_row("limits", caps)
     for name, text in (("deadline", figures.deadline(view, now)), ("purchase", figures.purchase(view))):
         if text:
-            grid.add_row(name, Text(text))
+            grid.add_row(name, PlainText(text))
     for key, name in (("waiting", "waiting"), ("statusReason", "reason")):
         if view.get(key):
-            grid.add_row(name, Text(view[key]))
+            grid.add_row(name, PlainText(view[key]))
     failures = views.failure_lines(view.get("failures", ())[-FAILURES_SHOWN:])
     return Group(views.headline(view, now), bar(view["tasks"]), grid, *failures)
 
 
-def bar(tasks: Mapping[str, Any], width: int = BAR_WIDTH) -> Text:
+def bar(tasks: Mapping[str, Any], width: int = BAR_WIDTH) -> PlainText:
     """One colour per state, in proportion; what is pending stays empty."""
-    total, text, upto, drawn = max(1, tasks["total"]), Text(), 0, 0
+    total, text, upto, drawn = max(1, tasks["total"]), PlainText(), 0, 0
     for status, colour in _SEGMENTS:
         upto += tasks[status]
         end = round(width * upto / total)

@@ -12,6 +12,7 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.options import RunId
+from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session, warn
 from argosy.client.errors import error_code
@@ -35,7 +36,10 @@ def logs(
         bool, typer.Option("--follow", "-f", help="Continue until the task or the run has ended.")
     ] = False,
 ) -> None:
-    """What a run's tasks print."""
+    """What a run's tasks print.
+
+    A terminal is shown control characters by signs; a pipe or file gets what the tasks wrote, byte for byte.
+    """
     printer = _Printer(session, labels=task is None)
     streams: dict[str, LogStream] = {}
     known: set[tuple[int, int]] = set()  # (task, attempt) whose stream was found
@@ -94,10 +98,16 @@ class _Printer:
 
     def _print(self, at: datetime, index: int, message: str) -> None:
         if self._session.wants_json:
-            typer.echo(json.dumps({"timestamp": at.isoformat(), "task": index, "message": message}))
+            say(json.dumps({"timestamp": at.isoformat(), "task": index, "message": message}))
         else:
             label = f"[task {index}] " if self._labels else ""
-            typer.echo(f"{at:%H:%M:%S} {label}{message.rstrip()}")
+            self._line(f"{at:%H:%M:%S} {label}{message.rstrip()}")
+
+    def _line(self, text: str) -> None:
+        if self._session.tools.is_terminal():
+            say(text)
+        else:
+            typer.echo(text.encode("utf-8", "replace"))  # as the task wrote it, escape sequences included
 
     def _events(self, stream: LogStream) -> Iterator[Any]:
         """A stream that does not exist yet has no lines; the same token twice means the end."""

@@ -9,9 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-import typer
-
 from argosy.cli import figures
+from argosy.cli.outside_text import say
 from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
 from argosy.client.results.files import whole_file
@@ -43,7 +42,7 @@ def merge(session: Session, view: Mapping[str, Any], form: str, target: str | No
         session.print_json({**_run(view), **document, **_tasks(view, merged)})
         return
     for line in _told(view, merged, name, size):
-        typer.echo(line, err=name == "-")
+        say(line, err=name == "-")
 
 
 def deliver(target: str, write: Callable[[IO[bytes]], None]) -> int:

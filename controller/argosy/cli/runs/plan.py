@@ -52,7 +52,7 @@ def show(session: Session, reply: Mapping[str, Any]) -> None:
         if lines:
             session.console.print(f"\n{title}:")
         for line in lines:
-            session.console.print(f"  {line}", highlight=False)
+            session.console.print(f"  {line}")
 
 
 def _bought(reply: Mapping[str, Any]) -> Table:

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from argosy import layout
 from argosy.catalogue.lookup import load_catalogue
 from argosy.cli import figures, panels
 from argosy.cli.command import command
+from argosy.cli.console import PlainText
 from argosy.cli.problems import CliError
 from argosy.cli.runs.views import plain_table
 from argosy.cli.session import Session
@@ -167,7 +167,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Table:
             _shown(row["wholeTaskImagesPerSecond"], "{:.1f}"),
             _money(row["usdPerMillionImages"]),
             _money(row["wholeTaskUsdPerMillionImages"]),
-            Text(_measured_by(row)),
+            PlainText(_measured_by(row)),
         )
     return grid
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
-from rich.text import Text
 
 from argosy.cli import figures
+from argosy.cli.console import PlainText
 from argosy.client.progress import TERMINAL, finished
 
 View = Mapping[str, Any]
@@ -27,10 +26,11 @@ COLOURS = {
 _COUNTED = ("pending", "starting", "running", "succeeded", "failed", "cancelled")
 
 
-def headline(view: View, now: float) -> Text:
+def headline(view: View, now: float) -> PlainText:
     """One line: status, run id, what is done, how long it took or has taken."""
     tasks, status = view["tasks"], view["status"]
-    line = Text.assemble((status, f"bold {COLOURS.get(status, '')}".strip()), "  ", (view["runId"], "bold"), "  ")
+    line = PlainText().append(status, f"bold {COLOURS.get(status, '')}".strip())
+    line.append("  ").append(view["runId"], "bold").append("  ")
     line.append(f"{tasks['succeeded']:,} of {figures.counted(tasks['total'], 'task')} succeeded")
     if tasks["failed"]:
         line.append(f", {tasks['failed']:,} failed", "red")
@@ -47,9 +47,9 @@ def facts(view: View) -> Table:
     grid.add_column(style="dim", no_wrap=True, min_width=11)
     grid.add_column()
     if view.get("statusReason"):
-        grid.add_row("reason", escape(view["statusReason"]))
+        grid.add_row("reason", view["statusReason"])
     if view.get("waiting"):
-        grid.add_row("waiting", escape(view["waiting"]))
+        grid.add_row("waiting", view["waiting"])
     grid.add_row("tasks", task_counts(view["tasks"]))
     grid.add_row("attempts", attempts(view))
     grid.add_row("instances", f"{view['instances']:,} used{_gpus(view)}")
@@ -58,7 +58,7 @@ def facts(view: View) -> Table:
         grid.add_row("limits", caps)
     for name, text in (("deadline", figures.deadline(view)), ("purchase", figures.purchase(view))):
         if text:
-            grid.add_row(name, escape(text))
+            grid.add_row(name, text)
     grid.add_row("submitted", figures.clock(view["submittedAt"]))
     grid.add_row("output", view["output"])
     return grid
@@ -81,7 +81,7 @@ def _gpus(view: View) -> str:
 EXIT_WORDS = {64: "64: input is wrong, never retried", 75: "75: temporary, retried"}
 
 
-def failure_lines(failures: Sequence[View], said: Mapping[tuple[int, int], str] | None = None) -> list[Text]:
+def failure_lines(failures: Sequence[View], said: Mapping[tuple[int, int], str] | None = None) -> list[PlainText]:
     """`task 3, attempt 2: exit 137, OutOfMemoryError ... (i-0abc)`, the latest last.
 
     said: (task, attempt) -> what it printed last, which gets a separate line.
@@ -90,10 +90,10 @@ def failure_lines(failures: Sequence[View], said: Mapping[tuple[int, int], str] 
     for each in failures:
         code = "" if each["exitCode"] is None else f"exit {each['exitCode']}, "
         where = f" ({each['instance']})" if each.get("instance") else ""
-        line = Text(f"task {each['index']}, attempt {each['attempt']}: ", style="red")
+        line = PlainText(f"task {each['index']}, attempt {each['attempt']}: ", style="red")
         lines.append(line.append(f"{code}{each['reason']}{where}", style="default"))
         if text := (said or {}).get((each["index"], each["attempt"])):
-            lines.append(Text(f"  its last line: {text}"))
+            lines.append(PlainText(f"  its last line: {text}"))
     return lines
 
 
@@ -110,7 +110,7 @@ def run_table(runs: Sequence[View]) -> Table:
         tasks, status = view["tasks"], view["status"]
         table.add_row(
             view["runId"],
-            Text(status, COLOURS.get(status, "")),
+            PlainText(status, COLOURS.get(status, "")),
             f"{finished(tasks):,}/{tasks['total']:,}",
             f"{tasks['failed']:,}",
             f"{view['attempts']:,}",
@@ -126,13 +126,13 @@ def task_table(tasks: Sequence[View]) -> Table:
     for each in tasks:
         table.add_row(
             str(each["index"]),
-            Text(each["status"], COLOURS.get(each["status"], "")),
+            PlainText(each["status"], COLOURS.get(each["status"], "")),
             str(each["attempts"]),
             "-" if each["exitCode"] is None else str(each["exitCode"]),
             "-" if each["seconds"] is None else figures.duration(each["seconds"]),
             each["instance"] or "-",
             ",".join(each["gpuIds"]) or "-",
-            escape(each["reason"] or ""),
+            each["reason"] or "",
         )
     return table
 

@@ -16,6 +16,7 @@ import typer
 from argosy.cli import figures, panels
 from argosy.cli.command import command
 from argosy.cli.options import RunId, WaitTimeout
+from argosy.cli.outside_text import say
 from argosy.cli.problems import INTERRUPTED, OK, RUN_FAILED, WAIT_TIMED_OUT, CliError
 from argosy.cli.runs.next_steps import next_steps
 from argosy.cli.session import Session, warn
@@ -47,7 +48,7 @@ def follow(session: Session, run_id: str, wait_timeout_s: float | None) -> None:
             f"watch it again: {session.again(f'watch {run_id}')}",
             f"stop it:        {session.again(f'cancel {run_id}')}",
         ]
-        typer.echo("\n".join(lines), err=True)
+        say("\n".join(lines), err=True)
         raise typer.Exit(INTERRUPTED) from stop
     raise typer.Exit(OK if view["status"] == "SUCCEEDED" else RUN_FAILED)
 
@@ -83,7 +84,7 @@ Show = Callable[[View, ProgressRate], None]
 def display(session: Session) -> AbstractContextManager[Show]:
     """How a view is shown: live, as lines, or as JSON."""
     if session.wants_json:
-        return nullcontext(_each_change(lambda view, _: typer.echo(json.dumps(view, default=str))))
+        return nullcontext(_each_change(lambda view, _: say(json.dumps(view, default=str))))
     if session.tools.is_terminal():
         from argosy.cli.runs.live import LiveView
 
@@ -105,14 +106,14 @@ def _each_change(show: Show) -> Show:
 
 
 def _print_line(session: Session, view: View, rate: ProgressRate) -> None:
-    typer.echo(line(view, rate, session.tools.now()))
+    say(line(view, rate, session.tools.now()))
     if view["status"] in TERMINAL:
         from argosy.cli.runs.views import failure_lines
 
         for failure in failure_lines(view.get("failures", ())[-FAILURES_SHOWN:]):
-            typer.echo(failure.plain)
+            say(failure.plain)
         for step in next_steps(session, view):
-            typer.echo(step)
+            say(step)
 
 
 def line(view: View, rate: ProgressRate, now: float) -> str:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import typer
-
 from argosy.cli import figures
+from argosy.cli.outside_text import say
 from argosy.cli.problems import WAIT_TIMED_OUT, CliError
 from argosy.cli.session import Session
 from argosy.client.aws_clients import Connection
@@ -60,7 +59,7 @@ class StepLog:
 
     def step(self, text: str) -> None:
         since = figures.duration(self.session.tools.now() - self.begun)
-        typer.echo(f"{since:>7}  {text}", err=self.session.wants_json)
+        say(f"{since:>7}  {text}", err=self.session.wants_json)
 
     def welcome(self, aws: EmbeddedAws) -> None:
         self.step(f"local AWS at {aws.endpoint_url}: nothing leaves this machine, nothing costs money")

@@ -15,6 +15,7 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.here.simulation import views
+from argosy.cli.outside_text import say
 from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
 
@@ -111,7 +112,7 @@ def _at_size(session: Session, options: Options, kinds: frozenset[str]) -> None:
     run = ScaleRun(size)
     run.run()
     report = {**report_of(run), "faultsNotRun": sorted(kinds - {"interruption"})}  # `all` is the default: not refused
-    session.print_json(report) if session.wants_json else typer.echo(views.at_size(report))
+    session.print_json(report) if session.wants_json else say(views.at_size(report))
     if report["violations"]:
         raise typer.Exit(RUN_FAILED)
 
@@ -148,6 +149,6 @@ def _show(session: Session, summary: Summary, plans: dict[int, TrialPlan], trace
     if session.wants_json:
         session.print_json({**report, "found": stories})
         return
-    typer.echo(views.trials(report))
+    say(views.trials(report))
     for story in stories:
-        typer.echo(views.found(story))
+        say(views.found(story))

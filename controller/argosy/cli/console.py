@@ -1,0 +1,39 @@
+"""What does rich write to? A console that takes text as it is: no markup, no emoji codes, no control characters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from argosy.cli.outside_text import visible
+
+
+class PlainText(Text):
+    """Text with styles, in which control characters are shown from the start: so it is as wide as it looks."""
+
+    def __init__(self, text: str = "", *arguments: Any, **options: Any) -> None:
+        super().__init__(visible(text), *arguments, **options)
+
+    def append(self, text: Text | str, style: Any = None) -> Self:
+        super().append(visible(text) if isinstance(text, str) else text, style)
+        return self
+
+
+class PlainTextConsole(Console):
+    """Styles come from arguments and `PlainText`, never from what is printed: `[x9.large]` is not looked up."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Strings, as lines and in tables."""
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Everything that is printed passes here; rich's own movements of the cursor are marked as control."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
