@@ -116,11 +116,13 @@ class Controlled:
         lose: Callable[[dict[str, Any]], bool] = lambda message: False,
         prices: Callable[..., float] | None = None,
         tick_s: float = TICK_S,
+        starts_s: float = 30.0,
         **policy: float,
     ) -> None:
+        """starts_s: from the launch of an instance to a running one."""
         self.events, self.tick_s = Events(lose), tick_s
         self.world = World(
-            Ec2Setup(load_catalogue(), prices=prices),
+            Ec2Setup(load_catalogue(), prices=prices, boot_s=starts_s),
             Behaviour(lambda task, instance: TaskBehaviour(duration_s=work_s)),
         )
         self.world.record_events()

@@ -11,8 +11,10 @@ from argosy.api.admission import DeploymentLimits, Sources
 from tests.builders import spec
 from tests.fakes.api import Definitions, Images, Items, Wake
 from tests.scenarios.controlled import RUN_ID, ZONES, Controlled
+from tests.scenarios.forecast_trials import EXAMPLES, Outcome, outcome
 
 TYPES = ("c5.xlarge", "c5.4xlarge")
+RUNS = range(1000, 1200)
 
 
 def forecast(cluster: Controlled, **overrides: Any) -> Any:
@@ -47,6 +49,33 @@ def test_the_actual_cost_and_time_lie_inside_the_forecast(tasks: int, work_s: fl
     took_s = record.stopped_at - record.submitted_at
     assert reply["costUsd"]["low"] <= record.cost_usd <= reply["costUsd"]["high"]
     assert reply["seconds"]["low"] <= took_s <= reply["seconds"]["high"]
+
+
+def held(outcomes: list[Outcome]) -> tuple[float, float]:
+    """Shares of the runs whose cost and whose time lay inside the forecast."""
+    costs, seconds = (sum(getattr(each, name) for each in outcomes) for name in ("cost_held", "seconds_held"))
+    return costs / len(outcomes), seconds / len(outcomes)
+
+
+def test_nine_of_ten_runs_of_the_shipped_examples_lie_inside_their_forecasts() -> None:
+    """The first eighteen of the two hundred that `make test-deep` counts."""
+    assert min(held([outcome(seed) for seed in RUNS[:18]])) >= 0.9
+
+
+@pytest.mark.deep
+def test_nine_of_ten_of_two_hundred_runs_lie_inside_and_the_ranges_are_of_use() -> None:
+    """The range of a forecast from an estimate is a factor of ten at most; a guess at a task's length is one of a
+    hundred by itself."""
+    outcomes = [outcome(seed) for seed in RUNS]
+    assert min(held(outcomes)) >= 0.9
+    for example in EXAMPLES:
+        its = [each for each in outcomes if each.example == example]
+        width = its[0].cost["high"] / its[0].cost["low"]
+        ratio = sum(each.cost_usd for each in its) / sum(each.cost["expected"] for each in its)
+        costs, seconds = held(its)
+        print(f"{example}: {costs:.0%} of costs, {seconds:.0%} of times, high/low {width:.1f}, actual {ratio:.2f}")
+        assert width <= (10 if "digits" in example or "demo" in example else 50)
+        assert 0.5 <= ratio <= 2.5
 
 
 def test_the_types_that_a_plan_names_are_those_that_are_bought() -> None:

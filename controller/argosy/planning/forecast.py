@@ -30,6 +30,12 @@ from argosy.planning.schedule import Completion, InstanceGroup, completion
 from argosy.scheduler.capacity import order_for
 from argosy.scheduler.places import Places, RunPlaces, assign
 
+# What a low and a high forecast assume, beside quick and slow tasks. Boots, in units of the policy's boot_s: from an
+# instance that needs no image to one that pulls a large one.
+_QUICK_BOOTS, _SLOW_BOOTS = 0.4, 1.5
+# The price at which an instance will be bought, as a share of what is known: a typical price, or one that was seen and
+# may change until the order.
+_AROUND_TYPICAL, _AROUND_SEEN = (0.8, 1.2), (0.9, 1.1)
 _TAKEN_AT_THE_END = 3  # spot instances, in the high forecast: one zone's storm over a small run, noise for a large one
 ECS_LAUNCHES_PER_S = 40.0  # of one cell: aws.md, ECS's rate for starting tasks
 
@@ -88,14 +94,16 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
     bought = _bought(order.instances, mine.left_over, offers)
     here = mine.batch.count - mine.left_over.count
     groups = _groups(moment.state, run, bought, here)
+    cheap, dear = (_repriced(moment, groups, bought, end) for end in (0, 1))
+    quick = _ForecastCase(seconds.low, boots=_QUICK_BOOTS, redo=0.0)
     redo = _redo(moment, bought, seconds.expected)
     return Forecast(
         tasks=run.task_count,
         here=here,
         bought=bought,
-        low=_completion(run, _shared(groups), policy, _ForecastCase(seconds.low, boots=0.5, redo=0.0)),
+        low=_completion(run, _shared(cheap) if _has_company(moment.state, run) else cheap, policy, quick),
         expected=_completion(run, groups, policy, _ForecastCase(seconds.expected, boots=1.0, redo=redo)),
-        high=_high(run, groups, policy, _ForecastCase(seconds.high, boots=2.0, redo=2 * redo), bought),
+        high=_high(run, dear, policy, _ForecastCase(seconds.high, boots=_SLOW_BOOTS, redo=2 * redo), bought),
     )
 
 
@@ -147,6 +155,27 @@ def _groups(state: State, run: Run, bought: tuple[Bought, ...], here: int) -> li
     return groups
 
 
+def _repriced(moment: Moment, groups: list[InstanceGroup], bought: tuple[Bought, ...], end: int) -> list[InstanceGroup]:
+    """The same groups at the lowest (end 0) or highest (1) prices at which they may be bought; those that are here
+    have theirs."""
+    factors = [_around(moment, each.offer)[end] for each in bought] + [1.0] * (len(groups) - len(bought))
+    return [
+        replace(group, price_usd_per_hour=group.price_usd_per_hour * factor)
+        for group, factor in zip(groups, factors, strict=True)
+    ]
+
+
+def _around(moment: Moment, offer: Offer) -> tuple[float, float]:
+    if offer.purchase is Purchase.ON_DEMAND:
+        return 1.0, 1.0
+    return _AROUND_SEEN if moment.state.pools[offer.pool].priced_at else _AROUND_TYPICAL
+
+
+def _has_company(state: State, run: Run) -> bool:
+    """Whether other runs are open that may use the same instances."""
+    return any(not each.done for each in state.runs.values() if each.id != run.id)
+
+
 def _shared(groups: list[InstanceGroup]) -> list[InstanceGroup]:
     """The same groups where other runs use, and pay for, the rest of each instance's first minute."""
     return [replace(group, least_paid_s=0.0) for group in groups]
@@ -181,8 +210,8 @@ def _high(
     spot = [each for each in bought if each.offer.purchase is Purchase.SPOT]
     if not spot:
         return worst
-    again_s = case.task_s + policy.start_s + 2 * policy.boot_s
-    dearest = max(each.offer.price_usd_per_hour for each in spot)
+    again_s = case.task_s + policy.start_s + case.boots * policy.boot_s
+    dearest = max(group.price_usd_per_hour for group, _ in zip(groups, bought, strict=False))
     replaced = min(_TAKEN_AT_THE_END, sum(each.instances for each in spot))
     return replace(
         worst,

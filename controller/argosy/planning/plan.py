@@ -98,8 +98,8 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
     said = [
         f"seconds of a task: {question.seconds.source}",
         f"an instance takes {policy.boot_s:,.0f} s to join and a task {policy.start_s:,.0f} s to start",
-        "low: quick tasks, no interruption, instances that other runs go on using; high: slow tasks, slow boots, "
-        "twice the usual interruptions and three spot instances taken away at the very end",
+        "low: quick tasks and boots, low prices, no interruption; high: slow tasks and boots, high prices, twice the "
+        "usual interruptions and three spot instances taken away at the very end; about nine runs of ten lie between",
     ]
     if found.here:
         said.append(f"{found.here:,} places on instances that are here stay free for it")
