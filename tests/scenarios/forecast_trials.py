@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api.actions import Api
-from argosy.api.admission import DeploymentLimits
+from argosy.api.admission import DeploymentLimits, Sources
 from argosy.catalogue.lookup import load_catalogue
 from argosy.cli.runs.spec_source import load
 from argosy.emulator.ec2.market import walking_prices
@@ -21,7 +21,7 @@ from argosy.simulation.faults import Faults
 from argosy.simulation.machine_faults import MachineDefects, MachineFaults
 from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import START, share
-from tests.fakes.api import Images, Items, Wake
+from tests.fakes.api import Definitions, Images, Items, Wake
 from tests.scenarios.controlled import RUN_ID, ZONES, Controlled
 
 IMAGES = Path(__file__).parents[2] / "containers"
@@ -141,11 +141,11 @@ def price(seed: int, kind: str, zone: str, at: float) -> float:
 
 
 def planned(cluster: Controlled, spec: dict[str, Any], types: Sequence[str]) -> dict[str, Any]:
-    """The plan of a deployment at rest."""
+    """The plan of a deployment as it is."""
     fleets = [("us-east-1", kind, zone) for kind in types for zone in ZONES]
     limits = DeploymentLimits("s3://results/", frozenset({"results"}), {})
-    now, policy = cluster.world.clock, cluster.policy
-    api = Api(cluster.store, Wake(), Images(), Items(), limits, "argosy", ["us-east-1"], now, policy, fleets)
+    sources, now, policy = Sources(Images(), Items(), Definitions()), cluster.world.clock, cluster.policy
+    api = Api(cluster.store, Wake(), sources, limits, "argosy", ["us-east-1"], now, policy, fleets)
     reply = api.handle({"action": "PlanRun", "spec": spec}, "r")
     assert reply["statusCode"] == 200, reply
     return dict(reply["body"])

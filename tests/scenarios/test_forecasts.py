@@ -6,36 +6,16 @@ from typing import Any
 
 import pytest
 
-from argosy.api.actions import Api
-from argosy.api.admission import DeploymentLimits, Sources
 from tests.builders import spec
-from tests.fakes.api import Definitions, Images, Items, Wake
-from tests.scenarios.controlled import RUN_ID, ZONES, Controlled
-from tests.scenarios.forecast_trials import EXAMPLES, Outcome, outcome
+from tests.scenarios.controlled import RUN_ID, Controlled
+from tests.scenarios.forecast_trials import EXAMPLES, Outcome, outcome, planned
 
 TYPES = ("c5.xlarge", "c5.4xlarge")
 RUNS = range(1000, 1200)
 
 
 def forecast(cluster: Controlled, **overrides: Any) -> Any:
-    fleets = [("us-east-1", kind, zone) for kind in TYPES for zone in ZONES]
-    limits = DeploymentLimits("s3://results/", frozenset({"results"}), {})
-    now, policy = cluster.world.clock, cluster.policy
-    api = Api(
-        cluster.store,
-        Wake(),
-        Sources(Images(), Items(), Definitions()),
-        limits,
-        "argosy",
-        ["us-east-1"],
-        now,
-        policy,
-        fleets,
-    )
-    form = spec(container={"image": "argosy/digits", "command": ["work"]}, **overrides)
-    reply = api.handle({"action": "PlanRun", "spec": form}, "r")
-    assert reply["statusCode"] == 200, reply
-    return reply["body"]
+    return planned(cluster, spec(container={"image": "argosy/digits", "command": ["work"]}, **overrides), TYPES)
 
 
 @pytest.mark.parametrize(("tasks", "work_s"), [(8, 60.0), (100, 300.0), (300, 30.0)])
