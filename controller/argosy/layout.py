@@ -1,7 +1,7 @@
 """Where are a run's results? The one module that knows the names under `<output>/<runId>/` (DESIGN D12b).
 
-spec.json  items.jsonl  attempts/<index>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>  manifest.json
-_SUCCESS | _FAILED
+spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>
+manifest.json  manifest/<retries>/<first index>-<end>.json  _SUCCESS | _FAILED
 """
 
 from __future__ import annotations
@@ -23,14 +23,19 @@ def run_output(base: str, run_id: str) -> str:
     return f"{base.rstrip('/')}/{run_id}/"
 
 
+def numbered(index: int) -> str:
+    """A task's index as it stands in names, so that they sort like indexes."""
+    return f"{index:0{INDEX_DIGITS}d}"
+
+
 def attempt_uri(output: str, index: int, attempt: int) -> str:
     """Where one attempt may write anything. `output` is the run's own folder, as in all functions below."""
-    return f"{output}attempts/{index}/{attempt}/"
+    return f"{output}attempts/{numbered(index)}/{attempt}/"
 
 
 def part_uri(output: str, index: int, suffix: str = DEFAULT_PART_SUFFIX) -> str:
     """The final object of a task that writes one object."""
-    return f"{output}parts/part-{index:0{INDEX_DIGITS}d}{suffix}"
+    return f"{output}parts/part-{numbered(index)}{suffix}"
 
 
 def part_index(name: str) -> int | None:
@@ -54,6 +59,13 @@ def items_uri(output: str) -> str:
 
 def manifest_uri(output: str) -> str:
     return f"{output}manifest.json"
+
+
+def manifest_part_uri(output: str, retries: int, first: int, end: int) -> str:
+    """The entries of the tasks first:end. It names the try, so that a late write replaces nothing of a later one; and
+    its bounds, so that two controllers that cut differently do not mix. Tasks may not write there, only to
+    `attempts/` and `parts/`."""
+    return f"{output}manifest/{retries}/{numbered(first)}-{numbered(end)}.json"
 
 
 def marker_uri(output: str, succeeded: bool) -> str:

@@ -293,3 +293,22 @@ def releasing_is_placeable(patch: Patch) -> None:
 def fleets_give_no_reason(patch: Patch) -> None:
     real = fleet_faults.shortage
     patch.setattr(eventbridge, "shortage", lambda pool, code, description="": real(pool, ""))
+
+
+@planted(
+    "a retry goes on with the manifest of the earlier try",
+    check=scenario(
+        "tests.scenarios.test_closing_in_parts", "test_a_retry_writes_parts_of_its_own_and_the_marker_is_right", False
+    ),
+)
+def manifest_of_the_earlier_try(patch: Patch) -> None:
+    real = revival.reopen
+
+    def reopen(state: Any, request: Any, stored: Run | None) -> None:
+        run = state.runs.get(request.run_id) or stored
+        ends = list(run.manifest_ends) if run else []
+        real(state, request, stored)
+        if run is not None:
+            run.manifest_ends[:] = ends
+
+    patch.setattr(revival, "reopen", reopen)

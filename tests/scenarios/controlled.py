@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,10 +12,11 @@ from typing import Any
 
 from argosy.api import reading
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import Cell, HomeClients
+from argosy.aws.cell import PART_TASKS, Cell, HomeClients
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.results import Coordination
 from argosy.catalogue.lookup import load_catalogue
+from argosy.client.results.manifest import open_manifest
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.engine.tick import Engine
 from argosy.model import inbox
@@ -79,8 +79,9 @@ class MemoryS3:
     def upload_fileobj(self, stream: io.BytesIO, bucket: str, key: str, **rest: Any) -> None:
         self.objects[key] = stream.read()
 
-    def list_objects_v2(self, *, Prefix: str, **rest: Any) -> dict[str, Any]:  # noqa: N803
-        found = [{"Key": key, "Size": len(body)} for key, body in self.objects.items() if key.startswith(Prefix)]
+    def list_objects_v2(self, *, Prefix: str, StartAfter: str = "", **rest: Any) -> dict[str, Any]:  # noqa: N803
+        names = sorted(key for key in self.objects if key.startswith(Prefix) and key > StartAfter)
+        found = [{"Key": key, "Size": len(self.objects[key])} for key in names]
         return {"Contents": found, "KeyCount": len(found), "IsTruncated": False}
 
 
@@ -117,10 +118,12 @@ class Controlled:
         prices: Callable[..., float] | None = None,
         tick_s: float = TICK_S,
         starts_s: float = 30.0,
+        part_tasks: int = PART_TASKS,
         **policy: float,
     ) -> None:
         """starts_s: from the launch of an instance to a running one."""
         self.events, self.tick_s = Events(lose), tick_s
+        self.deployment = replace(DEPLOYMENT, part_tasks=part_tasks)
         self.world = World(
             Ec2Setup(load_catalogue(), prices=prices, boot_s=starts_s),
             Behaviour(lambda task, instance: TaskBehaviour(duration_s=work_s)),
@@ -142,7 +145,7 @@ class Controlled:
     def controller(self, ecs: Any = None) -> Engine:
         """A fresh controller process: nothing in memory."""
         executor = AwsExecutor(
-            DEPLOYMENT,
+            self.deployment,
             self.cells(ecs),
             HomeClients(self.s3, ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": []})),
             self.world.clock,
@@ -178,7 +181,9 @@ class Controlled:
 
     def manifest(self, run_id: str = RUN_ID) -> list[dict[str, Any]]:
         """The entries that readers of the results follow."""
-        return list(json.loads(self.s3.objects[f"{run_id}/manifest.json"])["entries"])
+        manifest = open_manifest(self.s3, f"s3://results/{run_id}/")
+        assert manifest is not None
+        return list(manifest.entries())
 
     def put(self, request: inbox.Request, name: str) -> None:
         self.store.create({(inbox.INBOX, inbox.inbox_key(self.world.now, name)): inbox.to_bytes(request)})

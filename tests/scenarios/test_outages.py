@@ -43,7 +43,7 @@ def results_to_look_up(fault: Exception, tick_s: float = 2.0) -> tuple[Controlle
     cluster.put(SubmitRequest(RUN_ID, now, order, TASKS, "argosy/digits", output, True), RUN_ID)
     cluster.tick()
     for index in range(TASKS):
-        line.real.objects[f"{RUN_ID}/attempts/{index}/1/out.txt"] = b"x"
+        line.real.objects[f"{RUN_ID}/attempts/{index:07d}/1/out.txt"] = b"x"
     while not cluster.record().counts[TaskStatus.RUNNING]:
         cluster.tick()
     line.fault = fault

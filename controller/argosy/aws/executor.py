@@ -38,6 +38,7 @@ from argosy.model.state import State
 
 STOPS_SHARE = 0.4  # of a tick's time: the most that stops may use
 VERIFY_SHARE = 0.7  # of it, after which no further look-up begins
+CLOSE_SHARE = 0.8  # of it, after which no run is closed, nor any further part of a manifest written
 VERIFICATIONS = 100  # between two renewals of the lease
 
 A = TypeVar("A")
@@ -63,7 +64,7 @@ class AwsExecutor:
         self._launcher = TaskLauncher(deployment, by_name, self._preparation, items, clock)
         scores = PlacementScores() if deployment.placement_scores else NoScores()
         self._fleets = AwsFleets(deployment.stage, by_name, clock, scores)
-        self._results = Results(home, clock, coordination)
+        self._results = Results(home, clock, coordination, deployment.part_tasks)
         self._observer = Observer(by_name, self._fleets, clock, coordination.keep_alive)
 
     def observe(self, now: float) -> Event | None:
@@ -83,7 +84,7 @@ class AwsExecutor:
         events += self._steer(actions, state, deadline)
         events += self._prepare(actions, state, deadline)
         events += self._verify(actions, state, until(VERIFY_SHARE))
-        events += self._close(actions, state, deadline)
+        events += self._close(actions, state, until(CLOSE_SHARE))
         for action in _of(ResolveLaunches, actions):
             events += self._launcher.resolve(action, state, deadline)
         events += self._launch(list(_of(Launch, actions)), state, deadline)

@@ -1,22 +1,26 @@
 """What does a run's manifest say? For every index the one attempt that counts, and its objects.
 
-It is written line by line over the task table: a million entries are a few hundred megabytes of JSON, which go through
-a temporary file instead of memory.
+The manifest of a run with many tasks or objects is written in parts (decision 20), each a piece of work that fits into
+a tick: `manifest/<retries>/<first>-<end>.json`. `manifest.json` then lists them. That of a smaller run has the entries
+in itself.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
-from argosy.layout import manifest_uri, part_index, split_s3
+from argosy.layout import manifest_part_uri, manifest_uri, numbered, part_index, split_s3
 from argosy.model.instances import Instance
 from argosy.model.runs import Run
 from argosy.model.tasks import TaskStatus
 from argosy.spec.shards import task_range
+
+MOST_OBJECTS = 20_000  # looked at for a part: 20 pages of a listing
 
 StoredObject = tuple[str, int]  # S3 key, bytes
 Entry = Mapping[str, Any]  # what a manifest says of one index
@@ -24,41 +28,70 @@ _COLUMNS = ("committed", "seconds", "instance", "gpu_mask")
 _ATTEMPT = re.compile(r"attempts/(\d+)/(\d+)/", re.ASCII)
 
 
-def objects_that_count(run: Run, folder: str, stored: Iterable[StoredObject]) -> dict[int, list[StoredObject]]:
-    """The objects of committed attempts, by index. folder: the key prefix of the run's results."""
-    counting: dict[int, list[StoredObject]] = {}
-    committed = run.tasks["committed"].tolist()
-    for key, size in stored:
-        index, attempt = _whose(key.removeprefix(folder))
-        if 0 <= index < len(committed) and committed[index] and attempt in (0, committed[index]):
-            counting.setdefault(index, []).append((key, size))
-    return counting
+@dataclass(frozen=True, slots=True)
+class ManifestPart:
+    """The tasks first:end of a run, with the objects of their committed attempts by index."""
+
+    first: int
+    end: int
+    objects: Mapping[int, Sequence[StoredObject]]
+
+
+def part_from(run: Run, folder: str, listings: Iterable[Iterable[StoredObject]], most_tasks: int) -> ManifestPart:
+    """The part that is due: at most so many tasks, and fewer if they have very many objects, yet one at least. folder:
+    the key prefix of the run's results. listings: its objects in the order of their names, from the first task on."""
+    first = run.manifest_to
+    end = min(first + most_tasks, run.task_count)
+    objects: dict[int, list[StoredObject]] = {}
+    committed = run.tasks["committed"][first:end].tolist()
+    for listing in listings:
+        seen, latest = 0, first
+        for key, size in listing:
+            index, attempt = _whose(key.removeprefix(folder))
+            if index >= end:
+                break
+            if seen >= MOST_OBJECTS and index > latest:
+                end = index
+                break
+            seen, latest = seen + 1, max(latest, index)
+            if index >= first and committed[index - first] and attempt in (0, committed[index - first]):
+                objects.setdefault(index, []).append((key, size))
+    return ManifestPart(first, end, {index: found for index, found in objects.items() if index < end})
 
 
 def _whose(name: str) -> tuple[int, int]:
     """(index, attempt) of a name under the run's folder; attempt 0 = a part, index -1 = of no attempt."""
     if (index := part_index(name)) is not None:
         return index, 0
-    if found := _ATTEMPT.match(name):
+    found = _ATTEMPT.match(name)
+    if found and found[1] == numbered(int(found[1])):  # other names would not sort like indexes
         return int(found[1]), int(found[2])
     return -1, 0
 
 
-def manifest_lines(
-    run: Run,
-    instances: Mapping[str, Instance],
-    counting: Mapping[int, list[StoredObject]],
-    earlier: Iterable[Entry] = (),
-) -> Iterator[str]:
-    """The manifest as JSON, one entry on a line. earlier: the entries of the manifest that this one replaces."""
-    before = iter(earlier)
-    head = {"runId": run.id, "output": run.output, "retries": run.retries, "tasks": task_counts(run)}
-    yield json.dumps(head)[:-1] + ', "entries": [\n'
-    for index, row in enumerate(_rows(run)):
-        comma = "," if index + 1 < run.task_count else ""
-        entry = _entry(run, index, row, instances, counting.get(index, []))
-        yield json.dumps(_remembered(entry, next(before, {}))) + comma + "\n"
-    yield "]}\n"
+def part_body(run: Run, part: ManifestPart, instances: Mapping[str, Instance], earlier: Mapping[int, Entry]) -> bytes:
+    """A part as JSON, one entry on a line. earlier: entries of the manifest that this one replaces, by index."""
+    whole = part.first == 0 and part.end == run.task_count
+    head = _head(run) if whole else {"runId": run.id, "retries": run.retries, "from": part.first, "to": part.end}
+    lines = []
+    for index, row in enumerate(_rows(run, part.first, part.end), part.first):
+        entry = _entry(run, index, row, instances, part.objects.get(index, ()))
+        lines.append(json.dumps(_remembered(entry, earlier.get(index, {}))))
+    return (json.dumps(head)[:-1] + ', "entries": [\n' + ",\n".join(lines) + "\n]}\n").encode()
+
+
+def index_body(run: Run) -> bytes:
+    """What `manifest.json` says when the entries are in parts."""
+    _, folder = split_s3(run.output)
+    parts = []
+    for first, end in zip([0, *run.manifest_ends], run.manifest_ends, strict=False):
+        key = split_s3(manifest_part_uri(run.output, run.retries, first, end))[1]
+        parts.append({"key": key.removeprefix(folder), "from": first, "to": end})
+    return (json.dumps({**_head(run), "parts": parts}) + "\n").encode()
+
+
+def _head(run: Run) -> dict[str, Any]:
+    return {"runId": run.id, "output": run.output, "retries": run.retries, "tasks": task_counts(run)}
 
 
 def task_counts(run: Run) -> dict[str, int]:
@@ -68,16 +101,14 @@ def task_counts(run: Run) -> dict[str, int]:
     return {"total": run.task_count, **named}
 
 
-def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
+def _rows(run: Run, first: int, end: int) -> Iterator[tuple[Any, ...]]:
     """The columns that an entry needs, task by task. Reading numpy scalars one by one would be ten times slower."""
-    for start in range(0, run.task_count, run.tasks.chunk_rows):
-        part = slice(start, start + run.tasks.chunk_rows)
-        statuses = run.tasks.statuses(part).tolist()
-        yield from zip(statuses, *(run.tasks[name][part].tolist() for name in _COLUMNS), strict=True)
+    part = slice(first, end)
+    return zip(run.tasks.statuses(part).tolist(), *(run.tasks[name][part].tolist() for name in _COLUMNS), strict=True)
 
 
 def _entry(
-    run: Run, index: int, row: tuple[Any, ...], instances: Mapping[str, Instance], objects: list[StoredObject]
+    run: Run, index: int, row: tuple[Any, ...], instances: Mapping[str, Instance], objects: Sequence[StoredObject]
 ) -> dict[str, Any]:
     status, committed, seconds, instance_id, gpu_mask = row
     instance = instances.get(instance_id.decode())
@@ -108,28 +139,48 @@ def _gpu_ids(mask: int, instance: Instance | None) -> list[str]:
     return [gpu for bit, gpu in enumerate(instance.gpu_ids if instance else ()) if mask >> bit & 1]
 
 
-def earlier_entries(s3: Any, run: Run) -> Iterator[Entry]:
-    """The entries of the manifest that a reopened run left, in the order of their indices; an unreadable one is empty.
+def earlier_entries(s3: Any, run: Run, part: ManifestPart) -> dict[int, Entry]:
+    """What the manifest that a reopened run left says of the tasks of a part; what cannot be read of it is left out.
 
     Instances are forgotten an hour after they ended: for a task that succeeded before, only the earlier manifest knows
-    the type and the GPUs that it ran on. It is read line by line beside the new one. Raises AWS_ERRORS.
+    the type and the GPUs that it ran on. Raises AWS_ERRORS.
     """
     if not run.retries:
-        return
-    bucket, key = split_s3(manifest_uri(run.output))
+        return {}
+    found: dict[int, Entry] = {}
+    bucket, folder = split_s3(run.output)
+    lines = _lines(s3, bucket, split_s3(manifest_uri(run.output))[1])
+    for key in _keys_of_parts(_parsed(next(lines, b"")), part):
+        found |= _within(part, _lines(s3, bucket, folder + key))
+    return found or _within(part, lines)
+
+
+def _keys_of_parts(head: Entry, part: ManifestPart) -> list[str]:
+    """Of an earlier manifest's parts those that have tasks of `part`; none if it is not in parts, or damaged."""
+    try:
+        return [str(each["key"]) for each in head["parts"] if each["from"] < part.end and each["to"] > part.first]
+    except (KeyError, TypeError):
+        return []
+
+
+def _within(part: ManifestPart, lines: Iterable[bytes]) -> dict[int, Entry]:
+    entries = (_parsed(line) for line in lines)
+    return {index: entry for entry in entries if part.first <= (index := entry.get("index", -1)) < part.end}
+
+
+def _lines(s3: Any, bucket: str, key: str) -> Iterator[bytes]:
+    """Of an object, none if there is none: the run ended before it could be closed. Raises AWS_ERRORS."""
     try:
         body = s3.get_object(Bucket=bucket, Key=key)["Body"]
     except AWS_ERRORS as error:
-        if classify(error).kind is FailureKind.NOT_FOUND:  # the run ended before it could be closed
+        if classify(error).kind is FailureKind.NOT_FOUND:
             return
         raise
-    lines = iter(body.iter_lines() if hasattr(body, "iter_lines") else body)
-    next(lines, None)  # the head of the manifest
-    yield from map(_parsed, lines)
+    yield from body.iter_lines() if hasattr(body, "iter_lines") else body
 
 
 def _parsed(line: bytes) -> Entry:
-    """One line's entry; empty for a damaged line and for the last one, which closes the manifest."""
+    """What a line says; empty for a damaged one, and for the first and last of a manifest with entries in itself."""
     try:
         entry = json.loads(line.strip().removesuffix(b","))
     except ValueError:

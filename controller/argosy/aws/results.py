@@ -4,30 +4,41 @@ from __future__ import annotations
 
 import json
 import logging
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from argosy.aws.cell import HomeClients
+from argosy.aws.cell import PART_TASKS, HomeClients
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
-from argosy.aws.manifest import StoredObject, earlier_entries, manifest_lines, objects_that_count, task_counts
+from argosy.aws.manifest import (
+    ManifestPart,
+    StoredObject,
+    earlier_entries,
+    index_body,
+    part_body,
+    part_from,
+    task_counts,
+)
 from argosy.aws.markers import as_it_is, put_marker, take_back, withdraw_failure
-from argosy.layout import ATTEMPT_METADATA, attempt_uri, manifest_uri, part_suffix, part_uri, split_s3
+from argosy.layout import (
+    ATTEMPT_METADATA,
+    attempt_uri,
+    manifest_part_uri,
+    manifest_uri,
+    numbered,
+    part_suffix,
+    part_uri,
+    split_s3,
+)
 from argosy.model.actions import CloseRun, VerifyResult
-from argosy.model.events import Event, NotCarriedOut, ResultSeen, RunClosed
+from argosy.model.events import Event, ManifestPartWritten, NotCarriedOut, ResultSeen, RunClosed
 from argosy.model.ledger import cost_so_far
 from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 
+NO_CONDITION: Mapping[str, str] = {}
 EVENT_SOURCE, EVENT_TYPE = "argosy", "Run State Change"
-PAGE = 1000  # objects in a page of a listing
-LINES = 10_000  # of a manifest: written in a fraction of a second
-IN_MEMORY_BYTES = 8 * 1024 * 1024  # of a manifest; a larger one goes through a temporary file
-
-T = TypeVar("T")
-
 log = logging.getLogger(__name__)
 
 
@@ -46,10 +57,17 @@ ALONE = Coordination()  # there is no other controller
 
 
 class Results:
-    """Looks results up and closes runs. A close may take minutes: it gives a sign of life for every page and every few
-    thousand lines."""
+    """Looks results up and closes runs, a part of the manifest at a time. A sign of life is given for every page."""
 
-    def __init__(self, home: HomeClients, clock: Callable[[], float], coordination: Coordination = ALONE) -> None:
+    def __init__(
+        self,
+        home: HomeClients,
+        clock: Callable[[], float],
+        coordination: Coordination = ALONE,
+        part_tasks: int = PART_TASKS,
+    ) -> None:
+        """part_tasks: of the manifest."""
+        self._part_tasks = part_tasks
         self._s3, self._events, self._clock = home.s3, home.events, clock
         self._keep_alive, self._retries_of = coordination.keep_alive, coordination.retries_of
 
@@ -68,23 +86,36 @@ class Results:
             return NotCarriedOut(reason, about=Subject(What.VERIFY, run.id), passing=fault.passing)
 
     def close(self, action: CloseRun, state: State) -> Event:
-        """Write the manifest, then the marker as the last object, then send the event. A second close writes the same
-        again. If the run was reopened meanwhile, it writes nothing or takes its marker back."""
+        """Write the next part of the manifest. After the last one: the manifest, then the marker as the last object,
+        then send the event. A second close writes the same again. If the run was reopened meanwhile, it writes nothing
+        that counts, or takes its marker back."""
         run = state.runs.get(action.run_id)
         if run is None:
             return NotCarriedOut("its run is closed")
         try:
-            condition = as_it_is(self._s3, run)
-            if self._was_reopened(run):
-                return NotCarriedOut("its run was reopened meanwhile")
-            self._write_manifest(run, state, condition)
-            if self._was_reopened(run) or not self._mark(run):
-                return NotCarriedOut("its run was reopened meanwhile")
-            self._announce(run, cost_so_far(state, run, self._clock()))
+            return self._close(run, state)
         except AWS_ERRORS as error:
             fault = classify(error)
             reason = f"run {run.id} could not be closed: {fault.text}"
             return NotCarriedOut(reason, about=Subject(What.CLOSE, run.id), passing=fault.passing)
+
+    def _close(self, run: Run, state: State) -> Event:
+        """Raises AWS_ERRORS."""
+        condition = as_it_is(self._s3, run)
+        if self._was_reopened(run):
+            return NotCarriedOut("its run was reopened meanwhile")
+        if run.manifest_to == run.task_count:
+            manifest = index_body(run)
+        else:
+            part = self._next_part(run)
+            manifest = part_body(run, part, state.instances, earlier_entries(self._s3, run, part))
+            if part.end - part.first < run.task_count:
+                self._put_json(manifest_part_uri(run.output, run.retries, part.first, part.end), manifest)
+                return ManifestPartWritten(run.id, run.retries, part.first, part.end)
+        self._put_json(manifest_uri(run.output), manifest, condition)
+        if self._was_reopened(run) or not self._mark(run):
+            return NotCarriedOut("its run was reopened meanwhile")
+        self._announce(run, cost_so_far(state, run, self._clock()))
         return RunClosed(run.id)
 
     def _was_reopened(self, run: Run) -> bool:
@@ -120,39 +151,34 @@ class Results:
         attempt = action.attempt if stored else 0
         return ResultSeen(run.id, action.index, attempt, sum(size for _, size in stored))
 
-    def _stored(self, uri: str) -> Iterator[StoredObject]:
-        """Every object under an address, in the order of the keys. Raises AWS_ERRORS."""
+    def _stored(
+        self, uri: str, after: str = "", before_page: Callable[[], None] = lambda: None
+    ) -> Iterator[StoredObject]:
+        """Every object under an address, in the order of the keys. after: only those whose names there come after this
+        one. Raises AWS_ERRORS."""
         bucket, prefix = split_s3(uri)
-        request = {"Bucket": bucket, "Prefix": prefix}
+        request = {"Bucket": bucket, "Prefix": prefix} | ({"StartAfter": prefix + after} if after else {})
         while True:
+            before_page()
             page = self._s3.list_objects_v2(**request)
             yield from ((each["Key"], int(each["Size"])) for each in page.get("Contents", ()))
             if not page.get("IsTruncated"):
                 return
             request["ContinuationToken"] = page["NextContinuationToken"]
 
-    def _write_manifest(self, run: Run, state: State, condition: Mapping[str, str]) -> None:
-        """condition: of the PUT, that no other controller has written it. Raises AWS_ERRORS."""
+    def _next_part(self, run: Run) -> ManifestPart:
+        """Raises AWS_ERRORS."""
         _, folder = split_s3(run.output)
-        found = (each for name in ("parts/", "attempts/") for each in self._stored(run.output + name))
-        stored = self._with_signs_of_life(found, PAGE)
-        counting = objects_that_count(run, folder, stored)
-        lines = manifest_lines(run, state.instances, counting, earlier_entries(self._s3, run))
-        with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as manifest:
-            for line in self._with_signs_of_life(lines, LINES):
-                manifest.write(line.encode())
-            self._keep_alive()
-            small = manifest.tell() <= IN_MEMORY_BYTES
-            manifest.seek(0)
-            bucket, key = split_s3(manifest_uri(run.output))
-            body = manifest.read() if small else manifest
-            self._s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json", **condition)
+        first = numbered(run.manifest_to)
+        names = (("parts/", f"part-{first}"), ("attempts/", first))
+        listings = (self._stored(run.output + name, after, self._keep_alive) for name, after in names)
+        return part_from(run, folder, listings, self._part_tasks)
 
-    def _with_signs_of_life(self, things: Iterable[T], every: int) -> Iterator[T]:
-        for number, thing in enumerate(things):
-            if number % every == 0:
-                self._keep_alive()
-            yield thing
+    def _put_json(self, uri: str, body: bytes, condition: Mapping[str, str] = NO_CONDITION) -> None:
+        """condition: of the PUT, that no other controller has written it. Raises AWS_ERRORS."""
+        self._keep_alive()
+        bucket, key = split_s3(uri)
+        self._s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json", **condition)
 
     def _announce(self, run: Run, cost_usd: float) -> None:
         """Send the event. A failure that may pass raises AWS_ERRORS; any other is only logged, and the run closes."""

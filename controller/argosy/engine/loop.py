@@ -18,8 +18,7 @@ from argosy.ports import StaleState, Store, Wake
 # A dead controller is replaced after this and the schedule's minute: 120 s at most. Work that takes longer renews it.
 LEASE_S = 60.0
 # No tick begins with less time than this left. A tick waits (WAIT_S), carries out (Engine.execute_s, 5 s), sweeps
-# (observe.SWEEP_LIMIT_S, 25 s) and may have one call in hand when its time is up (clients.READ_TIMEOUT_S, 15 s). Only
-# the closing of a huge run takes longer: one that is cut off is begun again by the next invocation.
+# (observe.SWEEP_LIMIT_S, 25 s) and may have one call in hand when its time is up (clients.READ_TIMEOUT_S, 15 s).
 RESERVE_S = 60.0
 WAIT_S = 5.0  # long poll on the queue when nothing happens
 BEAT_S = 30.0  # the heartbeat is written at most this often

@@ -113,6 +113,18 @@ def _(event: events.RunNotPrepared, state: State, now: float, policy: Policy) ->
 
 
 @_apply.register
+def _(event: events.ManifestPartWritten, state: State, now: float, policy: Policy) -> None:
+    """Of the run's present try, and the part that was due: then the next one is."""
+    run = state.runs.get(event.run_id)
+    if run is None or run.done or (run.retries, run.manifest_to) != (event.retries, event.first):
+        return
+    carried_out(state, What.CLOSE, run.id)
+    run.manifest_ends.append(event.end)
+    run.waiting = f"its results are being listed: {event.end:,} of {run.task_count:,} tasks"
+    state.changed_runs.add(run.id)
+
+
+@_apply.register
 def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
     if run is None or run.done or not run.complete:

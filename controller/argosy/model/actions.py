@@ -103,7 +103,8 @@ class VerifyResult:
 
 @dataclass(frozen=True, slots=True)
 class CloseRun:
-    """Write manifest, marker (last) and the Run State Change event."""
+    """Write the next part of the manifest; after the last one its index, the marker (last of all) and the Run State
+    Change event."""
 
     run_id: str
 

@@ -217,6 +217,16 @@ class ResultSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class ManifestPartWritten:
+    """The entries of the tasks first:end lie in the results folder; retries: of which try of the run."""
+
+    run_id: str
+    retries: int
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunClosed:
     """Manifest and marker are written."""
 
@@ -275,6 +285,7 @@ Event = (
     | PoolShort
     | HistoryRead
     | ResultSeen
+    | ManifestPartWritten
     | RunClosed
     | NotCarriedOut
     | Observed

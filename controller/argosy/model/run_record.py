@@ -71,6 +71,7 @@ class RunRecord:
     retried: tuple[int, ...] = ()
     revives: tuple[int, ...] = ()
     revived_to: int = 0
+    manifest_ends: tuple[int, ...] = ()
 
     # What a reader adds (api). These are never stored.
     retry_at: float = 0.0  # when a retry was asked for that the controller has not taken in; 0 = none
@@ -163,9 +164,9 @@ def _failures(rows: list[dict[str, Any]]) -> tuple[Failure, ...]:
     return tuple(Failure(**{name: row[name] for name in known if name in row}) for row in rows)
 
 
-_LISTS = ("reasons", "failures", "retried", "revives")  # of a Run; tuples in its record
+_LISTS = ("reasons", "failures", "retried", "revives", "manifest_ends")  # of a Run; tuples in its record
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("counts", "instances", "reasons", "retried", "revives"), tuple),
+    **dict.fromkeys(("counts", "instances", "reasons", "retried", "revives", "manifest_ends"), tuple),
     "status": RunStatus,
     "purchase": PurchaseMode,
     "needs": lambda amounts: Resources(*amounts),

@@ -85,6 +85,7 @@ class Run:
     retried: list[int] = field(default_factory=list)  # TaskStatus of what the last retry was asked for
     revives: list[int] = field(default_factory=list)  # TaskStatus of the tasks that a retry makes pending again
     revived_to: int = 0  # the first task that this has not reached yet
+    manifest_ends: list[int] = field(default_factory=list)  # of the parts that are written: each ends before this task
     terms: RunTerms = field(init=False)  # what `spec` says
 
     def __post_init__(self) -> None:
@@ -120,6 +121,11 @@ class Run:
             return False
         counts = self.tasks.counts()
         return int(counts[list(TERMINAL)].sum()) == self.task_count
+
+    @property
+    def manifest_to(self) -> int:
+        """The first task of which no part of the manifest is written."""
+        return self.manifest_ends[-1] if self.manifest_ends else 0
 
     @property
     def final_status(self) -> RunStatus:

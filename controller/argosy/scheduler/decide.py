@@ -124,6 +124,8 @@ def _remarks(moment: Moment, places: Places, order: Order, short_of_money: Mappi
     known: dict[tuple[Batch, str], str] = {}  # many small runs may be alike
     for its, shortfall in zip(places.runs, order.shortfalls, strict=True):
         run, limit = its.run, shortfall.reason
+        if run.complete:
+            continue  # what it says is how its closing goes
         sentence = short_of_money.get(run.id, "")
         if run.id not in short_of_money and shortfall.tasks and limit != capacity.AT_ONCE:
             key = alike(its.left_over), limit

@@ -34,7 +34,9 @@ from argosy.simulation.world import World
 
 TABLE, QUEUE = "argosy-state", "events"
 ROLE = "arn:aws:iam::123456789012:role/argosy"
-DEPLOYMENT = AwsDeployment(STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task", threads=1)
+DEPLOYMENT = AwsDeployment(
+    STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task", part_tasks=5, threads=1
+)
 INTRUDING = 0.02  # the chance of another controller to work in the middle of a call
 
 

@@ -12,17 +12,28 @@ import numpy as np
 import pytest
 from moto import mock_aws
 
-from argosy.aws import results as results_module
+from argosy.aws import manifest as manifest_module
 from argosy.aws.cell import HomeClients
 from argosy.aws.markers import remove_former_failure
 from argosy.aws.results import Coordination, Results
 from argosy.model.actions import CloseRun, VerifyResult
 from argosy.model.costs import Costs
-from argosy.model.events import NotCarriedOut, ResultSeen, RunClosed
+from argosy.model.events import ManifestPartWritten, NotCarriedOut, ResultSeen, RunClosed
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from tests.builders import NOW, RUN_ID, container_instance, fleet, host, instance_id, prepared, state_with, submitted
+from tests.builders import (
+    NOW,
+    RUN_ID,
+    container_instance,
+    fleet,
+    host,
+    instance_id,
+    prepared,
+    state_with,
+    submitted,
+    told,
+)
 from tests.fakes.aws import Clock, ScriptedClient, refusal, timed_out
 
 ROOT = f"{RUN_ID}/"
@@ -66,10 +77,10 @@ def test_a_part_that_names_nobody_belongs_to_the_attempt_that_ended(s3: Any, met
 
 
 def test_without_a_part_the_attempts_own_folder_counts(s3: Any) -> None:
-    put(s3, "attempts/0/2/model.bin")
-    put(s3, "attempts/0/2/log.txt", b"12")
-    put(s3, "attempts/0/1/old.bin", b"1" * 99)
-    put(s3, "attempts/0/22/other.bin", b"1" * 99)
+    put(s3, "attempts/0000000/2/model.bin")
+    put(s3, "attempts/0000000/2/log.txt", b"12")
+    put(s3, "attempts/0000000/1/old.bin", b"1" * 99)
+    put(s3, "attempts/0000000/22/other.bin", b"1" * 99)
     assert verify(s3) == ResultSeen(RUN_ID, 0, 2, 7)
 
 
@@ -109,9 +120,9 @@ def read(s3: Any, name: str) -> bytes:
 
 def test_a_run_that_succeeded_is_closed_with_its_manifest_and_the_marker_last(s3: Any) -> None:
     put(s3, "parts/part-0000000.jsonl")
-    put(s3, "attempts/1/2/b.bin", b"123")
-    put(s3, "attempts/1/1/zombie.bin")
-    put(s3, "attempts/10/2/nobody.bin")
+    put(s3, "attempts/0000001/2/b.bin", b"123")
+    put(s3, "attempts/0000001/1/zombie.bin")
+    put(s3, "attempts/0000010/2/nobody.bin")
     put(s3, "attempts/readme.txt")
     events = announcing()
     state = finished([TaskStatus.SUCCEEDED] * 2, [1, 2])
@@ -133,7 +144,7 @@ def test_a_run_that_succeeded_is_closed_with_its_manifest_and_the_marker_last(s3
         "gpuIds": ["GPU-1-1"],
         "range": "0:10",
     }
-    assert (second["attempt"], second["keys"], second["bytes"]) == (2, [ROOT + "attempts/1/2/b.bin"], 3)
+    assert (second["attempt"], second["keys"], second["bytes"]) == (2, [ROOT + "attempts/0000001/2/b.bin"], 3)
     assert read(s3, "_SUCCESS") == b""
     detail = json.loads(events.calls[0][1]["Entries"][0]["Detail"])
     assert (detail["runId"], detail["status"], detail["stoppedAt"][:4]) == (RUN_ID, "SUCCEEDED", "2027")
@@ -151,20 +162,6 @@ def test_a_run_that_did_not_wholly_succeed_is_marked_failed(s3: Any) -> None:
         ("FAILED", None, []),
         ("CANCELLED", None, []),
     ]
-
-
-@pytest.mark.slow
-def test_listings_of_many_pages_and_manifests_too_large_for_memory_pass(
-    s3: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(results_module, "IN_MEMORY_BYTES", 1000)
-    count = 1100
-    for index in range(count):
-        put(s3, f"parts/part-{index:07d}.jsonl", b"x")
-    state = finished([TaskStatus.SUCCEEDED] * count, [1] * count)
-    assert Results(HomeClients(s3, announcing()), Clock()).close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
-    entries = json.loads(read(s3, "manifest.json"))["entries"]
-    assert [entry["bytes"] for entry in entries] == [1] * count
 
 
 def test_closing_that_breaks_off_leaves_no_marker_and_is_done_again() -> None:
@@ -279,21 +276,106 @@ def test_the_event_tells_the_cost_of_instances_that_live_on_too() -> None:
     assert detail["costUsd"] == pytest.approx(0.5 + 100 * 0.001)
 
 
-def test_a_close_gives_a_sign_of_life_for_every_page_and_every_few_thousand_lines() -> None:
-    """So that one that takes minutes does not lose the controller's lease."""
-    clock, signs = Clock(), []
+class Sorted:
+    """A bucket with these objects, in pages of a thousand, each of which takes half a minute."""
 
-    def page(**request: Any) -> dict[str, Any]:
-        clock.at += 30.0
-        number = int(request.get("ContinuationToken", "0"))
-        objects = [{"Key": f"{ROOT}parts/part-{number * 1000 + n:07d}.jsonl", "Size": 1} for n in range(1000)]
-        return {"Contents": objects, "IsTruncated": number < 9, "NextContinuationToken": str(number + 1)}
+    def __init__(self, names: list[str], clock: Clock) -> None:
+        self.keys, self.clock, self.written = sorted(ROOT + name for name in names), clock, list[dict[str, Any]]()
 
-    s3 = ScriptedClient("s3", head_object=NOTHING, list_objects_v2=page, put_object={}, delete_object={})
-    count = 25_000
+    def list_objects_v2(self, *, Prefix: str, **request: Any) -> dict[str, Any]:  # noqa: N803
+        self.clock.at += 30.0
+        after = request.get("ContinuationToken") or request.get("StartAfter", "")
+        keys = [key for key in self.keys if key.startswith(Prefix) and key > after]
+        page = {"Contents": [{"Key": key, "Size": 1} for key in keys[:1000]], "IsTruncated": len(keys) > 1000}
+        return page | ({"NextContinuationToken": keys[999]} if len(keys) > 1000 else {})
+
+    def put_object(self, **request: Any) -> dict[str, Any]:
+        self.written.append(request)
+        return {}
+
+    def head_object(self, **request: Any) -> Any:
+        raise NOTHING
+
+    def delete_object(self, **request: Any) -> dict[str, Any]:
+        return {}
+
+    def entries(self) -> list[dict[str, Any]]:
+        bodies = [json.loads(each["Body"]) for each in self.written if "/manifest/" in each["Key"]]
+        return [entry for body in bodies for entry in body["entries"]]
+
+
+def closed_in_parts(s3: Any, state: State, clock: Clock, part_tasks: int, signs: list[float] | None = None) -> int:
+    """How many closes it took."""
+    beats = [] if signs is None else signs
+    coordination = Coordination(keep_alive=lambda: beats.append(clock.at))
+    results = Results(HomeClients(s3, announcing()), clock, coordination, part_tasks)
+    for number in range(1, 10_000):
+        event = results.close(CloseRun(RUN_ID), state)
+        told(state, event, now=clock.at)
+        if event == RunClosed(RUN_ID):
+            return number
+        assert isinstance(event, ManifestPartWritten)
+    raise AssertionError("it is never closed")
+
+
+def test_a_large_run_is_closed_a_part_at_a_time_and_a_sign_of_life_is_given_for_every_page() -> None:
+    """So that one that takes minutes neither loses the controller's lease nor keeps it from other work."""
+    count, clock, signs = 25_000, Clock(), list[float]()
+    s3 = Sorted([f"parts/part-{index:07d}.jsonl" for index in range(count)], clock)
     state = finished([TaskStatus.SUCCEEDED] * count, [1] * count)
-    results = Results(HomeClients(s3, announcing()), clock, Coordination(keep_alive=lambda: signs.append(clock.at)))
-    assert results.close(CloseRun(RUN_ID), state) == RunClosed(RUN_ID)
-    assert clock.at - NOW >= 600
+    assert closed_in_parts(s3, state, clock, 10_000, signs) == 4
     assert max(later - earlier for earlier, later in pairwise(signs)) <= 30.0  # half a lease
-    assert len(signs) >= 20 + 3
+    assert clock.at - NOW <= 30.0 * (25 + 3 * 3)  # no page is listed over and over
+    names = [each["Key"].removeprefix(ROOT) for each in s3.written]
+    assert names == [
+        "manifest/0/0000000-0010000.json",
+        "manifest/0/0010000-0020000.json",
+        "manifest/0/0020000-0025000.json",
+        "manifest.json",
+        "_SUCCESS",
+    ]
+    assert [(entry["index"], entry["bytes"]) for entry in s3.entries()] == [(index, 1) for index in range(count)]
+    index = json.loads(s3.written[3]["Body"])
+    assert [(each["from"], each["to"]) for each in index["parts"]] == [(0, 10_000), (10_000, 20_000), (20_000, 25_000)]
+    assert index["tasks"]["succeeded"] == count
+    assert all(len(each["Body"]) < 5_000_000 for each in s3.written)
+
+
+def test_a_part_ends_early_where_its_tasks_have_very_many_objects_but_never_within_a_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(manifest_module, "MOST_OBJECTS", 10)
+    clock, counts = Clock(), [3, 25, 0, 4, 4, 4, 1]
+    files = [f"attempts/{index:07d}/1/{n}" for index, count in enumerate(counts) for n in range(count)]
+    s3 = Sorted([*files, "attempts/readme", "attempts/6/1/x", "parts/part-0000002.jsonl"], clock)
+    state = finished([TaskStatus.SUCCEEDED] * 7, [1] * 7)
+    closed_in_parts(s3, state, clock, 100)
+    bounds = [
+        (body["from"], body["to"]) for each in s3.written if "from" in (body := json.loads(each["Body"] or b"{}"))
+    ]
+    assert bounds == [(0, 3), (3, 6), (6, 7)]
+    assert [len(entry["keys"]) for entry in s3.entries()] == [3, 25, 1, 4, 4, 4, 1]
+
+
+def test_a_reopened_run_takes_what_it_forgot_from_the_parts_of_its_earlier_manifest(s3: Any) -> None:
+    state = finished([TaskStatus.SUCCEEDED, TaskStatus.FAILED] * 4, [1, 0] * 4)
+    closed_in_parts(s3, state, Clock(), 3)
+    again = finished([TaskStatus.SUCCEEDED] * 8, [1, 2] * 4)
+    again.runs[RUN_ID].retries = 1
+    again.instances.clear()  # forgotten
+    put(s3, "manifest/0/0000003-0000006.json", b"damaged")
+    closed_in_parts(s3, again, Clock(), 4)
+    bodies = [
+        json.loads(read(s3, name)) for name in ("manifest/1/0000000-0000004.json", "manifest/1/0000004-0000008.json")
+    ]
+    types = [entry["instanceType"] for body in bodies for entry in body["entries"]]
+    assert types == ["c5.xlarge", None, "c5.xlarge", None, None, None, "c5.xlarge", None]
+    assert [each["key"][:11] for each in json.loads(read(s3, "manifest.json"))["parts"]] == ["manifest/1/"] * 2
+
+
+@pytest.mark.parametrize("earlier", [b"", b"[]", b'{"parts": 7}', b'{"parts": [{}]}', b"\xff"])
+def test_an_earlier_manifest_that_is_damaged_keeps_no_run_open(s3: Any, earlier: bytes) -> None:
+    put(s3, "manifest.json", earlier)
+    state = finished([TaskStatus.SUCCEEDED], [1])
+    state.runs[RUN_ID].retries = 1
+    assert closed_in_parts(s3, state, Clock(), 10) == 1

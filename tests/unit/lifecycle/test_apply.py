@@ -14,6 +14,7 @@ from argosy.model.events import (
     LaunchDisproved,
     LaunchInDoubt,
     LaunchRefused,
+    ManifestPartWritten,
     NotCarriedOut,
     Observed,
     ResultSeen,
@@ -533,3 +534,22 @@ def test_a_registry_that_asks_to_go_slower_costs_patience_and_no_task() -> None:
     assert max(pauses) == 320.0
     assert run.tasks["user_failures"][0] == 0
     assert state.instances[instance_id(1)].strikes == 0  # it is no instance's fault
+
+
+def test_parts_of_the_manifest_count_once_in_order_and_for_the_present_try_only() -> None:
+    state = state_with(submitted(tasks=30), prepared(), RunCancelled(CancelRequest(RUN_ID, NOW, "enough")))
+    run = the_run(state)
+    for event in (
+        ManifestPartWritten(RUN_ID, 0, 10, 20),  # not yet
+        ManifestPartWritten(RUN_ID, 1, 0, 10),  # of another try
+        ManifestPartWritten(RUN_ID, 0, 0, 10),
+        ManifestPartWritten(RUN_ID, 0, 0, 10),  # once more
+        ManifestPartWritten(RUN_ID, 0, 10, 25),
+        ManifestPartWritten("nobody-261121-062733-k3f9", 0, 0, 10),
+    ):
+        told(state, event)
+    assert (run.manifest_ends, run.manifest_to) == ([10, 25], 25)
+    assert run.waiting == "its results are being listed: 25 of 30 tasks"
+    told(state, RunClosed(RUN_ID))
+    told(state, ManifestPartWritten(RUN_ID, 0, 25, 30))
+    assert run.manifest_ends == [10, 25]

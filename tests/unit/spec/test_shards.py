@@ -39,7 +39,7 @@ def test_a_task_of_a_range_is_told_everything_the_issue_names() -> None:
         "ARGOSY_RANGE": "1750:1797",
         "ARGOSY_RANGE_START": "1750",
         "ARGOSY_RANGE_END": "1797",
-        "ARGOSY_OUTPUT_URI": f"{OUTPUT}attempts/17/2/",
+        "ARGOSY_OUTPUT_URI": f"{OUTPUT}attempts/0000017/2/",
         "ARGOSY_PART_URI": f"{OUTPUT}parts/part-0000017.jsonl",
     }
 
@@ -71,7 +71,7 @@ def test_every_name_of_the_closed_list_is_replaced() -> None:
         "end=20",
         "index=1",
         "count=3",
-        f"output={OUTPUT}attempts/1/1/",
+        f"output={OUTPUT}attempts/0000001/1/",
         f"part={OUTPUT}parts/part-0000001.csv",
         f"runId={RUN_ID}",
         "attempt=1",

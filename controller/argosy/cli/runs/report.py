@@ -21,7 +21,7 @@ from argosy.cli.session import Session
 from argosy.client.benchmarks.comparison import comparable_groups, comparison, paid, priced
 from argosy.client.benchmarks.records import Measurement, NoRecord, read
 from argosy.client.progress import TERMINAL
-from argosy.client.results.manifest import entries, open_manifest
+from argosy.client.results.manifest import open_manifest
 
 HELP = "Benchmark runs side by side."
 
@@ -90,13 +90,13 @@ def _kept(files: Sequence[Path]) -> list[Measurement]:
 def of_run(session: Session, run: str) -> Iterator[Measurement]:
     """One for each task with a result. Raises CliError when there is none."""
     view = session.api.describe(run)
-    body = open_manifest(session.client("s3"), str(view["output"])) if view["status"] in TERMINAL else None
-    if body is None:
+    manifest = open_manifest(session.client("s3"), str(view["output"])) if view["status"] in TERMINAL else None
+    if manifest is None:
         raise CliError(
             f"{run} is {view['status']} and has no results to report yet.",
             next_step=f"wait for it with `{session.again(f'watch {run}')}`",
         )
-    done = [entry for entry in entries(body) if entry["status"] == "SUCCEEDED" and entry["keys"]]
+    done = [entry for entry in manifest.entries() if entry["status"] == "SUCCEEDED" and entry["keys"]]
     if not done:
         raise CliError(f"No task of {run} succeeded.", next_step=f"type `{session.again(f'status {run}')}`")
     seconds = sum(entry["seconds"] for entry in done)

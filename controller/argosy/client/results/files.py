@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,10 +39,10 @@ def result_files(s3: Any, view: Mapping[str, Any], partial: bool) -> tuple[list[
     bucket, prefix = layout.split_s3(output)
     if partial and view["status"] not in TERMINAL:
         return list(_listed(s3, bucket, prefix)), None
-    body = open_manifest(s3, output)
-    if body is not None:
-        manifest = json.loads(body.read())
-        return list(_committed(manifest, bucket, prefix)), manifest
+    manifest = open_manifest(s3, output)
+    if manifest is not None:
+        whole = {**manifest.head, "entries": list(manifest.entries())}
+        return list(_committed(whole, bucket, prefix)), whole
     if not partial:
         raise NoManifest(view)
     return list(_listed(s3, bucket, prefix)), None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from argosy import layout
@@ -34,37 +34,73 @@ def lines_of(body: Any) -> Iterator[bytes]:
         yield pending
 
 
-def open_manifest(s3: Any, output: str) -> Any:
-    """The manifest's stream, or None when there is no manifest (yet). `output` is the run's own folder."""
-    bucket, key = layout.split_s3(layout.manifest_uri(output))
+class Manifest:
+    """What `manifest.json` says. head: `runId`, `output`, `retries` and `tasks`, where it has them. The entries of a
+    large run lie in parts beside it."""
+
+    def __init__(self, body: Any, part: Callable[[str], Any]) -> None:
+        """body: a stream of `manifest.json`. part: opens the part with this name, relative to the run's folder. Raises
+        ArgosyError."""
+        self._lines, self._part = lines_of(body), part
+        self._parts: list[Any] | None = None
+        self._entries: list[Any] | None = None  # in another layout than the controller's: read whole
+        try:
+            self.head = self._read_head()
+        except (ValueError, KeyError, TypeError, AttributeError) as fault:
+            raise _unreadable(str(fault)) from fault
+
+    def _read_head(self) -> dict[str, Any]:
+        """The controller writes it on the first line."""
+        first = next(self._lines, b"").rstrip()
+        inline = first.endswith(_OPENING)
+        head: dict[str, Any] = json.loads(first + _CLOSING if inline else b"\n".join([first, *self._lines]))
+        self._parts = head.pop("parts", None)
+        if self._parts is None:
+            entries = head.pop("entries")
+            self._entries = None if inline else entries
+        return head
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """In their order; to be called once. Raises ArgosyError where it is cut short, malformed or out of order."""
+        expected = 0
+        try:
+            for entry in self._in_order():
+                if entry["index"] != expected:
+                    raise _unreadable(f"it has entry {entry['index']} where entry {expected} is due")
+                expected += 1
+                yield entry
+        except (ValueError, KeyError, TypeError) as fault:
+            raise _unreadable(str(fault)) from fault
+
+    def _in_order(self) -> Iterator[dict[str, Any]]:
+        if self._parts is not None:
+            for each in self._parts:
+                lines = lines_of(self._part(each["key"]))
+                next(lines, None)  # the part's own head
+                yield from _parsed(lines)
+        else:
+            yield from _parsed(self._lines) if self._entries is None else self._entries
+
+
+def open_manifest(s3: Any, output: str) -> Manifest | None:
+    """None when there is no manifest (yet). `output` is the run's own folder. Raises ArgosyError for one that cannot be
+    read."""
+    bucket, folder = layout.split_s3(output)
+
+    def opened(name: str) -> Any:
+        return s3.get_object(Bucket=bucket, Key=folder + name)["Body"]
+
     try:
-        return s3.get_object(Bucket=bucket, Key=key)["Body"]
+        body = opened(layout.manifest_uri(""))
     except Exception as fault:
         if error_code(fault) in ("NoSuchKey", "404"):
             return None
         raise
-
-
-def entries(body: Any) -> Iterator[dict[str, Any]]:
-    """The entries of a manifest in their order. Raises ArgosyError when it is cut short, malformed or out of order."""
-    expected = 0
-    try:
-        for entry in _parsed(lines_of(body)):
-            if entry["index"] != expected:
-                raise _unreadable(f"it has entry {entry['index']} where entry {expected} is due")
-            expected += 1
-            yield entry
-    except (ValueError, KeyError, TypeError) as fault:
-        raise _unreadable(str(fault)) from fault
+    return Manifest(body, opened)
 
 
 def _parsed(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-    """The controller writes the head on the first line and each entry on its own line; JSON in any other layout is
-    read whole."""
-    head = next(lines, b"")
-    if not head.rstrip().endswith(_OPENING):
-        yield from json.loads(b"\n".join([head, *lines]))["entries"]
-        return
+    """The controller writes each entry on its own line."""
     for line in lines:
         if line.strip() == _CLOSING:
             return

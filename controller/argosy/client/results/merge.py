@@ -22,7 +22,7 @@ from typing import IO, Any, BinaryIO, TypeVar
 from argosy import layout
 from argosy.client.errors import ArgosyError, error_code
 from argosy.client.progress import TERMINAL
-from argosy.client.results.manifest import NoManifest, entries, open_manifest
+from argosy.client.results.manifest import NoManifest, open_manifest
 from argosy.client.results.part_rows import NotRows, row_counts, rows_of
 
 PARTS_AHEAD = 16  # being copied at a time
@@ -78,14 +78,14 @@ def parts_of_run(s3: Any, view: Mapping[str, Any], partial: bool, merged: Merged
     """
     output, total = str(view["output"]), int(view["tasks"]["total"])
     bucket, prefix = layout.split_s3(output)
-    body = open_manifest(s3, output) if view["status"] in TERMINAL else None
-    if body is None and not partial:
+    manifest = open_manifest(s3, output) if view["status"] in TERMINAL else None
+    if manifest is None and not partial:
         raise NoManifest(view)
-    if body is None:
+    if manifest is None:
         yield from _parts_there_are(s3, bucket, prefix, total, merged)
         return
     seen = 0
-    for entry in entries(body):
+    for entry in manifest.entries():
         seen += 1
         yield from _part_of(entry, bucket, prefix, merged)
     if seen != total:

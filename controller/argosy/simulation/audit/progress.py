@@ -7,10 +7,12 @@ a reason. I9: the version never decreases. R4: every task of every run has ended
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from io import BytesIO
 from typing import Any, NamedTuple
 
+from argosy.client.errors import ArgosyError
+from argosy.client.results.manifest import Manifest
 from argosy.layout import manifest_uri, marker_uri, split_s3
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
@@ -136,10 +138,14 @@ class ProgressChecker(Checker):
         if other in rest.objects:
             sentence = f"{job.run_id} is {status.value}, and the marker of the opposite lies beside its own"
             self.facts.violated("R4", sentence, job.run_id)
-        said = json.loads(manifest.body)
-        pairs = zip(said["entries"], table, strict=True)
-        wrong = [entry["index"] for entry, row in pairs if entry["status"] != TaskStatus(row[0]).name]
-        if wrong or said["tasks"]["succeeded"] != counts[TaskStatus.SUCCEEDED]:
+        said = Manifest(BytesIO(manifest.body), lambda name: BytesIO(rest.objects[split_s3(job.output + name)].body))
+        try:
+            pairs = zip(said.entries(), table, strict=True)
+            wrong = [entry["index"] for entry, row in pairs if entry["status"] != TaskStatus(row[0]).name]
+        except (ArgosyError, ValueError) as fault:  # a part is missing, entries are missing or doubled
+            self.facts.violated("I4", f"the manifest of {job.run_id} is not whole: {fault}", job.run_id)
+            return
+        if wrong or said.head["tasks"]["succeeded"] != counts[TaskStatus.SUCCEEDED]:
             self.facts.violated("I4", f"the manifest of {job.run_id} is wrong about tasks {wrong[:5]}", job.run_id)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import statistics
 from collections import Counter
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
 
+from argosy.client.errors import ArgosyError
+from argosy.client.results.manifest import Manifest
 from argosy.emulator.rate_limits import FAMILIES
 from argosy.layout import manifest_uri, marker_uri, split_s3
 from argosy.model import documents
@@ -45,9 +47,12 @@ def _faults_of_manifest(run: ScaleRun, tasks: int) -> Iterator[str]:
     if manifest is None:
         yield "there is no manifest"
         return
-    entries = json.loads(manifest.body)["entries"]
-    whole = [entry["index"] for entry in entries] == list(range(tasks))
-    if not whole or any(entry["status"] != "SUCCEEDED" for entry in entries):
+    try:
+        said = Manifest(BytesIO(manifest.body), lambda name: BytesIO(objects[split_s3(output + name)].body))
+        succeeded = [entry["status"] == "SUCCEEDED" for entry in said.entries()]  # in order, or it is refused
+    except ArgosyError:
+        succeeded = []
+    if len(succeeded) != tasks or not all(succeeded):
         yield "the manifest does not name every task once as SUCCEEDED"
 
 

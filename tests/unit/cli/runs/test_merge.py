@@ -7,6 +7,7 @@ import io
 import json
 import tracemalloc
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +277,38 @@ def test_the_manifest_of_an_earlier_end_is_not_used_for_a_run_that_was_reopened(
     result = reopened.argosy("results", RUN_ID, "--merge", "--partial", "-o", "-")
     assert result.stdout == '{"a":0}\n{"a":1}\n'
     assert "  task 2: not there yet" in result.stderr
+
+
+def in_parts(made: World, *bounds: int) -> World:
+    """The same run, with its manifest as the controller writes that of a large run."""
+    document = json.loads(made.objects.bodies["argosy-results", f"{PREFIX}manifest.json"])
+    entries = document.pop("entries")
+    parts = []
+    for first, end in pairwise(bounds):
+        name = f"manifest/0/{first:07d}-{end:07d}.json"
+        head = json.dumps({"runId": RUN_ID, "from": first, "to": end})[:-1] + ', "entries": [\n'
+        made.objects.put(OUTPUT + name, head + ",\n".join(map(json.dumps, entries[first:end])) + "\n]}\n")
+        parts.append({"key": name, "from": first, "to": end})
+    made.objects.put(f"{OUTPUT}manifest.json", json.dumps({**document, "parts": parts}) + "\n")
+    return made
+
+
+def test_a_manifest_in_parts_is_read_like_one_in_a_piece() -> None:
+    whole, divided = (
+        made.argosy("results", RUN_ID, "--merge", "-o", "-")
+        for made in (world(ROWS), in_parts(world(ROWS), 0, 17, 18, 40))
+    )
+    assert divided.stdout == whole.stdout == "".join(ROWS[part(index)] for index in range(40))
+
+
+def test_a_manifest_whose_part_was_cut_short_or_left_out_is_refused() -> None:
+    for bounds, complaint in (((0, 17, 39), "names 39 tasks"), ((1, 17, 40), "has entry 1 where entry 0 is due")):
+        result = in_parts(world(ROWS), *bounds).argosy("results", RUN_ID, "--merge", "--partial", "-o", "-")
+        assert (result.exit_code, complaint in result.stderr) == (3, True)
+    broken = in_parts(world(ROWS), 0, 17, 40)
+    name = f"{OUTPUT}manifest/0/0000017-0000040.json"
+    broken.objects.put(name, broken.objects.bodies["argosy-results", name.removeprefix("s3://argosy-results/")][:-4])
+    assert "is cut short" in broken.argosy("results", RUN_ID, "--merge", "--partial", "-o", "-").stderr
 
 
 def test_a_run_without_manifest_is_refused() -> None:
