@@ -21,7 +21,7 @@ ARGS ?=
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .PHONY: help setup tensorflow demo demo-tensorflow test test-fast test-deep coverage test-containers bench check format lint requirements
-.PHONY: synth deploy roll destroy clean
+.PHONY: synth doctor bootstrap deploy roll destroy clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -125,19 +125,32 @@ requirements: $(DEV) ## Write requirements/*.txt again from pyproject.toml (ARGS
 synth: $(DEV) $(NODE) ## Write the CloudFormation templates to cdk.out (needs no account)
 	$(CDK) synth --quiet --context stage=$(STAGE) $(ARGS)
 
+# Docker or podman, whichever answers: it builds the images that are published. Empty without one.
+ENGINE = $(shell for each in docker podman; do $$each info >/dev/null 2>&1 && echo $$each && break; done)
+
+doctor: $(LOCAL) ## What does the AWS account lack for a deployment, and what to type (STAGE=main)
+	@$(BIN)/argosy doctor --stage $(STAGE) $(ARGS)
+
+bootstrap: $(DEV) $(NODE) ## Prepare a Region for the CDK: ARGS=aws://ACCOUNT/REGION
+	$(CDK) bootstrap $(ARGS)
+
+# CHECKED_ACCOUNT=no deploys without the doctor's leave.
+CHECKED_ACCOUNT ?= yes
+
 deploy: $(DEV) $(NODE) ## Deploy to the AWS account of your credentials (STAGE=main)
-	@$(BIN)/python -m stacks.amis --context stage=$(STAGE) $(ARGS)
-	$(CDK) deploy --all --context stage=$(STAGE) $(ARGS)
+	@$(BIN)/python -m stacks.preflight --ask=$(CHECKED_ACCOUNT) -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
+	@$(BIN)/python -m stacks.amis -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
+	CDK_DOCKER=$(or $(ENGINE),docker) $(CDK) deploy --all -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
 
 # New instances start from the newest AMIs; those that there are live on. The pins go into cdk.context.json.
 roll: $(DEV) $(NODE) ## Pin the newest AMIs and deploy them; running tasks are not touched (STAGE=main)
-	@$(BIN)/python -m stacks.amis --newest --context stage=$(STAGE) $(ARGS)
-	$(CDK) deploy --all --context stage=$(STAGE) $(ARGS)
+	@$(BIN)/python -m stacks.amis --newest -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
+	CDK_DOCKER=$(or $(ENGINE),docker) $(CDK) deploy --all -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
 
 # With the same ARGS as deploy: they decide which stacks there are.
 destroy: $(DEV) $(NODE) ## Take the deployment down, instances included, and say what stays (STAGE=main)
-	@$(BIN)/python -m stacks.stays --context stage=$(STAGE) $(ARGS)
-	$(CDK) destroy --all --context stage=$(STAGE) --context bundle=source $(ARGS)
+	@$(BIN)/python -m stacks.stays -c stage=$(STAGE) -c engine=any $(ARGS)
+	$(CDK) destroy --all -c stage=$(STAGE) -c bundle=source -c engine=any $(ARGS)
 
 clean: ## Remove everything that was made here, .venv and out/ included
 	rm -rf .venv .venv-tensorflow .venv-checkov node_modules cdk.out build out dist argosy.egg-info .coverage

@@ -7,6 +7,9 @@ import aws_cdk as cdk
 from argosy.settings.settings import Amis, Settings, load_settings
 
 PINNED_AMIS = "argosy:amis"  # in cdk.context.json, which `stacks.amis` writes and the CDK reads
+# What the README submits: published by `make deploy` where Docker or podman answers and no settings say otherwise. Then
+# the context "engine" is not empty.
+FIRST_IMAGES = ("digits",)
 _SPELLINGS = [field.alias or name for name, field in Settings.model_fields.items()]
 
 
@@ -18,6 +21,8 @@ def settings_of(app: cdk.App) -> Settings:
         value = app.node.try_get_context(name)
         if value is not None:
             given[name] = value
+    if app.node.try_get_context("engine"):
+        given.setdefault("images", FIRST_IMAGES)
     settings = load_settings(given)
     pinned = app.node.try_get_context(PINNED_AMIS) or {}
     own = {cell: settings.amis.get(cell, Amis()).model_dump(exclude_none=True) for cell in settings.cells}

@@ -12,7 +12,7 @@ from cdk_nag import AwsSolutionsChecks
 
 import app as entry
 from argosy.messages.eventbridge import RULE_PATTERNS
-from argosy.settings.settings import Settings
+from argosy.settings.settings import load_settings
 from stacks.images import ImagesStack
 from tests.stacks.templates import Template, text
 
@@ -71,7 +71,7 @@ def test_the_images_stack_publishes_what_each_image_name_stands_for(tmp_path: Pa
         (tmp_path / "containers" / name / "Dockerfile").write_text("FROM scratch\n")
     (tmp_path / "containers" / "no-image").mkdir()
     app = cdk.App(outdir=str(tmp_path / "out"))
-    ImagesStack(app, "argosy-images", settings=Settings(), folder=tmp_path / "containers")
+    ImagesStack(app, "argosy-images", settings=load_settings({"images": True}), folder=tmp_path / "containers")
     app.synth()
     template = Template(json.loads((tmp_path / "out" / "argosy-images.template.json").read_text()), tmp_path)
     parameters = template.of_type("AWS::SSM::Parameter").values()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,7 @@ from argosy.spec.parse import parse_spec, to_json
 from argosy.spec.templates import item_faults
 
 OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME; its GPU flavour, if any, is argosy/NAME-gpu
+_FOLDER = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)  # the name of a folder of containers/
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +263,7 @@ def _image(data: Mapping[str, Any], images: ImageResolver) -> tuple[str, list[Fa
         return "", []
     resolved = images.resolve(image)
     if resolved is None:
-        return "", [Fault("container.image", f"{image} is not known to this deployment: publish the image first")]
+        return "", [Fault("container.image", _unpublished(image))]
     return resolved, []
 
 
@@ -276,6 +278,17 @@ def _definition_faults(data: Mapping[str, Any], definitions: DefinitionReader) -
         return
     for way in ways_to_the_host(definition):
         yield Fault("taskDefinition", f"{name} {way}, which runs may not")
+
+
+def _unpublished(image: str) -> str:
+    """A name of the deployment that stands for nothing. Only a folder of containers/ can be published under it."""
+    folder = image.removeprefix(OWN_NAMESPACE).removesuffix(GPU_SUFFIX)
+    if not _FOLDER.fullmatch(folder):
+        return f"{image} is not known to this deployment, and no image can be published under that name"
+    return (
+        f'{image} is not known to this deployment: `make deploy ARGS="-c images={folder}"` publishes'
+        f" containers/{folder} (with Docker or podman), or name an image of a registry"
+    )
 
 
 def _flavour_notes(form: Mapping[str, Any], images: ImageResolver) -> Iterator[str]:

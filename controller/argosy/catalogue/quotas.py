@@ -8,26 +8,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class QuotaFamily:
-    """Instance families that share a quota. spot_code: the spot quota's code in Service Quotas."""
+    """Instance families that share a quota. Codes: of the spot and of the on-demand quota in Service Quotas."""
 
     key: str  # as the setting vcpuQuotas names it
     name: str  # as AWS names it
     families: str  # regular expression for the part of a type's name before the dot
     spot_code: str
+    on_demand_code: str
 
 
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html, codes by `list-service-quotas`. The first
 # match counts. On-demand P5 instances share the quota of the other P families (`quota_key`).
 FAMILIES = (
-    QuotaFamily("g", "G and VT", r"(g|vt)[0-9].*", "L-3819A6DF"),
-    QuotaFamily("p5", "P5", r"p5.*", "L-C4BD4855"),
-    QuotaFamily("p", "P4, P3 and P2", r"p[0-9].*", "L-7212CCBC"),
-    QuotaFamily("inf", "Inf", r"inf.*", "L-B5D1601B"),
-    QuotaFamily("trn", "Trn", r"trn.*", "L-6B0D517C"),
-    QuotaFamily("dl", "DL", r"dl[0-9].*", "L-85EED4F7"),
-    QuotaFamily("f", "F", r"f[0-9].*", "L-88CF9481"),
-    QuotaFamily("x", "X", r"(x|u-).*", "L-E3A00192"),
-    QuotaFamily("standard", "Standard", r".*", "L-34B43A08"),
+    QuotaFamily("g", "G and VT", r"(g|vt)[0-9].*", "L-3819A6DF", "L-DB2E81BA"),
+    QuotaFamily("p5", "P5", r"p5.*", "L-C4BD4855", "L-417A185B"),
+    QuotaFamily("p", "P4, P3 and P2", r"p[0-9].*", "L-7212CCBC", "L-417A185B"),
+    QuotaFamily("inf", "Inf", r"inf.*", "L-B5D1601B", "L-1945791B"),
+    QuotaFamily("trn", "Trn", r"trn.*", "L-6B0D517C", "L-2C3B7624"),
+    QuotaFamily("dl", "DL", r"dl[0-9].*", "L-85EED4F7", "L-6E869C2A"),
+    QuotaFamily("f", "F", r"f[0-9].*", "L-88CF9481", "L-74FC7D96"),
+    QuotaFamily("x", "X", r"(x|u-).*", "L-E3A00192", "L-7295265B"),
+    QuotaFamily("standard", "Standard", r".*", "L-34B43A08", "L-1216C47A"),
 )
 BY_KEY = {family.key: family for family in FAMILIES}
 

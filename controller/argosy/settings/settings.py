@@ -24,6 +24,7 @@ from argosy.settings.values import (
     FamilyGlob,
     FunctionName,
     GpuTypeName,
+    ImageNames,
     ImageNetModel,
     Listed,
     OnDemandQuotaName,
@@ -172,7 +173,7 @@ class Settings(_SettingsModel):
     log_retention_days: RetentionDays = 14
     subnets: Literal["public", "private"] = "public"  # private needs interface endpoints, which are billed by the hour
     amis: Mapping[Region, Amis] = Field(default_factory=dict)
-    images: bool = False  # also publish the images of containers/ (deploying that stack needs Docker)
+    images: ImageNames = ()  # folders of containers/ whose images are published, or true (that needs Docker or podman)
     examples: bool = False  # also make the example images' task definitions (deploying those stacks needs Docker)
     base_image: Annotated[str, Field(pattern=r"^[^\s,]{1,200}$")] | None = None  # replaces BASE of the Dockerfiles
     inference_model: ImageNetModel | None = None  # the model that the inference image then contains, in /model

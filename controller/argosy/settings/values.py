@@ -69,6 +69,12 @@ def _on_demand_quota_name(key: str) -> str:
     return key
 
 
+def _image_names(value: Any) -> Any:
+    """`-c images=true` means all of them, `false` none."""
+    return {"true": ALL_IMAGES, "false": ()}.get(str(value).lower(), value)
+
+
+ALL_IMAGES = ("all",)
 Item = TypeVar("Item")
 Listed = Annotated[tuple[Item, ...], BeforeValidator(_without_repetition), BeforeValidator(_split)]
 Region = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
@@ -89,5 +95,7 @@ Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
 FunctionName = Annotated[str, AfterValidator(_function_name)]
 FamilyGlob = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*-]{1,255}$")]
 AmiId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
+# Names of folders of containers/. What may be said at once is in `_image_names`.
+ImageNames = Annotated[Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,40}$")]], BeforeValidator(_image_names)]
 # The models that containers/tensorflow-inference/bake.py can put into an image.
 ImageNetModel = Literal["MobileNet", "MobileNetV2", "ResNet50", "EfficientNetB0", "InceptionV3"]

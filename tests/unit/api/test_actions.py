@@ -184,7 +184,9 @@ def test_every_fault_of_a_spec_is_answered_and_nothing_is_stored(desk: Desk, act
                     },
                     {
                         "path": "container.image",
-                        "message": "argosy/unknown is not known to this deployment: publish the image first",
+                        "message": 'argosy/unknown is not known to this deployment: `make deploy ARGS="-c'
+                        ' images=unknown"` publishes containers/unknown (with Docker or podman), or name an image of a'
+                        " registry",
                     },
                 ],
             }

@@ -31,7 +31,7 @@ class Images:
 
     def resolve(self, image: str) -> str | None:
         self.asked.append(image)
-        return None if image in ("argosy/unknown", "argosy/digits-gpu") else f"registry/{image}@sha256:1"
+        return None if image in ("argosy/unknown", "argosy/digits-gpu", "argosy/a:3") else f"registry/{image}@sha256:1"
 
 
 class Items:
@@ -249,8 +249,19 @@ def test_the_example_of_the_placement_page_is_taken() -> None:
 
 def test_an_image_that_nothing_stands_behind_is_refused() -> None:
     assert faults(spec(container={"image": "argosy/unknown"})) == [
-        "container.image: argosy/unknown is not known to this deployment: publish the image first"
+        'container.image: argosy/unknown is not known to this deployment: `make deploy ARGS="-c images=unknown"` '
+        "publishes containers/unknown (with Docker or podman), or name an image of a registry"
     ]
+
+
+def test_the_flavour_for_gpus_is_published_with_its_folder() -> None:
+    [fault] = faults(spec(container={"image": "argosy/digits-gpu"}))
+    assert '"-c images=digits"' in fault
+
+
+def test_a_name_that_no_folder_can_have_gets_no_command() -> None:
+    [fault] = faults(spec(container={"image": "argosy/a:3"}))
+    assert fault.endswith("no image can be published under that name")
 
 
 def test_only_names_that_can_be_images_are_looked_up() -> None:

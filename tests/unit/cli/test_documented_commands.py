@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_group
 
-from argosy.cli.late import load
-from argosy.cli.main import Commands, app
+from argosy.cli.main import Commands
+from tests.fakes.command_lines import GROUP, parsed
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("containers/*/README.md"))]
@@ -27,19 +26,6 @@ def documented() -> Iterator[tuple[str, str]]:
             for part in block:
                 for found in _COMMAND.finditer(part):
                     yield document.name, re.sub(r"\bN\b", "7", found[1].strip())
-
-
-GROUP = get_group(app)
-
-
-def parsed(words: list[str]) -> dict[str, Any]:
-    """The values that a command line gives its command; raises what typer raises for a bad one."""
-    with GROUP.make_context("argosy", ["--help"], resilient_parsing=True) as context:
-        name, rest = words[0], words[1:]
-        late = Commands.late
-        found = load(name, late[name]) if name in late else GROUP.commands[name]
-        values: dict[str, Any] = found.make_context(name, rest, parent=context).params
-        return values
 
 
 FOUND = sorted({line for _, line in documented() if " / " not in line})  # the diagram's alternatives are no command
@@ -89,6 +75,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("cluster --all --stage dev --region eu-west-1", {"show_gone": True, "stage": "dev", "region": "eu-west-1"}),
     ("prices --type g5.* --limit 3", {"pattern": "g5.*", "limit": 3}),
     ("doctor --profile work --endpoint-url http://h:1", {"profile": "work", "endpoint_url": "http://h:1"}),
+    ("doctor --cells eu-west-1 --fix --account", {"cells": "eu-west-1", "fix": True, "account": True}),
     ("local --port 4567 --settings mine.json", {"port": 4567, "settings": Path("mine.json")}),
     ("local --cells us-east-1,eu-west-1 --runtime podman", {"cells": "us-east-1,eu-west-1", "runtime": "podman"}),
     ("local --python x=python --python y=python3", {"python": ["x=python", "y=python3"]}),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from argosy.catalogue.lookup import load_catalogue, offered
 from argosy.settings.settings import MAX_JSON_BYTES, Settings, SettingsError, load_settings
+from argosy.settings.values import ALL_IMAGES
 
 
 def faults_of(context: dict[str, Any]) -> dict[str, str]:
@@ -122,7 +123,7 @@ def test_what_is_offered_follows_the_owners_changes() -> None:
 
 def test_the_command_lines_strings_do() -> None:
     settings = load_settings({"cells": "us-east-1, eu-west-1", "lingerSeconds": "60", "images": "true"})
-    assert (settings.cells, settings.linger_s, settings.images) == (("us-east-1", "eu-west-1"), 60, True)
+    assert (settings.cells, settings.linger_s, settings.images) == (("us-east-1", "eu-west-1"), 60, ALL_IMAGES)
 
 
 def test_defaults_take_no_room_in_the_environment() -> None:

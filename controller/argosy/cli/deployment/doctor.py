@@ -1,11 +1,12 @@
-"""Does this account and region have everything that Argosy needs? One line each: what is wrong and what to type.
+"""Does this account have everything that Argosy needs, in the Region of each cell? One line each, and what to type.
 
-All calls only read. The checks themselves are in `checks`.
+It comes before the first deployment, and says afterwards whether runs can work. All calls only read, but for --fix. The
+checks themselves are in `checks`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,11 +30,22 @@ def register(app: typer.Typer) -> None:
     command(app, "doctor", panel=panels.SETUP)(doctor)
 
 
-def doctor(session: Session) -> None:
-    """What is missing here, and what to type. It only reads, and exits 3 when something is wrong."""
+_Cells = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REGIONS",
+        help="Check these, with commas between them. [default: those of the deployment, else of cdk.json]",
+    ),
+]
+_Fix = Annotated[bool, typer.Option("--fix", help="Make missing service-linked roles, which cost nothing.")]
+_Account = Annotated[bool, typer.Option("--account", help="Only what a deployment needs of the account.")]
+
+
+def doctor(session: Session, *, cells: _Cells = None, fix: _Fix = False, account: _Account = False) -> None:
+    """What is missing for a deployment, and what to type. Exits 3 when something is wrong."""
     from argosy.cli.deployment.checks import run_checks
 
-    findings = run_checks(session)
+    findings = run_checks(session, cells=cells, may_fix=fix, account_only=account)
     is_well = not any(each.state == "wrong" for each in findings)
     if session.wants_json:
         session.print_json({"ok": is_well, "checks": [each.as_json() for each in findings]})
@@ -48,9 +60,7 @@ def _print(session: Session, findings: list[Finding], is_well: bool) -> None:
 
     console = session.console
     wrong = sum(each.state == "wrong" for each in findings)
-    console.print(
-        "All is well: runs can work here." if is_well else f"{wrong} of {len(findings)} checks found a fault."
-    )
+    console.print("Nothing is wrong." if is_well else f"{wrong} of {len(findings)} checks found a fault.")
     for each in findings:
         word, colour = _MARKS[each.state]
         console.print(PlainText().append(word, colour).append(f"{each.name}: ", "bold").append(each.says))

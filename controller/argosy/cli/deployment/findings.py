@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.cli.session import Session
+from argosy.cli.deployment.remedies import NO_RIGHT
 from argosy.client.errors import ArgosyError, error_code, from_aws, is_denied, is_from_aws
 
 
@@ -23,7 +23,7 @@ class Finding:
         return {"name": self.name, "state": self.state, "says": self.says, "next": self.type_this or None}
 
 
-Check = Callable[[Session], list[Finding]]
+Check = Callable[[], list[Finding]]
 
 
 def ok(name: str, says: str) -> list[Finding]:
@@ -38,17 +38,17 @@ def note(name: str, says: str, type_this: str = "") -> list[Finding]:
     return [Finding(name, "note", says, type_this)]
 
 
-def looked_at(name: str, check: Check, session: Session) -> list[Finding]:
+def looked_at(name: str, check: Check) -> list[Finding]:
     """What a check finds. A call that AWS refuses or that fails is a finding too."""
     try:
-        return check(session)
+        return check()
     except ArgosyError as error:
         return wrong(name, error.message, error.next_step)
     except Exception as fault:
         if is_denied(fault):
             operation = getattr(fault, "operation_name", "this")
             says = f"cannot tell: you may not call {operation}"
-            return [Finding(name, "denied", says, "ask for that right, or let an administrator type `argosy doctor`")]
+            return [Finding(name, "denied", says, NO_RIGHT)]
         if not is_from_aws(fault):
             raise
         said = from_aws(fault)

@@ -1,50 +1,84 @@
-"""May this account run as many spot vCPUs as its instance types need? New accounts often have 0 for GPU classes."""
+"""May this account have as much as a cell needs? New accounts often have 0 vCPUs for GPU classes, and 5 VPCs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import QuotaFamily, quota_family
-from argosy.cli.deployment.findings import Finding, missing
+from argosy.cli.deployment.findings import Finding, missing, note, ok, wrong
+from argosy.cli.deployment.remedies import raise_quota
+
+if TYPE_CHECKING:
+    from argosy.cli.deployment.subject import Subject
 
 WANTED_VCPUS = 64  # what to ask for: a few instances of most sizes
+VPCS = "L-F678F1CE"  # VPCs per Region, of the service "vpc"
 
 
-def spot_quotas(client: Any, type_names: Iterable[str]) -> list[Finding]:
+def spot_quotas(subject: Subject, cell: str) -> list[Finding]:
     """One finding for each class that the types draw on.
 
     A class without room is wrong if any run may need it, which is true of Standard; for a GPU class it is a note, since
     only GPU runs would wait.
     """
+    client, found = subject.session.client("service-quotas", cell), []
+    for kind, smallest in _smallest(subject).items():
+        vcpus = _quota(client, "ec2", kind.spot_code)
+        name = f"spot quota {kind.name}"
+        if vcpus >= smallest:
+            found += ok(name, f"{vcpus:g} vCPUs")
+            continue
+        says = f"{vcpus:g} vCPUs, the smallest of your types has {smallest}: such instances will never start"
+        finding = wrong if kind.name == "Standard" else note
+        found += finding(name, says, raise_quota(cell, "ec2", kind.spot_code, max(WANTED_VCPUS, smallest)))
+    return found
+
+
+def on_demand_quotas(subject: Subject, cell: str) -> list[Finding]:
+    """Only notes: on-demand is bought where a deadline or `capacity.fallback` asks for it."""
+    client = subject.session.client("service-quotas", cell)
+    codes = {kind.on_demand_code: (kind, smallest) for kind, smallest in _smallest(subject).items()}
+    vcpus = {code: _quota(client, "ec2", code) for code in codes}
+    has = ", ".join(f"{kind.name} {vcpus[code]:g}" for code, (kind, _) in codes.items())
+    short = [code for code, (_, smallest) in codes.items() if vcpus[code] < smallest]
+    if not short:
+        return ok("on-demand quota", f"vCPUs: {has}")
+    says = f"vCPUs: {has}; where that is too few, runs with a deadline or a fallback have spot only"
+    code, (_, smallest) = short[0], codes[short[0]]
+    return note("on-demand quota", says, raise_quota(cell, "ec2", code, max(WANTED_VCPUS, smallest)))
+
+
+def vpcs(subject: Subject, cell: str) -> list[Finding]:
+    """A deployment needs one VPC in each cell; the quota of a new account is 5."""
+    pages = subject.session.client("ec2", cell).get_paginator("describe_vpcs").paginate()
+    tags = [{tag["Key"]: tag["Value"] for tag in vpc.get("Tags", ())} for page in pages for vpc in page["Vpcs"]]
+    limit = _quota(subject.session.client("service-quotas", cell), "vpc", VPCS)
+    if any(each.get("argosy:stage") == subject.settings.stage for each in tags):
+        return ok("VPC", "the deployment has its own")
+    if len(tags) < limit:
+        return ok("VPC", f"{len(tags)} of {limit:g} are in use")
+    says = f"all {limit:g} that this account may have are in use: the deployment's own cannot be made"
+    return wrong("VPC", says, raise_quota(cell, "vpc", VPCS, len(tags) + 1))
+
+
+def _smallest(subject: Subject) -> Mapping[QuotaFamily, int]:
+    """The classes that the types draw on, each with the vCPUs of its smallest type."""
     smallest: dict[QuotaFamily, int] = {}
     catalogue = load_catalogue()
-    for name in type_names:
+    for name in subject.settings.instance_types.all:
         kind = quota_family(name)
         vcpus = catalogue[name].vcpus
         smallest[kind] = min(vcpus, smallest.get(kind, vcpus))
-    return [_finding(client, kind, vcpus) for kind, vcpus in smallest.items()]
+    return smallest
 
 
-def _finding(client: Any, kind: QuotaFamily, smallest_vcpus: int) -> Finding:
-    name = f"spot quota {kind.name}"
-    vcpus = _quota(client, kind.spot_code)
-    if vcpus >= smallest_vcpus:
-        return Finding(name, "ok", f"{vcpus:g} vCPUs")
-    says = f"{vcpus:g} vCPUs, the smallest of your types has {smallest_vcpus}: such instances will never start"
-    step = (
-        f"aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {kind.spot_code}"
-        f" --desired-value {max(WANTED_VCPUS, smallest_vcpus)}"
-    )
-    return Finding(name, "wrong" if kind.name == "Standard" else "note", says, step)
-
-
-def _quota(client: Any, code: str) -> float:
-    """vCPUs: the account's own value, else AWS's default."""
+def _quota(client: Any, service: str, code: str) -> float:
+    """The account's own value, else AWS's default."""
     try:
-        return float(client.get_service_quota(ServiceCode="ec2", QuotaCode=code)["Quota"]["Value"])
+        return float(client.get_service_quota(ServiceCode=service, QuotaCode=code)["Quota"]["Value"])
     except Exception as fault:
         if not missing(fault, "NoSuchResourceException"):
             raise
-    return float(client.get_aws_default_service_quota(ServiceCode="ec2", QuotaCode=code)["Quota"]["Value"])
+    return float(client.get_aws_default_service_quota(ServiceCode=service, QuotaCode=code)["Quota"]["Value"])

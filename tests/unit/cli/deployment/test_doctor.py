@@ -4,17 +4,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import NoCredentialsError
 
 from argosy.catalogue.quotas import FAMILIES, quota_family
-from argosy.cli.deployment import checks
-from argosy.cli.deployment.checks import ACCOUNT_CHECKS, AMI_PARAMETERS, BOOTSTRAP_PARAMETER, SERVICE_ROLES
+from argosy.cli.deployment.account import (
+    ACCOUNT_CHECKS,
+    AMI_PARAMETERS,
+    BOOTSTRAP_PARAMETER,
+    CELL_CHECKS,
+    SERVICE_ROLES,
+)
+from argosy.cli.deployment.checks import DEPLOYMENT_CHECKS, credentials, run_checks
 from argosy.cli.deployment.findings import Finding, looked_at
+from argosy.cli.deployment.quotas import VPCS
+from argosy.cli.deployment.subject import Subject, planned, settings_for
 from argosy.cli.session import Session, Tools
 from argosy.client.aws_clients import Connection
+from argosy.client.errors import ArgosyError
 from argosy.settings.settings import Settings
 from tests.fakes.cli import Functions, Pages, World, golden, refusal
 
@@ -35,6 +46,7 @@ class Sts:
 class Iam:
     def __init__(self, *missing: str, denied: bool = False) -> None:
         self._missing, self._denied = missing, denied
+        self.made: list[str] = []
 
     def get_role(self, *, RoleName: str) -> Any:
         if self._denied:
@@ -43,9 +55,13 @@ class Iam:
             raise refusal("NoSuchEntity", operation="GetRole")
         return {"Role": {}}
 
+    def create_service_linked_role(self, *, AWSServiceName: str) -> Any:
+        self.made.append(AWSServiceName)
+        return {"Role": {}}
+
 
 class Quotas:
-    """vCPUs by quota code; what is not named has only AWS's default of 0."""
+    """vCPUs by class, of on-demand as OnDemandG; what is not named has only AWS's default of 0."""
 
     def __init__(self, denied: bool = False, **vcpus: float) -> None:
         self._vcpus, self._denied = vcpus, denied
@@ -53,8 +69,11 @@ class Quotas:
     def get_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Any:
         if self._denied:
             raise refusal("AccessDeniedException", operation="GetServiceQuota")
-        kind = next(each.name for each in FAMILIES if each.spot_code == QuotaCode)
-        key = kind.replace(",", " ").split()[0]
+        if QuotaCode == VPCS:
+            assert ServiceCode == "vpc"
+            return {"Quota": {"Value": 5.0}}
+        kind = next(each for each in FAMILIES if QuotaCode in (each.spot_code, each.on_demand_code))
+        key = ("" if QuotaCode == kind.spot_code else "OnDemand") + kind.name.replace(",", " ").split()[0]
         if key not in self._vcpus:
             raise refusal("NoSuchResourceException", operation="GetServiceQuota")
         return {"Quota": {"Value": self._vcpus[key]}}
@@ -64,12 +83,18 @@ class Quotas:
 
 
 class Ec2:
-    def __init__(self, *offered: str, denied: bool = False) -> None:
+    def __init__(self, *offered: str, denied: bool = False, vpcs: int = 1, own: bool = False) -> None:
         self._offered, self._denied = offered, denied
+        self._vpcs = [{"VpcId": f"vpc-{number}"} for number in range(vpcs)]
+        self._vpcs += [{"Tags": [{"Key": "argosy:stage", "Value": "main"}]}] if own else []
 
     def get_paginator(self, operation: str) -> Pages:
-        assert operation == "describe_instance_type_offerings"
-        return Pages(self._offerings)
+        return Pages({"describe_vpcs": self._described, "describe_instance_type_offerings": self._offerings}[operation])
+
+    def _described(self) -> list[Any]:
+        if self._denied:
+            raise refusal("UnauthorizedOperation", operation="DescribeVpcs")
+        return [{"Vpcs": self._vpcs}]
 
     def _offerings(self, LocationType: str, Filters: list[Any]) -> list[Any]:
         if self._denied:
@@ -98,7 +123,9 @@ def well() -> World:
         others={
             "sts": Sts(),
             "iam": Iam(),
-            "service-quotas": Quotas(Standard=640.0, G=64.0, P4=32.0),
+            "service-quotas": Quotas(
+                Standard=640.0, G=64.0, P4=32.0, OnDemandStandard=64.0, OnDemandG=8.0, OnDemandP5=8.0
+            ),
             "ec2": Ec2(*TYPES),
             "ecr": Ecr(),
         }
@@ -108,16 +135,26 @@ def well() -> World:
     return world
 
 
-def findings(name: str, world: World) -> list[Finding]:
-    check = ACCOUNT_CHECKS.get(name, checks.credentials)
-    return looked_at(name, check, Session(Tools(world.client), Connection()))
+ALL_CHECKS = ("credentials", *ACCOUNT_CHECKS, *CELL_CHECKS, *DEPLOYMENT_CHECKS)
+
+
+def findings(name: str, world: World, *, may_fix: bool = False) -> list[Finding]:
+    session = Session(Tools(world.client), Connection())
+    if name in DEPLOYMENT_CHECKS:
+        return looked_at(name, partial(DEPLOYMENT_CHECKS[name], session))
+    if name == "credentials":
+        return looked_at(name, partial(credentials, session))
+    subject = Subject(session, settings_for(session, None), "123456789012", may_fix)
+    if name in ACCOUNT_CHECKS:
+        return looked_at(name, partial(ACCOUNT_CHECKS[name], subject))
+    return looked_at(name, partial(CELL_CHECKS[name], subject, "us-east-1"))
 
 
 def states(name: str, world: World) -> set[str]:
     return {each.state for each in findings(name, world)}
 
 
-@pytest.mark.parametrize("name", ["credentials", *ACCOUNT_CHECKS])
+@pytest.mark.parametrize("name", ALL_CHECKS)
 def test_each_check_is_ok_when_all_is_there(name: str) -> None:
     assert states(name, well()) == {"ok"}
 
@@ -125,24 +162,9 @@ def test_each_check_is_ok_when_all_is_there(name: str) -> None:
 def broken(name: str) -> World:
     """A world in which what the check looks at is missing."""
     world = well()
-    values, others = world.parameters.values, world.others
-    if name == "credentials":
-        others["sts"] = Sts(NoCredentialsError())
-    elif name == "deployment":
-        del values["/argosy/deployment"]
-        others["cloudformation"] = NoStacks()
-    elif name == "bootstrap":
-        del values[BOOTSTRAP_PARAMETER]
-    elif name == "service-linked roles":
-        others["iam"] = Iam("AWSServiceRoleForEC2Spot", "AWSServiceRoleForEC2Fleet")
-    elif name == "spot quotas":
-        others["service-quotas"] = Quotas(Standard=1.0)
-    elif name == "AMI":
-        del values[AMI_PARAMETERS["GPU"]]
-    elif name == "instance types":
-        others["ec2"] = Ec2()
-    elif name == "images":
-        others["ecr"] = Ecr(there=False)
+    world.others |= BROKEN.get(name, {})
+    if name in LOST:
+        del world.parameters.values[LOST[name]]
     return world
 
 
@@ -151,14 +173,29 @@ class NoStacks:
         raise refusal("ValidationError", operation="DescribeStacks")
 
 
-@pytest.mark.parametrize("name", ["credentials", *ACCOUNT_CHECKS])
+LOST = {"deployment": "/argosy/deployment", "bootstrap": BOOTSTRAP_PARAMETER, "AMI": AMI_PARAMETERS["GPU"]}
+BROKEN: dict[str, dict[str, Any]] = {
+    "credentials": {"sts": Sts(NoCredentialsError())},
+    "deployment": {"cloudformation": NoStacks()},
+    "service-linked roles": {"iam": Iam("AWSServiceRoleForEC2Spot", "AWSServiceRoleForEC2Fleet")},
+    "spot quotas": {"service-quotas": Quotas(Standard=1.0)},
+    "on-demand quotas": {"service-quotas": Quotas(Standard=640.0, OnDemandStandard=64.0)},
+    "VPC": {"ec2": Ec2(*TYPES, vpcs=5)},
+    "instance types": {"ec2": Ec2()},
+    "images": {"ecr": Ecr(there=False)},
+}
+
+
+@pytest.mark.parametrize("name", ALL_CHECKS)
 def test_each_check_that_fails_says_what_to_type(name: str) -> None:
-    wrong = [each for each in findings(name, broken(name)) if each.state == "wrong"]
-    assert wrong
-    assert all(each.type_this for each in wrong)
+    """What stops no run is a note: nothing is deployed yet, or on-demand quotas are small."""
+    expected = "note" if name in ("deployment", "on-demand quotas") else "wrong"
+    faults = [each for each in findings(name, broken(name)) if each.state != "ok"]
+    assert expected in {each.state for each in faults}
+    assert all(each.type_this for each in faults)
 
 
-@pytest.mark.parametrize("name", list(ACCOUNT_CHECKS))
+@pytest.mark.parametrize("name", ALL_CHECKS[1:])
 def test_each_check_that_may_not_look_says_which_right_is_missing(name: str) -> None:
     world = well()
     world.others |= {"iam": Iam(denied=True), "service-quotas": Quotas(denied=True), "ec2": Ec2(denied=True)}
@@ -215,6 +252,82 @@ def test_an_aws_on_this_machine_has_no_account_to_check() -> None:
     world.parameters.values["/argosy/images/digits"] = "argosy/digits"
     document = world.document("doctor", "--endpoint-url", "http://127.0.0.1:4566")
     assert [each["name"] for each in document["checks"]] == ["credentials", "deployment", "images"]
+
+
+def test_before_the_first_deployment_nothing_of_it_is_wrong_and_the_next_command_is_named() -> None:
+    world = broken("deployment")
+    del world.parameters.values["/argosy/images/digits"]
+    result = world.argosy("doctor")
+    assert result.exit_code == 0, result.output
+    assert "next: make deploy\n" in result.stdout
+
+
+def test_a_stopped_local_mode_is_wrong() -> None:
+    world = broken("deployment")
+    result = world.argosy("doctor", "--endpoint-url", "http://127.0.0.1:4566")
+    assert result.exit_code == 3
+    assert "argosy local --port 4566" in result.stdout
+
+
+def test_each_cell_is_looked_at_in_its_own_region() -> None:
+    world = well()
+    document = world.document("doctor", "--cells", "us-east-1,eu-west-1", "--account")
+    names = [each["name"] for each in document["checks"]]
+    assert {name.rpartition(" in ")[2] for name in names[2:]} == {"us-east-1", "eu-west-1"}
+    assert [name for name in names if name.startswith("bootstrap")] == [
+        "bootstrap in us-east-1",
+        "bootstrap in eu-west-1",
+    ]
+    assert "eu-west-1" in {each.region for each in world.connections}
+    assert not {"deployment", "images"} & set(names)
+
+
+def test_what_is_deployed_says_which_cells_there_are() -> None:
+    settings = Settings.model_validate({"cells": "us-east-1,eu-west-1"})
+
+    class Deployed(Functions):
+        def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:
+            return {"Environment": {"Variables": {"ARGOSY_SETTINGS": settings.to_json()}}}
+
+    world = well()
+    world.functions = Deployed()
+    assert "bootstrap in eu-west-1" in {each.name for each in run_checks(Session(Tools(world.client), Connection()))}
+
+
+def test_before_it_the_checkout_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "cdk.json"
+    file.write_text('{"context": {"argosy": {"stage": "main", "cells": ["eu-west-1"]}}}')
+    assert planned(file, "dev").cells == ("eu-west-1",)
+    assert planned(file, "dev").stage == "dev"
+    assert planned(tmp_path / "none.json", "main") == Settings()
+
+
+def test_faulty_settings_of_the_checkout_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "cdk.json"
+    file.write_text('{"context": {"argosy": {"maxInstances": 0}}}')
+    with pytest.raises(ArgosyError, match="maxInstances"):
+        planned(file, "main")
+
+
+def test_cells_that_are_no_regions_are_a_usage_error() -> None:
+    result = well().argosy("doctor", "--cells", "here,there")
+    assert result.exit_code == 2
+    assert "argosy doctor --cells us-east-1,eu-west-1" in result.stderr
+
+
+def test_missing_service_roles_are_made_when_asked_for_and_only_then() -> None:
+    world = well()
+    iam = world.others["iam"] = Iam("AWSServiceRoleForEC2Spot", "AWSServiceRoleForEC2Fleet")
+    assert [each.state for each in findings("service-linked roles", world)] == ["wrong"]
+    assert iam.made == []
+    assert [each.state for each in findings("service-linked roles", world, may_fix=True)] == ["ok"]
+    assert iam.made == ["spot.amazonaws.com", "ec2fleet.amazonaws.com"]
+
+
+def test_a_full_region_is_no_fault_once_the_deployment_has_its_vpc() -> None:
+    world = well()
+    world.others["ec2"] = Ec2(*TYPES, vpcs=4, own=True)
+    assert states("VPC", world) == {"ok"}
 
 
 def test_an_old_bootstrap_is_wrong() -> None:

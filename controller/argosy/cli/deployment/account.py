@@ -1,0 +1,99 @@
+"""What does a deployment need from its account and from the Region of each cell? One function for each thing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.cli.deployment.findings import Finding, missing, note, ok, wrong
+from argosy.cli.deployment.quotas import on_demand_quotas, spot_quotas, vpcs
+from argosy.cli.deployment.remedies import NO_AMI, NONE_OFFERED, SOME_OFFERED, bootstrap, make_service_roles
+from argosy.cli.deployment.subject import Subject
+
+# AWS makes them when a service is first used in the console or by some calls, CreateFleet not among them; fleets fail
+# without them: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html
+SERVICE_ROLES = {
+    "AWSServiceRoleForECS": "ecs.amazonaws.com",
+    "AWSServiceRoleForEC2Spot": "spot.amazonaws.com",
+    "AWSServiceRoleForEC2Fleet": "ec2fleet.amazonaws.com",
+}
+AMI_PARAMETERS = {
+    "CPU": "/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id",
+    "GPU": "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id",
+}
+BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
+BOOTSTRAP_VERSION = 6  # the first whose roles publish assets as the CDK's default synthesiser wants them
+NAMES_SHOWN = 6
+
+
+def service_roles(subject: Subject) -> list[Finding]:
+    """They belong to the account, whatever its Regions. Makes the missing ones where that is asked for."""
+    iam, absent = subject.session.client("iam"), []
+    for role, service in SERVICE_ROLES.items():
+        try:
+            iam.get_role(RoleName=role)
+        except Exception as fault:
+            if not missing(fault, "NoSuchEntity"):
+                raise
+            absent.append(service)
+    if not absent:
+        return ok("service-linked roles", "ECS, EC2 Spot and EC2 Fleet have theirs")
+    if not subject.may_fix:
+        return wrong("service-linked roles", f"missing for {', '.join(absent)}", make_service_roles(absent))
+    for service in absent:
+        iam.create_service_linked_role(AWSServiceName=service)
+    return ok("service-linked roles", f"made for {', '.join(absent)}")
+
+
+def bootstrapped(subject: Subject, cell: str) -> list[Finding]:
+    step = bootstrap(subject.account, cell)
+    try:
+        value = subject.session.client("ssm", cell).get_parameter(Name=BOOTSTRAP_PARAMETER)["Parameter"]["Value"]
+    except Exception as fault:
+        if missing(fault, "ParameterNotFound"):
+            return wrong("bootstrap", f"{cell} of this account is not prepared for the CDK", step)
+        raise
+    if int(value) < BOOTSTRAP_VERSION:
+        return wrong("bootstrap", f"the CDK's bootstrap is version {value}, {BOOTSTRAP_VERSION} is needed", step)
+    return ok("bootstrap", f"version {value}")
+
+
+def amis(subject: Subject, cell: str) -> list[Finding]:
+    ssm, found = subject.session.client("ssm", cell), {}
+    for kind, name in AMI_PARAMETERS.items():
+        try:
+            found[kind] = ssm.get_parameter(Name=name)["Parameter"]["Value"]
+        except Exception as fault:
+            if not missing(fault, "ParameterNotFound"):
+                raise
+            return wrong("AMI", f"AWS publishes no {kind} image under {name} here", NO_AMI)
+    return ok("AMI", ", ".join(f"{kind} {ami}" for kind, ami in found.items()))
+
+
+def offered_types(subject: Subject, cell: str) -> list[Finding]:
+    wanted = subject.settings.instance_types.all
+    offered = set(_offered(subject.session.client("ec2", cell), wanted))
+    absent = [name for name in wanted if name not in offered]
+    if not offered:
+        return wrong("instance types", "none of the named types is offered here", NONE_OFFERED)
+    if not absent:
+        return ok("instance types", f"all {len(wanted)} named types are offered here")
+    shown = ", ".join(absent[:NAMES_SHOWN]) + (", ..." if len(absent) > NAMES_SHOWN else "")
+    says = f"{len(offered)} of {len(wanted)} named types are offered here; not {shown}"
+    return note("instance types", says, SOME_OFFERED)
+
+
+def _offered(ec2: Any, wanted: tuple[str, ...]) -> list[str]:
+    filters = [{"Name": "instance-type", "Values": list(wanted)}]
+    pages = ec2.get_paginator("describe_instance_type_offerings").paginate(LocationType="region", Filters=filters)
+    return [each["InstanceType"] for page in pages for each in page["InstanceTypeOfferings"]]
+
+
+ACCOUNT_CHECKS = {"service-linked roles": service_roles}
+CELL_CHECKS = {
+    "bootstrap": bootstrapped,
+    "VPC": vpcs,
+    "spot quotas": spot_quotas,
+    "on-demand quotas": on_demand_quotas,
+    "AMI": amis,
+    "instance types": offered_types,
+}

@@ -1,0 +1,38 @@
+"""What does `argosy doctor` tell people to type? Every remedy it knows; a test types each command.
+
+A remedy is one shell line, or a sentence with commands between backticks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+DEPLOY = "make deploy"
+NAME_THE_CELLS = "name Regions of AWS: `argosy doctor --cells us-east-1,eu-west-1`"
+MEND_SETTINGS = "mend cdk.json, then `argosy doctor`"
+NONE_OFFERED = "change instanceTypes in cdk.json"
+SOME_OFFERED = "nothing: their fleets are left out; `offered` in cdk.json overrides that"
+NO_AMI = "choose other `cells`, or set `amis` in cdk.json"
+NO_RIGHT = "ask for that right, or let an administrator type `argosy doctor`"
+
+
+def publish(names: Sequence[str]) -> str:
+    """names: NAME of argosy/NAME. The folder of an image publishes its flavour for GPUs too."""
+    folders = dict.fromkeys(name.removesuffix("-gpu") for name in names)
+    return f'make deploy ARGS="-c images={",".join(folders)}"'
+
+
+def bootstrap(account: str, region: str) -> str:
+    return f"make bootstrap ARGS=aws://{account}/{region}"
+
+
+def make_service_roles(services: Sequence[str]) -> str:
+    """`argosy doctor --fix` does the same."""
+    return " && ".join(f"aws iam create-service-linked-role --aws-service-name {service}" for service in services)
+
+
+def raise_quota(region: str, service: str, code: str, wanted: int) -> str:
+    return (
+        f"aws service-quotas request-service-quota-increase --region {region} --service-code {service}"
+        f" --quota-code {code} --desired-value {wanted}"
+    )

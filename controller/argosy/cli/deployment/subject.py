@@ -1,0 +1,79 @@
+"""Which deployment does `argosy doctor` look at? The one that is there, else the one that cdk.json describes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from argosy.cli.deployment.findings import missing
+from argosy.cli.deployment.remedies import MEND_SETTINGS, NAME_THE_CELLS
+from argosy.client.deployment import prefix_of
+from argosy.client.errors import ArgosyError, InvalidInput
+
+if TYPE_CHECKING:
+    from argosy.cli.session import Session
+    from argosy.settings.settings import Settings
+
+CDK_JSON = Path("cdk.json")  # of a checkout, in which `make deploy` is typed
+
+
+@dataclass(frozen=True)
+class Subject:
+    """account: its id. may_fix: whether what is free of charge and missing may be made."""
+
+    session: Session
+    settings: Settings
+    account: str
+    may_fix: bool = False
+
+
+def settings_for(session: Session, cells: str | None) -> Settings:
+    """The settings of the deployment, else of the checkout, else the defaults; with other cells if some are named.
+
+    Raises ArgosyError for faulty ones.
+    """
+    stage = session.connection.stage
+    settings = deployed(session.client("lambda"), prefix_of(stage)) or planned(CDK_JSON, stage)
+    return settings if cells is None else _with_cells(settings, cells)
+
+
+def deployed(functions: Any, prefix: str) -> Settings | None:
+    """None when there is no such deployment, or none that this user may look at."""
+    from argosy.settings.settings import Settings
+
+    try:
+        function = functions.get_function_configuration(FunctionName=f"{prefix}-controller")
+    except Exception as fault:
+        if missing(fault, "ResourceNotFoundException", "AccessDeniedException"):
+            return None
+        raise
+    text = function.get("Environment", {}).get("Variables", {}).get("ARGOSY_SETTINGS")
+    return Settings.from_json(text) if text else None
+
+
+def planned(cdk_json: Path, stage: str) -> Settings:
+    """What `make deploy` would deploy from here. Raises ArgosyError when the file's settings are faulty."""
+    from argosy.settings.settings import SettingsError, load_settings
+
+    try:
+        context = json.loads(cdk_json.read_text(encoding="utf-8"))["context"]["argosy"]
+    except (FileNotFoundError, KeyError, ValueError):
+        context = {}
+    try:
+        return load_settings({**context, "stage": stage})
+    except SettingsError as error:
+        raise ArgosyError(str(error), next_step=MEND_SETTINGS) from error
+
+
+def _with_cells(settings: Settings, cells: str) -> Settings:
+    from pydantic import ValidationError
+
+    from argosy.settings.settings import Settings
+
+    try:
+        named = Settings.model_validate({"cells": cells}).cells
+    except ValidationError as fault:
+        raise InvalidInput(f"{cells!r} are not the names of Regions.", next_step=NAME_THE_CELLS) from fault
+    return settings.model_copy(update={"cells": named})

@@ -1,0 +1,77 @@
+"""Is the account ready for what `make deploy` is about to deploy? `argosy doctor` says, and makes the service roles.
+
+`python -m stacks.preflight -c cells=us-east-1,eu-west-1` takes the arguments that the CDK is given. Exits 3 when
+something is wrong: CloudFormation would find it too, after minutes and with a roll-back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import aws_cdk as cdk
+
+from argosy.settings.settings import Settings, SettingsError
+from argosy.settings.values import ALL_IMAGES
+from stacks.given import FIRST_IMAGES, settings_of
+from stacks.stays import context_of
+
+ARGOSY = Path(sys.executable).parent / "argosy"
+ALL_THE_SAME = "To deploy all the same, add CHECKED_ACCOUNT=no."
+
+
+def command(settings: Settings, profile: str | None) -> list[str]:
+    """The doctor's command line for a deployment with these settings."""
+    words = [
+        str(ARGOSY),
+        "doctor",
+        "--account",
+        "--fix",
+        "--stage",
+        settings.stage,
+        "--cells",
+        ",".join(settings.cells),
+    ]
+    return [*words, "--profile", profile] if profile else words
+
+
+def images_note(settings: Settings, engine: str) -> str:
+    """Which names of images runs can use afterwards."""
+    if settings.images:
+        names = "every image" if settings.images == ALL_IMAGES else ", ".join(f"argosy/{n}" for n in settings.images)
+        return f"Publishes {names}, built by {engine or 'docker'}."
+    if engine:
+        return "Publishes no image, as the settings say."
+    first = ",".join(FIRST_IMAGES)
+    return (
+        f"Neither Docker nor podman answers, so argosy/{first} is not published: runs can name images of registries. "
+        f'Later, where one does: make deploy ARGS="-c images={first}"'
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """2 when the settings are faulty, else what the doctor exits with."""
+    context = context_of(arguments)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--ask", default="yes")
+    parser.add_argument("--profile")
+    given, _ = parser.parse_known_args(list(arguments))
+    try:
+        settings = settings_of(cdk.App(context=context))
+    except SettingsError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(images_note(settings, str(context.get("engine", ""))), flush=True)
+    if given.ask == "no":
+        return 0
+    status = subprocess.run(command(settings, given.profile), check=False).returncode
+    if status:
+        print(ALL_THE_SAME, file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,80 @@
+"""How do tests understand a command line without running it? `argosy` by its parser, `make` and `aws` by asking."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+from typer.main import get_group
+
+from argosy.cli.late import load
+from argosy.cli.main import Commands, app
+from stacks.given import settings_of
+from stacks.stays import context_of
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUP = get_group(app)
+PROGRAMS = ("argosy", "aws", "make")
+
+
+def parsed(words: list[str]) -> dict[str, Any]:
+    """The values that `argosy WORDS` gives its command; raises what typer raises for a bad one."""
+    with GROUP.make_context("argosy", ["--help"], resilient_parsing=True) as context:
+        name, rest = words[0], words[1:]
+        late = Commands.late
+        found = load(name, late[name]) if name in late else GROUP.commands[name]
+        values: dict[str, Any] = found.make_context(name, rest, parent=context).params
+        return values
+
+
+def commands_in(line: str) -> list[list[str]]:
+    """The words of each command of a shell line, without its comment: `a && b` are two."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="&|;>")
+    lexer.whitespace_split = True
+    commands: list[list[str]] = [[]]
+    for word in lexer:
+        if set(word) <= set("&|;>"):
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    return [words for words in commands if words]
+
+
+def understand(words: list[str]) -> None:
+    """Raises when the program, which is one of PROGRAMS, would not take these words. Nothing is done by them."""
+    program = Path(words[0]).name
+    {"argosy": _argosy, "aws": _aws, "make": _make}[program](words[1:])
+
+
+def _argosy(words: list[str]) -> None:
+    """A command that is named alone, without its arguments, has to exist."""
+    if len(words) == 1:
+        assert words[0] in {*GROUP.commands, *Commands.late}
+    else:
+        parsed(words)
+
+
+def _aws(words: list[str]) -> None:
+    """AWS's own command reads the line and prints the form of the request instead of sending it.
+
+    Its set-up commands have no such form.
+    """
+    if words[0] in ("configure", "sso"):
+        assert " ".join(words[:2]) in ("configure", "configure sso", "sso login")
+        return
+    command = [str(Path(sys.executable).parent / "aws"), *words, "--generate-cli-skeleton", "input"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin"})
+    assert done.returncode == 0, done.stderr
+
+
+def _make(words: list[str]) -> None:
+    """`make -n`, and what the CDK would be given has to be settings."""
+    done = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    given = [word.removeprefix("ARGS=") for word in words if word.startswith("ARGS=")]
+    for arguments in given:
+        settings_of(cdk.App(context=context_of(shlex.split(arguments))))

@@ -1,0 +1,92 @@
+"""What `make deploy` asks and says before it begins, for the arguments that it was given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+
+from argosy.settings.settings import load_settings
+from stacks import preflight
+from stacks.given import settings_of
+from stacks.images import ImagesStack
+from stacks.stays import context_of
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.stacks
+
+
+def test_the_doctor_is_asked_about_the_cells_and_the_profile_of_the_deployment() -> None:
+    settings = load_settings({"stage": "dev", "cells": "us-east-1,eu-west-1"})
+    words = preflight.command(settings, "work")
+    assert words[1:4] == ["doctor", "--account", "--fix"]
+    assert words[4:] == ["--stage", "dev", "--cells", "us-east-1,eu-west-1", "--profile", "work"]
+
+
+def test_without_leave_of_the_doctor_only_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert preflight.main(["--ask=no", "-c", "engine=podman", "--require-approval", "never"]) == 0
+    assert capsys.readouterr().out.startswith("Publishes argosy/digits, built by podman.")
+
+
+def test_what_the_doctor_says_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Without credentials it stops; nothing is called, because the shell has none and asks no metadata service."""
+    for name in (
+        "AWS_PROFILE",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "ARGOSY_ENDPOINT_URL",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    assert preflight.main(["--ask=yes", "-c", "engine="]) == 3
+    said = capfd.readouterr()
+    assert "No AWS credentials were found" in said.out
+    assert "CHECKED_ACCOUNT=no" in said.err
+
+
+def test_faulty_settings_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert preflight.main(["-c", "maxInstances=0"]) == 2
+    assert "maxInstances" in capsys.readouterr().err
+
+
+def images_of(*arguments: str) -> tuple[str, ...]:
+    return settings_of(cdk.App(context=context_of(arguments))).images
+
+
+def test_the_readmes_image_is_published_where_an_engine_answers_and_nothing_else_is_said() -> None:
+    assert images_of("-c", "engine=docker") == ("digits",)
+    assert images_of("-c", "engine=") == ()
+    assert images_of("-c", "engine=docker", "-c", "images=sweep,digits") == ("sweep", "digits")
+    assert images_of("-c", "engine=docker", "-c", "images=false") == ()
+
+
+@pytest.mark.parametrize(
+    ("images", "engine", "says"),
+    [
+        ("true", "docker", "Publishes every image, built by docker."),
+        ("digits", "", "Publishes argosy/digits, built by docker."),
+        ("false", "docker", "Publishes no image, as the settings say."),
+        ("false", "", 'make deploy ARGS="-c images=digits"'),
+    ],
+)
+def test_it_says_which_images_runs_will_find(images: str, engine: str, says: str) -> None:
+    assert says in preflight.images_note(load_settings({"images": images}), engine)
+
+
+def test_an_image_without_a_folder_stops_synth() -> None:
+    with pytest.raises(LookupError, match="digest is no folder of containers/; there are digits"):
+        ImagesStack(cdk.App(), "argosy-images", settings=load_settings({"images": "digest"}))
+
+
+def test_the_deployment_and_its_end_see_the_same_images() -> None:
+    """Destroy needs no engine, but the stack that one made."""
+    makefile = (ROOT / "Makefile").read_text()
+    for target, engine in (("deploy", "$(ENGINE)"), ("destroy", "any")):
+        recipe = makefile.partition(f"\n{target}:")[2].partition("\n\n")[0].splitlines()[1:]
+        assert [line for line in recipe if f"-c engine={engine}" not in line] == []
