@@ -15,9 +15,9 @@ from typing import Any
 import aws_cdk as cdk
 import boto3
 
+from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.settings import Amis, Settings, SettingsError
 from stacks.given import PINNED_AMIS, settings_of
-from stacks.launch import newest_ami_parameter
 from stacks.stays import context_of
 
 CONTEXT = Path("cdk.context.json")

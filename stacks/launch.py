@@ -16,16 +16,10 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
+from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.settings import Amis, Settings
 
 USER_DATA = Path(__file__).parent / "user_data"
-_VARIANTS = {"cpu": "", "gpu": "gpu/", "cpu_arm64": "arm64/"}
-
-
-def newest_ami_parameter(kind: str) -> str:
-    """AWS's public SSM parameter with the newest AMI of a kind (`Settings.image_of`); there is none for ARM with GPUs.
-    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html"""
-    return f"/aws/service/ecs/optimized-ami/amazon-linux-2023/{_VARIANTS[kind]}recommended/image_id"
 
 
 class LaunchTemplates(Construct):

@@ -8,6 +8,7 @@ from argosy.cli.deployment.findings import Finding, missing, note, ok, wrong
 from argosy.cli.deployment.quotas import on_demand_quotas, spot_quotas, vpcs
 from argosy.cli.deployment.remedies import NO_AMI, NONE_OFFERED, SOME_OFFERED, bootstrap, make_service_roles
 from argosy.cli.deployment.subject import Subject
+from argosy.settings.amis import newest_ami_parameter
 
 # AWS makes them when a service is first used in the console or by some calls, CreateFleet not among them; fleets fail
 # without them: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html
@@ -15,10 +16,6 @@ SERVICE_ROLES = {
     "AWSServiceRoleForECS": "ecs.amazonaws.com",
     "AWSServiceRoleForEC2Spot": "spot.amazonaws.com",
     "AWSServiceRoleForEC2Fleet": "ec2fleet.amazonaws.com",
-}
-AMI_PARAMETERS = {
-    "CPU": "/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id",
-    "GPU": "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id",
 }
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
 BOOTSTRAP_VERSION = 6  # the first whose roles publish assets as the CDK's default synthesiser wants them
@@ -58,15 +55,18 @@ def bootstrapped(subject: Subject, cell: str) -> list[Finding]:
 
 
 def amis(subject: Subject, cell: str) -> list[Finding]:
-    ssm, found = subject.session.client("ssm", cell), {}
-    for kind, name in AMI_PARAMETERS.items():
+    """Those that new instances would start from, where the settings pin none."""
+    ssm, settings, found = subject.session.client("ssm", cell), subject.settings, {}
+    pinned = settings.amis[cell].model_dump(exclude_none=True) if cell in settings.amis else {}
+    for kind in sorted({settings.image_of(name) for name in settings.instance_types.all} - pinned.keys()):
+        name = newest_ami_parameter(kind)
         try:
             found[kind] = ssm.get_parameter(Name=name)["Parameter"]["Value"]
         except Exception as fault:
             if not missing(fault, "ParameterNotFound"):
                 raise
             return wrong("AMI", f"AWS publishes no {kind} image under {name} here", NO_AMI)
-    return ok("AMI", ", ".join(f"{kind} {ami}" for kind, ami in found.items()))
+    return ok("AMI", ", ".join(f"{kind} {ami}" for kind, ami in {**found, **pinned}.items()))
 
 
 def offered_types(subject: Subject, cell: str) -> list[Finding]:

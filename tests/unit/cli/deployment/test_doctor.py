@@ -14,7 +14,6 @@ from botocore.exceptions import NoCredentialsError
 from argosy.catalogue.quotas import FAMILIES, quota_family
 from argosy.cli.deployment.account import (
     ACCOUNT_CHECKS,
-    AMI_PARAMETERS,
     BOOTSTRAP_PARAMETER,
     CELL_CHECKS,
     SERVICE_ROLES,
@@ -26,7 +25,8 @@ from argosy.cli.deployment.subject import Subject, planned, settings_for
 from argosy.cli.session import Session, Tools
 from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError
-from argosy.settings.settings import Settings
+from argosy.settings.amis import newest_ami_parameter
+from argosy.settings.settings import Settings, load_settings
 from tests.fakes.cli import Functions, Pages, World, golden, refusal
 
 ECR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/argosy/digits"
@@ -130,7 +130,7 @@ def well() -> World:
             "ecr": Ecr(),
         }
     )
-    world.parameters.values |= {name: f"ami-{kind}" for kind, name in AMI_PARAMETERS.items()}
+    world.parameters.values |= {newest_ami_parameter(kind): f"ami-{kind}" for kind in ("cpu", "gpu")}
     world.parameters.values |= {BOOTSTRAP_PARAMETER: "21", "/argosy/images/digits": f"{ECR}@sha256:{'0' * 64}"}
     return world
 
@@ -173,7 +173,7 @@ class NoStacks:
         raise refusal("ValidationError", operation="DescribeStacks")
 
 
-LOST = {"deployment": "/argosy/deployment", "bootstrap": BOOTSTRAP_PARAMETER, "AMI": AMI_PARAMETERS["GPU"]}
+LOST = {"deployment": "/argosy/deployment", "bootstrap": BOOTSTRAP_PARAMETER, "AMI": newest_ami_parameter("gpu")}
 BROKEN: dict[str, dict[str, Any]] = {
     "credentials": {"sts": Sts(NoCredentialsError())},
     "deployment": {"cloudformation": NoStacks()},
@@ -347,6 +347,19 @@ def test_gpu_classes_without_quota_are_only_noted() -> None:
     world = well()
     world.others["service-quotas"] = Quotas(Standard=64.0)
     assert states("spot quotas", world) == {"ok", "note"}
+
+
+def test_only_images_that_instances_would_start_from_are_looked_for() -> None:
+    """A pinned one is no question for AWS; ARM types need theirs."""
+    pinned = {
+        "instanceTypes": {"cpu": ["c7g.large"], "gpu": ["g5.xlarge"]},
+        "amis": {"us-east-1": {"gpu": "ami-12345678"}},
+    }
+    world = well()
+    subject = Subject(Session(Tools(world.client), Connection()), load_settings(pinned), "123456789012")
+    assert [each.state for each in CELL_CHECKS["AMI"](subject, "us-east-1")] == ["wrong"]
+    world.parameters.values[newest_ami_parameter("cpu_arm64")] = "ami-arm"
+    assert [each.says for each in CELL_CHECKS["AMI"](subject, "us-east-1")] == ["cpu_arm64 ami-arm, gpu ami-12345678"]
 
 
 def test_types_that_are_not_offered_are_noted_by_name() -> None:
