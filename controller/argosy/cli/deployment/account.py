@@ -7,7 +7,7 @@ from typing import Any
 from argosy.cli.deployment.findings import Finding, missing, note, ok, wrong
 from argosy.cli.deployment.quotas import on_demand_quotas, spot_quotas, vpcs
 from argosy.cli.deployment.remedies import NO_AMI, NONE_OFFERED, SOME_OFFERED, bootstrap, make_service_roles
-from argosy.cli.deployment.subject import Subject
+from argosy.cli.deployment.checked_account import CheckedAccount
 from argosy.settings.amis import newest_ami_parameter
 
 # AWS makes them when a service is first used in the console or by some calls, CreateFleet not among them; fleets fail
@@ -22,9 +22,9 @@ BOOTSTRAP_VERSION = 6  # the first whose roles publish assets as the CDK's defau
 NAMES_SHOWN = 6
 
 
-def service_roles(subject: Subject) -> list[Finding]:
+def service_roles(checked: CheckedAccount) -> list[Finding]:
     """They belong to the account, whatever its Regions. Makes the missing ones where that is asked for."""
-    iam, absent = subject.session.client("iam"), []
+    iam, absent = checked.session.client("iam"), []
     for role, service in SERVICE_ROLES.items():
         try:
             iam.get_role(RoleName=role)
@@ -34,17 +34,17 @@ def service_roles(subject: Subject) -> list[Finding]:
             absent.append(service)
     if not absent:
         return ok("service-linked roles", "ECS, EC2 Spot and EC2 Fleet have theirs")
-    if not subject.may_fix:
+    if not checked.may_fix:
         return wrong("service-linked roles", f"missing for {', '.join(absent)}", make_service_roles(absent))
     for service in absent:
         iam.create_service_linked_role(AWSServiceName=service)
     return ok("service-linked roles", f"made for {', '.join(absent)}")
 
 
-def bootstrapped(subject: Subject, cell: str) -> list[Finding]:
-    step = bootstrap(subject.account, cell)
+def bootstrapped(checked: CheckedAccount, cell: str) -> list[Finding]:
+    step = bootstrap(checked.account, cell)
     try:
-        value = subject.session.client("ssm", cell).get_parameter(Name=BOOTSTRAP_PARAMETER)["Parameter"]["Value"]
+        value = checked.session.client("ssm", cell).get_parameter(Name=BOOTSTRAP_PARAMETER)["Parameter"]["Value"]
     except Exception as fault:
         if missing(fault, "ParameterNotFound"):
             return wrong("bootstrap", f"{cell} of this account is not prepared for the CDK", step)
@@ -54,9 +54,9 @@ def bootstrapped(subject: Subject, cell: str) -> list[Finding]:
     return ok("bootstrap", f"version {value}")
 
 
-def amis(subject: Subject, cell: str) -> list[Finding]:
+def amis(checked: CheckedAccount, cell: str) -> list[Finding]:
     """Those that new instances would start from, where the settings pin none."""
-    ssm, settings, found = subject.session.client("ssm", cell), subject.settings, {}
+    ssm, settings, found = checked.session.client("ssm", cell), checked.settings, {}
     pinned = settings.amis[cell].model_dump(exclude_none=True) if cell in settings.amis else {}
     for kind in sorted({settings.image_of(name) for name in settings.instance_types.all} - pinned.keys()):
         name = newest_ami_parameter(kind)
@@ -69,9 +69,9 @@ def amis(subject: Subject, cell: str) -> list[Finding]:
     return ok("AMI", ", ".join(f"{kind} {ami}" for kind, ami in {**found, **pinned}.items()))
 
 
-def offered_types(subject: Subject, cell: str) -> list[Finding]:
-    wanted = subject.settings.instance_types.all
-    offered = set(_offered(subject.session.client("ec2", cell), wanted))
+def offered_types(checked: CheckedAccount, cell: str) -> list[Finding]:
+    wanted = checked.settings.instance_types.all
+    offered = set(_offered(checked.session.client("ec2", cell), wanted))
     absent = [name for name in wanted if name not in offered]
     if not offered:
         return wrong("instance types", "none of the named types is offered here", NONE_OFFERED)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from argosy.cli.deployment.account import ACCOUNT_CHECKS, CELL_CHECKS
 from argosy.cli.deployment.findings import Finding, looked_at, missing, note, ok, wrong
 from argosy.cli.deployment.remedies import DEPLOY, publish
-from argosy.cli.deployment.subject import Subject, settings_for
+from argosy.cli.deployment.checked_account import CheckedAccount, settings_for
 from argosy.client.deployment import prefix_of
 from argosy.client.errors import ArgosyError
 
@@ -39,12 +39,12 @@ def run_checks(
 def _of_account(session: Session, cells: str | None, may_fix: bool) -> list[Finding]:
     settings = settings_for(session, cells)
     account = str(session.client("sts").get_caller_identity()["Account"])
-    subject, findings = Subject(session, settings, account, may_fix), []
+    checked, findings = CheckedAccount(session, settings, account, may_fix), []
     for name, check in ACCOUNT_CHECKS.items():
-        findings += looked_at(name, partial(check, subject))
+        findings += looked_at(name, partial(check, checked))
     for cell in settings.cells:
         for name, look in CELL_CHECKS.items():
-            found = looked_at(name, partial(look, subject, cell))
+            found = looked_at(name, partial(look, checked, cell))
             findings += [replace(each, name=f"{each.name} in {cell}") for each in found]
     return findings
 

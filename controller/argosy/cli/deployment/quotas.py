@@ -11,20 +11,20 @@ from argosy.cli.deployment.findings import Finding, missing, note, ok, wrong
 from argosy.cli.deployment.remedies import raise_quota
 
 if TYPE_CHECKING:
-    from argosy.cli.deployment.subject import Subject
+    from argosy.cli.deployment.checked_account import CheckedAccount
 
 WANTED_VCPUS = 64  # what to ask for: a few instances of most sizes
 VPCS = "L-F678F1CE"  # VPCs per Region, of the service "vpc"
 
 
-def spot_quotas(subject: Subject, cell: str) -> list[Finding]:
+def spot_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
     """One finding for each class that the types draw on.
 
     A class without room is wrong if any run may need it, which is true of Standard; for a GPU class it is a note, since
     only GPU runs would wait.
     """
-    client, found = subject.session.client("service-quotas", cell), []
-    for kind, smallest in _smallest(subject).items():
+    client, found = checked.session.client("service-quotas", cell), []
+    for kind, smallest in _smallest(checked).items():
         vcpus = _quota(client, "ec2", kind.spot_code)
         name = f"spot quota {kind.name}"
         if vcpus >= smallest:
@@ -36,10 +36,10 @@ def spot_quotas(subject: Subject, cell: str) -> list[Finding]:
     return found
 
 
-def on_demand_quotas(subject: Subject, cell: str) -> list[Finding]:
+def on_demand_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
     """Only notes: on-demand is bought where a deadline or `capacity.fallback` asks for it."""
-    client = subject.session.client("service-quotas", cell)
-    codes = {kind.on_demand_code: (kind, smallest) for kind, smallest in _smallest(subject).items()}
+    client = checked.session.client("service-quotas", cell)
+    codes = {kind.on_demand_code: (kind, smallest) for kind, smallest in _smallest(checked).items()}
     vcpus = {code: _quota(client, "ec2", code) for code in codes}
     has = ", ".join(f"{kind.name} {vcpus[code]:g}" for code, (kind, _) in codes.items())
     short = [code for code, (_, smallest) in codes.items() if vcpus[code] < smallest]
@@ -50,12 +50,12 @@ def on_demand_quotas(subject: Subject, cell: str) -> list[Finding]:
     return note("on-demand quota", says, raise_quota(cell, "ec2", code, max(WANTED_VCPUS, smallest)))
 
 
-def vpcs(subject: Subject, cell: str) -> list[Finding]:
+def vpcs(checked: CheckedAccount, cell: str) -> list[Finding]:
     """A deployment needs one VPC in each cell; the quota of a new account is 5."""
-    pages = subject.session.client("ec2", cell).get_paginator("describe_vpcs").paginate()
+    pages = checked.session.client("ec2", cell).get_paginator("describe_vpcs").paginate()
     tags = [{tag["Key"]: tag["Value"] for tag in vpc.get("Tags", ())} for page in pages for vpc in page["Vpcs"]]
-    limit = _quota(subject.session.client("service-quotas", cell), "vpc", VPCS)
-    if any(each.get("argosy:stage") == subject.settings.stage for each in tags):
+    limit = _quota(checked.session.client("service-quotas", cell), "vpc", VPCS)
+    if any(each.get("argosy:stage") == checked.settings.stage for each in tags):
         return ok("VPC", "the deployment has its own")
     if len(tags) < limit:
         return ok("VPC", f"{len(tags)} of {limit:g} are in use")
@@ -63,11 +63,11 @@ def vpcs(subject: Subject, cell: str) -> list[Finding]:
     return wrong("VPC", says, raise_quota(cell, "vpc", VPCS, len(tags) + 1))
 
 
-def _smallest(subject: Subject) -> Mapping[QuotaFamily, int]:
+def _smallest(checked: CheckedAccount) -> Mapping[QuotaFamily, int]:
     """The classes that the types draw on, each with the vCPUs of its smallest type."""
     smallest: dict[QuotaFamily, int] = {}
     catalogue = load_catalogue()
-    for name in subject.settings.instance_types.all:
+    for name in checked.settings.instance_types.all:
         kind = quota_family(name)
         vcpus = catalogue[name].vcpus
         smallest[kind] = min(vcpus, smallest.get(kind, vcpus))

@@ -21,7 +21,7 @@ from argosy.cli.deployment.account import (
 from argosy.cli.deployment.checks import DEPLOYMENT_CHECKS, credentials, run_checks
 from argosy.cli.deployment.findings import Finding, looked_at
 from argosy.cli.deployment.quotas import VPCS
-from argosy.cli.deployment.subject import Subject, planned, settings_for
+from argosy.cli.deployment.checked_account import CheckedAccount, planned, settings_for
 from argosy.cli.session import Session, Tools
 from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError
@@ -144,10 +144,10 @@ def findings(name: str, world: World, *, may_fix: bool = False) -> list[Finding]
         return looked_at(name, partial(DEPLOYMENT_CHECKS[name], session))
     if name == "credentials":
         return looked_at(name, partial(credentials, session))
-    subject = Subject(session, settings_for(session, None), "123456789012", may_fix)
+    checked = CheckedAccount(session, settings_for(session, None), "123456789012", may_fix)
     if name in ACCOUNT_CHECKS:
-        return looked_at(name, partial(ACCOUNT_CHECKS[name], subject))
-    return looked_at(name, partial(CELL_CHECKS[name], subject, "us-east-1"))
+        return looked_at(name, partial(ACCOUNT_CHECKS[name], checked))
+    return looked_at(name, partial(CELL_CHECKS[name], checked, "us-east-1"))
 
 
 def states(name: str, world: World) -> set[str]:
@@ -350,16 +350,17 @@ def test_gpu_classes_without_quota_are_only_noted() -> None:
 
 
 def test_only_images_that_instances_would_start_from_are_looked_for() -> None:
-    """A pinned one is no question for AWS; ARM types need theirs."""
-    pinned = {
-        "instanceTypes": {"cpu": ["c7g.large"], "gpu": ["g5.xlarge"]},
-        "amis": {"us-east-1": {"gpu": "ami-12345678"}},
-    }
+    """A pinned one is no question for AWS, nor one of a kind that no type needs."""
     world = well()
-    subject = Subject(Session(Tools(world.client), Connection()), load_settings(pinned), "123456789012")
-    assert [each.state for each in CELL_CHECKS["AMI"](subject, "us-east-1")] == ["wrong"]
-    world.parameters.values[newest_ami_parameter("cpu_arm64")] = "ami-arm"
-    assert [each.says for each in CELL_CHECKS["AMI"](subject, "us-east-1")] == ["cpu_arm64 ami-arm, gpu ami-12345678"]
+    del world.parameters.values[newest_ami_parameter("gpu")]
+    session = Session(Tools(world.client), Connection())
+    for settings in (
+        {"amis": {"us-east-1": {"gpu": "ami-12345678"}}},
+        {"instanceTypes": {"cpu": ["c5.large"], "gpu": []}},
+    ):
+        checked = CheckedAccount(session, load_settings(settings), "123456789012")
+        assert [each.state for each in CELL_CHECKS["AMI"](checked, "us-east-1")] == ["ok"]
+    assert states("AMI", world) == {"wrong"}
 
 
 def test_types_that_are_not_offered_are_noted_by_name() -> None:

@@ -20,7 +20,7 @@ CDK_JSON = Path("cdk.json")  # of a checkout, in which `make deploy` is typed
 
 
 @dataclass(frozen=True)
-class Subject:
+class CheckedAccount:
     """account: its id. may_fix: whether what is free of charge and missing may be made."""
 
     session: Session
