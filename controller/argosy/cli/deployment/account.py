@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.cli.deployment.checked_account import CheckedAccount
 from argosy.cli.deployment.findings import Finding, missing, note, ok, wrong
 from argosy.cli.deployment.quotas import on_demand_quotas, spot_quotas, vpcs
 from argosy.cli.deployment.remedies import NO_AMI, NONE_OFFERED, SOME_OFFERED, bootstrap, make_service_roles
-from argosy.cli.deployment.checked_account import CheckedAccount
 from argosy.settings.amis import newest_ami_parameter
 
 # AWS makes them when a service is first used in the console or by some calls, CreateFleet not among them; fleets fail

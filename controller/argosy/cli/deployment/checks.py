@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from argosy.cli.deployment.account import ACCOUNT_CHECKS, CELL_CHECKS
+from argosy.cli.deployment.checked_account import CheckedAccount, settings_for
 from argosy.cli.deployment.findings import Finding, looked_at, missing, note, ok, wrong
 from argosy.cli.deployment.remedies import DEPLOY, publish
-from argosy.cli.deployment.checked_account import CheckedAccount, settings_for
 from argosy.client.deployment import prefix_of
 from argosy.client.errors import ArgosyError
 

@@ -18,10 +18,10 @@ from argosy.cli.deployment.account import (
     CELL_CHECKS,
     SERVICE_ROLES,
 )
+from argosy.cli.deployment.checked_account import CheckedAccount, planned, settings_for
 from argosy.cli.deployment.checks import DEPLOYMENT_CHECKS, credentials, run_checks
 from argosy.cli.deployment.findings import Finding, looked_at
 from argosy.cli.deployment.quotas import VPCS
-from argosy.cli.deployment.checked_account import CheckedAccount, planned, settings_for
 from argosy.cli.session import Session, Tools
 from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError
