@@ -29,7 +29,7 @@ class Cell(Construct):
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str, roles: TaskRoles) -> None:
         super().__init__(scope, id)
-        self.network = Network(self, "Network", zones=settings.zones_of(region), private=settings.subnets == "private")
+        self.network = Network(self, "Network", settings=settings, region=region)
         self.cluster = ecs.Cluster(self, "Cluster", cluster_name=settings.prefix, vpc=self.network.vpc)
         self.log_group = log_group(self, "TaskLogs", name=f"/ecs/{settings.prefix}/tasks", settings=settings)
         self.execution_role = roles.execution

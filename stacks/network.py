@@ -1,7 +1,7 @@
-"""Where do the instances live? A VPC over explicit zones, with no way in and no NAT to pay for.
+"""Where do the instances live? A VPC over explicit zones, or the owner's own, with no way in.
 
-Public subnets by default: instances get a public address and a security group without ingress. Private subnets
-(setting `subnets: private`) reach AWS over interface endpoints, which cost by the hour, and nothing else.
+The setting `subnets` says how they get out. public: each has a public address, the cheapest for few instances. nat: one
+NAT gateway for all. private: not at all; AWS is reached over interface endpoints, and images lie in ECR.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-# What an ECS agent and its tasks call in a subnet without a way out (notes: ECS's page on VPC endpoints).
+from argosy.settings.settings import ExistingVpc, Settings
+
+# What an ECS agent and its tasks call: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html
 _INTERFACE_SERVICES = {
     "Ecs": ec2.InterfaceVpcEndpointAwsService.ECS,
     "EcsAgent": ec2.InterfaceVpcEndpointAwsService.ECS_AGENT,
@@ -19,30 +21,23 @@ _INTERFACE_SERVICES = {
     "EcrDocker": ec2.InterfaceVpcEndpointAwsService.ECR_DOCKER,
     "Logs": ec2.InterfaceVpcEndpointAwsService.CLOUDWATCH_LOGS,
 }
+_KINDS = {
+    "public": ec2.SubnetType.PUBLIC,
+    "nat": ec2.SubnetType.PRIVATE_WITH_EGRESS,
+    "private": ec2.SubnetType.PRIVATE_ISOLATED,
+}
 
 
 class Network(Construct):
     """`vpc`, `subnets` in the order of the zones, and the instances' `security_group`."""
 
-    def __init__(self, scope: Construct, id: str, *, zones: tuple[str, ...], private: bool) -> None:
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str) -> None:
         super().__init__(scope, id)
-        kind = ec2.SubnetType.PRIVATE_ISOLATED if private else ec2.SubnetType.PUBLIC
-        self.vpc = ec2.Vpc(
-            self,
-            "Vpc",
-            ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
-            availability_zones=list(zones),
-            nat_gateways=0,
-            # The default group is unused; emptying it would take a function whose log group outlives the stack.
-            restrict_default_security_group=False,
-            # 4,091 addresses a zone: more instances than any deployment may have.
-            subnet_configuration=[ec2.SubnetConfiguration(name="Instances", subnet_type=kind, cidr_mask=20)],
-            gateway_endpoints={
-                "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3),
-                "DynamoDb": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.DYNAMODB),
-            },
+        existing = settings.vpcs.get(region)
+        self.vpc = self._existing(existing) if existing else self._own(settings, region)
+        self.subnets = (
+            self._subnets_of(existing) if existing else self.vpc.select_subnets(subnet_group_name="Instances").subnets
         )
-        self.subnets = self.vpc.select_subnets(subnet_type=kind).subnets
         self.security_group = ec2.SecurityGroup(
             self,
             "Instances",
@@ -50,16 +45,47 @@ class Network(Construct):
             description="Container instances: nothing comes in",
             allow_all_outbound=True,
         )
-        if private:
+        if settings.subnets == "private" and existing is None:
             self._add_interface_endpoints()
-        for subnet in self.subnets:
-            subnet_node = subnet.node.default_child
-            assert isinstance(subnet_node, CfnResource)
+
+    def _own(self, settings: Settings, region: str) -> ec2.IVpc:
+        # 4,091 addresses a zone: more instances than any deployment may have.
+        instances = ec2.SubnetConfiguration(name="Instances", subnet_type=_KINDS[settings.subnets], cidr_mask=20)
+        gateways = ec2.SubnetConfiguration(name="Gateway", subnet_type=ec2.SubnetType.PUBLIC, cidr_mask=28)
+        nat = settings.subnets == "nat"
+        vpc = ec2.Vpc(
+            self,
+            "Vpc",
+            ip_addresses=ec2.IpAddresses.cidr("10.0.0.0/16"),
+            availability_zones=list(settings.zones_of(region)),
+            nat_gateways=int(nat),
+            # The default group is unused; emptying it would take a function whose log group outlives the stack.
+            restrict_default_security_group=False,
+            subnet_configuration=[instances, gateways] if nat else [instances],
+            gateway_endpoints={
+                "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3),
+                "DynamoDb": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.DYNAMODB),
+            },
+        )
+        for subnet in [*vpc.public_subnets, *vpc.private_subnets, *vpc.isolated_subnets]:
+            node = subnet.node.default_child
+            assert isinstance(node, CfnResource)
             # The zones are a setting, so that synth asks no account; cfn-lint would have them asked for.
-            subnet_node.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3010"]}})
-        node = self.vpc.node.default_child
+            node.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3010"]}})
+        node = vpc.node.default_child
         assert isinstance(node, CfnResource)
         node.override_logical_id("Vpc")
+        return vpc
+
+    def _existing(self, vpc: ExistingVpc) -> ec2.IVpc:
+        """By its ids alone: synth asks no account."""
+        zones, subnets = list(vpc.subnets), list(vpc.subnets.values())
+        return ec2.Vpc.from_vpc_attributes(
+            self, "Vpc", vpc_id=vpc.vpc_id, availability_zones=zones, isolated_subnet_ids=subnets
+        )
+
+    def _subnets_of(self, vpc: ExistingVpc) -> list[ec2.ISubnet]:
+        return [ec2.Subnet.from_subnet_id(self, f"Subnet{n}", each) for n, each in enumerate(vpc.subnets.values(), 1)]
 
     def _add_interface_endpoints(self) -> None:
         group = ec2.SecurityGroup(

@@ -62,7 +62,9 @@ class TaskDefinitions(Construct):
     ) -> None:
         super().__init__(scope, id)
         self._settings, self._roles, self._log_group = settings, roles, log_group
-        self.by_shape = {name: self._definition(name, shape) for name, shape in SHAPES.items()}
+        # Their image is not in ECR, so that instances without a way out could never pull it.
+        shapes = {} if settings.subnets == "private" else SHAPES
+        self.by_shape = {name: self._definition(name, shape) for name, shape in shapes.items()}
 
     def _definition(self, name: str, shape: Shape) -> ecs.Ec2TaskDefinition:
         definition = ecs.Ec2TaskDefinition(

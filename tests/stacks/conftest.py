@@ -39,12 +39,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Template:
 
 @pytest.fixture(scope="session")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
-    """Every choice the other way: two cells, private subnets, results destroyed, alarms by mail, another stage."""
+    """Every choice the other way: two cells, a NAT gateway, results destroyed, alarms by mail, another stage."""
     return synthesised(
         tmp_path_factory.mktemp("wide"),
         stage="dev",
         cells=["us-east-1", "eu-west-1"],
-        subnets="private",
+        subnets="nat",
         results="destroy",
         alarmEmail="ops@example.com",
         outputBuckets=["others-bucket"],
@@ -55,3 +55,23 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Template]:
         diskGiB={"g5.*": 300},
         instanceTypes={"cpu": ["c5.large"], "gpu": ["p3.2xlarge", "g5.xlarge"]},
     )
+
+
+@pytest.fixture(scope="session")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """Private subnets, which only one cell can have."""
+    settings = {"subnets": "private", "instanceTypes": {"cpu": ["c5.large"], "gpu": ["g5.xlarge"]}}
+    (template,) = synthesised(tmp_path_factory.mktemp("closed"), **settings).values()
+    return template
+
+
+@pytest.fixture(scope="session")
+def guest(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """In a VPC of the owner's."""
+    subnets = {"us-east-1b": "subnet-0123456789abcdef0", "us-east-1d": "subnet-0123456789abcdef1"}
+    settings = {
+        "vpcs": {"us-east-1": {"vpcId": "vpc-0123456789abcdef0", "subnets": subnets}},
+        "instanceTypes": {"cpu": ["c5.large"], "gpu": ["g5.xlarge"]},
+    }
+    (template,) = synthesised(tmp_path_factory.mktemp("guest"), **settings).values()
+    return template

@@ -178,17 +178,53 @@ def test_nothing_comes_in(home: Template) -> None:
     assert not [g for g in home.of_type("AWS::EC2::SecurityGroup").values() if g.get("SecurityGroupIngress")]
 
 
-def test_private_subnets_have_no_way_out_but_endpoints(wide: dict[str, Template]) -> None:
-    template = wide["argosy-dev"]
-    assert not template.of_type("AWS::EC2::InternetGateway")
-    assert not [s for s in template.of_type("AWS::EC2::Subnet").values() if s.get("MapPublicIpOnLaunch")]
+def test_private_subnets_have_no_way_out_but_endpoints(closed: Template) -> None:
+    assert not closed.of_type("AWS::EC2::InternetGateway")
+    assert not closed.of_type("AWS::EC2::NatGateway")
+    assert not [s for s in closed.of_type("AWS::EC2::Subnet").values() if s.get("MapPublicIpOnLaunch")]
     services = {
-        text(e["ServiceName"]).rpartition("us-east-1.")[2] for e in template.of_type("AWS::EC2::VPCEndpoint").values()
+        text(e["ServiceName"]).rpartition("us-east-1.")[2] for e in closed.of_type("AWS::EC2::VPCEndpoint").values()
     }
     assert {"ecs", "ecs-agent", "ecs-telemetry", "ecr.api", "ecr.dkr", "logs"} <= services
-    for rule in template.of_type("AWS::EC2::SecurityGroupIngress").values():
+    for rule in closed.of_type("AWS::EC2::SecurityGroupIngress").values():
         assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
         assert "CidrIp" not in rule
+
+
+def test_instances_in_private_subnets_call_no_service_that_has_no_endpoint_there(closed: Template) -> None:
+    """The agent calls EC2's DescribeTags before it registers, and gives up on an error, if it is told to propagate tags
+    from the instance (aws/amazon-ecs-agent, agent/app/agent.go); there is no endpoint of EC2."""
+    for template in closed.of_type("AWS::EC2::LaunchTemplate").values():
+        assert "PROPAGATE_TAGS" not in text(template["LaunchTemplateData"]["UserData"])
+
+
+def test_no_definition_ships_whose_image_private_subnets_cannot_pull(closed: Template) -> None:
+    assert not closed.of_type("AWS::ECS::TaskDefinition")
+
+
+def test_with_nat_instances_leave_through_one_gateway_and_have_no_public_address(wide: dict[str, Template]) -> None:
+    for name in ("argosy-dev", "argosy-dev-eu-west-1"):
+        template = wide[name]
+        assert len(template.of_type("AWS::EC2::NatGateway")) == 1
+        public = {id for id, s in template.of_type("AWS::EC2::Subnet").items() if s.get("MapPublicIpOnLaunch")}
+        used = {
+            fleet["LaunchTemplateConfigs"][0]["Overrides"][0]["SubnetId"]["Ref"]
+            for fleet in template.of_type("AWS::EC2::EC2Fleet").values()
+        }
+        assert len(used) == 3
+        assert not used & public
+
+
+def test_an_existing_vpc_is_used_and_nothing_is_made_in_it_but_a_security_group(guest: Template) -> None:
+    for name in ("VPC", "Subnet", "InternetGateway", "RouteTable", "VPCEndpoint", "NatGateway"):
+        assert not guest.of_type(f"AWS::EC2::{name}")
+    assert guest.one("AWS::EC2::SecurityGroup")["VpcId"] == "vpc-0123456789abcdef0"
+    places = {}
+    for fleet in guest.of_type("AWS::EC2::EC2Fleet").values():
+        pool = next(tag["Value"] for tag in fleet["TagSpecifications"][0]["Tags"] if tag["Key"] == "argosy:pool")
+        places[pool.partition("/")[2]] = fleet["LaunchTemplateConfigs"][0]["Overrides"][0]["SubnetId"]
+    assert places == {"us-east-1b": "subnet-0123456789abcdef0", "us-east-1d": "subnet-0123456789abcdef1"}
+    assert guest.body["Outputs"]["VpcId"]["Value"] == "vpc-0123456789abcdef0"
 
 
 def test_task_definitions_for_cpu_and_for_one_four_and_eight_gpus(home: Template) -> None:

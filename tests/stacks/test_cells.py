@@ -22,7 +22,7 @@ pytestmark = pytest.mark.stacks
 def test_every_further_cell_is_a_stack_of_its_own(wide: dict[str, Template]) -> None:
     assert wide.keys() == {"argosy-dev", "argosy-dev-eu-west-1"}
     zones = [s["AvailabilityZone"] for s in wide["argosy-dev-eu-west-1"].of_type("AWS::EC2::Subnet").values()]
-    assert sorted(zones) == ["eu-west-1a", "eu-west-1b", "eu-west-1c"]
+    assert sorted(set(zones)) == ["eu-west-1a", "eu-west-1b", "eu-west-1c"]
 
 
 def test_a_further_cells_events_travel_to_the_home_bus(wide: dict[str, Template]) -> None:

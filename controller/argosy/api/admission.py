@@ -43,6 +43,7 @@ class DeploymentLimits:
     shapes: Mapping[str, Resources]
     fitness_functions: frozenset[str] = frozenset()  # the owner's, which a strategy may name
     cells: tuple[str, ...] = ()  # the deployment's Regions; empty = unknown
+    registry_region: str = ""  # images can be pulled from ECR in this Region only; "" = from anywhere
     families: tuple[str, ...] = ("*",)  # globs of the task definition families that runs may name
 
 
@@ -76,7 +77,15 @@ def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
     }
     buckets = frozenset({bucket, *settings.output_buckets})
     functions = frozenset(settings.fitness_functions)
-    return DeploymentLimits(f"s3://{bucket}/", buckets, shapes, functions, settings.cells, settings.families)
+    return DeploymentLimits(
+        default_output=f"s3://{bucket}/",
+        buckets=buckets,
+        shapes=shapes,
+        fitness_functions=functions,
+        cells=settings.cells,
+        registry_region=settings.region if settings.subnets == "private" else "",
+        families=settings.families,
+    )
 
 
 def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.0) -> Admission:
@@ -88,7 +97,8 @@ def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.
     known = {fault.path for fault in faults}
     image, image_faults = ("", []) if known & {"", "container", "container.image"} else _image(data, sources.images)
     count, item_faults = (None, []) if known & {"", "array", "array.itemsFrom"} else _items(data, sources.items)
-    own_faults = [] if known & {"", "taskDefinition"} else list(_definition_faults(data, sources.definitions))
+    own_faults = [] if known & {"", "taskDefinition"} else list(_definition_faults(data, limits, sources.definitions))
+    image_faults += _out_of_reach("container.image", image, limits)
     if spec is None or faults or image_faults or item_faults or own_faults:
         raise SpecError([*faults, *image_faults, *item_faults, *own_faults])
     form = to_json(spec)
@@ -267,7 +277,21 @@ def _image(data: Mapping[str, Any], images: ImageResolver) -> tuple[str, list[Fa
     return resolved, []
 
 
-def _definition_faults(data: Mapping[str, Any], definitions: DefinitionReader) -> Iterator[Fault]:
+def _out_of_reach(path: str, image: str, limits: DeploymentLimits) -> Iterator[Fault]:
+    """Whether instances without a way out can pull it. A pull-through cache does not help: its first pull needs one.
+    https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html"""
+    region = limits.registry_region
+    if region and image and not re.match(rf"\d{{12}}\.dkr\.ecr\.{region}\.amazonaws\.com(\.cn)?/", image):
+        yield Fault(
+            path,
+            f"{image} cannot be pulled: the instances are in private subnets, which reach ECR in {region} and no other"
+            " registry; copy it there",
+        )
+
+
+def _definition_faults(
+    data: Mapping[str, Any], limits: DeploymentLimits, definitions: DefinitionReader
+) -> Iterator[Fault]:
     """Those of a user's own task definition. The controller judges again the revision that it pins."""
     name = data.get("taskDefinition")
     if name is None:
@@ -278,6 +302,8 @@ def _definition_faults(data: Mapping[str, Any], definitions: DefinitionReader) -
         return
     for way in ways_to_the_host(definition):
         yield Fault("taskDefinition", f"{name} {way}, which runs may not")
+    for container in definition.get("containerDefinitions") or ():
+        yield from _out_of_reach("taskDefinition", container.get("image") or "", limits)
 
 
 def _unpublished(image: str) -> str:

@@ -33,10 +33,12 @@ from argosy.settings.values import (
     RetentionDays,
     Seconds,
     Share,
+    SubnetId,
     TypeGlob,
     TypeName,
     UsdPerHour,
     Vcpus,
+    VpcId,
     Zone,
 )
 
@@ -136,6 +138,13 @@ class Amis(_SettingsModel):
     gpu_arm64: AmiId | None = None  # AWS has no such image for ECS: types of this kind need one
 
 
+class ExistingVpc(_SettingsModel):
+    """The owner's own VPC in one Region: a subnet for each zone that instances may live in."""
+
+    vpc_id: VpcId
+    subnets: Annotated[Mapping[Zone, SubnetId], Field(min_length=1, max_length=6)]
+
+
 class Settings(_SettingsModel):
     """One deployment. Construct it through `load_settings` or `from_json`; `Settings()` is the default deployment.
 
@@ -171,7 +180,10 @@ class Settings(_SettingsModel):
     # Families that runs may name as taskDefinition, beside the deployment's own and those of the shipped images.
     task_definitions: Annotated[Listed[FamilyGlob], Field(max_length=20)] = ()
     log_retention_days: RetentionDays = 14
-    subnets: Literal["public", "private"] = "public"  # private needs interface endpoints, which are billed by the hour
+    # How instances reach AWS and registries: with public addresses, through one NAT gateway, or only over interface
+    # endpoints, with images in ECR.
+    subnets: Literal["public", "nat", "private"] = "public"
+    vpcs: Mapping[Region, ExistingVpc] = Field(default_factory=dict)  # instead of a VPC that the deployment makes
     amis: Mapping[Region, Amis] = Field(default_factory=dict)
     images: ImageNames = ()  # folders of containers/ whose images are published, or true (that needs Docker or podman)
     examples: bool = False  # also make the example images' task definitions (deploying those stacks needs Docker)
@@ -199,6 +211,8 @@ class Settings(_SettingsModel):
 
     def zones_of(self, cell: str) -> tuple[str, ...]:
         """The availability zones of a cell, three by default. Explicit, so that synth asks no account for them."""
+        if cell in self.vpcs:
+            return tuple(self.vpcs[cell].subnets)
         return self.zones.get(cell) or tuple(f"{cell}{letter}" for letter in DEFAULT_ZONES.get(cell, "abc"))
 
     def image_of(self, name: str) -> str:
@@ -277,7 +291,7 @@ def _parse(context: Mapping[str, Any]) -> tuple[list[tuple[str, str]], Settings]
         faults = [(_path(e["loc"]), _sentence(e)) for e in error.errors(include_url=False)]
         broken = {str(e["loc"][0]) for e in error.errors()}
         if "cells" in broken:  # then maps keyed by Region cannot be checked
-            broken |= {"zones", "offered", "amis", "vcpuQuotas"}
+            broken |= {"zones", "offered", "amis", "vcpuQuotas", "vpcs"}
         _, settings = _parse({key: value for key, value in context.items() if key not in broken})
         return faults, settings
 
@@ -300,6 +314,8 @@ def _sentence(error: Any) -> str:
 def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     """(path, sentence) of every fault that only shows when several settings are compared."""
     yield from _region_faults(settings)
+    if settings.subnets == "private" and len(settings.cells) > 1:
+        yield "subnets", "private reaches nothing outside its Region, and runs keep data in the home Region: use nat"
     for name in ("min_instances", "min_idle"):
         if getattr(settings, name) > settings.max_instances:
             yield to_camel(name), f"is above maxInstances ({settings.max_instances})"
@@ -332,11 +348,15 @@ def _size_faults(settings: Settings, cell: str) -> Iterator[tuple[str, str]]:
 
 
 def _region_faults(settings: Settings) -> Iterator[tuple[str, str]]:
-    for name in ("zones", "offered", "amis", "vcpu_quotas"):
+    for name in ("zones", "offered", "amis", "vcpu_quotas", "vpcs"):
         for region in getattr(settings, name):
             if region not in settings.cells:
                 yield f"{to_camel(name)}.{region}", f"is not one of the cells ({', '.join(settings.cells)})"
-    for region, zones in settings.zones.items():
+    for region in settings.vpcs.keys() & settings.zones.keys():
+        yield f"zones.{region}", f"the zones of {region} are those of vpcs.{region}.subnets"
+    named = {f"zones.{region}": (region, zones) for region, zones in settings.zones.items()}
+    named |= {f"vpcs.{region}.subnets": (region, tuple(vpc.subnets)) for region, vpc in settings.vpcs.items()}
+    for path, (region, zones) in named.items():
         for zone in zones:
             if zone[:-1] != region:
-                yield f"zones.{region}", f"{zone} is a zone of another Region"
+                yield path, f"{zone} is a zone of another Region"

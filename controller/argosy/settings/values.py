@@ -94,6 +94,8 @@ RetentionDays = Annotated[int, AfterValidator(_retention)]
 Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
 FunctionName = Annotated[str, AfterValidator(_function_name)]
 FamilyGlob = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*-]{1,255}$")]
+VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
+SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
 AmiId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
 # Names of folders of containers/. What may be said at once is in `_image_names`.
 ImageNames = Annotated[Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,40}$")]], BeforeValidator(_image_names)]

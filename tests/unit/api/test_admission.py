@@ -34,6 +34,13 @@ class Images:
         return None if image in ("argosy/unknown", "argosy/digits-gpu", "argosy/a:3") else f"registry/{image}@sha256:1"
 
 
+class NoNamespace:
+    """Every image is an address already."""
+
+    def resolve(self, image: str) -> str | None:
+        return image
+
+
 class Items:
     def __init__(self, items: list[Any] | None = None) -> None:
         self.items = items
@@ -305,6 +312,32 @@ def test_a_definition_that_reaches_the_host_is_refused_with_every_reason() -> No
 
 def test_a_definition_that_nobody_registered_is_refused() -> None:
     assert faults(OWN, train=None) == ["taskDefinition: train:7 is not registered in this account and Region"]
+
+
+ECR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/digits:1"
+
+
+@pytest.mark.parametrize(
+    ("image", "reached"),
+    [
+        (ECR, True),
+        (ECR.replace("us-east-1", "eu-west-1"), False),
+        ("public.ecr.aws/amazonlinux/amazonlinux:2023", False),
+        ("python:3.12", False),
+    ],
+)
+def test_from_private_subnets_an_image_is_pulled_from_ecr_in_its_region_or_refused(image: str, reached: bool) -> None:
+    closed = replace(LIMITS, registry_region="us-east-1", families=("*",))
+    definition = {"train": {"containerDefinitions": [{"name": "main", "image": image}]}}
+    runs = [(spec(container={"image": image}), {}), ({**OWN, "taskDefinition": "train:7"}, definition)]
+    for data, registered in runs:
+        given = Sources(NoNamespace(), Items(), Definitions(**registered))
+        admit(data, LIMITS, given)
+        if reached:
+            admit(data, closed, given)
+            continue
+        with pytest.raises(SpecError, match="reach ECR in us-east-1 and no other registry; copy it there"):
+            admit(data, closed, given)
 
 
 def test_a_definition_is_not_looked_up_by_a_name_that_is_none() -> None:

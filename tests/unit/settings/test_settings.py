@@ -179,3 +179,18 @@ def test_the_volume_of_a_type_is_the_first_that_its_owner_names_else_the_default
         for name in ("c5.9xlarge", "c5.large", "m5.large", "g5.xlarge", "p3.2xlarge")
     }
     assert sizes == {"c5.9xlarge": 400, "c5.large": 100, "m5.large": 60, "g5.xlarge": 300, "p3.2xlarge": 150}
+
+
+def test_private_subnets_are_for_one_cell() -> None:
+    assert "use nat" in faults_of({"subnets": "private", "cells": ["us-east-1", "eu-west-1"]})["subnets"]
+    assert load_settings({"subnets": "nat", "cells": ["us-east-1", "eu-west-1"]})
+    assert load_settings({"subnets": "private"})
+
+
+def test_an_existing_vpc_names_the_zones_of_its_cell() -> None:
+    vpc = {"vpcId": "vpc-0123456789abcdef0", "subnets": {"us-east-1b": "subnet-0123456789abcdef0"}}
+    assert load_settings({"vpcs": {"us-east-1": vpc}}).zones_of("us-east-1") == ("us-east-1b",)
+    found = faults_of({"vpcs": {"us-east-1": {**vpc, "vpcId": "vpc-1"}, "eu-west-1": {**vpc, "subnets": {}}}})
+    assert set(found) == {"vpcs.us-east-1.vpcId", "vpcs.eu-west-1.subnets"}
+    found = faults_of({"vpcs": {"us-east-1": vpc, "eu-west-1": vpc}, "zones": {"us-east-1": ["us-east-1a"]}})
+    assert set(found) == {"vpcs.eu-west-1", "vpcs.eu-west-1.subnets", "zones.us-east-1"}
