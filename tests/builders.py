@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
+from argosy.catalogue.overheads import overheads_of
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.begin import begin
 from argosy.model.actions import Action, Launch
@@ -67,6 +68,12 @@ def fleet(instance_type: str = "c5.xlarge", zone: str = "us-east-1a", **override
 def host(number: int = 1, instance_type: str = "c5.xlarge", zone: str = "us-east-1a", **overrides: Any) -> HostSeen:
     values: dict[str, Any] = {"purchase": "spot", "state": "running", "launched_at": NOW}
     return HostSeen(instance_id(number), CELL, instance_type, zone, **{**values, **overrides})
+
+
+def whole(ec2_usd_per_hour: float, instance_type: str = "c5.xlarge", cell: str = CELL) -> float:
+    """EC2's price of an instance with what its disk and its public address cost."""
+    disk_gib = POLICY.disk_gib_of(load_catalogue()[instance_type])
+    return ec2_usd_per_hour + overheads_of(cell, disk_gib, has_address=True).usd_per_hour
 
 
 def instance_id(number: int) -> str:

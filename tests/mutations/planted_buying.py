@@ -1,19 +1,23 @@
 """Which bugs are planted? AwsFleets that are asked for too much, instances that are never given back, money that is
-charged to the wrong run."""
+charged to the wrong run or forgotten."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from argosy.aws.fleets import AwsFleets
-from argosy.lifecycle import charges, pools
+from argosy.catalogue.overheads import Overheads
+from argosy.lifecycle import charges, hosts, pools
+from argosy.market import offers
 from argosy.model.events import NotCarriedOut
 from argosy.model.state import State
 from argosy.scheduler import capacity
-from tests.fakes.trials import WARM
+from tests.fakes.trials import SMALL, WARM
 from tests.mutations.catalogue import Patch, planned, planted, scenario
 
 FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.scheduler.test_fleets_of_pools"
+WHOLE = "tests.unit.market.test_whole_price"
+CHOICE = "test_small_instances_are_bought_only_where_they_are_cheaper_with_a_disk_and_an_address_each"
 
 
 @planted(
@@ -60,3 +64,13 @@ def a_refusal_spoils_the_call(patch: Patch) -> None:
 def newcomers_pay_for_waiting(patch: Patch) -> None:
     """As if the launch, which ends the idle time, were begun before the claim that looks at it."""
     patch.setattr(charges, "_note_waiting", lambda state, instance, now, booting: None)
+
+
+@planted("disks and public addresses of instances are in no ledger", check=planned(SMALL))
+def disks_are_free(patch: Patch) -> None:
+    patch.setattr(hosts, "overheads_of", lambda region, disk_gib, has_address: Overheads(0.0, 0.0))
+
+
+@planted("what is bought is compared by EC2's price alone", check=scenario(WHOLE, CHOICE, 1.05, "c5.4xlarge"))
+def small_ones_look_cheap(patch: Patch) -> None:
+    patch.setattr(offers, "overheads_of", lambda region, disk_gib, has_address: Overheads(0.0, 0.0))

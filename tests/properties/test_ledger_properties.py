@@ -36,6 +36,7 @@ from tests.builders import (
     task,
     task_arn,
     told,
+    whole,
 )
 
 RUN_IDS = [f"digits-261121-06273{number}-k3f{number}" for number in range(3)]
@@ -280,5 +281,5 @@ def test_dominant_shares_that_add_up_to_more_than_an_instance_are_scaled_to_it()
     books.do_go(0)
     books.check()
     costs = summed(books.open_run(0).costs.values())  # type: ignore[union-attr]
-    assert costs.useful == pytest.approx(100 * 0.06 / 3600)
+    assert costs.useful == pytest.approx(100 * whole(0.06) / 3600)
     assert costs.idle == 0

@@ -12,17 +12,17 @@ from argosy.emulator.ec2.service import Ec2Instance
 from argosy.model.run_record import RunRecord
 from argosy.simulation.deployed_fleets import Bill
 from argosy.simulation.virtual_task import TaskBehaviour
-from tests.builders import RUN_ID
+from tests.builders import RUN_ID, whole
 from tests.scenarios.controlled import Controlled
 
 TICK_S = 5.0
-PRICE = 2.0  # USD an hour for every instance: 5 USD are 9,000 instance-seconds
+PRICE = 2.0  # USD an hour for every instance with its disk and address: 5 USD are 9,000 instance-seconds
 OTHER_ID = "other-261121-062733-k3f9"
 FIRST = "us-east-1a"
 
 
 def cluster(work_s: float = 120.0, **policy: Any) -> Controlled:
-    return Controlled(work_s=work_s, prices=lambda kind, zone, at: PRICE, **policy)
+    return Controlled(work_s=work_s, prices=lambda kind, zone, at: PRICE - whole(0.0), **policy)
 
 
 class Watch:
@@ -252,7 +252,7 @@ def test_idle_instances_of_others_are_used_within_the_hourly_cap_only() -> None:
         lambda: watch.controlled.record(OTHER_ID).status == "SUCCEEDED" if watch.world.now > 1_800_000_010 else False
     )
     assert len(watch.alive()) == 12
-    watch.controlled.submit(40, capacity={"maxHourlyCost": 2 * PRICE})
+    watch.controlled.submit(40, capacity={"maxHourlyCost": 2 * PRICE + 0.01})  # EC2 tells prices to six digits
     busiest = 0
     while watch.controlled.record().status != "SUCCEEDED" if watch.record() else True:
         watch.tick()

@@ -8,7 +8,7 @@ from argosy.api import spending
 from argosy.model.costs import Costs, summed
 from argosy.simulation.deployed_fleets import Bill
 from argosy.simulation.virtual_task import TaskBehaviour
-from tests.builders import RUN_ID
+from tests.builders import RUN_ID, whole
 from tests.scenarios.controlled import Controlled
 
 OTHER_ID, THIRD_ID = "other-261121-062733-k3f9", "third-261121-062733-k3f9"
@@ -84,8 +84,9 @@ def test_users_see_money_while_it_is_being_spent() -> None:
         shown = spending.of_run(controlled.store, record, controlled.world.now, controlled.policy)
         assert shown.cost_usd == pytest.approx(bill.usd(), rel=0.05)
         assert sum(costs.useful for costs in shown.costs.values()) > 0.2 * shown.cost_usd
-        assert shown.usd_per_hour == pytest.approx(sum(PRICES[i["Placement"]["AvailabilityZone"]]
-                                                          for i in controlled.live_instances()))  # fmt: skip
+        assert shown.usd_per_hour == pytest.approx(
+            sum(whole(PRICES[i["Placement"]["AvailabilityZone"]]) for i in controlled.live_instances())
+        )
         assert shown.reserved_usd > 0
         seen.append(shown.cost_usd)
         controlled.run_for(60.0)

@@ -11,6 +11,7 @@ from argosy.market.offers import offers_of, rejected
 from argosy.model.instances import Purchase
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
+from tests.builders import whole
 from tests.fakes.aws import refusal
 from tests.scenarios.controlled import TICK_S, Controlled
 
@@ -180,10 +181,12 @@ def test_prices_that_ec2_stops_telling_are_believed_for_a_while_and_then_replace
     cluster.controllers = [cluster.controller()]
     cluster.run_for(400)
     catalogue, pools = cluster.controllers[0].catalogue, state_of(cluster).pools.values()
-    assert offers_of(pools, catalogue, cluster.world.now, cluster.policy)[0].price_usd_per_hour == 0.05
+    assert offers_of(pools, catalogue, cluster.world.now, cluster.policy)[0].price_usd_per_hour == pytest.approx(
+        whole(0.05)
+    )
     cluster.run_for(400)
     offers = offers_of(state_of(cluster).pools.values(), catalogue, cluster.world.now, cluster.policy)
-    assert {offer.price_usd_per_hour for offer in offers} == {catalogue["c5.xlarge"].on_demand_usd_per_hour}
+    assert {offer.price_usd_per_hour for offer in offers} == {whole(catalogue["c5.xlarge"].on_demand_usd_per_hour)}
     cluster.run_to_rest()
     assert cluster.record().status == RunStatus.SUCCEEDED
 

@@ -20,6 +20,7 @@ from typing import Any
 from argosy import layout
 from argosy.api import explaining, reading, requests, retrying, spending, views
 from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fingerprint
+from argosy.api.estimates import estimates
 from argosy.api.warnings import money_warnings
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
@@ -179,7 +180,7 @@ class Api:
         record = spending.of_run(self.store, self._record(request.run_id), self.now(), self.policy)
         view = views.full_run_view(record)
         if "cost" in request.include:
-            view["cost"] = views.cost_view(record)
+            view["cost"] = {**views.cost_view(record), "estimates": estimates(record, self.policy.data_cell)}
         if "tasks" in request.include:
             view |= self._task_page(record, request)
         elif request.next_token is not None:

@@ -100,9 +100,11 @@ def _is_late(record: RunRecord) -> bool:
 
 
 def cost_view(record: RunRecord) -> JSON:
-    """A run's ledger: what was paid for, and where. Both add up to the run's cost."""
+    """A run's ledger: which lines of the bill it comes from, what was paid for, and where. Each adds up to the run's
+    cost."""
     total = summed(record.costs.values())
     return {
+        "byLine": {"instancesUsd": total.instances, "disksUsd": total.disks, "addressesUsd": total.addresses},
         "byWaste": {f"{kind}Usd": getattr(total, kind) for kind in _SPENT_ON},
         "byPool": [_market_view(market, costs) for market, costs in sorted(record.costs.items(), key=_dearest_first)],
         "instanceHours": total.instance_seconds / 3600,
@@ -259,6 +261,8 @@ def _instance_view(instance: Instance, used: Resources, tasks: int) -> JSON:
         "tasks": tasks,
         "priceUsdPerHour": instance.price_usd_per_hour,
         "onDemandUsdPerHour": instance.on_demand_usd_per_hour,
+        "diskUsdPerHour": instance.disk_usd_per_hour,
+        "addressUsdPerHour": instance.address_usd_per_hour,
         "launchedAt": iso(instance.launched_at),
         "stoppedAt": iso(instance.stopped_at),
     }

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-FILES = ("instance_types.json", "prices.json", "offered.json", "interruption_bands.json")
+FILES = ("instance_types.json", "prices.json", "offered.json", "interruption_bands.json", "overheads.json")
 OVERRIDES = "overrides.json"
 TYPE_FIELDS = frozenset({"vcpus", "memoryMib", "gpus", "gpuModel", "gpuMemoryMib", "architecture"})
 _OPTIONAL_FIELDS = frozenset({"registeredMemoryMib"})

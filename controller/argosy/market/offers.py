@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from argosy.catalogue.lookup import in_region, interruption_band, load_catalogue
+from argosy.catalogue.overheads import image_gb, overheads_of, transfer_usd_per_gb
 from argosy.market import risk
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
@@ -44,12 +45,14 @@ def offers_of(
         for purchase in Purchase
         if (kind := catalogue.get(pool.instance_type)) is not None and not _reason(pool, kind, purchase, now, policy)
     ]
-    prices = [price_of(pool, kind, purchase, now, policy) for pool, kind, purchase in found]
+    prices = [cost_of(pool, kind, purchase, now, policy) for pool, kind, purchase in found]
     rates = [interruption_rate_of(pool, purchase, now, policy) for pool, _, purchase in found]
     lost = risk.redo_share(np.array(rates), attempt_s or policy.attempt_s)
     lost = lost + risk.boot_share(np.array(rates), policy.boot_s, policy.planned_life_s)
+    pulls = np.array([_pull_usd(pool, kind, policy) for pool, kind, _ in found])
+    pulls = pulls * risk.starts_per_hour(np.array(rates), policy.planned_life_s)
     caution = np.array([_caution(pool, now) if purchase is Purchase.SPOT else 1.0 for pool, _, purchase in found])
-    effective = risk.effective_price(np.array(prices), lost, caution).tolist()
+    effective = risk.effective_price(np.array(prices), lost, caution, pulls).tolist()
     offers = [
         Offer(
             pool=pool.key,
@@ -106,8 +109,22 @@ def _above_cap(kind: InstanceType, price: float, policy: Policy) -> str:
     return ""
 
 
+def cost_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, policy: Policy) -> float:
+    """USD an hour of an instance with its disk and its address."""
+    overheads = overheads_of(pool.cell, policy.disk_gib_of(kind), policy.public_addresses)
+    return price_of(pool, kind, purchase, now, policy) + overheads.usd_per_hour
+
+
+def _pull_usd(pool: Pool, kind: InstanceType, policy: Policy) -> float:
+    """What the traffic of an instance's images costs at each start: they lie in the home Region's registry."""
+    if not policy.data_cell or pool.cell == policy.data_cell:
+        return 0.0
+    return image_gb(kind.gpus > 0) * transfer_usd_per_gb(policy.data_cell, pool.cell)
+
+
 def price_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, policy: Policy) -> float:
-    """USD an hour. For a spot price never seen, the type's typical one; for one that is too old, on-demand's."""
+    """USD an hour in EC2, which price caps are for. For a spot price never seen, the type's
+    typical one; for one that is too old, on-demand's."""
     here = in_region(kind, pool.cell)
     if purchase is Purchase.ON_DEMAND or is_stale(pool, now, policy):
         return here.on_demand_usd_per_hour

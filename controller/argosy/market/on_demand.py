@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import quota_key
 from argosy.market.limits import ROUNDING
-from argosy.market.offers import price_of, rejected, tasks_in
+from argosy.market.offers import cost_of, rejected, tasks_in
 from argosy.model.instances import Instance, Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
@@ -83,7 +83,7 @@ def _affordable(run: Run, pool: Pool, policy: Policy) -> float:
     """How many instances of the pool capacity.maxHourlyCost pays for."""
     if run.terms.max_hourly_usd is None:
         return math.inf
-    price = price_of(pool, load_catalogue()[pool.instance_type], Purchase.ON_DEMAND, math.inf, policy)
+    price = cost_of(pool, load_catalogue()[pool.instance_type], Purchase.ON_DEMAND, math.inf, policy)
     return int(run.terms.max_hourly_usd / max(price, ROUNDING) * (1 + ROUNDING))
 
 

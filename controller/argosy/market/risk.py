@@ -1,9 +1,10 @@
 """What does the risk of being interrupted add to the price of an instance?
 
-    effective price = price x (1 + redo + boot) x caution
+    effective price = (price x (1 + redo + boot) + start x starts an hour) x caution
 
     redo = (e^x - 1) / x - 1, x = rate x attempt seconds    work that is lost with an instance and repeated
     boot = boot seconds x (rate + 1 / planned life)         paid for, and used by no task
+    start = what its images cost on their way from another Region, at each of its starts: rate + 1 / planned life
     rate = (prior hours x band's rate + our interruptions) / (prior hours + our instance-hours)
 
 `redo` is the share of paid time that attempts of equal length lose when interruptions come as a Poisson process and
@@ -48,7 +49,12 @@ def redo_share(rate: Any, attempt_s: Any) -> Any:
 
 def boot_share(rate: Any, boot_s: float, planned_life_s: float) -> Any:
     """Boot seconds over the expected life of an instance, which ends by an interruption or when it is not needed."""
-    return boot_s * (np.divide(rate, 3600) + 1 / planned_life_s)
+    return boot_s / 3600 * starts_per_hour(rate, planned_life_s)
+
+
+def starts_per_hour(rate: Any, planned_life_s: float) -> Any:
+    """How often an instance is started for an hour of use: it ends by an interruption or when it is not needed."""
+    return np.add(rate, 3600 / planned_life_s)
 
 
 def score_factor(score: int) -> float:
@@ -56,9 +62,10 @@ def score_factor(score: int) -> float:
     return 1 + SCORE_WEIGHT * (10 - score) / 9 if score else 1.0
 
 
-def effective_price(price: Any, lost_share: Any, caution: Any = 1.0) -> Any:
-    """USD per useful hour; never below the price. lost_share: the sum of `redo_share` and `boot_share`."""
-    return price * (1 + lost_share) * caution
+def effective_price(price: Any, lost_share: Any, caution: Any = 1.0, starts_usd: Any = 0.0) -> Any:
+    """USD per useful hour; never below the price. lost_share: the sum of `redo_share` and `boot_share`. starts_usd:
+    what starting it costs, for an hour of use."""
+    return (price * (1 + lost_share) + starts_usd) * caution
 
 
 def is_price(usd_per_hour: float) -> bool:

@@ -42,7 +42,8 @@ class Spent(NamedTuple):
 
 @dataclass(slots=True)
 class Costs:
-    """USD by what they were spent on, and what the same time costs on demand."""
+    """USD by what they were spent on, and what the same time costs on demand. `disks` and `addresses` are parts of the
+    total: what the volumes and the public addresses of the instances cost. The rest of it is EC2's price."""
 
     useful: float = 0.0
     boot: float = 0.0
@@ -51,6 +52,13 @@ class Costs:
     failed: float = 0.0
     on_demand: float = 0.0
     instance_seconds: float = 0.0
+    disks: float = 0.0
+    addresses: float = 0.0
+
+    @property
+    def instances(self) -> float:
+        """EC2's price for them."""
+        return self.total - self.disks - self.addresses
 
     @property
     def total(self) -> float:
@@ -68,7 +76,7 @@ _NAMES = tuple(field.name for field in fields(Costs))
 
 
 def costs_of(spent: Spent, instance: Instance) -> Costs:
-    """The time at the price at which the instance was bought."""
+    """The time at the price at which the instance was bought, with its disk and its address."""
     usd_per_s = instance.price_usd_per_hour / 3600
     return Costs(
         useful=spent.useful * usd_per_s,
@@ -78,6 +86,8 @@ def costs_of(spent: Spent, instance: Instance) -> Costs:
         failed=spent.failed * usd_per_s,
         on_demand=spent.seconds * instance.on_demand_usd_per_hour / 3600,
         instance_seconds=spent.seconds,
+        disks=spent.seconds * instance.disk_usd_per_hour / 3600,
+        addresses=spent.seconds * instance.address_usd_per_hour / 3600,
     )
 
 

@@ -40,8 +40,10 @@ class Instance:
     owned: bool = False  # EC2 shows it with our tag in a fleet of ours; nothing is placed on others
     agent_connected: bool = False
     version: int = 0  # highest detail.version applied
-    price_usd_per_hour: float = 0.0
-    on_demand_usd_per_hour: float = 0.0
+    price_usd_per_hour: float = 0.0  # as bought, with its disk and its address
+    on_demand_usd_per_hour: float = 0.0  # on demand, with both
+    disk_usd_per_hour: float = 0.0  # in both prices
+    address_usd_per_hour: float = 0.0  # the same: its public IPv4 address
     launched_at: float = 0.0
     registered_at: float = 0.0
     interrupted_at: float = 0.0  # spot warning heard

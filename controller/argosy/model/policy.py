@@ -50,8 +50,8 @@ class Policy:
     max_type_share: float = 1.0  # of the cpu of all instances, that of one instance type; 1 = any
     max_cell_share: float = 1.0  # and that of one cell
     vcpu_quotas: tuple[VcpuQuota, ...] = ()  # those that are known; the others are unlimited
-    data_cell: str = ""  # where runs' data lie; "" = traffic between Regions is not priced
-    transfer_usd_per_gb: float = 0.02  # between Regions, "from about" (aws.md 11)
+    data_cell: str = ""  # where runs' data and images lie; "" = traffic between Regions is not priced
+    public_addresses: bool = True  # whether instances have a public IPv4 address, which is billed
     foreign_patience_s: float = 10.0  # what tasks that are not ours take counts once it has been seen for this long
     refusal_pause_s: float = 15.0  # an instance that had no room for a task is left alone; doubled each time
     growth_per_tick: int = 50  # instances newly ordered at once

@@ -25,7 +25,7 @@ class Pool:
     on_demand_target: int = 0
     confirmed_spot: int = -1  # what EC2 last acknowledged or showed; -1 = unknown
     confirmed_on_demand: int = -1
-    spot_usd_per_hour: float = 0.0
+    spot_usd_per_hour: float = 0.0  # EC2's price, without disk and address
     ordered_since: float = 0.0  # since when it has owed us instances; 0 = it owes none
     grown_at: float = 0.0  # when its targets were last raised
     short_until: float = 0.0  # cool-off after a shortage of spot capacity
@@ -71,7 +71,7 @@ class Offer:
     instance_type: str
     zone: str
     purchase: Purchase
-    price_usd_per_hour: float
+    price_usd_per_hour: float  # of the instance with its disk and its address
     resources: Resources  # what will really register
     attributes: tuple[tuple[str, str], ...] = ()
     effective_usd_per_hour: float = 0.0  # price with what risk adds to it; 0 = no more than the price

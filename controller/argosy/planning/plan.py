@@ -97,6 +97,9 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
     unseen = sum(pool not in pools or not pools[pool].spot_usd_per_hour for pool in spot)
     said = [
         f"seconds of a task: {question.seconds.source}",
+        "an hour of an instance is paid with its disk and its public address; logs and traffic are not counted"
+        if policy.public_addresses
+        else "an hour of an instance is paid with its disk; logs, endpoints and traffic are not counted",
         f"an instance takes {policy.boot_s:,.0f} s to join and a task {policy.start_s:,.0f} s to start",
         "low: quick tasks and boots, low prices, no interruption; high: slow tasks and boots, high prices, twice the "
         "usual interruptions and three spot instances taken away at the very end; about nine runs of ten lie between",

@@ -14,7 +14,7 @@ from argosy.market.buy import Order
 from argosy.market.cover import MONEY, tasks_per_instance
 from argosy.market.fallback import purchases
 from argosy.market.limits import ROUNDING
-from argosy.market.offers import offers_of, price_of, resources_of
+from argosy.market.offers import cost_of, offers_of, resources_of
 from argosy.model.actions import CapRun, Claim, Launch
 from argosy.model.costs import NOBODY
 from argosy.model.instances import Instance, InstanceStatus, Purchase
@@ -315,7 +315,7 @@ class CappedRuns:
             return state.instances[name].price_usd_per_hour if self._boots(name) else 0.0
         key, purchase = places.owed[name]
         kind = self.moment.catalogue[state.pools[key].instance_type]
-        return price_of(state.pools[key], kind, purchase, now, self.moment.policy)
+        return cost_of(state.pools[key], kind, purchase, now, self.moment.policy)
 
     def _boots(self, name: str) -> bool:
         return self.moment.state.instances[name].status is InstanceStatus.BOOTING

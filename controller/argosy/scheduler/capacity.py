@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from argosy.catalogue.overheads import transfer_usd_per_gb
 from argosy.catalogue.quotas import quota_key
 from argosy.market.buy import NO_FITNESS, Backlog, Order, buy
 from argosy.market.cover import tasks_per_instance
@@ -106,7 +107,7 @@ def away_usd_per_task_hour(run: Run, policy: Policy) -> float:
     if not gigabytes or not policy.data_cell:
         return 0.0
     expected = run.terms.expected_seconds or USUAL_ATTEMPT_S
-    return gigabytes * policy.transfer_usd_per_gb * HOUR_S / max(1.0, run.mean_seconds(expected) or expected)
+    return gigabytes * transfer_usd_per_gb(policy.data_cell) * HOUR_S / max(1.0, run.mean_seconds(expected) or expected)
 
 
 def _one_in_all(state: State, places: Places, run: Run) -> int:

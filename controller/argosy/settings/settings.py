@@ -260,7 +260,8 @@ class Settings(_SettingsModel):
             ),
             # A stop takes at most its time-out; the tick that sees its end and EC2 take a little more.
             wind_down_s=self.stop_timeout_s + 30.0,
-            data_cell=self.region,  # where the results bucket is
+            data_cell=self.region,  # where the results bucket is, and the registry of the images
+            public_addresses=self.subnets == "public",
         )
         return replace(policy, **dict[str, Any](self.price_caps.to_policy()))
 

@@ -1,6 +1,7 @@
 """What does the deployment have in a simulated EC2, and what does it cost?
 
-Instances by the second, from launch to end, at the price of their launch.
+Instances by the second, from launch to end, at the price of their launch, each with a gp3 volume as large as the stacks
+make it and with a public IPv4 address. AWS's list prices, by arithmetic of its own: the ledgers are checked against it.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from argosy.catalogue.files import document
 from argosy.emulator.ec2.records import Ec2Fleet
 from argosy.emulator.ec2.service import Ec2Instance
 from argosy.simulation.world import World
 
 STAGE = "main"
-LEAST_S = 60.0  # EC2 charges at least a minute
+LEAST_S = 60.0  # EC2 charges at least a minute, for volumes too
+VOLUME_GB, VOLUME_GB_WITH_GPUS = 60, 150
+MONTH_S = 730 * 3600.0
+IPV4_USD_PER_S = 0.005 / 3600
 _STAGE_TAG, _POOL_TAG = "argosy:stage", "argosy:pool"
 
 
@@ -55,7 +60,7 @@ def fleet_is_ours(fleet: Ec2Fleet) -> bool:
 
 @dataclass(slots=True)
 class Bill:
-    """What EC2 charges for the instances of the deployment's fleets."""
+    """What EC2 charges for the instances of the deployment's fleets, their volumes and their addresses."""
 
     world: World
     ended: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -79,9 +84,19 @@ class Bill:
         if not is_ours(self.world, instance):
             return 0.0, 0.0
         seconds = max(LEAST_S, (instance.ended_at or self.world.now) - instance.launched_at)
-        return seconds, seconds / 3600 * self._price(instance)
+        kind = self.world.catalogue[instance.instance_type]
+        parts = volume_usd(instance.zone[:-1], kind.gpus > 0, seconds), IPV4_USD_PER_S * seconds
+        return seconds, seconds / 3600 * self._price(instance) + sum(parts)
 
     def _price(self, instance: Ec2Instance) -> float:
         if instance.purchase == "spot":
             return self.world.ec2.ledger.prices(instance.instance_type, instance.zone, instance.launched_at)
         return self.world.catalogue[instance.instance_type].on_demand_usd_per_hour
+
+
+def volume_usd(region: str, has_gpus: bool, seconds: float) -> float:
+    """What the volume of an instance costs for that time."""
+    data = document("overheads.json")
+    row = data["regions"].get(region, {})
+    per_gb_month = row.get("gp3UsdPerGbMonth", data["otherwise"]["gp3UsdPerGbMonth"])
+    return float(per_gb_month * (VOLUME_GB_WITH_GPUS if has_gpus else VOLUME_GB) * seconds / MONTH_S)

@@ -362,6 +362,8 @@ def running(desk: Desk) -> str:
         gpu_ids=("g0", "g1", "g2", "g3"),
         price_usd_per_hour=3.0,
         on_demand_usd_per_hour=12.0,
+        disk_usd_per_hour=0.02,
+        address_usd_per_hour=0.005,
         launched_at=NOW - 1800, registered_at=NOW - 1740,
     )  # fmt: skip
     gone = Instance(
@@ -418,6 +420,9 @@ def test_a_run_shows_its_ledger_when_asked(desk: Desk) -> None:
     assert (pool["instanceType"], pool["availabilityZone"], pool["cell"]) == ("p3.8xlarge", "us-east-1a", "us-east-1")
     assert (pool["purchase"], pool["instanceHours"]) == ("spot", pytest.approx(0.5))
     assert sum(view["cost"]["byWaste"].values()) == pytest.approx(view["costUsd"])
+    assert view["cost"]["byLine"] == pytest.approx(
+        {"instancesUsd": 0.25 + 0.5 * 2.975, "disksUsd": 0.5 * 0.02, "addressesUsd": 0.5 * 0.005}
+    )
     assert view["cost"]["byWaste"]["usefulUsd"] == pytest.approx(view["usefulUsd"])
     assert view["usefulUsd"] == pytest.approx(30 * 3.0 / 3600 / 2)  # two of its four GPUs for half a minute
 
@@ -447,6 +452,12 @@ def test_what_a_run_without_any_instance_shows_costs_nothing(desk: Desk) -> None
     run_id = desk.submit(capacity={"budgetUsd": 5, "onCap": "finish"})["runId"]
     view = desk.body("DescribeRun", runId=run_id, include=["cost"])
     assert view["cost"] == {
+        "estimates": {
+            "logsUsd": 0,
+            "imageTransferUsd": 0,
+            "assumed": {"logGbPerAttempt": pytest.approx(1e-5), "imageGb": 0.5},
+        },
+        "byLine": {"instancesUsd": 0, "disksUsd": 0, "addressesUsd": 0},
         "byWaste": {"usefulUsd": 0, "bootUsd": 0, "idleUsd": 0, "redoneUsd": 0, "failedUsd": 0},
         "byPool": [],
         "instanceHours": 0,
@@ -550,6 +561,7 @@ def test_the_cluster_is_shown_with_use_and_money(desk: Desk) -> None:
         "cell": "us-east-1", "purchase": "spot", "status": "ACTIVE",
         "cpu": {"total": 32.0, "used": 8.0}, "memory": {"total": 230000, "used": 4096}, "gpus": {"total": 4, "used": 4},
         "tasks": 1, "priceUsdPerHour": 3.0, "onDemandUsdPerHour": 12.0,
+        "diskUsdPerHour": 0.02, "addressUsdPerHour": 0.005,
         "launchedAt": "2027-01-15T07:30:00.000Z", "stoppedAt": None,
     }  # fmt: skip
     assert gone["status"] == "GONE"

@@ -25,27 +25,28 @@ def said(pools: dict[str, float], resources: dict[str, Any] = SHAPE, **capacity:
 def test_a_budget_below_an_hour_of_the_cheapest_instance_is_said() -> None:
     assert said({"c5.xlarge": 0.07, "c5.2xlarge": 0.13}, budgetUsd=0.05) == [
         "capacity.budgetUsd: $0.05 is less than an hour of the cheapest instance that could take a task"
-        " (c5.xlarge, about $0.07 an hour): what fits is bought"
+        " (c5.xlarge, about $0.0816 an hour): what fits is bought"
     ]
-    assert said({"c5.xlarge": 0.07}, budgetUsd=0.07) == []
+    assert len(said({"c5.xlarge": 0.07}, budgetUsd=0.08)) == 1  # its disk and its address cost $0.0116 an hour
+    assert said({"c5.xlarge": 0.07}, budgetUsd=0.082) == []
 
 
 def test_an_hourly_cap_below_every_instance_is_said() -> None:
     assert said({"c5.xlarge": 0.0712}, maxHourlyCost=0.07) == [
         "capacity.maxHourlyCost: $0.07 an hour is below the cheapest instance that could take a task"
-        " (c5.xlarge, about $0.0712 an hour): nothing can be bought"
+        " (c5.xlarge, about $0.0828 an hour): nothing can be bought"
     ]
 
 
 def test_only_what_has_room_for_a_task_and_may_be_bought_counts() -> None:
     gpu = {"vcpus": 1, "memory": 1024, "gpus": 1}
     [sentence] = said({"c5.xlarge": 0.07, "g4dn.xlarge": 0.2}, gpu, budgetUsd=0.1)
-    assert "g4dn.xlarge, about $0.20" in sentence
+    assert "g4dn.xlarge, about $0.2214" in sentence
     [sentence] = said({"c5.xlarge": 0.07}, purchase="on-demand", budgetUsd=0.1)
-    assert "c5.xlarge, about $0.17" in sentence
+    assert "c5.xlarge, about $0.1816" in sentence
     assert said({"c5.xlarge": 0.07}, gpu, budgetUsd=0.01) == []  # nothing fits: admission says so
     [sentence] = said({"c5.xlarge": 0.07}, purchase="spot-then-on-demand", budgetUsd=0.05)
-    assert "about $0.07" in sentence
+    assert "about $0.0816" in sentence
 
 
 def test_before_the_first_look_at_the_market_usual_prices_count() -> None:

@@ -32,12 +32,14 @@ from tests.builders import (
     submitted,
     task,
     told,
+    whole,
 )
 
 OTHER_ID = "other-261121-062733-k3f9"
 BOOT = 100.0
 MARKET = "us-east-1/c5.xlarge/us-east-1a|spot"
-PRICE = 0.36  # USD an hour: 0.0001 a second
+EC2_PRICE = 0.36  # USD an hour
+PRICE = whole(EC2_PRICE)
 
 
 def cluster(*more: str, tasks: int = 10, expects_result: bool = False) -> State:
@@ -47,7 +49,7 @@ def cluster(*more: str, tasks: int = 10, expects_result: bool = False) -> State:
         submitted(tasks=tasks, expects_result=expects_result),
         prepared(),
         *(event for run_id in more for event in (submitted(run_id), prepared(run_id))),
-        fleet(spot_target=1, spot_usd_per_hour=PRICE),
+        fleet(spot_target=1, spot_usd_per_hour=EC2_PRICE),
         host(1, launched_at=NOW - BOOT),
         container_instance(1, registered_at=NOW),
     )
@@ -87,7 +89,7 @@ def test_what_succeeded_is_useful_and_the_rest_of_the_instance_is_boot_and_idle(
     found = gone(state, 400)
     assert found == Costs(useful=200 / 4, boot=BOOT, idle=400 - 200 / 4)
     assert the_run(state).cost_usd == pytest.approx(500 * PRICE / 3600)
-    assert the_run(state).on_demand_cost_usd == pytest.approx(500 * 0.17 / 3600)
+    assert the_run(state).on_demand_cost_usd == pytest.approx(500 * whole(0.17) / 3600)
     assert state.spent_usd == pytest.approx(the_run(state).cost_usd)
 
 
@@ -217,7 +219,7 @@ def test_the_rest_of_the_least_minute_is_paid_by_the_run_that_takes_an_instance_
     state = state_with(
         submitted(),
         prepared(),
-        fleet(spot_target=1, spot_usd_per_hour=PRICE),
+        fleet(spot_target=1, spot_usd_per_hour=EC2_PRICE),
         host(1, launched_at=NOW),
         container_instance(1, registered_at=NOW + 5),
     )
@@ -327,7 +329,9 @@ def test_ledgers_and_what_is_not_charged_yet_survive_the_store() -> None:
 def test_costs_are_priced_and_added_up_by_kind() -> None:
     instance = Instance("i-1", "us-east-1", "c5.xlarge", "us-east-1a", Purchase.ON_DEMAND)
     instance.price_usd_per_hour, instance.on_demand_usd_per_hour = 3.6, 7.2
+    instance.disk_usd_per_hour, instance.address_usd_per_hour = 0.36, 0.036
     costs = costs_of(Spent(useful=1, boot=2, idle=3, redone=4, failed=5), instance)
-    assert costs.to_list() == pytest.approx([0.001, 0.002, 0.003, 0.004, 0.005, 0.030, 15])
+    assert costs.to_list() == pytest.approx([0.001, 0.002, 0.003, 0.004, 0.005, 0.030, 15, 0.0015, 0.00015])
+    assert costs.instances + costs.disks + costs.addresses == pytest.approx(costs.total)
     assert summed([costs, costs]).total == pytest.approx(0.030)
     assert market_of(instance) == "us-east-1/c5.xlarge/us-east-1a|on-demand"

@@ -268,7 +268,7 @@ def test_where_on_demand_can_never_be_had_lost_tasks_go_back_to_spot_and_a_deadl
 
 def test_on_demand_runs_no_more_at_once_than_quotas_and_the_hourly_cap_and_other_instances_leave_room_for() -> None:
     quota = replace(POLICY, vcpu_quotas=on_demand_quota(40))
-    for policy, capacity in ((quota, {}), (POLICY, {"maxHourlyCost": 1.75})):  # 10 of 4 vCPUs, at $0.17
+    for policy, capacity in ((quota, {}), (POLICY, {"maxHourlyCost": 1.85})):  # 10 of 4 vCPUs, at $0.182
         state = a_run(tasks=400, deadline="1h", **capacity)
         found = progress_of(the_run(state), moment_of(state, NOW, policy))
         assert found is not None

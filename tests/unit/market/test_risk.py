@@ -17,7 +17,7 @@ from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool
-from tests.builders import CELL, NOW
+from tests.builders import CELL, NOW, whole
 
 CATALOGUE = load_catalogue()
 POLICY = Policy()
@@ -86,8 +86,8 @@ def test_what_is_optimised_is_dearer_than_what_is_paid() -> None:
     calm, hot = spot(pool()), spot(pool(interruptions=2.0, instance_hours=2.0, rate_at=NOW))
     assert calm is not None
     assert hot is not None
-    assert calm.price_usd_per_hour == hot.price_usd_per_hour == 0.05
-    assert 0.05 < calm.effective < hot.effective
+    assert calm.price_usd_per_hour == hot.price_usd_per_hour == whole(0.05)
+    assert whole(0.05) < calm.effective < hot.effective
 
 
 def test_longer_attempts_make_a_risky_pool_dearer() -> None:
@@ -117,14 +117,14 @@ def test_a_placement_score_moves_the_price_by_a_tenth_at_most() -> None:
 def test_on_demand_is_never_interrupted() -> None:
     hot = pool(interruptions=9.0, instance_hours=1.0, rate_at=NOW, unsettled_until=NOW + 60, placement_score=1)
     (offer,) = (o for o in offers_of([hot], CATALOGUE, NOW) if o.purchase is Purchase.ON_DEMAND)
-    assert offer.effective == pytest.approx(0.17 * (1 + POLICY.boot_s / POLICY.planned_life_s))
+    assert offer.effective == pytest.approx(whole(0.17) * (1 + POLICY.boot_s / POLICY.planned_life_s))
 
 
 @pytest.mark.parametrize("price", [0.0, -1.0, math.nan, math.inf])
 def test_a_price_that_is_none_is_replaced_by_the_typical_one(price: float) -> None:
     offer = spot(pool(spot_usd_per_hour=price))
     assert offer is not None
-    assert offer.price_usd_per_hour == CATALOGUE["c5.xlarge"].typical_spot_usd_per_hour
+    assert offer.price_usd_per_hour == whole(CATALOGUE["c5.xlarge"].typical_spot_usd_per_hour)
 
 
 def test_a_type_without_any_price_makes_no_offer_and_says_so() -> None:
@@ -141,13 +141,13 @@ def test_an_old_price_is_believed_up_to_the_limit_and_then_replaced_by_on_demand
     older = replace(old, priced_at=old.priced_at - 1)
     offer = spot(older)
     assert offer is not None
-    assert offer.price_usd_per_hour == CATALOGUE["c5.xlarge"].on_demand_usd_per_hour
+    assert offer.price_usd_per_hour == whole(CATALOGUE["c5.xlarge"].on_demand_usd_per_hour)
 
 
 def test_a_price_from_a_version_that_did_not_note_its_time_is_believed() -> None:
     offer = spot(pool(priced_at=0.0))
     assert offer is not None
-    assert offer.price_usd_per_hour == 0.05
+    assert offer.price_usd_per_hour == whole(0.05)
 
 
 def test_every_pool_without_an_offer_has_its_reason() -> None:
@@ -194,7 +194,8 @@ def test_no_pools_make_no_offers_and_no_complaints() -> None:
 def test_a_pool_of_another_region_has_its_own_on_demand_price() -> None:
     tokyo = Pool("ap-northeast-1", "c5.xlarge", "ap-northeast-1a", "fleet-2")
     (offer,) = (o for o in offers_of([tokyo], CATALOGUE, NOW) if o.purchase is Purchase.ON_DEMAND)
-    assert offer.price_usd_per_hour == load_catalogue("ap-northeast-1")["c5.xlarge"].on_demand_usd_per_hour > 0.17
+    there = load_catalogue("ap-northeast-1")["c5.xlarge"].on_demand_usd_per_hour
+    assert offer.price_usd_per_hour == whole(there, cell="ap-northeast-1") > there > 0.17
 
 
 def test_what_really_registered_replaces_the_estimate_for_all_pools_of_the_type() -> None:

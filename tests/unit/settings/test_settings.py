@@ -146,6 +146,11 @@ def test_settings_survive_the_environment(
     assert Settings.from_json(settings.to_json()) == settings
 
 
+def test_instances_of_private_subnets_have_no_public_address() -> None:
+    assert Settings().policy().public_addresses
+    assert not Settings(subnets="private").policy().public_addresses
+
+
 def test_price_caps_become_the_policys_and_only_those_that_are_set() -> None:
     settings = load_settings({"priceCaps": {"perVcpuHour": 0.02, "perGpuHour": 1}})
     assert settings.price_caps.to_policy() == {"max_usd_per_vcpu_hour": 0.02, "max_usd_per_gpu_hour": 1.0}

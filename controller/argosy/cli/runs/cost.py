@@ -1,4 +1,4 @@
-"""What has a run cost, by pool or by what the money was spent on? `cost`."""
+"""What has a run cost: by pool, by what the money was spent on, by line of the bill? `cost`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class By(StrEnum):
 
     POOL = "pool"
     WASTE = "waste"
+    LINE = "line"
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +40,9 @@ def register(app: typer.Typer) -> None:
 def cost(
     session: Session,
     run: RunId,
-    by: Annotated[By, typer.Option("--by", help="pool: where it was spent; waste: what it was spent on.")] = By.WASTE,
+    by: Annotated[
+        By, typer.Option("--by", help="pool: where it was spent; waste: what it was spent on; line: as AWS bills it.")
+    ] = By.WASTE,
 ) -> None:
     """What a run has cost: where, and what it was spent on."""
     view = session.api.describe_with_cost(run)
@@ -50,10 +53,12 @@ def cost(
     if not view["cost"]["byPool"]:
         session.console.print("No instance has worked for it yet.")
         return
-    session.console.print(by_pool(view) if by is By.POOL else by_waste(view))
+    session.console.print({By.POOL: by_pool, By.WASTE: by_waste, By.LINE: by_line}[by](view))
+    if by is not By.LINE:
+        session.console.print(beyond(view), style="dim")
     if caps := figures.caps(view):
         session.console.print(f"limits: {caps}")
-    other = By.WASTE if by is By.POOL else By.POOL
+    other = {By.POOL: By.LINE, By.WASTE: By.POOL, By.LINE: By.WASTE}[by]
     session.console.print(f"next: {session.again(f'cost {run} --by {other}')}", style="dim")
 
 
@@ -100,3 +105,30 @@ def by_pool(view: View) -> Any:
             figures.money(each["onDemandCostUsd"]),
         )
     return table
+
+
+def by_line(view: View) -> Any:
+    from argosy.cli.runs.views import plain_table
+
+    lines, beyond = view["cost"]["byLine"], view["cost"]["estimates"]
+    assumed = beyond["assumed"]
+    table = plain_table("LINE OF THE BILL", ">COST", "HOW IT IS KNOWN")
+    table.add_row("instances", figures.money(lines["instancesUsd"]), "measured: seconds x price at their launch")
+    table.add_row("disks", figures.money(lines["disksUsd"]), "measured: the same seconds x list price")
+    table.add_row("public addresses", figures.money(lines["addressesUsd"]), "measured: the same seconds x list price")
+    table.add_row("together", figures.money(sum(lines.values())), "in the ledger, budgets and caps")
+    per_attempt = f"estimated: {1e6 * assumed['logGbPerAttempt']:g} KB for each attempt"
+    table.add_row("logs", figures.money(beyond["logsUsd"]), per_attempt)
+    per_instance = f"estimated: {assumed['imageGb']:g} GB for each instance outside the home Region"
+    table.add_row("traffic of images", figures.money(beyond["imageTransferUsd"]), per_instance)
+    return table
+
+
+def beyond(view: View) -> str:
+    """`with $0.010 of disks and $0.020 of public addresses; beyond it an estimated $0.001 of logs and ...`"""
+    lines, more = view["cost"]["byLine"], view["cost"]["estimates"]
+    measured = (
+        f"with {figures.money(lines['disksUsd'])} of disks and {figures.money(lines['addressesUsd'])} of addresses"
+    )
+    logs, traffic = figures.money(more["logsUsd"]), figures.money(more["imageTransferUsd"])
+    return f"{measured}; beyond it, estimated, {logs} of logs and {traffic} of traffic for images"

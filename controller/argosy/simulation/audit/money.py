@@ -1,18 +1,20 @@
 """Is all money in exactly one ledger, and does nothing cost more than it may?
 
-I7: the controller's books are near the bill. I12: what instances cost is in exactly one ledger, no run pays for time
-before its submission, and a run keeps to its budget (decision 12).
+I7: the controller's books are near the bill. I12: what instances cost is in exactly one ledger, their disks and
+addresses with them (decision 16), no run pays for time before its submission, and a run keeps to its budget
+(decision 12).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from math import isclose
 
 from argosy.model.costs import Costs
 from argosy.model.instances import LEAST_BILLED_S
 from argosy.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
-from argosy.simulation.deployed_fleets import fleet_is_ours
+from argosy.simulation.deployed_fleets import IPV4_USD_PER_S, fleet_is_ours, volume_usd
 
 STOPPING_S = 1800.0  # from the decision to stop until the last instance is gone, when much goes wrong at once
 UNSEEN_S = 900.0  # of each instance's life that the controller may not have seen
@@ -65,6 +67,7 @@ class MoneyChecker(Checker):
         if not self.facts.torn_down:
             self._check_books(rest)
             self._check_budgets()
+            self._check_lines()
 
     def _check_newcomers(self) -> None:
         """A run pays for no more of a market's time than its instances were paid for since the run's submission."""
@@ -108,3 +111,15 @@ class MoneyChecker(Checker):
             if budget is not None and record.cost_usd > budget + slack:
                 sentence = f"{record.cost_usd:.4f} USD were spent of a budget of {budget} USD"
                 self.facts.violated("I12", sentence, record.id)
+
+    def _check_lines(self) -> None:
+        """Every second of an instance in a ledger is charged with its volume and its address, at the list price."""
+        for record in self.facts.stored.records.values():
+            for market, costs in record.costs.items():
+                region, name, _ = market.partition("|")[0].split("/")
+                has_gpus = self.facts.world.catalogue[name].gpus > 0
+                due = volume_usd(region, has_gpus, costs.instance_seconds), IPV4_USD_PER_S * costs.instance_seconds
+                booked = costs.disks, costs.addresses
+                if not all(isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in zip(due, booked, strict=True)):
+                    sentence = f"{booked} USD are booked for volumes and addresses in {market}, {due} USD are due"
+                    self.facts.violated("I12", sentence, record.id)

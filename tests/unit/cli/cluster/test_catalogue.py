@@ -128,7 +128,7 @@ def test_the_list_in_json_knows_what_really_registers_and_the_dates() -> None:
     (row,) = document["instanceTypes"]
     assert row["registeredMemoryMib"] < row["memoryMib"] == 4096
     assert (row["interruptionBand"], row["offered"]) == (BAND, "yes")
-    assert set(document["asOf"]) == {"instance_types", "prices", "offered", "interruption_bands"}
+    assert set(document["asOf"]) == {"instance_types", "prices", "offered", "interruption_bands", "overheads"}
 
 
 def test_a_type_that_nobody_knows_is_named() -> None:

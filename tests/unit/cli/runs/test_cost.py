@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from argosy.api import views
+from argosy.api.estimates import estimates
 from argosy.cli.runs.live import frame
 from argosy.model.costs import Costs
 from argosy.model.run_record import RunRecord
@@ -18,8 +19,8 @@ from tests.fakes.cli import NOW, RUN_ID, World, ended, golden, run_view
 
 SPOT = "us-east-1/c5.xlarge/us-east-1a|spot"
 LEDGER = {
-    SPOT: Costs(0.9, 0.2, 0.1, 0.15, 0.05, 4.0, 72_000.0),
-    "us-east-1/g4dn.xlarge/us-east-1b|on-demand": Costs(0.526, 0, 0, 0, 0, 0.526, 3_600.0),
+    SPOT: Costs(0.9, 0.2, 0.1, 0.15, 0.05, 4.0, 72_000.0, 0.13, 0.1),
+    "us-east-1/g4dn.xlarge/us-east-1b|on-demand": Costs(0.526, 0, 0, 0, 0, 0.526, 3_600.0, 0.0164, 0.005),
     "(other pools)": Costs(0.001, 0, 0, 0, 0, 0.002, 36.0),
 }
 CAPS = {
@@ -30,11 +31,14 @@ CAPS = {
 
 def view(ledger: dict[str, Costs] = LEDGER, **changes: Any) -> dict[str, Any]:
     """What DescribeRun answers with include: ["cost"]."""
-    record = replace(RunRecord.of_unreadable(RUN_ID), costs=ledger)
+    record = replace(
+        RunRecord.of_unreadable(RUN_ID), costs=ledger, attempts=1000, image="argosy/digits", instances=("i-1", "i-2")
+    )
     total = sum(row.total for row in ledger.values())
     money = {"costUsd": total, "onDemandCostUsd": sum(row.on_demand for row in ledger.values())}
     useful = {"usefulUsd": sum(row.useful for row in ledger.values())}
-    return run_view(**money, **useful, cost=views.cost_view(record), **changes)
+    cost = {**views.cost_view(record), "estimates": estimates(record, "eu-west-1")}
+    return run_view(**money, **useful, cost=cost, **changes)
 
 
 def printed(*words: str, **changes: Any) -> str:
@@ -51,6 +55,10 @@ def test_a_cost_is_told_by_what_it_was_good_for() -> None:
 
 def test_a_cost_is_told_by_where_it_was_spent() -> None:
     golden("cost-pool", printed("--by", "pool"))
+
+
+def test_a_cost_is_told_by_the_lines_of_the_bill_and_which_of_them_are_estimated() -> None:
+    golden("cost-line", printed("--by", "line"))
 
 
 def test_a_run_that_is_over_has_no_so_far() -> None:
@@ -71,6 +79,8 @@ def test_json_has_all_of_the_ledger_whichever_table_was_asked_for(by: list[str])
     assert document["runId"] == RUN_ID
     assert document["costUsd"] == pytest.approx(sum(document["byWaste"].values()))
     assert document["costUsd"] == pytest.approx(sum(pool["costUsd"] for pool in document["byPool"]))
+    assert document["costUsd"] == pytest.approx(sum(document["byLine"].values()))
+    assert document["estimates"]["logsUsd"] == pytest.approx(1000 * 10e-6 * 0.5)
     assert document["byPool"][0] == {
         "cell": "us-east-1", "instanceType": "c5.xlarge", "availabilityZone": "us-east-1a", "purchase": "spot",
         "instanceHours": 20.0, "costUsd": pytest.approx(1.4), "usefulUsd": 0.9, "onDemandCostUsd": 4.0,
