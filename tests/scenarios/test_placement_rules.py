@@ -20,6 +20,7 @@ from argosy.ports import Executor
 from tests.fakes.api import Definitions
 from tests.scenarios.controlled import Controlled
 
+ZONE = "ecs.availability-zone"
 FIRST, SECOND = "digits-261121-062733-k3f9", "zebra-261121-062734-aaaa"
 
 
@@ -74,6 +75,7 @@ class Census:
         self.most: Counter[str] = Counter()  # tasks of a group on one instance at one time
         self.used: defaultdict[str, set[str]] = defaultdict(set)  # group -> instances
         self.types: dict[str, str] = {}  # of each instance
+        self.zones: dict[str, str] = {}  # of each task
 
     def run_to_rest(self) -> None:
         while not self.cluster.tick():
@@ -81,6 +83,7 @@ class Census:
             here: defaultdict[str, Counter[str]] = defaultdict(Counter)
             for task in self._live():
                 here[task["containerInstanceArn"]][task["group"]] += 1
+                self.zones[task["taskArn"]] = task["availabilityZone"]
             for instance, groups in here.items():
                 self.together.add(frozenset(groups))
                 self.types[instance] = self._type_of(instance)
@@ -214,3 +217,26 @@ def test_tasks_that_name_a_model_run_on_no_other_however_cheap_and_however_warm(
     assert used[f"run:{FIRST}"] == {"g4dn.xlarge"}
     assert used[f"run:{SECOND}"] <= {"p3.2xlarge", "p3dn.24xlarge"}
     assert used[f"run:{third}"] == {"p3dn.24xlarge"}
+
+
+def test_nine_tasks_that_are_spread_over_zones_run_three_in_each_though_one_zone_is_cheapest() -> None:
+    """From an empty cluster. Without a spread all nine run where it is cheapest."""
+    prices = {"a": 0.04, "b": 0.09, "c": 0.09}
+    for strategy, zones in (((f"spread:attribute:{ZONE}",), {"a": 3, "b": 3, "c": 3}), ((), {"a": 9})):
+        cluster = Controlled(prices=lambda kind, zone, *when: prices[zone[-1]])
+        submit(cluster, FIRST, 9, placement={"strategy": list(strategy)} if strategy else {})
+        census = Census(cluster)
+        census.run_to_rest()
+        ended(cluster, FIRST, 9)
+        assert Counter(zone[-1] for zone in census.zones.values()) == zones
+
+
+def test_a_zone_that_does_not_deliver_holds_no_task_of_a_spread_back_for_ever() -> None:
+    cluster = Controlled()
+    for zone in "bc":
+        cluster.world.ec2.set_shortage(f"c5.xlarge/us-east-1{zone}", 0)
+    submit(cluster, FIRST, 9, placement={"strategy": [f"spread:attribute:{ZONE}"]})
+    census = Census(cluster)
+    census.run_to_rest()
+    ended(cluster, FIRST, 9)
+    assert set(census.zones.values()) == {"us-east-1a"}

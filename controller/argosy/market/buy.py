@@ -2,8 +2,9 @@
 
 Buying is placing onto instances that do not exist yet (DESIGN D6): for each batch in queue order, first the room left
 on what was already chosen in this tick, then the offer that places the rest at the lowest price per task, spread over
-the zones where that type costs about the same, so that one shortage does not take everything. Prices are compared with
-what risk adds to them (`Offer.effective`); limits of money count what is paid.
+the zones where that type costs about the same, so that one shortage does not take everything. For a batch whose
+strategy spreads its tasks over an attribute, what is bought is spread over its values (`spreading`). Prices are
+compared with what risk adds to them (`Offer.effective`); limits of money count what is paid.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from argosy.market.cover import alike, cover, hypothetical, less, tasks_per_instance
 from argosy.market.limits import ROUNDING, BatchLimits, Choice, Headroom, OrderLimits
+from argosy.market.spreading import Spread, cover_evenly
 from argosy.market.together import JointOrder, joint_order
 from argosy.model.instances import Purchase
 from argosy.model.pools import Offer, Patterns
@@ -36,6 +38,7 @@ class Backlog:
 
     batch: Batch
     limits: BatchLimits
+    spread: Spread | None = None  # over the values of which attribute its tasks go first
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class _Ask:
 
     def joint_order(self, patterns: Patterns) -> JointOrder:
         """What the allocator would buy for those batches whose own limits do not bind, in order of filling."""
-        free = [each.batch for each in self._asking if each.limits.free(self.limits.instances)]
+        free = [each.batch for each in self._asking if each.limits.free(self.limits.instances) and not each.spread]
         if self.limits.instances <= 0 or len({batch.need for batch in free}) < 2:
             return JointOrder()
         fits = np.array([self.fits(batch) for batch in free])
@@ -199,7 +202,7 @@ class _Ask:
             rest, chosen = _fill(batch, chosen, self.fitness)
             if rest:
                 left = replace(batch, count=rest)
-                picked, reason = cover(left, backlog.limits, self.offers, self.fits(batch), headroom)
+                picked, reason = self._covered(replace(backlog, batch=left), chosen, headroom)
                 chosen += [hypothetical(offer, number) for number, offer in enumerate(picked, len(chosen))]
                 bought += picked
                 if picked:
@@ -207,6 +210,13 @@ class _Ask:
             order.shortfalls.append(Shortfall(rest, reason if rest else ""))
         order.instances.update((o.pool, o.purchase) for o, row in zip(bought, chosen, strict=True) if row.running_tasks)
         return order
+
+    def _covered(self, backlog: Backlog, chosen: Sequence[InstanceRow], headroom: Headroom) -> tuple[list[Offer], str]:
+        batch, fits = backlog.batch, self.fits(backlog.batch)
+        if backlog.spread is None:
+            return cover(batch, backlog.limits, self.offers, fits, headroom)
+        spread = backlog.spread.also_on(chosen, batch.group)
+        return cover_evenly(spread, batch, backlog.limits, self.offers, fits, headroom)
 
 
 def _fill(batch: Batch, rows: list[InstanceRow], fitness: Mapping[str, Fitness]) -> tuple[int, list[InstanceRow]]:

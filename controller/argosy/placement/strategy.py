@@ -61,6 +61,12 @@ def steps_of(strategy: Sequence[str], fitness: Mapping[str, Fitness]) -> tuple[S
     return tuple(steps)
 
 
+def spread_attribute(strategy: Sequence[str]) -> str | None:
+    """The attribute over whose values a chain spreads tasks first; None = over none."""
+    found = _SPREAD.match(strategy[0]) if strategy else None
+    return found[1].removeprefix("attribute:") if found and found[1].startswith("attribute:") else None
+
+
 def check_strategy(strategy: Sequence[str], allowed: Collection[str] = ()) -> list[str]:
     """One sentence for each fault of a chain. allowed: the names of users' functions that the settings allow."""
     faults = []

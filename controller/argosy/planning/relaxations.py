@@ -10,6 +10,7 @@ from argosy.market.offers import resources_of
 from argosy.model.instance_types import InstanceType
 from argosy.model.purchases import PurchaseMode
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.placement.strategy import spread_attribute
 from argosy.planning.forecast import Forecast
 from argosy.planning.question import PlanQuestion
 
@@ -56,6 +57,9 @@ def _changes(question: PlanQuestion) -> Iterator[_Change]:
         rest = [each for place, each in enumerate(placement["constraints"]) if place != number]
         without = {**form, "placement": {**placement, "constraints": rest}}
         yield _Change(f"constraint {number}", f"without the constraint {constraint}", without)
+    if (attribute := spread_attribute(placement.get("strategy", ()))) is not None:
+        sentence = f"without spreading over {attribute}"
+        yield _Change("spread", sentence, {**form, "placement": {**placement, "strategy": placement["strategy"][1:]}})
     capacity = form.get("capacity", {})
     if capacity.get("purchase", PurchaseMode.SPOT) != PurchaseMode.SPOT:
         yield _Change(

@@ -35,7 +35,7 @@ def order_for(
 ) -> Order:
     """What to buy for the demand that is left over, and to bring the cluster to its minimum size."""
     limits = order_limits(moment)
-    backlog = [Backlog(each.left_over, _limits(moment, places, each)) for each in places.runs]
+    backlog = [Backlog(each.left_over, _limits(moment, places, each), each.spread) for each in places.runs]
     order = buy(backlog, offers, limits, fitness, moment.state.last_order.patterns)
     if places.runs:
         headroom = Headroom(limits)

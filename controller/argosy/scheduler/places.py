@@ -11,6 +11,7 @@ from itertools import groupby, islice
 from argosy.catalogue.lookup import load_catalogue
 from argosy.market.buy import NO_FITNESS
 from argosy.market.offers import expected_attributes, own_attributes, resources_of
+from argosy.market.spreading import Spread
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instance_types import InstanceType
@@ -25,7 +26,7 @@ from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
-from argosy.placement.strategy import own_functions
+from argosy.placement.strategy import own_functions, spread_attribute
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.outlook import Outlook
 from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, place_now
@@ -45,6 +46,7 @@ class RunPlaces:
     coming: int = 0  # how many of its tasks wait for instances on their way
     ordinary: Batch | None = None  # what is bought for where `left_over` finds no offer
     usd_room: float = math.inf  # how many USD an hour more may be bought
+    spread: Spread | None = None  # over which attribute its tasks go first, and where the group has tasks already
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,8 @@ class _Ordered:
 
     asked: list[Batch]  # per ask, what had to be placed there
     unplaced: list[int]  # per ask
-    used: set[str]  # ids of the instances that tasks wait for
+    tasks: Mapping[tuple[int, int], int]  # (ask, row) -> tasks that wait for the instance
+    used: set[str]  # ids of those instances
 
 
 def assign(
@@ -97,7 +100,7 @@ def assign(
     here = [(number, rows[row].id, count) for (number, row), count in sorted(placed.items())]
     ordered = _place_on_ordered(_rest(moment.state, asks, not_here, counted_on), asks, coming, fitness, counted_on)
     return Places(
-        runs=_per_run(asks, ordered, counted_on),
+        runs=_with_spreads(_per_run(asks, ordered, counted_on), asks, [(rows, placed), (coming, ordered.tasks)]),
         launches=tuple(_launches(moment, asks, here)),
         wanted=frozenset({rows[row].id for _, row in placed} | (ordered.used - owed.keys())),
         owed=owed,
@@ -130,10 +133,11 @@ def _place_on_ordered(
 ) -> _Ordered:
     """Adds the instances that the runs are promised to `counted_on`."""
     placed = place(asked, Supply.of(coming), fitness=fitness)
-    rows = placed.row.tolist()
-    for number, row in set(zip(placed.batch.tolist(), rows, strict=True)):
+    keys = zip(placed.batch.tolist(), placed.row.tolist(), strict=True)
+    tasks = dict(zip(keys, placed.count.tolist(), strict=True))
+    for number, row in tasks:
         counted_on[asks[number].run.id].add(coming[row].id)
-    return _Ordered(asked, placed.unplaced.tolist(), {coming[row].id for row in rows})
+    return _Ordered(asked, placed.unplaced.tolist(), tasks, {coming[row].id for _, row in tasks})
 
 
 def _per_run(asks: Sequence[Ask], ordered: _Ordered, counted_on: Mapping[str, set[str]]) -> tuple[RunPlaces, ...]:
@@ -142,6 +146,36 @@ def _per_run(asks: Sequence[Ask], ordered: _Ordered, counted_on: Mapping[str, se
         _run_places(list(its), frozenset(counted_on[run_id]))
         for run_id, its in groupby(asked, lambda each: each[0].run.id)
     )
+
+
+def _with_spreads(
+    runs: tuple[RunPlaces, ...],
+    asks: Sequence[Ask],
+    placed: Sequence[tuple[Sequence[InstanceRow], Mapping[tuple[int, int], int]]],
+) -> tuple[RunPlaces, ...]:
+    """placed: instances with the tasks that are placed on them, by (ask, row), in this tick."""
+    return tuple(
+        replace(its, spread=_spread(its.run, attribute, asks, placed))
+        if (attribute := spread_attribute(its.run.terms.strategy)) is not None
+        else its
+        for its in runs
+    )
+
+
+def _spread(
+    run: Run,
+    attribute: str,
+    asks: Sequence[Ask],
+    placed: Sequence[tuple[Sequence[InstanceRow], Mapping[tuple[int, int], int]]],
+) -> Spread:
+    """Where the tasks of the run's group are, those that were placed in this tick among them."""
+    spread, tasks = Spread(attribute, {}), Counter[str]()
+    for rows, counts in placed:
+        spread = spread.also_on(rows, run.group)
+        for (number, row), count in counts.items():
+            if asks[number].run.group == run.group:
+                tasks[rows[row].attributes.get(attribute, "")] += count
+    return replace(spread, tasks=Counter(spread.tasks) + tasks)
 
 
 def _run_places(asked: Sequence[tuple[Ask, Batch, int]], instances: frozenset[str]) -> RunPlaces:

@@ -22,7 +22,7 @@ from argosy.model.state import State
 from argosy.placement.demand import Batch, WeightedConstraint
 from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
-from argosy.placement.strategy import DEFAULT_STRATEGY
+from argosy.placement.strategy import DEFAULT_STRATEGY, spread_attribute
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.outlook import expected_end
 
@@ -144,15 +144,17 @@ def place_now(
     Instances join in any order. If the first run in the queue filled each one that joins, it would take what was bought
     for the last run, and more would be bought tick after tick. So everything that is here or on its way is filled in
     one pass first: what falls on instances that are here starts. The room that is left there then goes to tasks that
-    would have to wait, first come first served.
+    would have to wait, first come first served; but tasks that are to be spread over an attribute wait for what is
+    bought to spread them.
     """
     ours = [_emptying(batch) for batch in batches]
-    first = _meant_for(batches, rows, coming, fitness)
+    meant = _meant_for(batches, rows, coming, fitness)
     placed: Counter[tuple[int, int]] = Counter()
     left = [batch.count for batch in batches]
     free = list(rows)
-    for counts in [first, None] if first is not None else [None]:
-        asked = [replace(batch, count=n) for batch, n in zip(ours, counts or left, strict=True)]
+    for counts in [meant[0], None] if meant is not None else [None]:
+        waits = meant[1] if meant is not None and counts is None else [0] * len(left)
+        asked = [replace(batch, count=n - wait) for batch, n, wait in zip(ours, counts or left, waits, strict=True)]
         for (number, row), count in _on(asked, free, fitness).items():
             placed[number, row] += count
             left[number] -= count
@@ -163,15 +165,20 @@ def place_now(
 
 def _meant_for(
     batches: Sequence[Batch], rows: Sequence[InstanceRow], coming: Sequence[InstanceRow], fitness: Mapping[str, Fitness]
-) -> list[int] | None:
-    """How many tasks of each batch would fall on `rows` if all instances were here; None where it makes no
-    difference."""
-    if not rows or not coming or len({batch.need for batch in batches if batch.count}) < 2:
+) -> tuple[list[int], list[int]] | None:
+    """How many tasks of each batch would fall on `rows` if all instances were here, and how many of those that are to
+    be spread over an attribute would fall on the others; None where it makes no difference."""
+    spread = [spread_attribute(batch.strategy) is not None for batch in batches]
+    alike = len({batch.need for batch in batches if batch.count}) < 2
+    if not rows or not coming or (alike and not any(spread)):
         return None
     together = place(batches, Supply.of([*rows, *coming]), fitness=fitness)
     here = together.row < len(rows)
-    counts = np.bincount(together.batch[here], weights=together.count[here], minlength=len(batches))
-    return [int(count) for count in counts]
+    now, later = (
+        np.bincount(together.batch[chosen], weights=together.count[chosen], minlength=len(batches)).astype(int)
+        for chosen in (here, ~here)
+    )
+    return now.tolist(), np.where(spread, later, 0).tolist()
 
 
 def _on(

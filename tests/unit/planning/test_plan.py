@@ -141,6 +141,18 @@ def test_a_constraint_that_costs_money_is_named() -> None:
     assert f"without the constraint {only}" in {row["sentence"] for row in reply["relaxations"]}
 
 
+def test_a_spread_over_zones_is_planned_for_with_what_it_costs() -> None:
+    zones = ("us-east-1a", "us-east-1b", "us-east-1c")
+    state = state_with(*(fleet("c5.xlarge", zone) for zone in zones))
+    for pool, usd in zip(state.pools.values(), (0.03, 0.09, 0.09), strict=True):
+        pool.spot_usd_per_hour, pool.priced_at = usd, NOW
+    reply = planned(state, 9, placement={"strategy": ["spread:attribute:ecs.availability-zone"]})
+    assert {row["zone"]: row["count"] for row in reply["instances"]} == dict.fromkeys(zones, 1)
+    (found,) = (row for row in reply["relaxations"] if "spreading" in row["sentence"])
+    assert found["sentence"] == "without spreading over ecs.availability-zone"
+    assert found["saves"] > 0.4
+
+
 def test_a_model_of_gpu_is_planned_for_and_named_where_it_costs_money() -> None:
     state = state_with(fleet("g4dn.xlarge"), fleet("p3.2xlarge"))
     reply = planned(state, resources={"vcpus": 1, "memory": 1024, "gpus": 1, "gpuModel": "V100"})
