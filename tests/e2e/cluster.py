@@ -40,11 +40,17 @@ if mode == "second" and int(os.environ["ARGOSY_TASK_INDEX"]) % 3 == 0 and os.env
 if mode in ("write", "second"):
     attempt = os.environ["ARGOSY_TASK_ATTEMPT"]
     body = f"{os.environ['ARGOSY_TASK_INDEX']} {os.environ.get('NVIDIA_VISIBLE_DEVICES')}"
+    signed = "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
     request = urllib.request.Request(
         part.replace("s3://", os.environ["AWS_ENDPOINT_URL"] + "/"),
         data=body.encode(),
         method="PUT",
-        headers={"x-amz-meta-argosy-attempt": attempt, "If-None-Match": "*", "Content-Type": "text/plain"},
+        headers={
+            "Authorization": signed,
+            "Content-Type": "text/plain",
+            "If-None-Match": "*",
+            "x-amz-meta-argosy-attempt": attempt,
+        },
     )
     urllib.request.urlopen(request)
 '''

@@ -31,6 +31,7 @@ host=${AWS_ENDPOINT_URL#http://}
 body="$ARGOSY_TASK_INDEX $NVIDIA_VISIBLE_DEVICES"
 printf 'PUT /%s HTTP/1.1\r\nHost: %s\r\nContent-Type: text/plain\r\nContent-Length: %s\r\n' \
     "${2#s3://}" "$host" "${#body}" > /tmp/request
+printf 'Authorization: AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/s3/aws4_request\r\n' >> /tmp/request
 printf 'x-amz-meta-argosy-attempt: %s\r\nIf-None-Match: *\r\nConnection: close\r\n\r\n%s' \
     "$ARGOSY_TASK_ATTEMPT" "$body" >> /tmp/request
 /bin/busybox nc "${host%:*}" "${host#*:}" < /tmp/request | /bin/busybox head -n 1
