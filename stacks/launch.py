@@ -8,6 +8,7 @@ The boot script (user_data/) runs once. Its firewall is a unit of systemd, so th
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -57,7 +58,7 @@ class LaunchTemplates(Construct):
                 image_id=self._image(settings.image_of(name)),
                 iam_instance_profile=ec2.CfnLaunchTemplate.IamInstanceProfileProperty(arn=self._profile.attr_arn),
                 security_group_ids=[self._security_group.security_group_id],
-                user_data=cdk.Fn.base64(user_data(settings, gpu=kind.gpus > 0)),
+                user_data=cdk.Fn.base64(user_data(settings, name)),
                 # Tasks must not reach the instance's role: tokens only, and no reply survives a bridge's extra hop.
                 metadata_options=ec2.CfnLaunchTemplate.MetadataOptionsProperty(
                     http_endpoint="enabled",
@@ -96,8 +97,9 @@ def _root_volume(size_gib: int) -> ec2.CfnLaunchTemplate.BlockDeviceMappingPrope
     )
 
 
-def user_data(settings: Settings, *, gpu: bool) -> str:
-    """The boot script. The firewall comes first: if it fails there is no agent configuration, so nothing joins."""
+def user_data(settings: Settings, name: str) -> str:
+    """The boot script of a type's instances. The firewall comes first: if it fails there is no agent configuration, so
+    nothing joins."""
     agent = {
         "ECS_CLUSTER": settings.prefix,
         "ECS_ENABLE_SPOT_INSTANCE_DRAINING": "true",
@@ -110,7 +112,9 @@ def user_data(settings: Settings, *, gpu: bool) -> str:
         "ECS_DISABLE_PRIVILEGED": "true",
         "ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE": "true",
     }
-    if gpu:
+    if attributes := settings.policy().attributes_of(name):
+        agent["ECS_INSTANCE_ATTRIBUTES"] = json.dumps(attributes, separators=(",", ":"))
+    if load_catalogue()[name].gpus:
         agent["ECS_ENABLE_GPU_SUPPORT"] = "true"
     lines = "".join(f"{name}={value}\n" for name, value in agent.items())
     script, unit = "/usr/local/sbin/argosy-firewall", "/etc/systemd/system/argosy-firewall.service"

@@ -119,7 +119,7 @@ class Controlled:
         tick_s: float = TICK_S,
         starts_s: float = 30.0,
         part_tasks: int = PART_TASKS,
-        **policy: float,
+        **policy: Any,
     ) -> None:
         """starts_s: from the launch of an instance to a running one."""
         self.events, self.tick_s = Events(lose), tick_s

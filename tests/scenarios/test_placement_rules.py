@@ -17,6 +17,7 @@ from argosy.placement.arrays import AnyArray
 from argosy.placement.custom import OwnFunctions
 from argosy.placement.fitness import Candidates
 from argosy.ports import Executor
+from argosy.simulation.agent import AgentBehaviour
 from tests.fakes.api import Definitions
 from tests.scenarios.controlled import Controlled
 
@@ -240,3 +241,18 @@ def test_a_zone_that_does_not_deliver_holds_no_task_of_a_spread_back_for_ever() 
     census.run_to_rest()
     ended(cluster, FIRST, 9)
     assert set(census.zones.values()) == {"us-east-1a"}
+
+
+def test_an_attribute_that_a_setting_gives_decides_what_is_bought() -> None:
+    """The dearer type is bought for the team whose instances have the attribute; nothing is for the other team."""
+    given = (("c5.2*", (("team", "vision"),)),)
+    cluster = Controlled(types=("c5.xlarge", "c5.2xlarge"), attributes_by_type=given)
+    cluster.world.agent_behaviour = lambda instance: AgentBehaviour(
+        attributes=cluster.policy.attributes_of(instance.instance_type)
+    )
+    submit(cluster, FIRST, 3, placement={"constraints": ["attribute:team == vision"]})
+    submit(cluster, SECOND, 3, placement={"constraints": ["attribute:team == audio"]})
+    cluster.run_for(300)
+    ended(cluster, FIRST, 3)
+    assert {each.instance_type for each in cluster.world.ec2.ledger.instances.values()} == {"c5.2xlarge"}
+    assert "attribute:team == audio" in cluster.record(SECOND).waiting

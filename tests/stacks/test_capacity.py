@@ -252,3 +252,19 @@ def test_the_warning_names_what_is_not_offered(home: Template) -> None:
     report = json.loads((home.folder / "validation-report.json").read_text())
     found = [v["description"] for plugin in report["pluginReports"] for v in plugin["violations"]]
     assert [line for line in found if "does not offer p3.2xlarge, p3.8xlarge, p3.16xlarge" in line]
+
+
+def test_the_agent_of_a_type_registers_the_attributes_that_its_owner_gives(wide: dict[str, Template]) -> None:
+    """As JSON, the form of the agent's README: https://github.com/aws/amazon-ecs-agent#environment-variables."""
+    given = {}
+    for template in wide["argosy-dev"].of_type("AWS::EC2::LaunchTemplate").values():
+        script = text(template["LaunchTemplateData"]["UserData"])
+        lines = [line for line in script.splitlines() if line.startswith("ECS_INSTANCE_ATTRIBUTES=")]
+        (name,) = {
+            tag["Value"].split()[-1]
+            for each in template["LaunchTemplateData"]["TagSpecifications"]
+            for tag in each["Tags"]
+            if tag["Key"] == "Name"
+        }
+        given[name] = [json.loads(line.partition("=")[2]) for line in lines]
+    assert given == {"c5.large": [], "p3.2xlarge": [], "g5.xlarge": [{"team": "vision", "tier": "a 1"}]}

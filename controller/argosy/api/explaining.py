@@ -100,7 +100,7 @@ def purchase_now(run: Run, moment: Moment) -> dict[str, Any] | None:
 
 def _offers(moment: Moment, run: Run) -> list[Offer]:
     """All that the run may buy, including offers that are cooling off."""
-    everything = offers_of(moment.state.pools.values(), moment.catalogue, math.inf)
+    everything = offers_of(moment.state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps())
     return [offer for offer in everything if run.terms.purchase.allows(offer.purchase)]
 
 

@@ -35,6 +35,7 @@ class LocalCell:
         settings = options.settings
         self.region = region
         self._catalogue = load_catalogue(region)
+        self._policy = settings.policy()
         self._forward = forward
         aws = AwsRegion(time.time, region, account, self._emit, id_source=lambda service: _new_id)
         prices = walking_prices(self._catalogue)
@@ -63,7 +64,8 @@ class LocalCell:
         return instance_id in self.ec2.ledger.instances
 
     def _up(self, instance: Ec2Instance) -> None:
-        host = Host(instance.instance_id, self._catalogue[instance.instance_type], instance.zone)
+        kind = self._catalogue[instance.instance_type]
+        host = Host(instance.instance_id, kind, instance.zone, self._policy.attributes_of(kind.name))
         self._agents.post_up(host, instance.image_id)
 
     def _emit(self, message: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ def offers_of(
             purchase=purchase,
             price_usd_per_hour=price,
             resources=resources_of(kind),
-            attributes=tuple(expected_attributes(kind, pool.zone, purchase, pool.cell).items()),
+            attributes=tuple(expected_attributes(kind, pool.zone, purchase, pool.cell, policy).items()),
             effective_usd_per_hour=useful,
             interruption_rate=rate,
         )
@@ -203,9 +203,12 @@ def tasks_in(pool: Pool, run: Run) -> int:
     return min((have // need for have, need in zip(resources_of(kind), run.needs, strict=True) if need), default=1)
 
 
-def expected_attributes(kind: InstanceType, zone: str, purchase: Purchase, cell: str) -> dict[str, str]:
+def expected_attributes(
+    kind: InstanceType, zone: str, purchase: Purchase, cell: str, policy: Policy = _USUAL
+) -> dict[str, str]:
     """The attributes an instance will have once its agent has registered, as far as constraints can know them."""
     return {
+        **policy.attributes_of(kind.name),
         "ecs.instance-type": kind.name,
         "ecs.availability-zone": zone,
         "ecs.cpu-architecture": kind.architecture,

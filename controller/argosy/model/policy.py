@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ class Policy:
 
     linger_s: float = 300.0  # how long an instance may idle before it is let go
     linger_by_type: tuple[tuple[str, float], ...] = ()  # (glob, seconds) for some types; the first that matches counts
+    attributes_by_type: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()  # (glob, (name, value)s) for types
     disk_gib_by_type: tuple[tuple[str, int], ...] = ()  # (glob, GiB) for some types; the first that matches counts
     cool_down_s: float = 120.0  # nothing idle of a type is let go for so long after more of it was ordered
     min_idle: int = 0  # so many idle instances are kept, work or no work
@@ -95,10 +96,23 @@ class Policy:
     retry_backoff_s: float = 1.0  # doubled for each failure of the task, at most 60 s
     forget_instance_s: float = 3600.0  # how long an instance that is gone is remembered
 
+    def without_price_caps(self) -> Policy:
+        """For what could be bought at any price."""
+        free = math.inf
+        return replace(self, max_usd_per_hour=free, max_usd_per_vcpu_hour=free, max_usd_per_gpu_hour=free)
+
     def linger_of(self, instance_type: str) -> float:
         """How long an instance of the type may idle: seconds."""
         named = (seconds for glob, seconds in self.linger_by_type if fnmatchcase(instance_type, glob))
         return next(named, self.linger_s)
+
+    def attributes_of(self, instance_type: str) -> dict[str, str]:
+        """The owner's attributes of an instance of the type; of several globs that match, the first counts."""
+        found: dict[str, str] = {}
+        for glob, given in self.attributes_by_type:
+            if fnmatchcase(instance_type, glob):
+                found = {**dict(given), **found}
+        return found
 
     def disk_gib_of(self, kind: InstanceType) -> int:
         """How large the volume of an instance of the type is: GiB, as launched and as paid for."""

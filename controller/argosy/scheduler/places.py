@@ -260,13 +260,13 @@ def coming_rows(moment: Moment) -> tuple[list[InstanceRow], dict[str, PoolPurcha
     for instance in sorted(state.instances.values(), key=lambda i: i.id):
         kind = catalogue.get(instance.instance_type)
         if kind and _may_still_come(instance, now, moment.policy):
-            rows.append(_expected(instance.id, kind, instance, instance.purchase))
+            rows.append(_expected(instance.id, kind, instance, instance.purchase, moment.policy))
     for (pool_key, purchase), count in sorted(moment.owed.items()):
         pool = state.pools[pool_key]
         for number in range(count if pool.instance_type in catalogue else 0):
             row_id = f"owed/{pool_key}/{purchase}/{number}"
             owed[row_id] = (pool_key, purchase)
-            rows.append(_expected(row_id, catalogue[pool.instance_type], pool, purchase))
+            rows.append(_expected(row_id, catalogue[pool.instance_type], pool, purchase, moment.policy))
     return rows, owed
 
 
@@ -362,6 +362,6 @@ def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
     )
 
 
-def _expected(row_id: str, kind: InstanceType, at: Instance | Pool, purchase: Purchase) -> InstanceRow:
+def _expected(row_id: str, kind: InstanceType, at: Instance | Pool, purchase: Purchase, policy: Policy) -> InstanceRow:
     size = resources_of(kind)  # all of it is free
-    return InstanceRow(row_id, *size, *size, expected_attributes(kind, at.zone, purchase, at.cell))
+    return InstanceRow(row_id, *size, *size, expected_attributes(kind, at.zone, purchase, at.cell, policy))

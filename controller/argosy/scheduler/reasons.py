@@ -32,7 +32,7 @@ def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
     """No instance could ever hold it, a limit is reached, or all pools that could hold it are short or too dear: the
     first of these that is true. limit: the one that held the order back, if it is known."""
     state = moment.state
-    everything = offers_of(state.pools.values(), moment.catalogue, math.inf)
+    everything = offers_of(state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps())
     if not everything:
         return "this deployment has no fleets yet"
     if sentence := _company(state, batch, everything):

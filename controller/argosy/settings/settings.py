@@ -18,6 +18,8 @@ from argosy.catalogue.lookup import is_offered_in, load_catalogue, offered
 from argosy.model.policy import Policy, VcpuQuota
 from argosy.settings.values import (
     AmiId,
+    AttributeName,
+    AttributeValue,
     Bucket,
     CpuTypeName,
     DiskGib,
@@ -166,6 +168,10 @@ class Settings(_SettingsModel):
     linger_by_type: Mapping[TypeGlob, Seconds] = Field(default_factory=dict)  # instead: the first glob that matches
     # Volume of an instance, by the first glob of its type that matches; otherwise 60, and 150 with GPUs.
     disk_gib: Mapping[TypeGlob, DiskGib] = Field(default_factory=dict, alias="diskGiB")
+    # Attributes of instances that constraints may name, by globs of their types: every glob that matches gives its own.
+    attributes: Mapping[TypeGlob, Annotated[Mapping[AttributeName, AttributeValue], Field(max_length=10)]] = Field(
+        default_factory=dict
+    )
     # After more instances of a type were ordered, none of that type is released for this long.
     cool_down_s: Annotated[Seconds, Field(alias="coolDownSeconds")] = 120
     price_caps: PriceCaps = PriceCaps()
@@ -246,6 +252,7 @@ class Settings(_SettingsModel):
             linger_s=self.linger_s,
             linger_by_type=tuple(self.linger_by_type.items()),
             disk_gib_by_type=tuple(self.disk_gib.items()),
+            attributes_by_type=tuple((glob, tuple(given.items())) for glob, given in self.attributes.items()),
             cool_down_s=self.cool_down_s,
             min_idle=self.min_idle,
             min_instances=self.min_instances,

@@ -74,6 +74,12 @@ def _image_names(value: Any) -> Any:
     return {"true": ALL_IMAGES, "false": ()}.get(str(value).lower(), value)
 
 
+def _own_attribute(name: str) -> str:
+    if name.startswith(("ecs.", "argosy.", "com.amazonaws.")):
+        raise ValueError(f"{name} begins like an attribute of ECS's or of Argosy's own")
+    return name
+
+
 ALL_IMAGES = ("all",)
 Item = TypeVar("Item")
 Listed = Annotated[tuple[Item, ...], BeforeValidator(_without_repetition), BeforeValidator(_split)]
@@ -87,6 +93,11 @@ QuotaName = Annotated[str, AfterValidator(_quota_name)]
 OnDemandQuotaName = Annotated[QuotaName, AfterValidator(_on_demand_quota_name)]
 Vcpus = Annotated[int, Field(ge=0, le=1_000_000)]
 Seconds = Annotated[int, Field(ge=0, le=86_400)]
+# ECS's rules for an attribute that the owner gives (API reference, Attribute).
+AttributeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_./\\-]{1,128}$"), AfterValidator(_own_attribute)]
+AttributeValue = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9_.@/\\:-]([A-Za-z0-9_.@/\\: -]{0,126}[A-Za-z0-9_.@/\\:-])?$")
+]
 DiskGib = Annotated[int, Field(ge=30, le=16_384)]  # the ECS-optimised AMIs need 30
 Share = Annotated[float, Field(gt=0, le=1)]
 UsdPerHour = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -6,7 +6,7 @@ It talks to ECS through the model's own operations, as a real agent does.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Protocol
@@ -48,6 +48,8 @@ class AgentBehaviour:
     """How long the agent takes to learn of new work."""
     drains_s: float | None = 1.0
     """From an interruption warning to DRAINING (ECS_ENABLE_SPOT_INSTANCE_DRAINING); None = the option is off."""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    """ECS_INSTANCE_ATTRIBUTES."""
     shutdown_code: int | None = None
     """With which every task ends, and is reported, when the operating system shuts down; None = nothing is heard."""
 
@@ -214,6 +216,7 @@ class VirtualAgent:
             "ecs.os-type": "linux",
             "ecs.os-family": "LINUX",
             "ecs.cpu-architecture": self.machine.architecture,
+            **self.behaviour.attributes,
         }
         if self.machine.gpus:
             valued["ecs.capability.gpu-driver-version"] = "580.178.04"

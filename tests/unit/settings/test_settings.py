@@ -51,6 +51,7 @@ def test_all_faults_are_told_at_once_with_their_paths() -> None:
             "maxInstances": "many",
             "subnets": "isolated",
             "diskGiB": {"c5.*": 8},
+            "attributes": {"c5.*": {"ecs.instance-type": "x"}, "g5.*": {"team": " vision"}},
             "amis": {"us-east-1": {"gpu": "latest"}},
         }
     )
@@ -67,6 +68,8 @@ def test_all_faults_are_told_at_once_with_their_paths() -> None:
         "maxInstances",
         "subnets",
         "diskGiB.c5.*",
+        "attributes.c5.*.ecs.instance-type.[key]",
+        "attributes.g5.*.team",
         "amis.us-east-1.gpu",
     }
     assert faults["lingerS"] == "is not a setting"
@@ -184,6 +187,14 @@ def test_the_volume_of_a_type_is_the_first_that_its_owner_names_else_the_default
         for name in ("c5.9xlarge", "c5.large", "m5.large", "g5.xlarge", "p3.2xlarge")
     }
     assert sizes == {"c5.9xlarge": 400, "c5.large": 100, "m5.large": 60, "g5.xlarge": 300, "p3.2xlarge": 150}
+
+
+def test_a_type_has_the_attributes_of_every_glob_that_matches_and_of_equal_names_the_first() -> None:
+    given = {"g5.xlarge": {"team": "vision"}, "g*": {"team": "all", "tier": "a 1"}, "c5.*": {"tier": "b"}}
+    policy = load_settings({"attributes": given}).policy()
+    assert policy.attributes_of("g5.xlarge") == {"team": "vision", "tier": "a 1"}
+    assert policy.attributes_of("g4dn.xlarge") == {"team": "all", "tier": "a 1"}
+    assert policy.attributes_of("m5.large") == {}
 
 
 def test_private_subnets_are_for_one_cell() -> None:

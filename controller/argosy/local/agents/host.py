@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.model.instance_types import InstanceType
@@ -19,6 +20,9 @@ class Host:
     instance_id: str
     instance_type: InstanceType
     availability_zone: str
+    own_attributes: Mapping[str, str] = field(
+        default_factory=dict
+    )  # the owner's, as in the agent's ECS_INSTANCE_ATTRIBUTES
 
     @property
     def gpu_ids(self) -> tuple[str, ...]:
@@ -58,5 +62,6 @@ class Host:
             "ecs.os-type": "linux",
             "ecs.os-family": "LINUX",
             "com.amazonaws.ecs.capability.logging-driver.awslogs": "",
+            **self.own_attributes,
         }
         return attributes | ({"ecs.ami-id": image_id} if image_id else {})
