@@ -10,11 +10,12 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.layout import split_s3
+from argosy.model.policy import Policy
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.run_terms import LONGEST_DEADLINE_S, deadline_at, needs_of
 from argosy.placement.query import check_constraints, check_strategy
@@ -44,6 +45,8 @@ class DeploymentLimits:
     fitness_functions: frozenset[str] = frozenset()  # the owner's, which a strategy may name
     cells: tuple[str, ...] = ()  # the deployment's Regions; empty = unknown
     registry_region: str = ""  # images can be pulled from ECR in this Region only; "" = from anywhere
+    pools: tuple[tuple[str, str, str], ...] = ()  # (cell, instance type, zone) that may be bought; empty = unknown
+    policy: Policy = field(default_factory=Policy)  # of it, the attributes that instances get
     families: tuple[str, ...] = ("*",)  # globs of the task definition families that runs may name
 
 
@@ -83,6 +86,8 @@ def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
         shapes=shapes,
         fitness_functions=functions,
         cells=settings.cells,
+        pools=tuple((cell, name, zone) for cell in settings.cells for name, zone in settings.pools(cell)),
+        policy=settings.policy(),
         registry_region=settings.region if settings.subnets == "private" else "",
         families=settings.families,
     )
@@ -102,7 +107,19 @@ def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.
     if spec is None or faults or image_faults or item_faults or own_faults:
         raise SpecError([*faults, *image_faults, *item_faults, *own_faults])
     form = to_json(spec)
-    return Admission(form, image, shards.task_count(form, count), tuple(_flavour_notes(form, sources.images)))
+    notes = [*_flavour_notes(form, sources.images), *_constraint_notes(form, limits)]
+    return Admission(form, image, shards.task_count(form, count), tuple(notes))
+
+
+def _constraint_notes(form: Mapping[str, Any], limits: DeploymentLimits) -> list[str]:
+    """What may not be meant. Raises SpecError for constraints that nothing can ever meet."""
+    if not form.get("placement", {}).get("constraints"):
+        return []
+    from argosy.api.constraints import constraint_faults, constraint_notes  # loads the market and the placement engine
+
+    if faults := constraint_faults(form, limits.pools, limits.policy):
+        raise SpecError(faults)
+    return constraint_notes(form, limits.pools, limits.policy)
 
 
 def check_spec(data: Any, limits: DeploymentLimits | None = None, now: float = 0.0) -> RunSpec:

@@ -77,6 +77,15 @@ def matching(query: Query, supply: Supply, live: LiveTasks | None = None) -> Boo
     return kept if kept is not None else supply.keep_mask(query.expression, query.root.rows(supply, supply))
 
 
+def subjects(expression: str) -> frozenset[str]:
+    """What an expression asks of an instance, such as `attribute:ecs.instance-type`. Raises QuerySyntaxError."""
+    names = {nodes.ByTaskCount: "runningTasksCount", nodes.ByRegistration: "registeredAt"}
+    parts = [
+        part for part in nodes.parts_of(parse(expression).root) if not isinstance(part, (nodes.Joined, nodes.Negated))
+    ]
+    return frozenset(getattr(part, "subject", names.get(type(part), "")) for part in parts)
+
+
 def check_constraints(constraints: Sequence[str]) -> list[str]:
     """One sentence for each constraint that cannot be used; empty when all are fine."""
     faults = []

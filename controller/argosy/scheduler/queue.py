@@ -17,6 +17,7 @@ from argosy.market.on_demand import is_ever_available
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.purchases import Stance
+from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.demand import Batch, WeightedConstraint
@@ -104,7 +105,7 @@ def batch_of(
         gpus=run.needs.gpus,
         count=count,
         group=run.group,
-        constraints=run.terms.constraints + _gpus(run) + _cells(run) + _purchase(may_buy or _last_decided(run)),
+        constraints=_where(run.terms) + _purchase(may_buy or _last_decided(run)),
         strategy=run.terms.strategy,
         host_ports=run.host_ports,
         max_per_instance=run.terms.max_tasks_per_instance,
@@ -126,14 +127,21 @@ def _last_decided(run: Run) -> frozenset[Purchase]:
     return frozenset({Purchase(run.terms.purchase)})
 
 
-def _gpus(run: Run) -> tuple[str, ...]:
-    model, memory_mib = run.terms.gpu_model, run.terms.gpu_memory_mib
-    found = (f"attribute:{GPU_MODEL_ATTRIBUTE} == {model}",) if model else ()
-    return (*found, f"attribute:{GPU_MEMORY_ATTRIBUTE} >= {memory_mib}") if memory_mib else found
+def standing_constraints(terms: RunTerms) -> tuple[str, ...]:
+    """All that a run asks of its instances, whatever is decided later."""
+    always = () if terms.purchase.mixes else _purchase(frozenset({Purchase(terms.purchase)}))
+    return _where(terms) + always
 
 
-def _cells(run: Run) -> tuple[str, ...]:
-    return (f"attribute:{CELL_ATTRIBUTE} in [{', '.join(run.terms.cells)}]",) if run.terms.cells else ()
+def _where(terms: RunTerms) -> tuple[str, ...]:
+    found = terms.constraints
+    if terms.gpu_model:
+        found += (f"attribute:{GPU_MODEL_ATTRIBUTE} == {terms.gpu_model}",)
+    if terms.gpu_memory_mib:
+        found += (f"attribute:{GPU_MEMORY_ATTRIBUTE} >= {terms.gpu_memory_mib}",)
+    if terms.cells:
+        found += (f"attribute:{CELL_ATTRIBUTE} in [{', '.join(terms.cells)}]",)
+    return found
 
 
 def place_now(

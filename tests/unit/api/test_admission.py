@@ -204,6 +204,50 @@ def test_resources_that_are_none_are_not_compared() -> None:
     assert faults(spec(resources={"vcpus": float("inf")})) == ["resources.vcpus: must be a finite number"]
 
 
+HERE = limits_of(load_settings({"attributes": {"c5.*": {"team": "vision"}}}), "own")
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"placement": {"constraints": ["attribute:ecs.instance-type == m9.large"]}}, "placement.constraints[0]"),
+        ({"placement": {"constraints": ["attribute:ecs.availability-zone == eu-west-1a"]}}, "placement.constraints[0]"),
+        ({"placement": {"constraints": ["distinctInstance", "attribute:team == audio"]}}, "placement.constraints[1]"),
+        ({"placement": {"constraints": ["attribute:argosy.purchase == on-demand"]}}, "placement.constraints"),
+        (
+            {
+                "placement": {"constraints": ["attribute:ecs.instance-type =~ c5.*"]},
+                "resources": {"gpus": 1, "gpuModel": "T4"},
+            },
+            "placement.constraints",
+        ),
+    ],
+)
+def test_a_constraint_that_nothing_can_ever_meet_is_refused(fields: Any, path: str) -> None:
+    (found,) = faults(spec(**fields), HERE)
+    assert found.startswith(f"{path}: no instance that this deployment could buy meets ")
+
+
+@pytest.mark.parametrize(
+    ("constraints", "capacity", "notes"),
+    [
+        (["attribute:team == vision", "attribute:ecs.instance-type =~ c5.*"], {}, 0),
+        (["attribute:argosy.purchase == on-demand"], {"purchase": "on-demand"}, 0),
+        (["attribute:argosy.purchase == on-demand"], {"purchase": "spot-then-on-demand"}, 0),
+        (["task:group == database", "runningTasksCount < 3", "agentVersion > 9.9"], {}, 0),
+        (["attribute:stack == prod"], {}, 1),
+    ],
+)
+def test_a_constraint_that_something_may_meet_is_taken(constraints: Any, capacity: Any, notes: int) -> None:
+    found = admit(spec(placement={"constraints": constraints}, capacity=capacity), HERE, SOURCES)
+    assert len(found.notes) == notes
+    assert all("attribute:stack" in note for note in found.notes)
+
+
+def test_where_the_pools_are_not_known_no_constraint_is_judged() -> None:
+    admit(spec(placement={"constraints": ["attribute:ecs.instance-type == m9.large"]}), LIMITS, SOURCES)
+
+
 def test_placement_is_checked_by_the_placement_module_and_located() -> None:
     found = faults(spec(placement={"constraints": ["attribute:ecs.instance-type =~ c5.*", "((("]}))
     assert len(found) == 1
