@@ -6,19 +6,21 @@ import json
 import os
 import queue
 import shutil
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from argosy.local.containers.engine import EngineRuntime, NoEngineError, check, real_gpus
+from argosy.local.containers.engine_run import Door
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.process import OUT_OF_MEMORY, Ended, Isolation, Program
 from tests.container_engines import DOCKERFILE, install_fake, static_busybox, use
+from tests.fakes.serving import served
 
 
 @pytest.fixture(params=["fake", "podman", "docker"])
@@ -57,9 +59,20 @@ class Started:
         return ended
 
 
+def hello(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    start_response("204 No Content", [])
+    return [b""]
+
+
 @pytest.fixture
-def runtime(engine: str, images: Path) -> Iterator[EngineRuntime]:
-    yield EngineRuntime(engine, images)
+def door() -> Iterator[Door]:
+    with served(hello) as server:
+        yield Door(server.port, server.serve_too)
+
+
+@pytest.fixture
+def runtime(engine: str, images: Path, door: Door) -> Iterator[EngineRuntime]:
+    yield EngineRuntime(engine, images, door=door)
     if "FAKE_ENGINE" not in os.environ:
         subprocess.run([engine, "rmi", "--force", "argosy/engine-test"], capture_output=True, check=False)
 
@@ -142,27 +155,59 @@ def test_a_program_that_does_not_exist_could_not_be_started(engine: str, runtime
     assert containers(engine) == []
 
 
-class Hello(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Silent."""
+def asking(port: int) -> str:
+    """A script that says the first line of the reply of this machine's server on a port, or that there is none."""
+    request = r"printf 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'"
+    busybox = "busybox" if "FAKE_ENGINE" in os.environ else "/bin/busybox"
+    return f"{request} | {busybox} nc -w 5 127.0.0.1 {port} || echo none"
 
 
-def test_a_container_reaches_this_machines_loopback(runtime: EngineRuntime) -> None:
+@pytest.fixture
+def busybox() -> None:
     if static_busybox() is None:
         pytest.skip("there is no static busybox, whose nc is the client here")
-    with HTTPServer(("127.0.0.1", 0), Hello) as server:
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        request = r"printf 'GET / HTTP/1.0\r\n\r\n' | busybox nc 127.0.0.1 "
-        script = request.replace("busybox", "/bin/busybox") + f"{server.server_port}"
-        started = start(runtime, script)
-        assert started.line().startswith("HTTP/1.0 204")
+
+
+@pytest.mark.usefixtures("busybox")
+def test_a_container_reaches_the_endpoint_where_it_is_on_this_machine(runtime: EngineRuntime, door: Door) -> None:
+    before = set(threading.enumerate())
+    for _ in range(2):  # each in a network of its own
+        started = start(runtime, asking(door.port))
+        assert started.line().startswith("HTTP/1.1 204")
         assert started.end() == Ended(0)
-        thread.join(30)
+    assert {each for each in set(threading.enumerate()) - before if "process_request" not in each.name} == set()
+
+
+@pytest.mark.usefixtures("busybox")
+@pytest.mark.parametrize("engine", ["podman"], indirect=True)
+def test_a_container_reaches_no_other_port_of_this_machine_and_no_abstract_socket(runtime: EngineRuntime) -> None:
+    """Also as the machine that its network leads to."""
+    name = "argosy-test-of-abstract-sockets"
+    with served(hello) as other, socket.socket(socket.AF_UNIX) as abstract:
+        abstract.bind(f"\0{name}")
+        route = "/bin/busybox ip route | /bin/busybox awk '/default/ { print $3 }'"
+        gateway = asking(other.port).replace("127.0.0.1", f"$({route})")
+        started = start(runtime, f"{asking(other.port)}; {gateway}; /bin/busybox grep -c {name} /proc/net/unix")
+        ended = started.end()
+        said = list(started.lines.queue)
+    assert [line for line in said if not line.startswith("nc:")] == ["none", "none", "0"]
+    assert ended == Ended(1)  # grep found nothing
+
+
+@pytest.mark.parametrize("engine", ["podman", "docker"], indirect=True)
+@pytest.mark.parametrize("isolation", [{}, {"user": "10001"}], ids=["root", "a user"])
+def test_a_container_has_no_rights_beyond_its_own_files(runtime: EngineRuntime, isolation: dict[str, Any]) -> None:
+    script = "/bin/busybox grep -E 'NoNewPrivs|CapBnd|CapEff' /proc/self/status; /bin/busybox mknod /tmp0 c 1 3"
+    started = start(runtime, f"{script}; exit 0", isolation=isolation)
+    assert started.end() == Ended(0)
+    said = list(started.lines.queue)
+    facts = dict(line.split(":\t") for line in said if ":\t" in line)
+    assert facts["NoNewPrivs"] == "1"
+    # The numbers of <linux/capability.h>: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, NET_BIND_SERVICE.
+    allowed = sum(1 << number for number in (0, 1, 3, 4, 5, 10))
+    for name in ("CapBnd", "CapEff"):
+        assert int(facts[name], 16) & ~allowed == 0
+    assert any("mknod" in line and "ermi" in line for line in said)  # not permitted, or permission denied
 
 
 def test_an_image_that_cannot_be_had_says_why_and_is_not_asked_for_again_at_once(
@@ -209,7 +254,9 @@ def test_limits_user_and_file_system_are_the_definitions(fake: Path, images: Pat
     assert words[words.index("--user") + 1] == "10001"
     assert words[words.index("--tmpfs") + 1] == "/tmp:size=64m"
     assert words[words.index("--shm-size") + 1] == "8192m"
-    assert words[words.index("--network") + 1] == "host"
+    assert words[words.index("--network") + 1] == "private"
+    assert words[words.index("--security-opt") + 1] == "no-new-privileges"
+    assert {"--cap-drop=NET_RAW", "--cap-drop=SETUID", "--cap-drop=MKNOD"} <= set(words)
     assert "--read-only" in words
     assert "--device" not in words  # there is no real GPU
     assert words[-4:] == ["--entrypoint", "sh", "argosy/engine-test", "exit 0"]

@@ -18,7 +18,7 @@ from pathlib import Path
 HOME = Path(os.environ["FAKE_ENGINE"])
 WITH_VALUE = {
     "--name", "--network", "--pull", "--memory", "--cpu-shares", "--user", "--tmpfs", "--shm-size", "--device",
-    "--gpus", "--env", "--entrypoint",
+    "--gpus", "--env", "--entrypoint", "--security-opt",
 }  # fmt: skip
 
 
@@ -59,11 +59,29 @@ def image(words: list[str]) -> int:
     return 0 if (HOME / "images" / words[1].replace("/", "_")).exists() else 1
 
 
+def create(words: list[str]) -> int:
+    name = words[words.index("--name") + 1]
+    (HOME / "created").mkdir(exist_ok=True)
+    (HOME / "created" / name).write_text(json.dumps(words))
+    (HOME / "containers" / name).write_text("created 0 false")
+    return 0
+
+
+def init(words: list[str]) -> int:
+    (HOME / "containers" / words[0]).write_text("initialized 0 false")
+    return 0
+
+
+def start(words: list[str]) -> int:
+    assert words[0] == "--attach"
+    return run(json.loads((HOME / "created" / words[1]).read_text()))
+
+
 def run(words: list[str]) -> int:
     given: dict[str, list[str]] = {}
     while words[0].startswith("--"):
-        flag = words.pop(0)
-        given.setdefault(flag, []).append(words.pop(0) if flag in WITH_VALUE else "")
+        flag, equals, value = words.pop(0).partition("=")
+        given.setdefault(flag, []).append(value if equals else words.pop(0) if flag in WITH_VALUE else "")
     entry = json.loads((HOME / "images" / words[0].replace("/", "_")).read_text())
     program = [*given.get("--entrypoint", entry), *words[1:]]
     program = program[1:] if program[0] == "/bin/busybox" else program  # the shell of this machine stands in
@@ -120,7 +138,8 @@ def inspect(words: list[str]) -> int:
     if not state.exists():
         return 125
     status, _, out_of_memory, *_ = state.read_text().split()
-    print(status, out_of_memory)
+    # A process of this machine has its network: that of whoever asks.
+    print(os.getppid() if "Pid" in words[1] else f"{status} {out_of_memory}")
     return 0
 
 
@@ -140,7 +159,7 @@ def remove(words: list[str]) -> int:
 
 COMMANDS = {
     "info": info, "build": build, "pull": pull, "image": image, "run": run, "stop": stop, "kill": kill,
-    "inspect": inspect, "rm": remove, "wait": wait,
+    "inspect": inspect, "rm": remove, "wait": wait, "create": create, "init": init, "start": start,
 }  # fmt: skip
 
 if __name__ == "__main__":

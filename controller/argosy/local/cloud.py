@@ -15,6 +15,7 @@ from argosy.local.agents.agent import AgentOptions
 from argosy.local.cell import LocalCell
 from argosy.local.clients import LocalClients, child_environment, container_environment
 from argosy.local.containers.engine import EngineRuntime, real_gpus
+from argosy.local.containers.engine_run import Door
 from argosy.local.containers.images import ImageStore
 from argosy.local.containers.runtime import Runtime
 from argosy.local.deployment import Names, create
@@ -97,17 +98,18 @@ class LocalAws:
         moto = MotoApp()
         self._parts.callback(moto.close)
         front = Front(cells=self.cells, functions=LambdaApi(self.functions), admin=self._admin(), moto=moto)
-        server = WsgiServer(front, self._port)
-        server.start()
-        self._parts.callback(server.close)
+        self._server = WsgiServer(front, self._port)
+        self._server.start()
+        self._parts.callback(self._server.close)
         self._parts.callback(moto.stop_waiting)
-        self.endpoint_url = f"http://{LOOPBACK}:{server.port}"
+        self.endpoint_url = f"http://{LOOPBACK}:{self._server.port}"
 
     def _runtime(self) -> Runtime:
         options = self.options
         if options.engine is None:
             return ImageStore(options.images_root, options.pythons)
-        return EngineRuntime(options.engine, options.images_root, real_gpus())
+        door = Door(self._server.port, self._server.serve_too)
+        return EngineRuntime(options.engine, options.images_root, real_gpus(), door)
 
     def _start_agents(self, clients: LocalClients, images: Runtime) -> None:
         """The cells share what this machine can run."""

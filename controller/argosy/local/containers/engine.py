@@ -1,8 +1,8 @@
 """How do podman and Docker provide images and containers? Through their commands, which are the same as far as needed.
 
 `argosy/NAME` is built from the folder NAME of the images root, once while local mode runs, in its CPU flavour if it has
-one (`argosy/NAME-gpu` in the other); any other image is pulled unless it is there. A container shares the machine's
-network, so that it reaches AWS on 127.0.0.1.
+one (`argosy/NAME-gpu` in the other); any other image is pulled unless it is there. AWS is at 127.0.0.1 in every
+container, with podman as the only port of this machine that it reaches there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from argosy.local.containers.engine_run import ContainerEngine, EngineContainer
+from argosy.local.containers.engine_run import ContainerEngine, Door, EngineContainer
 from argosy.local.containers.images import CannotPullError, Image, build_context, names_in, source_of
 from argosy.local.containers.process import Ended, Program
 
@@ -66,10 +66,11 @@ class EngineRuntime:
 
     slow = True
 
-    def __init__(self, engine: str, root: Path, gpus: int = 0) -> None:
+    def __init__(self, engine: str, root: Path, gpus: int = 0, door: Door | None = None) -> None:
         self.root = root
         self._engine = engine
         self._gpus = gpus
+        self._door = door
         self._guard = threading.Lock()  # one build or pull at a time
         self._had: dict[str, Image] = {}
         self._failed: dict[str, tuple[float, str]] = {}
@@ -98,7 +99,7 @@ class EngineRuntime:
     def start(
         self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
     ) -> EngineContainer:
-        return EngineContainer(ContainerEngine(self._engine, self._gpus), program, on_line, on_end)
+        return EngineContainer(ContainerEngine(self._engine, self._gpus, self._door), program, on_line, on_end)
 
     def _get(self, reference: str) -> Image:
         source = source_of(self.root, reference)

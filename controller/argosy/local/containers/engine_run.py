@@ -1,13 +1,16 @@
 """How does one container run under podman or Docker, end when it must, and say how it ended?
 
 The engine's `run` stays attached: its output is the container's log and its exit code the container's. The container is
-kept until it has been asked how it ended, then removed.
+kept until it has been asked how it ended, then removed. podman's containers have a network of their own, into which one
+port leads (`one_port`); Docker's, which only root could enter, share this machine's.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import socket
 import subprocess
 import threading
 import uuid
@@ -16,21 +19,40 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from argosy.local.containers.one_port import BoxedStart
 from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, Ended, Isolation, Program
 
 NOT_STARTED = 127
 SETTLE_S = 30.0
 INITS = ("catatonit", "/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit")  # where podman looks for one
+_NOT_YET = ("created", "initialized")
 _RAN = ("exited", "stopped", "removing", "dead")
+# What catatonit and tini say when there is no such program; to the engine the container has run, because they have.
+_INIT_FAILED = re.compile(r"ERROR \(catatonit:\d+\): failed to exec|\[FATAL tini")
 _ASKED = "{{.State.Status}} {{.State.OOMKilled}}"
+
+
+# What Docker and podman give a container's root beside what it needs for its own files: raw sockets, device nodes,
+# other users, other roots. A program that would change users needs a `user` in its definition instead.
+_DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT")
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The one port that containers may reach. serve: accepts connections of a socket that listens inside a container's
+    network; its result ends that."""
+
+    port: int
+    serve: Callable[[socket.socket], Callable[[], None]]
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerEngine:
-    """podman or docker. gpus: how many real ones it can give to containers."""
+    """podman or docker. gpus: how many real ones it can give to containers. door: None, no port of this machine."""
 
     name: str
     gpus: int = 0
+    door: Door | None = None
 
 
 class EngineContainer:
@@ -44,15 +66,27 @@ class EngineContainer:
         self._stop_timeout_s = program.stop_timeout_s
         self._on_line, self._on_end = on_line, on_end
         self._last_line = ""
+        self._entry_point = program.isolation.entry_point if program.isolation else None
         self._threads: list[threading.Thread] = []
+        self._inside: ListenerInside | None = None
+        words = run_arguments(engine, self._name, program)
+        if engine.name == "podman" and engine.door is not None:
+            self._inside = ListenerInside(engine.door)
+            create = (words[0], "create", *words[2:])
+            words = BoxedStart(self._inside.handover, engine.door.port, self._name, create).as_arguments()
         attached = Program(
-            arguments=run_arguments(engine, self._name, program),
+            arguments=words,
             environment=os.environ,
             folder=Path("/"),
             memory_mib=None,  # the engine enforces it
             stop_timeout_s=program.stop_timeout_s,
+            descriptors=() if self._inside is None else (self._inside.handover,),
         )
-        self._client = ContainerProcess(attached, self._hear, self._ended)
+        try:
+            self._client = ContainerProcess(attached, self._hear, self._ended)
+        finally:
+            if self._inside is not None:
+                self._inside.was_handed()
 
     def stop(self) -> None:
         """Returns at once. The engine sends the image's own stop signal, SIGTERM unless it names another."""
@@ -73,8 +107,8 @@ class EngineContainer:
 
     def _stop(self) -> None:
         grace = str(max(1, round(self._stop_timeout_s)))
-        if self._ask("stop", "--time", grace, self._name).returncode != 0:
-            self._client.stop()  # there is no container yet: end `run` before it makes one
+        if self._state()[0] in _NOT_YET or self._ask("stop", "--time", grace, self._name).returncode != 0:
+            self._client.stop()  # there is no container yet, or it has not begun: end what would start it
 
     def _kill(self) -> None:
         if self._ask("kill", "--signal", "KILL", self._name).returncode != 0:
@@ -91,7 +125,11 @@ class EngineContainer:
             exit_code = self._settled(exit_code)
             status, out_of_memory = self._state()
         self._remove()
-        if status not in _RAN:
+        if self._inside is not None:
+            self._inside.close()
+        if status in _RAN and _INIT_FAILED.match(self._last_line):
+            self._on_end(Ended(NOT_STARTED, f"CannotStartContainerError: {self._entry_point}: {self._last_line}"))
+        elif status not in _RAN:
             said = self._last_line or f"{self._engine} run ended with {exit_code}"
             self._on_end(Ended(NOT_STARTED, f"CannotStartContainerError: {said}"))
         else:
@@ -127,12 +165,45 @@ class EngineContainer:
         )
 
 
+class ListenerInside:
+    """The socket that listens inside a container's network, from its arrival to the container's end."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._ours, self._theirs = socket.socketpair()
+        self._close: Callable[[], None] = lambda: None
+        self._thread = threading.Thread(target=self._receive, name="argosy-inside")
+        self._thread.start()
+
+    @property
+    def handover(self) -> int:
+        """The descriptor that the program which makes the container inherits."""
+        return self._theirs.fileno()
+
+    def was_handed(self) -> None:
+        """The program has its own copy, or could not be started."""
+        self._theirs.close()
+
+    def close(self) -> None:
+        """The program and the container are gone."""
+        self._thread.join()
+        self._close()
+
+    def _receive(self) -> None:
+        with self._ours:
+            _, descriptors, _, _ = socket.recv_fds(self._ours, 1, 1)  # none when the program has ended before
+        for descriptor in descriptors:
+            self._close = self._door.serve(socket.socket(fileno=descriptor))
+
+
 def run_arguments(engine: ContainerEngine, name: str, program: Program) -> list[str]:
     """The `run` command line. Raises ValueError for a program without an image."""
     box = program.isolation
     if box is None:
         raise ValueError("the program has no image to run in")
-    words = [engine.name, "run", "--name", name, "--network", "host", "--pull", "never"]
+    network = "private" if engine.name == "podman" else "host"
+    words = [engine.name, "run", "--name", name, "--network", network, "--pull", "never"]
+    words += ["--security-opt", "no-new-privileges", *(f"--cap-drop={name}" for name in _DROPPED)]
     if engine.name == "docker" or any(map(shutil.which, INITS)):
         words += ["--init"]  # reaps children and passes SIGTERM on; Docker brings its own
     words += _bounds(program.memory_mib, box)

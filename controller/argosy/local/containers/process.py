@@ -55,6 +55,7 @@ class Program:
     memory_mib: int | None  # of the whole process tree; None = no limit
     stop_timeout_s: float = 30.0  # from SIGTERM to SIGKILL
     isolation: Isolation | None = None
+    descriptors: tuple[int, ...] = ()  # open files that it inherits
 
 
 class ContainerProcess:
@@ -76,6 +77,7 @@ class ContainerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=program.descriptors,
         )
         self._threads = [threading.Thread(target=self._follow, name=f"argosy-task-{self._process.pid}")]
         if program.memory_mib is not None:

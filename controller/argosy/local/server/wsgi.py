@@ -61,6 +61,7 @@ class WsgiServer(ThreadingHTTPServer):
         self.bounds = bounds or Bounds()
         self._open: set[socket.socket] = set()
         self._guard = threading.Lock()
+        self._starting = threading.Lock()
         super().__init__((LOOPBACK, port), _Handler)
         self.port = int(self.server_address[1])
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), name="argosy-http")
@@ -68,6 +69,27 @@ class WsgiServer(ThreadingHTTPServer):
     def start(self) -> None:
         """Serve on a new thread."""
         self._thread.start()
+
+    def serve_too(self, listener: socket.socket) -> Callable[[], None]:
+        """Accept connections there as well, on a new thread; the result ends that, and closes the socket."""
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, address = listener.accept()
+                except OSError:
+                    return  # shut down below
+                self.process_request(connection, address)
+
+        thread = threading.Thread(target=accept, name="argosy-http-inside")
+        thread.start()
+
+        def close() -> None:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            listener.close()
+
+        return close
 
     def close(self) -> None:
         """Stop listening, end every connection, wait for every thread."""
@@ -88,7 +110,8 @@ class WsgiServer(ThreadingHTTPServer):
             request.sendall(_BUSY)  # a fresh connection has room for it
             self.shutdown_request(request)
         else:
-            super().process_request(request, client_address)
+            with self._starting:  # the list of threads takes one at a time
+                super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
         """The connection is over."""

@@ -1,0 +1,87 @@
+"""How does a container reach one port of this machine's loopback interface, and no other?
+
+Run as a program in place of `podman run`: it creates the container with a network of its own, listens on that port
+inside it, hands the listening socket out to the embedded AWS, and then becomes `podman start --attach`. So the endpoint
+is 127.0.0.1 there too, and neither other services of this machine nor its abstract sockets can be reached. A socket
+keeps the network that it was made in, wherever it is passed to (network_namespaces(7)).
+
+It imports the standard library only, and is run by its path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+
+NOT_STARTED = 126  # what engines say when they cannot run a command
+_BACKLOG = 128
+_OTHERS = ("user", "net")  # the namespaces to enter, in this order: the first gives the right to enter the second
+
+
+@dataclass(frozen=True, slots=True)
+class BoxedStart:
+    """What the program is told. handover: descriptor of a connected Unix socket. create: `podman create ...`."""
+
+    handover: int
+    port: int
+    name: str
+    create: tuple[str, ...]
+
+    def as_arguments(self) -> list[str]:
+        """The command line; `-P` keeps this folder off the import path."""
+        told = [str(self.handover), str(self.port), self.name]
+        return [sys.executable, "-P", __file__, *told, *self.create]
+
+    def run(self) -> None:
+        """Does not return."""
+        engine = self.create[0]
+        for command in (list(self.create), [engine, "init", self.name]):
+            code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
+            if code:
+                raise SystemExit(code)  # the engine has said why
+        asked = [engine, "inspect", "--format", "{{.State.Pid}}", self.name]
+        pid = int(subprocess.run(asked, stdout=subprocess.PIPE, check=True).stdout)
+        if _differs(pid, "net"):
+            self._open_port(pid)
+        os.set_inheritable(self.handover, False)
+        os.execvp(engine, [engine, "start", "--attach", self.name])
+
+    def _open_port(self, pid: int) -> None:
+        """In a child, because there is no way back out of a user namespace."""
+        child = os.fork()
+        if child == 0:
+            try:
+                _enter(pid)
+                listener = socket.create_server(("127.0.0.1", self.port), backlog=_BACKLOG)
+                with socket.socket(fileno=self.handover) as handover:
+                    socket.send_fds(handover, [b"."], [listener.fileno()])
+                os._exit(0)
+            except OSError as fault:
+                print(f"the network of the container cannot be entered: {fault}", file=sys.stderr, flush=True)
+            finally:
+                os._exit(1)
+        if os.waitpid(child, 0)[1]:
+            raise SystemExit(NOT_STARTED)
+
+
+def _enter(pid: int) -> None:
+    """Raises OSError."""
+    library = ctypes.CDLL(None, use_errno=True)
+    for kind in filter(lambda each: _differs(pid, each), _OTHERS):
+        with open(f"/proc/{pid}/ns/{kind}", "rb") as namespace:
+            if library.setns(namespace.fileno(), 0):
+                number = ctypes.get_errno()
+                raise OSError(number, f"setns: {os.strerror(number)}")
+
+
+def _differs(pid: int, kind: str) -> bool:
+    """Whether a process has another namespace of this kind than ours."""
+    return not os.path.samefile(f"/proc/{pid}/ns/{kind}", f"/proc/self/ns/{kind}")
+
+
+if __name__ == "__main__":
+    BoxedStart(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], tuple(sys.argv[4:])).run()
