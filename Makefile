@@ -21,7 +21,7 @@ ARGS ?=
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .PHONY: help setup tensorflow demo demo-tensorflow test test-fast test-deep coverage test-containers bench check format lint requirements
-.PHONY: synth doctor bootstrap deploy roll destroy clean
+.PHONY: synth doctor bootstrap deploy roll destroy destroy-cell clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -151,6 +151,12 @@ roll: $(DEV) $(NODE) ## Pin the newest AMIs and deploy them; running tasks are n
 destroy: $(DEV) $(NODE) ## Take the deployment down, instances included, and say what stays (STAGE=main)
 	@$(BIN)/python -m stacks.stays -c stage=$(STAGE) -c engine=any $(ARGS)
 	$(CDK) destroy --all -c stage=$(STAGE) -c bundle=source -c engine=any $(ARGS)
+
+# CELL is a Region that the settings name (with the ARGS of deploy): its instances end and its tasks are done elsewhere.
+# After that deploy without it.
+destroy-cell: $(DEV) $(NODE) ## Take one further cell down, instances included (STAGE=main CELL=eu-west-1)
+	@stack=$$($(BIN)/python -m stacks.stays --cell '$(CELL)' -c stage=$(STAGE) -c engine=any $(ARGS)) && \
+	$(CDK) destroy "$$stack" -c stage=$(STAGE) -c bundle=source -c engine=any $(ARGS)
 
 clean: ## Remove everything that was made here, .venv and out/ included
 	rm -rf .venv .venv-tensorflow .venv-checkov node_modules cdk.out build out dist argosy.egg-info .coverage

@@ -37,8 +37,9 @@ USERS_HALF = ("bench", "cli", "client", "emulator", "local", "simulation")
 # What no import touches. numpy's tests alone are a fifth of it.
 _PRUNED = ("**/tests", "numpy/f2py", "numpy/_pyinstaller", "**/*.pyi", "bin", "include", "share", "**/__pycache__")
 # The functions without wheels: boto3 is in the runtime.
-WATCHDOG_FILES = ("aws/watchdog.py", "aws/shutdown.py")
-TEARDOWN_FILES = ("aws/teardown.py", "aws/shutdown.py")
+WATCHDOG_FILES = ("aws/watchdog.py", "aws/cell_records.py", "aws/shutdown.py")
+TEARDOWN_FILES = ("aws/teardown.py", "aws/cell_records.py", "aws/shutdown.py")
+CELL_GUARD_FILES = ("aws/cell_guard.py", "aws/cell_records.py", "aws/shutdown.py")
 
 
 class BundleError(RuntimeError):

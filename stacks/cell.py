@@ -16,12 +16,14 @@ from constructs import Construct, IConstruct
 from argosy.messages.eventbridge import MESSAGE_KINDS, MessageKind
 from argosy.settings.settings import Settings
 from stacks import grants, nag
+from stacks.alarms import CellAlarms
 from stacks.capacity import Fleets
 from stacks.functions import log_group
 from stacks.launch import LaunchTemplates
 from stacks.network import Network
 from stacks.tasks import TaskDefinitions, TaskRoles
 from stacks.teardown import Teardown
+from stacks.watchdog import Watchdog
 
 
 class Cell(Construct):
@@ -79,7 +81,7 @@ def instance_role(scope: Construct, settings: Settings, region: str) -> iam.Role
 
 
 class CellStack(cdk.Stack):
-    """A further Region: its cell, the forwarding of its events, its teardown."""
+    """A further Region: its cell, the forwarding of its events, its watchdog, its alarms, its teardown."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str) -> None:
         super().__init__(
@@ -95,18 +97,30 @@ class CellStack(cdk.Stack):
         )
         self.cell = Cell(self, "Cell", settings=settings, region=region, roles=roles)
         forwarding = Forwarding(self, "Forwarding", settings=settings, region=region)
+        watchdog = Watchdog(self, "Watchdog", settings=settings, region=region, dead_letters=forwarding.undelivered)
+        alarms = CellAlarms(
+            self,
+            "Alarms",
+            settings=settings,
+            watchdog=watchdog.function,
+            undelivered=forwarding.undelivered,
+        )
         self.teardown = Teardown(self, "Teardown", settings=settings, region=region)
-        self.teardown.runs_before(*self.cell.parts, forwarding)
+        self.teardown.runs_before(*self.cell.parts, forwarding, watchdog, alarms)
         nag.acknowledge_cell(self)
 
 
 class Forwarding(Construct):
-    """Every event that the controller listens to, sent on to the default bus of the home Region."""
+    """Every event that the controller listens to, sent on to the deployment's own bus in the home Region.
+
+    ECS's events are those of our cluster. EC2's say which instance they are about and no more: those of the account's
+    other instances in this Region are forwarded too, and the controller passes them over.
+    """
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str) -> None:
         super().__init__(scope, id)
         arns = grants.Arns(settings)
-        undelivered = sqs.Queue(
+        self.undelivered = sqs.Queue(
             self,
             "Undelivered",
             queue_name=f"{settings.prefix}-undelivered",
@@ -114,7 +128,7 @@ class Forwarding(Construct):
             enforce_ssl=True,
             retention_period=cdk.Duration.days(14),
         )
-        home = events.EventBus.from_event_bus_arn(self, "Home", arns.of("events", "event-bus/default"))
+        home = events.EventBus.from_event_bus_arn(self, "Home", arns.of("events", f"event-bus/{settings.prefix}"))
         cluster = arns.of("ecs", f"cluster/{settings.prefix}", region)
         for kind in MESSAGE_KINDS:
             events.Rule(
@@ -123,7 +137,7 @@ class Forwarding(Construct):
                 rule_name=f"{settings.prefix}-{kind.rule}",
                 description=f"{kind.detail_type}, to {settings.region}",
                 event_pattern=event_pattern(kind, [cluster]),
-                targets=[targets.EventBus(home, dead_letter_queue=undelivered)],
+                targets=[targets.EventBus(home, dead_letter_queue=self.undelivered)],
             )
 
 

@@ -25,12 +25,13 @@ class Deployment:
 
 def stack_names(settings: Settings) -> list[str]:
     """Home, further cells, images, examples: the stacks that `build` makes of these settings."""
-    names = [_cell_name(settings, cell) for cell in settings.cells]
+    names = [cell_stack_name(settings, cell) for cell in settings.cells]
     names += [_images_name(settings)] if settings.images else []
     return names + ([_examples_name(settings, cell) for cell in settings.cells] if settings.examples else [])
 
 
-def _cell_name(settings: Settings, cell: str) -> str:
+def cell_stack_name(settings: Settings, cell: str) -> str:
+    """Home's has the deployment's own name."""
     return settings.prefix if cell == settings.region else f"{settings.prefix}-{cell}"
 
 
@@ -40,14 +41,16 @@ def _images_name(settings: Settings) -> str:
 
 def _examples_name(settings: Settings, cell: str) -> str:
     """A further cell's carries its name; task definitions are a Region's, so every cell has its own."""
-    return f"{_cell_name(settings, cell)}-examples"
+    return f"{cell_stack_name(settings, cell)}-examples"
 
 
 def build(app: cdk.App, settings: Settings) -> Deployment:
     """Every stack, with the ownership tag on everything that can carry one."""
     dependencies = app.node.try_get_context("bundle") != "source"
     home = HomeStack(app, settings.prefix, settings=settings, dependencies=dependencies)
-    cells = [CellStack(app, _cell_name(settings, cell), settings=settings, region=cell) for cell in settings.cells[1:]]
+    cells = [
+        CellStack(app, cell_stack_name(settings, cell), settings=settings, region=cell) for cell in settings.cells[1:]
+    ]
     images = ImagesStack(app, _images_name(settings), settings=settings) if settings.images else None
     for stack in cells:
         stack.add_stack_dependency(home, "its rules forward to home's event bus, and home's roles are named in it")

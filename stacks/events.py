@@ -1,4 +1,8 @@
-"""What reaches the controller, and what wakes it? Rules onto the queue, and the tick that is off at rest."""
+"""What reaches the controller, and what wakes it? Rules onto the queue, and the tick that is off at rest.
+
+Home's own events come over its default bus, where AWS puts them. What further cells forward comes over a bus of the
+deployment's own, named like it, so that the account's rules on the default bus do not see another Region's events.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from stacks.store import Store
 
 
 class Events(Construct):
-    """A rule for each kind of message in `argosy.messages.eventbridge`, also for those that other cells forward."""
+    """A rule for each kind of message in `argosy.messages.eventbridge`, and one for all that other cells forward."""
 
     def __init__(
         self,
@@ -28,16 +32,18 @@ class Events(Construct):
         controller: lambda_.IFunction,
     ) -> None:
         super().__init__(scope, id)
-        clusters = Arns(settings).clusters
+        cluster = Arns(settings).clusters[0]
         for kind in MESSAGE_KINDS:
             events.Rule(
                 self,
                 kind.rule,
                 rule_name=f"{settings.prefix}-{kind.rule}",
                 description=f"{kind.detail_type}, to the controller's queue",
-                event_pattern=event_pattern(kind, clusters),
+                event_pattern=event_pattern(kind, [cluster]),
                 targets=[targets.SqsQueue(store.queue, dead_letter_queue=store.dead_letters)],
             )
+        if settings.cells[1:]:
+            self._forwarded(settings, store)
         # The api enables it when there is work, the controller disables it when there is none: the template never
         # changes it again. A tick that finds the controller busy has no value, so it is neither repeated nor kept.
         events.Rule(
@@ -55,4 +61,20 @@ class Events(Construct):
                     max_event_age=cdk.Duration.minutes(1),
                 )
             ],
+        )
+
+    def _forwarded(self, settings: Settings, store: Store) -> None:
+        """The bus of what further cells forward. Their rules have chosen already; the pattern names AWS's services,
+        whose events nobody else can put. Senders of the same account need a right and no policy of the bus."""
+        bus = events.EventBus(self, "Bus", event_bus_name=settings.prefix)
+        events.Rule(
+            self,
+            "Forwarded",
+            event_bus=bus,
+            rule_name=f"{settings.prefix}-forwarded",
+            description="What further cells forward, to the controller's queue",
+            event_pattern=events.EventPattern(
+                account=[cdk.Aws.ACCOUNT_ID], source=sorted({kind.source for kind in MESSAGE_KINDS})
+            ),
+            targets=[targets.SqsQueue(store.queue, dead_letter_queue=store.dead_letters)],
         )

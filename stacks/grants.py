@@ -6,7 +6,7 @@ functions' right to write their own logs is added where their log group is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
@@ -141,14 +141,11 @@ def _task_roles(arns: Arns) -> list[str]:
 
 
 def _instances(arns: Arns) -> list[iam.PolicyStatement]:
-    roles = [arns.role(f"instance-{cell}") for cell in arns.settings.cells]
     return [
-        *_ending(arns),
+        *_ending(arns, arns.settings.cells),
         # EC2's list calls know no resource. Launch templates: whether a fleet launches from the newest version.
         allow([*_market(arns), "ec2:DescribeLaunchTemplates"], ["*"]),
         allow(["ec2:DescribeFleetHistory"], arns.everywhere("ec2", "fleet/*")),
-        # EC2 requires it of a caller who makes a fleet launch instances with a role.
-        allow(["iam:PassRole"], roles, StringEquals={"iam:PassedToService": "ec2.amazonaws.com"}),
     ]
 
 
@@ -212,65 +209,103 @@ def instance(arns: Arns, region: str) -> list[iam.PolicyStatement]:
     ]
 
 
-def freeing(arns: Arns) -> list[iam.PolicyStatement]:
+def freeing(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:
     """What `controller/argosy/aws/shutdown.py` does: find all our resources, lower fleets and end instances."""
-    return [allow(["ec2:DescribeLaunchTemplates"], ["*"]), *_ending(arns)]
+    return [allow(["ec2:DescribeLaunchTemplates"], ["*"]), *_ending(arns, places)]
 
 
-def _ending(arns: Arns) -> list[iam.PolicyStatement]:
-    """Lower fleets and end instances that carry our tag."""
+def _ending(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:
+    """Change fleets and end instances that carry our tag. places: Regions, or "*" for all of them."""
     ours: dict[str, str | list[str]] = {"aws:ResourceTag/argosy:stage": arns.settings.stage}
+
+    def ec2(*names: str) -> list[str]:
+        return [arns.of("ec2", f"{name}/*", place) for name in names for place in places]
+
+    # ModifyFleet is asked for what the fleet launches with, too: AWS's Service Authorization Reference names image,
+    # launch template and subnet. An image of AWS's has no account and no tag of ours. PassRole: EC2 requires it of a
+    # caller who makes a fleet launch instances with a role, and may do so for every change of a fleet.
+    images = [f"arn:{arns.partition}:ec2:{place}::image/*" for place in places]
     return [
         allow(["ec2:DescribeFleets", "ec2:DescribeInstances"], ["*"]),
-        allow(["ec2:ModifyFleet"], arns.everywhere("ec2", "fleet/*"), StringEquals=ours),
-        allow(["ec2:TerminateInstances"], arns.everywhere("ec2", "instance/*"), StringEquals=ours),
+        allow(["ec2:ModifyFleet"], ec2("fleet", "launch-template"), StringEquals=ours),
+        allow(["ec2:ModifyFleet"], [*images, *ec2("subnet")]),
+        allow(["ec2:TerminateInstances"], ec2("instance"), StringEquals=ours),
+        allow(
+            ["iam:PassRole"],
+            [arns.role(f"instance-{place}") for place in places],
+            StringEquals={"iam:PassedToService": "ec2.amazonaws.com"},
+        ),
     ]
 
 
-def watchdog(arns: Arns) -> list[iam.PolicyStatement]:
-    """Reads the heartbeat; ends the instances."""
-    heartbeat: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": ["CONTROL"]}
-    return [
-        allow(["dynamodb:GetItem"], [arns.table], **{"ForAllValues:StringEquals": heartbeat}),
-        *freeing(arns),
-    ]
+def _records(arns: Arns, *actions: str) -> iam.PolicyStatement:
+    """The heartbeat, the switches and the cells' records in home's table, and no other item."""
+    control: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": ["CONTROL"]}
+    names = [f"dynamodb:{action}" for action in actions]
+    return allow(names, [arns.table], **{"ForAllValues:StringEquals": control})
 
 
-def teardown(arns: Arns, region: str, bucket: str | None = None) -> list[iam.PolicyStatement]:
-    """Sets the kill switch, stops the tick, ends the instances, clears the cluster; empties a bucket that goes too."""
+def _reach(arns: Arns, region: str) -> list[str]:
+    """Where a function of this Region's stack ends what there is. Home's: wherever there ever was a cell, because the
+    settings of the moment may have forgotten some."""
+    return ["*"] if region == arns.settings.region else [region]
+
+
+def watchdog(arns: Arns, region: str) -> list[iam.PolicyStatement]:
+    """Reads the records; ends the instances."""
+    return [_records(arns, "Query"), *freeing(arns, _reach(arns, region))]
+
+
+def cell_guard(arns: Arns) -> list[iam.PolicyStatement]:
+    """Looks at cells and writes their records; changes nothing in EC2."""
+    looks = ["ec2:DescribeFleets", "ec2:DescribeInstances", "ec2:DescribeLaunchTemplates"]
+    return [_records(arns, "Query", "PutItem", "DeleteItem"), allow(looks, ["*"])]
+
+
+def teardown_begin(arns: Arns, region: str) -> list[iam.PolicyStatement]:
+    """Stops the launches; home's also stops the tick."""
+    tick = [allow(["events:DisableRule"], [arns.tick])] if region == arns.settings.region else []
+    return [_records(arns, "PutItem"), *tick]
+
+
+def teardown_wait(arns: Arns, region: str, bucket: str | None = None) -> list[iam.PolicyStatement]:
+    """Ends the instances, clears the cluster; empties a bucket that goes too."""
     cluster = arns.of("ecs", f"cluster/{arns.settings.prefix}", region)
-    switch: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": ["CONTROL"]}
     emptying = (
         [
-            allow(["s3:ListBucket", "s3:ListBucketVersions"], [bucket]),
+            allow(["s3:ListBucketVersions"], [bucket]),
             allow(["s3:DeleteObject", "s3:DeleteObjectVersion"], [f"{bucket}/*"]),
         ]
         if bucket
         else []
     )
     return [
-        allow(["dynamodb:PutItem", "dynamodb:DeleteItem"], [arns.table], **{"ForAllValues:StringEquals": switch}),
-        allow(["events:DisableRule"], [arns.tick]),
-        *freeing(arns),
+        _records(arns, "Query", "PutItem"),
+        *freeing(arns, _reach(arns, region)),
         allow(["ecs:ListContainerInstances", "ecs:DeregisterContainerInstance"], [cluster]),
         *emptying,
     ]
 
 
 def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """For people and programs that use the deployment: find it, call the api, read results and logs."""
-    names = arns.settings.prefix
-    logs = arns.everywhere("logs", f"log-group:/ecs/{names}/tasks:*")
+    """For people and programs that use the deployment: find it, call the api, look at it, read results and logs."""
+    prefix = arns.settings.prefix
+    ours: dict[str, str | list[str]] = {"ecs:cluster": arns.clusters}
+    streams = arns.everywhere("logs", f"log-group:/ecs/{prefix}/tasks:*")
+    tasks = arns.everywhere("ecs", f"task/{prefix}/*")
+    hosts = arns.everywhere("ecs", f"container-instance/{prefix}/*")
     return [
         allow(["lambda:InvokeFunction"], [arns.function("api")]),
-        allow(
-            ["ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath"],
-            [arns.of("ssm", f"parameter/{names}"), arns.of("ssm", f"parameter/{names}/*")],
-        ),
-        allow(["logs:FilterLogEvents", "logs:GetLogEvents", "logs:DescribeLogStreams"], logs),
-        # `argosy logs` asks ECS which stream an attempt wrote to.
-        allow(["ecs:DescribeTasks"], arns.everywhere("ecs", f"task/{names}/*")),
-        # These know no resource, or only container instances: what is for sale, and which definition a task had.
+        allow(["ssm:GetParameter"], [arns.of("ssm", f"parameter/{prefix}/deployment")]),
+        # The command reads the stack's outputs when somebody has deleted the parameter.
+        allow(["cloudformation:DescribeStacks"], [arns.of("cloudformation", f"stack/{prefix}/*")]),
+        allow(["logs:GetLogEvents"], streams),
+        # `argosy logs` asks ECS which stream an attempt wrote to, also of one that has ended; `argosy query` lists.
+        allow(["ecs:DescribeTasks"], tasks, ArnEquals=ours),
+        allow(["ecs:ListTasks"], ["*"], ArnEquals=ours),
+        allow(["ecs:ListContainerInstances"], arns.clusters),
+        allow(["ecs:DescribeContainerInstances"], hosts, ArnEquals=ours),
+        # What is for sale, and which log a definition writes: these know no resource that could be named here.
         allow(["ec2:DescribeSpotPriceHistory", "ecs:DescribeTaskDefinition"], ["*"]),
         *_reads(arns, bucket),
     ]

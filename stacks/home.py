@@ -13,6 +13,7 @@ from constructs import Construct
 from argosy.settings.settings import Settings
 from stacks import bundle, grants, nag
 from stacks.cell import Cell
+from stacks.cell_guard import CellGuard
 from stacks.events import Events
 from stacks.functions import Function, FunctionProps
 from stacks.observability import Functions, Observability
@@ -25,6 +26,9 @@ from stacks.watchdog import Watchdog
 # 1,769 MB are one whole vCPU; a tick is numpy on one core. A second of it costs 0.000023 USD.
 CONTROLLER_MEMORY_MIB, CONTROLLER_TIMEOUT_S = 1769, 900
 API_MEMORY_MIB, API_TIMEOUT_S = 1024, 60
+# ECS says for which account it assumes a task's role: nobody else's tasks may have it (ECS's guide on task roles). The
+# guide says nothing of the kind about the execution role, which is assumed for the agent.
+ASSUMED_FOR = {"task": {"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}}
 
 
 class HomeStack(cdk.Stack):
@@ -43,7 +47,10 @@ class HomeStack(cdk.Stack):
         self.cell = Cell(self, "Cell", settings=settings, region=settings.region, roles=roles)
         self.api, self.controller = self._functions(settings, roles, bundle.controller_code(dependencies=dependencies))
         Events(self, "Events", settings=settings, store=self.store, controller=self.controller)
-        self.watchdog = Watchdog(self, "Watchdog", settings=settings, dead_letters=self.store.dead_letters)
+        self.watchdog = Watchdog(
+            self, "Watchdog", settings=settings, region=settings.region, dead_letters=self.store.dead_letters
+        )
+        guard = CellGuard(self, "CellGuard", settings=settings, store=self.store)
         Observability(
             self,
             "Observability",
@@ -51,7 +58,9 @@ class HomeStack(cdk.Stack):
             store=self.store,
             functions=Functions(api=self.api, controller=self.controller, watchdog=self.watchdog.function),
         )
-        Outputs(self, "Outputs", settings=settings, home=self)
+        outputs = Outputs(self, "Outputs", settings=settings, home=self)
+        for learns in (self.api, self.controller, self.watchdog.function, outputs.parameter):
+            learns.node.add_dependency(guard.resource)
         self.teardown = Teardown(
             self,
             "Teardown",
@@ -73,7 +82,7 @@ class HomeStack(cdk.Stack):
                 f"{name.capitalize()}Role",
                 role_name=f"{settings.prefix}-{name}",
                 description=f"Argosy: {name} role of every task",
-                assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
+                assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com", conditions=ASSUMED_FOR.get(name)),
             )
             for statement in statements:
                 roles[name].add_to_policy(statement)

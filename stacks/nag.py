@@ -23,8 +23,15 @@ WILDCARDS = (
     ("/images/*", "The images stack publishes one parameter an image."),
     (":task-definition/*", "A spec may name any definition; the cluster condition and PassRole on two roles bound it."),
     (":fleet/*", "Fleets are found at run time; a condition asks for our ownership tag."),
+    (
+        ":image/*",
+        "ModifyFleet is asked for the AMI of a fleet's template too, which is AWS's own; the fleet must be ours.",
+    ),
+    (":subnet/*", "The same for the fleet's subnet; the fleet must carry our tag."),
+    (":launch-template/*", "The same for the fleet's template; a condition asks for our ownership tag."),
     (":instance/*", "Instances come and go; a condition asks for our ownership tag."),
     ("/*", "The members of one bucket or one cluster come and go."),
+    ("-instance-*", "The instances' roles of all cells, those that the settings have forgotten too; for EC2 only."),
     ("-*", "The controller registers a definition for each distinct content, under this prefix."),
     ("*", "These are calls that know no resource: lists, prices, tokens, definitions."),
 )
@@ -57,8 +64,15 @@ def acknowledge_cell(stack: cdk.Stack) -> None:
     _accept(stack, _CELL)
 
 
+def logical_id(construct: IConstruct) -> str:
+    """The id of a construct's own resource in the template."""
+    node = construct.node.default_child
+    assert isinstance(node, cdk.CfnResource)
+    return str(cdk.Stack.of(construct).resolve(node.logical_id))
+
+
 def acknowledge_provider(provider: IConstruct, handlers: Iterable[str]) -> None:
-    """The teardown's provider framework; `handlers` are the logical ids of the functions that it invokes."""
+    """A custom resource's provider framework; `handlers` are the logical ids of the functions that it invokes."""
     arns = [f"AwsSolutions-IAM5[Resource::<{handler}.Arn>:*]" for handler in handlers]
     managed = "Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
     _accept(provider, dict.fromkeys([*arns, f"AwsSolutions-IAM4[{managed}]"], _PROVIDER))

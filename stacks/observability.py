@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_sns as sns
-from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from argosy.settings.settings import Settings
+from stacks.alarms import FIVE, MINUTE, Alarms, own_metric
 from stacks.store import Store
 
-MINUTE, FIVE = cdk.Duration.minutes(1), cdk.Duration.minutes(5)
-NAMESPACE = "Argosy"
 EVENTS_TOO_OLD_S = 600  # spot warnings are worthless after two minutes; ten mean that nothing reads the queue
 # Of five minutes. When the controller wakes, what came at rest is as old as the rest was long: that shows in
 # the period of the waking and, at a boundary, in the next one.
@@ -34,7 +29,7 @@ class Functions:
 
 
 class Observability(Construct):
-    """Alarms go to `alarmEmail` when that is set, and are visible in the console anyway."""
+    """The alarms of home, and the dashboard."""
 
     def __init__(
         self,
@@ -47,34 +42,29 @@ class Observability(Construct):
     ) -> None:
         super().__init__(scope, id)
         self._settings = settings
-        self._topic = self._topic_for(settings.alarm_email)
-        freed = self._own("InstancesFreedByWatchdog", "Sum")
+        alarms = Alarms(self, "Alarms", settings=settings)
+        freed = own_metric(settings, "InstancesFreedByWatchdog", "Sum")
         dead = store.dead_letters.metric_approximate_number_of_messages_visible(period=FIVE, statistic="Maximum")
-        self._alarm("ControllerErrors", functions.controller.metric_errors(period=FIVE), 1, "the controller fails")
-        self._alarm("ApiErrors", functions.api.metric_errors(period=FIVE), 1, "the api fails: users get no answer")
-        self._alarm("ApiFaults", self._own("ApiFaults", "Sum"), 1, "AWS fails the api: users get InternalError")
-        self._alarm("WatchdogErrors", functions.watchdog.metric_errors(period=FIVE), 1, "the watchdog fails")
-        self._alarm(
+        alarms.add("ControllerErrors", functions.controller.metric_errors(period=FIVE), 1, "the controller fails")
+        alarms.add("ApiErrors", functions.api.metric_errors(period=FIVE), 1, "the api fails: users get no answer")
+        alarms.add(
+            "ApiFaults", own_metric(settings, "ApiFaults", "Sum"), 1, "AWS fails the api: users get InternalError"
+        )
+        alarms.add("WatchdogErrors", functions.watchdog.metric_errors(period=FIVE), 1, "the watchdog fails")
+        alarms.add(
             "WatchdogActed", freed, 1, "the controller was dead for an hour while instances ran; they were ended"
         )
-        self._alarm("DeadLetters", dead, 1, "events or invocations could not be delivered")
-        self._alarm(
+        alarms.add("DeadLetters", dead, 1, "events or invocations could not be delivered")
+        alarms.add(
             "EventsAge",
             self._age_while_awake(store.queue),
             EVENTS_TOO_OLD_S,
             "the controller does not read its events",
             periods=PERIODS_TO_CATCH_UP,
         )
-        mend = self._own("FleetsToMend", "Maximum")
-        self._alarm("FleetsToMend", mend, 1, "fleets launch nothing until somebody acts: argosy cluster says why")
+        mend = own_metric(settings, "FleetsToMend", "Maximum")
+        alarms.add("FleetsToMend", mend, 1, "fleets launch nothing until somebody acts: argosy cluster says why")
         self._dashboard(functions.controller, store.queue)
-
-    def _topic_for(self, email: str | None) -> sns.Topic | None:
-        if email is None:
-            return None
-        topic = sns.Topic(self, "Alarms", topic_name=f"{self._settings.prefix}-alarms", enforce_ssl=True)
-        topic.add_subscription(subscriptions.EmailSubscription(email))
-        return topic
 
     def _age_while_awake(self, queue: sqs.IQueue) -> cloudwatch.MathExpression:
         """Age of the oldest message in seconds in periods in which the tick's rule fired, 0 in others.
@@ -98,33 +88,6 @@ class Observability(Construct):
             period=FIVE,
         )
 
-    def _alarm(
-        self, name: str, metric: cloudwatch.IMetric, threshold: float, meaning: str, *, periods: int = 1
-    ) -> None:
-        alarm = cloudwatch.Alarm(
-            self,
-            name,
-            alarm_name=f"{self._settings.prefix}-{name}",
-            alarm_description=f"Argosy: {meaning}",
-            metric=metric,
-            threshold=threshold,
-            evaluation_periods=periods,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-        )
-        if self._topic:
-            alarm.add_alarm_action(actions.SnsAction(self._topic))
-
-    def _own(self, name: str, statistic: str) -> cloudwatch.Metric:
-        """A metric that the functions write into their logs; Cluster is the only dimension, because each is billed."""
-        return cloudwatch.Metric(
-            namespace=NAMESPACE,
-            metric_name=name,
-            dimensions_map={"Cluster": self._settings.prefix},
-            statistic=statistic,
-            period=MINUTE if statistic == "Maximum" else FIVE,
-        )
-
     def _dashboard(self, controller: lambda_.IFunction, queue: sqs.IQueue) -> None:
         rows = (
             ("Tasks", ("TasksPending", "TasksRunning"), "Maximum"),
@@ -138,7 +101,9 @@ class Observability(Construct):
             ("Fleets that somebody has to mend", ("FleetsToMend",), "Maximum"),
         )
         ours = [
-            cloudwatch.GraphWidget(title=title, width=8, left=[self._own(name, statistic) for name in names])
+            cloudwatch.GraphWidget(
+                title=title, width=8, left=[own_metric(self._settings, name, statistic) for name in names]
+            )
             for title, names, statistic in rows
         ]
         theirs = [

@@ -54,7 +54,7 @@ class Outputs(Construct):
             self._output(name, value, exported=True)
         for name, value in ours.items():
             self._output(name, value, exported=False)
-        self._parameter(settings, home)
+        self.parameter = self._parameter(settings, home)
 
     def _output(self, name: str, value: str, *, exported: bool) -> None:
         output = cdk.CfnOutput(self, name, value=value, export_name=f"{self._prefix}:{name}" if exported else None)
@@ -72,7 +72,7 @@ class Outputs(Construct):
         nag.acknowledge_wildcards(policy, rights)
         return policy
 
-    def _parameter(self, settings: Settings, home: HomeStack) -> None:
+    def _parameter(self, settings: Settings, home: HomeStack) -> ssm.StringParameter:
         described = {
             "stage": settings.stage,
             "region": settings.region,
@@ -85,7 +85,7 @@ class Outputs(Construct):
             "table": f"{settings.prefix}-state",
             "queueUrl": home.store.queue.queue_url,
         }
-        ssm.StringParameter(
+        return ssm.StringParameter(
             self,
             "Deployment",
             parameter_name=f"/{settings.prefix}/deployment",

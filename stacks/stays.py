@@ -1,7 +1,8 @@
 """What will `make destroy` take away, and what stays? Read from the arguments that the CDK is given, by the same code.
 
-`python -m stacks.stays -c results=destroy` prints it. What was switched on with -c at deploy has to be named again:
-without `-c images=true` that stack is not among those that the CDK destroys.
+`python -m stacks.stays -c results=destroy` prints it. `python -m stacks.stays --cell eu-west-1` prints the name of the
+stack of one further cell, which `make destroy-cell` destroys alone. What was switched on with -c at deploy has to be
+named again: without `-c images=true` that stack is not among those that the CDK destroys.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import aws_cdk as cdk
 
 from argosy.settings.settings import Settings, SettingsError
-from stacks.deployment import stack_names
+from stacks.deployment import cell_stack_name, stack_names
 from stacks.given import settings_of
 
 CDK_JSON = Path("cdk.json")
@@ -28,11 +29,31 @@ _BUCKET = {
 
 def context_of(arguments: Sequence[str]) -> dict[str, Any]:
     """cdk.json's context with the `-c` and `--context` of a cdk command line; its other arguments are passed over."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("-c", "--context", action="append", default=[])
-    given, _ = parser.parse_known_args(list(arguments))
+    given = _given(arguments)
     context = dict(json.loads(CDK_JSON.read_text()).get("context", {}))
     return context | {name: value for name, _, value in (each.partition("=") for each in given.context)}
+
+
+def _given(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-c", "--context", action="append", default=[])
+    parser.add_argument("--cell")
+    given, _ = parser.parse_known_args(list(arguments))
+    return given
+
+
+def stack_of(settings: Settings, cell: str) -> str:
+    """The stack of one further cell. Raises ValueError with a sentence for any other Region."""
+    further = settings.cells[1:]
+    if cell in further:
+        return cell_stack_name(settings, cell)
+    if cell == settings.region:
+        raise ValueError(f"{cell} is home: make destroy takes down the whole deployment")
+    known = ", ".join(further) or "none"
+    raise ValueError(
+        f"{cell} is not a further cell of these settings (they name: {known}). Name it for this command, as at the "
+        f'deploy that made it: ARGS="-c cells={",".join(settings.cells)},{cell}"'
+    )
 
 
 def lines(settings: Settings) -> list[str]:
@@ -45,13 +66,21 @@ def lines(settings: Settings) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """2 when the settings are faulty."""
+    """2 when the settings are faulty, or the cell is not one of theirs."""
     try:
         settings = settings_of(cdk.App(context=context_of(arguments)))
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2
-    print("\n".join(lines(settings)))
+    cell = _given(arguments).cell
+    if cell is None:
+        print("\n".join(lines(settings)))
+        return 0
+    try:
+        print(stack_of(settings, cell))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
     return 0
 
 

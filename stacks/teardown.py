@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 from aws_cdk import CfnResource
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import custom_resources as cr
@@ -25,7 +26,7 @@ LIMIT_S = 3300
 
 
 class Teardown(Construct):
-    """Frees the instances of one Region; with `bucket`, empties that too."""
+    """Frees the instances of one Region, at home those of every recorded cell; with `bucket`, empties that too."""
 
     def __init__(
         self,
@@ -37,9 +38,12 @@ class Teardown(Construct):
         bucket: s3.IBucket | None = None,
     ) -> None:
         super().__init__(scope, id)
-        self._region = region
-        begin = self._handler("Begin", "on_event", "stops the controller when the stack is deleted", settings, bucket)
-        wait = self._handler("Wait", "is_complete", "frees instances until none is left", settings, bucket)
+        arns = grants.Arns(settings)
+        begin = self._handler(
+            settings, bucket, "Begin", "on_event", "stops the launches", grants.teardown_begin(arns, region)
+        )
+        rights = grants.teardown_wait(arns, region, bucket.bucket_arn if bucket else None)
+        wait = self._handler(settings, bucket, "Wait", "is_complete", "frees instances until none is left", rights)
         provider = cr.Provider(
             self,
             "Provider",
@@ -58,14 +62,20 @@ class Teardown(Construct):
             service_timeout=cdk.Duration.seconds(CLOUDFORMATION_S),
         )
         framework = [provider.node.find_child(f"framework-{name}") for name in ("isComplete", "onTimeout")]
-        nag.acknowledge_provider(provider, map(_logical_id, [begin, wait, *framework]))
+        nag.acknowledge_provider(provider, map(nag.logical_id, [begin, wait, *framework]))
         # Fixed for ever: under another id CloudFormation would make a new one and delete, that is, run, the old one.
         node = self.resource.node.default_child
         assert isinstance(node, CfnResource)
         node.override_logical_id("Teardown")
 
     def _handler(
-        self, id: str, handler: str, what: str, settings: Settings, bucket: s3.IBucket | None
+        self,
+        settings: Settings,
+        bucket: s3.IBucket | None,
+        id: str,
+        handler: str,
+        what: str,
+        rights: list[iam.PolicyStatement],
     ) -> lambda_.Function:
         environment = {
             "ARGOSY_STAGE": settings.stage,
@@ -83,7 +93,7 @@ class Teardown(Construct):
                 description=f"Argosy: {what}",
                 code=bundle.small_code(bundle.TEARDOWN_FILES),
                 handler=f"argosy.aws.teardown.{handler}",
-                rights=grants.teardown(grants.Arns(settings), self._region, bucket.bucket_arn if bucket else None),
+                rights=rights,
                 environment={**environment, "ARGOSY_EMPTY_BUCKET": bucket.bucket_name} if bucket else environment,
                 timeout_s=900,
                 memory_mib=256,
@@ -93,9 +103,3 @@ class Teardown(Construct):
     def runs_before(self, *others: IConstruct) -> None:
         """On destroy the teardown is complete before any of `others` is deleted."""
         self.resource.node.add_dependency(*others)
-
-
-def _logical_id(construct: IConstruct) -> str:
-    node = construct.node.default_child
-    assert isinstance(node, CfnResource)
-    return str(cdk.Stack.of(construct).resolve(node.logical_id))

@@ -1,4 +1,8 @@
-"""What stops the spending when the controller is dead? A function with its own schedule and its own rights."""
+"""What stops the spending when the controller is dead? A function with its own schedule and its own rights.
+
+Home's looks after all recorded cells. Each further cell's stack has one too, for the case that home is gone or does not
+name the cell any more.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,11 @@ EVERY_MINUTES = 15  # 2,900 short invocations a month: within Lambda's free requ
 
 
 class Watchdog(Construct):
-    """Reads the heartbeat, and ends all instances when it is older than an hour (`argosy.aws.watchdog`)."""
+    """Reads home's table, and ends all instances when nobody steers them any more (`argosy.aws.watchdog`)."""
 
-    def __init__(self, scope: Construct, id: str, *, settings: Settings, dead_letters: sqs.IQueue) -> None:
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str, dead_letters: sqs.IQueue) -> None:
         super().__init__(scope, id)
+        home = region == settings.region
         watchdog = Function(
             self,
             "Watchdog",
@@ -28,13 +33,13 @@ class Watchdog(Construct):
                 name="watchdog",
                 description="Argosy: ends instances whose controller is dead",
                 code=bundle.small_code(bundle.WATCHDOG_FILES),
-                handler="argosy.aws.watchdog.handler",
-                rights=grants.watchdog(grants.Arns(settings)),
+                handler=f"argosy.aws.watchdog.{'handler' if home else 'cell_handler'}",
+                rights=grants.watchdog(grants.Arns(settings), region),
                 environment={
                     "ARGOSY_STAGE": settings.stage,
                     "ARGOSY_TABLE": f"{settings.prefix}-state",
                     "ARGOSY_CLUSTER": settings.prefix,
-                    "ARGOSY_CELLS": ",".join(settings.cells),
+                    **({"ARGOSY_CELLS": ",".join(settings.cells)} if home else {"ARGOSY_HOME_REGION": settings.region}),
                 },
                 timeout_s=300,
                 memory_mib=256,

@@ -27,7 +27,7 @@ from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.run_terms import needs_of
 from argosy.model.state import State
-from argosy.ports import AlreadyExists, Key, StaleState
+from argosy.ports import AlreadyExists, Key, StaleState, Switches
 
 NOW = 1_800_000_000.0
 POLICY = Policy(fate_s=0.0)  # failures are booked at once; tests/unit/lifecycle/test_fates.py has them wait
@@ -183,6 +183,7 @@ class MemoryStore:
         self.heartbeat: float | None = None
         self.expires_at: dict[Key, float] = {}
         self.killed: str | None = None
+        self.closed: dict[str, str] = {}
         self.commits = 0
 
     def read(self, key: Key) -> bytes | None:
@@ -234,5 +235,5 @@ class MemoryStore:
     def beat(self, now: float) -> None:
         self.heartbeat = now
 
-    def kill_switch(self) -> str | None:
-        return self.killed
+    def switches(self) -> Switches:
+        return Switches(self.killed, dict(self.closed))

@@ -6,7 +6,7 @@ Ordinary failures (insufficient capacity, a refused start, a lost reply) are eve
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from argosy.model.actions import Action
@@ -22,6 +22,14 @@ class StaleState(Exception):
 
 class AlreadyExists(Exception):
     """A conditional create found an item with that key. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What an operator or a teardown has switched off, with the reasons in sentences."""
+
+    deployment: str | None = None  # why nothing may be launched anywhere; None = it may
+    cells: Mapping[str, str] = field(default_factory=dict)  # cell -> why nothing may be launched there
 
 
 class Store(Protocol):
@@ -60,8 +68,8 @@ class Store(Protocol):
         """Record that a tick ended at `now` (epoch seconds). It is never removed: the watchdog judges the controller by
         it, and a released lease must not look like a dead controller."""
 
-    def kill_switch(self) -> str | None:
-        """The reason why nothing may be launched, or None."""
+    def switches(self) -> Switches:
+        """What may not be launched now: in the whole deployment, and in single cells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.mutations import planted as first
 from tests.mutations import planted_buying as fourth
+from tests.mutations import planted_cells as fifth
 from tests.mutations import planted_further as second
 from tests.mutations import planted_outages as third
 from tests.mutations.catalogue import BUGS, hunt
@@ -55,7 +56,7 @@ def test_the_quick_ones_are_in_the_table_of_the_deep_run_too(
 
 
 def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None:
-    assert first.Patch is second.Patch is third.Patch is fourth.Patch  # all parts are imported
+    assert first.Patch is second.Patch is third.Patch is fourth.Patch is fifth.Patch  # all parts are imported
     assert len(BUGS) >= 30
     assert set(BUGS) >= NAMED_BY_THE_ISSUE
     rows = [line.split("|")[1].strip() for line in TABLE.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]

@@ -48,9 +48,9 @@ class Template:
             yield from _statements(id, properties["PolicyDocument"])
 
     def role_statements(self, role: str) -> list[Statement]:
-        """What the role with this logical id may do."""
-        policies = self.of_type("AWS::IAM::Policy").items()
-        mine = [(id, p) for id, p in policies if {"Ref": role} in p["Roles"]]
+        """What the role with this logical id may do. CDK puts what an inline policy cannot hold into managed ones."""
+        policies = {**self.of_type("AWS::IAM::Policy"), **self.of_type("AWS::IAM::ManagedPolicy")}
+        mine = [(id, p) for id, p in policies.items() if {"Ref": role} in p.get("Roles", ())]
         return [statement for id, p in mine for statement in _statements(id, p["PolicyDocument"])]
 
     def function_role(self, function: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -25,18 +26,96 @@ def test_every_further_cell_is_a_stack_of_its_own(wide: dict[str, Template]) -> 
     assert sorted(set(zones)) == ["eu-west-1a", "eu-west-1b", "eu-west-1c"]
 
 
-def test_a_further_cells_events_travel_to_the_home_bus(wide: dict[str, Template]) -> None:
+def forwarding(wide: dict[str, Template]) -> list[dict[str, Any]]:
+    """The rules of the further cell, but for its watchdog's schedule."""
     rules = wide["argosy-dev-eu-west-1"].of_type("AWS::Events::Rule").values()
+    return [rule for rule in rules if "EventPattern" in rule]
+
+
+def test_a_further_cells_events_travel_to_the_deployments_own_bus(wide: dict[str, Template]) -> None:
+    rules, home = forwarding(wide), wide["argosy-dev"]
     assert {rule["Name"].removeprefix("argosy-dev-") for rule in rules} == {name for name, _ in RULE_PATTERNS}
+    bus = "arn:<Partition>:events:us-east-1:<AccountId>:event-bus/argosy-dev"
     for rule in rules:
         (target,) = rule["Targets"]
-        assert text(target["Arn"]).endswith(":events:us-east-1:<AccountId>:event-bus/default")
+        assert text(target["Arn"]) == bus
+        role = target["RoleArn"]["Fn::GetAtt"][0]
+        (right,) = wide["argosy-dev-eu-west-1"].role_statements(role)
+        assert (right.actions, right.resources) == (["events:PutEvents"], [bus])
+    assert home.one("AWS::Events::EventBus")["Name"] == "argosy-dev"
 
 
-def test_home_lets_the_events_of_all_cells_through(wide: dict[str, Template]) -> None:
-    rule = wide["argosy-dev"].named("AWS::Events::Rule", "Name", "argosy-dev-task-state")
-    clusters = [text(arn) for arn in rule["EventPattern"]["detail"]["clusterArn"]]
-    assert [arn.split(":")[3] for arn in clusters] == ["us-east-1", "eu-west-1"]
+def test_of_ecs_only_our_clusters_events_are_forwarded(wide: dict[str, Template]) -> None:
+    for rule in forwarding(wide):
+        if rule["EventPattern"]["source"] == ["aws.ecs"]:
+            (cluster,) = rule["EventPattern"]["detail"]["clusterArn"]
+            assert text(cluster) == "arn:<Partition>:ecs:eu-west-1:<AccountId>:cluster/argosy-dev"
+
+
+def test_home_takes_everything_from_its_own_bus_and_only_its_clusters_events_from_the_default_one(
+    wide: dict[str, Template],
+) -> None:
+    home = wide["argosy-dev"]
+    rules = home.of_type("AWS::Events::Rule").values()
+    (own,) = [rule for rule in rules if "EventBusName" in rule]
+    assert own["EventPattern"]["account"] == [{"Ref": "AWS::AccountId"}]
+    assert set(own["EventPattern"]["source"]) == {pattern["source"][0] for _, pattern in RULE_PATTERNS}
+    task_state = home.named("AWS::Events::Rule", "Name", "argosy-dev-task-state")
+    (cluster,) = task_state["EventPattern"]["detail"]["clusterArn"]
+    assert text(cluster).split(":")[3] == "us-east-1"
+    assert [t["Arn"] for t in own["Targets"]] == [t["Arn"] for t in task_state["Targets"]]
+
+
+def test_a_deployment_of_one_cell_has_no_bus_of_its_own(home: Template) -> None:
+    assert not home.of_type("AWS::Events::EventBus")
+
+
+def test_what_goes_wrong_in_a_further_cell_sets_an_alarm_there(wide: dict[str, Template]) -> None:
+    cell = wide["argosy-dev-eu-west-1"]
+    alarms = {alarm["AlarmName"]: alarm for alarm in cell.of_type("AWS::CloudWatch::Alarm").values()}
+    assert set(alarms) == {"argosy-dev-Undelivered", "argosy-dev-WatchdogErrors", "argosy-dev-WatchdogActed"}
+    (topic,) = cell.of_type("AWS::SNS::Topic")
+    assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms.values())
+    queue = alarms["argosy-dev-Undelivered"]["Dimensions"][0]["Value"]["Fn::GetAtt"][0]
+    assert cell.resources[queue]["Properties"]["QueueName"] == "argosy-dev-undelivered"
+
+
+def test_every_cell_has_a_watchdog_and_it_may_act_where_it_is_meant_to(wide: dict[str, Template]) -> None:
+    """Home's wherever there ever was a cell, a further cell's in its own Region."""
+    for name, reach in (("argosy-dev", "*"), ("argosy-dev-eu-west-1", "eu-west-1")):
+        stack = wide[name]
+        function = stack.named("AWS::Lambda::Function", "FunctionName", "argosy-dev-watchdog")
+        entry = "handler" if name == "argosy-dev" else "cell_handler"
+        assert function["Handler"] == f"argosy.aws.watchdog.{entry}"
+        rule = stack.named("AWS::Events::Rule", "Name", "argosy-dev-watchdog")
+        assert (rule["State"], rule["ScheduleExpression"]) == ("ENABLED", "rate(15 minutes)")
+        rights = stack.role_statements(stack.function_role("argosy-dev-watchdog"))
+        acts = [
+            r for s in rights for r in s.resources if {"ec2:ModifyFleet", "ec2:TerminateInstances"} & set(s.actions)
+        ]
+        assert {arn.split(":")[3] for arn in acts} == {reach}
+        (table,) = [r for s in rights for r in s.resources if "dynamodb:Query" in s.actions]
+        assert table.endswith(":us-east-1:<AccountId>:table/argosy-dev-state")
+
+
+def test_the_guard_is_asked_before_anything_learns_of_other_cells(wide: dict[str, Template]) -> None:
+    home = wide["argosy-dev"]
+    assert home.resources["Cells"]["Properties"]["Cells"] == ["us-east-1", "eu-west-1"]
+    assert "StateTable" in home.reaches("Cells")
+    learns = [
+        id for id, resource in home.resources.items() if "eu-west-1" in str(resource.get("Properties", {}))
+        and resource["Type"] in ("AWS::Lambda::Function", "AWS::SSM::Parameter")
+    ]  # fmt: skip
+    assert len(learns) == 4  # api, controller, watchdog, and the parameter that the command reads
+    assert all("Cells" in home.reaches(id) for id in learns)
+
+
+def test_a_further_cells_teardown_neither_stops_the_tick_nor_reaches_other_regions(wide: dict[str, Template]) -> None:
+    cell = wide["argosy-dev-eu-west-1"]
+    rights = cell.role_statements(cell.function_role("argosy-dev-teardown-wait"))
+    assert not [s for s in rights if "events:DisableRule" in s.actions]
+    acts = [r for s in rights for r in s.resources if {"ec2:ModifyFleet", "ec2:TerminateInstances"} & set(s.actions)]
+    assert {arn.split(":")[3] for arn in acts} == {"eu-west-1"}
 
 
 def test_the_watchdog_and_the_controllers_rights_cover_all_cells(wide: dict[str, Template]) -> None:

@@ -1,148 +1,134 @@
-"""Does each function hold the rights for the calls in its code, and no others? Both ways, from the sources.
+"""Does each role hold the rights for the calls that its code can make, and no others? Both ways, from the sources.
 
-A call is an attribute or a text that names an operation of the service in botocore's own model. For the api, which uses
-a part of the store only, the methods that it calls are followed.
+The calls are found from each function's entry point, as the template names it (`tests/stacks/calls.py`), and for those
+who use the deployment from their commands. What the roles hold is read from the synthesised templates.
 """
 
 from __future__ import annotations
 
-import ast
-import json
-from collections.abc import Iterable, Iterator
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterable
 
-import botocore.session
 import pytest
-from aws_cdk import aws_iam as iam
-from botocore import xform_name
 
-from argosy.settings.settings import SHIPPED_FAMILIES, Settings
-from stacks import grants
+from tests.stacks.calls import ROOT, Reached, operations_of
+from tests.stacks.templates import Statement, Template
 
 pytestmark = pytest.mark.stacks
 
-AWS = Path(__file__).resolve().parents[2] / "controller" / "argosy" / "aws"
-ARNS, BUCKET = grants.Arns(Settings(), "aws", "123456789012"), "arn:aws:s3:::results"
-# Where an operation's right has another name, or needs more than one.
+# Where an operation's right has another name, or is not one alone.
 RIGHTS = {
     "dynamodb:transact_write_items": (),  # those of the writes in it
     "lambda:invoke": ("lambda:InvokeFunction",),
     "sqs:delete_message_batch": ("sqs:DeleteMessage",),
-    "s3:head_object": ("s3:GetObject",),
+    # ListBucket makes a missing object a 404 and not a 403.
+    "s3:head_object": ("s3:GetObject", "s3:ListBucket"),
+    "s3:get_object": ("s3:GetObject", "s3:ListBucket"),
     "s3:list_objects_v2": ("s3:ListBucket",),
     "s3:list_object_versions": ("s3:ListBucketVersions",),
     "s3:delete_objects": ("s3:DeleteObject", "s3:DeleteObjectVersion"),
+    # A role that is passed on, and tags that are given at creation, need rights of their own.
+    "ecs:run_task": ("ecs:RunTask", "ecs:TagResource", "iam:PassRole to ecs-tasks.amazonaws.com"),
+    "ecs:register_task_definition": (
+        "ecs:RegisterTaskDefinition",
+        "ecs:TagResource",
+        "iam:PassRole to ecs-tasks.amazonaws.com",
+    ),
+    "ec2:modify_fleet": ("ec2:ModifyFleet", "iam:PassRole to ec2.amazonaws.com"),
 }
 WRITES = {"Put": "dynamodb:PutItem", "Update": "dynamodb:UpdateItem", "Delete": "dynamodb:DeleteItem"}
-# Rights that AWS asks for something else than a call of their name; each is explained where it is granted.
-WITHOUT_A_CALL = {"iam:PassRole", "ecs:TagResource", "s3:ListBucket"}
+# Lambda itself writes a function's log, and puts an event that failed into the queue for such events.
+LAMBDAS_OWN = {
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
+    "sqs:SendMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:GetQueueUrl",
+}
+# Calls that are found although the function never makes them, each with the reason.
+SCORES = {"ec2:DescribeAvailabilityZones", "ec2:GetSpotPlacementScores"}  # only where the owner wants them
+EMPTYING = {"s3:DeleteObject", "s3:DeleteObjectVersion", "s3:ListBucketVersions"}  # only of a bucket that goes too
+TICK = {"events:DisableRule"}  # of home; and `rest` is also the name of a field that the api reads
 
-CONTROLLER_ONLY_LEAVES_OUT = {"teardown", "watchdog", "shutdown", "images"}
-
-
-def parsed(name: str) -> ast.Module:
-    return ast.parse((AWS / f"{name}.py").read_text())
-
-
-@cache
-def operations(service: str) -> dict[str, str]:
-    """Method name -> operation."""
-    model = botocore.session.get_session().get_service_model(service)
-    return {xform_name(name): name for name in model.operation_names}
-
-
-def words(node: ast.AST) -> Iterator[str]:
-    for each in ast.walk(node):
-        if isinstance(each, ast.Attribute):
-            yield each.attr
-        elif isinstance(each, ast.Constant) and isinstance(each.value, str):
-            yield each.value
-
-
-def methods(tree: ast.Module, entries: Iterable[str]) -> Iterator[ast.AST]:
-    """The functions of a module that can be reached from those named."""
-    known = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    waiting, seen = [name for name in entries if name in known], set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        yield known[name]
-        waiting += [word for word in words(known[name]) if word in known and word.startswith("_")]
+FUNCTIONS = {
+    ("home", "argosy-api"): TICK,
+    ("home", "argosy-controller"): SCORES,
+    ("home", "argosy-watchdog"): set(),
+    ("home", "argosy-cell-guard"): set(),
+    ("home", "argosy-teardown-begin"): set(),
+    ("home", "argosy-teardown-wait"): EMPTYING,
+    ("argosy-dev", "argosy-dev-controller"): set(),
+    ("argosy-dev", "argosy-dev-watchdog"): set(),
+    ("argosy-dev", "argosy-dev-teardown-wait"): set(),
+    ("argosy-dev-eu-west-1", "argosy-dev-watchdog"): set(),
+    ("argosy-dev-eu-west-1", "argosy-dev-teardown-begin"): TICK,
+    ("argosy-dev-eu-west-1", "argosy-dev-teardown-wait"): EMPTYING,
+}
+# The commands of those who use a deployment. Its owner's, such as the doctor, need more than the submitter has.
+USERS_COMMANDS = ("runs", "cluster")
 
 
-def needed(nodes: Iterable[ast.AST], services: Iterable[str]) -> set[str]:
-    rights: set[str] = set()
-    for node in nodes:
-        said = set(words(node))
-        for service in services:
-            for method in said & operations(service).keys():
-                rights |= set(RIGHTS.get(f"{service}:{method}", (f"{service}:{operations(service)[method]}",)))
-        if "dynamodb" in services:
-            rights |= {right for word, right in WRITES.items() if word in said}
+def rights_for(reached: Reached) -> set[str]:
+    calls, rights = reached.operations(), set()
+    for call in calls:
+        service, _, method = call.partition(":")
+        rights |= set(RIGHTS.get(call, (f"{service}:{operations_of(service)[method]}",)))
+    if "dynamodb:transact_write_items" in calls:
+        rights |= {right for word, right in WRITES.items() if word in reached.texts}
     return rights
 
 
-def granted(statements: Iterable[iam.PolicyStatement]) -> set[str]:
-    return {action for statement in statements for action in statement.actions}
+def held(statements: Iterable[Statement]) -> set[str]:
+    return {
+        f"{action} to {statement.conditions['StringEquals']['iam:PassedToService']}"
+        if action == "iam:PassRole"
+        else action
+        for statement in statements
+        for action in statement.actions
+    }
 
 
-def assert_exact(statements: list[iam.PolicyStatement], calls: set[str]) -> None:
-    rights = granted(statements)
-    assert calls - rights == set(), "calls without a right"
-    assert rights - calls - WITHOUT_A_CALL == set(), "rights without a call"
+@pytest.mark.parametrize(("stack", "name"), FUNCTIONS, ids=[f"{stack}:{name}" for stack, name in FUNCTIONS])
+def test_a_function_has_the_rights_for_its_calls_and_no_others(
+    stack: str, name: str, home: Template, wide: dict[str, Template]
+) -> None:
+    template = home if stack == "home" else wide[stack]
+    entry = template.named("AWS::Lambda::Function", "FunctionName", name)["Handler"]
+    module, _, function = entry.rpartition(".")
+    needed = rights_for(Reached([(module, function)])) - FUNCTIONS[stack, name]
+    rights = held(template.role_statements(template.function_role(name)))
+    assert needed - rights == set(), "calls without a right"
+    assert rights - needed - LAMBDAS_OWN == set(), "rights without a call"
 
 
-def used_of(ports: str, *rooms: str) -> set[str]:
-    """The methods of a port of `ports.py` that modules or packages of argosy use."""
-    tree = ast.parse((AWS.parent / "ports.py").read_text())
-    (port,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == ports]
-    offered = {node.name for node in port.body if isinstance(node, ast.FunctionDef)}
-    paths = [
-        path for room in rooms for path in ([AWS.parent / room] if "." in room else (AWS.parent / room).rglob("*.py"))
-    ]
-    return {word for path in paths for word in words(ast.parse(path.read_text())) if word in offered}
+def test_every_function_of_ours_is_looked_at(home: Template, wide: dict[str, Template]) -> None:
+    """But for what CDK's provider framework makes, which has no name."""
+    stacks = {"home": home, **wide}
+    named = {
+        (stack, p["FunctionName"])
+        for stack, template in stacks.items()
+        for p in template.of_type("AWS::Lambda::Function").values()
+        if "FunctionName" in p
+    }
+    assert {name.replace("-dev", "") for _, name in named} == {name.replace("-dev", "") for _, name in FUNCTIONS}
+    assert set(FUNCTIONS) <= named
 
 
-@pytest.mark.parametrize("placement_scores", [False, True])
-def test_the_controller_has_the_rights_for_its_calls_and_no_others(placement_scores: bool) -> None:
-    """Placement scores are asked for only where the owner says so, and the right is given only there."""
-    left_out = CONTROLLER_ONLY_LEAVES_OUT | (set() if placement_scores else {"placement_scores"})
-    trees = {path.stem: parsed(path.stem) for path in AWS.glob("*.py") if path.stem not in left_out}
-    wake = list(methods(trees.pop("wake"), used_of("Wake", "engine")))
-    calls = needed([*trees.values(), *wake], ["dynamodb", "sqs", "events", "ecs", "ec2", "s3", "lambda"])
-    arns = grants.Arns(Settings(placement_scores=placement_scores), "aws", "123456789012")
-    assert_exact(grants.controller(arns, BUCKET), calls)
+def test_those_who_use_the_deployment_have_the_rights_for_their_commands_and_no_others(home: Template) -> None:
+    modules = [path for folder in USERS_COMMANDS for path in (ROOT / "argosy" / "cli" / folder).glob("*.py")]
+    entries = [(".".join(path.relative_to(ROOT).with_suffix("").parts), "register") for path in modules]
+    needed = rights_for(Reached(entries))
+    (policy,) = home.of_type("AWS::IAM::ManagedPolicy")
+    rights = held(statement for statement in home.statements() if statement.policy == policy)
+    assert needed - rights == set(), "calls without a right"
+    assert rights - needed == set(), "rights without a call"
 
 
-def test_the_api_has_the_rights_for_its_calls_and_no_others() -> None:
-    store = methods(parsed("dynamodb"), used_of("Store", "api", "engine/loading.py"))
-    wake = methods(parsed("wake"), {*used_of("Wake", "api"), "stay"})
-    items = methods(parsed("items"), ["read_items", "fetch"])
-    nodes = [*store, *wake, *items, parsed("images"), parsed("definitions")]
-    assert_exact(grants.api(ARNS, BUCKET), needed(nodes, ["dynamodb", "lambda", "events", "ssm", "s3", "ecs"]))
-
-
-def test_the_controller_may_run_the_families_that_the_owner_allows_and_no_others() -> None:
-    arns = grants.Arns(Settings(cells=("eu-west-1",), task_definitions=("train-*",)), "aws", "123456789012")
-    [run] = [each for each in grants.controller(arns, BUCKET) if "ecs:RunTask" in each.actions]
-    start = "arn:aws:ecs:eu-west-1:123456789012:task-definition/"
-    own = [f"{start}{glob}:*" for glob in ("argosy-*", *SHIPPED_FAMILIES, "train-*")]
-    assert sorted(run.resources) == sorted(own)
-
-
-def test_the_families_of_the_images_are_those_that_their_folders_define() -> None:
-    files = (AWS.parents[2] / "containers").glob("*/task-definitions.json")
-    assert set(SHIPPED_FAMILIES) == {family for path in files for family in json.loads(path.read_text())}
-
-
-def test_the_watchdog_has_the_rights_for_its_calls_and_no_others() -> None:
-    calls = needed([parsed("watchdog"), parsed("shutdown")], ["dynamodb", "ec2"])
-    assert_exact(grants.watchdog(ARNS), calls)
-
-
-def test_the_teardown_has_the_rights_for_its_calls_and_no_others() -> None:
-    calls = needed([parsed("teardown"), parsed("shutdown")], ["dynamodb", "events", "ecs", "ec2", "s3"])
-    assert_exact(grants.teardown(ARNS, "us-east-1", BUCKET), calls)
+def test_the_calls_are_found_through_modules_classes_constants_and_transfers() -> None:
+    """What the search has to see, by the plainest cases that there are."""
+    closing = Reached([("argosy.aws.markers", "put_marker")])
+    assert {"head_object", "put_object"} <= closing.attributes
+    assert "modify_fleet" not in closing.attributes
+    guard = Reached([("argosy.aws.cell_guard", "on_event")])
+    assert guard.services == {"dynamodb", "ec2"}
+    assert "ec2:modify_fleet" not in guard.operations()  # in the same module as what it calls, but not called
+    assert "ec2:describe_fleets" in guard.operations()  # through a helper that is handed the method

@@ -44,13 +44,38 @@ def test_faulty_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> Non
     assert "results" in capsys.readouterr().err
 
 
-def test_make_hands_the_same_arguments_on() -> None:
-    recipe = (ROOT / "Makefile").read_text().partition("\ndestroy:")[2].partition("\n\n")[0]
+def test_the_stack_of_one_further_cell_is_named_for_the_stage_and_nothing_else_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    both = ("-c", "cells=us-east-1,eu-west-1")
+    assert said(capsys, "--cell", "eu-west-1", *both) == ["argosy-eu-west-1"]
+    assert said(capsys, "--cell", "eu-west-1", "-c", "stage=dev", *both) == ["argosy-dev-eu-west-1"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "sentence"),
+    [
+        ("us-east-1", "us-east-1 is home: make destroy takes down the whole deployment"),
+        ("eu-west-1", 'ARGS="-c cells=us-east-1,eu-west-1"'),
+        ("", "not a further cell of these settings (they name: none)"),
+    ],
+)
+def test_home_and_cells_that_the_settings_do_not_name_are_refused(
+    cell: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert stays.main(["--cell", cell]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["destroy", "destroy-cell"])
+def test_make_hands_the_same_arguments_on(target: str) -> None:
+    recipe = (ROOT / "Makefile").read_text().partition(f"\n{target}:")[2].partition("\n\n")[0]
     first, second = recipe.splitlines()[1:]
     assert "-m stacks.stays" in first
     for line in (first, second):
         assert "stage=$(STAGE)" in line
-        assert line.endswith("$(ARGS)")
+        assert "-c engine=any" in line
+        assert line.removesuffix(") && \\").endswith("$(ARGS)")
 
 
 def test_the_teardown_gives_up_before_cloudformation_does() -> None:

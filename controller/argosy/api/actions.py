@@ -250,7 +250,7 @@ class Api:
             return explaining.not_open(record)
         state, its_run = run
         moment = Moment(state, load_catalogue(), self.now(), self.policy)
-        return explaining.explain_run(moment, its_run, request.index, self.store.kill_switch())
+        return explaining.explain_run(moment, its_run, request.index, self.store.switches().deployment)
 
     def _open_run(self, run_id: str) -> tuple[State, Run] | None:
         """The whole state and a run in it; None when the run is not folded in yet, or is closed."""

@@ -3,7 +3,8 @@
 STATE / VERSION    version (N), digest (S): the digest tells whose commit made this version
 CONTROL / LEASE    owner (S), until (N, epoch seconds): deleted when it is released
 CONTROL / HEARTBEAT  at (N, epoch seconds): when a tick was last completed; never deleted, the watchdog reads it
-CONTROL / KILL     reason (S)
+CONTROL / KILL     reason (S): nothing is launched in the whole deployment
+CONTROL / CELL <region>  closed (S): why nothing is launched there; absent while the cell is open (cell_records.py)
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
-from argosy.ports import AlreadyExists, Key, StaleState
+from argosy.ports import AlreadyExists, Key, StaleState, Switches
 
 VERSION_KEY: Key = ("STATE", "VERSION")
 LEASE_KEY: Key = ("CONTROL", "LEASE")
 HEARTBEAT_KEY: Key = ("CONTROL", "HEARTBEAT")
 KILL_KEY: Key = ("CONTROL", "KILL")
+CELL_PREFIX = "CELL "  # of the sort keys of the cells' records, before the Region
 CONFLICT_TRIES = 3  # how often a transaction is sent that another one cancels
 
 
@@ -117,9 +119,15 @@ class DynamoStore:
         item = {**_key(HEARTBEAT_KEY), "at": {"N": repr(now)}}
         self._client.put_item(TableName=self._table, Item=item)
 
-    def kill_switch(self) -> str | None:
-        item = self._get(KILL_KEY)
-        return str(item.get("reason", {}).get("S", "the kill switch is set")) if item else None
+    def switches(self) -> Switches:
+        deployment, cells = None, {}
+        for item in self._query(KILL_KEY[0])["Items"]:
+            name = str(item["sk"]["S"])
+            if name == KILL_KEY[1]:
+                deployment = str(item.get("reason", {}).get("S", "the kill switch is set"))
+            elif name.startswith(CELL_PREFIX) and "closed" in item:
+                cells[name.removeprefix(CELL_PREFIX)] = str(item["closed"]["S"])
+        return Switches(deployment, cells)
 
     def _settle(self, version: int, digest: str, error: Exception) -> None:
         """A commit failed, or its reply was lost: whose version is stored now? Raises unless it is ours."""

@@ -27,6 +27,10 @@ SWEEP_LIMIT_S = 25.0
 # bucket holds about two seconds of them (100 calls at 40/s), less the time for deciding and committing.
 SLICE_S = 0.5
 
+# The stack of a cell that the settings name may not be there yet, or not any more. Its listings are empty, and those of
+# the other cells stay complete: otherwise nothing could be found lost anywhere.
+NO_CLUSTER = "ClusterNotFoundException"
+
 log = logging.getLogger(__name__)
 Wait = Callable[[Cell], None]  # for a read of that cell; raises when there is no time for it
 
@@ -102,6 +106,7 @@ class Observer:
             container_instances_complete=whole["container instances"],
             hosts_complete=whole["hosts"],
             whole_cells=frozenset(whole_cells),
+            cells=frozenset(self._cells),
         )
 
     def _wait(self, cell: Cell) -> None:
@@ -194,6 +199,9 @@ def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> G
         return False
     except AWS_ERRORS as error:
         fault = classify(error)
+        if fault.code == NO_CLUSTER:
+            log.warning("there is no cluster in %s: it has no %s", cell.name, what)
+            return True
         if fault.kind is FailureKind.THROTTLED and what in ("tasks", "container instances"):
             cell.rates.reads.throttled()
         log.warning("the listing of %s in %s broke off: %s", what, cell.name, fault.text)

@@ -64,6 +64,24 @@ def free(ec2: Any, stage: str) -> Freed:
     return result
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What still costs money, or would: ids."""
+
+    instances: tuple[str, ...]
+    fleets: tuple[str, ...]  # with a target above 0
+
+
+def standing(ec2: Any, stage: str) -> Standing:
+    """What `free` would have to do. Changes nothing. Raises ClientError."""
+    fleets = _fleets(ec2, stage)
+    mine = _launchers(ec2, stage, fleets)
+    return Standing(
+        instances=tuple(each["InstanceId"] for each in _instances(ec2, stage) if _is_ours(each, mine)),
+        fleets=tuple(each["FleetId"] for each in fleets if each["FleetState"] in _STEERABLE and _target(each) > 0),
+    )
+
+
 def first_launch(ec2: Any, stage: str) -> float | None:
     """When the oldest of our instances was launched, epoch seconds; None without one. Raises ClientError."""
     mine = _launchers(ec2, stage, _fleets(ec2, stage))

@@ -1,8 +1,10 @@
 """How does `cdk destroy` end everything that costs money? By the custom resource of this module.
 
-`on_event` stops the controller for good: it sets the kill switch and turns the tick off. `is_complete` is then called
-repeatedly. It sets fleets to 0, ends instances and empties the cluster, until nothing remains and the controller has
-had time to notice. Every step may be repeated, also when a table or rule is already gone.
+`on_event` stops the controller: the end of home sets the kill switch and turns the tick off, the end of a further cell
+closes that cell only. `is_complete` is then called repeatedly. It sets fleets to 0, ends instances and empties the
+cluster, until nothing remains and the controller has had time to notice. The end of home frees every cell that was ever
+deployed with it and is recorded, because nobody steers their fleets any more. Every step may be repeated, also when a
+table or rule is already gone.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from argosy.aws import cell_records
 from argosy.aws.shutdown import free
 
 KILL = {"pk": {"S": "CONTROL"}, "sk": {"S": "KILL"}}
@@ -28,7 +31,10 @@ _GONE = {"ResourceNotFoundException", "ClusterNotFoundException", "NoSuchBucket"
 
 @dataclass(frozen=True)
 class DeployedCell:
-    """One cell and what it takes to end it: boto3 clients of its Region, those of the home Region, and names."""
+    """One cell and what it takes to end it: boto3 clients of its Region, those of the home Region, and names.
+
+    ec2: makes the client of a Region.
+    """
 
     stage: str
     region: str
@@ -37,7 +43,7 @@ class DeployedCell:
     table: str
     tick_rule: str
     empty_bucket: str | None
-    ec2: Any
+    ec2: Callable[[str], Any]
     ecs: Any
     dynamodb: Any  # home
     events: Any  # home
@@ -47,9 +53,13 @@ class DeployedCell:
     def reason(self) -> str:
         return f"{self.region} of stage {self.stage} is being destroyed"
 
+    @property
+    def is_home(self) -> bool:
+        return self.region == self.home
+
 
 def on_event(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
-    """CloudFormation creates, updates or deletes the resource; only deleting has an effect."""
+    """CloudFormation creates, updates or deletes the resource."""
     return begin(event, this_cell(), time.time())
 
 
@@ -83,7 +93,7 @@ def this_cell() -> DeployedCell:
         table=os.environ["ARGOSY_TABLE"],
         tick_rule=os.environ["ARGOSY_TICK_RULE"],
         empty_bucket=os.environ.get("ARGOSY_EMPTY_BUCKET"),
-        ec2=boto3.client("ec2"),
+        ec2=lambda name: boto3.client("ec2", region_name=name),
         ecs=boto3.client("ecs"),
         dynamodb=boto3.client("dynamodb", region_name=home),
         events=boto3.client("events", region_name=home),
@@ -92,18 +102,23 @@ def this_cell() -> DeployedCell:
 
 
 def begin(event: Mapping[str, Any], cell: DeployedCell, now: float) -> dict[str, Any]:
-    """Set the kill switch on Delete. The id never changes: with a new one CloudFormation would delete the old resource.
+    """Delete stops all launches, or those of a further cell; Create opens a cell that was destroyed before; an Update
+    has no effect. The id never changes: with a new one CloudFormation would delete the old resource.
 
-    A further cell leaves the tick on: the work of the other cells goes on as soon as the switch is reset.
+    The work of the other cells goes on while a further cell is deleted, and if its deletion fails.
     """
     name = event.get("PhysicalResourceId") or f"teardown-{cell.stage}-{cell.region}"
     identity: dict[str, Any] = {"PhysicalResourceId": name}
+    if event["RequestType"] == "Create" and not cell.is_home:
+        _record(cell, closed=None)
     if event["RequestType"] != "Delete":
         return identity
-    item = {**KILL, "reason": {"S": cell.reason}}
-    _unless_gone(cell.dynamodb.put_item, TableName=cell.table, Item=item)
-    if cell.region == cell.home:
+    if cell.is_home:
+        item = {**KILL, "reason": {"S": cell.reason}}
+        _unless_gone(cell.dynamodb.put_item, TableName=cell.table, Item=item)
         _unless_gone(cell.events.disable_rule, Name=cell.tick_rule)
+    else:
+        _record(cell, closed=cell.reason)
     return {**identity, "Data": {"KilledAt": str(now)}}
 
 
@@ -113,18 +128,34 @@ def complete(
     """Do one more pass; True when nothing remains. Raises ClientError when a listing fails."""
     if event["RequestType"] != "Delete":
         return True
-    result = free(cell.ec2, cell.stage)
-    for problem in result.problems:
-        print(problem)
+    clean = [_is_free(cell, region) for region in _regions(cell)]  # all of them in every pass
     registered = _clear_cluster(cell)
     quiet = now - float(event.get("Data", {}).get("KilledAt", now)) >= QUIET_S
-    if not (result.clean and not registered and quiet):
+    if not (all(clean) and not registered and quiet):
         return False
     if cell.empty_bucket and not _empty(cell.s3, cell.empty_bucket, deadline, clock):
         return False
-    if cell.region != cell.home:
-        _release_switch(cell)
+    if not cell.is_home:
+        _record(cell, closed=cell_records.DESTROYED)
     return True
+
+
+def _regions(cell: DeployedCell) -> list[str]:
+    """Where this teardown ends what there is. Raises ClientError."""
+    records = cell_records.read(cell.dynamodb, cell.table) if cell.is_home else None
+    return sorted({cell.region, *(records.cells if records else ())})
+
+
+def _is_free(cell: DeployedCell, region: str) -> bool:
+    result = free(cell.ec2(region), cell.stage)
+    for problem in result.problems:
+        print(f"{region}: {problem}")
+    return result.clean
+
+
+def _record(cell: DeployedCell, closed: str | None) -> None:
+    """In home's table, unless that is gone: then nobody launches anything."""
+    _unless_gone(cell_records.write, cell.dynamodb, cell.table, cell.region, closed)
 
 
 def _clear_cluster(cell: DeployedCell) -> int:
@@ -148,24 +179,10 @@ def _empty(s3: Any, bucket: str, deadline: float, clock: Callable[[], float]) ->
     return False
 
 
-def _release_switch(cell: DeployedCell) -> None:
-    """The deployment goes on with one cell less: reset the kill switch, but only if this teardown set it."""
-    try:
-        cell.dynamodb.delete_item(
-            TableName=cell.table,
-            Key=KILL,
-            ConditionExpression="reason = :ours",
-            ExpressionAttributeValues={":ours": {"S": cell.reason}},
-        )
-    except ClientError as error:
-        if error.response["Error"]["Code"] not in _GONE | {"ConditionalCheckFailedException"}:
-            raise
-
-
-def _unless_gone(call: Any, **request: Any) -> Any:
+def _unless_gone(call: Any, *arguments: Any, **request: Any) -> Any:
     """The answer, or None when the resource no longer exists."""
     try:
-        return call(**request)
+        return call(*arguments, **request)
     except ClientError as error:
         if error.response["Error"]["Code"] in _GONE:
             return None

@@ -1,8 +1,10 @@
 """Is the controller dead while its instances still cost money? Then all of them are terminated (DESIGN D8).
 
-It has its own schedule and its own rights, and shares no code with the tick. It trusts only two things: EC2, and the
-heartbeat that the controller writes to the table after each complete tick. The lease proves nothing: it is taken before
-any tick and deleted when the controller goes to rest.
+Home's looks after every cell that is recorded in the table, whatever the settings of the moment say. Each further cell
+has one of its own, for the case that home is gone or does not know the cell any more. They have their own schedules and
+rights, and share no code with the tick. They trust only two things: EC2, and home's table with the heartbeat that the
+controller writes after each complete tick. The lease proves nothing: it is taken before any tick and deleted when the
+controller goes to rest.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from argosy.aws import cell_records
+from argosy.aws.cell_records import Records
 from argosy.aws.shutdown import Freed, first_launch, free
 
 DEAD_AFTER_S = 3600.0
-HEARTBEAT = {"pk": {"S": "CONTROL"}, "sk": {"S": "HEARTBEAT"}}  # number attribute `at`: epoch seconds
+DEAD = "the controller's heartbeat is older than an hour"
+Say = Callable[[dict[str, Any]], None]
 
 
 class WatchdogFailed(RuntimeError):
@@ -26,28 +31,59 @@ class WatchdogFailed(RuntimeError):
 
 
 def handler(_event: Any, _context: Any) -> dict[str, Any]:
-    """The function's entry point."""
+    """The entry point of home's function."""
     import boto3
 
-    regions = os.environ["ARGOSY_CELLS"].split(",")
+    records = cell_records.read(boto3.client("dynamodb"), os.environ["ARGOSY_TABLE"]) or Records()
+    regions = {*os.environ["ARGOSY_CELLS"].split(","), *records.cells}
     return look(
         now=time.time(),
-        alive_at=heartbeat(boto3.client("dynamodb"), os.environ["ARGOSY_TABLE"]),
-        ec2={region: boto3.client("ec2", region_name=region) for region in regions},
+        alive_at=records.heartbeat,
+        ec2={region: boto3.client("ec2", region_name=region) for region in sorted(regions)},
         stage=os.environ["ARGOSY_STAGE"],
-        say=lambda record: print(json.dumps({**record, **_metric(record, os.environ["ARGOSY_CLUSTER"])})),
+        say=_print,
     )
 
 
-def look(
-    *,
-    now: float,
-    alive_at: float | None,
-    ec2: Mapping[str, Any],
-    stage: str,
-    say: Callable[[dict[str, Any]], None],
-) -> dict[str, Any]:
-    """One turn over all cells; `ec2` holds a client per Region. Raises WatchdogFailed once everything has been tried.
+def cell_handler(_event: Any, _context: Any) -> dict[str, Any]:
+    """The entry point of a further cell's function, in the Region of the cell."""
+    import boto3
+
+    region, home = os.environ["AWS_REGION"], os.environ["ARGOSY_HOME_REGION"]
+    records = cell_records.read(boto3.client("dynamodb", region_name=home), os.environ["ARGOSY_TABLE"])
+    return look_at_cell(
+        region,
+        records,
+        now=time.time(),
+        ec2=boto3.client("ec2"),
+        stage=os.environ["ARGOSY_STAGE"],
+        say=_print,
+    )
+
+
+def look_at_cell(region: str, records: Records | None, *, now: float, ec2: Any, stage: str, say: Say) -> dict[str, Any]:
+    """One turn over one further cell: besides a dead controller, it minds that nobody is left to steer the cell.
+
+    records: what home's table says; None when there is no such table. Raises WatchdogFailed.
+    """
+    if why := _nobodys(region, records):
+        return _free_all({region: ec2}, stage, why, say)
+    assert records is not None  # or the cell would be nobody's
+    return look(now=now, alive_at=records.heartbeat, ec2={region: ec2}, stage=stage, say=say)
+
+
+def _nobodys(region: str, records: Records | None) -> str:
+    """Why no controller may use the cell; "" when one may."""
+    if records is None:
+        return "home's table is gone"
+    if region not in records.cells:
+        return "home does not know this cell"
+    closed = records.cells[region]
+    return f"the cell is closed: {closed}" if closed is not None else ""
+
+
+def look(*, now: float, alive_at: float | None, ec2: Mapping[str, Any], stage: str, say: Say) -> dict[str, Any]:
+    """One turn over cells; `ec2` holds a client per Region. Raises WatchdogFailed once everything has been tried.
 
     alive_at: the controller's last heartbeat, epoch seconds; None: no tick was ever completed, so the silence
     counts from the launch of the oldest instance.
@@ -56,6 +92,11 @@ def look(
         alive_at = _oldest(ec2, stage, now)
     if now - alive_at <= DEAD_AFTER_S:
         return {"acted": False, "silentSeconds": round(now - alive_at)}
+    return _free_all(ec2, stage, DEAD, say)
+
+
+def _free_all(ec2: Mapping[str, Any], stage: str, why: str, say: Say) -> dict[str, Any]:
+    """Raises WatchdogFailed once everything has been tried."""
     freed, problems = 0, []
     for region, client in ec2.items():
         try:
@@ -66,16 +107,10 @@ def look(
         freed += len(result.terminated)
         problems += result.problems
         if result.acted or result.foreign:
-            say(_record(region, result))
+            say(_record(region, why, result))
     if problems:
         raise WatchdogFailed("; ".join(problems))
     return {"acted": freed > 0, "freed": freed}
-
-
-def heartbeat(dynamodb: Any, table: str) -> float | None:
-    """Epoch seconds of the last tick that the controller completed; None when there has never been one."""
-    item = dynamodb.get_item(TableName=table, Key=HEARTBEAT, ConsistentRead=True).get("Item", {})
-    return float(item["at"]["N"]) if "at" in item else None
 
 
 def _oldest(ec2: Mapping[str, Any], stage: str, now: float) -> float:
@@ -94,15 +129,19 @@ def _oldest(ec2: Mapping[str, Any], stage: str, now: float) -> float:
     return min(launches)
 
 
-def _record(region: str, result: Freed) -> dict[str, Any]:
+def _record(region: str, why: str, result: Freed) -> dict[str, Any]:
     return {
-        "message": "the controller's heartbeat is older than an hour",
+        "message": why,
         "region": region,
         "lowered": result.lowered,
         "terminated": result.terminated,
         "foreign": result.foreign,
         "InstancesFreedByWatchdog": len(result.terminated),
     }
+
+
+def _print(record: Mapping[str, Any]) -> None:
+    print(json.dumps({**record, **_metric(record, os.environ["ARGOSY_CLUSTER"])}))
 
 
 def _metric(record: Mapping[str, Any], cluster: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from argosy.engine.loading import load, load_run
 from argosy.engine.shortages import ShortagesTold
 from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.begin import begin
+from argosy.lifecycle.closed_cells import close_cells
 from argosy.lifecycle.hosts import measure
 from argosy.lifecycle.marks import has_room
 from argosy.messages.eventbridge import PoisonMessage, to_event
@@ -151,9 +152,10 @@ class Engine:
 
     def _decide(self, state: State, taken: _Taken) -> list[Action]:
         """What is to be done, marked in the state as far as a commit can hold the marks."""
-        launching = self.store.kill_switch() is None
+        switches = self.store.switches()
+        close_cells(state, switches.cells)
         moment = Moment(state, self.catalogue, self.now(), self.policy)
-        actions = self._begin(state, decide(moment, launching, self.functions), len(taken.folded))
+        actions = self._begin(state, decide(moment, switches.deployment is None, self.functions), len(taken.folded))
         measure(state)
         return actions
 

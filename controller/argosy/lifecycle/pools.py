@@ -55,12 +55,13 @@ def _shown(pool: Pool) -> tuple[object, ...]:
 def miss_fleets(state: State, sweep: Observed) -> None:
     """A pool whose fleet a whole listing of its cell does not show is retired: nothing is bought there, nothing is
     confirmed any more, and its instances may go; unless there is another fleet of it, of several the one whose
-    name sorts first."""
+    name sorts first. So is every pool of a cell that the controller does not work in any more."""
     shown: dict[str, dict[str, FleetSeen]] = {}
     for fleet in sweep.fleets:
         shown.setdefault(pool_key(fleet.cell, fleet.instance_type, fleet.zone), {})[fleet.fleet_id] = fleet
     for pool in state.pools.values():
-        if pool.cell not in sweep.whole_cells:
+        left_out = bool(sweep.cells) and pool.cell not in sweep.cells
+        if pool.cell not in sweep.whole_cells and not left_out:
             continue
         before, fleets = _shown(pool), shown.get(pool.key, {})
         pool.surplus = [name for name in pool.surplus if name in fleets]

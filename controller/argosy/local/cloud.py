@@ -80,7 +80,7 @@ class LocalAws:
         self._serve()
         clients = LocalClients(self.endpoint_url, self.region)
         self._parts.callback(clients.close)
-        self._forward = EventForwarder(clients("events"), _complain)
+        self._forward = EventForwarder(clients("events"), self.region, self.names.prefix, _complain)
         self._parts.callback(self._forward.close)
         images = self._runtime()
         deployment = create(clients, self.options.settings, self.names, images.names())

@@ -89,6 +89,8 @@ def create(client: Client, settings: Settings, names: Names, images: Iterable[st
     _create_table(client("dynamodb"), names.table)
     queue_url = _create_queue(client("sqs"), names)
     _create_rules(client("events"), names)
+    if settings.cells[1:]:
+        _create_bus(client("events"), names)
     for cell in settings.cells:
         _create_cell(client, settings, names, cell)
     deployment = {
@@ -108,7 +110,7 @@ def create(client: Client, settings: Settings, names: Names, images: Iterable[st
 
 
 def _create_cell(client: Client, settings: Settings, names: Names, cell: str) -> None:
-    """What each Region has. Its events need no rules there: the models send them to the home Region's bus."""
+    """What each Region has. Its events need no rules there: the models send them to buses of the home Region."""
     tags = [{"key": "argosy:stage", "value": settings.stage}]
     client("logs", cell).create_log_group(logGroupName=names.log_group)
     client("ecs", cell).create_cluster(clusterName=names.prefix, tags=tags)
@@ -190,6 +192,16 @@ def _create_rules(events: Any, names: Names) -> None:
         events.put_targets(Rule=rule, Targets=[{"Id": "queue", "Arn": queue_arn}])
     # No target: moto can neither fire a schedule nor invoke a function. The ticker looks at the rule's state.
     events.put_rule(Name=names.tick_rule, ScheduleExpression="rate(1 minute)", State="DISABLED")
+
+
+def _create_bus(events: Any, names: Names) -> None:
+    """What further cells forward comes over a bus of the deployment's own."""
+    events.create_event_bus(Name=names.prefix)
+    rule = {"Name": f"{names.prefix}-forwarded", "EventBusName": names.prefix}
+    sources = sorted({source for _, pattern in RULE_PATTERNS for source in pattern["source"]})
+    events.put_rule(**rule, EventPattern=json.dumps({"account": [names.account], "source": sources}), State="ENABLED")
+    queue_arn = arn_of("sqs", names.region, names.account, names.queue)
+    events.put_targets(Rule=rule["Name"], EventBusName=names.prefix, Targets=[{"Id": "queue", "Arn": queue_arn}])
 
 
 def _create_parameters(ssm: Any, prefix: str, deployment: dict[str, Any], images: Iterable[str]) -> None:

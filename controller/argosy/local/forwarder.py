@@ -15,10 +15,14 @@ MAX_ENTRIES = 10  # of one PutEvents
 
 
 class EventForwarder:
-    """Takes EventBridge messages from under the models' locks; never blocks. complain: told of lost events."""
+    """Takes EventBridge messages from under the models' locks; never blocks.
 
-    def __init__(self, events: Any, complain: Callable[[str], None]) -> None:
-        self._events = events
+    Home's go onto the default bus, as AWS puts them there; those of other Regions onto the deployment's own bus, as the
+    rules of further cells send them. complain: told of lost events.
+    """
+
+    def __init__(self, events: Any, home: str, bus: str, complain: Callable[[str], None]) -> None:
+        self._events, self._home, self._bus = events, home, bus
         self._complain = complain
         self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="argosy-events")
@@ -40,7 +44,7 @@ class EventForwarder:
             while len(batch) < MAX_ENTRIES and not self._queue.empty():
                 batch.append(self._queue.get())
             going_on = None not in batch
-            entries = [_entry(message) for message in batch if message is not None]
+            entries = [self._entry(message) for message in batch if message is not None]
             if entries:
                 self._send(entries)
 
@@ -54,12 +58,13 @@ class EventForwarder:
             if "ErrorCode" in result:
                 self._complain(f"event lost: {result} for {entry}")
 
-
-def _entry(message: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "Source": message["source"],
-        "DetailType": message["detail-type"],
-        "Detail": json.dumps(message["detail"]),
-        "Resources": message["resources"],
-        "Time": datetime.fromisoformat(message["time"]),
-    }
+    def _entry(self, message: dict[str, Any]) -> dict[str, Any]:
+        bus = {} if message["region"] == self._home else {"EventBusName": self._bus}
+        return {
+            "Source": message["source"],
+            "DetailType": message["detail-type"],
+            "Detail": json.dumps(message["detail"]),
+            "Resources": message["resources"],
+            "Time": datetime.fromisoformat(message["time"]),
+            **bus,
+        }

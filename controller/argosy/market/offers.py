@@ -87,6 +87,8 @@ def _reason(pool: Pool, kind: InstanceType | None, purchase: Purchase, now: floa
     """Why the pool makes no offer of that kind; "" when it makes one."""
     if kind is None:
         return f"unknown type: {pool.instance_type} is not in the catalogue (argosy catalogue refresh --type)"
+    if pool.closed:
+        return f"its cell is closed: {pool.closed}"
     if not pool.fleet_id:
         return "there is no fleet for it"
     until = pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until

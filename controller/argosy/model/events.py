@@ -256,6 +256,7 @@ class Observed:
     container_instances_complete: bool = True
     hosts_complete: bool = True
     whole_cells: frozenset[str] = frozenset()  # whose fleets and hosts were all listed
+    cells: frozenset[str] = frozenset()  # all cells that the controller works in; empty = not said
 
 
 @dataclass(frozen=True, slots=True)

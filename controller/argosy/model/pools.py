@@ -43,6 +43,7 @@ class Pool:
     registered_memory_mib: int = 0  # what an instance of it last registered; 0 = none has
 
     unregistered: int = 0  # instances in a row that never joined the cluster
+    closed: str = ""  # why nothing is launched in its cell any more; "" = the cell is open
     surplus: list[str] = field(default_factory=list)  # other fleets of the same pool that still have a target
 
     @property

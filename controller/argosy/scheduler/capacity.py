@@ -200,6 +200,7 @@ def targets(
     - A fleet counts instances that were warned until they end. While their replacements are ordered, they are added, so
       that the replacements come at once.
     - A surplus fleet of a pool gets the target 0.
+    - The target of a pool whose cell is closed is 0, whatever is held: that ends nothing, and replaces nothing.
     - Whatever we believe we hold, no target rises by more than what is ordered (`_Rises`).
 
     to_zero: all targets are 0, whatever is held.
@@ -221,7 +222,7 @@ def targets(
             key = pool.key, purchase
             new = (0 if late else places.owed_used.get(key, 0)) + order.instances[key]
             replaced = warned[key] if new else 0
-            wanted = 0 if to_zero else kept[key] + new + replaced
+            wanted = 0 if to_zero or pool.closed else kept[key] + new + replaced
             want[purchase] = rises.at_most(pool, purchase, wanted, replaced)
         if pool.fleet_id and _differs(pool, want[Purchase.SPOT], want[Purchase.ON_DEMAND]):
             actions.append(SetTarget(pool.key, want[Purchase.SPOT], want[Purchase.ON_DEMAND], late))

@@ -277,7 +277,7 @@ def _pauses(instance: Instance, now: float) -> bool:
 
 def _may_still_come(instance: Instance, now: float, policy: Policy) -> bool:
     """Whether tasks may count on it: it boots, is not about to go, and has not been silent for too long."""
-    leaving = instance.interrupted_at or instance.rebalance_at
+    leaving = instance.interrupted_at or instance.rebalance_at or instance.cordon
     late = now - instance.launched_at >= policy.register_patience_s
     return instance.status is InstanceStatus.BOOTING and not (leaving or late)
 

@@ -34,11 +34,11 @@ def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
     state = moment.state
     everything = offers_of(state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps())
     if not everything:
-        return "this deployment has no fleets yet"
+        return _closed_cells(moment, batch) or "this deployment has no fleets yet"
     if sentence := _company(state, batch, everything):
         return sentence
     if not market_answer(batch, everything).fits:
-        return market_answer(batch, everything).sentence()
+        return _closed_cells(moment, batch) or market_answer(batch, everything).sentence()
     if market_answer(batch, offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy)).fits:
         return f"{HELD_BY}{limit}" if limit else HELD_BACK
     fits = tasks_per_instance(replace(batch, count=1), everything).tolist()
@@ -78,6 +78,17 @@ def _in_one_sentence(short: list[tuple[float, str]], broken: list[tuple[float, s
         until, why = min(short)
         return f"the pools that could hold it are short of capacity; tried again at {time_of_day(until)} ({why}){also}"
     return f"the price caps of this deployment leave nothing that could hold it, e.g. {dear[0]}" if dear else ""
+
+
+def _closed_cells(moment: Moment, batch: Batch) -> str:
+    """Which closed cells could hold it if they were open, and why they are closed; "" where none could."""
+    reasons = {pool.cell: pool.closed for pool in moment.state.pools.values() if pool.closed}
+    opened = [replace(pool, closed="") for pool in moment.state.pools.values() if pool.closed]
+    offers = offers_of(opened, moment.catalogue, math.inf)
+    fits = tasks_per_instance(replace(batch, count=1), offers).tolist()
+    able = sorted({offer.cell for offer, tasks in zip(offers, fits, strict=True) if tasks})
+    told = "; ".join(f"{cell} ({reasons[cell]})" for cell in able)
+    return f"only closed cells could hold it: {told}" if able else ""
 
 
 def _company(state: State, batch: Batch, everything: Sequence[Offer]) -> str:

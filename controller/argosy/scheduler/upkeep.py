@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.lifecycle.closed_cells import CLOSED
 from argosy.model.actions import (
     CloseRun,
     HaltRun,
@@ -230,7 +231,8 @@ def _young(moment: Moment, row: int) -> bool:
 
 def unsent(moment: Moment) -> Iterator[Launch]:
     """Intents that were committed but never sent, because the tick's time was up: exactly the same launches again.
-    Those of a run that has been stopped since then are dropped as soon as a commit has room for it."""
+    Those of a run that has been stopped since then are dropped as soon as a commit has room for it; those for a cell
+    that has been closed since then are resolved when they are old."""
     state = moment.state
     for row in state.attempts.with_status(AttemptStatus.INTENT).tolist():
         if not _young(moment, row):
@@ -239,7 +241,7 @@ def unsent(moment: Moment) -> Iterator[Launch]:
         instance = state.instance_of(row)
         if launch is None or instance is None or instance.status is InstanceStatus.GONE:
             continue
-        if state.runs[launch.key.run_id].halted:
+        if state.runs[launch.key.run_id].halted or instance.cordon.startswith(CLOSED):
             continue
         if state.may_try(What.LAUNCH, launch.key.run_id, moment.now):
             yield launch

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from argosy.api import reading
 from argosy.aws.call_rates import CallRates
 from argosy.aws.cell import AwsDeployment, Cell, HomeClients
-from argosy.aws.dynamodb import KILL_KEY, DynamoStore
+from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.results import Coordination
 from argosy.aws.sqs import SqsQueue
@@ -114,11 +114,6 @@ class SimulatedDeployment:
 
     def cancel(self, run_id: str) -> None:
         self._put(inbox.CancelRequest(run_id, self.world.now, "enough"), f"{run_id}#cancel")
-
-    def kill(self) -> None:
-        """The kill switch, as teardown sets it."""
-        item = {"pk": {"S": KILL_KEY[0]}, "sk": {"S": KILL_KEY[1]}, "reason": {"S": "the stack is being deleted"}}
-        self.services.dynamodb.put_item(TableName=TABLE, Item=item)
 
     def tick(self, controller: SimulatedController) -> None:
         """One tick of one controller, if it is alive. It may crash, come second, or give up on a call."""

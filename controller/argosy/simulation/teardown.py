@@ -1,15 +1,15 @@
-"""What does the deletion of the stacks do to a trial? The custom resource's passes, until nothing is left."""
+"""What does the deletion of the stacks do to a trial? What the custom resource does, until nothing is left."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from argosy.aws.shutdown import free
-from argosy.aws.teardown import QUIET_S
+from argosy.aws import teardown
+from argosy.aws.teardown import DeployedCell
+from argosy.emulator.botocore_check import SimulatedClient
 from argosy.simulation.audit.auditor import Auditor
 from argosy.simulation.deployed_fleets import STAGE
-from argosy.simulation.deployment import SimulatedDeployment
-from argosy.simulation.world import World
+from argosy.simulation.deployment import TABLE, SimulatedDeployment
 
 PASS_EVERY_S = 20.0
 
@@ -18,31 +18,40 @@ class SimulatedTeardown:
     """Sets the kill switch, and frees everything until the deployment has been clean for a while."""
 
     def __init__(self, deployment: SimulatedDeployment, auditor: Auditor) -> None:
-        self._deployment, self._auditor, self._world = deployment, auditor, deployment.world
+        self._auditor, self._world = auditor, deployment.world
+        self._cell = _home(deployment)
+        self._event: dict[str, Any] = {"RequestType": "Delete"}
         self.begun = self.complete = False
-        self._quiet_at = 0.0
 
     def begin(self) -> None:
         self.begun = True
-        self._deployment.kill()
-        self._quiet_at = self._world.now + QUIET_S
+        self._event |= teardown.begin(self._event, self._cell, self._world.now)
         self._world.later(PASS_EVERY_S, self._free)
 
     def _free(self) -> None:
-        if free(_TeardownClient(self._world), STAGE).clean and self._world.now >= self._quiet_at and not self.complete:
+        now = self._world.now
+        if teardown.complete(self._event, self._cell, now, deadline=now, clock=self._world.clock) and not self.complete:
             self.complete = True
             self._auditor.torn_down()
         self._world.later(PASS_EVERY_S, self._free)
 
 
-class _TeardownClient:
-    """The EC2 client of the teardown function, whose calls do not fail here. It asks for launch templates too."""
-
-    def __init__(self, world: World) -> None:
-        self._ec2 = world.ec2
-
-    def describe_launch_templates(self, **request: Any) -> dict[str, Any]:
-        return {"LaunchTemplates": [{"LaunchTemplateId": "argosy"}]}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._ec2, name)
+def _home(deployment: SimulatedDeployment) -> DeployedCell:
+    """The only cell. The clients' calls do not fail here."""
+    world, services = deployment.world, deployment.services
+    models = {"ec2": world.ec2, "ecs": world.ecs, "dynamodb": services.dynamodb, "events": services.bus}
+    clients = {name: SimulatedClient(model, name, strict=False, region=world.region) for name, model in models.items()}
+    return DeployedCell(
+        stage=STAGE,
+        region=world.region,
+        home=world.region,
+        cluster=world.cluster,
+        table=TABLE,
+        tick_rule="argosy-tick",
+        empty_bucket=None,
+        ec2=lambda region: clients["ec2"],
+        ecs=clients["ecs"],
+        dynamodb=clients["dynamodb"],
+        events=clients["events"],
+        s3=None,
+    )

@@ -10,8 +10,9 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from argosy.aws import cell_records
 from argosy.aws.dynamodb import CONFLICT_TRIES, DynamoStore
-from argosy.ports import AlreadyExists, StaleState
+from argosy.ports import AlreadyExists, StaleState, Switches
 from tests.builders import NOW
 from tests.fakes.aws import refusal, timed_out
 
@@ -217,12 +218,28 @@ def test_what_is_not_a_lost_race_for_the_lease_is_raised() -> None:
 
 def test_the_kill_switch_says_why(client: Any) -> None:
     state = store(client)
-    assert state.kill_switch() is None
+    state.beat(1.0)
+    assert state.switches() == Switches()
     item = {"pk": {"S": "CONTROL"}, "sk": {"S": "KILL"}}
     client.put_item(TableName="argosy-state", Item={**item, "reason": {"S": "the stack is being destroyed"}})
-    assert state.kill_switch() == "the stack is being destroyed"
+    assert state.switches().deployment == "the stack is being destroyed"
     client.put_item(TableName="argosy-state", Item=item)
-    assert state.kill_switch() == "the kill switch is set"
+    assert state.switches().deployment == "the kill switch is set"
+
+
+def test_what_the_small_functions_record_of_a_cell_is_what_the_controller_reads(client: Any) -> None:
+    state = store(client)
+    for region, closed in {"us-east-1": None, "eu-west-1": cell_records.LEFT_OUT}.items():
+        cell_records.write(client, "argosy-state", region, closed)
+    assert state.switches() == Switches(cells={"eu-west-1": cell_records.LEFT_OUT})
+    records = cell_records.read(client, "argosy-state")
+    assert records is not None
+    assert records.cells == {"us-east-1": None, "eu-west-1": cell_records.LEFT_OUT}
+    cell_records.write(client, "argosy-state", "eu-west-1", None)
+    assert state.switches() == Switches()
+    cell_records.forget(client, "argosy-state", "eu-west-1")
+    assert cell_records.read(client, "argosy-state") == cell_records.Records(None, {"us-east-1": None})
+    assert cell_records.read(client, "no-such-table") is None
 
 
 def test_a_transaction_that_is_too_large_is_raised_and_writes_nothing(client: Any) -> None:

@@ -253,7 +253,7 @@ def test_events_come_in_the_order_of_their_actions(threads: int) -> None:
 def test_the_sweep_follows_what_was_last_carried_out() -> None:
     site = Site()
     site.carry_out()
-    assert site.executor.observe(NOW) == Observed(at=NOW, whole_cells=frozenset({CELL}))
+    assert site.executor.observe(NOW) == Observed(at=NOW, whole_cells=frozenset({CELL}), cells=frozenset({CELL}))
 
 
 def test_every_hundred_looked_up_results_there_is_a_sign_of_life() -> None:

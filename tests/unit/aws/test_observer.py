@@ -41,7 +41,7 @@ def shown(**request: Any) -> dict[str, Any]:
 
 def test_an_empty_cell_is_a_complete_sweep() -> None:
     observed, _ = sweep({})
-    assert observed == Observed(at=NOW, whole_cells=frozenset({CELL}))
+    assert observed == Observed(at=NOW, whole_cells=frozenset({CELL}), cells=frozenset({CELL}))
 
 
 def test_tasks_that_nobody_knows_are_described_by_the_hundred_over_all_pages() -> None:

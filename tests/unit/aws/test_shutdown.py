@@ -5,112 +5,31 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from argosy.aws import teardown, watchdog
+from argosy.aws import cell_records, teardown, watchdog
 from argosy.aws.dynamodb import DynamoStore
-from argosy.aws.shutdown import FLEET_TAG, TEMPLATE_TAG, free
-
-NOW = 1_800_000_000.0
-
-
-def refusal(code: str, operation: str = "Call") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": code}}, operation)
-
-
-def tags(**pairs: str) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in pairs.items()]
-
-
-@dataclass
-class FakeEc2:
-    """Fleets with their targets and instances with their states; pages of one, so that paging is always exercised."""
-
-    fleets: dict[str, dict[str, Any]] = field(default_factory=dict)
-    instances: dict[str, dict[str, Any]] = field(default_factory=dict)
-    templates: dict[str, str] = field(default_factory=dict)  # id -> stage
-    refuses: set[str] = field(default_factory=set)
-    calls: list[str] = field(default_factory=list)
-
-    def add_fleet(self, fleet_id: str, *, stage: str = "main", target: int = 0, state: str = "active") -> None:
-        self.fleets[fleet_id] = {
-            "FleetId": fleet_id,
-            "FleetState": state,
-            "Tags": tags(**{"argosy:stage": stage, "argosy:pool": "c5.large/us-east-1a"}),
-            "TargetCapacitySpecification": {"TotalTargetCapacity": target},
-        }
-
-    def add_instance(self, instance_id: str, state: str = "running", age_s: float = 7200.0, **marks: str) -> None:
-        self.instances[instance_id] = {
-            "InstanceId": instance_id,
-            "State": {"Name": state},
-            "Tags": tags(**marks),
-            "LaunchTime": datetime.fromtimestamp(NOW - age_s, UTC),
-        }
-
-    def _page(self, key: str, things: list[Any], token: str | None) -> dict[str, Any]:
-        at = int(token or 0)
-        more = {"NextToken": str(at + 1)} if at + 1 < len(things) else {}
-        return {key: things[at : at + 1], **more}
-
-    def describe_fleets(self, NextToken: str | None = None) -> dict[str, Any]:
-        return self._page("Fleets", list(self.fleets.values()), NextToken)
-
-    def describe_launch_templates(self, Filters: Any, NextToken: str | None = None) -> dict[str, Any]:
-        stage = Filters[0]["Values"][0]
-        found = [{"LaunchTemplateId": id} for id, owner in self.templates.items() if owner == stage]
-        return self._page("LaunchTemplates", found, NextToken)
-
-    def describe_instances(self, Filters: Any, NextToken: str | None = None) -> dict[str, Any]:
-        wanted = {"Key": Filters[0]["Name"].removeprefix("tag:"), "Value": Filters[0]["Values"][0]}
-        states = Filters[1]["Values"]
-        found = [
-            {"Instances": [i]} for i in self.instances.values() if wanted in i["Tags"] and i["State"]["Name"] in states
-        ]
-        return self._page("Reservations", found, NextToken)
-
-    def modify_fleet(self, FleetId: str, TargetCapacitySpecification: dict[str, int], **_: Any) -> None:
-        self.calls.append(f"modify {FleetId}")
-        if FleetId in self.refuses:
-            raise refusal("FleetNotInModifiableState")
-        self.fleets[FleetId]["TargetCapacitySpecification"] = TargetCapacitySpecification
-
-    def terminate_instances(self, InstanceIds: list[str]) -> None:
-        self.calls.append(f"terminate {' '.join(InstanceIds)}")
-        if self.refuses & set(InstanceIds):
-            raise refusal("InvalidInstanceID.NotFound")
-        for instance_id in InstanceIds:
-            self.instances[instance_id]["State"] = {"Name": "shutting-down"}
-
-    def settle(self) -> None:
-        """What is shutting down is gone."""
-        self.instances = {id: i for id, i in self.instances.items() if i["State"]["Name"] != "shutting-down"}
-
-
-def busy_ec2() -> FakeEc2:
-    ec2 = FakeEc2(templates={"lt-ours": "main", "lt-theirs": "dev"})
-    ec2.add_fleet("fleet-1", target=2)
-    ec2.add_fleet("fleet-2")
-    ec2.add_fleet("fleet-dev", stage="dev", target=5)
-    ours = {"argosy:stage": "main"}
-    ec2.add_instance("i-1", **ours, **{FLEET_TAG: "fleet-1"})
-    ec2.add_instance("i-2", "pending", **ours, **{FLEET_TAG: "fleet-2"})
-    ec2.add_instance("i-orphan", **ours, **{FLEET_TAG: "fleet-deleted", TEMPLATE_TAG: "lt-ours"})
-    ec2.add_instance("i-foreign", **ours)
-    ec2.add_instance("i-dev", **{"argosy:stage": "dev", FLEET_TAG: "fleet-dev"})
-    return ec2
-
-
-def target(ec2: FakeEc2, fleet_id: str) -> int:
-    return int(ec2.fleets[fleet_id]["TargetCapacitySpecification"]["TotalTargetCapacity"])
+from argosy.aws.shutdown import TEMPLATE_TAG, free
+from tests.fakes.aws import refusal
+from tests.fakes.ending import (
+    NOW,
+    FakeEc2,
+    FakeTable,
+    Unreachable,
+    beaten_at,
+    busy_ec2,
+    never_beaten,
+    tags,
+    target,
+)
 
 
 def test_ours_are_ended_and_strangers_survive() -> None:
@@ -156,45 +75,11 @@ def test_a_deleted_fleet_is_left_alone() -> None:
 # --- watchdog ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class FakeTable:
-    """The two items of partition CONTROL."""
-
-    items: dict[str, dict[str, Any]] = field(default_factory=dict)
-    gone: bool = False
-
-    def get_item(self, TableName: str, Key: Any, ConsistentRead: bool) -> dict[str, Any]:
-        assert ConsistentRead
-        item = self.items.get(Key["sk"]["S"])
-        return {"Item": item} if item else {}
-
-    def put_item(self, TableName: str, Item: Any) -> None:
-        if self.gone:
-            raise refusal("ResourceNotFoundException")
-        self.items[Item["sk"]["S"]] = Item
-
-    def delete_item(self, TableName: str, Key: Any, ConditionExpression: str, ExpressionAttributeValues: Any) -> None:
-        if self.gone:
-            raise refusal("ResourceNotFoundException")
-        assert ConditionExpression == "reason = :ours"
-        item = self.items.get(Key["sk"]["S"], {})
-        if item.get("reason") != ExpressionAttributeValues[":ours"]:
-            raise refusal("ConditionalCheckFailedException")
-        del self.items[Key["sk"]["S"]]
-
-
-def beaten_at(moment: float) -> FakeTable:
-    """The lease tells nothing: somebody takes it and dies with it, again and again."""
-    return FakeTable({"LEASE": {"until": {"N": str(NOW + 60)}}, "HEARTBEAT": {"at": {"N": str(moment)}}})
-
-
-def never_beaten() -> FakeTable:
-    return FakeTable({"LEASE": {"until": {"N": str(NOW + 60)}}})
-
-
 def look(table: FakeTable, **regions: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     said: list[dict[str, Any]] = []
-    answer = watchdog.look(now=NOW, alive_at=watchdog.heartbeat(table, "t"), ec2=regions, stage="main", say=said.append)
+    records = cell_records.read(table, "t")
+    assert records is not None
+    answer = watchdog.look(now=NOW, alive_at=records.heartbeat, ec2=regions, stage="main", say=said.append)
     return answer, said
 
 
@@ -247,11 +132,6 @@ def test_at_rest_the_watchdog_finds_nothing_to_do_and_says_nothing() -> None:
     assert look(beaten_at(NOW - 1e6), home=FakeEc2()) == ({"acted": False, "freed": 0}, [])
 
 
-class Unreachable:
-    def describe_fleets(self) -> Any:
-        raise EndpointConnectionError(endpoint_url="https://ec2.example")
-
-
 def test_a_cell_that_cannot_be_reached_is_told_after_the_others_were_freed() -> None:
     away = busy_ec2()
     with pytest.raises(watchdog.WatchdogFailed, match=r"home: Could not connect"):
@@ -264,6 +144,54 @@ def test_an_instance_that_refuses_is_told() -> None:
     ec2.refuses = {"i-1"}
     with pytest.raises(watchdog.WatchdogFailed, match="i-1"):
         look(FakeTable(), home=ec2)
+
+
+def look_at_cell(table: FakeTable, ec2: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    said: list[dict[str, Any]] = []
+    records = cell_records.read(table, "t")
+    answer = watchdog.look_at_cell("eu-west-1", records, now=NOW, ec2=ec2, stage="main", say=said.append)
+    return answer, said
+
+
+def test_a_cell_that_home_names_and_works_with_is_left_in_peace() -> None:
+    ec2 = busy_ec2()
+    assert not look_at_cell(beaten_at(NOW - 60).open("us-east-1", "eu-west-1"), ec2)[0]["acted"]
+    assert ec2.calls == []
+
+
+def closed() -> FakeTable:
+    table = beaten_at(NOW - 60)
+    table.close("eu-west-1", cell_records.LEFT_OUT)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        (FakeTable(gone=True), "home's table is gone"),
+        (beaten_at(NOW - 60).open("us-east-1"), "home does not know this cell"),
+        (closed(), f"the cell is closed: {cell_records.LEFT_OUT}"),
+        (beaten_at(NOW - watchdog.DEAD_AFTER_S - 1).open("eu-west-1"), watchdog.DEAD),
+    ],
+    ids=["no-home", "unknown", "closed", "dead-controller"],
+)
+def test_a_cell_that_is_nobodys_is_freed_by_its_own_watchdog(table: FakeTable, why: str) -> None:
+    ec2 = busy_ec2()
+    answer, (said,) = look_at_cell(table, ec2)
+    assert answer == {"acted": True, "freed": 3}
+    assert (said["region"], said["message"]) == ("eu-west-1", why)
+    assert target(ec2, "fleet-1") == 0
+
+
+def test_a_table_that_cannot_be_read_proves_nothing() -> None:
+    class Denied(FakeTable):
+        def query(self, TableName: str, ConsistentRead: bool, **condition: Any) -> dict[str, Any]:
+            raise refusal("AccessDeniedException")
+
+    ec2 = busy_ec2()
+    with pytest.raises(ClientError, match="AccessDenied"):
+        look_at_cell(Denied(), ec2)
+    assert ec2.calls == []
 
 
 # --- teardown ---------------------------------------------------------------------------------------------------------
@@ -310,6 +238,16 @@ class FakeS3:
             self.keys.remove(entry["Key"])
 
 
+class Regions(dict[str, Any]):
+    """Makes the EC2 client of a Region, as the teardown does. home: that of us-east-1."""
+
+    def __init__(self, home: Any, **others: Any) -> None:
+        super().__init__({"us-east-1": home, **{name.replace("_", "-"): ec2 for name, ec2 in others.items()}})
+
+    def __call__(self, region: str) -> Any:
+        return self[region]
+
+
 def cell(**changes: Any) -> teardown.DeployedCell:
     return replace(
         teardown.DeployedCell(
@@ -320,7 +258,7 @@ def cell(**changes: Any) -> teardown.DeployedCell:
             table="argosy-state",
             tick_rule="argosy-tick",
             empty_bucket=None,
-            ec2=busy_ec2(),
+            ec2=Regions(home=busy_ec2()),
             ecs=FakeEcs(),
             dynamodb=FakeTable(),
             events=FakeEvents(),
@@ -345,7 +283,7 @@ def test_creating_and_updating_touch_nothing(request_type: str) -> None:
     there, event = cell(), {"RequestType": request_type}
     assert teardown.begin(event, there, NOW) == {"PhysicalResourceId": "teardown-main-us-east-1"}
     assert teardown.complete(event, there, NOW, deadline=0.0, clock=lambda: 0.0)
-    assert (there.dynamodb.items, there.events.disabled, there.ec2.calls) == ({}, [], [])
+    assert (there.dynamodb.items, there.events.disabled, there.ec2("us-east-1").calls) == ({}, [], [])
 
 
 def test_deleting_throws_the_kill_switch_and_turns_the_tick_off() -> None:
@@ -373,17 +311,19 @@ def test_another_fault_of_aws_fails_the_deletion_at_its_start() -> None:
 def test_it_is_through_only_when_nothing_is_left_and_the_controller_had_time_to_notice() -> None:
     there = cell(ecs=FakeEcs(["arn:1", "arn:2"]))
     assert not done(there, NOW)
-    there.ec2.settle()
+    there.ec2("us-east-1").settle()
     assert there.ecs.registered == []
     assert not done(there, NOW + teardown.QUIET_S - 1)
-    there.ec2.fleets["fleet-1"]["TargetCapacitySpecification"] = {"TotalTargetCapacity": 1}  # a late controller
+    there.ec2("us-east-1").fleets["fleet-1"]["TargetCapacitySpecification"] = {
+        "TotalTargetCapacity": 1
+    }  # a late controller
     assert not done(there, NOW + teardown.QUIET_S)
-    assert target(there.ec2, "fleet-1") == 0
+    assert target(there.ec2("us-east-1"), "fleet-1") == 0
     assert done(there, NOW + teardown.QUIET_S)
 
 
 def test_a_registered_container_instance_holds_it_up_for_one_more_look() -> None:
-    there = cell(ec2=FakeEc2(), ecs=FakeEcs(["arn:1"]))
+    there = cell(ec2=Regions(FakeEc2()), ecs=FakeEcs(["arn:1"]))
     assert not done(there, NOW + teardown.QUIET_S)
     assert done(there, NOW + teardown.QUIET_S)
 
@@ -391,48 +331,74 @@ def test_a_registered_container_instance_holds_it_up_for_one_more_look() -> None
 def test_a_problem_is_printed_and_holds_it_up(capsys: pytest.CaptureFixture[str]) -> None:
     ec2 = busy_ec2()
     ec2.refuses = {"i-1"}
-    assert not done(cell(ec2=ec2), NOW + teardown.QUIET_S)
+    assert not done(cell(ec2=Regions(ec2)), NOW + teardown.QUIET_S)
     assert "i-1" in capsys.readouterr().out
 
 
 def test_a_cluster_that_is_gone_is_empty() -> None:
-    there = cell(ec2=FakeEc2(), ecs=FakeEcs(error=refusal("ClusterNotFoundException")))
+    there = cell(ec2=Regions(FakeEc2()), ecs=FakeEcs(error=refusal("ClusterNotFoundException")))
     assert done(there, NOW + teardown.QUIET_S)
 
 
 def test_a_fault_of_aws_means_not_yet(capsys: pytest.CaptureFixture[str]) -> None:
     """The provider framework takes an exception for the end of the deletion."""
-    assert not done(cell(ec2=Unreachable()), NOW + teardown.QUIET_S)
+    assert not done(cell(ec2=Regions(Unreachable())), NOW + teardown.QUIET_S)
     assert "not yet" in capsys.readouterr().out
 
 
 def test_a_bucket_that_goes_too_is_emptied_page_by_page() -> None:
-    there = cell(ec2=FakeEc2(), empty_bucket="results", s3=FakeS3(["a", "b", "c"]))
+    there = cell(ec2=Regions(FakeEc2()), empty_bucket="results", s3=FakeS3(["a", "b", "c"]))
     assert done(there, NOW + teardown.QUIET_S)
     assert there.s3.keys == []
 
 
 def test_emptying_stops_before_the_functions_time_is_up_and_goes_on_next_time() -> None:
     ticks = iter([0.0, 2.0])
-    there = cell(ec2=FakeEc2(), empty_bucket="results", s3=FakeS3(["a", "b", "c"]))
+    there = cell(ec2=Regions(FakeEc2()), empty_bucket="results", s3=FakeS3(["a", "b", "c"]))
     assert not done(there, NOW + teardown.QUIET_S, clock=lambda: next(ticks))
     assert there.s3.keys == ["c"]
     assert done(there, NOW + teardown.QUIET_S)
 
 
 def test_a_bucket_that_is_gone_is_empty() -> None:
-    assert done(cell(ec2=FakeEc2(), empty_bucket="results", s3=FakeS3(gone=True)), NOW + teardown.QUIET_S)
+    assert done(cell(ec2=Regions(FakeEc2()), empty_bucket="results", s3=FakeS3(gone=True)), NOW + teardown.QUIET_S)
 
 
-def away(table: FakeTable) -> teardown.DeployedCell:
-    return cell(region="eu-west-1", ec2=FakeEc2(), dynamodb=table)
+def away(table: FakeTable, ec2: FakeEc2 | None = None) -> teardown.DeployedCell:
+    return cell(region="eu-west-1", ec2=Regions(Unreachable(), eu_west_1=ec2 or FakeEc2()), dynamodb=table)
 
 
-def test_a_cell_that_goes_alone_takes_its_switch_back() -> None:
-    there = away(FakeTable())
+def test_a_further_cell_closes_itself_alone_and_stays_closed_when_it_is_through() -> None:
+    there = away(FakeTable().open("us-east-1", "eu-west-1"), busy_ec2())
     teardown.begin({"RequestType": "Delete"}, there, NOW)
+    assert there.dynamodb.cells() == {"us-east-1": None, "eu-west-1": there.reason}
+    assert not done(there, NOW + teardown.QUIET_S)
+    there.ec2("eu-west-1").settle()
     assert done(there, NOW + teardown.QUIET_S)
-    assert (there.dynamodb.items, there.events.disabled) == ({}, [])  # and the other cells' tick was never off
+    assert there.dynamodb.cells() == {"us-east-1": None, "eu-west-1": cell_records.DESTROYED}
+    assert "KILL" not in there.dynamodb.items  # a cell that cannot be emptied must not stop the others
+    assert there.events.disabled == []
+
+
+def test_a_cell_that_is_created_again_is_opened() -> None:
+    table = FakeTable()
+    table.close("eu-west-1", cell_records.DESTROYED)
+    teardown.begin({"RequestType": "Create"}, away(table), NOW)
+    assert table.cells() == {"eu-west-1": None}
+    table.close("eu-west-1", cell_records.LEFT_OUT)
+    teardown.begin({"RequestType": "Update"}, away(table), NOW)
+    assert table.cells() == {"eu-west-1": cell_records.LEFT_OUT}
+
+
+def test_the_end_of_home_frees_every_recorded_cell_too() -> None:
+    """Nobody would steer their fleets any more: the table and the controller go next."""
+    left_out = busy_ec2()
+    there = cell(dynamodb=FakeTable().open("us-east-1"), ec2=Regions(FakeEc2(), eu_west_1=left_out))
+    there.dynamodb.close("eu-west-1", cell_records.LEFT_OUT)
+    assert not done(there, NOW + teardown.QUIET_S)
+    assert target(left_out, "fleet-1") == 0
+    left_out.settle()
+    assert done(there, NOW + teardown.QUIET_S)
 
 
 def test_the_resources_id_is_kept_whatever_it_was() -> None:
@@ -441,25 +407,22 @@ def test_the_resources_id_is_kept_whatever_it_was() -> None:
     assert teardown.begin(event, cell(), NOW)["PhysicalResourceId"] == "made-otherwise"
 
 
-@pytest.mark.parametrize(
-    "table", [FakeTable({"KILL": {"reason": {"S": "an operator's"}}}), FakeTable(gone=True)], ids=["other", "gone"]
-)
-def test_somebody_elses_switch_stays(table: FakeTable) -> None:
-    before = dict(table.items)
-    assert done(away(table), NOW + teardown.QUIET_S)
-    assert table.items == before
+def test_without_homes_table_a_cell_is_torn_down_all_the_same() -> None:
+    there = away(FakeTable(gone=True))
+    assert "Data" in teardown.begin({"RequestType": "Delete"}, there, NOW)
+    assert done(there, NOW + teardown.QUIET_S)
 
 
-def test_a_fault_while_taking_the_switch_back_means_not_yet() -> None:
+def test_a_fault_while_the_end_is_recorded_means_not_yet() -> None:
     class Throttled(FakeTable):
-        def delete_item(self, **_: Any) -> None:
+        def put_item(self, TableName: str, Item: Any) -> None:
             raise refusal("ThrottlingException")
 
     assert not done(away(Throttled()), NOW + teardown.QUIET_S)
 
 
 def test_home_keeps_the_switch() -> None:
-    there = cell(ec2=FakeEc2())
+    there = cell(ec2=Regions(FakeEc2()))
     teardown.begin({"RequestType": "Delete"}, there, NOW)
     assert done(there, NOW + teardown.QUIET_S)
     assert "KILL" in there.dynamodb.items
@@ -516,27 +479,51 @@ def test_the_watchdog_function_reads_the_heartbeat_that_the_controllers_store_wr
     assert watchdog.handler({}, Context()) == {"acted": False, "silentSeconds": 0}
     store = DynamoStore(deployed, "argosy-state")
     store.take_lease("somebody", NOW, 60)
-    assert watchdog.heartbeat(deployed, "argosy-state") is None
+    assert cell_records.read(deployed, "argosy-state") == cell_records.Records()
     store.beat(NOW + 0.25)
     store.release_lease("somebody")
-    assert watchdog.heartbeat(deployed, "argosy-state") == NOW + 0.25
+    assert cell_records.read(deployed, "argosy-state") == cell_records.Records(NOW + 0.25)
 
 
 @pytest.mark.slow
-def test_what_the_watchdog_says_is_a_metric_too(deployed: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    ec2 = boto3.client("ec2")
+def test_the_watchdogs_look_where_cells_are_recorded_and_not_only_where_the_settings_say(
+    deployed: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARGOSY_CELLS", "us-east-1")
+    away = boto3.client("ec2", region_name="eu-west-1")
+    instance_id = launched(away)
+    cell_records.write(deployed, "argosy-state", "eu-west-1", cell_records.LEFT_OUT)
+    DynamoStore(deployed, "argosy-state").beat(NOW - 1e9)
+    watchdog.handler({}, Context())
+    assert instance_id in capsys.readouterr().out
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    DynamoStore(deployed, "argosy-state").beat(time.time())
+    instance_id = launched(away, "argosy-gpu")
+    watchdog.cell_handler({}, Context())
+    assert instance_id in capsys.readouterr().out
+
+
+def launched(ec2: Any, template: str = "argosy") -> str:
+    """Id of an instance with our tag, made from a launch template of ours."""
     ec2.create_launch_template(
-        LaunchTemplateName="argosy",
+        LaunchTemplateName=template,
         LaunchTemplateData={"ImageId": "ami-12c6146b", "InstanceType": "c5.large"},
         TagSpecifications=[{"ResourceType": "launch-template", "Tags": tags(**{"argosy:stage": "main"})}],
     )
     marks = [{"ResourceType": "instance", "Tags": tags(**{"argosy:stage": "main"})}]
-    template = {"LaunchTemplateName": "argosy"}
-    ec2.run_instances(MinCount=1, MaxCount=1, LaunchTemplate=template, TagSpecifications=marks)
+    named = {"LaunchTemplateName": template}
+    made = ec2.run_instances(MinCount=1, MaxCount=1, LaunchTemplate=named, TagSpecifications=marks)
+    return str(made["Instances"][0]["InstanceId"])
+
+
+@pytest.mark.slow
+def test_what_the_watchdog_says_is_a_metric_too(deployed: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    launched(boto3.client("ec2"))
     DynamoStore(deployed, "argosy-state").beat(NOW - 1e9)
     watchdog.handler({}, Context())
     said = json.loads(capsys.readouterr().out)
     (definition,) = said["_aws"]["CloudWatchMetrics"]
     assert definition["Dimensions"] == [["Cluster"]]
     assert said[definition["Metrics"][0]["Name"]] == len(said["terminated"])
-    assert said["terminated"] or said["foreign"]  # moto does not set the tags that AWS reserves for itself
+    assert said["terminated"] or said["foreign"]

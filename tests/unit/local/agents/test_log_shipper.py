@@ -50,6 +50,7 @@ def _message(number: int, **changes: Any) -> dict[str, Any]:
         "detail": {"version": number},
         "resources": [f"arn:{number}"],
         "time": "2026-11-21T06:40:17Z",
+        "region": "us-east-1",
         **changes,
     }
 
@@ -100,11 +101,11 @@ def test_lost_lines_are_complained_about_and_the_rest_goes_on(clients: LocalClie
     assert _messages(clients, group, "a") == ["kept"]
 
 
-def _queue_of(clients: LocalClients, name: str) -> tuple[str, Callable[[], list[dict[str, Any]]]]:
+def _queue_of(clients: LocalClients, name: str, bus: str = "default") -> tuple[str, Callable[[], list[dict[str, Any]]]]:
     url = clients("sqs").create_queue(QueueName=name)["QueueUrl"]
     arn = clients("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    clients("events").put_rule(Name=name, EventPattern=json.dumps({"source": ["aws.ecs"]}))
-    clients("events").put_targets(Rule=name, Targets=[{"Id": "queue", "Arn": arn}])
+    clients("events").put_rule(Name=name, EventBusName=bus, EventPattern=json.dumps({"source": ["aws.ecs"]}))
+    clients("events").put_targets(Rule=name, EventBusName=bus, Targets=[{"Id": "queue", "Arn": arn}])
 
     def receive() -> list[dict[str, Any]]:
         reply = clients("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1)
@@ -116,9 +117,29 @@ def _queue_of(clients: LocalClients, name: str) -> tuple[str, Callable[[], list[
     return url, receive
 
 
+def _forwarder(clients: LocalClients, complain: Callable[[str], None]) -> EventForwarder:
+    return EventForwarder(clients("events"), home="us-east-1", bus="argosy", complain=complain)
+
+
+def test_another_regions_events_come_over_the_deployments_own_bus_and_not_over_the_accounts(
+    clients: LocalClients,
+) -> None:
+    clients("events").create_event_bus(Name="argosy")
+    _, of_default = _queue_of(clients, "of-default")
+    _, of_own = _queue_of(clients, "of-own", bus="argosy")
+    forwarder = _forwarder(clients, print)
+    forwarder(_message(1))
+    forwarder(_message(2, region="eu-west-1"))
+    forwarder.close()
+    for receive, number in ((of_default, 1), (of_own, 2)):
+        received: list[dict[str, Any]] = []
+        until(lambda receive=receive, received=received: received.extend(receive()) or received)
+        assert [event["detail"]["version"] for event in received] == [number]
+
+
 def test_events_reach_the_queue_of_their_rule_in_order_and_whole(clients: LocalClients) -> None:
     _, receive = _queue_of(clients, "in-order")
-    forwarder = EventForwarder(clients("events"), print)
+    forwarder = _forwarder(clients, print)
     for number in range(25):
         forwarder(_message(number))
     forwarder(_message(99, source="aws.other"))
@@ -138,7 +159,7 @@ def test_events_reach_the_queue_of_their_rule_in_order_and_whole(clients: LocalC
 
 def test_an_event_that_is_refused_is_complained_about(clients: LocalClients) -> None:
     complaints: list[str] = []
-    forwarder = EventForwarder(clients("events"), complaints.append)
+    forwarder = _forwarder(clients, complaints.append)
     forwarder(_message(1, detail=[]))
     forwarder(_message(1, source=""))
     forwarder.close()
@@ -148,7 +169,7 @@ def test_an_event_that_is_refused_is_complained_about(clients: LocalClients) -> 
 def test_an_unreachable_bus_is_complained_about() -> None:
     with front() as nobody:  # its moto refuses everything
         complaints: list[str] = []
-        forwarder = EventForwarder(nobody("events"), complaints.append)
+        forwarder = _forwarder(nobody, complaints.append)
         forwarder(_message(1))
         forwarder.close()
     assert "1 events lost" in complaints[0]

@@ -1,0 +1,70 @@
+"""Which cells does the deployment have, and which of them are closed? Records in home's table, beside the heartbeat.
+
+They are what was deployed, not the settings of the moment. Home's deployment writes a record for each cell that it
+names (`cell_guard`); the teardown of a cell closes it (`teardown`). In a closed cell the controller launches nothing,
+and the cell's watchdog ends what is there. The table's item is CONTROL / CELL <region>, with `closed` (S): why.
+
+For the small functions only: it needs nothing but a DynamoDB client. The controller reads the same items through
+`dynamodb.DynamoStore.switches`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+CONTROL = "CONTROL"
+PREFIX = "CELL "  # of the sort keys of the cells' records, before the Region
+LEFT_OUT = "the deployment does not name this cell any more"
+DESTROYED = "its stack is destroyed"
+
+
+@dataclass(frozen=True)
+class Records:
+    """What home's table says. heartbeat: epoch seconds of the last tick that the controller completed."""
+
+    heartbeat: float | None = None  # None: there has never been one
+    cells: Mapping[str, str | None] = field(default_factory=dict)  # Region -> why it is closed; None = it is open
+
+
+def read(dynamodb: Any, table: str) -> Records | None:
+    """None when there is no such table. Raises ClientError for any other failure."""
+    try:
+        answer = dynamodb.query(
+            TableName=table,
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": CONTROL}},
+            ConsistentRead=True,
+        )
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ResourceNotFoundException":
+            return None
+        raise
+    items = {item["sk"]["S"]: item for item in answer["Items"]}
+    beat = items.get("HEARTBEAT", {}).get("at")
+    return Records(
+        heartbeat=float(beat["N"]) if beat else None,
+        cells={
+            name.removeprefix(PREFIX): item.get("closed", {}).get("S")
+            for name, item in items.items()
+            if name.startswith(PREFIX)
+        },
+    )
+
+
+def write(dynamodb: Any, table: str, region: str, closed: str | None) -> None:
+    """closed: why nothing may be launched there; None opens the cell. Raises ClientError."""
+    why = {} if closed is None else {"closed": {"S": closed}}
+    dynamodb.put_item(TableName=table, Item={**_key(region), **why})
+
+
+def forget(dynamodb: Any, table: str, region: str) -> None:
+    """The cell is no part of the deployment any more. Raises ClientError."""
+    dynamodb.delete_item(TableName=table, Key=_key(region))
+
+
+def _key(region: str) -> dict[str, Any]:
+    return {"pk": {"S": CONTROL}, "sk": {"S": f"{PREFIX}{region}"}}
