@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from argosy.catalogue.files import document
 
 _FILE = "overheads.json"
-_GP3, _LOGS, _TRANSFER = "gp3UsdPerGbMonth", "logsUsdPerGb", "transferUsdPerGb"
+_GP3, _ADDRESS = "gp3UsdPerGbMonth", "publicIpv4UsdPerHour"
+_LOGS, _TRANSFER = "logsUsdPerGb", "transferUsdPerGb"
 
 
 class Overheads(NamedTuple):
@@ -31,7 +32,7 @@ class Overheads(NamedTuple):
 def overheads_of(region: str, disk_gib: int, has_address: bool) -> Overheads:
     """Of an instance with a volume of that size. Volumes are billed by the month: its mean length is taken."""
     disk_usd = disk_gib * _price(region, _GP3) / document(_FILE)["hoursPerMonth"]
-    return Overheads(disk_usd, float(document(_FILE)["publicIpv4UsdPerHour"]) if has_address else 0.0)
+    return Overheads(disk_usd, _price(region, _ADDRESS) if has_address else 0.0)
 
 
 @cache

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from argosy.catalogue.overheads import is_listed
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.purchases import PurchaseMode
@@ -99,13 +100,16 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
         f"seconds of a task: {question.seconds.source}",
         "an hour of an instance is paid with its disk and its public address; logs and traffic are not counted"
         if policy.public_addresses
-        else "an hour of an instance is paid with its disk; logs, endpoints and traffic are not counted",
+        else "an hour of an instance is paid with its disk; logs, gateways, endpoints and traffic are not counted",
         f"an instance takes {policy.boot_s:,.0f} s to join and a task {policy.start_s:,.0f} s to start",
         "low: quick tasks and boots, low prices, no interruption; high: slow tasks and boots, high prices, twice the "
         "usual interruptions and three spot instances taken away at the very end; about nine runs of ten lie between",
     ]
     if found.here:
         said.append(f"{found.here:,} places on instances that are here stay free for it")
+    unknown = sorted({each.offer.cell for each in found.bought if not is_listed(each.offer.cell)})
+    if unknown:
+        said.append(f"the price of disks in {', '.join(unknown)} is not known: a high one is assumed")
     if unseen:
         said.append(f"no spot price was seen yet in {unseen} of the pools to be bought from: typical ones are used")
     return said

@@ -38,10 +38,10 @@ def type_view(name: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-def product(name: str, *prices: str, unit: str = "Hrs") -> str:
+def product(name: str, *prices: str, unit: str = "Hrs", **attributes: str) -> str:
     dimensions = {str(n): {"unit": unit, "pricePerUnit": {"USD": price}} for n, price in enumerate(prices)}
     terms = {"OnDemand": {"term": {"priceDimensions": dimensions}}}
-    return json.dumps({"product": {"attributes": {"instanceType": name}}, "terms": terms})
+    return json.dumps({"product": {"attributes": {"instanceType": name, **attributes}}, "terms": terms})
 
 
 class Ec2:
@@ -101,13 +101,28 @@ class PriceList:
             *products,
         ]
         self.filters: list[dict[str, str]] = []
+        self.more = {  # usage types as AWS's price list has them
+            "AmazonEC2": [product("", "0.08", unit="GB-Mo", usagetype="EBS:VolumeUsage.gp3")],
+            "AmazonVPC": [
+                product("", "0.005", usagetype="USE1-PublicIPv4:InUseAddress"),
+                product("", "0.007", usagetype="USE1-PublicIPv4:IdleAddress"),
+            ],
+            "AmazonCloudWatch": [
+                product("", "0", "0.5", unit="GB", usagetype="USE1-DataProcessing-Bytes"),
+                product("", "0.25", unit="GB", usagetype="USE1-DataProcessingIA-Bytes"),
+                product("", "9", unit="GB", usagetype="USE1-VendedLog-Bytes"),
+            ],
+        }
 
     def get_paginator(self, operation: str) -> Pages:
         assert operation == "get_products"
         return Pages(self._products)
 
     def _products(self, ServiceCode: str, Filters: list[dict[str, str]]) -> list[dict[str, Any]]:  # noqa: N803
-        assert ServiceCode == "AmazonEC2"
+        asked = {each["Field"]: each["Value"] for each in Filters}
+        if ServiceCode != "AmazonEC2" or "volumeApiName" in asked:
+            assert asked["regionCode"]
+            return [{"PriceList": self.more[ServiceCode]}]
         self.filters = Filters
         return [{"PriceList": self.products[:50]}, {"PriceList": self.products[50:]}]
 
@@ -196,6 +211,26 @@ def test_a_refresh_tells_and_writes_what_is_new(tmp_path: Path) -> None:
     offers = json.loads((tmp_path / "offered.json").read_text())
     assert "c5.2xlarge" not in offers["regions"]["us-east-1"]
     assert offers["zones"]["us-east-1"] == {"us-east-1b": ["c5.xlarge"]}
+
+
+def test_a_refresh_reads_what_disks_addresses_and_logs_cost(tmp_path: Path) -> None:
+    here, _, prices = world()
+    prices.more["AmazonEC2"] = [
+        product("", "0.09", unit="GB-Mo", usagetype="EUW1-EBS:VolumeUsage.gp3"),
+        product("", "9", unit="GB-Mo", usagetype="EUW1-EBS:VolumeUsage.gp3x"),
+        product("", "9", unit="IOPS-Mo", usagetype="EUW1-EBS:VolumeUsage.gp3"),
+    ]
+    prices.more["AmazonCloudWatch"] = []
+    words = ("catalogue", "refresh", "--region", "eu-west-9,us-east-1", "--output", str(tmp_path))
+    document = here.document(*words)
+    told = {(row["region"], row["what"]): (row["was"], row["now"]) for row in document["changes"]}
+    assert told["us-east-1", "gp3UsdPerGbMonth"] == ("0.0800", "0.0900")
+    assert told["eu-west-9", "publicIpv4UsdPerHour"] == ("-", "0.0050")
+    assert "us-east-1: the price list has no DataProcessing-Bytes: logsUsdPerGb is kept as it was" in document["notes"]
+    written = json.loads((tmp_path / "overheads.json").read_text())
+    assert written["regions"]["eu-west-9"] == {"gp3UsdPerGbMonth": 0.09, "publicIpv4UsdPerHour": 0.005}
+    assert written["regions"]["us-east-1"]["logsUsdPerGb"] == 0.5
+    assert written["refreshed"].keys() == {"eu-west-9", "us-east-1"}
 
 
 def test_several_regions_are_refreshed_at_once_and_a_dry_run_writes_nothing(tmp_path: Path) -> None:

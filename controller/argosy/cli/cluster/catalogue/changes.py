@@ -14,7 +14,7 @@ from argosy.cli.cluster.catalogue.sources import RegionFigures
 from argosy.cli.problems import CliError
 
 Files = dict[str, dict[str, Any]]
-REFRESHED = FILES[:3]  # AWS publishes interruption bands, and not through an API
+REFRESHED = (*FILES[:3], "overheads.json")  # AWS publishes interruption bands, and not through an API
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,12 @@ def refreshed(found: Mapping[str, RegionFigures], now: float) -> tuple[Files, li
     """The files with the figures found in each Region, and what that changes. Other Regions stay as they are."""
     files: Files = {name: json.loads((shipped_folder() / name).read_text("utf-8")) for name in REFRESHED}
     date, changes = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}", []
-    types, prices, offers = (files[name] for name in REFRESHED)
+    types, prices, offers, overheads = (files[name] for name in REFRESHED)
     for region, each in found.items():
         changes += list(_take_types(types["types"], region, each))
         changes += list(_take_prices(prices["regions"].setdefault(region, {}), region, each))
         changes += list(_take_offers(offers, region, each))
+        changes += list(_take_overheads(overheads, region, each))
     types["types"] = _in_order(types["types"])
     for region, rows in prices["regions"].items():
         prices["regions"][region] = {name: rows[name] for name in types["types"] if name in rows}
@@ -98,6 +99,15 @@ def _take_prices(rows: dict[str, Any], region: str, found: RegionFigures) -> Ite
 
 def _usd(price: float | None) -> str:
     return "-" if price is None else f"{price:.4f}"
+
+
+def _take_overheads(overheads: dict[str, Any], region: str, found: RegionFigures) -> Iterator[Change]:
+    row = overheads["regions"].setdefault(region, {})
+    for name, usd in found.overheads.items():
+        if usd != (old := row.get(name)):
+            yield Change(region, name, "-", _usd(old), _usd(usd))
+        row[name] = usd
+    overheads["regions"] = dict(sorted((name, each) for name, each in overheads["regions"].items() if each))
 
 
 def _take_offers(offers: dict[str, Any], region: str, found: RegionFigures) -> Iterator[Change]:

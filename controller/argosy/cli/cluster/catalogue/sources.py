@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
@@ -17,6 +18,13 @@ NAMES_PER_CALL = 100  # a filter takes at most 200 values
 SPOT_PRODUCT = "Linux/UNIX"
 # Linux, shared tenancy, nothing preinstalled, not part of a reservation: what a plain on-demand instance costs.
 _PLAIN = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
+HOURS = ("Hrs", "Hours")
+# Names in overheads.json: service, filters, usage type without the Region's prefix ("EUC1-"), units.
+_OVERHEADS: dict[str, tuple[str, dict[str, str], str, tuple[str, ...]]] = {
+    "gp3UsdPerGbMonth": ("AmazonEC2", {"volumeApiName": "gp3"}, r"EBS:VolumeUsage\.gp3", ("GB-Mo",)),
+    "publicIpv4UsdPerHour": ("AmazonVPC", {}, "PublicIPv4:InUseAddress", HOURS),
+    "logsUsdPerGb": ("AmazonCloudWatch", {"productFamily": "Data Payload"}, "DataProcessing-Bytes", ("GB",)),
+}
 
 
 @dataclass(slots=True)
@@ -27,6 +35,7 @@ class RegionFigures:
     zones: dict[str, set[str]] = field(default_factory=dict)  # zone -> types that are offered there
     on_demand: dict[str, float] = field(default_factory=dict)
     spot: dict[str, float] = field(default_factory=dict)  # the median over the zones
+    overheads: dict[str, float] = field(default_factory=dict)  # by their names in overheads.json
     notes: list[str] = field(default_factory=list)
 
 
@@ -49,7 +58,14 @@ def read_region(session: Session, region: str, patterns: list[str]) -> RegionFig
         found.notes.append(f"{region} does not describe {', '.join(gone)}: kept as they are, and not offered there")
     _take_offers(found, ec2, names)
     _take_spot(found, ec2, names, session.tools.now())
-    _take_on_demand(found, session, region)
+    if session.connection.is_loopback:
+        found.notes.append(
+            f"{region}: an AWS on this machine has no price list; prices other than spot stay as they are"
+        )
+        return found
+    pricing = session.client("pricing", PRICE_LIST_REGION)
+    _take_on_demand(found, pricing, region)
+    _take_overheads(found, pricing, region)
     return found
 
 
@@ -102,30 +118,45 @@ def _take_spot(found: RegionFigures, ec2: Any, names: list[str], now: float) -> 
     found.spot = {name: round(median(prices), 4) for name, prices in by_type.items()}
 
 
-def _take_on_demand(found: RegionFigures, session: Session, region: str) -> None:
-    if session.connection.is_loopback:
-        found.notes.append(f"{region}: an AWS on this machine has no price list; on-demand prices stay as they are")
-        return
+def _take_on_demand(found: RegionFigures, pricing: Any, region: str) -> None:
     filters = [
         {"Type": "TERM_MATCH", "Field": name, "Value": value}
         for name, value in {**_PLAIN, "regionCode": region}.items()
     ]
-    pricing = session.client("pricing", PRICE_LIST_REGION)
     for text in _pages(pricing, "get_products", "PriceList", ServiceCode="AmazonEC2", Filters=filters):
         product = json.loads(text)
         name = product["product"].get("attributes", {}).get("instanceType", "")
-        prices = list(_usd_per_hour(product)) if name in found.types else []
+        prices = list(_usd(product, HOURS)) if name in found.types else []
         if prices:
             found.on_demand[name] = max(prices)
     if absent := [name for name in found.types if name not in found.on_demand]:
         found.notes.append(f"{region}: the price list has no on-demand price for {', '.join(absent)}: kept as it was")
 
 
-def _usd_per_hour(product: Mapping[str, Any]) -> Iterator[float]:
+def _take_overheads(found: RegionFigures, pricing: Any, region: str) -> None:
+    for name, (service, filters, usage_type, units) in _OVERHEADS.items():
+        asked = [
+            {"Type": "TERM_MATCH", "Field": key, "Value": value}
+            for key, value in {**filters, "regionCode": region}.items()
+        ]
+        products = map(json.loads, _pages(pricing, "get_products", "PriceList", ServiceCode=service, Filters=asked))
+        prices = [
+            usd
+            for product in products
+            if re.fullmatch(f"([A-Z0-9]+-)?{usage_type}", product["product"].get("attributes", {}).get("usagetype", ""))
+            for usd in _usd(product, units)
+        ]
+        if prices:
+            found.overheads[name] = max(prices)  # of tiers, the first
+        else:
+            found.notes.append(f"{region}: the price list has no {usage_type}: {name} is kept as it was")
+
+
+def _usd(product: Mapping[str, Any], units: Collection[str]) -> Iterator[float]:
     for term in product.get("terms", {}).get("OnDemand", {}).values():
         for dimension in term.get("priceDimensions", {}).values():
             price = float(dimension.get("pricePerUnit", {}).get("USD", 0))
-            if dimension.get("unit") in ("Hrs", "Hours") and price > 0:
+            if dimension.get("unit") in units and price > 0:
                 yield price
 
 
