@@ -11,7 +11,7 @@ from argosy.lifecycle import charges, hosts, pools
 from argosy.market import offers
 from argosy.model.events import NotCarriedOut
 from argosy.model.state import State
-from argosy.scheduler import capacity
+from argosy.scheduler import budget, capacity
 from tests.fakes.trials import SMALL, WARM
 from tests.mutations.catalogue import Patch, planned, planted, scenario
 
@@ -58,6 +58,11 @@ def a_refusal_spoils_the_call(patch: Patch) -> None:
     patch.setattr(
         AwsFleets, "_terminate_by_halves", lambda self, cell, ids, fault, deadline: [NotCarriedOut(fault.text)]
     )
+
+
+@planted("a run that no price allows to start waits for ever, and the controller with it")
+def prices_are_waited_for_for_ever(patch: Patch) -> None:
+    patch.setattr(budget.CappedRuns, "_out_of_patience", lambda self, run, sentence: None)
 
 
 @planted("a run pays for what its instance waited before the run was submitted", check=planned(WARM))

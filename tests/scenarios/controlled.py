@@ -176,7 +176,7 @@ class Controlled:
     def cancel(self, run_id: str = RUN_ID) -> None:
         self.put(CancelRequest(run_id, self.world.now, "enough"), f"{run_id}#cancel")
 
-    def retry(self, run_id: str = RUN_ID, **which: bool) -> None:
+    def retry(self, run_id: str = RUN_ID, **which: Any) -> None:
         self.put(RetryRequest(run_id, self.world.now, **which), f"{run_id}#retry")
 
     def manifest(self, run_id: str = RUN_ID) -> list[dict[str, Any]]:

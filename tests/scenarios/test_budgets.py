@@ -233,15 +233,67 @@ def test_the_hourly_cost_stays_under_its_cap_at_every_tick(interrupting: bool) -
     assert cap in watch.sentences
 
 
-def test_an_hourly_cap_that_no_instance_is_below_is_said() -> None:
+BELOW = "capacity.maxHourlyCost of $0.50 allows no instance that could take its tasks: the cheapest costs $2.00 an hour"
+
+
+def test_a_run_under_an_hourly_cap_that_no_instance_is_below_waits_for_an_hour_and_ends_with_that_reason() -> None:
     watch = Watch(cluster())
     watch.controlled.submit(10, capacity={"maxHourlyCost": 0.5})
     for _ in range(100):
         watch.tick()
     assert not watch.alive()
-    assert watch.controlled.run.waiting == (
-        "capacity.maxHourlyCost of $0.50 allows no instance that could take its tasks: the cheapest costs $2.00 an hour"
-    )
+    assert watch.controlled.run.waiting == BELOW
+    watch.to_rest()
+    record = watch.controlled.record()
+    assert (record.status, record.counts[6]) == ("FAILED", 10)
+    assert record.status_reason == f"{BELOW}. It has waited 60 minutes for a lower price"
+    assert 3600 <= record.stopped_at - record.submitted_at < 3700
+    assert record.capped_at == 0  # it had money
+
+
+def test_a_price_that_falls_below_the_hourly_cap_in_time_lets_the_run_start() -> None:
+    began = 1_800_000_000.0
+    falls = lambda kind, zone, at: PRICE if at < began + 1800 else 0.4  # noqa: E731
+    watch = Watch(Controlled(work_s=120.0, prices=falls))
+    watch.controlled.submit(2, capacity={"maxHourlyCost": 0.5})
+    watch.to_rest()
+    record = watch.controlled.record()
+    assert (record.status, record.unaffordable_since) == ("SUCCEEDED", 0.0)
+
+
+def test_prices_that_rise_above_the_hourly_cap_later_end_the_run_with_what_it_has() -> None:
+    """Its instance goes on at the old price, and is taken away; no other can be bought."""
+    began = 1_800_000_000.0
+    rises = lambda kind, zone, at: 0.4 if at < began + 60 else PRICE - whole(0.0)  # noqa: E731
+    watch = Watch(Controlled(work_s=120.0, prices=rises, linger_s=0.0))
+    watch.controlled.submit(400, capacity={"maxHourlyCost": 0.5})
+    watch.until(lambda: bool(watch.record() and watch.controlled.record().waiting == BELOW))
+    watch.until(lambda: watch.world.now > began + 5000.0, 6000.0)
+    assert watch.controlled.record().status == "RUNNING"  # it is no hour without work
+    watch.world.interrupt(watch.ids()[0])
+    watch.to_rest()
+    record = watch.controlled.record()
+    assert record.status == "PARTIAL"
+    assert record.status_reason == f"{BELOW}. It has waited 60 minutes for a lower price"
+    assert record.stopped_at > began + 5000 + 3600
+
+
+def test_a_run_that_its_budget_stopped_goes_on_with_a_higher_one() -> None:
+    watch = Watch(cluster())
+    watch.controlled.submit(400, array={"size": 400, "expectedSeconds": 120}, capacity={"budgetUsd": 2})
+    watch.to_rest()
+    first = watch.controlled.record()
+    assert (first.status, first.budget_usd) == ("PARTIAL", 2)
+    watch.controlled.retry(cancelled=True, budget_usd=4.0)
+    watch.to_rest()
+    record = watch.controlled.record()
+    assert record.budget_usd == 4
+    assert first.counts[4] < record.counts[4] < 400
+    assert "its budget of $4.00" in record.status_reason
+    assert first.cost_usd + 1 < record.cost_usd <= 4
+    watch.controlled.retry(cancelled=True, budget_usd=50.0)
+    watch.to_rest()
+    assert watch.controlled.record().status == "SUCCEEDED"
 
 
 def test_idle_instances_of_others_are_used_within_the_hourly_cap_only() -> None:

@@ -20,8 +20,8 @@ from typing import Any
 from argosy import layout
 from argosy.api import explaining, reading, requests, retrying, spending, views
 from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fingerprint
+from argosy.api.caps import Market, budget_warnings, hourly_faults
 from argosy.api.estimates import estimates
-from argosy.api.warnings import money_warnings
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
 from argosy.model import documents, inbox
@@ -97,7 +97,7 @@ class Api:
             if earlier is not None:
                 self.wake.controller()  # the first call may have ended between storing and waking
                 return {**self._full_view(earlier), "created": False, "warnings": []}
-            admission = admission or admit(request.spec, self.limits, self.sources, self.now())
+            admission = admission or self._admit(request.spec)
             try:
                 run_id = self._store_run(admission, token, attempt)
             except AlreadyExists:
@@ -108,8 +108,7 @@ class Api:
 
     @_act.register
     def _validate(self, request: requests.ValidateRun, request_id: str) -> dict[str, Any]:
-        admission = admit(request.spec, self.limits, self.sources, self.now())
-        now = self.now()
+        admission, now = self._admit(request.spec), self.now()
         run_id = new_run_id(admission.form["name"], now, request_id)
         _stored_form(self._submit_request(admission, run_id, now))
         return {
@@ -120,12 +119,23 @@ class Api:
             "warnings": self._warnings(admission),
         }
 
+    def _admit(self, spec: Any) -> Admission:
+        """Raises SpecError with every fault."""
+        admission = admit(spec, self.limits, self.sources, self.now())
+        has_cap = RunTerms.of(admission.form).max_hourly_usd is not None
+        if has_cap and (faults := hourly_faults(admission.form, self._market())):
+            raise SpecError(faults)
+        return admission
+
     def _warnings(self, admission: Admission) -> list[str]:
         """What is allowed but may not be intended, a sentence each."""
-        if not RunTerms.of(form := admission.form).has_caps:
+        if RunTerms.of(admission.form).budget_usd is None:
             return [*admission.notes]
+        return [*admission.notes, *budget_warnings(admission.form, self._market())]
+
+    def _market(self) -> Market:
         pools = list(reading.cluster(self.store)[0].pools.values())
-        return [*admission.notes, *money_warnings(form, pools, self.limits.shapes, load_catalogue(), self.policy)]
+        return Market(pools, self.limits.shapes, load_catalogue(), self.policy)
 
     def _run_of_token(self, token: str, spec: Any) -> str | None:
         """The id of the run that this token created. Refuses a token that was used with another spec."""
@@ -233,12 +243,20 @@ class Api:
     def _retry(self, request: requests.RetryRun, request_id: str) -> dict[str, Any]:
         record = self._record(request.run_id)
         now = max(self.now(), record.submitted_at)
-        wanted = RetryRequest(request.run_id, now, request.failed, request.cancelled)
+        wanted = RetryRequest(request.run_id, now, request.failed, request.cancelled, request.budget_usd)
         with _refusing():
-            created = retrying.put(self.store, record, wanted, request.client_token or request_id)
+            token, attempt_usd = request.client_token or request_id, self._attempt_usd(record, wanted)
+            created = retrying.put(self.store, record, wanted, token, attempt_usd)
         self.wake.controller()
         tasks = retrying.task_count(record, wanted) if created else 0
         return {**self._full_view(request.run_id), "created": created, "tasksToRetry": tasks}
+
+    def _attempt_usd(self, record: RunRecord, wanted: RetryRequest) -> float:
+        """What one more attempt costs at least; 0 where that is not known or, without a budget, does not matter."""
+        if retrying.budget_of(record, wanted) is None:
+            return 0.0
+        attempt_s = record.expected_s or self.policy.attempt_s
+        return self._market().attempt_usd(record.needs, record.purchase, attempt_s)
 
     @_act.register
     def _explain(self, request: requests.ExplainRun, request_id: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from argosy.api.admission import Admission
-from argosy.api.warnings import money_warnings
+from argosy.api.caps import Market, budget_warnings, hourly_faults
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model import documents
 from argosy.model.moment import Moment
@@ -47,7 +47,8 @@ def answer(asked: Asked, admission: Admission) -> dict[str, Any]:
     moment = Moment(asked.whole_state(), load_catalogue(), asked.now(), asked.policy)
     types = {kind for _, kind, _ in asked.fleets}
     pools = list(moment.state.pools.values())
-    about_money = money_warnings(form, pools, types, moment.catalogue, asked.policy)
+    market = Market(pools, types, moment.catalogue, asked.policy)
+    about_money = [*(fault.text() for fault in hourly_faults(form, market)), *budget_warnings(form, market)]
     question = PlanQuestion(
         moment=moment,
         form=form,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from argosy.spec.faults import Fault, SpecError, from_pydantic
-from argosy.spec.fields import Strict, refused
+from argosy.spec.fields import USD_LIMIT, Strict, refused
 
 PAGE_LIMIT = 100  # runs
 TASK_PAGE_LIMIT = 1000  # tasks; keeps a reply far below Lambda's 6 MB
@@ -67,6 +67,7 @@ class RetryRun(Strict):
     run_id: str
     failed: bool = True
     cancelled: bool = False
+    budget_usd: float | None = Field(default=None, gt=0, le=USD_LIMIT)  # of all tries of the run together
     client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(_printable)] | None = None
 
     @model_validator(mode="after")

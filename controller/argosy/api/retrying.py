@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 
 from argosy.api import reading
@@ -18,6 +19,7 @@ from argosy.model.inbox import RetryRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TERMINAL, TaskStatus
+from argosy.model.wording import dollars
 from argosy.ports import AlreadyExists, Store
 
 
@@ -25,18 +27,21 @@ class NotRetried(Exception):
     """The run cannot be tried again; the message says why."""
 
 
-def put(store: Store, record: RunRecord, request: RetryRequest, token: str) -> bool:
+def put(store: Store, record: RunRecord, request: RetryRequest, token: str, attempt_usd: float = 0.0) -> bool:
     """Leave the request in the inbox. False: this token has done so before. Raises NotRetried.
 
-    record: the run as it is stored; token: the client's, or what else tells two requests apart.
+    record: the run as it is stored; token: the client's, or what else tells two requests apart; attempt_usd: what one
+    more attempt costs at least, which the rest of the run's budget has to pay.
     """
     key = (inbox.TOKENS, hashlib.sha256(f"retry\0{request.run_id}\0{token}".encode()).hexdigest())
     wish = {"runId": request.run_id, "failed": request.failed, "cancelled": request.cancelled}
+    wish |= {} if request.budget_usd is None else {"budgetUsd": request.budget_usd}
     if (earlier := store.read(key)) is not None:
         if json.loads(earlier) != wish:
             raise NotRetried("this clientToken has already retried other tasks of this run")
         return False
     _check(store, record, request)
+    _check_budget(record, request, attempt_usd)
     place = (inbox.INBOX, inbox.inbox_key(request.requested_at, f"{request.run_id}#retry#{key[1][:16]}"))
     try:
         store.create(
@@ -69,6 +74,25 @@ def _check(store: Store, record: RunRecord, request: RetryRequest) -> None:
     check_readable(store, run_id)
     if not task_count(record, request) and not was_never_closed(record):
         raise NotRetried(_what_there_is(run_id, counts, request))
+
+
+def budget_of(record: RunRecord, request: RetryRequest) -> float | None:
+    """USD for all tries of the run together, once it is tried again; None without a budget."""
+    return record.budget_usd if request.budget_usd is None else request.budget_usd
+
+
+def _check_budget(record: RunRecord, request: RetryRequest, attempt_usd: float) -> None:
+    """A run whose budget pays for no attempt would end again at once. Raises NotRetried."""
+    budget = budget_of(record, request)
+    if budget is None or budget - record.cost_usd > attempt_usd:
+        return
+    more = max(record.budget_usd or 0.0, 2 * attempt_usd)
+    enough = math.ceil((record.cost_usd + more) * 100) / 100
+    tasks = " ".join(f"--{name}" for name in ("failed", "cancelled") if getattr(request, name))
+    needed = f", and an attempt costs about {dollars(attempt_usd)}" if attempt_usd else ""
+    spent = f"{record.id} has spent {dollars(record.cost_usd)} of a budget of {dollars(budget)}{needed}"
+    command = f"argosy retry {record.id} {tasks} --budget {enough:g}"
+    raise NotRetried(f"{spent}: it would end again at once. Give it a budget for all its tries together: {command}")
 
 
 def task_count(record: RunRecord, request: RetryRequest) -> int:

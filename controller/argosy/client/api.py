@@ -87,9 +87,13 @@ class ApiClient:
         """The run view after the request."""
         return self._call("CancelRun", runId=run_id, **({"reason": reason} if reason else {}))
 
-    def retry(self, run_id: str, failed: bool, cancelled: bool, client_token: str) -> dict[str, Any]:
-        """The run view. The same token a second time retries nothing and gives `created` false."""
+    def retry(
+        self, run_id: str, failed: bool, cancelled: bool, client_token: str, budget_usd: float | None = None
+    ) -> dict[str, Any]:
+        """The run view. The same token a second time retries nothing and gives `created` false. budget_usd: of all
+        tries of the run together; None = as before."""
         wanted = {"failed": failed, "cancelled": cancelled, "clientToken": client_token}
+        wanted |= {} if budget_usd is None else {"budgetUsd": budget_usd}
         try:
             return self._call("RetryRun", runId=run_id, **wanted)
         except ApiError as refusal:

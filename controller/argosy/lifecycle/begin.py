@@ -96,8 +96,10 @@ def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
 
 @_begin.register
 def _(action: Remark, state: State, now: float, policy: Policy) -> None:
-    state.runs[action.run_id].waiting = action.sentence
-    state.changed_runs.add(action.run_id)
+    run = state.runs[action.run_id]
+    run.waiting = action.sentence
+    run.unaffordable_since = (run.unaffordable_since or now) if action.unaffordable else 0.0
+    state.changed_runs.add(run.id)
 
 
 @_begin.register

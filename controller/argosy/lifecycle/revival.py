@@ -35,14 +35,15 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     statuses = {TaskStatus.FAILED: request.failed, TaskStatus.CANCELLED: request.cancelled}
     wanted = [int(status) for status, wished in statuses.items() if wished]
     if open_run is not None and not (run.done or run.complete):
-        _widen(state, run, wanted)
+        _widen(state, run, wanted, request)
         return
     _take_in(state, run)
+    _set_budget(run, request)
     run.retried, run.revives, run.revived_to = wanted, [*wanted, *_never_started(run)], 0
     run.tasks.halted = True  # nothing starts before every task has been looked at
     run.retries += 1
     run.status, run.status_reason, run.waiting = RunStatus.SUBMITTED, "", ""
-    run.cancelled, run.stopped_at, run.capped_at = False, 0.0, 0.0
+    run.cancelled, run.stopped_at, run.capped_at, run.unaffordable_since = False, 0.0, 0.0, 0.0
     run.reopened_at, run.steering = request.requested_at, UNSTEERED
     run.task_definition, run.prepare_after, run.prepare_tries = "", 0.0, 0  # and with it the marker goes
     run.failures.clear()
@@ -52,12 +53,18 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     state.changed_runs.add(run.id)
 
 
-def _widen(state: State, run: Run, wanted: list[int]) -> None:
+def _set_budget(run: Run, request: RetryRequest) -> None:
+    if request.budget_usd is not None:
+        run.set_budget(request.budget_usd)
+
+
+def _widen(state: State, run: Run, wanted: list[int], request: RetryRequest) -> None:
     """Two requests with different wishes were both left while the run counted as ended: the later one's tasks are
     revived as well. A run that is being given up again is left alone."""
     more = [status for status in wanted if status not in run.retried]
     if not more or not run.retries or run.cancelled or (run.halted and not run.revives):
         return
+    _set_budget(run, request)
     run.revives = [*(run.revives or [PENDING]), *more]
     run.revived_to = 0
     run.retried += more

@@ -115,6 +115,7 @@ class Remark:
 
     run_id: str
     sentence: str
+    unaffordable: bool = False  # for a lower price: nothing that could take them is within the run's hourly cap
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ class RetryRequest:
     requested_at: float
     failed: bool = True  # its failed tasks
     cancelled: bool = False  # its cancelled ones
+    budget_usd: float | None = None  # what the run may cost from now on, all its tries together; None = as before
     kind: str = "retry"
 
 

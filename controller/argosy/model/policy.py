@@ -87,6 +87,7 @@ class Policy:
     agent_patience_s: float = 600.0  # an instance whose agent stays silent is let go, its tasks are started elsewhere
     quick_failure_s: float = 60.0  # an attempt that fails sooner speaks against its instance
     max_strikes: int = 3  # so many of them in a row, and the instance gets no more work
+    unaffordable_patience_s: float = 3600.0  # a run whose hourly cap is below every price waits so long for a lower one
     max_losses: int = 20  # attempts of one task lost to infrastructure
     max_start_failures: int = 3  # attempts of one task whose container could not be pulled, created or started
     fate_s: float = 10.0  # an instance that still runs so long after an attempt failed there had no part in that

@@ -63,11 +63,13 @@ class RunRecord:
     reasons: tuple[str, ...] = ("",)
     failures: tuple[Failure, ...] = ()
     waiting: str = ""
+    unaffordable_since: float = 0.0
     purchase: PurchaseMode = PurchaseMode.SPOT
     deadline_at: float | None = None
     steering: Steering = UNSTEERED
     reopened_at: float = 0.0
     retries: int = 0
+    new_budget_usd: float = 0.0
     retried: tuple[int, ...] = ()
     revives: tuple[int, ...] = ()
     revived_to: int = 0

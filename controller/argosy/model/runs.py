@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -79,9 +79,11 @@ class Run:
     reasons: list[str] = field(default_factory=lambda: [""])
     failures: list[Failure] = field(default_factory=list)
     waiting: str = ""
+    unaffordable_since: float = 0.0  # since when its cap on money an hour is below the cheapest instance; 0 = it is not
     steering: Steering = UNSTEERED  # between spot and on-demand
     reopened_at: float = 0.0  # durations of deadline and run count from here; 0 = from its submission
     retries: int = 0  # how often it was reopened
+    new_budget_usd: float = 0.0  # which a retry has set in place of the spec's; 0 = none has
     retried: list[int] = field(default_factory=list)  # TaskStatus of what the last retry was asked for
     revives: list[int] = field(default_factory=list)  # TaskStatus of the tasks that a retry makes pending again
     revived_to: int = 0  # the first task that this has not reached yet
@@ -90,6 +92,12 @@ class Run:
 
     def __post_init__(self) -> None:
         self.terms = RunTerms.of(self.spec)
+        if self.new_budget_usd:
+            self.set_budget(self.new_budget_usd)
+
+    def set_budget(self, usd: float) -> None:
+        """What the run may cost, all its tries together, whatever its spec says."""
+        self.new_budget_usd, self.terms = usd, replace(self.terms, budget_usd=usd)
 
     @property
     def name(self) -> str:

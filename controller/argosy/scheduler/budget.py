@@ -15,7 +15,7 @@ from argosy.market.cover import MONEY, tasks_per_instance
 from argosy.market.fallback import purchases
 from argosy.market.limits import ROUNDING
 from argosy.market.offers import cost_of, offers_of, resources_of
-from argosy.model.actions import CapRun, Claim, Launch
+from argosy.model.actions import CapRun, Claim, HaltRun, Launch
 from argosy.model.costs import NOBODY
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.ledger import not_charged
@@ -34,6 +34,7 @@ AT_HOURLY_CAP = "held back by capacity.maxHourlyCost of {cap}: what runs already
 BELOW_HOURLY_CAP = (
     "capacity.maxHourlyCost of {cap} allows no instance that could take its tasks: the cheapest costs {least} an hour"
 )
+NEVER_AFFORDABLE = "{below}. It has waited {minutes:.0f} minutes for a lower price"
 TOO_LITTLE_LEFT = (
     "the rest of its budget of {cap} ({left}) does not pay for another attempt: starting the cheapest instance and"
     " working there for {seconds:.0f} s, the expected time of an attempt, costs {least}"
@@ -196,6 +197,7 @@ class CappedRuns:
     most: dict[str, int] = field(default_factory=dict)  # by run id, the number of tasks that it can pay for
     sentences: dict[str, str] = field(default_factory=dict)  # by run id, why its tasks wait; "" = it ends
     refused: set[str] = field(default_factory=set)  # ids of runs that could not afford a launch
+    unaffordable: set[str] = field(default_factory=set)  # ids of runs that wait for a lower price
 
     def at_most(self, offers: Sequence[Offer]) -> dict[str, int]:
         """By run id, how many more tasks it can pay for."""
@@ -215,16 +217,17 @@ class CappedRuns:
             no_linger=frozenset(idle_at_cost(self.moment.state, wanted)),
         )
 
-    def exhausted(self, places: Places, order: Order) -> list[CapRun]:
-        """Runs that can pay for nothing more. Why others wait for lack of money goes into `sentences`."""
-        found = []
+    def exhausted(self, places: Places, order: Order) -> list[CapRun | HaltRun]:
+        """Runs that can pay for nothing more, and those that have waited long enough for a price that they can pay. Why
+        others wait for lack of money goes into `sentences`."""
+        found: list[CapRun | HaltRun] = []
         for its, shortfall in zip(places.runs, order.shortfalls, strict=True):
             budget = self.budgets.get(its.run.id)
             if budget is not None and self._is_short(budget, shortfall.reason):
                 is_busy = self._is_busy(places, its, bought=shortfall.tasks < its.left_over.count)
-                sentence, is_the_end = self._sentence(budget, self._least_price(its.batch), is_busy)
-                self.sentences[its.run.id] = "" if is_the_end else sentence
-                found += [CapRun(its.run.id, sentence)] if is_the_end else []
+                sentence, end = self._sentence(budget, self._least_price(its.batch), is_busy)
+                self.sentences[its.run.id] = "" if end else sentence
+                found += [end] if end else []
         return found
 
     def claims(self, places: Places) -> Iterator[Claim]:
@@ -247,18 +250,31 @@ class CappedRuns:
         few = waiting > self.most.get(budget.run.id, waiting)
         return few or budget.run.id in self.refused or held_back.startswith(MONEY)
 
-    def _sentence(self, budget: RunBudget, least: float, busy: bool) -> tuple[str, bool]:
-        """Why its tasks wait, and whether it ends for that reason. least: USD an hour of the cheapest instance."""
+    def _sentence(self, budget: RunBudget, least: float, busy: bool) -> tuple[str, CapRun | HaltRun | None]:
+        """Why its tasks wait, and its end if it ends for that reason. least: USD an hour of the cheapest instance."""
+        run_id = budget.run.id
         cap, hourly = budget.run.terms.budget_usd, budget.run.terms.max_hourly_usd
         attempt_usd = least * self._seconds(budget) / 3600
         if not busy and cap is not None and budget.left_usd < attempt_usd < math.inf:
             said = {"cap": dollars(cap), "left": dollars(max(0.0, budget.left_usd)), "least": dollars(attempt_usd)}
-            return TOO_LITTLE_LEFT.format(**said, seconds=budget.expected_s), True
+            sentence = TOO_LITTLE_LEFT.format(**said, seconds=budget.expected_s)
+            return sentence, CapRun(run_id, sentence)
         if hourly is not None and hourly < least < math.inf:
-            return BELOW_HOURLY_CAP.format(cap=dollars(hourly), least=dollars(least)), False
+            sentence = BELOW_HOURLY_CAP.format(cap=dollars(hourly), least=dollars(least))
+            if busy:
+                return sentence, None
+            self.unaffordable.add(run_id)
+            return sentence, self._out_of_patience(budget.run, sentence)
         if hourly is not None and budget.left_per_hour < budget.left_usd * 3600 / self._seconds(budget):
-            return AT_HOURLY_CAP.format(cap=dollars(hourly)), False
-        return SHORT_OF_BUDGET.format(cap=dollars(cap)), False
+            return AT_HOURLY_CAP.format(cap=dollars(hourly)), None
+        return SHORT_OF_BUDGET.format(cap=dollars(cap)), None
+
+    def _out_of_patience(self, run: Run, sentence: str) -> HaltRun | None:
+        """A controller that waited for a price for ever would never rest."""
+        waited_s = self.moment.now - (run.unaffordable_since or self.moment.now)
+        if waited_s < self.moment.policy.unaffordable_patience_s:
+            return None
+        return HaltRun(run.id, NEVER_AFFORDABLE.format(below=sentence, minutes=waited_s / 60))
 
     def _afforded(self, launches: Sequence[Launch]) -> tuple[list[Launch], list[Launch]]:
         kept: list[Launch] = []

@@ -89,7 +89,7 @@ def _place_and_buy(
         *places.launches[: max(0, policy.max_launches_per_tick - intended)],
         *capped.claims(places),
         *exhausted,
-        *_remarks(moment, places, order, capped.sentences),
+        *_remarks(moment, places, order, capped),
         *steers(moment, places, order),
         *_notes(order, moment.now),
     ]
@@ -118,9 +118,9 @@ def _notes(order: Order, now: float) -> list[NoteOrder]:
     return [NoteOrder(OrderNote(now, order.instances.total(), usd, low, order.gap, order.method, order.patterns))]
 
 
-def _remarks(moment: Moment, places: Places, order: Order, short_of_money: Mapping[str, str]) -> list[Remark]:
-    """Why a run's tasks wait, when that has changed. short_of_money: run id -> sentence."""
-    remarks = []
+def _remarks(moment: Moment, places: Places, order: Order, capped: CappedRuns) -> list[Remark]:
+    """Why a run's tasks wait, when that has changed."""
+    remarks, short_of_money = [], capped.sentences
     known: dict[tuple[Batch, str], str] = {}  # many small runs may be alike
     for its, shortfall in zip(places.runs, order.shortfalls, strict=True):
         run, limit = its.run, shortfall.reason
@@ -134,6 +134,7 @@ def _remarks(moment: Moment, places: Places, order: Order, short_of_money: Mappi
             sentence = known[key]
         elif run.id not in short_of_money and (its.left_over.count or its.coming):
             sentence = "waiting for ordered instances to join the cluster"
-        if sentence != run.waiting:
-            remarks.append(Remark(run.id, sentence))
+        unaffordable = run.id in capped.unaffordable
+        if sentence != run.waiting or unaffordable != bool(run.unaffordable_since):
+            remarks.append(Remark(run.id, sentence, unaffordable))
     return remarks

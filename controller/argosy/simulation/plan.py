@@ -21,6 +21,7 @@ SHORTEST_S, LONGEST_S = 120.0, 1_500.0  # of the phase of faults
 FEWEST_STEPS, MOST_STEPS = 8, 26  # in it
 MOST_CONTROLLERS = 8
 WITH_BUDGET = 0.2  # share of runs
+WITH_HOURLY_CAP = 0.1  # the same; some caps are below every instance
 ABSENT_S = 3 * 3600.0  # longer than ECS remembers stopped tasks
 
 
@@ -107,6 +108,8 @@ def _drawn_job(faults: Faults, seed: int, number: int, given: int) -> SimulatedJ
     # Not drawn from `faults`, so that trials without a budget stay what they were.
     if (luck := crc32(f"budget/{seed}/{number}".encode()) / 2**32) < WITH_BUDGET:
         spec["capacity"] = {"budgetUsd": round(0.005 + luck, 4), "onCap": "finish" if luck < 0.05 else "drain"}
+    if (luck := crc32(f"hourly/{seed}/{number}".encode()) / 2**32) < WITH_HOURLY_CAP:
+        spec["capacity"] = {**spec.get("capacity", {}), "maxHourlyCost": round(0.02 + 0.25 * luck / WITH_HOURLY_CAP, 4)}
     return SimulatedJob(
         f"trial{number}-270115-08000{number}-{seed % 10000:04d}",
         spec,

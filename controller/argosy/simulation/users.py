@@ -58,7 +58,8 @@ class Users:
             return False
         said = reading.run(self._deployment.store, record.id)
         cancelled = crc32(f"cancelled/{record.id}/{record.retries}".encode()) % 2 == 0
-        wish = RetryRequest(record.id, self._world.now, failed=True, cancelled=cancelled)
+        budget = record.cost_usd + record.budget_usd if record.budget_usd and record.capped_at and cancelled else None
+        wish = RetryRequest(record.id, self._world.now, failed=True, cancelled=cancelled, budget_usd=budget)
         if said is None or not said.has_ended:
             return False
         try:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from argosy.engine.loading import load_run
 from argosy.lifecycle.apply import apply
 from argosy.model import documents, inbox
+from argosy.model.costs import Costs
 from argosy.model.events import RunRetried
 from argosy.model.inbox import RetryRequest
 from argosy.model.runs import Run, RunStatus
@@ -53,6 +56,65 @@ def test_a_retry_is_left_for_the_controller_which_is_woken(desk: Desk) -> None:
     assert body["retries"] == 0
 
 
+def out_of_money(desk: Desk, spent: float = 4.8, budget: float = 5.0) -> str:
+    """A run that its budget stopped."""
+    run_id = ended(desk, FAILED=2, CANCELLED=3)
+    run = load_run(desk.store, run_id)
+    assert run is not None
+    run.set_budget(budget)
+    run.cost_usd, run.costs, run.capped_at = spent, {"a pool": Costs(useful=spent)}, NOW + 50
+    run.ended, run.ended_seconds = 5, 5 * 600.0
+    desk.state.runs[run_id] = run
+    desk.state.changed_runs.add(run_id)
+    desk.commit()
+    return run_id
+
+
+def test_a_retry_whose_budget_pays_for_no_attempt_is_refused_with_what_to_type(desk: Desk) -> None:
+    run_id = out_of_money(desk, spent=5.0)
+    for asked, said in (({}, "5.00"), ({"budgetUsd": 4}, "4.00"), ({"budgetUsd": 5.5}, "5.50")):
+        error = error_of(desk.ask("RetryRun", runId=run_id, cancelled=True, **asked))
+        assert error["code"] == "ConflictException"
+        assert f"{run_id} has spent $5.00 of a budget of ${said}, and an attempt costs about $" in error["message"]
+        assert error["message"].endswith(f"argosy retry {run_id} --failed --cancelled --budget 10")
+    assert not waiting(desk)
+
+
+def test_a_retry_with_a_budget_that_is_not_used_up_is_granted(desk: Desk) -> None:
+    run_id = out_of_money(desk, spent=3.0)
+    assert desk.body("RetryRun", runId=run_id)["created"] is True
+
+
+def test_where_no_price_is_known_a_budget_that_is_used_up_is_refused_all_the_same(desk: Desk) -> None:
+    run_id = out_of_money(desk, spent=5.0)
+    desk.api.limits = replace(desk.api.limits, shapes={})
+    error = error_of(desk.ask("RetryRun", runId=run_id))
+    assert "has spent $5.00 of a budget of $5.00: it would end again" in error["message"]
+
+
+def test_a_retry_with_more_money_is_left_for_the_controller_and_raises_the_run_s_budget(desk: Desk) -> None:
+    run_id = out_of_money(desk)
+    body = desk.body("RetryRun", runId=run_id, cancelled=True, budgetUsd=9.0, clientToken="t")
+    assert body["created"] is True
+    (request,) = waiting(desk)
+    assert request == RetryRequest(run_id, desk.time, failed=True, cancelled=True, budget_usd=9.0)
+    again = error_of(desk.ask("RetryRun", runId=run_id, cancelled=True, budgetUsd=3.0, clientToken="t"))
+    assert "clientToken" in again["message"]
+    assert desk.body("RetryRun", runId=run_id, cancelled=True, budgetUsd=9.0, clientToken="t")["created"] is False
+    apply(desk.state, RunRetried(request, load_run(desk.store, run_id)), desk.time, POLICY)
+    desk.commit()
+    stored = load_run(desk.store, run_id, ended=False)
+    assert stored is not None
+    assert stored.terms.budget_usd == 9.0
+    assert desk.body("DescribeRun", runId=run_id)["budget"]["budgetUsd"] == 9.0
+
+
+def test_a_budget_must_be_money(desk: Desk) -> None:
+    run_id = out_of_money(desk)
+    fields = error_of(desk.ask("RetryRun", runId=run_id, budgetUsd=0))["fieldList"]
+    assert [each["path"] for each in fields] == ["budgetUsd"]
+
+
 def test_until_it_is_folded_in_the_run_does_not_count_as_ended(desk: Desk) -> None:
     run_id = ended(desk, FAILED=2)
     desk.ask("RetryRun", runId=run_id)
@@ -67,8 +129,6 @@ def test_a_retry_that_is_folded_in_between_two_looks_is_seen(desk: Desk) -> None
 
     def meanwhile(partition: str) -> dict[str, bytes]:
         desk.store.read_partition = read  # type: ignore[method-assign]
-        from argosy.engine.loading import load_run
-
         apply(desk.state, RunRetried(RetryRequest(run_id, NOW), load_run(desk.store, run_id)), desk.time, POLICY)
         desk.commit()
         return read(partition)
@@ -180,7 +240,6 @@ def test_the_token_expires_with_the_others(desk: Desk) -> None:
 
 
 def test_a_reopened_run_keeps_what_succeeded_and_gives_the_rest_a_fresh_budget(desk: Desk) -> None:
-    from argosy.engine.loading import load_run
     from argosy.lifecycle.revival import revive
 
     run_id = ended(desk, FAILED=2, CANCELLED=3)
@@ -203,7 +262,6 @@ def test_a_reopened_run_keeps_what_succeeded_and_gives_the_rest_a_fresh_budget(d
 
 def test_a_second_wish_leaves_what_the_run_has_at_work_alone(desk: Desk) -> None:
     """A task whose result is being looked up has no attempt any more, and is not lost for that."""
-    from argosy.engine.loading import load_run
     from argosy.lifecycle.revival import revive
 
     run_id = ended(desk, FAILED=2, CANCELLED=3)

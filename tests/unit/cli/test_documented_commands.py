@@ -71,6 +71,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         "retry RUN --failed --cancelled --client-token c-1",
         {"run": "RUN", "failed": True, "cancelled": True, "client_token": "c-1"},
     ),
+    ("retry RUN --cancelled --budget 2", {"cancelled": True, "budget": 2.0}),
     ("cost RUN --by pool", {"run": "RUN", "by": "pool"}),
     ("cluster --all --stage dev --region eu-west-1", {"show_gone": True, "stage": "dev", "region": "eu-west-1"}),
     ("prices --type g5.* --limit 3", {"pattern": "g5.*", "limit": 3}),

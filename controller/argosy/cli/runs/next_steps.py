@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from argosy.cli.session import Session
@@ -19,12 +20,28 @@ def next_steps(session: Session, view: Any) -> list[str]:
         steps = [f"watch {run}", f"cancel {run}"]
     elif view["tasks"]["succeeded"]:
         steps = [f"results {run} --download {view['name']}-results"]
-    if view["status"] in TERMINAL and view["tasks"]["failed"]:
+    if view["status"] in TERMINAL and _stopped_by_budget(view):
+        steps.append(f"retry {run} {_not_done(view)} --budget {_more_money(view['budget']):g}")
+    elif view["status"] in TERMINAL and view["tasks"]["failed"]:
         steps.append(f"retry {run} --failed")
     logged = [each for each in view.get("failures", ()) if _has_log(each)]
     if logged:
         steps.append(f"logs {run} --task {logged[-1]['index']}")
     return [f"next: {session.again(step)}" for step in steps]
+
+
+def _stopped_by_budget(view: Any) -> bool:
+    money = view.get("budget")
+    return bool(money and money["usedUp"] and money["budgetUsd"] is not None and _not_done(view))
+
+
+def _not_done(view: Any) -> str:
+    return " ".join(f"--{name}" for name in ("failed", "cancelled") if view["tasks"][name])
+
+
+def _more_money(money: Any) -> float:
+    """USD: as much again as the run was given, beside what it has spent; whole cents."""
+    return math.ceil(100 * float(money["spentUsd"] + money["budgetUsd"])) / 100
 
 
 def _has_log(failure: Any) -> bool:

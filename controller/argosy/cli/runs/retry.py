@@ -23,6 +23,10 @@ def retry(
     run: RunId,
     failed: Annotated[bool, typer.Option("--failed", help="Run its failed tasks again.")] = False,
     cancelled: Annotated[bool, typer.Option("--cancelled", help="Run its cancelled tasks again.")] = False,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", metavar="USD", help="What the run may cost from now on, all its tries together."),
+    ] = None,
     client_token: Annotated[
         str | None, typer.Option("--client-token", help="Asking again with the same token does not retry twice.")
     ] = None,
@@ -33,7 +37,7 @@ def retry(
             "Say what is to run again: --failed, --cancelled, or both.",
             next_step=f"type `{session.again(f'retry {run} --failed')}`",
         )
-    view = session.api.retry(run, failed, cancelled, client_token or session.tools.new_token())
+    view = session.api.retry(run, failed, cancelled, client_token or session.tools.new_token(), budget)
     if session.wants_json:
         session.print_json(view)
         return

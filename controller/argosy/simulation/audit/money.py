@@ -108,6 +108,8 @@ class MoneyChecker(Checker):
         slack = self._most_usd_per_hour * (self._longest_gap_s + STOPPING_S) / 3600
         for record in self.facts.stored.records.values():
             budget = self.facts.jobs[record.id].spec.get("capacity", {}).get("budgetUsd")
+            if budget is not None and record.retries:  # which may have raised it
+                budget = max(budget, record.budget_usd or 0.0)
             if budget is not None and record.cost_usd > budget + slack:
                 sentence = f"{record.cost_usd:.4f} USD were spent of a budget of {budget} USD"
                 self.facts.violated("I12", sentence, record.id)

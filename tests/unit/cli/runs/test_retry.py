@@ -60,3 +60,9 @@ def test_a_refusal_is_printed_without_advice_about_tokens() -> None:
     assert result.exit_code == 2
     assert "only a run that has ended" in result.stderr
     assert "client-token" not in result.stderr
+
+
+def test_retry_with_another_budget_sends_it() -> None:
+    world = World().answers("RetryRun", reopened())
+    assert world.argosy("retry", RUN_ID, "--cancelled", "--budget", "2.5").exit_code == 0
+    assert world.functions.requests[0]["budgetUsd"] == 2.5

@@ -301,3 +301,15 @@ def test_the_cluster_says_which_fleets_somebody_has_to_mend_each_reason_once() -
     said = World().answers("DescribeCluster", view).argosy("cluster").stdout
     assert "2 fleets launch nothing until somebody acts: c5.xlarge in us-east-1a, ...: no image" in said
     assert "cooling off" not in said
+
+
+def test_a_run_that_its_budget_stopped_is_offered_a_retry_with_more_money() -> None:
+    money = {
+        "budgetUsd": 0.5, "spentUsd": 0.471, "reservedUsd": 0.0, "maxHourlyCost": None, "usdPerHour": 0.0,
+        "onCap": "drain", "usedUp": True,
+    }  # fmt: skip
+    view = ended("PARTIAL", tasks=tasks(succeeded=10, failed=2, cancelled=6), budget=money)
+    said = World().answers("DescribeRun", view).argosy("status", RUN_ID).stdout
+    assert f"next: argosy retry {RUN_ID} --failed --cancelled --budget 0.98" in said
+    done = ended("PARTIAL", tasks=tasks(succeeded=17, failed=1), budget={**money, "usedUp": False})
+    assert f"argosy retry {RUN_ID} --failed\n" in World().answers("DescribeRun", done).argosy("status", RUN_ID).stdout
