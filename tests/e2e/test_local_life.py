@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import requests
 
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
@@ -67,3 +68,14 @@ def test_a_start_that_fails_leaves_nothing_behind_and_can_be_repeated(tmp_path: 
 def test_closing_twice_is_harmless(tmp_path: Path) -> None:
     with cloud(tmp_path) as made:
         made.aws.close()
+
+
+def test_health_is_not_ok_while_there_are_no_functions_or_the_api_fails(tmp_path: Path) -> None:
+    """A function that cannot be loaded, or that the disk or the store fails, is no healthy deployment."""
+    for handler in ("tests.fakes.lambda_handlers.no_such", "tests.fakes.lambda_handlers.unwell"):
+        with cloud(tmp_path / handler, api_handler=handler) as ill:
+            reply = requests.get(f"{ill.aws.endpoint_url}/argosy/health", timeout=30)
+            assert (reply.status_code, reply.json()["status"]) == (503, "not ready")
+            ill.aws.functions.clear()
+            reply = requests.get(f"{ill.aws.endpoint_url}/argosy/health", timeout=30)
+            assert (reply.status_code, reply.json()["message"]) == (503, "starting")

@@ -23,6 +23,11 @@ def echo(event: Any, context: Any) -> dict[str, Any]:
     }
 
 
+def unwell(event: Any, context: Any) -> dict[str, Any]:
+    """As an api whose store does not answer."""
+    return {"statusCode": 500, "body": {}}
+
+
 def obey(event: Any, context: Any) -> Any:
     """`do`: fail, exit, die, hang or count (into the file `path`, failing while it holds fewer than `until` lines)."""
     what = event.get("do")

@@ -12,6 +12,7 @@ from argosy.client.progress import TERMINAL
 View = Mapping[str, Any]
 OUTAGE_INTERVAL_S = 3.0
 FAILURES_LIMIT = 20  # in a row: a wait of hours should survive a minute of trouble
+LOCAL_FAILURES_LIMIT = 3  # local mode does not come back, and forgets its runs
 
 
 class WaitTimedOut(ArgosyError):
@@ -35,6 +36,7 @@ class RunPoller:
     sleep: Callable[[float], None]
     interval_s: float
     warn: Callable[[str], None] = lambda _: None
+    failures_limit: int = FAILURES_LIMIT
     _failures: int = 0  # in a row
     _has_seen: bool = False
 
@@ -70,7 +72,7 @@ class RunPoller:
         """Raises the fault when waiting cannot help: a refusal, a first call that failed, or too many in a row."""
         error = fault if isinstance(fault, ArgosyError) else from_aws(fault)
         self._failures += 1
-        if error.is_users_fault or not self._has_seen or self._failures > FAILURES_LIMIT:
+        if error.is_users_fault or not self._has_seen or self._failures > self.failures_limit:
             raise fault
         if self._failures == 1:
             self.warn(f"{error.message} Trying again.")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
+import json
 import sys
-import tempfile
+import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,8 +27,9 @@ from argosy.local.lambdas.invoke_api import LambdaApi
 from argosy.local.lambdas.ticker import Ticker
 from argosy.local.moto.app import MotoApp
 from argosy.local.options import LocalOptions
-from argosy.local.server.front import Front, UnknownThingError
+from argosy.local.server.front import Front, NotReadyError, UnknownThingError
 from argosy.local.server.wsgi import LOOPBACK, WsgiServer
+from argosy.local.state_folder import StateFolder
 from argosy.local.task_definitions import register
 
 ACCOUNT = "123456789012"  # moto's
@@ -149,14 +151,13 @@ class LocalAws:
         if self.options.state_dir is not None:
             self.options.state_dir.mkdir(parents=True, exist_ok=True)
             return self.options.state_dir
-        folder = Path(tempfile.mkdtemp(prefix="argosy-local-"))
+        folder = StateFolder()
         self._parts.callback(self._forget, folder)
-        return folder
+        return folder.path
 
-    def _forget(self, folder: Path) -> None:
+    def _forget(self, folder: StateFolder) -> None:
         """The functions' logs are deleted with the process, unless a failure makes them worth reading."""
-        if not self.function_errors:
-            shutil.rmtree(folder)
+        folder.close(keep=bool(self.function_errors))
 
     def function_failed(self, what: str, log: Path) -> None:
         """An invocation failed without being killed: say so, and keep the logs."""
@@ -165,7 +166,7 @@ class LocalAws:
 
     def _admin(self) -> dict[str, Callable[[dict[str, Any]], dict[str, Any]]]:
         return {
-            "GET health": lambda request: {"status": "ok", "endpoint": self.endpoint_url, "region": self.region},
+            "GET health": lambda request: self._health(),
             "POST interrupt": lambda request: self._on_instance(
                 request, lambda name: self.interrupt(name, float(request.get("noticeS", 120)))
             ),
@@ -176,6 +177,19 @@ class LocalAws:
             "POST kill-controller": lambda request: {"pids": self.functions[self.names.controller_function].kill()},
             "POST shutdown": self._ask_for_the_end,
         }
+
+    def _health(self) -> dict[str, Any]:
+        """Raises NotReadyError unless the functions are there and the api answers: it reads the state."""
+        api = self.functions.get(self.names.api_function)
+        if api is None or self.names.controller_function not in self.functions:
+            raise NotReadyError("starting")
+        outcome = api.invoke(json.dumps({"action": "ListRuns", "maxResults": 1}).encode(), str(uuid.uuid4()))
+        if (
+            outcome.error is not None
+            or json.loads(outcome.payload).get("statusCode", 200) >= HTTPStatus.INTERNAL_SERVER_ERROR
+        ):
+            raise NotReadyError(f"the api does not answer: {outcome.payload.decode()}")
+        return {"status": "ok", "endpoint": self.endpoint_url, "region": self.region}
 
     def _on_instance(self, request: dict[str, Any], act: Callable[[str], None]) -> dict[str, Any]:
         instance_id = str(request["instanceId"])

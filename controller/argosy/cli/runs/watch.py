@@ -21,7 +21,7 @@ from argosy.cli.problems import INTERRUPTED, OK, RUN_FAILED, WAIT_TIMED_OUT, Cli
 from argosy.cli.runs.next_steps import next_steps
 from argosy.cli.session import Session, warn
 from argosy.client.progress import TERMINAL, ProgressRate
-from argosy.client.waiting import RunPoller, WaitTimedOut
+from argosy.client.waiting import FAILURES_LIMIT, LOCAL_FAILURES_LIMIT, RunPoller, WaitTimedOut
 
 View = Mapping[str, Any]
 LOCAL_INTERVAL_S = 0.5
@@ -57,8 +57,9 @@ def until_ended(session: Session, run_id: str, wait_timeout_s: float | None) -> 
     """The final view. Raises CliError with exit code 4 when the time is up."""
     tools, rate = session.tools, ProgressRate()
     view: View = {}
-    interval_s = LOCAL_INTERVAL_S if session.connection.is_loopback else AWS_INTERVAL_S
-    poller = RunPoller(session.api.describe, tools.now, tools.sleep, interval_s, warn)
+    is_local = session.connection.is_loopback
+    interval_s, limit = (LOCAL_INTERVAL_S, LOCAL_FAILURES_LIMIT) if is_local else (AWS_INTERVAL_S, FAILURES_LIMIT)
+    poller = RunPoller(session.api.describe, tools.now, tools.sleep, interval_s, warn, limit)
     with display(session) as show:
         try:
             for view in poller.views(run_id, wait_timeout_s):

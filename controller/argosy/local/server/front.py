@@ -36,6 +36,10 @@ class UnknownThingError(Exception):
     """An admin request about an instance or pool that does not exist."""
 
 
+class NotReadyError(Exception):
+    """The deployment behind the port cannot be used, now or any more."""
+
+
 class Front:
     """The WSGI application of the embedded AWS."""
 
@@ -92,6 +96,8 @@ class Front:
             return _json(200, action(request))
         except UnknownThingError as unknown:
             return _json(404, {"message": str(unknown)})
+        except NotReadyError as fault:
+            return _json(503, {"status": "not ready", "message": str(fault)})
         except (KeyError, TypeError, ValueError) as fault:
             return _json(400, {"message": f"bad request: {fault!r}"})
 

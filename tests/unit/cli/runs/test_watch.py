@@ -186,3 +186,18 @@ def test_a_turn_to_on_demand_and_a_missed_deadline_are_told_as_they_happen() -> 
 )
 def test_a_deadline_is_shown_with_how_it_stands(changes: dict[str, Any], now: float | None, said: str) -> None:
     assert figures.deadline(run_view(**{"deadline": "2026-11-21T07:00:00.000Z", **changes}), now) == said
+
+
+def test_local_mode_that_is_gone_ends_the_watching_with_a_sentence() -> None:
+    """It does not come back, and a new one would not know the run."""
+    endpoint = "http://127.0.0.1:4566"
+    gone = EndpointConnectionError(endpoint_url=endpoint)
+    world = World().answers("DescribeRun", run_view(), gone)
+    result = world.argosy("watch", RUN_ID, "--endpoint-url", endpoint)
+    assert result.exit_code == 3
+    assert result.stderr.splitlines() == [
+        f"warning: Nothing answers at {endpoint}. Trying again.",
+        f"error: Nothing answers at {endpoint}.",
+        "next: for local AWS type `argosy local`, else check --endpoint-url, --region and the network",
+    ]
+    assert sum(world.slept) < 15
