@@ -50,6 +50,12 @@ class Observability(Construct):
         alarms.add(
             "ApiFaults", own_metric(settings, "ApiFaults", "Sum"), 1, "AWS fails the api: users get InternalError"
         )
+        alarms.add(
+            "TickFaults",
+            own_metric(settings, "TickFaults", "Maximum"),
+            1,
+            "the controller's own code failed: runs are suspended or facts left out; status and the log say why",
+        )
         alarms.add("WatchdogErrors", functions.watchdog.metric_errors(period=FIVE), 1, "the watchdog fails")
         alarms.add(
             "WatchdogActed", freed, 1, "the controller was dead for an hour while instances ran; they were ended"

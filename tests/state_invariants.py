@@ -71,7 +71,7 @@ def _index_faults(table: AttemptTable) -> Iterator[str]:
 
 
 def _attempt_faults(state: State) -> Iterator[str]:
-    table, numbers = state.attempts, {run.number for run in state.runs.values()}
+    table, numbers = state.attempts, {run.number for run in state.runs.values()} | state.suspended_numbers()
     for row in table.live().tolist():
         name = f"attempt in row {row}"
         status = AttemptStatus(int(table["status"][row]))

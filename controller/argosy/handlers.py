@@ -21,7 +21,7 @@ from argosy.aws.clients import AwsClients
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.wake import AwsWake
-from argosy.engine.tick import TickReport
+from argosy.engine.report import TickReport
 from argosy.model.damage import UNREADABLE
 from argosy.model.policy import Policy
 from argosy.settings.settings import Settings
@@ -126,7 +126,11 @@ class TickLog:
             logger.error("a stored document cannot be read", extra={"damage": sentence})
         for sentence in report.short:
             logger.warning("a fleet does not deliver", extra={"fleet": sentence})
-        if not (report.events or report.actions or report.poison or report.damage):
+        for trouble in report.troubles:
+            logger.error("a fault in Argosy's own code: what it failed at is left out", extra=asdict(trouble))
+        if not (
+            report.events or report.actions or report.poison or report.damage or report.troubles or report.suspended
+        ):
             return
         logger.info("tick", extra=asdict(report))
         metrics = _metrics()
@@ -139,6 +143,8 @@ class TickLog:
         metrics.add_metric("TasksPending", MetricUnit.Count, report.tasks_pending)
         metrics.add_metric("TasksRunning", MetricUnit.Count, report.tasks_running)
         metrics.add_metric("Instances", MetricUnit.Count, report.instances)
+        if report.troubles or report.suspended:
+            metrics.add_metric("TickFaults", MetricUnit.Count, len(report.troubles) + report.suspended)
         if report.stubborn:
             metrics.add_metric("StubbornInstances", MetricUnit.Count, report.stubborn)
         if report.to_mend:

@@ -140,6 +140,7 @@ class Controlled:
         self.policy = replace(Policy(), **policy)
         self.controllers = [self.controller()]
         self.conflicts = self.repaired = 0
+        self.faulty = False  # whether the controller's own code may fail
         self.targets: Counter[str] = Counter()
 
     def controller(self, ecs: Any = None) -> Engine:
@@ -194,6 +195,7 @@ class Controlled:
         for engine in self.controllers:
             try:
                 report = engine.tick()
+                assert not report.troubles or self.faulty, report.troubles
                 at_rest &= report.at_rest
                 self.repaired += report.repaired
             except StaleState:

@@ -9,7 +9,7 @@ import pytest
 from argosy.api.explaining import explain_run
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import LaunchObstacle
-from argosy.engine.tick import TickReport
+from argosy.engine.report import TickReport
 from argosy.model.moment import Moment
 from argosy.model.runs import RunStatus
 from tests.scenarios.controlled import Controlled

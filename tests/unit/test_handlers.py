@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from argosy import handlers
-from argosy.engine.tick import TickReport
+from argosy.engine.report import TickReport
 from argosy.model import documents
 from argosy.model.actions import VerifyResult
 from tests.builders import RUN_ID, state_with

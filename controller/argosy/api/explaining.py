@@ -105,14 +105,14 @@ def _offers(moment: Moment, run: Run) -> list[Offer]:
 
 
 def not_open(record: RunRecord) -> dict[str, Any]:
-    """The reply for a run that the controller has not taken in yet, or has closed."""
+    """The reply for a run that the controller has not taken in yet, has suspended, or has closed."""
     closed = record.has_ended
     return {
         "runId": record.id,
         "status": record.status,
         "pending": 0 if closed else record.task_count,
         "verdict": "done" if closed else "waiting",
-        "sentence": "the run is over" if closed else "the controller has not taken the run in yet",
+        "sentence": "the run is over" if closed else record.waiting or "the controller has not taken the run in yet",
         "cluster": None,
         "coming": None,
         "market": None,

@@ -64,6 +64,8 @@ def check_readable(store: Store, run_id: str) -> None:
 
 def _check(store: Store, record: RunRecord, request: RetryRequest) -> None:
     run_id, counts = record.id, record.counts
+    if record.suspended_at:
+        return  # it is tried again at once, as it is
     if not record.has_ended and reading.is_stranded(store, run_id):
         check_readable(store, run_id)
         return

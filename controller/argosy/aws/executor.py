@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import zip_longest
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from argosy.aws.observer import Observer
 from argosy.aws.placement_scores import NoScores, PlacementScores
 from argosy.aws.preparation import RunPreparation
 from argosy.aws.results import ALONE, Coordination, Results
+from argosy.aws.shielding import shielded
 from argosy.model.actions import (
     Action,
     CloseRun,
@@ -80,13 +82,13 @@ class AwsExecutor:
         events: list[Event] = []
         events += self._stop(actions, until(STOPS_SHARE))
         for look_up in _of(LookUpHosts, actions):
-            events += self._fleets.look_up(look_up, deadline)
+            events += shielded(look_up, lambda action: self._fleets.look_up(action, deadline))
         events += self._steer(actions, state, deadline)
         events += self._prepare(actions, state, deadline)
         events += self._verify(actions, state, until(VERIFY_SHARE))
         events += self._close(actions, state, until(CLOSE_SHARE))
         for action in _of(ResolveLaunches, actions):
-            events += self._launcher.resolve(action, state, deadline)
+            events += shielded(action, lambda wave: self._launcher.resolve(wave, state, deadline))
         events += self._launch(list(_of(Launch, actions)), state, deadline)
         events += [NotCarriedOut(f"unknown action {type(action).__name__}") for action in actions if not _known(action)]
         return events
@@ -106,17 +108,20 @@ class AwsExecutor:
                 accepted[target.pool] = isinstance(event, TargetAccepted)
             yield event
         for terminate in _of(Terminate, actions):
-            yield from self._fleets.terminate(terminate, state, accepted, deadline)
+            yield from shielded(terminate, lambda action: self._fleets.terminate(action, state, accepted, deadline))
         for read in _of(ReadHistory, actions):
-            yield self._fleets.history(read, state, deadline)
+            yield from shielded(read, lambda action: [self._fleets.history(action, state, deadline)])
 
     def _prepare(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
+        def prepare(action: PrepareRun) -> list[Event]:
+            return [self._preparation.prepare(state.runs[action.run_id], deadline)]
+
         for action in _of(PrepareRun, actions):
             run = state.runs.get(action.run_id)
             if run is None or self._clock() >= deadline:
                 yield NotCarriedOut(TIME_WAS_UP if run else "its run is closed")
             else:
-                yield self._preparation.prepare(run, deadline)
+                yield from shielded(action, prepare)
 
     def _verify(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
         def verify(action: VerifyResult) -> list[Event]:
@@ -133,7 +138,10 @@ class AwsExecutor:
         for action in _of(CloseRun, actions):
             in_time = self._clock() < deadline
             self._keep_alive()
-            yield self._results.close(action, state) if in_time else NotCarriedOut(TIME_WAS_UP)
+            if in_time:
+                yield from shielded(action, lambda close: [self._results.close(close, state)])
+            else:
+                yield NotCarriedOut(TIME_WAS_UP)
 
     def _launch(self, launches: Sequence[Launch], state: State, deadline: float) -> Iterator[Event]:
         """A run that has never started a task sends one ahead, so that a request that is refused for good is sent once
@@ -152,7 +160,7 @@ class AwsExecutor:
 
         ahead = _first_of_each_new_run(launches, state)
         for action in ahead:
-            yield from launch(action)
+            yield from shielded(action, launch)
         first = frozenset(action.key for action in ahead)
         rest = [action for action in launches if action.key not in first]
         yield from self._in_threads(launch, _by_turns(rest), self._cell_count)
@@ -161,10 +169,10 @@ class AwsExecutor:
         """The events of all work, in order; every thread ends before the last event. cells: how many the work spans."""
         if self._threads == 1 or len(work) < 2:
             for each in work:
-                yield from do(each)
+                yield from shielded(each, do)
             return
         with ThreadPoolExecutor(min(self._threads * cells, len(work))) as pool:
-            for events in pool.map(do, work):
+            for events in pool.map(partial(shielded, do=do), work):
                 yield from events
 
 

@@ -17,6 +17,7 @@ from argosy.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_t
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.items import S3ItemsReader, passes
 from argosy.aws.preparation import NotNow, RunPreparation
+from argosy.aws.shielding import shielded
 from argosy.messages.ecs import task_seen
 from argosy.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
 from argosy.model.attempts import AttemptKey
@@ -132,7 +133,7 @@ class TaskLauncher:
         """The identical request. A launch that was not sent this time remains in doubt."""
         return [
             LaunchInDoubt(event.key, event.reason) if isinstance(event, NotCarriedOut) and event.key else event
-            for event in self.launch(launch, state, deadline)
+            for event in shielded(launch, lambda again: self.launch(again, state, deadline))
         ]
 
     def _absent(self, key: AttemptKey, intended_at: float, complete: bool, state: State) -> Event:

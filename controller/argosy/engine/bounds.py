@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
+from argosy.lifecycle.begin import begin
 from argosy.model.actions import (
     Action,
     CapRun,
@@ -19,6 +20,7 @@ from argosy.model.actions import (
     VerifyResult,
 )
 from argosy.model.events import Event, LaunchInDoubt, LaunchMissed, NotCarriedOut, Observed
+from argosy.model.moment import Moment
 from argosy.model.state import State
 
 MOST_ITEMS = 99  # of a commit: a transaction of DynamoDB holds 100, the version among them
@@ -66,6 +68,25 @@ def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: i
             reach = more
             kept.append(launch)
     return replace(action, launches=tuple(kept)) if kept else action
+
+
+def begin_all(moment: Moment, actions: Sequence[Action], deletions: int) -> list[Action]:
+    """Mark the actions, as far as this commit can hold the marks and the next one the outcomes; what does not fit is
+    decided again in the next tick. deletions: items that the commit removes."""
+    state, policy = moment.state, moment.policy
+    begun: list[Action] = []
+    promised: set[tuple[str, int]] = set()
+    for wanted in actions:
+        action = cut(wanted, state, promised, policy.max_promised_documents)
+        touches = touched(action, state)
+        full = state.dirty_documents + deletions >= policy.full_commit_documents
+        full = full or state.dirty_bytes >= policy.full_commit_bytes
+        if touches and (full or len(promised | touches) > policy.max_promised_documents):
+            continue
+        begin(state, action, moment.now, policy)
+        promised |= touches
+        begun.append(action)
+    return begun
 
 
 def is_progress(outcome: Event) -> bool:

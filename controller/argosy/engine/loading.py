@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from argosy.model import documents
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
 from argosy.model.state import State
 from argosy.ports import StaleState, Store
@@ -13,6 +17,12 @@ def load(store: Store) -> State:
 
     Raises StaleState when a controller commits meanwhile (try again), NewerFormat, OlderFormat, UnreadableState.
     """
+    return stored(store)()
+
+
+def stored(store: Store) -> Callable[[], State]:
+    """What is stored now, read once; each call makes a state of it. Raises StaleState, NewerFormat, OlderFormat,
+    UnreadableState."""
     version = store.version()
     items = store.read_partition(documents.STATE)
     runs = {}
@@ -23,7 +33,15 @@ def load(store: Store) -> State:
             runs[run_id] = (record, partition)
     if version != store.version():
         raise StaleState("the state changed while it was read")
-    return documents.restore(version, items, runs)
+    return partial(documents.restore, version, items, runs)
+
+
+def record_of(store: Store, run_id: str) -> RunRecord:
+    """As it is stored. Raises one of `damage.FAULTS` when it cannot be read, or is not there."""
+    body = store.read((documents.RUNS, sort_key(run_id)))
+    if body is None:
+        raise KeyError(run_id)
+    return documents.record_from(body)
 
 
 def load_run(store: Store, run_id: str, ended: bool = True) -> Run | None:

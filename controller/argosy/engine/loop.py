@@ -11,7 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from argosy.engine.tick import Engine, TickReport
+from argosy.engine.report import TickReport
+from argosy.engine.tick import Engine
 from argosy.model.inbox import INBOX
 from argosy.ports import StaleState, Store, Wake
 

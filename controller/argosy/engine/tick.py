@@ -6,63 +6,56 @@ Nothing is done outside before the intent is committed; every outcome is a fact 
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
+import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from argosy.engine.bounds import check_size, cut, is_progress, one_by_one, touched
-from argosy.engine.loading import load, load_run
+from argosy.engine.bounds import begin_all, check_size, is_progress, one_by_one
+from argosy.engine.culprits import SEARCH_S, Rehearsal, Stumbled, Trouble, culprits, ours
+from argosy.engine.loading import load, load_run, record_of, stored
+from argosy.engine.report import TickReport, bought_in, reported_damage
+from argosy.engine.set_apart import SetApart
 from argosy.engine.shortages import ShortagesTold
 from argosy.lifecycle.apply import apply, pass_time
-from argosy.lifecycle.begin import begin
 from argosy.lifecycle.closed_cells import close_cells
 from argosy.lifecycle.hosts import measure
 from argosy.lifecycle.marks import has_room
+from argosy.lifecycle.suspension import refuse, suspend
 from argosy.messages.eventbridge import PoisonMessage, to_event
 from argosy.model import documents, inbox
-from argosy.model.actions import Action, Inside, Launch, NoteOrder
+from argosy.model.actions import Action, Inside, Launch
 from argosy.model.damage import FAULTS
-from argosy.model.events import ControllerStarted, Event, Observed, RunCancelled, RunRetried, RunSubmitted
+from argosy.model.events import (
+    ActionFailed,
+    ControllerStarted,
+    Event,
+    Observed,
+    RunCancelled,
+    RunResumed,
+    RunRetried,
+    RunSubmitted,
+)
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
-from argosy.model.pools import OrderNote
 from argosy.model.setbacks import What
 from argosy.model.state import State
+from argosy.model.suspensions import reason_of
 from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
 from argosy.ports import EventQueue, Executor, Message, Store
 from argosy.scheduler.decide import NO_FUNCTIONS, decide
 
+MOST_ROUNDS = 4  # of one tick: what our own code fails at is left out in the next one
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
 MAX_REQUEST_BYTES_PER_TICK = 800_000  # their specs are stored in the same commit
-
-
-@dataclass(frozen=True, slots=True)
-class TickReport:
-    """What one tick did: for logs, metrics and the loop that decides whether to rest."""
-
-    events: int
-    poison: int
-    actions: int
-    launches: int
-    at_rest: bool  # no run is open and no instance is alive
-    seconds: float = 0.0
-    tasks_pending: int = 0
-    tasks_running: int = 0
-    instances: int = 0
-    repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
-    damage: tuple[str, ...] = ()  # stored documents that could not be read, in sentences
-    stubborn: int = 0  # instances that EC2 refuses to end
-    to_mend: int = 0  # fleets that launch nothing until somebody acts
-    short: tuple[str, ...] = ()  # fleets that began to cool off, or that another reason is known of, in sentences
-    bought: int = 0  # instances ordered
-    order_gap_pct: float | None = None  # what they cost above the least possible; None = nothing bought, or not known
 
 
 @dataclass(slots=True)
@@ -73,6 +66,8 @@ class _Taken:
     folded: list[str] = field(default_factory=list)  # keys of the inbox that the commit removes
     refused: dict[str, bytes] = field(default_factory=dict)  # of them, the requests that cannot be read
     messages: list[Message] = field(default_factory=list)  # applied: deleted once they are committed
+    facts: list[tuple[Event, float]] = field(default_factory=list)  # as they came, with the time each counts from
+    outcomes: list[Event] = field(default_factory=list)  # of the last tick's actions
     poison: int = 0  # messages that cannot be read
     repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
 
@@ -99,14 +94,47 @@ class Engine:
     carried_out_at: float = 0.0  # when the outcomes came about
     acted_at: float = 0.0  # when something was last done outside, as far as is known
     looked_at: float = 0.0  # the last sweep that showed every instance
+    apart: SetApart = field(default_factory=SetApart)
+    taken: _Taken = field(default_factory=_Taken)  # by the tick at work
+    is_new: bool = True  # as long as nothing was loaded: a new deployment, perhaps
 
     def tick(self, wait_s: float = 0.0) -> TickReport:
-        """One round. Raises StaleState when another controller has committed; the next tick then loads again."""
+        """One round. Raises StaleState when another controller has committed; the next tick then loads again.
+
+        What our own code fails at is left out, and the others go on. Only where no run, fact, instance or pool can be
+        found without which it works, its exception is raised.
+        """
         try:
+            for _ in range(MOST_ROUNDS - 1):
+                try:
+                    return self._tick(wait_s)
+                except Stumbled as stumble:
+                    self._set_apart(stumble)
             return self._tick(wait_s)
-        except BaseException:
+        except BaseException as error:
             self.forget()  # what was sent and what was not is no longer known: the next load treats it as in doubt
+            if isinstance(error, Stumbled):
+                raise error.error from None
             raise
+
+    def _set_apart(self, stumble: Stumbled) -> None:
+        """Find out what it failed at, and leave that out from now on. Raises what our code raised when nothing can be
+        found. Messages and outcomes are kept for the next round."""
+        began, reason = self.now(), reason_of(stumble.error)
+        switches, facts = self.store.switches(), self.taken.facts
+        moment = Moment(State(), self.catalogue, began, self.policy)
+        rehearsal = Rehearsal(stored(self.store), facts, moment, switches, self.functions)
+        found = culprits(rehearsal.suspects(), rehearsal.fails, lambda: self.now() - began > SEARCH_S)
+        if found is None:
+            raise stumble
+        trace = "".join(traceback.format_exception(stumble.error))
+        self.apart.troubles.append(Trouble(", ".join(" ".join(each) for each in found) or "one tick", reason, trace))
+        for suspect in found:
+            self.apart.add(suspect, rehearsal.facts, reason, began)
+        messages, outcomes = self.taken.messages + list(self.backlog), self.taken.outcomes + list(self.outcomes)
+        self.forget()
+        self.backlog.extend(messages)
+        self.outcomes.extend(outcomes)
 
     def forget(self) -> None:
         """Drop what is in memory; messages that were not deleted come again."""
@@ -114,6 +142,7 @@ class Engine:
         self.backlog.clear()
         self.outcomes.clear()
         self.sightings.clear()
+        self.taken = _Taken()
 
     def _tick(self, wait_s: float) -> TickReport:
         state = self.state = self.state or self._load()
@@ -127,6 +156,10 @@ class Engine:
 
     def _load(self) -> State:
         state = load(self.store)
+        self.apart.leave_out(state, self.now(), partial(record_of, self.store))
+        for suspended in state.suspended.values() if self.is_new else ():
+            suspended.again_at = min(suspended.again_at, self.now())
+        self.is_new = False
         if not state.epoch:
             digest = hashlib.sha256(f"{self.now():.6f}".encode()).digest()
             state.epoch = base64.b32encode(digest)[:8].decode().lower()
@@ -138,8 +171,9 @@ class Engine:
         """Apply every fact that there is and that one commit can hold. wait_s: how long to wait for messages if there
         is nothing else to do."""
         busy = any(map(is_progress, self.outcomes))
+        taken = self.taken = _Taken()
+        self._resume(state)
         self._apply_outcomes(state)
-        taken = _Taken()
         self._fold_requests(state, taken)
         busy = busy or bool(taken.folded or self.sightings or self.backlog)
         busy = busy or any(instance.losing for instance in state.instances.values())
@@ -147,28 +181,75 @@ class Engine:
         taken.began_at = self.now()
         taken.repaired = self._apply_sightings(state, len(taken.folded))
         self._apply_messages(state, taken)
-        pass_time(state, self.now(), self.policy)
+        with ours():
+            pass_time(state, self.now(), self.policy)
         return taken
+
+    def _apply(self, state: State, event: Event, at: float) -> bool:
+        """Whether it was taken in. Raises Stumbled."""
+        fact = self.apart.taken(event, self.now())
+        if fact is None:
+            return False
+        holds_run = getattr(fact, "stored", None) is not None  # which changes with the state
+        self.taken.facts.append((copy.deepcopy(fact) if holds_run else fact, at))
+        with ours():
+            apply(state, fact, at, self.policy)
+        return True
+
+    def _has_room(self, state: State, deletions: int) -> bool:
+        """Whether this commit holds more facts. Raises Stumbled."""
+        with ours():
+            return has_room(state, self.policy, deletions)
+
+    def _resume(self, state: State) -> None:
+        """Suspended runs whose pause is over are tried again."""
+        for run_id, found in list(state.suspended.items()):
+            if self.now() < found.again_at or run_id in self.apart.runs:
+                continue
+            try:
+                run = load_run(self.store, run_id, ended=False)
+            except FAULTS as fault:
+                suspend(state, found.record, reason_of(fault), self.now(), found)
+                continue
+            if run is None:  # a person has closed its record
+                del state.suspended[run_id]
+                continue
+            self.apart.earlier[run_id] = found
+            self._apply(state, RunResumed(run_id, run), self.now())
 
     def _decide(self, state: State, taken: _Taken) -> list[Action]:
         """What is to be done, marked in the state as far as a commit can hold the marks."""
         switches = self.store.switches()
         close_cells(state, switches.cells)
         moment = Moment(state, self.catalogue, self.now(), self.policy)
-        actions = self._begin(state, decide(moment, switches.deployment is None, self.functions), len(taken.folded))
-        measure(state)
+        with ours():
+            wanted = decide(moment, switches.deployment is None, self.functions)
+            actions = begin_all(moment, wanted, len(taken.folded))
+            measure(state)
         return actions
 
     def _carry_out(self, state: State, effects: Sequence[Action]) -> None:
         if effects:
             self.acted_at = self.now()
-        self.outcomes.extend(self.executor.carry_out(effects, state, self.now() + self.execute_s))
+        for outcome in self.executor.carry_out(effects, state, self.now() + self.execute_s):
+            if isinstance(outcome, ActionFailed):
+                self.apart.runs[outcome.run_id] = outcome.reason
+                self.apart.troubles.append(Trouble(f"run {outcome.run_id}", outcome.reason, outcome.trace))
+                self.state = None  # it is suspended as the next load finds it
+            else:
+                self.outcomes.append(outcome)
         self.carried_out_at = self.now()
 
     def _observe(self, state: State) -> None:
         """Look at everything, if it is time to and the last look is applied."""
         if not self.sightings and self._sweep_is_due(state):
-            sweep = self.executor.observe(self.now())
+            try:
+                sweep = self.executor.observe(self.now())
+            except Exception as error:  # noqa: BLE001 - what AWS answers raises nothing, and our own fault must stop nobody
+                trace = "".join(traceback.format_exception(error))
+                self.apart.troubles.append(Trouble("a sweep", reason_of(error), trace))
+                state.observed_at = self.now()
+                return
             self.sightings.extend(one_by_one(sweep) if sweep else ())
 
     def _report(self, state: State, taken: _Taken, actions: Sequence[Action]) -> TickReport:
@@ -184,11 +265,13 @@ class Engine:
             tasks_running=int(counts[TaskStatus.RUNNING]),
             instances=sum(instance.alive for instance in state.instances.values()),
             repaired=taken.repaired,
-            damage=_reported(state),
+            damage=reported_damage(state),
+            suspended=len(state.suspended),
+            troubles=self.apart.reported(),
             stubborn=sum(subject.what is What.TERMINATE for subject in state.setbacks),
             to_mend=sum(pool.needs_mending and pool.cools_off(self.now()) for pool in state.pools.values()),
             short=self.shortages.new(state, self.now()),
-            **_bought(actions),
+            **bought_in(actions),
         )
 
     def _fold_requests(self, state: State, taken: _Taken) -> None:
@@ -196,9 +279,7 @@ class Engine:
         size = 0
         for key, body in list(self.store.read_partition(inbox.INBOX).items())[:MAX_REQUESTS_PER_TICK]:
             size += len(body)
-            if taken.folded and (
-                size > MAX_REQUEST_BYTES_PER_TICK or not has_room(state, self.policy, len(taken.folded))
-            ):
+            if taken.folded and (size > MAX_REQUEST_BYTES_PER_TICK or not self._has_room(state, len(taken.folded))):
                 break
             taken.folded.append(key)
             try:
@@ -206,7 +287,9 @@ class Engine:
             except FAULTS:  # of the request itself, or of the run that it is about
                 taken.refused[key] = body
                 continue
-            apply(state, event, self.now(), self.policy)
+            if not self._apply(state, event, self.now()):
+                taken.refused[key] = body
+                refuse(state, event, self.now())
 
     def _requested(self, state: State, request: inbox.Request) -> Event:
         """Raises one of FAULTS when the run that is to be opened again cannot be read. If another controller commits
@@ -223,7 +306,9 @@ class Engine:
         afterwards was never sent. `_begin` saw to it that one commit can hold this. It counts from when it happened:
         the process may have been frozen for hours since, and these must not be charged to anybody."""
         while self.outcomes:
-            apply(state, self.outcomes.popleft(), self.carried_out_at, self.policy)
+            outcome = self.outcomes.popleft()
+            self.taken.outcomes.append(outcome)
+            self._apply(state, outcome, self.carried_out_at)
 
     def _apply_sightings(self, state: State, deletions: int) -> int:
         """What the sweep saw, until the commit would grow too large; the rest waits for the next tick. How many ends of
@@ -231,16 +316,16 @@ class Engine:
         if not self.sightings:
             return 0
         live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]
-        while self.sightings and has_room(state, self.policy, deletions):
+        while self.sightings and self._has_room(state, deletions):
             seen = self.sightings.popleft()
-            apply(state, seen, self.now(), self.policy)
+            self._apply(state, seen, self.now())
             if isinstance(seen, Observed) and seen.hosts_complete:
                 self.looked_at = seen.at
         return live - len(state.attempts.live()) + sum(not instance.alive for instance in alive)
 
     def _apply_messages(self, state: State, taken: _Taken) -> None:
         """As many as the commit has room for."""
-        while self.backlog and has_room(state, self.policy, len(taken.folded)):
+        while self.backlog and self._has_room(state, len(taken.folded)):
             message = self.backlog.popleft()
             try:
                 event = to_event(message.body)
@@ -248,30 +333,15 @@ class Engine:
                 taken.poison += 1  # not deleted: after some more deliveries the queue moves it to the dead letters
                 continue
             taken.messages.append(message)
-            if event is not None:
-                apply(state, event, self.now(), self.policy)
-
-    def _begin(self, state: State, actions: Sequence[Action], deletions: int) -> list[Action]:
-        """Mark the actions, as far as this commit can hold the marks and the next one the outcomes; what does not fit
-        is decided again in the next tick."""
-        begun: list[Action] = []
-        promised: set[tuple[str, int]] = set()
-        for wanted in actions:
-            action = cut(wanted, state, promised, self.policy.max_promised_documents)
-            touches = touched(action, state)
-            full = state.dirty_documents + deletions >= self.policy.full_commit_documents
-            full = full or state.dirty_bytes >= self.policy.full_commit_bytes
-            if touches and (full or len(promised | touches) > self.policy.max_promised_documents):
-                continue
-            begin(state, action, self.now(), self.policy)
-            promised |= touches
-            begun.append(action)
-        return begun
+            if event is not None and not self._apply(state, event, self.now()):
+                taken.messages.pop()  # left to the dead letters like one that cannot be read
+                taken.poison += 1
 
     def _commit(self, state: State, taken: _Taken, effects: bool) -> None:
         """Store what has changed, then delete the messages that are in it. Nothing is done outside without a commit
         before it; a tick that changes nothing writes nothing."""
-        puts = documents.changed(state)
+        with ours():
+            puts = documents.changed(state)
         root = puts[documents.STATE, documents.ROOT]
         if len(puts) > 1 or root != self.committed_root or taken.folded or effects:
             puts |= {(inbox.REFUSED, key): body for key, body in taken.refused.items()}
@@ -279,6 +349,7 @@ class Engine:
             self.store.commit(state.version, puts, [(inbox.INBOX, key) for key in taken.folded])
             documents.committed(state)
             self.committed_root = root
+            self.apart.runs.clear()
         self.queue.delete([message.receipt for message in taken.messages])
 
     def _sweep_is_due(self, state: State) -> bool:
@@ -297,21 +368,8 @@ class Engine:
         """As far as is known; ordered instances count as alive."""
         targets = any(pool.target or not pool.confirmed for pool in state.pools.values())
         alive = any(instance.alive and instance.owned for instance in state.instances.values())
-        return not (state.runs or targets or alive)
+        return not (state.runs or state.suspended or targets or alive)
 
     def _has_looked(self) -> bool:
         """At every instance, and late enough for what was launched last to show."""
-        return self.looked_at >= self.acted_at + self.policy.eager_sweep_s
-
-
-def _reported(state: State) -> tuple[str, ...]:
-    """What the load found damaged; reported once."""
-    sentences = tuple(damage.sentence for damage in state.losses.found)
-    state.losses.found.clear()
-    return sentences
-
-
-def _bought(actions: Sequence[Action]) -> dict[str, Any]:
-    """A report's figures of what was ordered."""
-    note = next((action.note for action in actions if isinstance(action, NoteOrder)), OrderNote())
-    return {"bought": note.instances, "order_gap_pct": note.to_json()["gapPct"]}
+        return self.looked_at >= max(self.acted_at + self.policy.eager_sweep_s, self.apart.capacity_until())

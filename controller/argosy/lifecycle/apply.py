@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import attempts, charges, fates, hosts, pools, quarantine, revival
+from argosy.lifecycle import attempts, charges, fates, hosts, pools, quarantine, revival, suspension
 from argosy.lifecycle.accounts import Account, AttemptEnd, charge_user
 from argosy.lifecycle.halts import drop_unsent, give_up, stop_if_all_alike
 from argosy.lifecycle.marks import carried_out, is_hopeless, set_back, set_task
@@ -26,6 +26,8 @@ MAX_PREPARE_TRIES = 8
 
 def apply(state: State, event: events.Event, now: float, policy: Policy) -> None:
     """Take one fact in. `now` is used where the fact carries no time of its own."""
+    if state.suspended and not isinstance(event, events.RunResumed) and suspension.is_ignored(state, event):
+        return
     _apply(event, state, now, policy)
 
 
@@ -38,6 +40,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     """
     hosts.settle_lost(state, policy)
     fates.settle_open_ends(state, now, policy)
+    suspension.give_up_old(state, now)
     pools.note_orders(state, now)
     pools.note_unregistered(state, now, policy)
     for run in state.runs.values():
@@ -74,6 +77,9 @@ def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> N
 
 @_apply.register
 def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> None:
+    if event.request.run_id in state.suspended:
+        suspension.close(state, event.request.run_id, RunStatus.CANCELLED, "cancelled while it was suspended", now)
+        return
     run = state.runs.get(event.request.run_id) or revival.adopt(state, event.stored)
     if run is None or run.complete:
         return
@@ -84,7 +90,16 @@ def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> N
 
 @_apply.register
 def _(event: events.RunRetried, state: State, now: float, policy: Policy) -> None:
+    found = state.suspended.get(event.request.run_id)
+    if found is not None:
+        found.again_at = now  # the next tick tries it
+        return
     revival.reopen(state, event.request, event.stored)
+
+
+@_apply.register
+def _(event: events.RunResumed, state: State, now: float, policy: Policy) -> None:
+    suspension.resume(state, event.stored)
 
 
 @_apply.register

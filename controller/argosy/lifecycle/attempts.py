@@ -15,6 +15,7 @@ from argosy.lifecycle.accounts import (
 from argosy.lifecycle.halts import give_up, stop_if_all_alike
 from argosy.lifecycle.health import note_end
 from argosy.lifecycle.marks import end_attempt, may_settle_more, set_back, set_task
+from argosy.lifecycle.suspension import is_of_suspended
 from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import Work
@@ -140,6 +141,8 @@ def see_all(state: State, sweep: Observed, policy: Policy) -> None:
     shown = set()
     for seen in sweep.tasks:
         shown.add(name_of(seen.arn).encode())
+        if state.suspended and is_of_suspended(state, seen):
+            continue
         known = see(state, seen, sweep.at, policy)
         ours = seen.key is not None and seen.started_by.startswith(f"argosy-{state.epoch}-")
         if not known and ours and seen.desired_status == "RUNNING" and seen.last_status != "STOPPED":
@@ -149,8 +152,10 @@ def see_all(state: State, sweep: Observed, policy: Policy) -> None:
 
 
 def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
-    table = state.attempts
+    table, suspended = state.attempts, state.suspended_numbers()
     for row in table.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
+        if table["run"][row] in suspended:
+            continue
         if bytes(table["task_id"][row]) in shown or at - table["launched_at"][row] < policy.absence_s:
             continue
         since = float(table["absent_since"][row])

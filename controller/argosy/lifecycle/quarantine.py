@@ -63,7 +63,7 @@ def mend(state: State, now: float, policy: Policy) -> None:
 
 
 def _strays(state: State, now: float) -> Iterator[None]:
-    open_runs = [run.number for run in state.runs.values()]
+    open_runs = [*(run.number for run in state.runs.values()), *state.suspended_numbers()]
     rows = state.attempts.live()
     for row in rows[~np.isin(state.attempts["run"][rows], open_runs)].tolist():
         end_attempt(state, row, now)

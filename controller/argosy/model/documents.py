@@ -21,6 +21,7 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
 from argosy.model.setbacks import Setback, Subject
 from argosy.model.state import State
+from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskTable
 
 # Rises when an older version would misread what a newer one stores. Version N reads formats N and N-1, so that a
@@ -147,8 +148,10 @@ def restore(
     }
     _restore_capacity(state, items)
     for run_id in root["runs"]:
-        found = _restored_run(run_id, read_run.get(run_id))
-        if isinstance(found, Damage):
+        found = _restored_run(run_id, read_run.get(run_id), root.get("suspended", {}).get(run_id))
+        if isinstance(found, Suspension):
+            state.suspended[run_id] = found
+        elif isinstance(found, Damage):
             state.losses.found.append(found)
             state.losses.runs.append(found)
             state.losses.attempts = True
@@ -188,7 +191,12 @@ def _root(state: State) -> dict[str, Any]:
         "runs": [
             *(run.id for run in state.runs.values() if not run.done),
             *(damage.run_id for damage in state.losses.runs),
+            *state.suspended,
         ],
+        "suspended": {
+            run_id: [found.reason, found.since, found.again_at, found.times]
+            for run_id, found in state.suspended.items()
+        },
         **{name: getattr(state, name) for name in _ROOT_FIELDS},
         "unattributed": state.unattributed.to_list(),
         "last_order": state.last_order.to_json(),
@@ -196,12 +204,17 @@ def _root(state: State) -> dict[str, Any]:
     }
 
 
-def _restored_run(run_id: str, stored: tuple[bytes, Mapping[str, bytes]] | None) -> Run | Damage:
+def _restored_run(
+    run_id: str, stored: tuple[bytes, Mapping[str, bytes]] | None, suspended: list[Any] | None
+) -> Run | Suspension | Damage:
+    """suspended: the members of its `Suspension` beside the record. Of such a run nothing else is read."""
     if stored is None:
         return Damage(f"record of {run_id}", "it is not there", run_id)
     record = tried(f"record of {run_id}", lambda: record_from(stored[0]), run_id)
     if isinstance(record, Damage):
         return replace(record, body=stored[0])
+    if suspended is not None:
+        return Suspension(record, *suspended)
     return tried(f"state of {run_id}", lambda: run_from(record, stored[1]), run_id, record)
 
 

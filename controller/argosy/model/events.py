@@ -34,6 +34,23 @@ class RunRetried:
 
 
 @dataclass(frozen=True, slots=True)
+class RunResumed:
+    """A suspended run is to be tried again. stored: the run as it lies in the store."""
+
+    run_id: str
+    stored: Run
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFailed:
+    """The controller's own code failed at an action for this run. trace: for the log."""
+
+    run_id: str
+    reason: str
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunPrepared:
     """The task definition is registered and spec.json lies in the results folder."""
 
@@ -268,6 +285,8 @@ Event = (
     RunSubmitted
     | RunCancelled
     | RunRetried
+    | RunResumed
+    | ActionFailed
     | RunPrepared
     | RunNotPrepared
     | TaskSeen

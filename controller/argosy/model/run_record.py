@@ -74,6 +74,7 @@ class RunRecord:
     revives: tuple[int, ...] = ()
     revived_to: int = 0
     manifest_ends: tuple[int, ...] = ()
+    suspended_at: float = 0.0  # since when the controller fails at it (`waiting` says why); 0 = it does not
 
     # What a reader adds (api). These are never stored.
     retry_at: float = 0.0  # when a retry was asked for that the controller has not taken in; 0 = none

@@ -15,6 +15,7 @@ from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Setback, Subject, What
+from argosy.model.suspensions import Suspension
 
 
 @dataclass(slots=True)
@@ -54,6 +55,7 @@ class State:
     losses: Losses = field(default_factory=Losses)  # what could not be read
     last_order: OrderNote = field(default_factory=OrderNote)  # its patterns are not stored
     quarantined: dict[str, RunRecord] = field(default_factory=dict)  # records of runs that had to be set aside
+    suspended: dict[str, Suspension] = field(default_factory=dict)  # open runs at which the controller's code failed
     damaged: dict[str, bytes] = field(default_factory=dict)  # what was stored in place of such records
 
     # what changed since the last commit; documents reads and clears it
@@ -85,9 +87,18 @@ class State:
     def instance_of(self, row: int) -> Instance | None:
         return self.instances.get(bytes(self.attempts["instance"][row]).decode())
 
+    def suspended_numbers(self) -> set[int]:
+        """Run.number of the suspended runs."""
+        return {found.record.number for found in self.suspended.values()}
+
+    def needs_by_number(self) -> dict[int, Resources]:
+        """What a task of each open run takes, by Run.number; tasks of suspended runs go on."""
+        suspended = {found.record.number: found.record.needs for found in self.suspended.values()}
+        return suspended | {run.number: run.needs for run in self.runs.values()}
+
     def used_by_instance(self) -> dict[str, tuple[Resources, int]]:
         """What live attempts take on each instance, and how many they are."""
-        needs = {run.number: run.needs for run in self.runs.values()}
+        needs = self.needs_by_number()
         used: dict[str, tuple[Resources, int]] = {}
         for name, runs in self.attempts.runs_on_instance.items():
             taken = NOTHING
@@ -99,7 +110,7 @@ class State:
 
     def used_on(self, instance_id: str) -> Resources:
         """What live attempts take on one instance."""
-        needs = {run.number: run.needs for run in self.runs.values()}
+        needs = self.needs_by_number()
         taken = Resources()
         for number, count in self.attempts.runs_on_instance.get(instance_id.encode(), {}).items():
             taken = taken.plus(needs.get(number, Resources()), count)

@@ -123,6 +123,8 @@ class SimulatedDeployment:
         controller.ticks += 1
         try:
             report = controller.engine.tick()
+            for trouble in report.troubles:
+                self._on_error(f"{trouble.what}: {trouble.reason}")
             controller.at_rest, controller.busy = report.at_rest, bool(report.events or report.actions)
             return
         except StaleState:

@@ -239,7 +239,7 @@ def test_a_controller_that_a_call_ends_gives_its_lease_back_at_once() -> None:
     loop = loop_with(store, RecordingWake())
 
     class Broken(IdleExecutor):
-        def observe(self, now: float) -> Event:
+        def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
             raise OSError("the network is gone")
 
     loop.engine.executor = Broken()

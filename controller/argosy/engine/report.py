@@ -1,0 +1,49 @@
+"""What did one tick do? For logs, metrics and the loop that decides whether to rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.engine.culprits import Trouble
+from argosy.model.actions import Action, NoteOrder
+from argosy.model.pools import OrderNote
+from argosy.model.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class TickReport:
+    """What one tick did: for logs, metrics and the loop that decides whether to rest."""
+
+    events: int
+    poison: int
+    actions: int
+    launches: int
+    at_rest: bool  # no run is open and no instance is alive
+    seconds: float = 0.0
+    tasks_pending: int = 0
+    tasks_running: int = 0
+    instances: int = 0
+    repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
+    damage: tuple[str, ...] = ()  # stored documents that could not be read, in sentences
+    stubborn: int = 0  # instances that EC2 refuses to end
+    to_mend: int = 0  # fleets that launch nothing until somebody acts
+    short: tuple[str, ...] = ()  # fleets that began to cool off, or that another reason is known of, in sentences
+    bought: int = 0  # instances ordered
+    suspended: int = 0  # open runs that are left alone, because our own code failed at them
+    troubles: tuple[Trouble, ...] = ()  # what it failed at in this tick
+    order_gap_pct: float | None = None  # what they cost above the least possible; None = nothing bought, or not known
+
+
+def reported_damage(state: State) -> tuple[str, ...]:
+    """What the load found damaged; reported once."""
+    sentences = tuple(damage.sentence for damage in state.losses.found)
+    state.losses.found.clear()
+    return sentences
+
+
+def bought_in(actions: Sequence[Action]) -> dict[str, Any]:
+    """A report's figures of what was ordered."""
+    note = next((action.note for action in actions if isinstance(action, NoteOrder)), OrderNote())
+    return {"bought": note.instances, "order_gap_pct": note.to_json()["gapPct"]}

@@ -1,0 +1,101 @@
+"""What becomes of a run at which the controller's own code fails?
+
+It is suspended: nothing is decided for it and no fact about it is taken in, so that it stops nobody else. Its tasks go
+on, and what they take on their instances stays taken. When it is tried again, ECS and EC2 say what happened meanwhile;
+an attempt whose end nobody can tell any more counts as lost. A user may cancel it, or have it tried again at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from argosy.model.arns import name_of
+from argosy.model.attempts import AttemptStatus
+from argosy.model.events import Event, RunSubmitted, TaskSeen
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import Run, RunStatus
+from argosy.model.state import State
+from argosy.model.suspensions import MAX_REASON, MOST_S, Suspension, pause_s
+
+
+def suspend(state: State, record: RunRecord, reason: str, now: float, earlier: Suspension | None = None) -> None:
+    """Leave the run alone for a while. record: as it is stored; earlier: of the last time, if that is not long ago."""
+    times = earlier.times + 1 if earlier else 1
+    since = earlier.since if earlier else now
+    found = Suspension(record, reason[:MAX_REASON], since, now + pause_s(times), times)
+    state.runs.pop(record.id, None)
+    for changed in (state.changed_runs, state.new_runs):
+        changed.discard(record.id)
+    state.suspended[record.id] = found
+    state.quarantined[record.id] = found.stored_record()
+
+
+def bare_record(run: Run) -> RunRecord:
+    """What can be said of it without looking at it closely."""
+    return replace(RunRecord.of_unreadable(run.id), status=run.status, number=run.number, needs=run.needs)
+
+
+def resume(state: State, run: Run) -> None:
+    """Try it again, in the order of submission. What its attempts did meanwhile is found out as after a crash."""
+    del state.suspended[run.id]
+    state.runs = dict(sorted([*state.runs.items(), (run.id, run)], key=lambda each: each[1].number))
+    intents = [
+        row for row in state.attempts.of_run(run.number) if state.attempts["status"][row] == AttemptStatus.INTENT
+    ]
+    for row in intents:
+        state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
+    run.waiting = ""
+    state.losses.attempts = True  # attempts may have gone with their instances
+    state.observed_at = 0.0
+    state.changed_runs.add(run.id)
+
+
+def close(state: State, run_id: str, status: RunStatus, reason: str, now: float) -> None:
+    """Its record says that it is over. Its documents stay, so that it can be retried; what runs is stopped."""
+    found = state.suspended.pop(run_id)
+    state.quarantined[run_id] = replace(
+        found.record,
+        status=status,
+        status_reason=f"{reason}; {found.reason}",
+        cancelled=status is RunStatus.CANCELLED,
+        stopped_at=now,
+        waiting="",
+        suspended_at=0.0,
+    )
+    state.losses.attempts = True
+
+
+def refuse(state: State, event: Event, now: float) -> None:
+    """A request at which the controller's code fails is not taken in. A run that was to be submitted says so."""
+    if isinstance(event, RunSubmitted):
+        request = event.request
+        state.quarantined[request.run_id] = replace(
+            RunRecord.of_unreadable(request.run_id),
+            status_reason="the controller failed at this request and does not try it again; its log says why",
+            submitted_at=request.submitted_at,
+            stopped_at=now,
+            task_count=request.task_count,
+            output=request.output,
+        )
+
+
+def give_up_old(state: State, now: float) -> None:
+    """Runs at which the controller has failed for a day."""
+    for run_id, found in list(state.suspended.items()):
+        if now - found.since >= MOST_S:
+            close(state, run_id, RunStatus.FAILED, "given up: the controller has failed at this run for a day", now)
+
+
+def is_ignored(state: State, event: Event) -> bool:
+    """Whether a fact is about a suspended run, and so left out."""
+    if isinstance(event, TaskSeen):
+        return is_of_suspended(state, event)
+    key = getattr(event, "key", None)
+    return (key.run_id if key else getattr(event, "run_id", "")) in state.suspended
+
+
+def is_of_suspended(state: State, seen: TaskSeen) -> bool:
+    row = state.attempts.row_of_task_id.get(name_of(seen.arn).encode())
+    if row is None:
+        return seen.key is not None and seen.key.run_id in state.suspended
+    return int(state.attempts["run"][row]) in state.suspended_numbers()

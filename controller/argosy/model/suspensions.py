@@ -1,0 +1,46 @@
+"""Which runs does the controller leave alone for a while, because its own code failed at them?
+
+Such a run is still open: its tasks go on, and it is tried again after a pause that grows.
+"""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from argosy.model.run_record import RunRecord
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S, GROWTH = 60.0, 3600.0, 4.0
+MOST_S = 86_400.0  # a run at which the controller fails for so long is given up
+MAX_REASON = 500
+
+
+@dataclass(slots=True)
+class Suspension:
+    """One run. Times are epoch seconds."""
+
+    record: RunRecord  # as it was last stored
+    reason: str
+    since: float  # when the controller failed at it first
+    again_at: float
+    times: int = 1  # in a row
+
+    def stored_record(self) -> RunRecord:
+        """What users are shown meanwhile."""
+        until = datetime.fromtimestamp(self.again_at, UTC).strftime("%H:%M:%S UTC")
+        sentence = f"suspended: the controller failed at this run and tries again at {until}: {self.reason}"
+        return replace(self.record, waiting=sentence, suspended_at=self.since)
+
+
+def pause_s(times: int) -> float:
+    """How long a run is left alone at the n-th failure in a row: a minute, then four times as long, at most an hour."""
+    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * GROWTH ** min(times - 1, 10))
+
+
+def reason_of(error: BaseException) -> str:
+    """What it is and where it was raised, in one line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {str(error)[:200]}{where}"

@@ -1,0 +1,254 @@
+"""What the controller's own code fails at is left out, and everybody else finishes.
+
+The faults are thrown out of every function that a tick calls for one run: which ones those are is seen by watching.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from argosy.model.events import RebalanceAdvised
+from argosy.model.inbox import REFUSED
+from argosy.model.instances import Instance
+from argosy.model.pools import Pool
+from argosy.model.run_record import RunRecord
+from argosy.model.state import State
+from tests.fakes.throwing import Planted, functions_of, names_run, throwing, watching
+from tests.scenarios.controlled import Controlled
+
+VICTIM, OTHER = "victim-261121-062733-aaaa", "other-261121-062734-bbbb"
+TASKS, OTHER_TASKS = 3, 2
+PURE = ("lifecycle", "scheduler", "market", "placement", "model")
+FINISHED_S = 900.0
+UNSAYABLE = {"model.runs.sort_key"}  # without its key nothing of a run can be read, or be said of it
+
+
+def of_victim(value: Any) -> bool:
+    return names_run(value, VICTIM, TASKS)
+
+
+def two_runs(**spec: Any) -> Controlled:
+    cluster = Controlled(zones=("us-east-1a",), work_s=5.0, tick_s=10.0)
+    cluster.submit(TASKS, VICTIM, name="victim", **spec)
+    cluster.submit(OTHER_TASKS, OTHER, name="other")
+    return cluster
+
+
+def record(cluster: Controlled, run_id: str) -> RunRecord | None:
+    body = cluster.store.read_partition("RUNS")
+    return cluster.record(run_id) if any(run_id in key for key in body) else None
+
+
+def until(cluster: Controlled, done: Callable[[], bool], limit_s: float = FINISHED_S) -> None:
+    began = cluster.world.now
+    while not done():
+        cluster.tick()
+        assert cluster.world.now - began < limit_s, cluster.record(OTHER)
+
+
+def has_succeeded(cluster: Controlled, run_id: str) -> Callable[[], bool]:
+    def done() -> bool:
+        found = record(cluster, run_id)
+        return found is not None and found.status == "SUCCEEDED"
+
+    return done
+
+
+@pytest.fixture(scope="module")
+def called() -> dict[str, types.FunctionType]:
+    """What ticks call for the victim, from its submission to its end, with a cap and a failing task among it."""
+    seen: dict[str, types.FunctionType] = {}
+    cluster = two_runs(capacity={"budgetUsd": 5.0})
+    with watching(functions_of(*PURE), of_victim, seen):
+        cluster.run_to_rest()
+    return seen
+
+
+def test_a_fault_in_any_function_that_a_tick_calls_for_one_run_keeps_no_other_from_finishing(
+    called: dict[str, types.FunctionType],
+) -> None:
+    assert len(called) > 60, sorted(called)
+    thrown_at = 0
+    for name in called.keys() - UNSAYABLE:
+        function = called[name]
+        cluster = two_runs(capacity={"budgetUsd": 5.0})
+        cluster.faulty = True
+        with throwing(function, of_victim) as thrown:
+            try:
+                until(cluster, has_succeeded(cluster, OTHER))
+            except Exception as error:
+                raise AssertionError(f"a fault in {name} reaches the other run") from error
+        thrown_at += thrown[0] > 0
+    assert thrown_at > 0.8 * len(called)
+
+
+SETTLING = "lifecycle.attempts._settle"
+
+
+def is_suspended(cluster: Controlled) -> bool:
+    found = record(cluster, VICTIM)
+    return found is not None and bool(found.suspended_at)
+
+
+def suspended(called: dict[str, types.FunctionType]) -> Controlled:
+    """The victim's first task has ended, and the controller's code fails at that."""
+    cluster = two_runs()
+    cluster.faulty = True
+    with throwing(called[SETTLING], of_victim):
+        until(cluster, lambda: is_suspended(cluster))
+        until(cluster, has_succeeded(cluster, OTHER))
+    return cluster
+
+
+def test_a_suspended_run_says_why_and_goes_on_by_itself_once_the_fault_is_gone(called: Any) -> None:
+    cluster = suspended(called)
+    waiting = cluster.record(VICTIM).waiting
+    assert "suspended: the controller failed at this run and tries again at" in waiting
+    assert "Planted: _settle" in waiting
+    cluster.run_to_rest()
+    shown = cluster.record(VICTIM)
+    assert (shown.status, shown.waiting, shown.suspended_at) == ("SUCCEEDED", "", 0.0)
+    assert shown.attempts == TASKS, "what ended meanwhile is found, and not done again"
+
+
+def test_the_pause_grows_and_a_new_process_or_a_retry_tries_at_once(called: Any) -> None:
+    cluster = suspended(called)
+    with throwing(called[SETTLING], of_victim) as thrown:
+        until(cluster, lambda: times(cluster) == 3)
+        found = state_of(cluster).suspended[VICTIM]
+        assert found.again_at - cluster.world.now > 900
+        cluster.controllers = [cluster.controller()]
+        before = thrown[0]
+        cluster.run_for(60.0)
+        assert thrown[0] > before
+        cluster.retry(VICTIM)
+        cluster.run_for(60.0)
+        assert times(cluster) == 5
+    cluster.retry(VICTIM)
+    cluster.run_to_rest()
+    assert cluster.record(VICTIM).status == "SUCCEEDED"
+
+
+def times(cluster: Controlled) -> int:
+    """How often in a row the controller has failed at the victim; 0 = it is being tried."""
+    found = state_of(cluster).suspended.get(VICTIM)
+    return found.times if found else 0
+
+
+def state_of(cluster: Controlled) -> State:
+    state = cluster.controllers[0].state
+    assert state is not None
+    return state
+
+
+def test_a_suspended_run_can_be_cancelled_and_what_runs_of_it_is_stopped(called: Any) -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=36_000.0, tick_s=10.0)
+    cluster.submit(TASKS, VICTIM, name="victim")
+    cluster.faulty = True
+    until(cluster, lambda: bool(cluster.live_instances()) and cluster.record(VICTIM).counts[2] == TASKS)
+    with throwing(called["model.tasks.TaskTable.counts"], of_victim):
+        until(cluster, lambda: is_suspended(cluster))
+        cluster.run_for(600.0)
+        assert len(cluster.live_instances()) == 1, "its tasks go on"
+        cluster.cancel(VICTIM)
+        cluster.run_to_rest()
+    shown = cluster.record(VICTIM)
+    assert (shown.status, shown.suspended_at) == ("CANCELLED", 0.0)
+    assert not cluster.live_instances()
+
+
+def test_a_run_at_which_the_controller_fails_for_a_day_counts_as_failed_and_can_be_retried(called: Any) -> None:
+    cluster = suspended(called)
+    cluster.tick_s = 300.0
+    with throwing(called[SETTLING], of_victim):
+        until(cluster, lambda: cluster.record(VICTIM).status == "FAILED", limit_s=2 * 86_400.0)
+    cluster.tick_s = 10.0
+    assert cluster.record(VICTIM).status == "FAILED"
+    assert "failed at this run for a day" in cluster.record(VICTIM).status_reason
+    cluster.retry(VICTIM)
+    cluster.run_to_rest()
+    assert cluster.record(VICTIM).status == "SUCCEEDED"
+
+
+def test_a_request_at_which_the_code_fails_is_refused_and_its_run_says_so(called: Any) -> None:
+    cluster = two_runs()
+    cluster.faulty = True
+    with throwing(called["model.runs.Run.__post_init__"], of_victim):
+        until(cluster, has_succeeded(cluster, OTHER))
+    assert cluster.record(VICTIM).status == "FAILED"
+    assert "the controller failed at this request" in cluster.record(VICTIM).status_reason
+    assert len(cluster.store.read_partition(REFUSED)) == 1
+
+
+def test_a_message_at_which_the_code_fails_is_left_to_the_dead_letters(called: Any) -> None:
+    """It names no run: only without it the tick works."""
+    cluster = two_runs()
+    cluster.faulty = True
+    until(cluster, lambda: bool(cluster.live_instances()))
+    instance_id = cluster.live_instances()[0]["InstanceId"]
+    cluster.events.waiting["poison"] = rebalance(instance_id)
+    with throwing(called["lifecycle.apply.apply"], lambda value: isinstance(value, RebalanceAdvised)):
+        until(cluster, has_succeeded(cluster, OTHER))
+    assert list(cluster.events.waiting) == ["poison"]
+    assert not state_of(cluster).suspended
+
+
+def rebalance(instance_id: str) -> dict[str, Any]:
+    kind = "EC2 Instance Rebalance Recommendation"
+    at = "2027-01-15T08:00:00Z"
+    return {"source": "aws.ec2", "detail-type": kind, "time": at, "detail": {"instance-id": instance_id}}
+
+
+@pytest.mark.parametrize("kind", ["instance", "pool"])
+def test_an_instance_or_a_pool_at_which_the_code_fails_is_forgotten_for_a_while(kind: str) -> None:
+    """Of the two zones one is enough."""
+    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), work_s=5.0, tick_s=10.0)
+    cluster.submit(4, OTHER, name="other")
+    cluster.faulty = True
+    until(cluster, lambda: bool(cluster.live_instances()) and bool(cluster.controllers[0].state))
+    zone = cluster.live_instances()[0]["Placement"]["AvailabilityZone"]
+
+    def about(value: Any) -> bool:
+        wanted = Instance if kind == "instance" else Pool
+        return isinstance(value, wanted) and getattr(value, "zone", None) == zone
+
+    name = "Instance.placeable" if kind == "instance" else "Pool.confirmed"
+    (function,) = [each for each in functions_of("model").values() if each.__qualname__ == name]
+    with throwing(function, about):
+        until(cluster, has_succeeded(cluster, OTHER), limit_s=3 * 3600.0)
+    cluster.run_to_rest(limit_s=6 * 3600.0)
+    assert not cluster.live_instances()
+
+
+def test_a_fault_while_an_action_is_carried_out_suspends_its_run_and_no_other() -> None:
+    cluster = two_runs()
+    cluster.faulty = True
+    requests = functions_of("aws")
+    (function,) = [each for each in requests.values() if each.__name__ == "run_task_request"]
+    with throwing(function, of_victim):
+        until(cluster, has_succeeded(cluster, OTHER))
+        assert is_suspended(cluster)
+    cluster.run_to_rest()
+    assert cluster.record(VICTIM).status == "SUCCEEDED"
+
+
+def test_a_fault_in_every_sweep_stops_no_run() -> None:
+    cluster = two_runs()
+    cluster.faulty = True
+    (function,) = [each for each in functions_of("aws").values() if each.__qualname__ == "Observer._swept"]
+    until(cluster, lambda: bool(cluster.live_instances()) and cluster.record(OTHER).attempts > 0)
+    with throwing(function, lambda value: True):
+        until(cluster, has_succeeded(cluster, OTHER))
+
+
+def test_what_fails_without_any_run_fact_or_instance_is_raised_as_it_is() -> None:
+    cluster = two_runs()
+    (function,) = [each for each in functions_of("scheduler").values() if each.__qualname__ == "decide"]
+    with throwing(function, lambda value: True), pytest.raises(Planted):
+        cluster.tick()
+    cluster.run_to_rest()
+    assert cluster.record(VICTIM).status == "SUCCEEDED"

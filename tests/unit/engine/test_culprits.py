@@ -1,0 +1,95 @@
+"""Who is to blame is found by leaving out, and nobody else is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy.engine.culprits import Suspect, culprits
+from argosy.engine.set_apart import SetApart
+from argosy.model.events import HostSeen, Observed, PoolShort, RunResumed
+from argosy.model.suspensions import LONGEST_PAUSE_S
+from tests.builders import NOW, RUN_ID, fleet, host, instance_id, state_with, state_with_instance, submitted
+
+SUSPECTS = [Suspect("run", str(number)) for number in range(40)]
+
+
+@given(st.sets(st.sampled_from(SUSPECTS), max_size=6))
+def test_exactly_those_are_found_who_fail_and_with_few_tries(guilty: set[Suspect]) -> None:
+    tries = []
+
+    def fails(without: Set[Suspect]) -> bool:
+        tries.append(without)
+        return bool(guilty - without)
+
+    assert set(culprits(SUSPECTS, fails) or []) == guilty
+    assert len(tries) <= 2 + len(guilty) * 8
+
+
+def test_what_fails_without_everybody_is_nobodys_fault() -> None:
+    assert culprits(SUSPECTS, lambda without: True) is None
+    assert culprits([], lambda without: True) is None
+
+
+def test_of_two_who_fail_together_one_is_left_out() -> None:
+    pair = set(SUSPECTS[3:5])
+    (found,) = culprits(SUSPECTS, pair.isdisjoint) or []
+    assert found in pair
+
+
+def test_when_the_time_is_up_all_that_are_in_question_are_left_out() -> None:
+    found = culprits(SUSPECTS, lambda without: SUSPECTS[0] not in without, lambda: True)
+    assert found == SUSPECTS
+
+
+def test_what_is_left_out_is_not_taken_in_when_it_comes_again() -> None:
+    apart, short, ran = SetApart(), PoolShort("us-east-1/c5.xlarge/us-east-1a", "no capacity"), host(1)
+    assert apart.taken(short, NOW) is short
+    apart.add(Suspect("fact", "0"), [(short, NOW)], "x", NOW)
+    assert apart.taken(short, NOW) is None
+    assert apart.taken(ran, NOW) is ran
+    apart.add(Suspect("fact", "0"), [(ran, NOW)], "x", NOW)
+    sweep = Observed(NOW, hosts=(ran, host(2)), fleets=(fleet(),))
+    assert apart.taken(sweep, NOW) == Observed(NOW, hosts=(host(2),), fleets=(fleet(),))
+    assert apart.taken(sweep, NOW + 61) == sweep, "an instance is forgotten for a while only: it costs money"
+
+
+def test_a_pool_is_forgotten_for_a_while_that_grows_and_shrinks_again_when_long_nothing_was_wrong() -> None:
+    apart, seen = SetApart(), fleet()
+    for at, pause_s in ((NOW, 60), (NOW + 60, 240), (NOW + 300 + LONGEST_PAUSE_S + 1, 60)):
+        apart.add(Suspect("fact", "0"), [(seen, at)], "x", at)
+        assert apart.capacity_until() == at + pause_s
+        assert apart.taken(seen, at + pause_s - 1) is None
+        assert apart.taken(seen, at + pause_s) is seen
+    state = state_with(fleet())
+    apart.leave_out(state, apart.capacity_until() - 1, lambda run_id: None)  # type: ignore[arg-type, return-value]
+    assert not state.pools
+    assert state.changed_pools
+
+
+def test_a_run_that_was_tried_again_in_vain_and_one_whose_record_cannot_be_read_are_suspended() -> None:
+    state = state_with_instance()
+    apart = SetApart()
+
+    def unreadable(run_id: str) -> None:
+        raise KeyError(run_id)
+
+    apart.add(Suspect("run", RUN_ID), [], "it fails", NOW)
+    apart.leave_out(state, NOW, unreadable)  # type: ignore[arg-type]
+    found = state.suspended[RUN_ID]
+    assert (found.record.number, found.times, list(state.runs)) == (1, 1, [])
+    apart.add(Suspect("fact", "0"), [(RunResumed(RUN_ID, None), NOW)], "again", NOW)  # type: ignore[arg-type]
+    apart.leave_out(state, NOW + 60, unreadable)  # type: ignore[arg-type]
+    assert (state.suspended[RUN_ID].times, state.suspended[RUN_ID].since) == (2, NOW)
+    apart.leave_out(state_with(submitted("other-261121-062733-aaaa")), NOW, unreadable)  # type: ignore[arg-type]
+
+
+def test_an_instance_is_forgotten_with_its_place_and_its_row() -> None:
+    state, apart = state_with_instance(), SetApart()
+    apart.add(Suspect("instance", instance_id(1)), [], "x", NOW)
+    apart.leave_out(state, NOW, lambda run_id: None)  # type: ignore[arg-type, return-value]
+    assert not state.instances
+    assert instance_id(1) in state.changed_instances
+    assert isinstance(apart.taken(host(2), NOW), HostSeen)

@@ -1,0 +1,102 @@
+"""A run that is suspended is stored as such, keeps what it has, and is heard of no more until it is tried again."""
+
+from __future__ import annotations
+
+from argosy.lifecycle.apply import apply
+from argosy.lifecycle.suspension import bare_record, resume, suspend
+from argosy.model import documents
+from argosy.model.actions import Launch
+from argosy.model.attempts import AttemptStatus
+from argosy.model.documents import STATE, restore
+from argosy.model.events import HostStateChanged, LaunchAccepted, Observed, RebalanceAdvised
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import sort_key
+from argosy.model.state import State
+from argosy.model.suspensions import pause_s
+from tests.builders import (
+    CELL,
+    NOW,
+    POLICY,
+    RUN_ID,
+    begun,
+    container_instance,
+    fleet,
+    host,
+    instance_id,
+    launched,
+    state_with_instance,
+    task,
+    task_arn,
+    told,
+)
+from tests.fakes.aws import KEY
+
+
+def suspended() -> State:
+    state = state_with_instance()
+    for index in range(2):
+        launched(state, index=index, number=index + 1)
+    told(state, task(1, "RUNNING"))
+    suspend(state, RunRecord.of(state.runs[RUN_ID]), "it fails", NOW)
+    return state
+
+
+def stored(state: State) -> State:
+    items = documents.changed(state)
+    record = items["RUNS", sort_key(RUN_ID)]
+    return restore(1, {key: body for (part, key), body in items.items() if part == STATE}, {RUN_ID: (record, {})})
+
+
+def test_it_is_stored_as_suspended_and_its_documents_are_not_read() -> None:
+    state = suspended()
+    again = stored(state)
+    assert not again.runs
+    found, before = again.suspended[RUN_ID], state.suspended[RUN_ID]
+    assert (found.reason, found.since, found.again_at, found.times) == ("it fails", NOW, NOW + 60, 1)
+    assert found.record.suspended_at == NOW
+    assert "tries again at" in found.record.waiting
+    assert found.record.number == before.record.number
+
+
+def test_a_record_that_cannot_be_read_either_is_damage() -> None:
+    state = suspended()
+    items = {key: body for (part, key), body in documents.changed(state).items() if part == STATE}
+    assert [damage.run_id for damage in restore(1, items, {RUN_ID: (b"x", {})}).losses.runs] == [RUN_ID]
+
+
+def test_its_tasks_keep_their_place_and_no_fact_about_them_is_taken_in() -> None:
+    state = suspended()
+    taken = state.used_on(instance_id(1))
+    told(state, task(1, "STOPPED", 3, exit_code=0), LaunchAccepted(KEY, task_arn(9)))
+    told(state, RebalanceAdvised(instance_id(1)))
+    assert state.instances[instance_id(1)].rebalance_at
+    assert not state.orphans
+    assert len(state.attempts.live()) == 2
+    assert state.used_on(instance_id(1)) == taken
+    assert state.used_by_instance()[instance_id(1)] == (taken, 2)
+
+
+def test_sweeps_neither_lose_its_tasks_nor_take_them_for_strays() -> None:
+    state = suspended()
+    for at in (NOW + 1000, NOW + 2000):
+        seen = (task(7, "RUNNING", started_by="argosy-testtest-1", desired_status="RUNNING", key=KEY),)
+        sweep = Observed(at, seen, (container_instance(1),), (host(1),), (fleet(spot_target=1),))
+        apply(state, sweep, at, POLICY)
+    assert not state.orphans
+    assert len(state.attempts.live()) == 2
+
+
+def test_when_it_is_tried_again_unsent_launches_are_in_doubt_and_lost_attempts_are_made_up_for() -> None:
+    state = state_with_instance()
+    begun(state, [Launch(KEY, 1, state.started_by(1), instance_id(1), CELL)])
+    run = state.runs[RUN_ID]
+    suspend(state, bare_record(run), "it fails", NOW)
+    told(state, HostStateChanged(instance_id(1), "terminated", NOW))
+    resume(state, run)
+    assert state.runs == {RUN_ID: run}
+    assert state.losses.attempts
+    assert state.attempts["status"][0] == AttemptStatus.IN_DOUBT
+
+
+def test_pauses_grow_fourfold_to_an_hour() -> None:
+    assert [pause_s(times) for times in (1, 2, 3, 4, 5, 100)] == [60, 240, 960, 3600, 3600, 3600]
