@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
+from awscli.clidriver import create_clidriver
 from typer.main import get_group
 
 from argosy.cli.late import load
@@ -66,9 +68,10 @@ def _aws(words: list[str]) -> None:
     if words[0] in ("configure", "sso"):
         assert " ".join(words[:2]) in ("configure", "configure sso", "sso login")
         return
-    command = [str(Path(sys.executable).parent / "aws"), *words, "--generate-cli-skeleton", "input"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin"})
-    assert done.returncode == 0, done.stderr
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        status = create_clidriver().main([*words, "--generate-cli-skeleton", "input"])
+    assert status == 0, said.getvalue()
 
 
 def _make(words: list[str]) -> None:

@@ -73,8 +73,9 @@ def test_a_plan_says_what_its_prices_hold_and_where_they_are_not_known() -> None
     assert any("with its disk and its public address; logs and traffic are not counted" in each for each in said)
     assert not any("price of disks" in each for each in said)
     elsewhere = (("mx-central-1", "c6i.xlarge", "mx-central-1a"),)
-    assert "the price of disks in mx-central-1 is not known: a high one is assumed" in (
-        planned(state_with(), fleets=elsewhere)["assumptions"]
+    assert (
+        "the price of disks in mx-central-1 is not known: a high one is assumed"
+        in (planned(state_with(), fleets=elsewhere)["assumptions"])
     )
 
 
