@@ -8,11 +8,14 @@ from typing import Any
 from argosy.aws.launcher import TaskLauncher
 from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle import attempts, health, hosts, quarantine
-from argosy.model.events import LaunchDisproved, LaunchMissed
+from argosy.model.attempts import AttemptTable
+from argosy.model.events import InterruptionWarned, LaunchDisproved, LaunchMissed
 from argosy.model.state import Setback
+from tests.builders import NOW, instance_id
 from tests.fakes.aws import S3_OUTAGES
 from tests.mutations.catalogue import DAMAGE, PROTOCOL, Patch, planted, scenario
 
+FORGETTING = "tests.unit.lifecycle.test_nothing_is_forgotten"
 OUTAGES, REGISTRATIONS = "tests.scenarios.test_outages", "tests.scenarios.test_lost_registrations"
 
 
@@ -99,3 +102,36 @@ def one_listing_is_proof(patch: Patch) -> None:
         return LaunchDisproved(key) if isinstance(said, LaunchMissed) else said
 
     patch.setattr(TaskLauncher, "_absent", absent)
+
+
+@planted(
+    "a spot warning is known in memory only: the next controller places work on an instance with seconds to live",
+    check=scenario(FORGETTING, "test_what_a_fact_changes_is_stored", [InterruptionWarned(instance_id(1), NOW + 5)]),
+)
+def warnings_are_not_stored(patch: Patch) -> None:
+    real = hosts.warn
+
+    def warn(state: Any, instance: Any, *rest: Any) -> None:
+        before = set(state.changed_instances)
+        real(state, instance, *rest)
+        state.changed_instances = before
+
+    patch.setattr(hosts, "warn", warn)
+
+
+@planted(
+    "a task that one sweep missed and another showed is lost at the next single miss, after a restart",
+    check=scenario(
+        FORGETTING, "test_a_task_that_one_sweep_missed_and_another_showed_is_not_lost_at_the_next_miss_after_a_restart"
+    ),
+)
+def forgiven_in_memory_only(patch: Patch) -> None:
+    real = AttemptTable.set
+
+    def put(table: AttemptTable, rows: Any, **values: Any) -> None:
+        if values == {"absent_since": 0.0}:
+            table.columns["absent_since"][rows] = 0.0
+        else:
+            real(table, rows, **values)
+
+    patch.setattr(AttemptTable, "set", put)

@@ -29,6 +29,7 @@ from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import Behaviour, World
 from tests.builders import CELL, RUN_ID, MemoryStore, spec
 from tests.fakes.aws import DEPLOYMENT, ScriptedClient, refusal
+from tests.stored_alike import forgotten
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 TICK_S = 2.0
@@ -198,11 +199,18 @@ class Controlled:
                 assert not report.troubles or self.faulty, report.troubles
                 at_rest &= report.at_rest
                 self.repaired += report.repaired
+                self.check_stored(engine)
             except StaleState:
                 self.conflicts += 1
                 at_rest = False
         self.pass_time(self.tick_s)
         return at_rest
+
+    def check_stored(self, engine: Engine) -> None:
+        """A controller that starts now knows what this one knows."""
+        state = engine.state
+        if state is not None and state.version == self.store.version():
+            assert forgotten(state, self.store) == []
 
     def run_to_rest(self, limit_s: float = 4 * 3600.0) -> float:
         """Tick until nothing is left to do; how long it took."""

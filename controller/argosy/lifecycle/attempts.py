@@ -106,7 +106,8 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
         _adopt(state, seen.key, row, seen.arn, now)
     if row is None:
         return False
-    state.attempts.columns["absent_since"][row] = 0.0
+    if state.attempts["absent_since"][row]:
+        state.attempts.set(row, absent_since=0.0)
     if seen.version <= state.attempts["version"][row]:
         return True
     if _is_open(state, row, seen, now, policy):

@@ -1,0 +1,65 @@
+"""Would a controller that starts now know what the one that runs knows? Else a crash forgets it.
+
+What a fact or an action changes has to be marked as changed, or it is not stored: a spot warning that is known in
+memory only lets the next process place work on an instance with seconds to live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from argosy.engine.loading import load
+from argosy.model.instances import Instance
+from argosy.model.pools import Pool
+from argosy.model.run_record import RunRecord
+from argosy.model.state import State
+from argosy.ports import Store
+
+
+def forgotten(state: State, store: Store) -> list[str]:
+    """What differs between the state in memory, which has just been committed, and what the store holds of it."""
+    stored = load(store)
+    found = [*_records(state.instances, stored.instances, Instance), *_records(state.pools, stored.pools, Pool)]
+    found += [f"run {run_id}: suspended" for run_id in state.suspended.keys() ^ stored.suspended.keys()]
+    mine, theirs = _attempts(state), _attempts(stored)
+    found += [
+        f"attempt {key}: {mine.get(key)} in memory, {theirs.get(key)} stored"
+        for key in mine.keys() | theirs.keys()
+        if mine.get(key) != theirs.get(key)
+    ]
+    for run_id, run in state.runs.items():
+        if run_id not in stored.runs:
+            found.append(f"run {run_id}: not stored")
+            continue
+        other = stored.runs[run_id]
+        mine, theirs = RunRecord.of(run).to_json(), RunRecord.of(other).to_json()
+        found += [f"run {run_id}.{name}" for name in mine if mine[name] != theirs.get(name)]
+        found += [
+            f"run {run_id}: tasks.{name}"
+            for name in run.tasks.columns
+            if not np.array_equal(run.tasks[name], other.tasks[name])
+        ]
+    return found
+
+
+def _attempts(state: State) -> dict[Any, dict[str, Any]]:
+    """By key, or by row where no run is known any more, the columns of every live attempt."""
+    table = state.attempts
+    return {
+        (state.key_of(row) or row): {name: table[name][row].item() for name in table.columns}
+        for row in table.live().tolist()
+    }
+
+
+def _records(mine: dict[str, Any], theirs: dict[str, Any], kind: type) -> Iterator[str]:
+    for key in mine.keys() ^ theirs.keys():
+        yield f"{kind.__name__} {key}: only {'in memory' if key in mine else 'stored'}"
+    for key in mine.keys() & theirs.keys():
+        for field in fields(kind):
+            here, there = getattr(mine[key], field.name), getattr(theirs[key], field.name)
+            if here != there:
+                yield f"{kind.__name__} {key}.{field.name}: {here!r} in memory, {there!r} stored"

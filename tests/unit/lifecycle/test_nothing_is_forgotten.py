@@ -1,0 +1,182 @@
+"""What a fact changes is stored: a controller that starts after it knows what the one before knew.
+
+One case at least for every kind of fact. Between two facts everything is committed, so that each has to mark what it
+changes by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from argosy.engine.loading import load, load_run
+from argosy.lifecycle.apply import apply, pass_time
+from argosy.lifecycle.suspension import suspend
+from argosy.model import documents
+from argosy.model.actions import Launch
+from argosy.model.attempts import AttemptKey
+from argosy.model.events import (
+    ActionFailed,
+    ControllerStarted,
+    Event,
+    HistoryRead,
+    HostStateChanged,
+    InterruptionWarned,
+    LaunchAccepted,
+    LaunchDisproved,
+    LaunchInDoubt,
+    LaunchMissed,
+    LaunchRefused,
+    ManifestPartWritten,
+    NotCarriedOut,
+    Observed,
+    PoolShort,
+    RebalanceAdvised,
+    ResultSeen,
+    RunCancelled,
+    RunClosed,
+    RunNotPrepared,
+    RunResumed,
+    RunRetried,
+    TargetAccepted,
+)
+from argosy.model.inbox import CancelRequest, RetryRequest
+from argosy.model.run_record import RunRecord
+from argosy.model.setbacks import Subject, What
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from tests.builders import (
+    CELL,
+    NOW,
+    POLICY,
+    RUN_ID,
+    MemoryStore,
+    begun,
+    container_instance,
+    fleet,
+    host,
+    instance_id,
+    prepared,
+    state_with_instance,
+    submitted,
+    task,
+    task_arn,
+)
+from tests.stored_alike import forgotten
+
+POOL = f"{CELL}/c5.xlarge/us-east-1a"
+KEY = AttemptKey(RUN_ID, 0, 1, 0)
+LATER = NOW + POLICY.absence_s + 100
+GONE = Observed(LATER, hosts=(host(1),), container_instances=(container_instance(1),))
+BACK = replace(GONE, at=LATER + 1, tasks=(task(1, "RUNNING"),))  # nothing new about it
+UP = [LaunchAccepted(KEY, task_arn(1)), task(1, "RUNNING")]
+ONLY_TASK = [*UP, task(1, "STOPPED", 9, exit_code=0)]
+CASES: list[list[Event]] = [
+    [submitted("second-261121-062733-k3f9"), prepared("second-261121-062733-k3f9")],
+    [RunNotPrepared(RUN_ID, "no such image", final=False), RunNotPrepared(RUN_ID, "no such image", final=True)],
+    [RunCancelled(CancelRequest(RUN_ID, NOW, "enough"))],
+    [*UP, RunCancelled(CancelRequest(RUN_ID, NOW, "enough")), task(1, "STOPPED", 9, exit_code=137)],
+    [*UP, task(1, "STOPPED", 9, exit_code=1), task(1, "STOPPED", 9, exit_code=1)],
+    [*ONLY_TASK, ResultSeen(RUN_ID, 0, 1, 5)],
+    [LaunchRefused(KEY, "RESOURCE:CPU"), ControllerStarted()],
+    [LaunchRefused(KEY, "AccessDeniedException", "no", final=True)],
+    [LaunchInDoubt(KEY, "no reply"), LaunchMissed(KEY), LaunchMissed(KEY)],
+    [LaunchInDoubt(KEY, "no reply"), LaunchDisproved(KEY)],
+    [replace(container_instance(1), version=50, status="DRAINING")],
+    [replace(container_instance(1), version=50, agent_connected=False), replace(container_instance(1), version=51)],
+    [replace(container_instance(1), version=50, remaining=(1024, 1024, 0)), Observed(NOW + 60), Observed(NOW + 120)],
+    [host(2), container_instance(2), host(2, state="shutting-down"), host(2, state="terminated")],
+    [*UP, HostStateChanged(instance_id(1), "shutting-down", NOW + 5), HostStateChanged(instance_id(1), "terminated")],
+    [*UP, RebalanceAdvised(instance_id(1), NOW + 5)],
+    [*UP, InterruptionWarned(instance_id(1), NOW + 5)],
+    [InterruptionWarned(instance_id(1), NOW + 5)],
+    [*UP, GONE, BACK, replace(GONE, at=LATER + POLICY.absence_s + 2)],
+    [*UP, GONE, replace(GONE, at=LATER + POLICY.absence_s + 2)],
+    [*UP, Observed(LATER), Observed(LATER + POLICY.absence_s + 1), Observed(LATER + 2 * POLICY.absence_s + 2)],
+    [fleet(spot_target=4, spot_usd_per_hour=0.07), TargetAccepted(POOL, 4, 1)],
+    [fleet("g5.xlarge"), replace(fleet("g5.xlarge"), fleet_id="another")],
+    [PoolShort(POOL, "no capacity"), HistoryRead(POOL, PoolShort(POOL, "a dead AMI", lasting=True))],
+    [HistoryRead(POOL, None)],
+    [ManifestPartWritten(RUN_ID, 0, 0, 10)],
+    [NotCarriedOut("throttled", about=Subject(What.CLOSE, RUN_ID)), NotCarriedOut("lost", KEY)],
+]
+
+
+def launch_of(state: State) -> Launch:
+    return Launch(KEY, state.next_wave, state.started_by(state.next_wave), instance_id(1), CELL)
+
+
+def committed(state: State, store: MemoryStore) -> None:
+    store.commit(state.version, documents.changed(state), ())
+    documents.committed(state)
+
+
+def follow(state: State, facts: Sequence[Event], store: MemoryStore) -> list[str]:
+    committed(state, store)
+    lost = forgotten(state, store)
+    for fact in facts:
+        at = fact.at if isinstance(fact, Observed) else NOW + 5
+        apply(state, fact, at, POLICY)
+        pass_time(state, at, POLICY)
+        committed(state, store)
+        lost += forgotten(state, store)
+    return lost
+
+
+@pytest.mark.parametrize("facts", CASES, ids=lambda facts: "-".join(type(fact).__name__ for fact in facts))
+def test_what_a_fact_changes_is_stored(facts: list[Event]) -> None:
+    state = state_with_instance(tasks=3, expects_result=True)
+    begun(state, [launch_of(state)])
+    assert follow(state, facts, MemoryStore()) == []
+
+
+def test_what_reopening_a_run_changes_is_stored() -> None:
+    once = {"attempts": 1, "evaluateOnExit": []}
+    state, store = state_with_instance(tasks=1, retryStrategy=once), MemoryStore()
+    begun(state, [launch_of(state)])
+    failed = task(1, "STOPPED", 9, exit_code=1)
+    assert follow(state, [*UP, failed], store) == []
+    for seconds in (30, 700):  # until it is known that the instance was not going down
+        pass_time(state, NOW + seconds, POLICY)
+    committed(state, store)
+    assert state.runs[RUN_ID].tasks["status"][0] == TaskStatus.FAILED
+    apply(state, RunClosed(RUN_ID), NOW + 701, POLICY)
+    committed(state, store)
+    closed = load_run(store, RUN_ID)
+    apply(state, RunRetried(RetryRequest(RUN_ID, NOW + 800), stored=closed), NOW + 800, POLICY)
+    committed(state, store)
+    assert forgotten(state, store) == []
+    assert load(store).runs[RUN_ID].retries == 1
+
+
+def test_what_leaving_a_run_alone_and_trying_it_again_changes_is_stored() -> None:
+    state, store = state_with_instance(tasks=1), MemoryStore()
+    begun(state, [launch_of(state)])
+    assert follow(state, UP, store) == []
+    suspend(state, RunRecord.of(state.runs[RUN_ID]), "a fault", NOW + 5)
+    committed(state, store)
+    assert forgotten(state, store) == []
+    stored = load_run(store, RUN_ID, ended=False)
+    assert stored is not None
+    apply(state, RunResumed(RUN_ID, stored), NOW + 400, POLICY)
+    committed(state, store)
+    assert forgotten(state, store) == []
+
+
+def test_every_kind_of_fact_has_a_case() -> None:
+    """ActionFailed is the engine's own: it is not applied."""
+    seen = {type(fact) for facts in CASES for fact in facts} | {RunClosed, RunRetried, RunResumed, ActionFailed}
+    assert seen == set(get_args(Event))
+
+
+def test_a_task_that_one_sweep_missed_and_another_showed_is_not_lost_at_the_next_miss_after_a_restart() -> None:
+    """Forgiven in memory and not in the store, its first absence would count again for the next controller."""
+    state, store = state_with_instance(tasks=1), MemoryStore()
+    begun(state, [launch_of(state)])
+    assert follow(state, [*UP, GONE, BACK], store) == []
+    again = load(store)
+    apply(again, replace(GONE, at=LATER + 2 * POLICY.absence_s), LATER + 2 * POLICY.absence_s, POLICY)
+    assert again.runs[RUN_ID].tasks["status"][0] == TaskStatus.RUNNING
