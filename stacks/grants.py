@@ -81,7 +81,7 @@ def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     the task definition that a spec names."""
     requests: str | list[str] = ["INBOX", "TOKENS", "SUBMITTED"]
     return [
-        allow(["dynamodb:GetItem", "dynamodb:Query"], [arns.table]),
+        allow(["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"], [arns.table]),
         allow(["dynamodb:PutItem"], [arns.table], **{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": requests}}),
         allow(["lambda:InvokeFunction"], [arns.function("controller")]),
         allow(["events:EnableRule"], [arns.tick]),
@@ -98,7 +98,7 @@ def controller(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 def _state(arns: Arns) -> list[iam.PolicyStatement]:
     # A transaction needs the rights of the writes in it.
-    items = ["GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"]
+    items = ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"]
     messages = ["ReceiveMessage", "DeleteMessage"]
     bus = arns.of("events", "event-bus/default")
     return [

@@ -40,8 +40,18 @@ class Store(Protocol):
     def read_partition(self, partition: str) -> dict[str, bytes]:
         """Every item of the partition, in sort-key order, all pages. Raises if a page fails: never a partial answer."""
 
-    def page(self, partition: str, limit: int, after: str | None = None) -> tuple[list[tuple[str, bytes]], str | None]:
-        """At most `limit` items in *descending* sort-key order after `after`, and where the next page starts."""
+    def read_many(self, keys: Iterable[Key]) -> dict[Key, bytes]:
+        """Those of the items that exist. Each is read as `read` does, and not all at one moment. Never a partial
+        answer."""
+
+    def page(
+        self, partition: str, limit: int, after: str | None = None, oldest_first: bool = False
+    ) -> tuple[list[tuple[str, bytes]], str | None]:
+        """At most `limit` items in *descending* sort-key order after `after`, and where the next page starts.
+        oldest_first: in ascending order."""
+
+    def sort_keys(self, partition: str) -> list[str]:
+        """The sort keys of a partition in their order, without what lies there."""
 
     def create(self, items: Mapping[Key, bytes], expires_at: Mapping[Key, float] | None = None) -> None:
         """All or nothing, only if none of them exists. Raises AlreadyExists.

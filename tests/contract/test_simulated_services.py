@@ -172,3 +172,34 @@ def test_the_schedule_is_enabled_and_disabled_and_the_controller_is_invoked() ->
     assert (bus.enabled, functions.invoked) == ({"tick"}, ["argosy-controller"])
     wake.rest()
     assert bus.enabled == set()
+
+
+def test_many_documents_are_read_in_batches_and_a_partition_from_either_end(store: DynamoStore) -> None:
+    store.create({("A", f"{number:03d}"): b"x%d" % number for number in range(60)})
+    store.create({("B", f"{number:03d}"): b"y%d" % number for number in range(60)})
+    keys = [(partition, f"{number:03d}") for partition in "AB" for number in range(70)]
+    found = store.read_many([*keys, *keys])
+    assert found == {(pk, sk): b"%s%d" % (b"x" if pk == "A" else b"y", int(sk)) for pk, sk in keys if int(sk) < 60}
+    assert store.read_many([]) == {}
+    assert store.sort_keys("A") == [f"{number:03d}" for number in range(60)]
+    rows, after = store.page("A", 2, oldest_first=True)
+    assert ([key for key, _ in rows], after) == (["000", "001"], "001")
+    assert [key for key, _ in store.page("A", 1, after, oldest_first=True)[0]] == ["002"]
+
+
+def test_a_batch_has_its_limits(dynamodb: Any) -> None:
+    def keys(*names: str) -> dict[str, Any]:
+        return {TABLE: {"Keys": [{"pk": {"S": "A"}, "sk": {"S": name}} for name in names]}}
+
+    for wrong in (keys(*(f"{number}" for number in range(101))), keys("1", "1")):
+        with pytest.raises(ClientError) as refused:
+            dynamodb.batch_get_item(RequestItems=wrong)
+        assert code_of(refused) == "ValidationException"
+
+
+def test_what_one_reply_does_not_hold_is_asked_for_again(store: DynamoStore) -> None:
+    """16 MB a reply."""
+    for number in range(45):
+        store.create({("A", f"{number:03d}"): bytes(390_000)})
+    found = store.read_many([("A", f"{number:03d}") for number in range(45)])
+    assert [len(body) for body in found.values()] == [390_000] * 45

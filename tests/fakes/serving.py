@@ -11,6 +11,7 @@ from argosy.local.clients import LocalClients
 from argosy.local.lambdas.function import LambdaFunction
 from argosy.local.lambdas.invoke_api import LambdaApi
 from argosy.local.server.front import Admin, Front
+from argosy.local.server.tables import OwnTable
 from argosy.local.server.wsgi import Application, Bounds, WsgiServer
 
 
@@ -53,7 +54,9 @@ def front(
     `clients.endpoint` is its address.
     """
     cells = {"us-east-1": Region(ecs, ec2), **(away or {})}
-    application = Front(cells=cells, functions=LambdaApi(functions or {}), admin=admin or {}, moto=moto)
+    application = Front(
+        cells=cells, functions=LambdaApi(functions or {}), admin=admin or {}, moto=moto, table=OwnTable("argosy-state")
+    )
     with served(application) as server:
         clients = LocalClients(f"http://127.0.0.1:{server.port}", "us-east-1")
         try:

@@ -24,7 +24,7 @@ from argosy.api.caps import Market, budget_warnings, hourly_faults
 from argosy.api.estimates import estimates
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
-from argosy.model import documents, inbox
+from argosy.model import inbox
 from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
@@ -215,13 +215,9 @@ class Api:
     @_act.register
     def _list(self, request: requests.ListRuns, request_id: str) -> dict[str, Any]:
         after = None if request.next_token is None else requests.page_place(request.next_token)
-        page, following = self.store.page(documents.RUNS, request.max_results, after)
-        records = reading.with_retries(self.store, [documents.record_from(body) for _, body in page])
+        page, following = reading.page(self.store, request.max_results, after)
+        records = reading.with_retries(self.store, page)
         runs = [views.run_view(each) for each in spending.up_to_now(self.store, records, self.now(), self.policy)]
-        if after is None:
-            shown = {run["runId"] for run in runs}
-            waiting = [views.run_view(record) for record in reading.runs_in_inbox(self.store)]
-            runs = [run for run in waiting if run["runId"] not in shown] + runs  # the newest ones
         return {"runs": runs, "nextToken": None if following is None else requests.page_token(following)}
 
     @_act.register

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 
+from argosy.engine.loading import records_of
 from argosy.model import documents, inbox
 from argosy.model.damage import FAULTS
 from argosy.model.inbox import RetryRequest, SubmitRequest
@@ -22,6 +24,8 @@ from argosy.model.tasks import TaskTable
 from argosy.ports import Key, Store
 
 SUBMITTED = "SUBMITTED"  # partition of pointers; sort key = run id, body = the sort key in the inbox
+_IN_INBOX = "inbox:"  # of a place in the inbox, where a page starts
+_PLACE = re.compile(r"(\d{10})\.\d{6}#", re.ASCII)
 _RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,62}-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re.ASCII)
 
 
@@ -74,11 +78,7 @@ def with_retries(store: Store, records: Sequence[RunRecord]) -> list[RunRecord]:
     """The records. Those of runs about to be reopened do not count as ended: `retry_at` says since when."""
     if not any(map(_may_be_reopened, records)):
         return list(records)
-    asked = {
-        request.run_id: request.requested_at
-        for request in _requests_in_inbox(store)
-        if isinstance(request, RetryRequest)
-    }
+    asked = {request.run_id: request.requested_at for request in _retries_in_inbox(store)}
     return [
         replace(record, status=RunStatus.SUBMITTED, status_reason="", stopped_at=0.0, retry_at=asked[record.id])
         if record.id in asked and _may_be_reopened(record)
@@ -91,19 +91,58 @@ def _may_be_reopened(record: RunRecord) -> bool:
     return record.has_ended and record.status is not RunStatus.SUCCEEDED
 
 
-def runs_in_inbox(store: Store) -> list[RunRecord]:
-    """Records of the runs that are not folded in yet, newest first."""
-    waiting = [request for request in _requests_in_inbox(store) if isinstance(request, SubmitRequest)]
-    return [RunRecord.of_request(request) for request in waiting[::-1]]
+def page(store: Store, limit: int, after: str | None) -> tuple[list[RunRecord], str | None]:
+    """Records of runs, newest first, at most `limit`, and where the next page starts: first those that are not folded
+    in yet. after: where a page starts, as a call before has answered.
+
+    A run that is folded in between two pages is not left out. It may be shown twice if others were submitted within the
+    same second.
+    """
+    if after is not None and not after.startswith(_IN_INBOX):
+        return _page_of_folded(store, limit, after)
+    place = after.removeprefix(_IN_INBOX) if after else ""
+    waiting, following = store.page(inbox.INBOX, limit, place or None)
+    records = [record for _, body in waiting if (record := _submitted(body))]
+    if following is not None:
+        return records, _IN_INBOX + following
+    taken_in, following = _page_of_folded(store, limit, _folded_since(place))
+    taken_in = [record for record in taken_in if not place.endswith(f"#{record.id}")]
+    shown = {record.id for record in taken_in}
+    records = [record for record in records if record.id not in shown]
+    kept = taken_in[: limit - len(records)]
+    if len(kept) < len(taken_in):
+        following = sort_key(kept[-1].id) if kept else _IN_INBOX + waiting[-1][0]
+    return [*records, *kept], following
 
 
-def _requests_in_inbox(store: Store) -> list[inbox.Request]:
-    """In order of arrival, without those that the controller will set aside for a person to look at."""
+def _page_of_folded(store: Store, limit: int, after: str | None) -> tuple[list[RunRecord], str | None]:
+    found, following = store.page(documents.RUNS, limit, after)
+    return [documents.record_from(body) for _, body in found], following
+
+
+def _folded_since(place: str) -> str | None:
+    """Where the runs begin that were submitted in the second of a place in the inbox, or before; None for no place.
+    Requests are folded in as they come, so later ones have been shown."""
+    found = _PLACE.match(place)
+    return f"{datetime.fromtimestamp(int(found[1]), UTC):%y%m%d%H%M%S}~" if found else None
+
+
+def _submitted(body: bytes) -> RunRecord | None:
+    """None for another request, or one that the controller will set aside for a person to look at."""
+    with suppress(ValueError):
+        request = inbox.from_bytes(body)
+        return RunRecord.of_request(request) if isinstance(request, SubmitRequest) else None
+    return None
+
+
+def _retries_in_inbox(store: Store) -> list[RetryRequest]:
+    """In order of arrival. Only the names of the other requests are read: there may be thousands."""
+    names = [(inbox.INBOX, name) for name in store.sort_keys(inbox.INBOX) if inbox.is_retry(name)]
     found = []
-    for body in store.read_partition(inbox.INBOX).values():
+    for _, body in sorted(store.read_many(names).items()):
         with suppress(ValueError):
             found.append(inbox.from_bytes(body))
-    return found
+    return [request for request in found if isinstance(request, RetryRequest)]
 
 
 def task_chunks(store: Store, record: RunRecord, start: int, end: int) -> Iterator[tuple[int, TaskTable]]:
@@ -111,7 +150,7 @@ def task_chunks(store: Store, record: RunRecord, start: int, end: int) -> Iterat
     rows = TaskTable.chunk_rows
     for number in range(start // rows, -(-end // rows)):
         chunk = TaskTable(min(rows, record.task_count - number * rows), record.halted)
-        body = store.read((documents.run_partition(record.id), f"TASKS#{number:05d}"))
+        body = store.read((documents.run_partition(record.id), documents.task_chunk(number)))
         if body is not None:
             chunk.unpack(0, body)
         yield number * rows, chunk
@@ -129,7 +168,7 @@ def cluster(store: Store) -> tuple[State, list[str]]:
 
 def needs_by_number(store: Store, run_ids: Sequence[str]) -> dict[int, Resources]:
     """What a task of each run takes, by the run's number."""
-    records = [record for run_id in run_ids if (record := _folded(store, run_id))]
+    records = map(documents.record_from, records_of(store, run_ids).values())
     return {record.number: record.needs for record in records}
 
 

@@ -42,7 +42,7 @@ def put(store: Store, record: RunRecord, request: RetryRequest, token: str, atte
         return False
     _check(store, record, request)
     _check_budget(record, request, attempt_usd)
-    place = (inbox.INBOX, inbox.inbox_key(request.requested_at, f"{request.run_id}#retry#{key[1][:16]}"))
+    place = (inbox.INBOX, inbox.retry_key(request.requested_at, request.run_id, key[1][:16]))
     try:
         store.create(
             {key: json.dumps(wish).encode(), place: inbox.to_bytes(request)},

@@ -10,7 +10,7 @@ CONTROL / CELL <region>  closed (S): why nothing is launched there; absent while
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -23,6 +23,7 @@ LEASE_KEY: Key = ("CONTROL", "LEASE")
 HEARTBEAT_KEY: Key = ("CONTROL", "HEARTBEAT")
 KILL_KEY: Key = ("CONTROL", "KILL")
 CELL_PREFIX = "CELL "  # of the sort keys of the cells' records, before the Region
+BATCH = 100  # items of a BatchGetItem
 CONFLICT_TRIES = 3  # how often a transaction is sent that another one cancels
 
 
@@ -37,18 +38,35 @@ class DynamoStore:
         return bytes(item["body"]["B"]) if "body" in item else None
 
     def read_partition(self, partition: str) -> dict[str, bytes]:
-        documents: dict[str, bytes] = {}
-        start: dict[str, Any] = {}
-        while True:
-            page = self._query(partition, **start)
-            documents |= dict(_bodies(page["Items"]))
-            if "LastEvaluatedKey" not in page:
-                return documents
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        return dict(_bodies(self._items(partition)))
 
-    def page(self, partition: str, limit: int, after: str | None = None) -> tuple[list[tuple[str, bytes]], str | None]:
+    def read_many(self, keys: Iterable[Key]) -> dict[Key, bytes]:
+        found: dict[Key, bytes] = {}
+        pending = [_key(key) for key in dict.fromkeys(keys)]
+        left_out = 0  # times in a row that DynamoDB answered with nothing
+        while pending:
+            asked = {self._table: {"Keys": pending[:BATCH], "ConsistentRead": True}}
+            answer = self._client.batch_get_item(RequestItems=asked)
+            items = answer.get("Responses", {}).get(self._table, [])
+            found |= {(item["pk"]["S"], item["sk"]["S"]): bytes(item["body"]["B"]) for item in items if "body" in item}
+            # More than 16 MB, or too much at once: the rest is asked for again.
+            unread = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
+            left_out = left_out + 1 if len(unread) == len(pending[:BATCH]) else 0
+            if left_out >= CONFLICT_TRIES:
+                raise ClientError(
+                    {"Error": {"Code": "ThrottlingException", "Message": "nothing is read"}}, "BatchGetItem"
+                )
+            pending = unread + pending[BATCH:]
+        return found
+
+    def sort_keys(self, partition: str) -> list[str]:
+        return [item["sk"]["S"] for item in self._items(partition, ProjectionExpression="sk")]
+
+    def page(
+        self, partition: str, limit: int, after: str | None = None, oldest_first: bool = False
+    ) -> tuple[list[tuple[str, bytes]], str | None]:
         start = {} if after is None else {"ExclusiveStartKey": _key((partition, after))}
-        page = self._query(partition, Limit=limit, ScanIndexForward=False, **start)
+        page = self._query(partition, Limit=limit, ScanIndexForward=oldest_first, **start)
         last = page.get("LastEvaluatedKey")
         return _bodies(page["Items"]), str(last["sk"]["S"]) if last else None
 
@@ -170,6 +188,16 @@ class DynamoStore:
     def _get(self, key: Key) -> dict[str, Any]:
         answer = self._client.get_item(TableName=self._table, Key=_key(key), ConsistentRead=True)
         return dict(answer.get("Item", {}))
+
+    def _items(self, partition: str, **what: Any) -> Iterator[dict[str, Any]]:
+        """All pages."""
+        start: dict[str, Any] = {}
+        while True:
+            page = self._query(partition, **what, **start)
+            yield from page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def _query(self, partition: str, **paging: Any) -> dict[str, Any]:
         return dict(

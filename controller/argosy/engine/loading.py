@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from argosy.model import documents
+from argosy.model.damage import FAULTS
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
 from argosy.model.state import State
-from argosy.ports import StaleState, Store
+from argosy.ports import Key, StaleState, Store
 
 
 def load(store: Store) -> State:
@@ -25,12 +27,7 @@ def stored(store: Store) -> Callable[[], State]:
     UnreadableState."""
     version = store.version()
     items = store.read_partition(documents.STATE)
-    runs = {}
-    for run_id in documents.active_runs(items):
-        record = store.read((documents.RUNS, sort_key(run_id)))
-        partition = store.read_partition(documents.run_partition(run_id))
-        if record is not None:
-            runs[run_id] = (record, partition)
+    runs = _runs(store, documents.active_runs(items))
     if version != store.version():
         raise StaleState("the state changed while it was read")
     return partial(documents.restore, version, items, runs)
@@ -42,6 +39,27 @@ def record_of(store: Store, run_id: str) -> RunRecord:
     if body is None:
         raise KeyError(run_id)
     return documents.record_from(body)
+
+
+def _runs(store: Store, run_ids: Sequence[str]) -> dict[str, tuple[bytes, dict[str, bytes]]]:
+    """The records and partitions of the runs that have a record: in batches, for there may be a thousand of them. A
+    record that cannot be read says nothing of what there is in its partition."""
+    records = records_of(store, run_ids)
+    wanted: list[Key] = []
+    for body in records.values():
+        with suppress(*FAULTS):
+            wanted += documents.partition_keys(documents.record_from(body))
+    partitions: dict[str, dict[str, bytes]] = {documents.run_partition(run_id): {} for run_id in records}
+    for (partition, name), body in store.read_many(wanted).items():
+        partitions[partition][name] = body
+    return {run_id: (body, partitions[documents.run_partition(run_id)]) for run_id, body in records.items()}
+
+
+def records_of(store: Store, run_ids: Iterable[str]) -> dict[str, bytes]:
+    """By run id, for those that there are."""
+    keys = {run_id: (documents.RUNS, sort_key(run_id)) for run_id in run_ids}
+    found = store.read_many(keys.values())
+    return {run_id: found[key] for run_id, key in keys.items() if key in found}
 
 
 def load_run(store: Store, run_id: str, ended: bool = True) -> Run | None:

@@ -114,7 +114,7 @@ class Loop:
     def _rested(self) -> bool:
         """Disable the tick, then look at the inbox once more: a request that came in between wakes us again."""
         self.wake.rest()
-        if self.store.read_partition(INBOX):
+        if self.store.page(INBOX, 1)[0]:
             self.wake.stay()
             return False
         return True

@@ -277,7 +277,7 @@ class Engine:
     def _fold_requests(self, state: State, taken: _Taken) -> None:
         """Take the inbox in. Requests that cannot be read are set aside, so that they hold nothing up."""
         size = 0
-        for key, body in list(self.store.read_partition(inbox.INBOX).items())[:MAX_REQUESTS_PER_TICK]:
+        for key, body in self.store.page(inbox.INBOX, MAX_REQUESTS_PER_TICK, oldest_first=True)[0]:
             size += len(body)
             if taken.folded and (size > MAX_REQUEST_BYTES_PER_TICK or not self._has_room(state, len(taken.folded))):
                 break

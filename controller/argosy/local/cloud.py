@@ -28,6 +28,7 @@ from argosy.local.lambdas.ticker import Ticker
 from argosy.local.moto.app import MotoApp
 from argosy.local.options import LocalOptions
 from argosy.local.server.front import Front, NotReadyError, UnknownThingError
+from argosy.local.server.tables import OwnTable
 from argosy.local.server.wsgi import LOOPBACK, WsgiServer
 from argosy.local.state_folder import StateFolder
 from argosy.local.task_definitions import register
@@ -99,7 +100,10 @@ class LocalAws:
     def _serve(self) -> None:
         moto = MotoApp()
         self._parts.callback(moto.close)
-        front = Front(cells=self.cells, functions=LambdaApi(self.functions), admin=self._admin(), moto=moto)
+        table = OwnTable(self.names.table)
+        front = Front(
+            cells=self.cells, functions=LambdaApi(self.functions), admin=self._admin(), moto=moto, table=table
+        )
         self._server = WsgiServer(front, self._port)
         self._server.start()
         self._parts.callback(self._server.close)

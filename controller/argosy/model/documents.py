@@ -62,6 +62,17 @@ def run_partition(run_id: str) -> str:
     return f"RUN#{run_id}"
 
 
+def partition_keys(record: RunRecord) -> list[tuple[str, str]]:
+    """Every document that a run's partition may have. Chunks of tasks that were never touched are not there."""
+    partition = run_partition(record.id)
+    chunks = range(-(-record.task_count // TaskTable.chunk_rows))
+    return [(partition, "SPEC"), *((partition, task_chunk(number)) for number in chunks)]
+
+
+def task_chunk(number: int) -> str:
+    return f"TASKS#{number:05d}"
+
+
 _ROOT_FIELDS = [
     "epoch",
     "next_run",
@@ -95,7 +106,7 @@ def changed(state: State) -> Documents:
         if run_id in state.changed_runs or run.tasks.dirty:
             documents[RUNS, sort_key(run_id)] = encode(RunRecord.of(run).to_json())
         for chunk in run.tasks.dirty:
-            documents[run_partition(run_id), f"TASKS#{chunk:05d}"] = run.tasks.pack(chunk)
+            documents[run_partition(run_id), task_chunk(chunk)] = run.tasks.pack(chunk)
     return documents
 
 

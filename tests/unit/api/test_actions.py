@@ -305,7 +305,7 @@ def test_runs_are_listed_newest_first_by_pages(desk: Desk) -> None:
     second = desk.body("ListRuns", maxResults=2, nextToken=first["nextToken"])
     third = desk.body("ListRuns", maxResults=2, nextToken=second["nextToken"])
     listed = [[run["runId"] for run in page["runs"]] for page in (first, second, third)]
-    assert listed == [[waiting, ids[4], ids[3]], [ids[2], ids[1]], [ids[0]]]
+    assert listed == [[waiting, ids[4]], [ids[3], ids[2]], [ids[1], ids[0]]]
     assert third["nextToken"] is None
     assert "failures" not in first["runs"][0]
 

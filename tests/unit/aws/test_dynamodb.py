@@ -12,9 +12,10 @@ from moto import mock_aws
 
 from argosy.aws import cell_records
 from argosy.aws.dynamodb import CONFLICT_TRIES, DynamoStore
+from argosy.aws.errors import FailureKind, classify
 from argosy.ports import AlreadyExists, StaleState, Switches
 from tests.builders import NOW
-from tests.fakes.aws import refusal, timed_out
+from tests.fakes.aws import ScriptedClient, refusal, timed_out
 
 pytestmark = pytest.mark.slow
 
@@ -247,3 +248,11 @@ def test_a_transaction_that_is_too_large_is_raised_and_writes_nothing(client: An
     with pytest.raises(Exception, match=r"(?i)validation|length"):
         state.commit(0, {("STATE", f"{number}"): b"x" for number in range(100)}, [])
     assert state.version() == 0
+
+
+def test_a_batch_of_which_nothing_is_ever_read_is_a_fault_and_no_empty_answer() -> None:
+    client = ScriptedClient("dynamodb", batch_get_item=lambda **asked: {"UnprocessedKeys": asked["RequestItems"]})
+    with pytest.raises(ClientError) as refused:
+        store(client).read_many([("A", "1"), ("A", "2")])
+    assert classify(refused.value).kind is FailureKind.THROTTLED
+    assert len(client.calls) == 3

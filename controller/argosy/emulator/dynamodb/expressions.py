@@ -51,6 +51,14 @@ def partition_of(request: JSON) -> str:
     return str(_value(match[3], request)["S"])
 
 
+def projected(request: JSON, item: JSON) -> JSON:
+    """The item, or what a ProjectionExpression names of it: whole attributes, separated by commas."""
+    if "ProjectionExpression" not in request:
+        return dict(item)
+    names = [_name(name.strip(), request) for name in request["ProjectionExpression"].split(",")]
+    return {name: item[name] for name in names if name in item}
+
+
 def _or(condition: str) -> list[str]:
     return re.split(r"\s+OR\s+", condition.strip())
 

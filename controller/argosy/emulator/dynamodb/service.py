@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from argosy.emulator.dynamodb.expressions import assign, holds, partition_of
+from argosy.emulator.dynamodb.expressions import assign, holds, partition_of, projected
 from argosy.emulator.operations import EmulatedService, Refusal, operation
 
 JSON = dict[str, Any]
@@ -20,6 +20,7 @@ MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 MAX_ITEM_BYTES = 400 * 1024
 MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES = 2_048, 1_024
 PAGE_BYTES = 1024 * 1024
+MAX_BATCH, BATCH_BYTES = 100, 16 * 1024 * 1024  # of a BatchGetItem
 
 
 class DynamoModel(EmulatedService):
@@ -30,13 +31,35 @@ class DynamoModel(EmulatedService):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tables: dict[str, dict[tuple[str, str], Item]] = {}
+        self.tables: dict[str, dict[str, dict[str, Item]]] = {}
+        """Items by table, partition and sort key."""
         self.write_units = 0
 
     @operation
     def get_item(self, request: JSON) -> JSON:
-        item = self._table(request).get(_key(request["Key"]))
+        item = self._item(_address(request["TableName"], request["Key"]))
         return {} if item is None else {"Item": dict(item)}
+
+    @operation
+    def batch_get_item(self, request: JSON) -> JSON:
+        """At most 100 items; what 16 MB do not hold is named as unprocessed."""
+        wanted = [(table, key) for table, keys in request["RequestItems"].items() for key in keys["Keys"]]
+        addresses = [_address(table, key) for table, key in wanted]
+        if len(addresses) > MAX_BATCH:
+            raise Refusal("ValidationException", f"Too many items requested for the BatchGetItem call ({MAX_BATCH})")
+        if len(set(addresses)) < len(addresses):
+            raise Refusal("ValidationException", "Provided list of item keys contains duplicates")
+        reply: JSON = {"Responses": {table: [] for table in request["RequestItems"]}, "UnprocessedKeys": {}}
+        size = 0
+        for (table, key), address in zip(wanted, addresses, strict=True):
+            item = self._item(address)
+            size += size_of(item or {})
+            if size > BATCH_BYTES:
+                left = reply["UnprocessedKeys"].setdefault(table, {**request["RequestItems"][table], "Keys": []})
+                left["Keys"].append(key)
+            elif item is not None:
+                reply["Responses"][table].append(dict(item))
+        return reply
 
     @operation
     def put_item(self, request: JSON) -> JSON:
@@ -60,7 +83,7 @@ class DynamoModel(EmulatedService):
     def query(self, request: JSON) -> JSON:
         """One partition by `pk = :name`, in sort-key order, in pages."""
         partition = partition_of(request)
-        rows = sorted((sk, item) for (pk, sk), item in self._table(request).items() if pk == partition)
+        rows = sorted(self._partition(request["TableName"], partition).items())
         if not request.get("ScanIndexForward", True):
             rows.reverse()
         if "ExclusiveStartKey" in request:
@@ -68,10 +91,23 @@ class DynamoModel(EmulatedService):
             forward = request.get("ScanIndexForward", True)
             rows = [row for row in rows if (row[0] > after if forward else row[0] < after)]
         page = list(_page(rows, request.get("Limit")))
-        reply: JSON = {"Items": [dict(item) for _, item in page], "Count": len(page), "ScannedCount": len(page)}
+        reply: JSON = {
+            "Items": [projected(request, item) for _, item in page],
+            "Count": len(page),
+            "ScannedCount": len(page),
+        }
         if len(page) < len(rows):
             reply["LastEvaluatedKey"] = {"pk": {"S": partition}, "sk": {"S": page[-1][0]}}
         return reply
+
+    @operation
+    def scan(self, request: JSON) -> JSON:
+        """Every item, in one page: for a person who looks at a small table."""
+        unknown = set(request) - {"TableName", "ConsistentRead"}
+        if unknown:
+            raise Refusal("ValidationException", f"this model's Scan knows no {', '.join(sorted(unknown))}")
+        items = [dict(item) for rows in self.tables.get(request["TableName"], {}).values() for item in rows.values()]
+        return {"Items": items, "Count": len(items), "ScannedCount": len(items)}
 
     @operation
     def transact_write_items(self, request: JSON) -> JSON:
@@ -93,11 +129,12 @@ class DynamoModel(EmulatedService):
             self._write({kind: body}, times=2)
         return {}
 
-    def _table(self, request: JSON) -> dict[tuple[str, str], Item]:
-        return self.tables.setdefault(request["TableName"], {})
+    def _partition(self, table: str, pk: str) -> dict[str, Item]:
+        return self.tables.setdefault(table, {}).setdefault(pk, {})
 
     def _item(self, address: Address) -> Item | None:
-        return self.tables.setdefault(address[0], {}).get(address[1:])
+        table, pk, sk = address
+        return self._partition(table, pk).get(sk)
 
     def _check(self, request: JSON, address: Address) -> None:
         if not holds(request, self._item(address)):
@@ -105,19 +142,19 @@ class DynamoModel(EmulatedService):
 
     def _write(self, action: Mapping[str, JSON], times: int) -> None:
         kind, body = next(iter(action.items()))
-        table = self._table(body)
+        table, pk, sk = address = _address(body["TableName"], body["Item"] if kind == "Put" else body["Key"])
         if kind == "Put":
             item = dict(body["Item"])
         elif kind == "Update":
-            item = assign(body, table.get(_key(body["Key"])) or dict(body["Key"]))
+            item = assign(body, self._item(address) or dict(body["Key"]))
         else:
-            table.pop(_key(body["Key"]), None)
+            self._partition(table, pk).pop(sk, None)
             self.write_units += times
             return
         size = size_of(item)
         if size > MAX_ITEM_BYTES:
             raise Refusal("ValidationException", "Item size has exceeded the maximum allowed size")
-        table[_key(item)] = item
+        self._partition(table, pk)[sk] = item
         self.write_units += times * -(-size // 1024)
 
 

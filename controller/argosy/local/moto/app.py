@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from argosy.local.moto.queues import quicken
+from argosy.local.moto import events, queues
 from argosy.local.server.wsgi import Environ, StartResponse
 
 _POLL_S = 1  # moto counts long polls in whole seconds; also how long close() may have to wait for one
@@ -33,7 +33,8 @@ class MotoApp:
 
         if not MotoApp._one.acquire(blocking=False):
             raise RuntimeError("an embedded AWS already runs in this process")
-        quicken()
+        queues.quicken()
+        events.quicken()
         self._app: Any = DomainDispatcherApplication(create_backend_app)
         self._reset_models = reset_model_data
         self._dynamodb = threading.Lock()

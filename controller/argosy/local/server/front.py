@@ -20,6 +20,7 @@ from argosy.local.server import callers
 from argosy.local.server.callers import ADMIN_PREFIX
 from argosy.local.server.ec2_query import Ec2Wire, action_of
 from argosy.local.server.protocol import JsonWire, Reply, answer
+from argosy.local.server.tables import TARGET, OwnTable
 from argosy.local.server.wsgi import Application, Environ, StartResponse
 
 Admin = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]  # path below /argosy/ -> what it does
@@ -43,12 +44,20 @@ class NotReadyError(Exception):
 class Front:
     """The WSGI application of the embedded AWS."""
 
-    def __init__(self, *, cells: Mapping[str, Regional], functions: LambdaApi, admin: Admin, moto: Application) -> None:
+    def __init__(
+        self,
+        *,
+        cells: Mapping[str, Regional],
+        functions: LambdaApi,
+        admin: Admin,
+        moto: Application,
+        table: OwnTable,
+    ) -> None:
         """cells: by Region; a request that is signed for another one is answered by the first."""
         self._cells = cells
         self._functions = functions
         self._admin = admin
-        self._moto = moto
+        self._moto, self._table = moto, table
         self._ecs_wire = JsonWire("ecs")
         self._ec2_wire = Ec2Wire()
 
@@ -74,7 +83,14 @@ class Front:
             return answer(self._ecs_wire, self._cell(environ).ecs, _headers(environ), _body(environ))
         if self._functions.owns(path):
             return self._functions.answer(environ["REQUEST_METHOD"], path, _headers(environ), _body(environ))
+        if environ.get("HTTP_X_AMZ_TARGET", "").startswith(TARGET):
+            return self._table_reply(environ)
         return self._ec2_reply(environ) if _scope(environ)[1] == "ec2" else None
+
+    def _table_reply(self, environ: Environ) -> Reply | None:
+        body = _body(environ)
+        environ["wsgi.input"] = io.BytesIO(body)  # moto reads it if the table is not ours
+        return self._table.reply(_headers(environ), body)
 
     def _ec2_reply(self, environ: Environ) -> Reply | None:
         body = _body(environ)

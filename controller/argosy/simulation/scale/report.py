@@ -109,4 +109,4 @@ def _bought(run: ScaleRun) -> Counter[str]:
 def _record(run: ScaleRun) -> RunRecord:
     """The run's record as it is stored."""
     key = documents.RUNS, sort_key(run.job.run_id)
-    return documents.record_from(run.dynamodb.tables[TABLE][key]["body"]["B"])
+    return documents.record_from(run.dynamodb.tables[TABLE][key[0]][key[1]]["body"]["B"])

@@ -1,0 +1,118 @@
+"""ListRuns in pages, over the inbox and what is folded in; and how many calls reading takes with many open runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from argosy.api.requests import page_token
+from argosy.lifecycle.apply import apply
+from argosy.model import inbox
+from argosy.model.events import RunSubmitted
+from tests.builders import POLICY
+from tests.fakes.api import Desk
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def submitted(desk: Desk, count: int, first: int = 0) -> list[str]:
+    """One a second."""
+    ids = []
+    for number in range(first, first + count):
+        desk.time += 1
+        ids.append(desk.submit(f"t-{number}")["runId"])
+    return ids
+
+
+def fold_oldest(desk: Desk, count: int) -> None:
+    """As the controller's ticks do it."""
+    rows, _ = desk.store.page(inbox.INBOX, count, oldest_first=True)
+    for _, body in rows:
+        request = inbox.from_bytes(body)
+        assert isinstance(request, inbox.SubmitRequest)
+        apply(desk.state, RunSubmitted(request), desk.time, POLICY)
+    desk.commit(*((inbox.INBOX, key) for key, _ in rows))
+
+
+def pages_of(desk: Desk, size: int, after_page: Callable[[int], None] = lambda number: None) -> list[list[str]]:
+    """Run ids by page. after_page: what happens then; the first page has number 1."""
+    listed: list[list[str]] = []
+    page: dict[str, Any] = {"nextToken": None}
+    while not listed or page["nextToken"]:
+        page = desk.body("ListRuns", maxResults=size, **({"nextToken": page["nextToken"]} if listed else {}))
+        listed.append([run["runId"] for run in page["runs"]])
+        after_page(len(listed))
+    return listed
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 100])
+def test_runs_that_wait_in_the_inbox_are_listed_by_pages_too(desk: Desk, size: int) -> None:
+    ids = submitted(desk, 5)
+    desk.fold_in()
+    ids += submitted(desk, 7, first=5)
+    desk.body("CancelRun", runId=ids[0])  # its request takes a place in a page
+    listed = pages_of(desk, size)
+    assert [run_id for page in listed for run_id in page] == ids[::-1]
+    assert max(map(len, listed)) <= size
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 9, 20])
+@pytest.mark.parametrize("when", [1, 2, 3, 5])
+@pytest.mark.parametrize("many", [1, 4, 12])
+def test_a_run_that_is_taken_in_between_two_pages_is_listed_once(desk: Desk, size: int, when: int, many: int) -> None:
+    ids = submitted(desk, 3)
+    desk.fold_in()
+    ids += submitted(desk, 12, first=3)
+    listed = pages_of(desk, size, lambda number: fold_oldest(desk, many) if number == when else None)
+    assert [run_id for page in listed for run_id in page] == ids[::-1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_of_runs_of_one_second_none_is_left_out(desk: Desk, size: int) -> None:
+    ids = [desk.submit(f"t-{number}")["runId"] for number in range(12)]
+    listed = pages_of(desk, size, lambda number: fold_oldest(desk, 3) if number in (1, 2) else None)
+    assert {run_id for page in listed for run_id in page} == set(ids)
+
+
+@pytest.mark.parametrize("place", ["inbox:", "inbox:x", "inbox:9999999999.000000#", "~"])
+def test_a_place_that_nobody_issued_is_no_fault_of_ours(desk: Desk, place: str) -> None:
+    desk.submit()
+    assert desk.ask("ListRuns", nextToken=page_token(place))["statusCode"] == 200
+
+
+def test_reading_takes_few_calls_however_many_runs_are_open(desk: Desk) -> None:
+    run_id = submitted(desk, 250)[-1]
+    while desk.store.sort_keys(inbox.INBOX):
+        fold_oldest(desk, 20)
+    calls: Counter[str] = Counter()
+    single = desk.store.read
+
+    def batch(keys: Any) -> Any:
+        wanted = list(keys)
+        calls["read_many"] += -(-len(wanted) // 100)
+        return {key: body for key in wanted if (body := single(key)) is not None}
+
+    def counted(name: str, real: Any) -> Any:
+        def call(*args: Any, **rest: Any) -> Any:
+            calls[name] += 1
+            return real(*args, **rest)
+
+        return call
+
+    desk.store.read_many = batch  # type: ignore[method-assign]
+    for name in ("read", "read_partition", "page"):
+        setattr(desk.store, name, counted(name, getattr(desk.store, name)))
+    for action, fields in (
+        ("DescribeRun", {"runId": run_id}),
+        ("ListRuns", {"maxResults": 20}),
+        ("DescribeCluster", {}),
+    ):
+        calls.clear()
+        desk.body(action, **fields)
+        assert calls.total() <= 12, (action, calls)
