@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -52,8 +53,7 @@ def test_everything_else_is_left_to_moto(operation: str, body: Any) -> None:
 
 
 def test_parsers_of_paths_are_made_once_and_find_what_they_found() -> None:
-    from jsonpath_ng import ext
-
+    ext: Any = import_module("jsonpath_ng.ext")
     events.quicken()
     events.quicken()
     assert ext.parse("$.detail-type") is ext.parse("$.detail-type")
