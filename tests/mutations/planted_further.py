@@ -177,7 +177,9 @@ def cancel_lets_tasks_run(patch: Patch) -> None:
 @planted(
     "a launch that can never work is asked for again and again",
     check=scenario(
-        PROTOCOL, "test_what_can_never_start_stops_the_run_after_at_most_three_calls", "AccessDeniedException"
+        PROTOCOL,
+        "test_what_may_not_start_is_asked_for_at_growing_pauses_for_a_quarter_of_an_hour",
+        "AccessDeniedException",
     ),
 )
 def lasting_refusals_are_tried_again(patch: Patch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from argosy.aws.errors import CallFailure
 from argosy.aws.launcher import TaskLauncher
 from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle import attempts, health, hosts, quarantine
@@ -50,6 +51,11 @@ def overload_is_a_refusal(patch: Patch) -> None:
 @planted("an exit code that a host's shutdown caused uses up a user attempt", "os-shutdown", "host-loss", "events-lost")
 def failures_do_not_wait(patch: Patch) -> None:
     patch.setattr(attempts, "is_open", lambda seen, cause, instance: False)
+
+
+@planted("a refusal that would have passed ends its run for good", "refused")
+def refusals_are_final(patch: Patch) -> None:
+    patch.setattr(CallFailure, "final", property(lambda fault: fault.lasting))
 
 
 @planted(

@@ -233,7 +233,9 @@ def test_an_existing_task_that_a_conflict_names_is_adopted() -> None:
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ClientException"])
-def test_what_can_never_start_stops_the_run_after_at_most_three_calls(code: str) -> None:
+def test_what_may_not_start_is_asked_for_at_growing_pauses_for_a_quarter_of_an_hour(
+    code: str,
+) -> None:
     cluster, line = behind_a_bad_line()
 
     def denied(**request: Any) -> Any:
@@ -242,10 +244,47 @@ def test_what_can_never_start_stops_the_run_after_at_most_three_calls(code: str)
 
     line.run_task = denied  # type: ignore[method-assign]
     cluster.submit(48)
-    cluster.run_to_rest(limit_s=1800.0)
+    cluster.run_for(300.0)
+    assert "no task can be started: " in cluster.record().waiting
+    assert "iam:PassRole" in cluster.record().waiting
+    took_s = 300.0 + cluster.run_to_rest(limit_s=1800.0)
     assert cluster.record().status == RunStatus.FAILED
     assert "iam:PassRole" in cluster.record().status_reason
+    assert took_s > cluster.policy.refusal_patience_s
+    assert sum(map(len, line.sent.values())) <= 60
+
+
+def test_what_no_request_may_say_stops_the_run_after_at_most_three_calls() -> None:
+    cluster, line = behind_a_bad_line()
+
+    def invalid(**request: Any) -> Any:
+        line.sent[request["clientToken"]].append(cluster.world.now)
+        raise refusal("InvalidParameterException", "Override for container named main is not a container")
+
+    line.run_task = invalid  # type: ignore[method-assign]
+    cluster.submit(48)
+    cluster.run_to_rest(limit_s=1800.0)
+    assert cluster.record().status == RunStatus.FAILED
     assert sum(map(len, line.sent.values())) <= 3
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "UnrecognizedClientException", "SomethingNewException"])
+def test_a_minute_of_refusals_in_the_middle_of_a_run_costs_no_task(code: str) -> None:
+    cluster, line = behind_a_bad_line()
+    honest = line.run_task
+    cluster.submit(40)
+    cluster.run_for(60.0)
+    until = cluster.world.now + 60.0
+
+    def denied(**request: Any) -> Any:
+        if cluster.world.now < until:
+            raise refusal(code, "not now")
+        return honest(**request)
+
+    line.run_task = denied  # type: ignore[method-assign]
+    cluster.run_to_rest()
+    assert cluster.record().status == RunStatus.SUCCEEDED
+    assert cluster.record().attempts == 40
 
 
 def test_listings_of_instances_that_break_off_lose_nothing() -> None:

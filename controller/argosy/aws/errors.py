@@ -24,8 +24,8 @@ MESSAGE_LIMIT = 300  # characters kept of a message; long enough for a role's AR
 
 class FailureKind(StrEnum):
     THROTTLED = "throttled"  # not executed: slow down and try again
-    ACCESS_DENIED = "access-denied"  # trying again will not help until a policy is changed
-    INVALID = "invalid"  # trying this request again will not help
+    ACCESS_DENIED = "access-denied"  # until a policy is changed, or a change of one has spread
+    INVALID = "invalid"  # the request is wrong, or the code is not known
     CAPACITY = "capacity"  # AWS has no capacity now, or the quota is used up
     NOT_FOUND = "not-found"
     CONFLICT = "conflict"  # it exists already, or is being changed
@@ -42,10 +42,18 @@ class CallFailure:
     def text(self) -> str:
         return f"{self.code}: {self.message}" if self.message else self.code
 
+    certain: bool = False  # AWS, or botocore, names a fault of the request itself
+
     @property
     def lasting(self) -> bool:
-        """Whether trying again changes nothing."""
+        """Whether AWS says no. Unless it is `final`, it may still say yes minutes later: rights take time to spread,
+        and ECS calls what passes a client's fault too."""
         return self.kind in (FailureKind.ACCESS_DENIED, FailureKind.INVALID)
+
+    @property
+    def final(self) -> bool:
+        """Whether trying this request again changes nothing."""
+        return self.certain and self.kind is FailureKind.INVALID
 
     @property
     def passing(self) -> bool:
@@ -53,17 +61,21 @@ class CallFailure:
         return self.kind in (FailureKind.THROTTLED, FailureKind.IN_DOUBT)
 
 
+# A definition that is deregistered stays so: the run is pinned to its revision.
+_DEFINITION_GONE = re.compile(r"task ?definition (is inactive|not found|does not exist)", re.I)
+_FAULTY_VALUE = re.compile(r"invalid '[^']*' setting|should not be null or empty|unknown parameter", re.I)
 _PATTERNS = (
     (
-        re.compile(r"rate exceeded|too many requests|request limit exceeded|reduce your request rate", re.I),
+        re.compile(
+            r"rate exceeded|too many requests|request limit exceeded|reduce your request rate|too many concurrent", re.I
+        ),
         FailureKind.THROTTLED,
     ),
     (re.compile(r"security token .*expired|signature (not yet current|expired)", re.I), FailureKind.IN_DOUBT),
     (re.compile(r"not authorized to perform|unable to assume the role|access denied", re.I), FailureKind.ACCESS_DENIED),
     (re.compile(r"no container instances were found", re.I), FailureKind.CAPACITY),
     (re.compile(r"max spot instance count exceeded|do not have sufficient .*capacity", re.I), FailureKind.CAPACITY),
-    # A definition that is deregistered stays so: the run is pinned to its revision.
-    (re.compile(r"task ?definition (is inactive|not found|does not exist)", re.I), FailureKind.INVALID),
+    (_DEFINITION_GONE, FailureKind.INVALID),
     (
         re.compile(r"unable to describe task ?definition|referenced (task|cluster) was not found", re.I),
         FailureKind.NOT_FOUND,
@@ -74,7 +86,8 @@ _CODES = {
     FailureKind.THROTTLED: """
         ThrottlingException Throttling ThrottledException RequestLimitExceeded RequestThrottled
         RequestThrottledException TooManyRequestsException ProvisionedThroughputExceededException SlowDown
-        EC2ThrottledException PriorRequestNotComplete BandwidthLimitExceeded OverLimit""",
+        EC2ThrottledException PriorRequestNotComplete BandwidthLimitExceeded OverLimit KMSThrottlingException
+        KMS.ThrottlingException ReplicatedWriteConflictException""",
     FailureKind.ACCESS_DENIED: """
         AccessDeniedException AccessDenied UnauthorizedOperation AuthFailure NotAuthorized OptInRequired
         UnrecognizedClientException InvalidClientTokenId InvalidSignatureException SignatureDoesNotMatch
@@ -97,8 +110,16 @@ _CODES = {
     FailureKind.IN_DOUBT: """
         ServerException InternalError InternalFailure InternalServerError InternalServiceError ServiceUnavailable
         ServiceUnavailableException Unavailable RequestTimeout RequestTimeoutException RequestExpired ExpiredToken
-        ExpiredTokenException TransactionInProgressException""",
+        ExpiredTokenException TransactionInProgressException RequestTimeTooSkewed""",
 }
+# Codes of the services' models for a request whose parameters are wrong: they stay wrong. ClientException is not among
+# them: ECS says it of nearly everything.
+_FAULTY_REQUEST = """
+    InvalidParameterException InvalidParameterValue InvalidParameterCombination InvalidParameter MissingParameter
+    ValidationException ValidationError SerializationException MalformedQueryString InvalidArgument InvalidBucketName
+    EntityTooLarge KeyTooLongError UnsupportedFeatureException PlatformTaskDefinitionIncompatibilityException
+    PlatformUnknownException InvalidAction UnknownOperationException"""
+FAULTY_REQUEST = frozenset(_FAULTY_REQUEST.split())
 # The reasons that DynamoDB gives when it cancels a transaction because capacity is lacking.
 _THROTTLED_TRANSACTION = {"ThrottlingError", "ProvisionedThroughputExceeded"}
 KIND_OF_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
@@ -107,13 +128,15 @@ KIND_OF_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.s
 def classify(error: BaseException) -> CallFailure:
     """What `error` means. An unknown error is in doubt, the one kind that is never taken for a refusal."""
     if not isinstance(error, ClientError):
-        return CallFailure(_kind_of_exception(error), type(error).__name__, str(error)[:MESSAGE_LIMIT])
+        unsent = isinstance(error, ParamValidationError)
+        return CallFailure(_kind_of_exception(error), type(error).__name__, str(error)[:MESSAGE_LIMIT], unsent)
     said = error.response.get("Error", {})
     code, message = str(said.get("Code", "")), str(said.get("Message", ""))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
     reasons = {str(reason.get("Code")) for reason in error.response.get("CancellationReasons") or ()}
     kind = FailureKind.THROTTLED if reasons & _THROTTLED_TRANSACTION else _kind_of_answer(code, message, status)
-    return CallFailure(kind, code, message[:MESSAGE_LIMIT])
+    certain = code in FAULTY_REQUEST or any(gone.search(message) for gone in (_DEFINITION_GONE, _FAULTY_VALUE))
+    return CallFailure(kind, code, message[:MESSAGE_LIMIT], certain)
 
 
 def _kind_of_exception(error: BaseException) -> FailureKind:

@@ -154,7 +154,7 @@ class AwsExecutor:
                 return [NotCarriedOut(f"its run was refused: {verdict.reason}", action.key)]
             events = self._launcher.launch(action, state, deadline)
             refused.update(
-                {event.key.run_id: event for event in events if isinstance(event, LaunchRefused) and event.final}
+                {event.key.run_id: event for event in events if isinstance(event, LaunchRefused) and event.whole_run}
             )
             return events
 

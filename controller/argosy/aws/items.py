@@ -62,9 +62,12 @@ class S3ItemsReader:
 
 
 def passes(error: ItemsUnreadable) -> bool:
-    """Whether the object may be readable at the next try: AWS did not answer, rather than say no."""
+    """Whether the object may be readable at a later try: AWS did not answer, or its no may yet become a yes."""
     cause = error.__cause__
-    return isinstance(cause, AWS_ERRORS) and classify(cause).kind in (FailureKind.IN_DOUBT, FailureKind.THROTTLED)
+    if not isinstance(cause, AWS_ERRORS):
+        return False
+    fault = classify(cause)
+    return fault.passing or (fault.lasting and not fault.final)
 
 
 def _sentence(uri: str, error: Exception) -> str:

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, chunks, pages
 from argosy.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_task_request
-from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
+from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
 from argosy.aws.items import S3ItemsReader, passes
 from argosy.aws.preparation import NotNow, RunPreparation
 from argosy.aws.shielding import shielded
@@ -196,7 +196,7 @@ def _no_request(key: AttemptKey, fault: Exception) -> Event:
         return NotCarriedOut(TIME_WAS_UP, key)
     if isinstance(fault, AWS_ERRORS):
         why = classify(fault)
-        return LaunchRefused(key, why.code, why.message, final=True) if why.lasting else _later(key, why.text)
+        return _refused(key, why) if why.lasting else _later(key, why.text)
     if isinstance(fault, ItemsUnreadable) and passes(fault):
         return _later(key, str(fault))
     reason = f"the task's item has no {fault}" if isinstance(fault, KeyError) else str(fault)
@@ -227,7 +227,11 @@ def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:
         return LaunchAccepted(key, str(arns[0])) if arns else LaunchInDoubt(key, fault.text)
     if fault.kind is FailureKind.IN_DOUBT:
         return LaunchInDoubt(key, fault.text)
-    return LaunchRefused(key, fault.code, fault.message, final=fault.lasting)
+    return _refused(key, fault)
+
+
+def _refused(key: AttemptKey, fault: CallFailure) -> LaunchRefused:
+    return LaunchRefused(key, fault.code, fault.message, fault.final, fault.lasting and not fault.final)
 
 
 def _was_retried(error: Exception) -> bool:

@@ -53,13 +53,13 @@ class RunPreparation:
             return prepared
         except AWS_ERRORS as error:
             fault = classify(error)
-            final = fault.lasting or fault.kind is FailureKind.NOT_FOUND
-            return RunNotPrepared(run.id, f"the run could not be prepared: {fault.text}", final)
+            final = fault.final or fault.kind is FailureKind.NOT_FOUND
+            return RunNotPrepared(run.id, f"the run could not be prepared: {fault.text}", final, fault.passing)
         except (UnusableDefinition, ItemsUnreadable) as fault:
             final = not (isinstance(fault, ItemsUnreadable) and passes(fault))
             return RunNotPrepared(run.id, str(fault), final)
         except NotNow:
-            return RunNotPrepared(run.id, "waits for its turn to register a task definition", final=False)
+            return RunNotPrepared(run.id, "waits for its turn to register a task definition", final=False, passing=True)
 
     def arn_in(self, run: Run, cell: Cell, deadline: float) -> str:
         """The ARN of the run's definition in a cell: the prepared revision, or an equal one in another region.

@@ -11,7 +11,7 @@ from functools import singledispatch
 from argosy.lifecycle import attempts, charges, fates, hosts, pools, quarantine, revival, suspension
 from argosy.lifecycle.accounts import Account, AttemptEnd, charge_user
 from argosy.lifecycle.halts import drop_unsent, give_up, stop_if_all_alike
-from argosy.lifecycle.marks import carried_out, is_hopeless, set_back, set_task
+from argosy.lifecycle.marks import carried_out, is_hopeless, is_refused_for_long, set_back, set_task
 from argosy.model import events
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.policy import Policy
@@ -20,8 +20,6 @@ from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus, TaskTable
-
-MAX_PREPARE_TRIES = 8
 
 
 def apply(state: State, event: events.Event, now: float, policy: Policy) -> None:
@@ -105,6 +103,7 @@ def _(event: events.RunResumed, state: State, now: float, policy: Policy) -> Non
 @_apply.register
 def _(event: events.RunPrepared, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
+    carried_out(state, What.PREPARE, event.run_id)
     if run is None or run.task_definition:
         return
     run.task_definition, run.container = event.task_definition, event.container
@@ -119,10 +118,11 @@ def _(event: events.RunNotPrepared, state: State, now: float, policy: Policy) ->
     run = state.runs.get(event.run_id)
     if run is None or run.task_definition:
         return
+    setback = set_back(state, Subject(What.PREPARE, run.id), event.reason, now, event.passing)
     run.prepare_tries += 1
-    run.prepare_after = now + min(60.0, 2.0**run.prepare_tries)
+    run.prepare_after = setback.not_before
     run.waiting = event.reason
-    if event.final or run.prepare_tries >= MAX_PREPARE_TRIES:
+    if event.final or is_refused_for_long(setback, now, policy):
         give_up(state, run, event.reason)
     state.changed_runs.add(run.id)
 

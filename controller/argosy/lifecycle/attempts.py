@@ -14,7 +14,7 @@ from argosy.lifecycle.accounts import (
 )
 from argosy.lifecycle.halts import give_up, stop_if_all_alike
 from argosy.lifecycle.health import note_end
-from argosy.lifecycle.marks import end_attempt, may_settle_more, set_back, set_task
+from argosy.lifecycle.marks import end_attempt, is_refused_for_long, may_settle_more, set_back, set_task
 from argosy.lifecycle.suspension import is_of_suspended
 from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
@@ -41,15 +41,28 @@ def accept(state: State, event: LaunchAccepted, now: float) -> None:
 
 
 def refuse(state: State, event: LaunchRefused, now: float, policy: Policy) -> None:
-    """ECS started nothing. The task is placed again and nobody is charged. Our picture was wrong: look again soon."""
+    """ECS started nothing. The task is placed again and nobody is charged. Our picture was wrong: look again soon.
+
+    Where ECS refuses the run as such, it is asked again after pauses that grow, for a quarter of an hour.
+    """
     reason = f"{event.reason}: {event.detail}" if event.detail else event.reason
     run = state.runs.get(event.key.run_id)
-    if not event.final and (row := state.row_of(event.key)) is not None:
+    if event.whole_run and run is not None:
+        _refuse_run(state, run, reason, event, now, policy)
+        return
+    if (row := state.row_of(event.key)) is not None:
         health.note_refusal(state, bytes(state.attempts["instance"][row]).decode(), event.reason, now, policy)
     disprove(state, event.key, now, reason)
-    if event.final and run is not None:
-        give_up(state, run, f"no task can be started: {reason}")
     state.observed_at = 0.0
+
+
+def _refuse_run(state: State, run: Run, reason: str, event: LaunchRefused, now: float, policy: Policy) -> None:
+    disprove(state, event.key, now, reason)
+    setback = set_back(state, Subject(What.LAUNCH, run.id), reason, now)
+    run.waiting = f"no task can be started: {reason}"
+    state.changed_runs.add(run.id)
+    if event.final or is_refused_for_long(setback, now, policy):
+        give_up(state, run, run.waiting)
 
 
 def disprove(state: State, key: AttemptKey, now: float, reason: str) -> None:

@@ -52,6 +52,12 @@ def is_hopeless(setback: Setback, now: float, policy: Policy) -> bool:
     return setback.refusals >= policy.max_setbacks or outlasted
 
 
+def is_refused_for_long(setback: Setback, now: float, policy: Policy) -> bool:
+    """Whether AWS has said no ever since, for so long that it means it; or did not answer for much longer."""
+    patience_s = policy.refusal_patience_s if setback.refusals else policy.outage_patience_s
+    return now - setback.since >= patience_s
+
+
 def has_room(state: State, policy: Policy, deletions: int = 0) -> bool:
     """Whether this commit holds more facts, and what the tick decides beside them. deletions: items that it removes."""
     few = state.dirty_documents + deletions < policy.max_dirty_documents

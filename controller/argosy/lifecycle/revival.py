@@ -48,7 +48,7 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     run.task_definition, run.prepare_after, run.prepare_tries = "", 0.0, 0  # and with it the marker goes
     run.failures.clear()
     run.manifest_ends.clear()
-    for what in (What.CLOSE, What.VERIFY, What.LAUNCH):
+    for what in (What.PREPARE, What.CLOSE, What.VERIFY, What.LAUNCH):
         carried_out(state, what, run.id)
     state.changed_runs.add(run.id)
 

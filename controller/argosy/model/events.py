@@ -68,6 +68,7 @@ class RunNotPrepared:
     run_id: str
     reason: str
     final: bool  # False: worth another try
+    passing: bool = False  # AWS throttled or did not answer: that says nothing about the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,13 @@ class LaunchRefused:
     key: AttemptKey
     reason: str  # RESOURCE:GPU, AGENT, ... or an error code
     detail: str = ""
-    final: bool = False  # True: no launch of this run can ever succeed (AccessDenied, invalid parameters)
+    final: bool = False  # True: no launch of this run can ever succeed (invalid parameters)
+    denied: bool = False  # True: AWS says no to every launch of this run, as far as is known (AccessDenied), for now
+
+    @property
+    def whole_run(self) -> bool:
+        """Whether it is not about this one launch."""
+        return self.final or self.denied
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ class Policy:
     max_named_instances: int = 4_000  # beyond so many a run's record forgets those that ended: an item holds 400 KB
     max_promised_documents: int = 30  # records and chunks of runs that the outcomes of one tick may touch
     max_setbacks: int = 20  # rounds in a row, of closing a run or looking its results up; backed off to a minute each
+    refusal_patience_s: float = 900.0  # a run that AWS refuses (no rights, an unknown 4xx) is given up after so long
     outage_patience_s: float = 3600.0  # the same where S3 throttles or does not answer: that passes by itself
     max_type_share: float = 1.0  # of the cpu of all instances, that of one instance type; 1 = any
     max_cell_share: float = 1.0  # and that of one cell

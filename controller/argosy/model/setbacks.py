@@ -13,6 +13,7 @@ MAX_REASON = 300
 class What(StrEnum):
     """What the controller tried to do."""
 
+    PREPARE = "prepare"  # a run
     CLOSE = "close"  # a run
     VERIFY = "verify"  # the results of a run
     LAUNCH = "launch"  # tasks of a run
@@ -22,7 +23,7 @@ class What(StrEnum):
 
 
 # These are given up in the end. They are stored, or a controller that starts again would try for ever.
-LASTING = (What.CLOSE, What.VERIFY)
+LASTING = (What.PREPARE, What.CLOSE, What.VERIFY, What.LAUNCH)
 
 
 class Subject(NamedTuple):

@@ -22,6 +22,7 @@ from argosy.model.pools import Pool
 from argosy.model.resources import Resources
 from argosy.model.run_terms import Port
 from argosy.model.runs import Run
+from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
@@ -82,11 +83,9 @@ def assign(
     fitness: users' own functions; a run that names another function is left out. at_most: by run id, the number of
     tasks that it may ask for.
     """
-    runs = [
-        run
-        for run in moment.state.runs.values()
-        if run.ready and all(name in fitness for name in own_functions(run.terms.strategy))
-    ]
+    state = moment.state
+    ready = [run for run in state.runs.values() if run.ready and state.may_try(What.LAUNCH, run.id, moment.now)]
+    runs = [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
     asks = asks_of(moment, runs, at_most)
     rows = active_rows(moment.state, moment.now)
     coming, owed = coming_rows(moment)

@@ -23,6 +23,20 @@ LATENCY_S = 0.02  # each way
 PROTECTED = "The instance may not be terminated. Modify its 'disableApiTermination' instance attribute and try again."
 HANG_S = 60.0  # boto3's read time-out
 PAGE_SIZE = 3  # of ECS listings while pages may fail: small clusters have several pages then
+REFUSED_S = 80.0  # at most
+# Refusals that pass: rights and roles spread slowly, keys are throttled, clocks are off, and ECS says ClientException.
+REFUSALS = {
+    "ecs": (
+        ("AccessDeniedException", "User: x is not authorized to perform: ecs:x"),
+        ("UnrecognizedClientException", "The security token included in the request is invalid."),
+        ("ClientException", "ECS was unable to assume the role 'arn:aws:iam::123456789012:role/x' of this task."),
+        ("ClientException", "Too many concurrent attempts to create a new revision of the specified family."),
+        ("SomethingNewException", "never seen before"),
+    ),
+    "s3": (("AccessDenied", "Access Denied"), ("RequestTimeTooSkewed", "The difference is too large.")),
+    "ec2": (("UnauthorizedOperation", "You are not authorized to perform this operation."), ("AuthFailure", "")),
+    "dynamodb": (("ReplicatedWriteConflictException", ""), ("KMSThrottlingException", "")),
+}
 SCRIPTED = ("crash-before", "crash-after", "reply-lost", "throttle", "server-error", "time-out")
 
 
@@ -87,6 +101,8 @@ class Boundary:
         self._lied_about: set[str] = set()
         """Client tokens of launches that seemed to fail and did not."""
         self._number = 0
+        self._refused: dict[tuple[str, str], float] = {}
+        """Until when calls of an operation are refused."""
 
     def client(self, service: str, client: Any) -> Any:
         """The same client, whose calls pass the boundary."""
@@ -99,6 +115,7 @@ class Boundary:
         fault = self.conditions.script.get(self._number) or self._drawn(call)
         self._world.run_for(LATENCY_S)
         self._meanwhile()
+        self._refuse(call)
         limits = self.conditions.limits
         if limits is not None and service in ("ecs", "ec2") and not limits.take(operation):
             fault = "throttle"
@@ -173,6 +190,19 @@ class Boundary:
         # ECS dresses throttling as another error too (reliability.md row 6).
         dressed = call.service == "ecs" and self._faults.coin()
         raise _error("InvalidParameterException" if dressed else "ThrottlingException", 400, call.operation)
+
+    def _refuse(self, call: Call) -> None:
+        """For a while all calls of one operation are refused, and nothing is done."""
+        key, kinds = (call.service, call.operation), REFUSALS.get(call.service)
+        if kinds and self._faults.strikes("refused"):
+            self._refused[key] = self._world.now + REFUSED_S * self._world.share("refused", *key, self._number)
+        if not kinds or not self._faults.active or self._world.now >= self._refused.get(key, 0.0):
+            return
+        self._faults.note("refused")
+        self._observer.ended(call, "refused")
+        code, message = kinds[int(len(kinds) * self._world.share("refusal", *key, self._refused[key]))]
+        metadata = {"HTTPStatusCode": 400, "RetryAttempts": 0}
+        raise ClientError({"Error": {"Code": code, "Message": message}, "ResponseMetadata": metadata}, call.operation)
 
     def _refuse_protected(self, instance_ids: list[str]) -> None:
         """One protected instance makes EC2 refuse the whole call."""

@@ -50,6 +50,7 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "protected": (0.05, 0.3),  # an instance: EC2 refuses to end it, for as long as faults strike
     "fleet-replaced": (0.3, 1.0),  # a trial: a pool gets another fleet, its own is deleted and its instances live on
     "os-shutdown": (0.3, 1.0),  # an instance: its system ends the containers, and the agent reports their exit codes
+    "refused": (0.002, 0.01),  # a call: it and all of its kind are refused for up to 80 s, as though they were wrong
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import botocore.session
 import pytest
 from botocore.exceptions import (
     ConnectTimeoutError,
@@ -10,7 +11,7 @@ from botocore.exceptions import (
     ParamValidationError,
 )
 
-from argosy.aws.errors import KIND_OF_CODE, MESSAGE_LIMIT, FailureKind, classify
+from argosy.aws.errors import FAULTY_REQUEST, KIND_OF_CODE, MESSAGE_LIMIT, FailureKind, classify
 from tests.fakes.aws import refusal, timed_out
 
 ROLE = "User: arn:aws:sts::123456789012:assumed-role/c/x is not authorized to perform: iam:PassRole on resource: y"
@@ -22,6 +23,17 @@ ROLE = "User: arn:aws:sts::123456789012:assumed-role/c/x is not authorized to pe
         ("ThrottlingException", "Rate exceeded", 400, FailureKind.THROTTLED),
         ("InvalidParameterException", "Rate exceeded", 400, FailureKind.THROTTLED),
         ("ClientException", "Too many concurrent attempts; Rate exceeded", 400, FailureKind.THROTTLED),
+        (
+            "ClientException",
+            "Too many concurrent attempts to create a new revision of the specified family.",
+            400,
+            FailureKind.THROTTLED,
+        ),
+        ("KMSThrottlingException", "Too fast", 400, FailureKind.THROTTLED),
+        ("KMS.ThrottlingException", "Too fast", 400, FailureKind.THROTTLED),
+        ("ReplicatedWriteConflictException", "", 400, FailureKind.THROTTLED),
+        ("RequestTimeTooSkewed", "The difference is too large.", 403, FailureKind.IN_DOUBT),
+        ("UnrecognizedClientException", "The security token is invalid", 400, FailureKind.ACCESS_DENIED),
         ("RequestLimitExceeded", "Request limit exceeded.", 503, FailureKind.THROTTLED),
         ("SlowDown", "Please reduce your request rate.", 503, FailureKind.THROTTLED),
         ("ProvisionedThroughputExceededException", "The level of provisioned throughput", 400, FailureKind.THROTTLED),
@@ -97,3 +109,34 @@ def test_a_code_stands_in_one_class_and_long_messages_are_cut() -> None:
     fault = classify(refusal("ServerException", "x" * 1000, 500))
     assert fault.text == "ServerException: " + "x" * MESSAGE_LIMIT
     assert classify(refusal("ServerException", "", 500)).text == "ServerException"
+
+
+@pytest.mark.parametrize(
+    ("error", "final"),
+    [
+        (ParamValidationError(report="Missing required parameter"), True),
+        (refusal("InvalidParameterException", "Container overrides length must be at most 8192"), True),
+        (refusal("ClientException", "TaskDefinition is inactive"), True),
+        (refusal("ClientException", "Invalid 'cpu' setting for task."), True),
+        (refusal("InvalidParameterException", "Rate exceeded"), False),
+        (refusal("AccessDeniedException", ROLE), False),
+        (refusal("UnrecognizedClientException", "The security token is invalid"), False),
+        (refusal("ClientException", "ECS was unable to assume the role 'arn:x' of this task."), False),
+        (refusal("ClientException", "something went wrong"), False),
+        (refusal("SomethingNewException", "never seen before"), False),
+        (NoCredentialsError(), False),
+        (timed_out(), False),
+    ],
+)
+def test_only_what_names_a_fault_of_the_request_itself_is_final_at_once(error: Exception, final: bool) -> None:
+    assert classify(error).final is final
+
+
+def test_codes_that_are_final_at_once_are_errors_of_requests_in_the_models_of_the_services() -> None:
+    """botocore's models say so of ECS's: their documentation speaks of a parameter, a feature or a platform."""
+    ecs = botocore.session.get_session().get_service_model("ecs")
+    known = {shape.name for shape in ecs.error_shapes}
+    assert {"InvalidParameterException", "UnsupportedFeatureException", "PlatformUnknownException"} <= (
+        known & FAULTY_REQUEST
+    )
+    assert not FAULTY_REQUEST & {"ClientException", "AccessDeniedException", "ServerException", "ConflictException"}

@@ -73,7 +73,7 @@ def test_a_launch_that_is_answered_with_a_task_is_accepted_with_its_gpus() -> No
         ([NO_ROOM, STARTED], LaunchAccepted(KEY, task_arn(1), ("GPU-a",))),
         (
             [DENIED, DENIED],
-            LaunchRefused(KEY, "AccessDeniedException", "not authorized to perform: iam:PassRole", final=True),
+            LaunchRefused(KEY, "AccessDeniedException", "not authorized to perform: iam:PassRole", denied=True),
         ),
         (
             [refusal("ClientException", "TaskDefinition is inactive")] * 2,
@@ -159,7 +159,7 @@ def test_an_item_that_cannot_be_had_is_refused_or_waited_for(answer: Any, kind: 
         LAUNCH, items_state(), SOON
     )[0]
     assert isinstance(event, kind)
-    assert getattr(event, "final", True)
+    assert getattr(event, "whole_run", True)
 
 
 def test_a_definition_that_another_cell_cannot_give_now_leaves_the_intent() -> None:
@@ -332,7 +332,7 @@ def test_a_definition_that_has_to_wait_for_its_turn_delays_the_launch() -> None:
 @pytest.mark.parametrize(
     ("code", "kind"), [("AccessDeniedException", LaunchRefused), ("ServerException", NotCarriedOut)]
 )
-def test_a_definition_that_may_never_be_registered_here_ends_the_run_and_one_that_may_does_not(
+def test_a_definition_that_may_not_be_registered_here_is_a_refusal_and_one_that_cannot_for_now_is_none(
     code: str, kind: type
 ) -> None:
     state = state_with_instance()
@@ -341,4 +341,4 @@ def test_a_definition_that_may_never_be_registered_here_ends_the_run_and_one_tha
     ecs = ScriptedClient("ecs", describe_task_definition=refusal(code, "no"))
     (event,) = launching(ecs).launch(LAUNCH, state, SOON)
     assert isinstance(event, kind)
-    assert getattr(event, "final", True)
+    assert getattr(event, "whole_run", True)

@@ -75,8 +75,11 @@ def test_a_family_with_only_inactive_revisions_is_registered_anew() -> None:
 @pytest.mark.parametrize(
     ("error", "final"),
     [
-        (refusal("AccessDeniedException", "not authorized to perform: iam:PassRole"), True),
         (refusal("ClientException", "Invalid 'cpu' setting"), True),
+        (refusal("InvalidParameterException", "what no request may say"), True),
+        (refusal("AccessDeniedException", "not authorized to perform: iam:PassRole"), False),
+        (refusal("ClientException", "Too many concurrent attempts to create a new revision of the family."), False),
+        (refusal("SomethingNewException", "never seen before"), False),
         (refusal("ThrottlingException", "Rate exceeded"), False),
         (timed_out(), False),
     ],

@@ -277,9 +277,57 @@ def test_a_refusal_for_good_stops_the_run() -> None:
     state = state_with_instance(tasks=3)
     key = AttemptKey(RUN_ID, 0, 1, 0)
     begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
-    told(state, LaunchRefused(key, "AccessDeniedException", "iam:PassRole", final=True))
+    told(state, LaunchRefused(key, "InvalidParameterException", "no such container", final=True))
+    assert the_run(state).complete
+    assert "no such container" in the_run(state).status_reason
+
+
+def denied_at(state: State, launch: int, now: float) -> None:
+    """The run's first task is launched and denied."""
+    key = AttemptKey(RUN_ID, 0, 1, launch)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")], now)
+    told(state, LaunchRefused(key, "AccessDeniedException", "iam:PassRole", denied=True), now=now)
+
+
+def test_a_run_that_is_denied_says_so_is_asked_again_and_is_given_up_after_a_quarter_of_an_hour() -> None:
+    state = state_with_instance(tasks=3)
+    observed_at = state.observed_at
+    denied_at(state, 0, NOW)
+    assert the_run(state).waiting == "no task can be started: AccessDeniedException: iam:PassRole"
+    assert not state.may_try(What.LAUNCH, RUN_ID, NOW)
+    assert state.observed_at == observed_at, "nothing is wrong with our picture"
+    assert not state.instances[instance_id(1)].refusals
+    denied_at(state, 1, NOW + POLICY.refusal_patience_s - 1)
+    assert not the_run(state).halted
+    denied_at(state, 2, NOW + POLICY.refusal_patience_s + 60)
     assert the_run(state).complete
     assert "iam:PassRole" in the_run(state).status_reason
+
+
+def test_a_launch_that_is_accepted_in_between_shows_that_the_refusals_passed() -> None:
+    state = state_with_instance(tasks=3)
+    denied_at(state, 0, NOW)
+    launched(state, index=1, now=NOW + 60)
+    denied_at(state, 1, NOW + POLICY.refusal_patience_s + 60)
+    assert not the_run(state).halted
+
+
+@pytest.mark.parametrize(("passing", "patience_s"), [(False, 900.0), (True, 3600.0)])
+def test_a_preparation_is_tried_for_a_quarter_of_an_hour_or_an_hour_without_any_answer(
+    passing: bool, patience_s: float
+) -> None:
+    state = state_with(submitted())
+    for at, halted in ((NOW, False), (NOW + patience_s - 1, False), (NOW + patience_s + 61, True)):
+        told(state, RunNotPrepared(RUN_ID, "not now", final=False, passing=passing), now=at)
+        assert the_run(state).halted is halted
+        assert the_run(state).waiting == "not now"
+    told(state_with(submitted()), prepared())
+
+
+def test_a_refusal_of_a_run_that_is_gone_changes_nothing() -> None:
+    state = state_with_instance()
+    told(state, LaunchRefused(AttemptKey("gone-261121-062733-aaaa", 0, 1, 0), "AccessDenied", denied=True))
+    assert not state.setbacks
 
 
 def test_a_new_controller_takes_the_intents_of_the_old_one_as_in_doubt_and_a_late_event_settles_them() -> None:

@@ -25,6 +25,10 @@ from argosy.simulation.workload import SimulatedJob
 JSON = dict[str, Any]
 
 
+# Nothing in a trial is refused for good, and nothing for as long as a run is to bear it.
+REFUSALS = ("no task can be started: ", "the run could not be prepared: ")
+
+
 class TaskRow(NamedTuple):
     """What is stored of a task."""
 
@@ -87,6 +91,8 @@ class ProgressChecker(Checker):
                 if before is not None:
                     self._check_change(run_id, index, (TaskRow(*before[index]), after), final)
                 self._check_task(run_id, index, after)
+        if record.halted and record.status_reason.startswith(REFUSALS):
+            self.facts.violated("I8", f"{run_id} is given up for a refusal that passed: {record.status_reason}", run_id)
         if tuple(counts) != record.counts:
             self.facts.violated("I4", f"{run_id} counts {[*record.counts]}, its tasks say {counts}")
 
