@@ -79,3 +79,14 @@ def test_health_is_not_ok_while_there_are_no_functions_or_the_api_fails(tmp_path
             ill.aws.functions.clear()
             reply = requests.get(f"{ill.aws.endpoint_url}/argosy/health", timeout=30)
             assert (reply.status_code, reply.json()["message"]) == (503, "starting")
+
+
+def test_a_task_for_which_the_disk_has_no_room_stops_with_that_reason(tmp_path: Path) -> None:
+    """As the agent says it when Docker finds none; the run shows it while it waits to try again."""
+    with cloud(tmp_path, min_free_bytes=2**62) as full:
+        full.buy("c5.large")
+        stopped = full.reaches(full.run(full.define("tool"), "pass"), "STOPPED")
+    assert stopped["containers"][0]["reason"].startswith(
+        "CannotCreateContainerError: no space left on device: the disk"
+    )
+    assert "exitCode" not in stopped["containers"][0]

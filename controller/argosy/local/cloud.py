@@ -123,7 +123,13 @@ class LocalAws:
         processes = max(1, self.options.processes // len(self.cells))
         for region, cell in self.cells.items():
             environment = environment_for(self.endpoint_url, region)
-            options = AgentOptions(self.names.prefix, environment, processes, self.options.stop_timeout_s)
+            options = AgentOptions(
+                self.names.prefix,
+                environment,
+                processes,
+                self.options.stop_timeout_s,
+                min_free_bytes=self.options.min_free_bytes,
+            )
             self._parts.push(cell.start(images, options, clients("logs", region), _complain))
 
     def _start_functions(self, clients: LocalClients, queue_url: str) -> None:

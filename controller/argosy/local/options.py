@@ -50,6 +50,7 @@ class LocalOptions:
     boot_s: float = 1.0  # from launch to a running instance
     tick_s: float = 1.0  # replaces the one-minute schedule
     processes: int = field(default_factory=lambda: max(4, os.cpu_count() or 1))  # tasks that really run at once
+    min_free_bytes: int = 1024**2  # of the temporary folder's disk; with less no task is started
     stop_timeout_s: float | None = None  # None: each container's own stopTimeout
     loop: Mapping[str, float] = field(default_factory=lambda: EAGER_LOOP)
     policy: Mapping[str, float] = field(default_factory=lambda: EAGER_POLICY)

@@ -25,7 +25,7 @@ from argosy.placement.fitness import Fitness
 from argosy.scheduler import capacity, upkeep
 from argosy.scheduler.budget import CappedRuns, RunBudget, run_budgets, used_up
 from argosy.scheduler.places import Places, assign
-from argosy.scheduler.reasons import why_nothing_is_bought
+from argosy.scheduler.reasons import why_all_back_off, why_nothing_is_bought
 from argosy.scheduler.steering import steers
 
 NO_FUNCTIONS = OwnFunctions()
@@ -134,6 +134,8 @@ def _remarks(moment: Moment, places: Places, order: Order, capped: CappedRuns) -
             sentence = known[key]
         elif run.id not in short_of_money and (its.left_over.count or its.coming):
             sentence = "waiting for ordered instances to join the cluster"
+        elif run.id not in short_of_money:
+            sentence = why_all_back_off(run, moment.now)
         unaffordable = run.id in capped.unaffordable
         if sentence != run.waiting or unaffordable != bool(run.unaffordable_since):
             remarks.append(Remark(run.id, sentence, unaffordable))

@@ -6,12 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from argosy.market.cover import hypothetical, tasks_per_instance
 from argosy.market.offers import offers_of, rejected
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer
+from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from argosy.model.wording import time_of_day
 from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain
@@ -20,6 +24,18 @@ from argosy.scheduler.places import group_is_running
 
 HELD_BY = "held back by "
 HELD_BACK = f"{HELD_BY}a limit on instances: maxInstances of the run, or that of the deployment"
+
+
+def why_all_back_off(run: Run, now: float) -> str:
+    """The reason of the last end, when all that is left of a run waits to be tried again; empty otherwise."""
+    tasks, counts = run.tasks, run.tasks.counts()
+    if counts[TaskStatus.STARTING] + counts[TaskStatus.RUNNING] or not counts[TaskStatus.PENDING]:
+        return ""
+    pending = np.flatnonzero(tasks["status"] == TaskStatus.PENDING)
+    last = pending[tasks["not_before"][pending].argmax()]
+    reason = run.reasons[int(tasks["reason"][last])]
+    is_ready = bool((tasks["not_before"][pending] <= now).any())
+    return "" if is_ready or not reason else f"waits to try again after: {reason}"
 
 
 def market_answer(batch: Batch, offers: Sequence[Offer]) -> Explanation:

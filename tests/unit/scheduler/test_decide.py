@@ -370,6 +370,21 @@ def test_a_run_that_waits_for_ordered_instances_says_so() -> None:
     assert "ordered instances" in state.runs[RUN_ID].waiting or "ordered instances" in str(decided(state, Remark))
 
 
+def test_a_run_whose_tasks_all_wait_to_be_tried_again_says_after_what() -> None:
+    """Otherwise a disk that is full, or an image that is gone, looks like a run that nobody works on."""
+    state = state_with_instance(tasks=2)
+    reason = "CannotCreateContainerError: no space left on device"
+    first = launched(state)
+    told(state, task(1, "STOPPED", 3, key=first, reason=reason))
+    assert decided(state, Remark) == []  # the other task can be placed
+    second = launched(state, 1, 2)
+    assert decided(state, Remark) == []  # and is
+    told(state, task(2, "STOPPED", 3, key=second, reason=reason))
+    assert decided(state, Remark) == [Remark(RUN_ID, f"waits to try again after: {reason}", False)]
+    later = moment_of(state, now=NOW + 3600)
+    assert not [each for each in decide(later) if isinstance(each, Remark)]
+
+
 def test_an_instance_is_kept_for_tasks_whose_back_off_ends_soon() -> None:
     state = state_with_instance(tasks=1)
     launched(state)

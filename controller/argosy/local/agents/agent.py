@@ -7,11 +7,14 @@ The models call `post_*` under their own locks, so posting never waits.
 from __future__ import annotations
 
 import queue
+import shutil
+import tempfile
 import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from argosy.local.agents.execution import TaskExecution, TaskReport
@@ -21,6 +24,7 @@ from argosy.local.containers.container import Surroundings
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.runtime import Runtime
 
+_DISK_FULL = "CannotCreateContainerError: no space left on device"  # what the agent says when Docker finds no room
 JOIN_S = 5.0  # for processes that were killed to be gone
 
 
@@ -32,6 +36,8 @@ class AgentOptions:
     environment: Mapping[str, str]
     processes: int
     stop_timeout_s: float | None = None
+    scratch: Path = field(default_factory=lambda: Path(tempfile.gettempdir()))  # where programs write
+    min_free_bytes: int = 0  # there; with less no task is started
 
 
 @dataclass(slots=True)
@@ -177,8 +183,10 @@ class Agents:
 
     def _begin(self, instance: _Instance, execution: TaskExecution) -> None:
         options = self._options
+        if shutil.disk_usage(options.scratch).free < options.min_free_bytes:
+            return execution.refuse(f"{_DISK_FULL}: the disk of {options.scratch} is full")
         around = Surroundings(options.environment, instance.host.gpu_ids, options.stop_timeout_s)
-        execution.start(self._runtime, self._shipper, around)
+        return execution.start(self._runtime, self._shipper, around)
 
     def _reporter(self, instance: _Instance) -> Callable[[TaskReport], None]:
         def report(said: TaskReport) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from argosy.local.lambdas.function_log import FunctionLog
 from argosy.local.lambdas.process import InvocationOutcome, LambdaProcess
 
 ASYNC_RETRIES = 2  # Lambda's default
@@ -52,7 +53,7 @@ class LambdaFunction:
         """failed: told (what happened, where the log is) of every failed invocation, except those that `kill` or
         `close` ended."""
         self.spec = spec
-        self._log, self._failed = log, failed
+        self._log, self._failed = FunctionLog(log), failed
         self._killed: set[int] = set()
         self._slots = threading.BoundedSemaphore(spec.concurrency)
         self._guard = threading.Lock()
@@ -114,7 +115,7 @@ class LambdaFunction:
             }
             outcome = process.run(json.loads(payload), context)
             if outcome.error is not None and process.pid not in self._killed and not self._closed.is_set():
-                self._failed(f"{spec.name} failed: {_reason(outcome)}", self._log)
+                self._failed(f"{spec.name} failed: {_reason(outcome)}", self._log.path)
             return outcome
         finally:
             self._give_back(process)

@@ -12,8 +12,11 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from argosy.local.lambdas.function_log import FunctionLog
+
+EXIT_S = 2.0  # from the end of its output to its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +30,17 @@ class InvocationOutcome:
 class LambdaProcess:
     """A worker process. Only `kill` is thread-safe."""
 
-    def __init__(self, handler: str, environment: Mapping[str, str], log: Path) -> None:
-        with log.open("ab") as log_file:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "argosy.local.lambdas.worker", handler],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log_file,
-                env=dict(environment),
-                start_new_session=True,
-            )
+    def __init__(self, handler: str, environment: Mapping[str, str], log: FunctionLog) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "argosy.local.lambdas.worker", handler],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environment),
+            start_new_session=True,
+        )
+        assert self._process.stderr is not None
+        self._log = log.follow(self._process.stderr)
 
     @property
     def pid(self) -> int:
@@ -84,10 +88,15 @@ class LambdaProcess:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 _close_quietly(pipe)
+        self._log.join()  # its output ends with it
 
     def _died(self, request_id: str) -> InvocationOutcome:
-        self.kill()
-        code = self._process.wait()
+        """Its output has ended, so it is about to end by itself, with the status that says why."""
+        try:
+            code = self._process.wait(EXIT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self._process.wait()
         what = f"signal: {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         return _unhandled(request_id, f"Runtime exited with error: {what}", "Runtime.ExitError")
 

@@ -6,17 +6,38 @@ oracle (DESIGN D11). Its state is global to the process, so one embedded AWS run
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import tempfile
 import threading
 import time
 from collections.abc import Iterable
 from typing import Any
+from xml.sax.saxutils import escape
 
 from argosy.local.moto import events, queues
 from argosy.local.server.wsgi import Environ, StartResponse
 
 _POLL_S = 1  # moto counts long polls in whole seconds; also how long close() may have to wait for one
+
+
+def _telling(backend: Any) -> Any:
+    """The backend with a reply that says when this machine's disk is full, where Flask would only say 500.
+
+    As XML, which is what the one service reads that keeps anything on the disk: S3, its objects from 16 MiB on.
+    """
+
+    def reply(fault: OSError) -> Any:
+        status, code, message = 500, "InternalError", str(fault)
+        if fault.errno == errno.ENOSPC:
+            status, code = 503, "ServiceUnavailable"
+            message = f"no space left on device: the disk of {tempfile.gettempdir()} is full"
+        body = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
+        return body, status, {"Content-Type": "application/xml"}
+
+    backend.register_error_handler(OSError, reply)
+    return backend
 
 
 class MotoApp:
@@ -35,7 +56,7 @@ class MotoApp:
             raise RuntimeError("an embedded AWS already runs in this process")
         queues.quicken()
         events.quicken()
-        self._app: Any = DomainDispatcherApplication(create_backend_app)
+        self._app: Any = DomainDispatcherApplication(lambda service: _telling(create_backend_app(service)))
         self._reset_models = reset_model_data
         self._dynamodb = threading.Lock()
         self._closing = threading.Event()

@@ -57,6 +57,21 @@ def _invoke(function: LambdaFunction, **event: Any) -> tuple[str | None, Any]:
     return outcome.error, json.loads(outcome.payload)
 
 
+def test_a_disk_that_is_full_costs_log_lines_and_no_invocation(
+    deployed: Deploy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "function.log"
+    log.symlink_to("/dev/full")  # whatever is written there, the kernel answers ENOSPC
+    with deployed("echo") as function:
+        for _ in range(2):
+            assert _invoke(function, a=1)[0] is None
+        assert until(lambda: "No space left" in capsys.readouterr().err)
+        log.unlink()
+        assert _invoke(function, a=1)[0] is None
+        assert until(lambda: log.exists() and "hello" in log.read_text())
+    assert capsys.readouterr().err == ""  # it was said once
+
+
 def test_the_handler_gets_event_context_and_environment_and_its_output_goes_to_the_log(
     deployed: Deploy, tmp_path: Path
 ) -> None:
@@ -67,7 +82,7 @@ def test_the_handler_gets_event_context_and_environment_and_its_output_goes_to_t
     assert (reply["variable"], reply["requestId"], reply["function"]) == ("yes", "request-1", "argosy-test")
     assert reply["arn"].endswith(":function:argosy-test")
     assert 0 < reply["remainingMs"] <= 30_000
-    assert "hello" in (tmp_path / "function.log").read_text()
+    assert "hello" in (tmp_path / "function.log").read_text()  # complete once the function is closed
 
 
 def test_an_invocation_that_fails_is_told_with_its_log_and_one_that_is_killed_is_not(tmp_path: Path) -> None:
