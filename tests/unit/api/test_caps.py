@@ -8,10 +8,12 @@ import pytest
 
 from argosy.api.caps import Market, budget_warnings, hourly_faults
 from argosy.catalogue.lookup import load_catalogue
+from argosy.model import inbox
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 from argosy.model.purchases import PurchaseMode
 from argosy.model.run_terms import RunTerms
+from tests.fakes.api import SPEC, Desk, error_of
 
 SHAPE = {"vcpus": 1, "memory": 1024, "gpus": 0}
 
@@ -77,3 +79,17 @@ def test_what_an_attempt_costs_counts_its_boot_and_its_stop() -> None:
     assert 0.36 < usd_per_hour < 0.38  # its disk and its address are in it
     assert market.attempt_usd(needs, PurchaseMode.SPOT, 40) == pytest.approx(usd_per_hour * 200 / 3600)
     assert Market([], [], load_catalogue(), Policy()).attempt_usd(needs, PurchaseMode.SPOT, 40) == 0
+
+
+def test_submit_and_validate_refuse_an_hourly_cap_that_nothing_is_below() -> None:
+    desk = Desk()
+    spec = {**SPEC, "capacity": {"maxHourlyCost": 0.01}}
+    for action in ("SubmitRun", "ValidateRun"):
+        error = error_of(desk.ask(action, spec=spec))
+        assert (error["code"], [each["path"] for each in error["fieldList"]]) == (
+            "ValidationException",
+            ["capacity.maxHourlyCost"],
+        )
+        assert "$0.01 an hour is below the cheapest instance that could take a task" in error["fieldList"][0]["message"]
+    assert not desk.store.read_partition(inbox.INBOX)
+    assert desk.submit(capacity={"maxHourlyCost": 100})["created"] is True
