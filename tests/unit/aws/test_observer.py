@@ -112,6 +112,8 @@ def test_a_listing_that_breaks_off_is_marked_and_spoils_no_other(
     observed, _ = sweep(ecs, ec2)
     flags = ("tasks_complete", "container_instances_complete", "hosts_complete")
     assert [name for name in flags if not getattr(observed, name)] == [incomplete]
+    # Only of a cell whose fleets and hosts were all listed is a fleet that was not shown gone.
+    assert observed.whole_cells == (frozenset() if incomplete == "hosts_complete" else {CELL})
 
 
 def test_the_pages_before_the_one_that_failed_are_not_lost() -> None:

@@ -65,6 +65,14 @@ def test_one_fleet_and_one_instance_that_refuse_do_not_save_the_others() -> None
     assert not result.clean
 
 
+@pytest.mark.parametrize("state", ["submitted", "active", "modifying"])
+def test_a_fleet_that_can_launch_is_lowered_even_while_it_is_being_changed(state: str) -> None:
+    ec2 = FakeEc2()
+    ec2.add_fleet("fleet-1", target=3, state=state)
+    free(ec2, "main")
+    assert target(ec2, "fleet-1") == 0
+
+
 def test_a_deleted_fleet_is_left_alone() -> None:
     ec2 = FakeEc2()
     ec2.add_fleet("fleet-1", target=3, state="deleted_running")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from argosy.engine.tick import Engine
-from argosy.model import inbox
+from argosy.model import documents, inbox
 from argosy.model.inbox import SubmitRequest
-from argosy.ports import Message
-from tests.builders import NOW, POLICY, MemoryStore, spec
+from argosy.ports import Message, StaleState
+from tests.builders import NOW, POLICY, MemoryStore, instance_id, spec, state_with_instance
 from tests.fakes.engine import IdleExecutor
 
 
@@ -34,6 +36,22 @@ def test_a_poison_message_is_counted_and_left_to_the_dead_letter_queue() -> None
     report = Engine(MemoryStore(), queue, IdleExecutor(), {}, POLICY, lambda: NOW).tick()
     assert (report.events, report.poison) == (2, 2)
     assert queue.deleted == ["1", "3"]
+
+
+def test_no_message_is_deleted_before_the_commit_that_holds_it() -> None:
+    """The commit is refused, or its answer is lost: the messages come again."""
+    kind = {"source": "aws.ec2", "detail-type": "EC2 Spot Instance Interruption Warning"}
+    queue, store = Queue({**kind, "detail": {"instance-id": instance_id(1)}}), MemoryStore()
+    engine = Engine(store, queue, IdleExecutor(), {}, POLICY, lambda: NOW)
+    state = state_with_instance()
+    store.commit(0, documents.changed(state), ())
+    engine.tick()
+    assert queue.deleted == ["0"]
+    queue.bodies, queue.deleted = {"1": {**kind, "detail": {"instance-id": instance_id(2)}}}, []
+    store.stored_version += 1  # another controller has committed
+    with pytest.raises(StaleState):
+        engine.tick()
+    assert queue.deleted == []
 
 
 def test_large_requests_are_folded_in_over_several_ticks() -> None:

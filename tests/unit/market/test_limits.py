@@ -14,8 +14,8 @@ from argosy.market.buy import Backlog, buy
 from argosy.market.limits import BatchLimits, OrderLimits
 from argosy.market.offers import offers_of
 from argosy.messages.fleet_faults import shortage
-from argosy.model.actions import NoteOrder, Remark, SetTarget
-from argosy.model.events import TargetAccepted
+from argosy.model.actions import Launch, NoteOrder, Remark, SetTarget, Terminate
+from argosy.model.events import InterruptionWarned, TargetAccepted
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy, VcpuQuota
 from argosy.model.pools import Offer, Pool
@@ -23,7 +23,21 @@ from argosy.placement.demand import Batch
 from argosy.scheduler.capacity import away_usd_per_task_hour
 from argosy.scheduler.decide import decide
 from argosy.settings.settings import SettingsError, load_settings
-from tests.builders import CELL, NOW, POLICY, begun, fleet, host, moment_of, prepared, state_with, submitted, told
+from tests.builders import (
+    CELL,
+    NOW,
+    POLICY,
+    begun,
+    fleet,
+    host,
+    instance_id,
+    moment_of,
+    prepared,
+    state_with,
+    state_with_instance,
+    submitted,
+    told,
+)
 
 CATALOGUE = load_catalogue()
 BATCH = Batch(1024, 1024, 0, 40, group="a")
@@ -264,3 +278,25 @@ def test_the_least_size_of_a_cluster_keeps_within_quotas_and_counts_in_what_the_
     usd = target.spot_target * bought[Purchase.SPOT] + target.on_demand_target * bought[Purchase.ON_DEMAND]
     assert note.note.usd_per_hour == pytest.approx(usd)
     assert note.note.gap is None
+
+
+@pytest.mark.parametrize("going", [InterruptionWarned(instance_id(1), NOW), None], ids=["warned", "released"])
+def test_an_instance_that_is_about_to_go_takes_its_quota_until_it_is_gone(going: InterruptionWarned | None) -> None:
+    """EC2 counts it: an order that overlooks it is refused, and its pool cools off."""
+    state = state_with(submitted(tasks=40), prepared(), fleet(spot_target=1), host(1))
+    if going is not None:
+        told(state, going)
+    else:
+        begun(state, [Terminate(CELL, (instance_id(1),))])
+    for vcpus, ordered in ((4, 0), (8, 1), (12, 2)):
+        (note,) = decided(state, NoteOrder, vcpu_quotas=(VcpuQuota(CELL, "spot", "standard", vcpus),)) or (None,)
+        assert (note.note.instances if note else 0) <= ordered
+
+
+def test_a_cap_on_money_an_hour_holds_back_tasks_on_instances_that_others_have_bought() -> None:
+    """An idle instance costs as much an hour as one that is bought."""
+    for usd, starts in ((0.2, 4), (0.05, 0)):
+        state = state_with_instance(tasks=4, capacity={"maxHourlyCost": usd})
+        for instance in state.instances.values():
+            instance.price_usd_per_hour = 0.07
+        assert len(decided(state, Launch)) == starts

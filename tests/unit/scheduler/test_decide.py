@@ -297,6 +297,15 @@ def test_an_attempt_over_its_time_is_stopped_and_asked_again_only_after_a_while(
     assert decided(state, StopAttempt, now=NOW + 121)
 
 
+@pytest.mark.parametrize("after_s", [5, 45, 59])
+def test_a_warning_stops_an_attempt_at_once_however_much_of_its_time_is_left(after_s: int) -> None:
+    state = state_with_instance(timeout={"attemptDurationSeconds": 60})
+    launched(state)
+    told(state, task(1, "RUNNING"), InterruptionWarned(instance_id(1), NOW + after_s), now=NOW + after_s)
+    (stop,) = decided(state, StopAttempt, now=NOW + after_s)
+    assert stop.cause is StopCause.INTERRUPTED
+
+
 def test_a_task_stuck_in_pending_is_stopped() -> None:
     state = state_with_instance()
     launched(state)
