@@ -241,8 +241,10 @@ def test_a_fault_in_every_sweep_stops_no_run() -> None:
     cluster.faulty = True
     (function,) = [each for each in functions_of("aws").values() if each.__qualname__ == "Observer._swept"]
     until(cluster, lambda: bool(cluster.live_instances()) and cluster.record(OTHER).attempts > 0)
-    with throwing(function, lambda value: True):
+    with throwing(function, lambda value: True) as thrown:
         until(cluster, has_succeeded(cluster, OTHER))
+        cluster.run_for(300.0)
+    assert thrown[0] > 1
 
 
 def test_what_fails_without_any_run_fact_or_instance_is_raised_as_it_is() -> None:

@@ -69,4 +69,10 @@ def load_run(store: Store, run_id: str, ended: bool = True) -> Run | None:
     record = None if body is None else documents.record_from(body)
     if record is None or (record.has_ended and not ended):
         return None
-    return documents.run_from(record, store.read_partition(documents.run_partition(run_id)))
+    partition = store.read_partition(documents.run_partition(run_id))
+    try:
+        return documents.run_from(record, partition)
+    except FAULTS:
+        raise
+    except Exception as fault:  # of our own: it is about this run alone
+        raise ValueError(f"{type(fault).__name__}: {fault}") from fault

@@ -68,6 +68,6 @@ def tried(document: str, read: Callable[[], T], run_id: str = "", record: RunRec
     """What `read` gives, or the damage that it met."""
     try:
         return read()
-    except FAULTS as fault:
+    except Exception as fault:  # noqa: BLE001 - FAULTS, or a fault of our own at this document: it stops nobody else
         reason = str(fault) if isinstance(fault, CorruptChunk) else f"{type(fault).__name__}: {fault}"
         return Damage(document, reason[:300], run_id, record)

@@ -159,7 +159,7 @@ class State:
         return owed
 
     def lasting_setbacks(self) -> dict[Subject, Setback]:
-        """Those to be stored: at most two for each open run and, where there are very many, those that failed most."""
+        """Those to be stored: a few for each open run and, where there are very many, those that failed most."""
         found = {
             subject: setback
             for subject, setback in self.setbacks.items()

@@ -150,11 +150,12 @@ def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their
         Subject(What.TARGET, "us-east-1/c5.xlarge/us-east-1a"),
         Subject(What.RESOLVE, "3"),
         Subject(What.LAUNCH, RUN_ID),
+        Subject(What.LAUNCH, "nobody-1-1-1"),
         Subject(What.CLOSE, "nobody-1-1-1"),
     ):
         set_back(state, what, "no", NOW)
     again = stored(state, {})
-    assert set(again.setbacks) == {Subject(What.CLOSE, RUN_ID)}
+    assert set(again.setbacks) == {Subject(What.CLOSE, RUN_ID), Subject(What.LAUNCH, RUN_ID)}
     assert again.setbacks[Subject(What.CLOSE, RUN_ID)] == state.setbacks[Subject(What.CLOSE, RUN_ID)]
     kept = again.setbacks[Subject(What.CLOSE, RUN_ID)]
     assert (kept.since, kept.refusals) == (NOW, 1)
