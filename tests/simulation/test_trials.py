@@ -34,6 +34,12 @@ def test_a_run_that_comes_to_warm_instances_pays_from_then() -> None:
     assert verdict.ok, told(verdict)
 
 
+def test_a_teardown_ends_although_strangers_instances_carry_our_tag() -> None:
+    verdict = run_trial(TrialPlan(9_000_048, frozenset({"destroy"})))
+    assert verdict.seen["destroy"]
+    assert verdict.ok, told(verdict)
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("block", range(100))
 def test_ten_thousand_seeds_violate_nothing(block: int) -> None:

@@ -36,7 +36,7 @@ def add_foreign_fleets(world: World, zone: str) -> None:
     """Other people's instances in the same account: one in our cluster, and one that even carries our tag."""
     for stage in ("other", STAGE):
         name = f"stranger-{stage}"
-        world.ec2.add_launch_template(name, image_id="ami-2", tags={_STAGE_TAG: stage})
+        world.ec2.add_launch_template(name, image_id="ami-2", tags={_STAGE_TAG: stage}, own_tags={})
         world.ec2.create_fleet(
             Type="maintain",
             TargetCapacitySpecification={"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"},

@@ -242,6 +242,15 @@ def test_a_run_that_ends_pays_its_part_and_the_instance_goes_on_for_others() -> 
     assert run.cost_usd + other.cost_usd == pytest.approx(state.spent_usd)
 
 
+def test_a_run_that_ends_pays_nothing_for_what_was_bought_for_it_and_used_by_another() -> None:
+    state = cluster(OTHER_ID)
+    run, other = the_run(state), the_run(state, OTHER_ID)
+    the_instance(state).bought_for = run.number
+    the_instance(state).work[other.number] = [50.0, 0.0, 0.0]
+    close_run(state, run, NOW + 100)
+    assert (run.costs, the_instance(state).bought_for) == ({}, 0)
+
+
 def test_live_attempts_of_others_count_when_a_run_ends() -> None:
     state = cluster(OTHER_ID)
     run, other = the_run(state), the_run(state, OTHER_ID)

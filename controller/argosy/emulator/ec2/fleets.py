@@ -107,14 +107,14 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
     @operation
     def describe_launch_templates(self, request: JSON) -> JSON:
         """Those of `add_launch_template`, by tag; here a template's name is its id too."""
-        found = passing(self.ledger.templates.items(), request.get("Filters"), {}, tags=lambda named: named[1].tags)
+        found = passing(self.ledger.templates.items(), request.get("Filters"), {}, tags=lambda named: named[1].own_tags)
         views = [
             {
                 "LaunchTemplateId": name,
                 "LaunchTemplateName": name,
                 "DefaultVersionNumber": 1,
                 "LatestVersionNumber": len(template.image_ids),
-                "Tags": [{"Key": key, "Value": value} for key, value in template.tags.items()],
+                "Tags": [{"Key": key, "Value": value} for key, value in template.own_tags.items()],
             }
             for name, template in found
         ]

@@ -53,6 +53,8 @@ class LaunchTemplate:
     image_ids: tuple[str, ...]
     """By version, from 1."""
     tags: dict[str, str]
+    own_tags: dict[str, str]
+    """Of the template itself."""
 
 
 @dataclass(slots=True)

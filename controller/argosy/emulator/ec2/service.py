@@ -98,13 +98,17 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
             else:
                 self.ledger.quotas[name] = vcpus
 
-    def add_launch_template(self, name: str, *, image_id: str, tags: Mapping[str, str]) -> None:
+    def add_launch_template(
+        self, name: str, *, image_id: str, tags: Mapping[str, str], own_tags: Mapping[str, str] | None = None
+    ) -> None:
         """A new template, or a new version of one that there is. From now on fleets may only name templates added here
-        (until the first, any name will do)."""
+        (until the first, any name will do). tags: of its instances; own_tags: of the template, None = the same."""
         with self.lock:
             earlier = self.ledger.templates.get(name)
             image_ids = (*(earlier.image_ids if earlier else ()), image_id)
-            self.ledger.templates[name] = LaunchTemplate(image_ids, dict(tags))
+            self.ledger.templates[name] = LaunchTemplate(
+                image_ids, dict(tags), dict(tags if own_tags is None else own_tags)
+            )
 
     def instance(self, instance_id: str) -> Ec2Instance:
         """The record, to read. KeyError."""
