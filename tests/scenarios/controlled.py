@@ -199,7 +199,8 @@ class Controlled:
                 assert not report.troubles or self.faulty, report.troubles
                 at_rest &= report.at_rest
                 self.repaired += report.repaired
-                self.check_stored(engine)
+                if not self.faulty:
+                    self.check_stored(engine)
             except StaleState:
                 self.conflicts += 1
                 at_rest = False
