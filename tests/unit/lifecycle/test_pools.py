@@ -75,6 +75,13 @@ def test_only_on_demand_is_short_when_only_that_was_owed() -> None:
     assert pool.on_demand_short_until == NOW + 1 + COOL
 
 
+def test_a_reason_that_concerns_spot_alone_takes_nothing_from_an_order_of_on_demand_instances() -> None:
+    state = state_with(fleet())
+    begun(state, [SetTarget(the_pool(state).key, 0, 2)])
+    pool = short(state, NOW + 1, "fleetProgressHalted")
+    assert (pool.on_demand_target, pool.cools_off(NOW + 1), pool.short_reason) == (2, False, "")
+
+
 def test_giving_up_an_order_is_a_shortage() -> None:
     state = state_with(fleet())
     key = the_pool(state).key
