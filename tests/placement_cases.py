@@ -74,6 +74,7 @@ constraint = st.sampled_from([*QUERIES, "distinctInstance"])
 WISHES: dict[str, st.SearchStrategy[Any]] = {
     "constraints": st.lists(constraint, min_size=1, max_size=2).map(tuple),
     "host_ports": st.sampled_from([((80, "tcp"),), ((80, "udp"),), ((80, "tcp"), (81, "tcp"))]),
+    "disk_gib": st.sampled_from([1, 2, 3]),
     "max_per_instance": st.sampled_from([0, 1, 3, 5]),
     "max_instances": st.sampled_from([0, 1, 2, 3]),
     "soft": st.lists(st.builds(WeightedConstraint, constraint, st.integers(1, 3)), min_size=1, max_size=2).map(tuple),
@@ -101,6 +102,7 @@ def instance_rows(draw: st.DrawFn) -> list[InstanceRow]:
                 total_gpus=total[2],
                 attributes=draw(st.dictionaries(st.sampled_from(["zone", "type"]), st.sampled_from(["a", "b", "t"]))),
                 used_host_ports=draw(port_sets),
+                disk_gib=draw(st.sampled_from([-1, 0, 2, 5, 9])),
                 status=draw(st.sampled_from(["ACTIVE"] * 9 + ["DRAINING"])),
                 agent_connected=draw(st.sampled_from([True] * 9 + [False])),
                 interrupted=draw(st.sampled_from([False] * 9 + [True])),

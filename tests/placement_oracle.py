@@ -26,6 +26,7 @@ class Host:
     groups: Counter[str]
     ports: set[tuple[int, str]]
     finish_at: float
+    disk_gib: int
     frozen_finish_at: float = 0.0
     soft: int = 0
 
@@ -68,6 +69,7 @@ class Reference:
             host.free = [free - need for free, need in zip(host.free, batch.need, strict=True)]
             host.running += 1
             host.groups[batch.group] += 1
+            host.disk_gib -= batch.disk_gib
             host.ports |= set(batch.host_ports)
             host.finish_at = max(host.finish_at, batch.finish_at)
         return plan
@@ -93,6 +95,7 @@ class Reference:
             row.status == "ACTIVE" and row.agent_connected and not row.interrupted
             and all(free >= need for free, need in zip(host.free, b.need, strict=True))
             and all(self._accepts(constraint, host, b) for constraint in b.constraints)
+            and (not b.disk_gib or host.disk_gib >= b.disk_gib)
             and not host.ports & set(b.host_ports)
             and (b.max_per_instance is None or here < b.max_per_instance)
             and (most is None or here > 0 or used < most)
@@ -184,6 +187,6 @@ def hosts(rows: Sequence[InstanceRow]) -> list[Host]:
     """Fresh hosts as the rows describe them."""
     return [
         Host(r, [max(0, r.cpu_units), max(0, r.memory_mib), max(0, r.gpus)], r.running_tasks,
-             Counter(r.running_by_group), set(r.used_host_ports), r.finish_at)
+             Counter(r.running_by_group), set(r.used_host_ports), r.finish_at, r.disk_gib)
         for r in rows
     ]  # fmt: skip

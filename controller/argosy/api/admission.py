@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from argosy.api.shapes import amount_of, shape_faults
 from argosy.catalogue.lookup import load_catalogue
 from argosy.layout import split_s3
 from argosy.model.policy import Policy
-from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
-from argosy.model.run_terms import LONGEST_DEADLINE_S, deadline_at, needs_of
+from argosy.model.resources import Resources
+from argosy.model.run_terms import ARM64, LONGEST_DEADLINE_S, X86_64, deadline_at, needs_of
 from argosy.placement.query import check_constraints, check_strategy
 from argosy.placement.strategy import is_function_name
 from argosy.ports import DefinitionReader, ImageResolver, ItemsReader, ItemsUnreadable
@@ -44,6 +45,7 @@ class DeploymentLimits:
     shapes: Mapping[str, Resources]
     fitness_functions: frozenset[str] = frozenset()  # the owner's, which a strategy may name
     cells: tuple[str, ...] = ()  # the deployment's Regions; empty = unknown
+    disks_gib: Mapping[str, int] = field(default_factory=dict)  # of each of `shapes`, for tasks; empty = unknown
     registry_region: str = ""  # images can be pulled from ECR in this Region only; "" = from anywhere
     pools: tuple[tuple[str, str, str], ...] = ()  # (cell, instance type, zone) that may be bought; empty = unknown
     policy: Policy = field(default_factory=Policy)  # of it, the attributes that instances get
@@ -78,12 +80,14 @@ def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
         for name, kind in catalogue.items()
         if name in names
     }
+    policy = settings.policy()
     buckets = frozenset({bucket, *settings.output_buckets})
     functions = frozenset(settings.fitness_functions)
     return DeploymentLimits(
         default_output=f"s3://{bucket}/",
         buckets=buckets,
         shapes=shapes,
+        disks_gib={name: policy.task_disk_gib_of(catalogue[name]) for name in shapes},
         fitness_functions=functions,
         cells=settings.cells,
         pools=tuple((cell, name, zone) for cell in settings.cells for name, zone in settings.pools(cell)),
@@ -160,7 +164,7 @@ def _limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator
         allowed = ", ".join(sorted(limits.buckets))
         yield Fault("output", f"bucket {bucket[:63]} is not one that this deployment may write to: {allowed}")
     if limits.shapes and data.get("taskDefinition") is None:
-        yield from shape_faults(data.get("resources"), limits.shapes)
+        yield from shape_faults(data.get("resources"), limits.shapes, limits.disks_gib)
     yield from _cell_faults(data, limits.cells)
     yield from _family_faults(data.get("taskDefinition"), limits.families)
 
@@ -196,67 +200,6 @@ def _deadline_faults(data: Any, now: float) -> Iterator[Fault]:
         yield Fault("capacity.deadline", f"{shown(given)} is more than 366 days from now")
 
 
-def shape_faults(resources: Any, shapes: Mapping[str, Resources]) -> Iterator[Fault]:
-    """Whether a task fits on an empty instance of any type; if not, what the largest type has."""
-    try:
-        needs = needs_of({"resources": resources or {}})
-        shapes, faults = _with_gpus(resources or {}, shapes)
-    except (TypeError, ValueError, AttributeError, OverflowError):
-        return  # reported as a fault of the field
-    yield from faults
-    if not shapes:
-        return
-    too_much = [axis for axis in Resources._fields if getattr(needs, axis) > _most(shapes, axis)[0]]
-    for axis in too_much:
-        most, name = _most(shapes, axis)
-        largest = f"the largest instance type of this deployment, {name}, has {_amount(axis, most)} for tasks"
-        asked = _amount(axis, getattr(needs, axis))
-        yield Fault(_FIELDS[axis], f"asks for {asked}, but {largest if most else _NO_TYPE}")
-    if not too_much and not any(needs.fits_in(shape) for shape in shapes.values()):
-        yield Fault("resources", "no instance type of this deployment has this much of all resources at once")
-
-
-def _with_gpus(
-    resources: Mapping[str, Any], shapes: Mapping[str, Resources]
-) -> tuple[Mapping[str, Resources], list[Fault]]:
-    """The shapes of the types that have the asked model and memory of GPUs, and what no type has.
-
-    Raises TypeError for values of another type than the fields'.
-    """
-    model, memory_mib = resources.get("gpuModel"), resources.get("gpuMemoryMib") or 0
-    if model is None and not memory_mib:
-        return shapes, []
-    known = {name: load_catalogue()[name] for name in shapes if name in load_catalogue()}
-    models = sorted({kind.gpu_model for kind in known.values() if kind.gpu_model is not None})
-    if model is not None and model not in models:
-        has = f"it has {', '.join(models)}" if models else "it has none at all"
-        return {}, [Fault("resources.gpuModel", f"no instance type of this deployment has {shown(model)} GPUs: {has}")]
-    found = {name: shapes[name] for name, kind in known.items() if kind.has_gpus(model, memory_mib)}
-    if found:
-        return found, []
-    most = max((kind.gpu_memory_mib for kind in known.values() if model in (None, kind.gpu_model)), default=0)
-    sentence = f"asks for {memory_mib} MiB a GPU, but this deployment's {model or 'largest'} GPUs have {most} MiB"
-    return {}, [Fault("resources.gpuMemoryMib", sentence if most else _NO_TYPE)]
-
-
-_FIELDS = {"cpu_units": "resources.vcpus", "memory_mib": "resources.memory", "gpus": "resources.gpus"}
-_NO_TYPE = "no instance type of this deployment has any"
-
-
-def _most(shapes: Mapping[str, Resources], axis: str) -> tuple[int, str]:
-    """The largest amount and the first type that has it."""
-    name = max(shapes, key=lambda each: int(getattr(shapes[each], axis)))
-    return getattr(shapes[name], axis), name
-
-
-def _amount(axis: str, amount: int) -> str:
-    if axis == "cpu_units":
-        return f"{amount / CPU_UNITS_PER_VCPU:g} vCPUs"
-    if axis == "memory_mib":
-        return f"{amount} MiB"
-    return f"{amount} GPU{'' if amount == 1 else 's'}"
-
-
 def _placement_faults(data: Mapping[str, Any], limits: DeploymentLimits | None) -> Iterator[Fault]:
     placement = data.get("placement")
     if not isinstance(placement, Mapping):
@@ -288,6 +231,10 @@ def _image(data: Mapping[str, Any], images: ImageResolver) -> tuple[str, list[Fa
     image = data["container"].get("image") if data.get("container") else None
     if image is None:
         return "", []
+    resources = data.get("resources")
+    arm = isinstance(resources, Mapping) and resources.get("architecture") == ARM64
+    if arm and image.startswith(OWN_NAMESPACE):
+        return "", [Fault("resources.architecture", f"{image} is built for {X86_64}")]
     resolved = images.resolve(image)
     if resolved is None:
         return "", [Fault("container.image", _unpublished(image))]
@@ -342,7 +289,7 @@ def _flavour_notes(form: Mapping[str, Any], images: ImageResolver) -> Iterator[s
     gpus, other = needs_of(form).gpus, f"{image}{GPU_SUFFIX}"
     if gpus and images.resolve(other) is not None:
         yield (
-            f"container.image: {image} is the flavour for CPUs, which cannot use the {_amount('gpus', gpus)} of each"
+            f"container.image: {image} is the flavour for CPUs, which cannot use the {amount_of('gpus', gpus)} of each"
             f" task: use {other}, unless the GPUs are simulated"
         )
 

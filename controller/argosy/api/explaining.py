@@ -77,7 +77,7 @@ def _answers(moment: Moment, run: Run) -> _Answers:
     # The scheduler knows which limit it was.
     limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) else ""
     return _Answers(
-        here=explain(batch, Supply.of(active_rows(state, moment.now))),
+        here=explain(batch, Supply.of(active_rows(state, moment.now, moment.policy))),
         soon=explain(batch, Supply.of(coming)),
         market=market_answer(batch, _offers(moment, run)),
         buying=why_nothing_is_bought(moment, batch, limit),

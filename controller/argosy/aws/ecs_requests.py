@@ -15,7 +15,7 @@ from argosy.catalogue.lookup import SHARED_MEMORY_DIVISOR
 from argosy.model.actions import Launch
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.resources import Resources
-from argosy.model.run_terms import RESERVED_PORTS, Port
+from argosy.model.run_terms import ARM64, RESERVED_PORTS, X86_64, Port
 from argosy.model.runs import Run
 from argosy.spec.definitions import ways_to_the_host
 from argosy.spec.shards import task_overrides
@@ -92,7 +92,9 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
         container["resourceRequirements"] = [{"type": "GPU", "value": str(run.needs.gpus)}]
         # Images that are not made from nvidia/cuda get no driver without it (aws.md 7.1).
         container["environment"] = [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility,compute"}]
+    platform = {"runtimePlatform": {"cpuArchitecture": "ARM64", "operatingSystemFamily": "LINUX"}}
     return {
+        **(platform if run.architecture == ARM64 else {}),
         "networkMode": "bridge",
         "requiresCompatibilities": ["EC2"],
         "executionRoleArn": deployment.execution_role_arn,
@@ -115,6 +117,12 @@ def needs_of_definition(definition: dict[str, Any]) -> Resources:
         or sum(int(each.get("memoryReservation") or each.get("memory") or 0) for each in containers)
     )
     return Resources(cpu, memory, sum(_gpus(each) for each in containers))
+
+
+def architecture_of_definition(definition: dict[str, Any]) -> str:
+    """As ECS's agent names it; ECS's default is x86."""
+    said = (definition.get("runtimePlatform") or {}).get("cpuArchitecture")
+    return ARM64 if said == "ARM64" else X86_64
 
 
 def ports_of_definition(definition: dict[str, Any]) -> tuple[Port, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from argosy.aws.cell import AwsDeployment, Cell
@@ -12,6 +13,7 @@ from argosy.aws.definitions import described
 from argosy.aws.ecs_requests import (
     STAGE_TAG,
     UnusableDefinition,
+    architecture_of_definition,
     definition_content,
     needs_of_definition,
     ports_of_definition,
@@ -82,7 +84,8 @@ class RunPreparation:
         definition = cell.ecs.describe_task_definition(taskDefinition=run.spec["taskDefinition"])["taskDefinition"]
         container, needs = usable_container(definition), needs_of_definition(definition)
         ports = ports_of_definition(definition)
-        return _prepared(run.id, str(definition["taskDefinitionArn"]), container, needs, ports)
+        prepared = _prepared(run.id, str(definition["taskDefinitionArn"]), container, needs, ports)
+        return replace(prepared, architecture=architecture_of_definition(definition))
 
     def _registered(self, run: Run, cell: Cell, deadline: float) -> str:
         content = definition_content(run, cell.name, self._deployment)

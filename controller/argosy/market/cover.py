@@ -106,6 +106,7 @@ def hypothetical(offer: Offer, number: int) -> InstanceRow:
         *size,
         *size,
         dict(offer.attributes),
+        disk_gib=offer.disk_gib,
         price_usd_per_hour=offer.price_usd_per_hour,
         interruption_rate=offer.interruption_rate,
     )
@@ -118,6 +119,7 @@ def less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
         cpu_units=row.cpu_units - count * batch.cpu_units,
         memory_mib=row.memory_mib - count * batch.memory_mib,
         gpus=row.gpus - count * batch.gpus,
+        disk_gib=row.disk_gib - count * batch.disk_gib,
         used_host_ports=row.used_host_ports.union(batch.host_ports),
         finish_at=max(row.finish_at, batch.finish_at),
         running_tasks=row.running_tasks + count,

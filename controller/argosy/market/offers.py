@@ -62,6 +62,7 @@ def offers_of(
             purchase=purchase,
             price_usd_per_hour=price,
             resources=resources_of(kind),
+            disk_gib=policy.task_disk_gib_of(kind),
             attributes=tuple(expected_attributes(kind, pool.zone, purchase, pool.cell, policy).items()),
             effective_usd_per_hour=useful,
             interruption_rate=rate,
@@ -196,11 +197,11 @@ def resources_of(kind: InstanceType) -> Resources:
 
 def tasks_in(pool: Pool, run: Run) -> int:
     """How many of a run's tasks an empty instance of the pool takes, by their resources; 0 outside the run's cells, and
-    with GPUs that it does not take."""
+    where its image does not run or the GPUs are others."""
     kind = load_catalogue().get(pool.instance_type)
     if kind is None or (run.terms.cells and pool.cell not in run.terms.cells):
         return 0
-    if not kind.has_gpus(run.terms.gpu_model, run.terms.gpu_memory_mib):
+    if not (kind.has_gpus(run.terms.gpu_model, run.terms.gpu_memory_mib) and kind.runs(run.architecture)):
         return 0
     return min((have // need for have, need in zip(resources_of(kind), run.needs, strict=True) if need), default=1)
 

@@ -1,7 +1,8 @@
 """Which types are bought for several batches at once? Asks the pattern allocator.
 
 A batch takes part when an empty instance of every offer that admits it takes exactly as many of its tasks as their
-resources allow: no limit per instance, no port, no distinctInstance. Batches with equal constraints share an order.
+resources allow: no limit per instance, no port, no distinctInstance, no disk. Batches with equal constraints share an
+order.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def _groups(batches: Sequence[Batch], fits: IntArray, sizes: IntArray, needs: In
     plain = ((fits == 0) | (fits == np.minimum(rooms(sizes, needs).T, MAX_TASKS))).all(axis=1)
     groups: dict[object, list[int]] = {}
     for number, batch in enumerate(batches):
-        if batch.count and plain[number] and batch.max_instances is None and not batch.affinity:
+        if batch.count and plain[number] and batch.max_instances is None and not (batch.affinity or batch.disk_gib):
             groups.setdefault((batch.constraints, batch.anti_affinity), []).append(number)
     return list(groups.values())
 

@@ -61,6 +61,7 @@ class RunPrepared:
     memory_mib: int
     gpus: int
     host_ports: tuple[Port, ...] = ()
+    architecture: str = ""  # of a task definition of the user's own; "" = as the spec says
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,10 @@ class InstanceType:
         """Whether its GPUs are of the model (None = any) and have that memory each (0 = any, even no GPU)."""
         return model in (None, self.gpu_model) and memory_mib <= self.gpu_memory_mib
 
+    def runs(self, architecture: str) -> bool:
+        """Whether it runs images of the architecture: x86_64, arm64, or any for those of both."""
+        return architecture in ("any", self.architecture)
+
     @property
     def family(self) -> str:
         """The part before the dot: "c5" of "c5.large"."""

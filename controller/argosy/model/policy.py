@@ -12,6 +12,7 @@ from argosy.model.instance_types import InstanceType
 # GiB of an instance's only volume unless the owner says otherwise. The AMI takes 30; the rest is for images, each of
 # several GB with CUDA, and for what tasks write.
 CPU_DISK_GIB, GPU_DISK_GIB = 60, 150
+SYSTEM_DISK_GIB = 30  # of it, for the AMI, Docker and images; tasks that ask for disk share the rest
 
 
 class VcpuQuota(NamedTuple):
@@ -120,3 +121,7 @@ class Policy:
         """How large the volume of an instance of the type is: GiB, as launched and as paid for."""
         named = (gib for glob, gib in self.disk_gib_by_type if fnmatchcase(kind.name, glob))
         return next(named, GPU_DISK_GIB if kind.gpus else CPU_DISK_GIB)
+
+    def task_disk_gib_of(self, kind: InstanceType) -> int:
+        """How much of it tasks may ask for together: GiB."""
+        return max(0, self.disk_gib_of(kind) - SYSTEM_DISK_GIB)

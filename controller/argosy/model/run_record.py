@@ -37,6 +37,7 @@ class RunRecord:
     container: str = "main"
     needs: Resources = NOTHING
     host_ports: tuple[Port, ...] = ()
+    definition_architecture: str = ""
     prepare_after: float = 0.0
     prepare_tries: int = 0
     cancelled: bool = False

@@ -20,6 +20,7 @@ LONGEST_DEADLINE_S = 366 * 86_400.0  # our choice: a deadline more than a year a
 
 Port = tuple[int, str]  # (1-65535, "tcp" | "udp")
 MAX_PORT = 65_535
+X86_64, ARM64 = "x86_64", "arm64"  # as ECS's agent names them in the attribute ecs.cpu-architecture
 # ssh, docker and the agent: https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_PortMapping.html
 RESERVED_PORTS = (22, 2375, 2376, 51678, 51679, 51680)
 
@@ -117,6 +118,8 @@ class RunTerms:
     needs: Resources  # of one task, where the spec has a `container`
     gpu_model: str | None  # the only one that will do
     gpu_memory_mib: int  # that each of its GPUs has at least; 0 = any
+    disk_gib: int  # of its instance's volume, for one task
+    architecture: str  # of the image: x86_64 | arm64 | any
     host_ports: tuple[Port, ...]  # that each task holds on its instance, sorted, so that equal sets are equal
     group: str | None  # the ECS task group
     # placement
@@ -166,6 +169,8 @@ class RunTerms:
             needs=needs_of(spec),
             gpu_model=spec.get("resources", {}).get("gpuModel"),
             gpu_memory_mib=int(spec.get("resources", {}).get("gpuMemoryMib", 0)),
+            disk_gib=int(spec.get("resources", {}).get("diskGiB", 0)),
+            architecture=spec.get("resources", {}).get("architecture", X86_64),
             host_ports=tuple(sorted(map(port_of, spec.get("container", {}).get("hostPorts", ())))),
             group=placement.get("group"),
             max_concurrent=_optional(int, placement.get("maxConcurrentTasks")),

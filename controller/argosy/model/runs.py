@@ -60,6 +60,7 @@ class Run:
     container: str = "main"  # the container that gets the overrides
     needs: Resources = NOTHING
     host_ports: tuple[Port, ...] = ()  # that each of its tasks holds on its instance
+    definition_architecture: str = ""  # x86_64 | arm64, as its own task definition says; "" = as its spec says
     prepare_after: float = 0.0  # back-off after a failed preparation
     prepare_tries: int = 0
     cancelled: bool = False  # by the user
@@ -107,6 +108,11 @@ class Run:
     def group(self) -> str:
         """The ECS task group: spread, distinctInstance and limits count within it. Runs may share one."""
         return self.terms.group or f"run:{self.id}"
+
+    @property
+    def architecture(self) -> str:
+        """What its image is built for: x86_64, arm64, or any."""
+        return self.definition_architecture or self.terms.architecture
 
     @property
     def done(self) -> bool:

@@ -114,6 +114,7 @@ def _checks(batch: Batch, state: PassState) -> list[_Check]:
     found.append(_health(state.supply))
     found += [_constraint(text, batch, state) for text in batch.constraints]
     found += _limits(batch, state)
+    found += _disk(batch, state)
     found += _ports(batch, state)
     found += [_with_group(group, batch, state) for group in batch.affinity if group != batch.group]
     found += [_without_group(group, batch, state) for group in batch.anti_affinity]
@@ -170,6 +171,14 @@ def _limits(batch: Batch, state: PassState) -> list[_Check]:
         possible = np.full(len(here), rules_limit > 0)
         found.append(_Check("limit", what, passes, possible, lambda _: "more instances were allowed for the group"))
     return found
+
+
+def _disk(batch: Batch, state: PassState) -> list[_Check]:
+    """Whether there ever is enough is not said: what other tasks hold of it is not known here."""
+    if not batch.disk_gib:
+        return []
+    free, text = state.disk_gib(), f"needs {batch.disk_gib} GiB of disk"
+    return [_Check("disk", text, free >= batch.disk_gib, np.ones(len(free), dtype=np.bool_), _dropped(text))]
 
 
 def _ports(batch: Batch, state: PassState) -> list[_Check]:

@@ -51,6 +51,7 @@ class Rules:
             self.changing
             or self.one_per_instance
             or b.host_ports
+            or b.disk_gib
             or b.affinity
             or b.anti_affinity
             or b.max_per_instance is not None
@@ -87,6 +88,8 @@ def _limited(rules: Rules, state: PassState, rows: IntArray, rooms: IntArray) ->
         rooms = np.minimum(rooms, here == 0)
     if batch.max_per_instance is not None:
         rooms = np.minimum(rooms, np.maximum(batch.max_per_instance - here, 0))
+    if batch.disk_gib:
+        rooms = np.minimum(rooms, state.disk_gib()[rows] // batch.disk_gib)
     for port in batch.host_ports:
         rooms = np.minimum(rooms, ~state.port_used(port)[rows])
     for group in batch.anti_affinity:

@@ -63,11 +63,12 @@ def _top(state: PassState) -> tuple[int, int, int]:
 
 
 def _able(kind: TaskKind, top: tuple[int, int, int]) -> bool:
-    """Whether only free resources and built-in keys matter, and the keys fit into one number."""
+    """Whether only free resources and built-in keys of them matter, and the keys fit into one number. busy-first looks
+    at running tasks, which are counted at the end of a stretch."""
     batch = kind.rules.batch
     if not kind.rules.simple or batch.soft or batch.finish_at or kind.names_function:
         return False
-    if not all(isinstance(step, Key) for step in kind.steps):
+    if not all(isinstance(step, Key) and step.name != "busy-first" for step in kind.steps):
         return False
     return _digits(_chain(kind), top)[0] < _KEY_LIMIT
 

@@ -22,6 +22,7 @@ class PassState:
         self.finish_at = supply.finish_at.copy()
         self._groups: dict[str, IntArray] = {}
         self._ports: dict[Port, BoolArray] = {}
+        self._disk_gib: IntArray | None = None
 
     @property
     def group_names(self) -> frozenset[str]:
@@ -42,12 +43,20 @@ class PassState:
             )
         return used
 
+    def disk_gib(self) -> IntArray:
+        """(m,) int64: GiB that are free for tasks; made when disk is first asked for."""
+        if self._disk_gib is None:
+            self._disk_gib = np.array([max(0, row.disk_gib) for row in self.supply.rows], dtype=np.int64)
+        return self._disk_gib
+
     def take(self, batch: Batch, rows: IntArray, counts: IntArray) -> None:
         """Put `counts` tasks of a batch on `rows`, which are distinct."""
         for axis, need in enumerate(batch.need):
             if need:
                 self.free[axis, rows] -= need * counts
         self.count_tasks(batch.group, rows, counts)
+        if batch.disk_gib:
+            self.disk_gib()[rows] -= batch.disk_gib * counts
         for port in batch.host_ports:
             self.port_used(port)[rows] = True
         if batch.finish_at:

@@ -33,6 +33,7 @@ from argosy.scheduler.outlook import Outlook
 from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, place_now
 from argosy.scheduler.upkeep import next_key
 
+_USUAL = Policy()
 COUNTED_ON = 3  # refusals in a row, for lack of room, after which tasks do not wait for an instance any more
 
 
@@ -87,7 +88,7 @@ def assign(
     ready = [run for run in state.runs.values() if run.ready and state.may_try(What.LAUNCH, run.id, moment.now)]
     runs = [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
     asks = asks_of(moment, runs, at_most)
-    rows = active_rows(moment.state, moment.now)
+    rows = active_rows(moment.state, moment.now, moment.policy)
     coming, owed = coming_rows(moment)
     outlook, instances = Outlook.of(moment, runs), moment.state.instances
     rows = outlook.on(rows, lambda name: instances[name].pool)
@@ -230,22 +231,23 @@ def group_is_running(state: State, group: str) -> bool:
     return any(runs[number] for runs in state.attempts.runs_on_instance.values() for number in numbers)
 
 
-def active_rows(state: State, now: float = float("inf")) -> list[InstanceRow]:
+def active_rows(state: State, now: float = float("inf"), policy: Policy = _USUAL) -> list[InstanceRow]:
     """The instances that may be given work, with what is free on them, in a stable order, without those that refused
     a task a moment before `now`."""
-    return _rows_of(state, [i for i in state.instances.values() if i.placeable and i.paused_until <= now])
+    return _rows_of(state, [i for i in state.instances.values() if i.placeable and i.paused_until <= now], policy)
 
 
-def _rows_of(state: State, instances: Sequence[Instance]) -> list[InstanceRow]:
+def _rows_of(state: State, instances: Sequence[Instance], policy: Policy) -> list[InstanceRow]:
     if not instances:
         return []
     used = state.used_by_instance()
-    groups, ports = _running_by_group(state), _ports_in_use(state)
+    groups, ports, disks = _running_by_group(state), _ports_in_use(state), _disk_in_use(state)
     return [
         replace(
             _row(instance, *used.get(instance.id, (Resources(), 0))),
             running_by_group=groups.get(instance.id, {}),
             used_host_ports=ports.get(instance.id, frozenset()),
+            disk_gib=_task_disk_gib(instance, policy) - disks.get(instance.id, 0),
         )
         for instance in sorted(instances, key=lambda i: (i.registered_at, i.id))
     ]
@@ -255,7 +257,7 @@ def coming_rows(moment: Moment) -> tuple[list[InstanceRow], dict[str, PoolPurcha
     """Instances that refused a task a moment ago, those that boot, then those that fleets owe us; and by id, which
     (pool, purchase) owes each of the latter."""
     state, catalogue, now = moment.state, moment.catalogue, moment.now
-    rows, owed = _rows_of(state, [i for i in state.instances.values() if _pauses(i, now)]), {}
+    rows, owed = _rows_of(state, [i for i in state.instances.values() if _pauses(i, now)], moment.policy), {}
     for instance in sorted(state.instances.values(), key=lambda i: i.id):
         kind = catalogue.get(instance.instance_type)
         if kind and _may_still_come(instance, now, moment.policy):
@@ -341,6 +343,17 @@ def _ports_in_use(state: State) -> dict[str, frozenset[Port]]:
     }
 
 
+def _disk_in_use(state: State) -> dict[str, int]:
+    """GiB that live attempts have asked for on each instance."""
+    asked = {run.number: run.terms.disk_gib for run in state.runs.values() if run.terms.disk_gib}
+    if not asked:
+        return {}
+    return {
+        name.decode(): sum(count * asked.get(number, 0) for number, count in runs.items())
+        for name, runs in state.attempts.runs_on_instance.items()
+    }
+
+
 def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
     free = instance.total.minus(used)
     if any(instance.foreign):
@@ -361,6 +374,12 @@ def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
     )
 
 
+def _task_disk_gib(instance: Instance, policy: Policy) -> int:
+    kind = load_catalogue().get(instance.instance_type)
+    return policy.task_disk_gib_of(kind) if kind else 0
+
+
 def _expected(row_id: str, kind: InstanceType, at: Instance | Pool, purchase: Purchase, policy: Policy) -> InstanceRow:
     size = resources_of(kind)  # all of it is free
-    return InstanceRow(row_id, *size, *size, expected_attributes(kind, at.zone, purchase, at.cell, policy))
+    attributes = expected_attributes(kind, at.zone, purchase, at.cell, policy)
+    return InstanceRow(row_id, *size, *size, attributes, disk_gib=policy.task_disk_gib_of(kind))

@@ -17,7 +17,7 @@ from argosy.market.on_demand import is_ever_available
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.purchases import Stance
-from argosy.model.run_terms import RunTerms
+from argosy.model.run_terms import ARM64, RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.demand import Batch, WeightedConstraint
@@ -105,7 +105,8 @@ def batch_of(
         gpus=run.needs.gpus,
         count=count,
         group=run.group,
-        constraints=_where(run.terms) + _purchase(may_buy or _last_decided(run)),
+        disk_gib=run.terms.disk_gib,
+        constraints=_where(run.terms) + _architecture(run) + _purchase(may_buy or _last_decided(run)),
         strategy=run.terms.strategy,
         host_ports=run.host_ports,
         max_per_instance=run.terms.max_tasks_per_instance,
@@ -131,6 +132,14 @@ def standing_constraints(terms: RunTerms) -> tuple[str, ...]:
     """All that a run asks of its instances, whatever is decided later."""
     always = () if terms.purchase.mixes else _purchase(frozenset({Purchase(terms.purchase)}))
     return _where(terms) + always
+
+
+def _architecture(run: Run) -> tuple[str, ...]:
+    """An instance that has not said what it is, is x86."""
+    if run.architecture == "any":
+        return ()
+    is_arm = f"attribute:ecs.cpu-architecture == {ARM64}"
+    return (is_arm if run.architecture == ARM64 else f"not({is_arm})",)
 
 
 def _where(terms: RunTerms) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ RUN_LIMIT_S = 366 * 86_400  # ours: as a deadline's
 USD_LIMIT = 1_000_000_000.0  # ours: more than any bill
 TAG_LIMIT = 45  # AWS allows 50; five are kept for Argosy's own
 MEMORY_LIMIT_MIB = 24 * 1024 * 1024  # the largest EC2 instances have 24 TiB
+DISK_LIMIT_GIB = 16_384  # a gp3 volume's limit as this project sets it (settings: diskGiB)
 GROUP_LIMIT = 10  # groups named by affinity, and by antiAffinity: ours, as RunTask's limit on constraints
 SOFT_LIMIT, WEIGHT_LIMIT = 10, 1_000_000  # ours: the sum of ten such weights still sorts beside other keys
 HOST_PORT_LIMIT = 94  # ECS: 100 reserved ports on an instance, including those of its agent

@@ -13,6 +13,7 @@ from pydantic import Field
 from argosy.layout import DEFAULT_PART_SUFFIX
 from argosy.spec.fields import (
     ATTEMPT_LIMIT,
+    DISK_LIMIT_GIB,
     GROUP_LIMIT,
     MEMORY_LIMIT_MIB,
     RULE_LIMIT,
@@ -78,6 +79,17 @@ class ResourcesSpec(Strict):
     )
     gpu_memory_mib: int | None = Field(
         default=None, ge=1, le=MEMORY_LIMIT_MIB, description="MiB that each GPU has at least, such as 40000."
+    )
+    disk_gib: int | None = Field(
+        default=None,
+        alias="diskGiB",
+        ge=1,
+        le=DISK_LIMIT_GIB,
+        description="GiB of the instance's volume that the task may fill. Kept free for it when tasks are placed, not"
+        " enforced while it runs. Default: none is kept.",
+    )
+    architecture: Literal["x86_64", "arm64", "any"] | None = Field(
+        default=None, description="What the image is built for; any for images of both. Default x86_64."
     )
 
 

@@ -178,6 +178,44 @@ def test_gpus_that_no_type_has_are_refused_with_what_there_is(resources: Any, ex
     assert faults(spec(resources=resources), limits) == expected
 
 
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        (
+            {"diskGiB": 121},
+            ["resources.diskGiB: asks for 121 GiB, but volumes leave tasks 120 GiB at most (setting diskGiB)"],
+        ),
+        (
+            {"diskGiB": 100, "vcpus": 16},
+            [
+                "resources.vcpus: asks for 16 vCPUs, but the largest instance type of this deployment, p3.2xlarge,"
+                " has 8 vCPUs for tasks"
+            ],
+        ),
+        ({"diskGiB": "1"}, ['resources.diskGiB: must be a whole number, not the text "1"']),
+        ({"diskGiB": 120}, []),
+        ({"architecture": "arm64"}, ["resources.architecture: no instance type of this deployment is arm64"]),
+        ({"architecture": "any"}, []),
+    ],
+)
+def test_disk_and_architecture_that_no_type_has_are_refused(resources: Any, expected: list[str]) -> None:
+    limits = replace(LIMITS, disks_gib={"c5.xlarge": 30, "m5.4xlarge": 30, "p3.2xlarge": 120})
+    data = spec(resources=resources, container={"image": "python:3.12"})
+    if expected:
+        assert faults(data, limits) == expected
+    else:
+        admit(data, limits, SOURCES)
+
+
+def test_a_deployment_of_arm_asks_for_the_architecture() -> None:
+    arm = replace(LIMITS, shapes={"c7g.xlarge": Resources(4096, 7500, 0)})
+    assert faults(spec(), arm) == ["resources.architecture: no instance type of this deployment is x86_64, the default"]
+    assert faults(spec(resources={"architecture": "arm64"}), arm) == [
+        "resources.architecture: argosy/digits is built for x86_64"
+    ]
+    admit(spec(resources={"architecture": "arm64"}, container={"image": "python:3.12"}), arm, SOURCES)
+
+
 def test_gpus_by_model_and_memory_are_taken() -> None:
     limits = DeploymentLimits("s3://own/", frozenset({"own"}), GPU_TYPES)
     admit(spec(resources={"gpus": 8, "gpuModel": "A100", "gpuMemoryMib": 40_000}), limits, SOURCES)

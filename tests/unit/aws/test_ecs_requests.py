@@ -9,6 +9,7 @@ import pytest
 
 from argosy.aws.ecs_requests import (
     UnusableDefinition,
+    architecture_of_definition,
     client_token,
     definition_content,
     needs_of_definition,
@@ -133,6 +134,20 @@ def test_a_definition_holds_image_size_logs_and_init_and_no_user_environment() -
     assert "environment" not in container
     assert "resourceRequirements" not in container
     assert content["networkMode"] == "bridge"
+
+
+def test_a_definition_for_arm_says_so_and_others_are_as_they_were() -> None:
+    content = definition_content(run_of(resources={"architecture": "arm64"}), CELL, DEPLOYMENT)
+    assert content["runtimePlatform"] == {"cpuArchitecture": "ARM64", "operatingSystemFamily": "LINUX"}
+    for architecture in ("x86_64", "any"):
+        run = run_of(resources={"architecture": architecture})
+        assert definition_content(run, CELL, DEPLOYMENT) == definition_content(run_of(), CELL, DEPLOYMENT)
+
+
+@pytest.mark.parametrize(("said", "architecture"), [("ARM64", "arm64"), ("X86_64", "x86_64"), (None, "x86_64")])
+def test_the_architecture_of_a_users_own_definition(said: str | None, architecture: str) -> None:
+    definition = {"runtimePlatform": {"cpuArchitecture": said}} if said else {}
+    assert architecture_of_definition(definition) == architecture
 
 
 def test_a_gpu_definition_asks_for_whole_gpus_and_the_driver() -> None:

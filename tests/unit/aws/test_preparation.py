@@ -128,7 +128,13 @@ def test_a_users_definition_is_pinned_to_its_revision_with_its_own_needs() -> No
     ecs = ScriptedClient("ecs", describe_task_definition=users_own())
     event = definitions(cell(Clock(), ecs)).prepare(run_of(taskDefinition="train"), FOREVER)
     assert event == RunPrepared(
-        RUN_ID, f"arn:aws:ecs:{CELL}:123456789012:task-definition/train:7", "trainer", 2048, 4096, 1
+        RUN_ID,
+        f"arn:aws:ecs:{CELL}:123456789012:task-definition/train:7",
+        "trainer",
+        2048,
+        4096,
+        1,
+        architecture="x86_64",
     )
 
 

@@ -81,6 +81,7 @@ def test_no_single_change_is_said_by_saying_none() -> None:
         (Batch(1, 1, 0, 1, constraints=("attribute:ecs.instance-type == p3.2xlarge",)), "constraint", "p3.2xlarge"),
         (Batch(1, 1, 0, 1, group="g", constraints=("distinctInstance",)), "distinctInstance", "distinctInstance"),
         (Batch(1, 1, 0, 1, host_ports=((80, "tcp"),)), "ports", "host port 80/tcp"),
+        (Batch(1, 1, 0, 1, disk_gib=5), "disk", "needs 5 GiB of disk"),
         (Batch(1, 1, 0, 1, group="g", max_per_instance=1), "limit", "more than 1 tasks"),
         (Batch(1, 1, 0, 1, group="h", max_instances=0), "limit", "more instances"),
         (Batch(1, 1, 0, 1, affinity=("absent",)), "affinity", "affinity to absent"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -113,6 +114,71 @@ def test_a_host_port_is_given_out_once_on_an_instance_and_again_when_it_is_free(
     assert not decided(free, Launch)
     told(free, task(1, "STOPPED", 3, exit_code=0))
     assert len(decided(free, Launch)) == 1
+
+
+DISK_20 = {"resources": {"vcpus": 0.25, "memory": 128, "diskGiB": 20}}
+
+
+def test_disk_is_given_out_once_on_an_instance_and_again_when_it_is_free() -> None:
+    """Of the 60 GiB of a type without GPUs, tasks may have 30."""
+    state = ready(ready(cluster(), **DISK_20), OTHER, resources={"vcpus": 0.25, "memory": 128, "diskGiB": 10})
+    assert [run for run, _ in where(state)] == [RUN_ID, OTHER]
+    start(state)
+    assert active_rows(state)[0].disk_gib == 0
+    assert not decided(state, Launch)
+    ended = ready(cluster(), **DISK_20)
+    launched(ended)
+    assert not decided(ended, Launch)
+    told(ended, task(1, "STOPPED", 3, exit_code=0))
+    assert len(decided(ended, Launch)) == 1
+
+
+def test_what_is_bought_has_the_disk_that_tasks_ask_for() -> None:
+    assert bought(ready(state_with(fleet()), tasks=3, **DISK_20)) == 3
+    assert bought(ready(ready(state_with(fleet()), tasks=2, **DISK_20), OTHER, tasks=2, **DISK_20)) == 4
+    assert bought(ready(state_with(fleet()), tasks=3, resources={"vcpus": 0.25, "memory": 128})) == 1
+
+
+def test_a_run_that_waits_for_disk_is_told_so() -> None:
+    state = ready(cluster(), **DISK_20)
+    launched(state)
+    assert "20 GiB of disk" in json.dumps(explain_run(moment_of(state), state.runs[RUN_ID]))
+
+
+ARM = {"resources": {"architecture": "arm64"}}
+
+
+@pytest.mark.parametrize(
+    ("resources", "kinds"),
+    [({}, {"c5.xlarge"}), ({"architecture": "arm64"}, {"c7g.xlarge"}), ({"architecture": "any"}, {"c7g.xlarge"})],
+)
+def test_an_image_is_bought_for_by_its_architecture(resources: dict[str, Any], kinds: set[str]) -> None:
+    """c7g.xlarge is the cheaper of the two."""
+    state = ready(
+        state_with(fleet("c5.xlarge", spot_usd_per_hour=0.07), fleet("c7g.xlarge", spot_usd_per_hour=0.05)),
+        resources=resources,
+    )
+    found = {action.pool.split("/")[1] for action in decided(state, SetTarget)}
+    assert found == kinds
+
+
+def test_an_image_goes_to_instances_of_its_architecture_only() -> None:
+    for said, arm, starts in (("arm64", ARM, True), ("arm64", {}, False), ("x86_64", ARM, False), ("x86_64", {}, True)):
+        state = ready(cluster(), **arm)
+        (instance,) = state.instances.values()
+        instance.attributes = {**instance.attributes, "ecs.cpu-architecture": said}
+        assert bool(decided(state, Launch)) is starts, (said, arm)
+
+
+def test_the_architecture_of_a_users_own_definition_counts() -> None:
+    state = told(cluster(), submitted(RUN_ID, taskDefinition="train", container={"command": ["x"]}))
+    told(state, replace(prepared(RUN_ID), architecture="arm64"))
+    assert state.runs[RUN_ID].architecture == "arm64"
+    (instance,) = state.instances.values()
+    instance.attributes = {**instance.attributes, "ecs.cpu-architecture": "x86_64"}
+    assert not decided(state, Launch)
+    instance.attributes["ecs.cpu-architecture"] = "arm64"
+    assert decided(state, Launch)
 
 
 def test_tcp_and_udp_of_one_number_are_two_ports() -> None:

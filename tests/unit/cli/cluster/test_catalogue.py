@@ -248,7 +248,7 @@ def test_several_regions_are_refreshed_at_once_and_a_dry_run_writes_nothing(tmp_
 @pytest.mark.parametrize(
     "view",
     [
-        type_view("c9.large", ProcessorInfo={"SupportedArchitectures": ["arm64"]}),
+        type_view("c9.large", ProcessorInfo={"SupportedArchitectures": ["x86_64_mac"]}),
         type_view("c9.metal", BareMetal=True),
         type_view("c9.large", GpuInfo={"Gpus": [{"Manufacturer": "NVIDIA", "Name": "L4", "Count": 0}]}),
         type_view("c9.large", GpuInfo={"Gpus": [{"Manufacturer": "AMD", "Name": "V520", "Count": 1}]}),

@@ -51,7 +51,7 @@ def read_region(session: Session, region: str, patterns: list[str]) -> RegionFig
     if absent := [pattern for pattern in patterns if not _matches(found, pattern)]:
         raise CliError(
             f"{region} has no usable instance type that matches {', '.join(map(repr, absent))}.",
-            next_step="usable are x86_64 types, not bare metal, with whole NVIDIA GPUs or none",
+            next_step="usable are x86_64 and arm64 types, not bare metal, with whole NVIDIA GPUs or none",
         )
     names = list(found.types)
     if gone := [name for name in known if name not in found.types]:
@@ -70,12 +70,13 @@ def read_region(session: Session, region: str, patterns: list[str]) -> RegionFig
 
 
 def _take_type(found: RegionFigures, view: Mapping[str, Any]) -> None:
-    """Types that Argosy cannot use are left out: its images need x86_64, and its GPUs are whole NVIDIA GPUs."""
+    """Types that Argosy cannot use are left out: no ECS image runs on them, or their GPUs are not whole NVIDIA GPUs."""
     gpus = view.get("GpuInfo", {}).get("Gpus", [])
     whole = all(gpu.get("Manufacturer") == "NVIDIA" and gpu.get("Count", 0) >= 1 for gpu in gpus)
     other = any(view.get(part) for part in ("InferenceAcceleratorInfo", "NeuronInfo", "FpgaInfo"))
-    x86 = "x86_64" in view["ProcessorInfo"]["SupportedArchitectures"]
-    if view.get("BareMetal") or other or not (x86 and whole):
+    supported = view["ProcessorInfo"]["SupportedArchitectures"]
+    architecture = next((each for each in ("x86_64", "arm64") if each in supported), None)
+    if view.get("BareMetal") or other or not (architecture and whole):
         return
     found.types[view["InstanceType"]] = {
         "vcpus": view["VCpuInfo"]["DefaultVCpus"],
@@ -83,7 +84,7 @@ def _take_type(found: RegionFigures, view: Mapping[str, Any]) -> None:
         "gpus": sum(gpu["Count"] for gpu in gpus),
         "gpuModel": gpus[0]["Name"] if gpus else None,
         "gpuMemoryMib": gpus[0]["MemoryInfo"]["SizeInMiB"] if gpus else 0,
-        "architecture": "x86_64",
+        "architecture": architecture,
     }
 
 

@@ -1,0 +1,110 @@
+"""Does any instance type of the deployment hold one task? If not, what do the types have?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from argosy.catalogue.lookup import load_catalogue
+from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.run_terms import X86_64, needs_of
+from argosy.spec.faults import Fault, shown
+
+NO_DISKS: Mapping[str, int] = MappingProxyType({})
+
+
+def shape_faults(
+    resources: Any, shapes: Mapping[str, Resources], disks_gib: Mapping[str, int] = NO_DISKS
+) -> Iterator[Fault]:
+    """Whether a task fits on an empty instance of any type; if not, what the largest type has."""
+    try:
+        needs = needs_of({"resources": resources or {}})
+        shapes, faults = _for_image(resources or {}, shapes)
+        shapes, more = _with_gpus(resources or {}, shapes)
+        shapes, no_disk = _with_disk(resources or {}, shapes, disks_gib)
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        return  # reported as a fault of the field
+    yield from (*faults, *more, *no_disk)
+    if not shapes:
+        return
+    too_much = [axis for axis in Resources._fields if getattr(needs, axis) > _most(shapes, axis)[0]]
+    for axis in too_much:
+        most, name = _most(shapes, axis)
+        largest = f"the largest instance type of this deployment, {name}, has {amount_of(axis, most)} for tasks"
+        asked = amount_of(axis, getattr(needs, axis))
+        yield Fault(_FIELDS[axis], f"asks for {asked}, but {largest if most else _NO_TYPE}")
+    if not too_much and not any(needs.fits_in(shape) for shape in shapes.values()):
+        yield Fault("resources", "no instance type of this deployment has this much of all resources at once")
+
+
+def _for_image(
+    resources: Mapping[str, Any], shapes: Mapping[str, Resources]
+) -> tuple[Mapping[str, Resources], list[Fault]]:
+    """The shapes of the types that run the image's architecture, and what none runs."""
+    architecture = resources.get("architecture") or X86_64
+    catalogue = load_catalogue()
+    found = {
+        name: shape for name, shape in shapes.items() if name not in catalogue or catalogue[name].runs(architecture)
+    }
+    if found or not shapes:
+        return found, []
+    sentence = f"no instance type of this deployment is {architecture}"
+    return {}, [Fault("resources.architecture", sentence + ("" if resources.get("architecture") else ", the default"))]
+
+
+def _with_disk(
+    resources: Mapping[str, Any], shapes: Mapping[str, Resources], disks_gib: Mapping[str, int]
+) -> tuple[Mapping[str, Resources], list[Fault]]:
+    """The shapes of the types whose volumes leave a task enough, and what none leaves. Raises TypeError."""
+    asked = resources.get("diskGiB") or 0
+    found = {name: shape for name, shape in shapes.items() if asked <= disks_gib.get(name, asked)}
+    if found or not shapes:
+        return found, []
+    most = max(disks_gib[name] for name in shapes)
+    return {}, [
+        Fault(
+            "resources.diskGiB", f"asks for {asked} GiB, but volumes leave tasks {most} GiB at most (setting diskGiB)"
+        )
+    ]
+
+
+def _with_gpus(
+    resources: Mapping[str, Any], shapes: Mapping[str, Resources]
+) -> tuple[Mapping[str, Resources], list[Fault]]:
+    """The shapes of the types that have the asked model and memory of GPUs, and what no type has.
+
+    Raises TypeError for values of another type than the fields'.
+    """
+    model, memory_mib = resources.get("gpuModel"), resources.get("gpuMemoryMib") or 0
+    if model is None and not memory_mib:
+        return shapes, []
+    known = {name: load_catalogue()[name] for name in shapes if name in load_catalogue()}
+    models = sorted({kind.gpu_model for kind in known.values() if kind.gpu_model is not None})
+    if model is not None and model not in models:
+        has = f"it has {', '.join(models)}" if models else "it has none at all"
+        return {}, [Fault("resources.gpuModel", f"no instance type of this deployment has {shown(model)} GPUs: {has}")]
+    found = {name: shapes[name] for name, kind in known.items() if kind.has_gpus(model, memory_mib)}
+    if found:
+        return found, []
+    most = max((kind.gpu_memory_mib for kind in known.values() if model in (None, kind.gpu_model)), default=0)
+    sentence = f"asks for {memory_mib} MiB a GPU, but this deployment's {model or 'largest'} GPUs have {most} MiB"
+    return {}, [Fault("resources.gpuMemoryMib", sentence if most else _NO_TYPE)]
+
+
+_FIELDS = {"cpu_units": "resources.vcpus", "memory_mib": "resources.memory", "gpus": "resources.gpus"}
+_NO_TYPE = "no instance type of this deployment has any"
+
+
+def _most(shapes: Mapping[str, Resources], axis: str) -> tuple[int, str]:
+    """The largest amount and the first type that has it."""
+    name = max(shapes, key=lambda each: int(getattr(shapes[each], axis)))
+    return getattr(shapes[name], axis), name
+
+
+def amount_of(axis: str, amount: int) -> str:
+    if axis == "cpu_units":
+        return f"{amount / CPU_UNITS_PER_VCPU:g} vCPUs"
+    if axis == "memory_mib":
+        return f"{amount} MiB"
+    return f"{amount} GPU{'' if amount == 1 else 's'}"
