@@ -77,6 +77,8 @@ class SimulatedClient:
             try:
                 reply = method(**request)
             except ClientError as error:
+                if self._strict:
+                    check_code(operation, error.response["Error"]["Code"])
                 raise self._modelled(error) from None
             reply = check_reply(operation, reply) if self._strict else dict(reply)
             reply["ResponseMetadata"] = {"RequestId": "simulated", "HTTPStatusCode": 200, "RetryAttempts": 0}
@@ -94,6 +96,19 @@ def check_request(operation: Any, request: Mapping[str, Any]) -> None:
     report = ParamValidator().validate(request, operation.input_shape)
     if report.has_errors():
         raise ParamValidationError(report=report.generate_report())
+
+
+# What any operation may answer, besides the errors that its model names:
+# https://docs.aws.amazon.com/AmazonECS/latest/APIReference/CommonErrors.html and DynamoDB's and SQS's pages like it.
+COMMON_ERRORS = frozenset({"AccessDeniedException", "ThrottlingException", "ValidationException", "ServiceUnavailable"})
+
+
+def check_code(operation: Any, code: str) -> None:
+    """Raises ShapeMismatch for an error that AWS's model of the operation does not name. EC2's and S3's name none."""
+    named = {shape.metadata.get("error", {}).get("code", shape.name) for shape in operation.error_shapes}
+    named |= {shape.name for shape in operation.error_shapes}
+    if operation.service_model.service_name in ("ecs", "dynamodb", "sqs") and code not in named | COMMON_ERRORS:
+        raise ShapeMismatch(f"{operation.name}: AWS names no error {code}, only {', '.join(sorted(named))}")
 
 
 def check_reply(operation: Any, reply: Mapping[str, Any]) -> JSON:

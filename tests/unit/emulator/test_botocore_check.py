@@ -120,3 +120,12 @@ def test_pagination_is_botocores_own() -> None:
         client.get_paginator("describe_tasks")
     client.close()
     assert client.meta.region_name == "us-east-1"
+
+
+def test_an_error_that_aws_does_not_name_for_the_operation_is_a_fault_of_the_model() -> None:
+    client: Any = SimulatedClient(Answers(Refusal("TargetNotFoundException", "no")), "ecs")
+    with pytest.raises(ShapeMismatch, match="RunTask: AWS names no error TargetNotFoundException"):
+        client.run_task(taskDefinition="x")
+    lenient: Any = SimulatedClient(Answers(Refusal("TargetNotFoundException", "no")), "ecs", strict=False)
+    with pytest.raises(ClientError):
+        lenient.run_task(taskDefinition="x")
