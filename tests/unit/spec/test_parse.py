@@ -548,7 +548,7 @@ def test_overrides_of_the_last_task_count_because_its_numbers_are_the_longest() 
     """The first task's would have 2,300 characters."""
     data = spec(array={"size": 1_000_000}, container=container(*["${index}" * 10] * 120))
     assert faults(data) == [
-        "container.command: leads to overrides of up to 8384 characters (task 999999); ECS accepts 8192:"
+        "container.command: leads to overrides of up to 8385 characters (task 999999); ECS accepts 8192:"
         " put long values into an S3 object and pass its address"
     ]
     parse_spec({**data, "array": {"size": 10}})
