@@ -20,7 +20,7 @@ from argosy.scheduler import upkeep
 from tests.mutations.catalogue import LIFE, PROTOCOL, Patch, planted, scenario
 
 
-@planted("a lost reply starts a second copy", "reply-lost")
+@planted("a lost reply starts a second copy", "reply-lost", "listing-lag")
 def token_dropped(patch: Patch) -> None:
     real = launcher.run_task_request
 
@@ -32,7 +32,7 @@ def token_dropped(patch: Patch) -> None:
     patch.setattr(launcher, "run_task_request", without)
 
 
-@planted("a token that changes with the plan protects nothing", "reply-lost")
+@planted("a token that changes with the plan protects nothing", "reply-lost", "listing-lag")
 def token_of_the_moment(patch: Patch) -> None:
     count = iter(range(10**9))
     patch.setattr(ecs_requests, "client_token", lambda key: f"token-{next(count)}")
