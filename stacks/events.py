@@ -67,10 +67,11 @@ class Events(Construct):
         """The bus of what further cells forward. Their rules have chosen already; the pattern names AWS's services,
         whose events nobody else can put. Senders of the same account need a right and no policy of the bus."""
         bus = events.EventBus(self, "Bus", event_bus_name=settings.prefix)
-        events.Rule(
+        # By its name, which other CloudFormation implementations take as well as AWS's.
+        rule = events.Rule(
             self,
             "Forwarded",
-            event_bus=bus,
+            event_bus=events.EventBus.from_event_bus_name(self, "BusByName", settings.prefix),
             rule_name=f"{settings.prefix}-forwarded",
             description="What further cells forward, to the controller's queue",
             event_pattern=events.EventPattern(
@@ -78,3 +79,4 @@ class Events(Construct):
             ),
             targets=[targets.SqsQueue(store.queue, dead_letter_queue=store.dead_letters)],
         )
+        rule.node.add_dependency(bus)

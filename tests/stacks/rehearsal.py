@@ -21,7 +21,8 @@ from tests.stacks.templates import Template
 AMI, AMI_PARAMETER = "ami-12345678", "/rehearsal/ami"
 TEMPLATES = "rehearsal-templates"
 FLEET = "AWS::EC2::EC2Fleet"
-WITHOUT_AN_ID = {"AWS::Lambda::Permission"}  # a statement of a function's policy
+# A statement of a function's policy; and moto makes a bus, but does not say its name.
+WITHOUT_AN_ID = {"AWS::Lambda::Permission", "AWS::Events::EventBus"}
 
 
 @dataclass

@@ -195,3 +195,5 @@ def test_the_stacks_of_two_cells_stand_beside_each_other(wide: dict[str, Templat
             assert cell.unknown() <= UNKNOWN_TO_MOTO | {"AWS::SNS::Subscription", "AWS::SNS::TopicPolicy"}
             clusters = boto3.client("ecs", region_name=cell.region).describe_clusters(clusters=["argosy-dev"])
             assert [each["status"] for each in clusters["clusters"]] == ["ACTIVE"]
+        (rule,) = boto3.client("events", region_name="us-east-1").list_rules(EventBusName="argosy-dev")["Rules"]
+        assert rule["Name"] == "argosy-dev-forwarded"
