@@ -9,6 +9,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.overheads import overheads_of
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.begin import begin
+from argosy.model import documents
 from argosy.model.actions import Action, Launch
 from argosy.model.attempts import AttemptKey
 from argosy.model.events import (
@@ -128,6 +129,23 @@ def told(state: State, *events: Event, now: float = NOW, policy: Policy = POLICY
     for event in events:
         apply(state, event, now, policy)
     return state
+
+
+def stored(state: State, items: documents.Documents) -> State:
+    """Commit into `items` and read the state back from them."""
+    items |= documents.changed(state)
+    documents.committed(state)
+    return read_back(state.version, items)
+
+
+def read_back(version: int, items: documents.Documents) -> State:
+    partition = {sk: body for (pk, sk), body in items.items() if pk == documents.STATE}
+    runs = {}
+    for run_id in documents.active_runs(partition):
+        key = next(sk for (pk, sk) in items if pk == documents.RUNS and sk.endswith(f"#{run_id}"))
+        own = {sk: body for (pk, sk), body in items.items() if pk == documents.run_partition(run_id)}
+        runs[run_id] = (items[documents.RUNS, key], own)
+    return documents.restore(version, partition, runs)
 
 
 def without_runs(state: State) -> State:

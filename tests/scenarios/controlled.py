@@ -63,7 +63,8 @@ class MemoryS3:
     def head_object(self, *, Key: str, **rest: Any) -> dict[str, Any]:  # noqa: N803
         if Key not in self.objects:
             raise refusal("404", "Not Found", 404)
-        return {"ETag": self._etag(Key), "Metadata": self.metadata.get(Key, {})}
+        size = len(self.objects[Key])
+        return {"ETag": self._etag(Key), "Metadata": self.metadata.get(Key, {}), "ContentLength": size}
 
     def _etag(self, key: str) -> str:
         return f'"{md5(self.objects[key], usedforsecurity=False).hexdigest()}"'
@@ -163,7 +164,7 @@ class Controlled:
     def pass_time(self, seconds: float) -> None:
         self.world.run_for(seconds)
 
-    def submit(self, tasks: int, run_id: str = RUN_ID, **overrides: Any) -> str:
+    def submit(self, tasks: int, run_id: str = RUN_ID, expects_result: bool = False, **overrides: Any) -> str:
         now = self.world.now
         output = f"s3://results/{run_id}/"
         overrides = {
@@ -171,7 +172,7 @@ class Controlled:
             "container": {"image": "argosy/digits", "command": ["work"]},
             **overrides,
         }
-        request = SubmitRequest(run_id, now, spec(**overrides), tasks, "argosy/digits", output, False)
+        request = SubmitRequest(run_id, now, spec(**overrides), tasks, "argosy/digits", output, expects_result)
         self.put(request, run_id)
         return run_id
 

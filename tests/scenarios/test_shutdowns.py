@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from argosy.layout import ATTEMPT_METADATA, part_uri, split_s3
+from argosy.messages.ecs import key_of_task
 from argosy.model.tasks import TaskStatus
 from argosy.simulation.campaign import run_trial
 from argosy.simulation.faults import kinds_of
 from argosy.simulation.plan import TrialPlan
+from argosy.simulation.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 
@@ -32,6 +35,33 @@ def test_a_run_with_one_attempt_a_task_survives_the_graceful_shutdown_of_its_hos
     cluster.run_to_rest()
     record = cluster.record()
     assert (record.status, record.interruptions) == ("SUCCEEDED", 8)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_spot_interruption_that_a_program_answers_with_0_and_no_result_uses_up_no_attempt(restarted: bool) -> None:
+    cluster = Controlled(zones=("us-east-1a",))
+    cluster.world.workload = lambda task, instance: TaskBehaviour(duration_s=300.0, obeys_with=0)
+
+    def second_attempts_write(message: dict[str, Any]) -> None:
+        detail = message["detail"]
+        key = key_of_task(detail) if detail.get("lastStatus") == "STOPPED" else None
+        if key is not None and key.attempt == 2:
+            _, name = split_s3(part_uri(f"s3://results/{key.run_id}/", key.index, ".jsonl"))
+            cluster.s3.put_object(Key=name, Body=b"{}", Metadata={ATTEMPT_METADATA: "2"})
+
+    cluster.world.sinks.insert(0, second_attempts_write)
+    cluster.submit(8, expects_result=True, retryStrategy={"attempts": 1})
+    while not cluster.live_instances() or cluster.record().counts[TaskStatus.RUNNING] < 8:
+        cluster.tick()
+    for instance in cluster.live_instances():
+        cluster.world.interrupt(instance["InstanceId"])
+    if restarted:
+        while not cluster.record().counts[TaskStatus.VERIFYING]:
+            cluster.tick()
+        cluster.controllers = [cluster.controller()]
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record.status, record.interruptions, record.attempts) == ("SUCCEEDED", 8, 16)
 
 
 @pytest.mark.parametrize("seed", [19, 20, 41])

@@ -187,7 +187,7 @@ def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[Task
 
 
 def _later(key: AttemptKey, reason: str) -> Event:
-    return NotCarriedOut(reason, key, Subject(What.LAUNCH, key.run_id))
+    return NotCarriedOut(reason, key, Subject(What.LAUNCH, key.run_id), passing=True)
 
 
 def _no_request(key: AttemptKey, fault: Exception) -> Event:

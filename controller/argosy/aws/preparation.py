@@ -61,7 +61,7 @@ class RunPreparation:
             final = not (isinstance(fault, ItemsUnreadable) and passes(fault))
             return RunNotPrepared(run.id, str(fault), final)
         except NotNow:
-            return RunNotPrepared(run.id, "waits for its turn to register a task definition", final=False, passing=True)
+            return RunNotPrepared(run.id, "waits for its turn to register a task definition", final=False, queued=True)
 
     def arn_in(self, run: Run, cell: Cell, deadline: float) -> str:
         """The ARN of the run's definition in a cell: the prepared revision, or an equal one in another region.

@@ -68,6 +68,18 @@ def host_was_lost(seen: TaskSeen, instance: Instance | None) -> bool:
     return instance is not None and instance.leaves and OUT_OF_MEMORY not in seen.reason
 
 
+def account_without_result(cause: StopCause, instance: Instance | None) -> Account:
+    """Classify an exit code of 0 that left no result. A program may answer SIGTERM with it, so it is the user's only if
+    neither we nor the end of its instance may have sent that. cause: as `TaskTable` keeps it. What we released was
+    idle by then: that says nothing."""
+    if cause in (StopCause.CANCELLED, StopCause.CAPPED):
+        return Account.CANCELLED
+    if cause is StopCause.TIMED_OUT:
+        return Account.USER
+    went = instance is not None and instance.leaves and bool(instance.interrupted_at or not instance.released_at)
+    return Account.LOST if went or cause is not StopCause.NONE else Account.USER
+
+
 def is_open(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> bool:
     """Whether the failure would be the user's, unless its instance turns out to be going down."""
     may_go = instance is not None and instance.owned and not instance.leaves and OUT_OF_MEMORY not in seen.reason

@@ -9,17 +9,19 @@ from __future__ import annotations
 from functools import singledispatch
 
 from argosy.lifecycle import attempts, charges, fates, hosts, pools, quarantine, revival, suspension
-from argosy.lifecycle.accounts import Account, AttemptEnd, charge_user
-from argosy.lifecycle.halts import drop_unsent, give_up, stop_if_all_alike
-from argosy.lifecycle.marks import carried_out, is_hopeless, is_refused_for_long, set_back, set_task
+from argosy.lifecycle.halts import drop_unsent, give_up
+from argosy.lifecycle.marks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back, set_task
 from argosy.model import events
-from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.attempts import AttemptStatus
+from argosy.model.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus, TaskTable
+
+QUEUE_PAUSE_S = 10.0  # a registration that waits for its turn: whether the definition exists by now is asked again
 
 
 def apply(state: State, event: events.Event, now: float, policy: Policy) -> None:
@@ -118,11 +120,15 @@ def _(event: events.RunNotPrepared, state: State, now: float, policy: Policy) ->
     run = state.runs.get(event.run_id)
     if run is None or run.task_definition:
         return
+    if event.queued:  # no set-back: nobody has said no
+        run.waiting, run.prepare_after = event.reason, now + QUEUE_PAUSE_S
+        state.changed_runs.add(run.id)
+        return
     setback = set_back(state, Subject(What.PREPARE, run.id), event.reason, now, event.passing)
     run.prepare_tries += 1
     run.prepare_after = setback.not_before
     run.waiting = event.reason
-    if event.final or is_refused_for_long(setback, now, policy):
+    if event.final or is_refused_for_long(setback, now, policy) or has_outlasted(setback, now, policy):
         give_up(state, run, event.reason)
     state.changed_runs.add(run.id)
 
@@ -160,13 +166,7 @@ def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> Non
             state, run, event.index, status=TaskStatus.SUCCEEDED, committed=event.attempt, bytes=event.bytes, reason=0
         )
         return
-    instance = bytes(run.tasks["instance"][event.index]).decode()
-    charges.unbook(state, run, event.index)
-    missing = "the program ended well but wrote no result"
-    seen = events.TaskSeen(arn="", version=0, last_status="STOPPED", exit_code=0, status_reason=missing)
-    end = AttemptEnd(event.index, Account.USER, StopCause.NONE, missing, seen, instance)
-    charge_user(state, run, end, now, policy)
-    stop_if_all_alike(state, run, policy)
+    attempts.end_without_result(state, run, event.index, now, policy)
 
 
 @_apply.register
@@ -204,7 +204,7 @@ def _give_up_results(state: State, run: Run, reason: str) -> None:
     rows = run.tasks.in_few_chunks((run.tasks["status"] == TaskStatus.VERIFYING).nonzero()[0])
     run.tasks.set_many(rows, status=TaskStatus.FAILED, reason=run.reason_row(reason))
     for index in rows.tolist():
-        charges.unbook(state, run, index)
+        charges.unbook(state, run, index, Work.FAILED)
 
 
 @_apply.register

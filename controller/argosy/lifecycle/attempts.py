@@ -7,6 +7,7 @@ from argosy.lifecycle.accounts import (
     Account,
     AttemptEnd,
     account_for,
+    account_without_result,
     charge_infrastructure,
     charge_user,
     host_was_lost,
@@ -203,6 +204,20 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
     end_attempt(state, row, now)
 
 
+def end_without_result(state: State, run: Run, index: int, now: float, policy: Policy) -> None:
+    """The task's attempt ended with exit code 0, and its result is not there."""
+    instance_id = bytes(run.tasks["instance"][index]).decode()
+    cause = StopCause(int(run.tasks["stop_cause"][index]))
+    account = account_without_result(cause, state.instances.get(instance_id))
+    missing = "the program ended well but wrote no result"
+    if account is not Account.USER:
+        missing = "the program was stopped before it wrote a result"
+    seen = TaskSeen(arn="", version=0, last_status="STOPPED", exit_code=0, status_reason=missing)
+    _settle(state, run, AttemptEnd(index, account, cause, missing, seen, instance_id), now, policy)
+    run.interruptions += account is Account.LOST and cause is not StopCause.STUCK
+    charges.unbook(state, run, index, _work(account, TaskStatus(int(run.tasks["status"][index]))))
+
+
 def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
     """The end of the attempt in a row, and on whose account it is."""
     table, instance = state.attempts, state.instance_of(row)
@@ -223,7 +238,8 @@ def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy)
     if account is Account.SUCCESS:
         run.note_duration(float(run.tasks["seconds"][index]))
         done = {"status": TaskStatus.SUCCEEDED, "committed": int(run.tasks["attempts"][index])}
-        set_task(state, run, index, **({"status": TaskStatus.VERIFYING} if run.expects_result else done))
+        unproved = {"status": TaskStatus.VERIFYING, "stop_cause": _cause_of(state, end)}
+        set_task(state, run, index, **(unproved if run.expects_result else done))
     elif account is Account.CANCELLED:
         set_task(state, run, index, status=TaskStatus.CANCELLED, reason=run.reason_row(end.reason))
     elif account is Account.USER:
@@ -237,6 +253,11 @@ def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy)
         stop_if_all_alike(state, run, policy)
     else:
         charge_infrastructure(state, run, end, policy.max_losses, now)
+
+
+def _cause_of(state: State, end: AttemptEnd) -> StopCause:
+    """What may have stopped the attempt, should it turn out to have written nothing."""
+    return StopCause.INTERRUPTED if host_was_lost(end.seen, state.instances.get(end.instance or "")) else end.cause
 
 
 def _work(account: Account, status: TaskStatus) -> Work:

@@ -27,8 +27,8 @@ def book(state: State, run: Run, instance: Instance, seconds: float, work: Work)
         state.changed_instances.add(instance.id)
 
 
-def unbook(state: State, run: Run, index: int) -> None:
-    """The task's last attempt, booked as useful, turns out to have written nothing."""
+def unbook(state: State, run: Run, index: int, work: Work) -> None:
+    """The task's last attempt, booked as useful, turns out to have written nothing. work: what it was instead."""
     instance = state.instances.get(bytes(run.tasks["instance"][index]).decode())
     if instance is None:
         return
@@ -37,12 +37,12 @@ def unbook(state: State, run: Run, index: int) -> None:
     if done is not None and not instance.is_settled:
         moved = min(share_s, done[Work.USEFUL])
         done[Work.USEFUL] -= moved
-        done[Work.FAILED] += moved
+        done[work] += moved
         state.changed_instances.add(instance.id)
     elif (charged := run.costs.get(market_of(instance))) is not None:
         usd = min(share_s * instance.price_usd_per_hour / 3600, charged.useful)
         charged.useful -= usd
-        charged.failed += usd
+        setattr(charged, work.name.lower(), getattr(charged, work.name.lower()) + usd)
         state.changed_runs.add(run.id)
 
 

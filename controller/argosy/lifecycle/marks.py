@@ -10,6 +10,7 @@ from argosy.model.setbacks import MAX_REASON, Setback, Subject, What
 from argosy.model.state import State
 
 MAX_PAUSE_S = 60.0
+REFUSALS_APART_S = 5 * MAX_PAUSE_S  # after a pause: nobody asked for so long that the next refusal is a new one
 
 
 def set_task(state: State, run: Run, index: int, **values: Any) -> None:
@@ -36,6 +37,10 @@ def set_back(state: State, about: Subject, reason: str, now: float, passing: boo
         setback.count += 1
         setback.refusals += not passing
         setback.since = setback.since or now
+        if passing or now - setback.not_before > REFUSALS_APART_S:
+            setback.refused_since = 0.0
+        if not passing:
+            setback.refused_since = setback.refused_since or now
         setback.not_before = now + min(MAX_PAUSE_S, float(2 ** min(setback.count, 10)) / 2)
     return setback
 
@@ -48,14 +53,17 @@ def carried_out(state: State, what: What, name: str) -> None:
 def is_hopeless(setback: Setback, now: float, policy: Policy) -> bool:
     """Refused in so many rounds in a row; or tried in as many for so long, whatever the answers were: a controller that
     slept has not tried."""
-    outlasted = setback.count >= policy.max_setbacks and now - setback.since >= policy.outage_patience_s
-    return setback.refusals >= policy.max_setbacks or outlasted
+    return setback.refusals >= policy.max_setbacks or has_outlasted(setback, now, policy)
+
+
+def has_outlasted(setback: Setback, now: float, policy: Policy) -> bool:
+    """Whether it was tried again and again for so long that an outage would be over."""
+    return setback.count >= policy.max_setbacks and now - setback.since >= policy.outage_patience_s
 
 
 def is_refused_for_long(setback: Setback, now: float, policy: Policy) -> bool:
-    """Whether AWS has said no ever since, for so long that it means it; or did not answer for much longer."""
-    patience_s = policy.refusal_patience_s if setback.refusals else policy.outage_patience_s
-    return now - setback.since >= patience_s
+    """Whether AWS has said no, and nothing else, for so long that it means it."""
+    return bool(setback.refused_since) and now - setback.refused_since >= policy.refusal_patience_s
 
 
 def has_room(state: State, policy: Policy, deletions: int = 0) -> bool:

@@ -70,6 +70,7 @@ class RunNotPrepared:
     reason: str
     final: bool  # False: worth another try
     passing: bool = False  # AWS throttled or did not answer: that says nothing about the run
+    queued: bool = False  # nobody was asked: our own rate of calls leaves no room yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,3 +52,4 @@ class Setback:
     reason: str = ""
     since: float = 0.0  # epoch seconds of the first failure; 0 = an older record does not say
     refusals: int = 0  # rounds in which AWS refused for good, as opposed to throttling or not answering
+    refused_since: float = 0.0  # epoch seconds of the first of the refusals without another answer between; 0 = none

@@ -24,7 +24,9 @@ class TaskBehaviour:
     cannot_start: str | None = None
     """The reason why it never runs, e.g. "CannotPullContainerError: ..."."""
     obeys_s: float | None = 0.5
-    """From SIGTERM to its end with code 143; None = it ignores SIGTERM and is killed (137) at the stop time-out."""
+    """From SIGTERM to its end; None = it ignores SIGTERM and is killed (137) at the stop time-out."""
+    obeys_with: int = 143
+    """The exit code with which it answers SIGTERM."""
 
 
 Workload = Callable[[JSON, Ec2Instance], TaskBehaviour]
@@ -73,7 +75,7 @@ class VirtualTask:
         if not self._running:
             self._end(None, None, None)
         elif self._behaviour.obeys_s is not None and self._behaviour.obeys_s <= self._stop_timeout_s():
-            self._later(self._behaviour.obeys_s, lambda: self._end(143, None, None))
+            self._later(self._behaviour.obeys_s, lambda: self._end(self._behaviour.obeys_with, None, None))
         else:
             self._later(self._stop_timeout_s(), lambda: self._end(137, None, None))
 

@@ -342,3 +342,4 @@ def test_a_definition_that_may_not_be_registered_here_is_a_refusal_and_one_that_
     (event,) = launching(ecs).launch(LAUNCH, state, SOON)
     assert isinstance(event, kind)
     assert getattr(event, "whole_run", True)
+    assert getattr(event, "passing", True), "an outage of AWS is no refusal of the run"

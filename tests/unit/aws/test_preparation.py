@@ -107,7 +107,7 @@ def test_a_registration_waits_for_its_turn() -> None:
     ecs = ScriptedClient("ecs", describe_task_definition=UNKNOWN, register_task_definition=registering())
     event = definitions(cell(Clock(), ecs)).prepare(run_of(), NOW - 1)
     assert isinstance(event, RunNotPrepared)
-    assert not event.final
+    assert (event.final, event.queued) == (False, True)
     assert ecs.requests("register_task_definition") == []
 
 

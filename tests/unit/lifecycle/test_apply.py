@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.model import documents
 from argosy.model.actions import Launch, StopAttempt
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.events import (
@@ -29,6 +30,7 @@ from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
+    CELL,
     NOW,
     POLICY,
     RUN_ID,
@@ -40,6 +42,7 @@ from tests.builders import (
     prepared,
     state_with,
     state_with_instance,
+    stored,
     submitted,
     task,
     task_arn,
@@ -119,6 +122,64 @@ def test_a_program_that_ends_well_but_writes_nothing_has_failed() -> None:
     told(state, task(1, "STOPPED", 3, exit_code=0), ResultSeen(RUN_ID, 0, attempt=0))
     assert status(state) is TaskStatus.FAILED
     assert "no result" in the_run(state).failures[-1].reason
+
+
+def silent_end(state: State, **how: object) -> tuple[TaskStatus, int, int, int]:
+    """The task ends with exit code 0, the controller starts anew, and no result is found: what the task's status, user
+    failures and losses and the run's interruptions are then."""
+    told(state, task(1, "STOPPED", 3, exit_code=0, **how))
+    assert status(state) is TaskStatus.VERIFYING
+    again = stored(state, {})
+    told(again, ResultSeen(RUN_ID, 0, attempt=0))
+    tasks = the_run(again).tasks
+    charged = (int(tasks[name][0]) for name in ("user_failures", "losses"))
+    return (status(again), *charged, the_run(again).interruptions)
+
+
+def one_attempt() -> State:
+    state = state_with_instance(expects_result=True, retryStrategy={"attempts": 1})
+    launched(state)
+    return told(state, task(1, "RUNNING"))
+
+
+@pytest.mark.parametrize(
+    ("cause", "left"),
+    [
+        (StopCause.NONE, (TaskStatus.FAILED, 1, 0, 0)),
+        (StopCause.TIMED_OUT, (TaskStatus.FAILED, 1, 0, 0)),
+        (StopCause.INTERRUPTED, (TaskStatus.PENDING, 0, 1, 1)),
+        (StopCause.STUCK, (TaskStatus.PENDING, 0, 1, 0)),
+        (StopCause.CANCELLED, (TaskStatus.CANCELLED, 0, 0, 0)),
+        (StopCause.CAPPED, (TaskStatus.CANCELLED, 0, 0, 0)),
+    ],
+)
+def test_a_program_that_answers_sigterm_with_0_and_writes_nothing_is_charged_to_who_stopped_it(
+    cause: StopCause, left: tuple[TaskStatus, int, int, int]
+) -> None:
+    state = one_attempt()
+    begun(state, [StopAttempt(task_arn(1), CELL, AttemptKey(RUN_ID, 0, 1, 0), cause, "a reason")])
+    assert silent_end(state) == left
+
+
+@pytest.mark.parametrize("how", [{"stop_code": "SpotInterruption"}, {"reason": "Host EC2 (instance i-1) terminated."}])
+def test_what_ends_well_without_a_result_as_its_host_ends_is_lost(how: dict[str, str]) -> None:
+    assert silent_end(one_attempt(), **how) == (TaskStatus.PENDING, 0, 1, 1)
+
+
+@pytest.mark.parametrize("state_then", ["shutting-down", "terminated"])
+@pytest.mark.parametrize("released", [False, True])
+def test_an_instance_that_is_seen_to_go_before_the_result_is_looked_up_took_the_attempt_with_it(
+    state_then: str, released: bool
+) -> None:
+    """Unless it was released: then nothing ran there any more."""
+    state = one_attempt()
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    if released:
+        instance = state.instances[instance_id(1)]
+        instance.status, instance.released_at = InstanceStatus.RELEASING, NOW
+    told(state, HostStateChanged(instance_id(1), state_then, NOW), ResultSeen(RUN_ID, 0, attempt=0))
+    assert status(state) is (TaskStatus.FAILED if released else TaskStatus.PENDING)
+    assert the_run(state).interruptions == (not released)
 
 
 @pytest.mark.parametrize("version", [2, 1])
@@ -297,11 +358,34 @@ def test_a_run_that_is_denied_says_so_is_asked_again_and_is_given_up_after_a_qua
     assert not state.may_try(What.LAUNCH, RUN_ID, NOW)
     assert state.observed_at == observed_at, "nothing is wrong with our picture"
     assert not state.instances[instance_id(1)].refusals
-    denied_at(state, 1, NOW + POLICY.refusal_patience_s - 1)
-    assert not the_run(state).halted
-    denied_at(state, 2, NOW + POLICY.refusal_patience_s + 60)
+    items: documents.Documents = {}
+    for minute in range(1, 15):
+        denied_at(state, minute, NOW + 60 * minute)
+        assert not the_run(state).halted
+        state = stored(state, items)
+    denied_at(state, 15, NOW + POLICY.refusal_patience_s)
     assert the_run(state).complete
     assert "iam:PassRole" in the_run(state).status_reason
+
+
+def test_a_refusal_after_a_quarter_of_an_hour_of_overload_is_the_first_one() -> None:
+    state = state_with_instance(tasks=3)
+    overload = NotCarriedOut("ServiceUnavailable", about=Subject(What.LAUNCH, RUN_ID), passing=True)
+    for minute in range(120):
+        told(state, overload, now=NOW + 60 * minute)
+    denied_at(state, 0, NOW + 60 * 120)
+    assert not the_run(state).halted
+    told(state, overload, now=NOW + 60 * 121)
+    denied_at(state, 1, NOW + 60 * 136)
+    assert not the_run(state).halted, "another answer lay between the two"
+
+
+@pytest.mark.parametrize("apart_s", [1200.0, 7200.0])
+def test_two_refusals_far_apart_without_a_launch_between_end_no_run(apart_s: float) -> None:
+    state = state_with_instance(tasks=3)
+    denied_at(state, 0, NOW)
+    denied_at(state, 1, NOW + apart_s)
+    assert not the_run(state).halted
 
 
 def test_a_launch_that_is_accepted_in_between_shows_that_the_refusals_passed() -> None:
@@ -317,11 +401,31 @@ def test_a_preparation_is_tried_for_a_quarter_of_an_hour_or_an_hour_without_any_
     passing: bool, patience_s: float
 ) -> None:
     state = state_with(submitted())
-    for at, halted in ((NOW, False), (NOW + patience_s - 1, False), (NOW + patience_s + 61, True)):
-        told(state, RunNotPrepared(RUN_ID, "not now", final=False, passing=passing), now=at)
-        assert the_run(state).halted is halted
+    for minute in range(int(patience_s) // 60 + 1):
+        assert not the_run(state).halted
+        told(state, RunNotPrepared(RUN_ID, "not now", final=False, passing=passing), now=NOW + 60 * minute)
         assert the_run(state).waiting == "not now"
-    told(state_with(submitted()), prepared())
+    assert the_run(state).halted
+
+
+def test_a_preparation_that_waits_for_its_turn_is_tried_again_soon_and_for_ever() -> None:
+    state = state_with(submitted())
+    queued = RunNotPrepared(RUN_ID, "waits for its turn", final=False, queued=True)
+    for minute in range(300):
+        told(state, queued, now=NOW + 60 * minute)
+        assert the_run(state).waiting == "waits for its turn"
+        assert NOW + 60 * minute < the_run(state).prepare_after <= NOW + 60 * minute + 10
+    assert not state.setbacks
+    told(state, RunNotPrepared(RUN_ID, "AccessDenied", final=False), now=NOW + 60 * 300)
+    assert not the_run(state).halted
+
+
+@pytest.mark.parametrize("passing", [False, True])
+def test_two_bad_answers_hours_apart_end_no_preparation(passing: bool) -> None:
+    state = state_with(submitted())
+    for at in (NOW, NOW + 7200):
+        told(state, RunNotPrepared(RUN_ID, "not now", final=False, passing=passing), now=at)
+    assert not the_run(state).halted
 
 
 def test_a_refusal_of_a_run_that_is_gone_changes_nothing() -> None:

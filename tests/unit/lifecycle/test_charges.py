@@ -129,9 +129,22 @@ def test_a_result_that_is_missing_counts_when_its_instance_is_gone_already() -> 
     state = cluster(expects_result=True)
     launched(state)
     told(state, stopped(1, 200))
+    the_instance(state).released_at = NOW + 300
     assert gone(state, 400).useful == 50
     told(state, ResultSeen(RUN_ID, 0, 0))
     assert seconds(the_run(state).costs[MARKET]) == Costs(failed=50, boot=BOOT, idle=350)
+
+
+@pytest.mark.parametrize("gone_first", [False, True])
+def test_an_attempt_that_was_stopped_with_its_instance_before_it_wrote_is_redone(gone_first: bool) -> None:
+    state = cluster(expects_result=True)
+    launched(state)
+    told(state, InterruptionWarned(instance_id(1), NOW + 100), stopped(1, 200))
+    if gone_first:
+        assert gone(state, 400).useful == 50
+    told(state, ResultSeen(RUN_ID, 0, 0))
+    found = seconds(the_run(state).costs[MARKET]) if gone_first else gone(state, 400)
+    assert found == Costs(redone=50, boot=BOOT, idle=350)
 
 
 def test_two_runs_share_boot_and_idle_time_by_what_they_worked() -> None:

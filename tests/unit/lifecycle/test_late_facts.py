@@ -19,6 +19,7 @@ from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.model import documents, events, inbox
 from argosy.model.actions import CapRun, CloseRun, Launch, MendState, SetTarget, StopAttempt, StopOrphan, VerifyResult
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable, StopCause
+from argosy.model.costs import Work
 from argosy.model.inbox import RetryRequest
 from argosy.model.instances import InstanceStatus
 from argosy.model.run_record import RunRecord
@@ -248,7 +249,7 @@ def test_unbooking_a_task_whose_instance_is_forgotten_changes_nothing() -> None:
     told(state, task(1, "STOPPED", 3, exit_code=0))
     state.instances.clear()
     before = RunRecord.of(state.runs[RUN_ID])
-    charges.unbook(state, state.runs[RUN_ID], 0)
+    charges.unbook(state, state.runs[RUN_ID], 0, Work.FAILED)
     assert RunRecord.of(state.runs[RUN_ID]) == before
 
 

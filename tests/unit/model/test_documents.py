@@ -15,7 +15,6 @@ from argosy.model.damage import NewerFormat, OlderFormat
 from argosy.model.events import InterruptionWarned, RunClosed
 from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import MAX_SETBACKS_STORED, Subject, What
-from argosy.model.state import State
 from argosy.model.tasks import TaskStatus, TaskTable
 from tests.builders import (
     NOW,
@@ -26,29 +25,14 @@ from tests.builders import (
     instance_id,
     launched,
     prepared,
+    read_back,
     state_with,
     state_with_instance,
+    stored,
     submitted,
     task,
     told,
 )
-
-
-def stored(state: State, items: documents.Documents) -> State:
-    """Commit into `items` and read the state back from them."""
-    items |= documents.changed(state)
-    documents.committed(state)
-    return read_back(state.version, items)
-
-
-def read_back(version: int, items: documents.Documents) -> State:
-    partition = {sk: body for (pk, sk), body in items.items() if pk == documents.STATE}
-    runs = {}
-    for run_id in documents.active_runs(partition):
-        key = next(sk for (pk, sk) in items if pk == documents.RUNS and sk.endswith(f"#{run_id}"))
-        own = {sk: body for (pk, sk), body in items.items() if pk == documents.run_partition(run_id)}
-        runs[run_id] = (items[documents.RUNS, key], own)
-    return documents.restore(version, partition, runs)
 
 
 def test_a_state_reads_back_as_it_was() -> None:
@@ -158,7 +142,7 @@ def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their
     assert set(again.setbacks) == {Subject(What.CLOSE, RUN_ID), Subject(What.LAUNCH, RUN_ID)}
     assert again.setbacks[Subject(What.CLOSE, RUN_ID)] == state.setbacks[Subject(What.CLOSE, RUN_ID)]
     kept = again.setbacks[Subject(What.CLOSE, RUN_ID)]
-    assert (kept.since, kept.refusals) == (NOW, 1)
+    assert (kept.since, kept.refusals, kept.refused_since) == (NOW, 1, NOW)
     many = state_with()
     for number in range(MAX_SETBACKS_STORED + 50):
         run_id = f"run{number}-261121-062733-aaaa"
