@@ -30,13 +30,18 @@ BLOCKS = re.findall(r"^```sh( aws-only)?\n(.*?)^```", PAGE, re.MULTILINE | re.DO
 HERE = [text for mark, text in BLOCKS if not mark]
 ON_AWS = [text for mark, text in BLOCKS if mark]
 # How much of the page only AWS can answer: whoever moves a line between the two kinds says so here.
-AWS_ONLY_COMMANDS = 30
+AWS_ONLY_COMMANDS = 32
 
 
 def noted(blocks: list[str]) -> list[str]:
     """The command lines that `note` is given."""
     found = (re.match(r"""note (['"])(.*)\1$""", line) for block in blocks for line in block.splitlines())
     return [match[2] for match in found if match]
+
+
+def kept(blocks: list[str]) -> list[str]:
+    """The calls of AWS whose answers the shell keeps in a name."""
+    return [each for block in blocks for each in re.findall(r"[A-Z]+=\$\((aws [^()]*)\)", block)]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +93,7 @@ def test_the_evidence_holds_what_the_page_expects(evening: tuple[Path, subproces
     assert '"DISABLED"' in said["aws events describe-rule --name argosy-tick --query State"]
 
 
-@pytest.mark.parametrize("line", noted(ON_AWS))
+@pytest.mark.parametrize("line", [*noted(ON_AWS), *kept(ON_AWS)])
 def test_what_only_aws_can_answer_is_understood(line: str) -> None:
     """Names that the shell fills in are taken as they are; what is within $( ) is read by itself."""
     plain = re.sub(r"\\(.)", r"\1", line)
@@ -109,7 +114,85 @@ def test_the_experiment_is_a_request_that_fis_knows(evening: tuple[Path, subproc
     folder, _ = evening
     request: dict[str, Any] = json.loads((folder / "interrupt.json").read_text())
     shape = boto3.client("fis").meta.service_model.operation_model("CreateExperimentTemplate").input_shape
-    assert ParamValidator().validate(request, shape).generate_report() == ""
+    assert shape.members["clientToken"].metadata["idempotencyToken"]  # AWS's command makes one for each order
+    assert ParamValidator().validate({**request, "clientToken": "made"}, shape).generate_report() == ""
+
+
+# AWS and this program as step 6 meets them: the role is not known for the first orders, the first experiment fails.
+STAND_IN = """\
+#!{python}
+import json, pathlib, sys
+words = " ".join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])
+log = pathlib.Path("calls.txt")
+before = log.read_text().count(" ".join(words.split()[:3])) if log.exists() else 0
+with log.open("a") as calls:
+    calls.write(words + chr(10))
+task = "arn:aws:ecs:eu-west-1:123456789012:task/argosy/f00"
+rows = [("PENDING", "", None), ("RUNNING", "i-0busy", task), ("RUNNING", "i-0other", task)]
+tasks = [dict(status=status, instance=instance, taskArn=arn) for status, instance, arn in rows]
+if words.startswith("argosy status") and "--json" in words:
+    print(json.dumps({{"taskList": tasks}}))
+if "describe-tasks" in words:
+    print("definition-of", words.split("--tasks ")[1].split()[0])
+if "create-experiment-template" in words:
+    if before < 2:
+        sys.exit(254)
+    print("EXT1")
+if "start-experiment" in words:
+    if before < 1:
+        sys.exit(254)
+    print(f"EXP{{before}}")
+if "get-experiment" in words and "--id EXP" in words and "status" in words:
+    print("failed" if "--id EXP1" in words else "running")
+"""
+
+
+@pytest.fixture
+def step_6(tmp_path: Path) -> tuple[Path, list[str]]:
+    """What the shell did that typed the interruption, and the calls that it made."""
+    for name in ("aws", "argosy"):
+        (tmp_path / name).write_text(STAND_IN.format(python=sys.executable))
+        (tmp_path / name).chmod(0o755)
+    [request] = [block for block in HERE if "> interrupt.json" in block]
+    [orders] = [block for block in ON_AWS if "create-experiment-template" in block]
+    script = "\n".join(
+        ["set -u", "sleep() { :; }", HERE[0], request, "PATIENT=patient-1", orders, 'echo "$DEFINITION"']
+    )
+    environment = {"PATH": f"{tmp_path}:{Path(sys.executable).parent}:/usr/bin:/bin"}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == "definition-of arn:aws:ecs:eu-west-1:123456789012:task/argosy/f00", done
+    return tmp_path, (tmp_path / "calls.txt").read_text().splitlines()
+
+
+def test_the_interruption_hits_the_instance_of_a_running_task(step_6: tuple[Path, list[str]]) -> None:
+    folder, _ = step_6
+    request = json.loads((folder / "interrupt.json").read_text())
+    assert request["targets"]["one"]["resourceArns"] == ["arn:aws:ec2:eu-west-1:123456789012:instance/i-0busy"]
+    assert request["roleArn"] == "arn:aws:iam::123456789012:role/argosy-evening"
+
+
+def test_the_interruption_is_ordered_until_the_role_is_known(step_6: tuple[Path, list[str]]) -> None:
+    _, calls = step_6
+    assert sum(each.startswith("aws fis create-experiment-template") for each in calls) == 3
+    starts = [each for each in calls if each.startswith("aws fis start-experiment")]
+    assert len(starts) == 3  # refused, failed, running
+    assert all("--experiment-template-id EXT1" in each for each in starts)
+
+
+def test_the_bill_is_compared_with_every_run_by_line() -> None:
+    assert re.search(r'^for EACH in .*"runs"\].*; do\nnote "argosy cost \$EACH --by line"\ndone\n', PAGE, re.MULTILINE)
+    before_the_end = PAGE.partition("note 'make destroy")[0]
+    assert "note \"argosy cost $LAST --by line\"\nnote 'argosy cluster'" in before_the_end
+    assert "--id $TEMPLATE" in PAGE.partition("note 'make destroy")[2]
+
+
+def test_no_command_needs_a_gnu_date() -> None:
+    assert " -d yesterday" not in PAGE
+    assert {line.split("date -u ")[1].split(")")[0].split()[0] for line in noted(ON_AWS) if "date -u " in line} == {
+        "+%F"
+    }
 
 
 def test_what_it_confirms_stands_in_the_operators_list() -> None:
