@@ -134,18 +134,23 @@ doctor: $(LOCAL) ## What does the AWS account lack for a deployment, and what to
 bootstrap: $(DEV) $(NODE) ## Prepare a Region for the CDK: ARGS=aws://ACCOUNT/REGION
 	$(CDK) bootstrap $(ARGS)
 
+# What is published stays published.
+PUBLISHED = published=$$($(BIN)/python -m stacks.published -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS))
+DEPLOY = $(PUBLISHED) && CDK_DOCKER=$(or $(ENGINE),docker) \
+	$(CDK) deploy --all -c stage=$(STAGE) -c engine=$(ENGINE) -c "published=$$published" $(ARGS)
+
 # CHECKED_ACCOUNT=no deploys without the doctor's leave.
 CHECKED_ACCOUNT ?= yes
 
 deploy: $(DEV) $(NODE) ## Deploy to the AWS account of your credentials (STAGE=main)
 	@$(BIN)/python -m stacks.preflight --ask=$(CHECKED_ACCOUNT) -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
 	@$(BIN)/python -m stacks.amis -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
-	CDK_DOCKER=$(or $(ENGINE),docker) $(CDK) deploy --all -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
+	$(DEPLOY)
 
 # New instances start from the newest AMIs; those that there are live on. The pins go into cdk.context.json.
 roll: $(DEV) $(NODE) ## Pin the newest AMIs and deploy them; running tasks are not touched (STAGE=main)
 	@$(BIN)/python -m stacks.amis --newest -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
-	CDK_DOCKER=$(or $(ENGINE),docker) $(CDK) deploy --all -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS)
+	$(DEPLOY)
 
 # With the same ARGS as deploy: they decide which stacks there are.
 destroy: $(DEV) $(NODE) ## Take the deployment down, instances included, and say what stays (STAGE=main)

@@ -1,42 +1,65 @@
 """Which AMIs do new instances start from? Pinned in cdk.context.json, so that no deployment changes them by itself.
 
-`python -m stacks.amis` pins what is not pinned yet; with `--newest` it pins the newest of all, as AWS names them now.
-`make deploy` does the first, `make roll` the second. What the setting `amis` names comes before both.
+`python -m stacks.amis` pins what is not pinned yet: as it is deployed, else the newest. With `--newest` it pins the
+newest of all, as AWS names them now. `make deploy` does the first, `make roll` the second. What the setting `amis`
+names comes before both.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
-import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.settings import Amis, Settings, SettingsError
+from stacks.account import client, profile_of
 from stacks.given import PINNED_AMIS, settings_of
 from stacks.stays import context_of
 
 CONTEXT = Path("cdk.context.json")
-Newest = Callable[[str, str], str]  # (Region, parameter) -> AMI id
+AWS_FAULT = 3
 
 
-def newest(region: str, parameter: str) -> str:
-    """AWS's public parameter. Raises botocore's errors."""
-    found = boto3.client("ssm", region_name=region).get_parameter(Name=parameter)
-    return str(found["Parameter"]["Value"])
+class Account:
+    """What AWS says. Every method raises botocore's errors."""
+
+    def __init__(self, profile: str | None) -> None:
+        self._profile = profile
+
+    def newest(self, region: str, parameter: str) -> str:
+        """AWS's public parameter."""
+        found = client("ssm", region, self._profile).get_parameter(Name=parameter)
+        return str(found["Parameter"]["Value"])
+
+    def deployed(self, settings: Settings) -> Mapping[str, Amis]:
+        """By Region, what the deployment's controller knows; nothing before the first deployment."""
+        functions = client("lambda", settings.region, self._profile)
+        try:
+            function = functions.get_function_configuration(FunctionName=f"{settings.prefix}-controller")
+        except functions.exceptions.ResourceNotFoundException:
+            return {}
+        return amis_of(function["Environment"]["Variables"]["ARGOSY_SETTINGS"])
 
 
-def pin(settings: Settings, pinned: Mapping[str, Any], again: bool, ask: Newest = newest) -> dict[str, dict[str, str]]:
+def amis_of(text: str) -> dict[str, Amis]:
+    """Those in `Settings.to_json`, also of another version."""
+    return {region: Amis.model_validate(each) for region, each in json.loads(text).get("amis", {}).items()}
+
+
+def pin(settings: Settings, pinned: Mapping[str, Any], again: bool, account: Account) -> dict[str, dict[str, str]]:
     """Region -> kind of image -> AMI id: `pinned`, with what is missing there, or all that is used if `again`."""
     found = {region: dict(kinds) for region, kinds in pinned.items()}
-    for region, kind in _used(settings):
-        here = found.setdefault(region, {})
-        if again or kind not in here:
-            here[kind] = ask(region, newest_ami_parameter(kind))
+    wanted = [(region, kind) for region, kind in _used(settings) if again or kind not in found.get(region, {})]
+    deployed = account.deployed(settings) if wanted and not again else {}
+    for region, kind in wanted:
+        same = getattr(deployed.get(region), kind, None)
+        found.setdefault(region, {})[kind] = same or account.newest(region, newest_ami_parameter(kind))
     return found
 
 
@@ -49,8 +72,8 @@ def _used(settings: Settings) -> Iterator[tuple[str, str]]:
                 yield region, kind
 
 
-def main(arguments: Sequence[str], ask: Newest = newest) -> int:
-    """2 when the settings are faulty."""
+def main(arguments: Sequence[str], account: Account | None = None) -> int:
+    """2 when the settings are faulty, 3 when AWS does not say."""
     stored = json.loads(CONTEXT.read_text()) if CONTEXT.is_file() else {}
     before = stored.get(PINNED_AMIS, {})
     try:
@@ -58,13 +81,18 @@ def main(arguments: Sequence[str], ask: Newest = newest) -> int:
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2
-    after = pin(settings, before, "--newest" in arguments, ask)
+    try:
+        after = pin(settings, before, "--newest" in arguments, account or Account(profile_of(arguments)))
+    except (BotoCoreError, ClientError) as fault:
+        print(f"The AMIs cannot be pinned: {fault}", file=sys.stderr)
+        return AWS_FAULT
     for region, kinds in after.items():
         for kind, ami in kinds.items():
             if (was := before.get(region, {}).get(kind)) != ami:
                 print(f"{region} {kind}: {ami} ({f'was {was}' if was else 'new'})")
     if after != before:
         CONTEXT.write_text(json.dumps({**stored, PINNED_AMIS: after}, indent=2) + "\n")
+        print(f"Commit {CONTEXT}: it holds these pins, for every checkout that deploys.")
     elif "--newest" in arguments:
         print("The newest AMIs are pinned already.")
     return 0

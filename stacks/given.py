@@ -5,17 +5,19 @@ from __future__ import annotations
 import aws_cdk as cdk
 
 from argosy.settings.settings import Amis, Settings, load_settings
+from argosy.settings.values import ALL_IMAGES
 
 PINNED_AMIS = "argosy:amis"  # in cdk.context.json, which `stacks.amis` writes and the CDK reads
 # What the README submits: published by `make deploy` where Docker or podman answers and no settings say otherwise. Then
 # the context "engine" is not empty.
 FIRST_IMAGES = ("digits",)
+PUBLISHED = "published"  # what an earlier deployment published, as `stacks.published` says
 _SPELLINGS = [field.alias or name for name, field in Settings.model_fields.items()]
 
 
 def settings_of(app: cdk.App) -> Settings:
     """cdk.json's context "argosy", and over it what was given by itself: `-c stage=dev`. AMIs that neither names are
-    those pinned in cdk.context.json. Raises SettingsError."""
+    those pinned in cdk.context.json; images that are published already stay so. Raises SettingsError."""
     given = dict(app.node.try_get_context("argosy") or {})
     for name in _SPELLINGS:
         value = app.node.try_get_context(name)
@@ -27,4 +29,8 @@ def settings_of(app: cdk.App) -> Settings:
     pinned = app.node.try_get_context(PINNED_AMIS) or {}
     own = {cell: settings.amis.get(cell, Amis()).model_dump(exclude_none=True) for cell in settings.cells}
     amis = {cell: Amis(**{**pinned.get(cell, {}), **own[cell]}) for cell in settings.cells}
-    return settings.model_copy(update={"amis": {cell: each for cell, each in amis.items() if each != Amis()}})
+    changes: dict[str, object] = {"amis": {cell: each for cell, each in amis.items() if each != Amis()}}
+    if settings.images and settings.images != ALL_IMAGES:
+        published = (app.node.try_get_context(PUBLISHED) or "").split(",")
+        changes["images"] = tuple(dict.fromkeys((*settings.images, *filter(None, published))))
+    return settings.model_copy(update=changes)

@@ -32,8 +32,8 @@ def command(settings: Settings, profile: str | None) -> list[str]:
         "--fix",
         "--stage",
         settings.stage,
-        "--cells",
-        ",".join(settings.cells),
+        "--settings",
+        settings.to_json(),
     ]
     return [*words, "--profile", profile] if profile else words
 

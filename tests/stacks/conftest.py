@@ -30,6 +30,17 @@ def synthesised(folder: Path, **settings: Any) -> dict[str, Template]:
     }
 
 
+@pytest.fixture
+def without_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then nothing is called: the shell has none, and no metadata service is asked."""
+    names = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "ARGOSY_ENDPOINT_URL")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """The one template of the default deployment."""

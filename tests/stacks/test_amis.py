@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from moto import mock_aws
 
-from argosy.settings.settings import load_settings
+from argosy.settings.amis import newest_ami_parameter
+from argosy.settings.settings import Amis, Settings, load_settings
 from stacks import amis
 from stacks.given import PINNED_AMIS, settings_of
 
@@ -17,9 +20,17 @@ pytestmark = pytest.mark.stacks
 TYPES = {"cpu": ["c5.large"], "gpu": ["g5.xlarge"]}
 
 
-def numbered(number: int) -> amis.Newest:
-    """AMI ids that tell their Region's length, their kind and `number`."""
-    return lambda region, parameter: f"ami-{len(region):02d}{'/gpu/' in parameter:d}{number:08d}"
+class Numbered(amis.Account):
+    """AMI ids that tell their Region's length, their kind and `number`. deployed: as the controller's settings."""
+
+    def __init__(self, number: int, deployed: str = "{}") -> None:
+        self._number, self._deployed = number, deployed
+
+    def newest(self, region: str, parameter: str) -> str:
+        return f"ami-{len(region):02d}{'/gpu/' in parameter:d}{self._number:08d}"
+
+    def deployed(self, settings: Settings) -> Mapping[str, Amis]:
+        return amis.amis_of(self._deployed)
 
 
 @pytest.fixture
@@ -38,32 +49,67 @@ def stored(folder: Path) -> dict[str, Any]:
 def test_a_deployment_pins_what_it_lacks_and_only_a_roll_changes_that(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert amis.main([], numbered(1)) == 0
+    assert amis.main([], Numbered(1)) == 0
     first = {
         "us-east-1": {"cpu": "ami-09000000001", "gpu": "ami-09100000001"},
         "eu-west-1": {"cpu": "ami-09000000001", "gpu": "ami-09100000001"},
     }
     assert stored(folder) == {"other": 1, PINNED_AMIS: first}
-    assert "us-east-1 cpu: ami-09000000001 (new)" in capsys.readouterr().out
-    assert amis.main([], numbered(2)) == 0
+    said = capsys.readouterr().out
+    assert "us-east-1 cpu: ami-09000000001 (new)" in said
+    assert said.endswith("Commit cdk.context.json: it holds these pins, for every checkout that deploys.\n")
+    assert amis.main([], Numbered(2)) == 0
     assert stored(folder)[PINNED_AMIS] == first
-    assert amis.main(["--newest", "-c", "cells=eu-west-1"], numbered(3)) == 0
+    assert amis.main(["--newest", "-c", "cells=eu-west-1"], Numbered(3)) == 0
     assert stored(folder)[PINNED_AMIS] == {
         "us-east-1": first["us-east-1"],
         "eu-west-1": {"cpu": "ami-09000000003", "gpu": "ami-09100000003"},
     }
     assert "eu-west-1 cpu: ami-09000000003 (was ami-09000000001)" in capsys.readouterr().out
-    assert amis.main(["--newest", "-c", "cells=eu-west-1"], numbered(3)) == 0
+    assert amis.main(["--newest", "-c", "cells=eu-west-1"], Numbered(3)) == 0
     assert "pinned already" in capsys.readouterr().out
 
 
 def test_what_the_settings_name_is_not_asked_for() -> None:
     settings = load_settings({"instanceTypes": TYPES, "amis": {"us-east-1": {"gpu": "ami-12345678"}}})
-    assert amis.pin(settings, {}, False, numbered(1)) == {"us-east-1": {"cpu": "ami-09000000001"}}
+    assert amis.pin(settings, {}, False, Numbered(1)) == {"us-east-1": {"cpu": "ami-09000000001"}}
+
+
+def test_a_checkout_without_the_pins_takes_those_that_are_deployed(folder: Path) -> None:
+    """Otherwise a plain deploy from a fresh clone would change the AMIs."""
+    running = {"us-east-1": {"cpu": "ami-0000000a", "gpuArm64": "ami-0000000b"}}
+    deployed = load_settings({"amis": running}).to_json()
+    assert amis.main(["-c", "cells=us-east-1"], Numbered(1, deployed)) == 0
+    assert stored(folder)[PINNED_AMIS] == {"us-east-1": {"cpu": "ami-0000000a", "gpu": "ami-09100000001"}}
+    assert amis.main(["--newest", "-c", "cells=us-east-1"], Numbered(2, deployed)) == 0
+    assert stored(folder)[PINNED_AMIS] == {"us-east-1": {"cpu": "ami-09000000002", "gpu": "ami-09100000002"}}
+
+
+@mock_aws
+def test_the_account_is_asked_for_what_is_deployed_and_for_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    account = amis.Account(None)
+    assert account.deployed(load_settings({})) == {}
+    assert account.newest("us-east-1", newest_ami_parameter("cpu")).startswith("ami-")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "The AMIs cannot be pinned: Unable to locate credentials"),
+        (["--profile", "work"], "The AMIs cannot be pinned: The config profile (work) could not be found"),
+    ],
+)
+def test_the_profile_decides_the_account_and_without_credentials_there_is_a_sentence(
+    folder: Path, without_credentials: None, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    assert amis.main(arguments) == 3
+    assert capsys.readouterr().err.startswith(says)
+    assert stored(folder) == {"other": 1}
 
 
 def test_faulty_settings_pin_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert amis.main(["-c", "results=maybe"], numbered(1)) == 2
+    assert amis.main(["-c", "results=maybe"], Numbered(1)) == 2
     assert "results" in capsys.readouterr().err
     assert stored(folder) == {"other": 1}
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
 
-from argosy.settings.settings import load_settings
+from argosy.settings.settings import Settings, load_settings
 from stacks import preflight
 from stacks.given import settings_of
 from stacks.images import ImagesStack
@@ -17,11 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.stacks
 
 
-def test_the_doctor_is_asked_about_the_cells_and_the_profile_of_the_deployment() -> None:
-    settings = load_settings({"stage": "dev", "cells": "us-east-1,eu-west-1"})
+def test_the_doctor_is_asked_about_all_settings_and_the_profile_of_the_deployment() -> None:
+    settings = load_settings({"stage": "dev", "cells": "us-east-1,eu-west-1", "maxInstances": 7})
     words = preflight.command(settings, "work")
     assert words[1:4] == ["doctor", "--account", "--fix"]
-    assert words[4:] == ["--stage", "dev", "--cells", "us-east-1,eu-west-1", "--profile", "work"]
+    assert [*words[4:7], *words[8:]] == ["--stage", "dev", "--settings", "--profile", "work"]
+    assert Settings.from_json(words[7]) == settings
 
 
 def test_without_leave_of_the_doctor_only_by_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,21 +31,8 @@ def test_without_leave_of_the_doctor_only_by_name(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.startswith("Publishes argosy/digits, built by podman.")
 
 
-def test_what_the_doctor_says_decides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Without credentials it stops; nothing is called, because the shell has none and asks no metadata service."""
-    for name in (
-        "AWS_PROFILE",
-        "AWS_ACCESS_KEY_ID",
-        "AWS_SECRET_ACCESS_KEY",
-        "AWS_SESSION_TOKEN",
-        "ARGOSY_ENDPOINT_URL",
-    ):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+def test_what_the_doctor_says_decides(without_credentials: None, capfd: pytest.CaptureFixture[str]) -> None:
+    """Without credentials it stops."""
     assert preflight.main(["--ask=yes", "-c", "engine="]) == 3
     said = capfd.readouterr()
     assert "No AWS credentials were found" in said.out
@@ -89,4 +78,14 @@ def test_the_deployment_and_its_end_see_the_same_images() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target, engine in (("deploy", "$(ENGINE)"), ("destroy", "any")):
         recipe = makefile.partition(f"\n{target}:")[2].partition("\n\n")[0].splitlines()[1:]
-        assert [line for line in recipe if f"-c engine={engine}" not in line] == []
+        assert [line for line in recipe if f"-c engine={engine}" not in line and line != "\t$(DEPLOY)"] == []
+
+
+@pytest.mark.parametrize("target", ["deploy", "roll"])
+def test_a_deployment_is_told_what_is_published_or_does_not_begin(target: str) -> None:
+    words = ["make", "--dry-run", target, "STAGE=dev", "ENGINE=podman", "ARGS=-c images=sweep"]
+    recipe = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (line,) = [each for each in recipe.replace("\\\n", "").splitlines() if "cdk deploy" in each]
+    given = "-c stage=dev -c engine=podman"
+    assert f"python -m stacks.published {given} -c images=sweep) && CDK_DOCKER=podman " in line
+    assert line.endswith(f'{given} -c "published=$published" -c images=sweep')

@@ -18,7 +18,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.layout import split_s3
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
-from argosy.model.run_terms import ARM64, LONGEST_DEADLINE_S, X86_64, deadline_at, needs_of
+from argosy.model.run_terms import LONGEST_DEADLINE_S, X86_64, deadline_at, needs_of
 from argosy.placement.query import check_constraints, check_strategy
 from argosy.placement.strategy import is_function_name
 from argosy.ports import DefinitionReader, ImageResolver, ItemsReader, ItemsUnreadable
@@ -232,8 +232,8 @@ def _image(data: Mapping[str, Any], images: ImageResolver) -> tuple[str, list[Fa
     if image is None:
         return "", []
     resources = data.get("resources")
-    arm = isinstance(resources, Mapping) and resources.get("architecture") == ARM64
-    if arm and image.startswith(OWN_NAMESPACE):
+    architecture = resources.get("architecture") if isinstance(resources, Mapping) else None
+    if architecture not in (None, X86_64) and image.startswith(OWN_NAMESPACE):
         return "", [Fault("resources.architecture", f"{image} is built for {X86_64}")]
     resolved = images.resolve(image)
     if resolved is None:

@@ -216,6 +216,14 @@ def test_a_deployment_of_arm_asks_for_the_architecture() -> None:
     admit(spec(resources={"architecture": "arm64"}, container={"image": "python:3.12"}), arm, SOURCES)
 
 
+def test_an_image_of_the_deployment_cannot_go_to_instances_of_any_architecture() -> None:
+    arm = replace(LIMITS, shapes={**LIMITS.shapes, "c7g.xlarge": Resources(4096, 7500, 0)})
+    refusal = ["resources.architecture: argosy/digits is built for x86_64"]
+    assert faults(spec(resources={"architecture": "any"}), arm) == refusal
+    admit(spec(resources={"architecture": "x86_64"}), arm, SOURCES)
+    admit(spec(resources={"architecture": "any"}, container={"image": "python:3.12"}), arm, SOURCES)
+
+
 def test_gpus_by_model_and_memory_are_taken() -> None:
     limits = DeploymentLimits("s3://own/", frozenset({"own"}), GPU_TYPES)
     admit(spec(resources={"gpus": 8, "gpuModel": "A100", "gpuMemoryMib": 40_000}), limits, SOURCES)

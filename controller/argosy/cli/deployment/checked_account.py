@@ -1,4 +1,7 @@
-"""Which deployment does `argosy doctor` look at? The one that is there, else the one that cdk.json describes."""
+"""Which deployment does `argosy doctor` look at? The one that is there, else the one that cdk.json describes.
+
+`make deploy` says itself what it is about to deploy.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,13 @@ class CheckedAccount:
     may_fix: bool = False
 
 
-def settings_for(session: Session, cells: str | None) -> Settings:
+def settings_for(session: Session, cells: str | None, given: str | None = None) -> Settings:
     """The settings of the deployment, else of the checkout, else the defaults; with other cells if some are named.
 
-    Raises ArgosyError for faulty ones.
+    given: JSON of the settings to look at instead of all these. Raises ArgosyError for faulty ones.
     """
+    if given is not None:
+        return _from_json(given)
     stage = session.connection.stage
     settings = deployed(session.client("lambda"), prefix_of(stage)) or planned(CDK_JSON, stage)
     return settings if cells is None else _with_cells(settings, cells)
@@ -65,6 +70,17 @@ def planned(cdk_json: Path, stage: str) -> Settings:
         return load_settings({**context, "stage": stage})
     except SettingsError as error:
         raise ArgosyError(str(error), next_step=MEND_SETTINGS) from error
+
+
+def _from_json(text: str) -> Settings:
+    from pydantic import ValidationError
+
+    from argosy.settings.settings import Settings
+
+    try:
+        return Settings.from_json(text)
+    except ValidationError as fault:
+        raise InvalidInput("--settings is not the JSON of settings.", next_step=MEND_SETTINGS) from fault
 
 
 def _with_cells(settings: Settings, cells: str) -> Settings:

@@ -15,29 +15,34 @@ from argosy.client.errors import ArgosyError
 
 if TYPE_CHECKING:
     from argosy.cli.session import Session
+    from argosy.settings.settings import Settings
 
 
 def run_checks(
-    session: Session, *, cells: str | None = None, may_fix: bool = False, account_only: bool = False
+    session: Session,
+    *,
+    cells: str | None = None,
+    settings: str | None = None,
+    may_fix: bool = False,
+    account_only: bool = False,
 ) -> list[Finding]:
     """All findings in order; without credentials, only that one. An AWS on this machine has no account to check.
 
-    cells: Regions with commas between them, instead of those of the settings. account_only: leaves the deployment out.
-    Raises ArgosyError for faulty settings.
+    cells: Regions with commas between them, instead of those of the settings. settings: JSON of those of a deployment
+    that is about to be made. account_only: leaves the deployment out. Raises ArgosyError for faulty settings.
     """
     findings = looked_at("credentials", partial(credentials, session))
     if findings[0].state == "wrong":
         return findings
     if not session.connection.is_loopback:
-        findings += _of_account(session, cells, may_fix)
+        findings += _of_account(session, settings_for(session, cells, settings), may_fix)
     if not account_only:
         for name, check in DEPLOYMENT_CHECKS.items():
             findings += looked_at(name, partial(check, session))
     return findings
 
 
-def _of_account(session: Session, cells: str | None, may_fix: bool) -> list[Finding]:
-    settings = settings_for(session, cells)
+def _of_account(session: Session, settings: Settings, may_fix: bool) -> list[Finding]:
     account = str(session.client("sts").get_caller_identity()["Account"])
     checked, findings = CheckedAccount(session, settings, account, may_fix), []
     for name, check in ACCOUNT_CHECKS.items():

@@ -39,13 +39,16 @@ _Cells = Annotated[
 ]
 _Fix = Annotated[bool, typer.Option("--fix", help="Make missing service-linked roles, which cost nothing.")]
 _Account = Annotated[bool, typer.Option("--account", help="Only what a deployment needs of the account.")]
+_Settings = Annotated[str | None, typer.Option(hidden=True, help="JSON, from `make deploy`: what it will deploy.")]
 
 
-def doctor(session: Session, *, cells: _Cells = None, fix: _Fix = False, account: _Account = False) -> None:
+def doctor(
+    session: Session, *, cells: _Cells = None, fix: _Fix = False, account: _Account = False, settings: _Settings = None
+) -> None:
     """What is missing for a deployment, and what to type. Exits 3 when something is wrong."""
     from argosy.cli.deployment.checks import run_checks
 
-    findings = run_checks(session, cells=cells, may_fix=fix, account_only=account)
+    findings = run_checks(session, cells=cells, settings=settings, may_fix=fix, account_only=account)
     is_well = not any(each.state == "wrong" for each in findings)
     if session.wants_json:
         session.print_json({"ok": is_well, "checks": [each.as_json() for each in findings]})

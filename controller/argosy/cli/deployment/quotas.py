@@ -51,7 +51,9 @@ def on_demand_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
 
 
 def vpcs(checked: CheckedAccount, cell: str) -> list[Finding]:
-    """A deployment needs one VPC in each cell; the quota of a new account is 5."""
+    """A deployment makes one VPC in each cell that is not given one; the quota of a new account is 5."""
+    if cell in checked.settings.vpcs:
+        return ok("VPC", f"{checked.settings.vpcs[cell].vpc_id}, which the settings name")
     pages = checked.session.client("ec2", cell).get_paginator("describe_vpcs").paginate()
     tags = [{tag["Key"]: tag["Value"] for tag in vpc.get("Tags", ())} for page in pages for vpc in page["Vpcs"]]
     limit = _quota(checked.session.client("service-quotas", cell), "vpc", VPCS)
