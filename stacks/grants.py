@@ -205,7 +205,7 @@ def instance(arns: Arns, region: str) -> list[iam.PolicyStatement]:
         allow([f"ecs:{name}" for name in reports], [cluster]),
         allow(["ecs:Poll", "ecs:StartTelemetrySession", "ecs:UpdateContainerInstancesState"], [hosts], ArnEquals=ours),
         allow(["ecs:TagResource"], [hosts], StringEquals={"ecs:CreateAction": "RegisterContainerInstance"}),
-        allow(["ecs:DiscoverPollEndpoint", "ec2:DescribeTags"], ["*"]),  # these two know no resource
+        allow(["ecs:DiscoverPollEndpoint"], ["*"]),  # knows no resource
     ]
 
 

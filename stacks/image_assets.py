@@ -39,7 +39,7 @@ def image_asset(scope: Construct, id: str, folder: Path, flavour: str, settings:
         scope,
         id,
         **context(folder),
-        platform=assets.Platform.LINUX_AMD64,  # every instance type of the catalogue is x86_64
+        platform=assets.Platform.LINUX_AMD64,  # the default of resources.architecture; none is built for ARM
         build_args={name: value for name, value in arguments.items() if value} or None,
     )
 

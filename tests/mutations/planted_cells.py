@@ -40,7 +40,7 @@ def orphaned_cells_are_left_alone(patch: Patch) -> None:
     check=scenario(CELLS, "test_the_end_of_home_ends_the_cells_that_the_settings_have_forgotten"),
 )
 def only_home_is_freed(patch: Patch) -> None:
-    def only_its_own(cell: Any) -> list[str]:
-        return [cell.region]
+    def only_its_own(cell: Any) -> dict[str, str | None]:
+        return {cell.region: None}
 
     patch.setattr(teardown, "_regions", only_its_own)

@@ -7,6 +7,7 @@ a value where a metric has no data, IF chooses.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,3 +61,21 @@ def test_events_that_nobody_reads_while_there_is_work_are_one(alarm: dict[str, A
 
 def test_a_busy_controller_is_quiet(alarm: dict[str, Any]) -> None:
     assert not is_loud(alarm, ticks=[5] * 6, ages=[2, 5, None, 130, 4, 3])
+
+
+def documented() -> list[tuple[str, str]]:
+    """Name and place of each row of the table of alarms."""
+    document = Path(__file__).parents[2] / "docs" / "operations.md"
+    _, _, table = document.read_text().partition("| alarm | where | what it says |\n| -- | -- | -- |\n")
+    rows = [line.split("|") for line in table.partition("\n\n")[0].splitlines()]
+    return [(row[1].strip(), row[2]) for row in rows]
+
+
+def test_the_document_names_every_alarm_that_there_is(home: Template, wide: dict[str, Template]) -> None:
+    def deployed(template: Template, prefix: str) -> set[str]:
+        alarms = template.of_type("AWS::CloudWatch::Alarm").values()
+        return {each["AlarmName"].removeprefix(f"{prefix}-") for each in alarms}
+
+    assert {name for name, where in documented() if "home" in where} == deployed(home, "argosy")
+    further = {name for name, where in documented() if "further cells" in where}
+    assert further == deployed(wide["argosy-dev-eu-west-1"], "argosy-dev")

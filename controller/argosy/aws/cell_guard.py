@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.aws import cell_records
-from argosy.aws.shutdown import standing
+from argosy.aws.shutdown import ec2_client, standing
 
 MOST_NAMED = 3  # instances and fleets in a message: CloudFormation cuts a reason off at about 4 KB
 
@@ -41,7 +41,7 @@ def on_event(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
         stage=os.environ["ARGOSY_STAGE"],
         table=os.environ["ARGOSY_TABLE"],
         dynamodb=boto3.client("dynamodb"),
-        ec2=lambda region: boto3.client("ec2", region_name=region),
+        ec2=ec2_client,
     )
     if event["RequestType"] != "Delete":
         before = event.get("OldResourceProperties", {}).get("Cells", ())
@@ -53,14 +53,16 @@ def take_over(home: Home, named: Iterable[str], before: Iterable[str] = ()) -> N
     """Record the cells that the deployment names from now on; `before` are those that it named so far.
 
     Raises CellInUse when a cell is left out that still has instances or fleets that would launch some, and ClientError
-    when a cell cannot be looked at: then the deployment is not changed.
+    when a cell cannot be looked at: then the deployment is not changed. A destroyed cell is not looked at: it was empty
+    when its stack went, and its Region may be out of reach for good.
     """
     records = cell_records.read(home.dynamodb, home.table)
     cells: dict[str, str | None] = dict(records.cells if records else {})
     wanted = set(named)
     left_out = sorted({*cells, *before} - wanted)
     for region in left_out:
-        _refuse_if_in_use(home, region)
+        if cells.get(region) != cell_records.DESTROYED:
+            _refuse_if_in_use(home, region)
     for region in left_out:
         _leave_out(home, region, cells.get(region))
     for region in sorted(wanted):

@@ -16,8 +16,20 @@ from botocore.exceptions import ClientError
 STAGE_TAG = "argosy:stage"
 FLEET_TAG, TEMPLATE_TAG = "aws:ec2:fleet-id", "aws:ec2launchtemplate:id"
 TERMINATE_AT_ONCE = 100
+# boto3 by itself waits 60 s for a connection, five times: one Region that is out would use up the time of all others.
+CONNECT_S, READ_S, ATTEMPTS = 5, 20, 3
 _ALIVE = ["pending", "running", "stopping", "stopped", "shutting-down"]
 _STEERABLE = ("submitted", "active", "modifying")  # fleets in other states refuse ModifyFleet and launch nothing
+
+
+def ec2_client(region: str) -> Any:
+    """The client of a Region that may be out: a call that gets no answer fails within a minute or so."""
+    import boto3
+    from botocore.config import Config
+
+    retries: Any = {"mode": "standard", "total_max_attempts": ATTEMPTS}
+    config = Config(connect_timeout=CONNECT_S, read_timeout=READ_S, retries=retries)
+    return boto3.client("ec2", region_name=region, config=config)
 
 
 @dataclass

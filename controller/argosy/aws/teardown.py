@@ -3,8 +3,8 @@
 `on_event` stops the controller: the end of home sets the kill switch and turns the tick off, the end of a further cell
 closes that cell only. `is_complete` is then called repeatedly. It sets fleets to 0, ends instances and empties the
 cluster, until nothing remains and the controller has had time to notice. The end of home frees every cell that was ever
-deployed with it and is recorded, because nobody steers their fleets any more. Every step may be repeated, also when a
-table or rule is already gone.
+deployed with it and is recorded, because nobody steers their fleets any more. A Region that does not answer holds the
+end up but keeps no other from being freed. Every step may be repeated, also when a table or rule is already gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.aws import cell_records
-from argosy.aws.shutdown import free
+from argosy.aws.shutdown import ec2_client, free
 
 KILL = {"pk": {"S": "CONTROL"}, "sk": {"S": "KILL"}}
 # The controller reads the switch once a turn, and a turn takes less than a minute (D12a). A turn that was under way may
@@ -93,7 +93,7 @@ def this_cell() -> DeployedCell:
         table=os.environ["ARGOSY_TABLE"],
         tick_rule=os.environ["ARGOSY_TICK_RULE"],
         empty_bucket=os.environ.get("ARGOSY_EMPTY_BUCKET"),
-        ec2=lambda name: boto3.client("ec2", region_name=name),
+        ec2=ec2_client,
         ecs=boto3.client("ecs"),
         dynamodb=boto3.client("dynamodb", region_name=home),
         events=boto3.client("events", region_name=home),
@@ -125,10 +125,10 @@ def begin(event: Mapping[str, Any], cell: DeployedCell, now: float) -> dict[str,
 def complete(
     event: Mapping[str, Any], cell: DeployedCell, now: float, *, deadline: float, clock: Callable[[], float]
 ) -> bool:
-    """Do one more pass; True when nothing remains. Raises ClientError when a listing fails."""
+    """Do one more pass; True when nothing remains. Raises ClientError when the cells or the cluster cannot be read."""
     if event["RequestType"] != "Delete":
         return True
-    clean = [_is_free(cell, region) for region in _regions(cell)]  # all of them in every pass
+    clean = [_is_free(cell, region, closed) for region, closed in _regions(cell).items()]  # all of them in every pass
     registered = _clear_cluster(cell)
     quiet = now - float(event.get("Data", {}).get("KilledAt", now)) >= QUIET_S
     if not (all(clean) and not registered and quiet):
@@ -140,14 +140,19 @@ def complete(
     return True
 
 
-def _regions(cell: DeployedCell) -> list[str]:
-    """Where this teardown ends what there is. Raises ClientError."""
+def _regions(cell: DeployedCell) -> dict[str, str | None]:
+    """Where this teardown ends what there is, and why a cell is closed already. Raises ClientError."""
     records = cell_records.read(cell.dynamodb, cell.table) if cell.is_home else None
-    return sorted({cell.region, *(records.cells if records else ())})
+    return {cell.region: None, **(records.cells if records else {})}
 
 
-def _is_free(cell: DeployedCell, region: str) -> bool:
-    result = free(cell.ec2(region), cell.stage)
+def _is_free(cell: DeployedCell, region: str, closed: str | None) -> bool:
+    """A destroyed cell was empty when its stack went, so its Region need not answer any more."""
+    try:
+        result = free(cell.ec2(region), cell.stage)
+    except (ClientError, BotoCoreError) as error:
+        print(f"{region} cannot be looked at: {error}")
+        return closed == cell_records.DESTROYED
     for problem in result.problems:
         print(f"{region}: {problem}")
     return result.clean

@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.aws import cell_records
 from argosy.aws.cell_records import Records
-from argosy.aws.shutdown import Freed, first_launch, free
+from argosy.aws.shutdown import Freed, ec2_client, first_launch, free
 
 DEAD_AFTER_S = 3600.0
 DEAD = "the controller's heartbeat is older than an hour"
@@ -39,7 +39,7 @@ def handler(_event: Any, _context: Any) -> dict[str, Any]:
     return look(
         now=time.time(),
         alive_at=records.heartbeat,
-        ec2={region: boto3.client("ec2", region_name=region) for region in sorted(regions)},
+        ec2={region: ec2_client(region) for region in sorted(regions)},
         stage=os.environ["ARGOSY_STAGE"],
         say=_print,
     )
@@ -55,7 +55,7 @@ def cell_handler(_event: Any, _context: Any) -> dict[str, Any]:
         region,
         records,
         now=time.time(),
-        ec2=boto3.client("ec2"),
+        ec2=ec2_client(region),
         stage=os.environ["ARGOSY_STAGE"],
         say=_print,
     )

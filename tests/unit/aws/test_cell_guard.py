@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -92,11 +96,26 @@ def test_a_cell_that_cannot_be_looked_at_is_not_left_out() -> None:
 
 @pytest.mark.parametrize("named", [[HOME], [HOME, AWAY]])
 def test_a_cell_whose_stack_is_destroyed_is_forgotten_or_waits_for_its_stack(named: list[str]) -> None:
-    """The controller must not take it for open before its stack is there again: that opens it."""
+    """The controller must not take it for open before its stack is there again: that opens it. Its Region may have been
+    switched off since.
+    """
     table = FakeTable().open(HOME)
     table.close(AWAY, cell_records.DESTROYED)
-    take_over(home(table, FakeEc2()), named)
+    take_over(home(table, Unreachable()), named, before=[HOME, AWAY])
     assert table.cells() == ({HOME: None} if AWAY not in named else {HOME: None, AWAY: cell_records.DESTROYED})
+
+
+def test_the_documented_command_lets_a_deployment_leave_out_a_region_that_never_answers_again() -> None:
+    document = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
+    (command,) = re.findall(r"^aws dynamodb put-item (?:.*\\\n)*.*$", document, re.MULTILINE)
+    words = shlex.split(command.replace("\\\n", ""))[3:]
+    request = dict(zip(words[::2], words[1::2], strict=True))
+    assert request.keys() == {"--table-name", "--item"}  # botocore's PutItem: TableName, Item
+    table = FakeTable().open(HOME, AWAY)
+    table.put_item(TableName=request["--table-name"], Item=json.loads(request["--item"]))
+    assert table.cells() == {HOME: None, AWAY: cell_records.DESTROYED}
+    take_over(home(table, Unreachable()), [HOME], before=[HOME, AWAY])
+    assert table.cells() == {HOME: None}
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from moto import mock_aws
 
 from argosy.aws import cell_records, teardown, watchdog
 from argosy.aws.dynamodb import DynamoStore
-from argosy.aws.shutdown import TEMPLATE_TAG, free
+from argosy.aws.shutdown import TEMPLATE_TAG, ec2_client, free
 from tests.fakes.aws import refusal
 from tests.fakes.ending import (
     NOW,
@@ -348,10 +348,15 @@ def test_a_cluster_that_is_gone_is_empty() -> None:
     assert done(there, NOW + teardown.QUIET_S)
 
 
-def test_a_fault_of_aws_means_not_yet(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [({"ec2": Regions(Unreachable())}, "us-east-1 cannot be"), ({"ecs": FakeEcs(error=refusal("Down"))}, "not yet")],
+    ids=["ec2", "ecs"],
+)
+def test_a_fault_of_aws_means_not_yet(fault: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The provider framework takes an exception for the end of the deletion."""
-    assert not done(cell(ec2=Regions(Unreachable())), NOW + teardown.QUIET_S)
-    assert "not yet" in capsys.readouterr().out
+    assert not done(cell(**{"ec2": Regions(FakeEc2()), **fault}), NOW + teardown.QUIET_S)
+    assert said in capsys.readouterr().out
 
 
 def test_a_bucket_that_goes_too_is_emptied_page_by_page() -> None:
@@ -407,6 +412,39 @@ def test_the_end_of_home_frees_every_recorded_cell_too() -> None:
     assert target(left_out, "fleet-1") == 0
     left_out.settle()
     assert done(there, NOW + teardown.QUIET_S)
+
+
+def test_a_region_that_is_out_of_reach_keeps_no_other_from_being_freed(capsys: pytest.CaptureFixture[str]) -> None:
+    """It comes first in the alphabet, and after home in the records."""
+    home, last = busy_ec2(), busy_ec2()
+    there = cell(
+        dynamodb=FakeTable().open("us-east-1", "ap-east-1", "eu-west-1"),
+        ec2=Regions(home, ap_east_1=Unreachable(), eu_west_1=last),
+        ecs=FakeEcs(["arn:1"]),
+    )
+    assert not done(there, NOW + teardown.QUIET_S)
+    assert (target(home, "fleet-1"), target(last, "fleet-1"), there.ecs.registered) == (0, 0, [])
+    home.settle()
+    last.settle()
+    assert not done(there, NOW + teardown.QUIET_S)  # what runs out there would go on for ever
+    assert "ap-east-1 cannot be looked at" in capsys.readouterr().out
+    there.dynamodb.close("ap-east-1", cell_records.DESTROYED)
+    assert done(there, NOW + teardown.QUIET_S)
+
+
+def test_what_a_destroyed_cell_still_has_is_freed_while_its_region_answers() -> None:
+    left = busy_ec2()
+    there = cell(ec2=Regions(FakeEc2(), eu_west_1=left))
+    there.dynamodb.close("eu-west-1", cell_records.DESTROYED)
+    assert not done(there, NOW + teardown.QUIET_S)
+    assert target(left, "fleet-1") == 0
+
+
+def test_a_region_that_does_not_answer_leaves_the_functions_time_for_the_others() -> None:
+    """The watchdog and the guard have 300 s. botocore waits at most 20 s between two attempts."""
+    config = ec2_client("eu-west-1").meta.config
+    assert config.retries["total_max_attempts"] * config.connect_timeout + 2 * 20 < 300 / 4
+    assert config.retries["total_max_attempts"] * config.read_timeout + 2 * 20 < 300 / 2
 
 
 def test_the_resources_id_is_kept_whatever_it_was() -> None:
