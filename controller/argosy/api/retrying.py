@@ -64,8 +64,10 @@ def check_readable(store: Store, run_id: str) -> None:
 
 def _check(store: Store, record: RunRecord, request: RetryRequest) -> None:
     run_id, counts = record.id, record.counts
-    if record.suspended_at:
-        return  # it is tried again at once, as it is
+    if record.suspended_at:  # it is tried again at once, as it is
+        if request.budget_usd is not None:
+            raise NotRetried(f"{run_id} is suspended: it is tried again as it is, without --budget")
+        return
     if not record.has_ended and reading.is_stranded(store, run_id):
         check_readable(store, run_id)
         return
@@ -86,7 +88,7 @@ def budget_of(record: RunRecord, request: RetryRequest) -> float | None:
 def _check_budget(record: RunRecord, request: RetryRequest, attempt_usd: float) -> None:
     """A run whose budget pays for no attempt would end again at once. Raises NotRetried."""
     budget = budget_of(record, request)
-    if budget is None or budget - record.cost_usd > attempt_usd:
+    if record.suspended_at or budget is None or budget - record.cost_usd > attempt_usd:
         return
     more = max(record.budget_usd or 0.0, 2 * attempt_usd)
     enough = math.ceil((record.cost_usd + more) * 100) / 100

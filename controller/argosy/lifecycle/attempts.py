@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle import charges, health
+from argosy.lifecycle import charges, health, suspension
 from argosy.lifecycle.accounts import (
     Account,
     AttemptEnd,
@@ -201,6 +201,8 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
             note_end(state, run, instance, ended, policy)
             work = _work(ended.account, TaskStatus(int(run.tasks["status"][ended.index])))
             charges.book(state, run, instance, float(run.tasks["seconds"][ended.index]), work)
+    else:
+        suspension.book_lost(state, row, now)
     end_attempt(state, row, now)
 
 

@@ -7,11 +7,14 @@ add up to what instances cost, whatever happens (decision 12).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 
 from argosy.model.costs import NOBODY, Costs, Spent, Work, costs_of, market_of, split
 from argosy.model.instances import Instance
 from argosy.model.ledger import running_on, running_work
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.state import State
 
@@ -19,8 +22,9 @@ MOST_MARKETS = 300  # rows of a run's ledger: its record is one item of at most 
 OTHER_MARKETS = "(other pools)"
 
 
-def book(state: State, run: Run, instance: Instance, seconds: float, work: Work) -> None:
-    """An attempt ended on the instance. What is gone has been charged already, on what was known then."""
+def book(state: State, run: Run | RunRecord, instance: Instance, seconds: float, work: Work) -> None:
+    """An attempt ended on the instance. What is gone has been charged already, on what was known then.
+    run: a suspended run's record."""
     if seconds > 0 and not instance.is_settled:
         done = instance.work.setdefault(run.number, [0.0] * len(Work))
         done[work] += seconds * run.needs.share_of(instance.total)
@@ -102,9 +106,9 @@ def close_instance(state: State, instance: Instance) -> None:
     instance.bought_for = NOBODY
 
 
-def close_run(state: State, run: Run, at: float) -> None:
-    """The run is over: it pays its part of every instance that is alive."""
-    running = running_work(state, {each.number: each.needs for each in state.runs.values()}, at)
+def close_run(state: State, run: Run | RunRecord, at: float) -> None:
+    """The run is over: it pays its part of every instance that is alive. run: a suspended run's record."""
+    running = running_work(state, state.needs_by_number(), at)
     for instance in state.instances.values():
         if instance.owes and (run.number in instance.work or instance.bought_for == run.number):
             spent = split(instance, at, running.get(instance.id)).get(run.number)
@@ -121,14 +125,33 @@ def _charge(state: State, number: int, instance: Instance, spent: Spent) -> None
     costs = costs_of(spent, instance)
     instance.charged_s += spent.seconds
     instance.charged_boot_s += spent.boot
-    run = state.run_by_number(number)
-    if run is None:
+    run, market = state.run_by_number(number), market_of(instance)
+    if run is not None:
+        _enter(run.costs, market, costs)
+        run.cost_usd += costs.total
+        run.on_demand_cost_usd += costs.on_demand
+        state.changed_runs.add(run.id)
+    elif not _charge_suspended(state, number, market, costs):
         state.unattributed.add(costs)
-        return
-    market = market_of(instance)
-    if market not in run.costs and len(run.costs) >= MOST_MARKETS:
-        market = OTHER_MARKETS
-    run.costs.setdefault(market, Costs()).add(costs)
-    run.cost_usd += costs.total
-    run.on_demand_cost_usd += costs.on_demand
-    state.changed_runs.add(run.id)
+
+
+def _charge_suspended(state: State, number: int, market: str, costs: Costs) -> bool:
+    """Into the record of a suspended run, with which it is resumed or closed. False: no such run is suspended."""
+    for run_id, found in state.suspended.items():
+        if found.record.number == number:
+            ledger = copy.deepcopy(dict(found.record.costs))
+            _enter(ledger, market, costs)
+            found.record = replace(
+                found.record,
+                costs=ledger,
+                cost_usd=found.record.cost_usd + costs.total,
+                on_demand_cost_usd=found.record.on_demand_cost_usd + costs.on_demand,
+            )
+            state.quarantined[run_id] = found.stored_record()
+            return True
+    return False
+
+
+def _enter(ledger: dict[str, Costs], market: str, costs: Costs) -> None:
+    row = market if market in ledger or len(ledger) < MOST_MARKETS else OTHER_MARKETS
+    ledger.setdefault(row, Costs()).add(costs)

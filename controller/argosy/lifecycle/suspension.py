@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from argosy.lifecycle import charges
 from argosy.model.arns import name_of
 from argosy.model.attempts import AttemptStatus
+from argosy.model.costs import Work
 from argosy.model.events import Event, RunSubmitted, TaskSeen
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus
@@ -52,6 +54,7 @@ def resume(state: State, run: Run) -> None:
 
 def close(state: State, run_id: str, status: RunStatus, reason: str, now: float) -> None:
     """Its record says that it is over. Its documents stay, so that it can be retried; what runs is stopped."""
+    charges.close_run(state, state.suspended[run_id].record, now)
     found = state.suspended.pop(run_id)
     state.quarantined[run_id] = replace(
         found.record,
@@ -84,6 +87,15 @@ def give_up_old(state: State, now: float) -> None:
     for run_id, found in list(state.suspended.items()):
         if now - found.since >= MOST_S:
             close(state, run_id, RunStatus.FAILED, "given up: the controller has failed at this run for a day", now)
+
+
+def book_lost(state: State, row: int, at: float) -> None:
+    """The attempt of a suspended run was lost: its time is charged to the run all the same."""
+    number, instance = int(state.attempts["run"][row]), state.instance_of(row)
+    started_at = float(state.attempts["started_at"][row])
+    for found in state.suspended.values():
+        if found.record.number == number and instance is not None and started_at:
+            charges.book(state, found.record, instance, at - started_at, Work.REDONE)
 
 
 def is_ignored(state: State, event: Event) -> bool:

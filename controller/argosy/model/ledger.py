@@ -41,7 +41,8 @@ def running_on(state: State, instance: Instance, at: float) -> dict[int, float]:
     """The same for one instance."""
     table, found = state.attempts, defaultdict[int, float](float)
     here: Mapping[int, int] = table.runs_on_instance.get(instance.id.encode(), {})
-    shares = {run.number: run.needs.share_of(instance.total) for run in state.runs.values() if here.get(run.number)}
+    needs = state.needs_by_number()
+    shares = {each: needs[each].share_of(instance.total) for each, count in here.items() if count and each in needs}
     for row in table.on_instance(instance.id):
         number, started_at = int(table["run"][row]), float(table["started_at"][row])
         if number in shares and started_at > 0:
@@ -69,8 +70,7 @@ def not_charged(
 
 def cost_so_far(state: State, run: Run, at: float) -> float:
     """USD: what was charged to the run, and its part of what instances that are alive have cost by now."""
-    needs = {each.number: each.needs for each in state.runs.values()}
-    pending = not_charged(state, needs, at, {run.number}).get(run.number, {})
+    pending = not_charged(state, state.needs_by_number(), at, {run.number}).get(run.number, {})
     return run.cost_usd + sum(costs.total for costs in pending.values())
 
 

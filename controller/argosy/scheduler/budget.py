@@ -89,7 +89,7 @@ def run_budgets(moment: Moment) -> dict[str, RunBudget]:
     capped = [run for run in state.runs.values() if run.terms.has_caps and not (run.done or run.halted)]
     if not capped:
         return {}
-    needs = _needs(state)
+    needs = state.needs_by_number()
     pending = not_charged(state, needs, now, frozenset(run.number for run in capped))
     found = {}
     for run in capped:
@@ -118,11 +118,6 @@ def _run_budget(moment: Moment, run: Run, spent_usd: float, held: dict[str, Hold
         held=held,
         paid={*held, *(instance.id for instance in idle)},
     )
-
-
-def _needs(state: State) -> dict[int, Resources]:
-    """By Run.number."""
-    return {run.number: run.needs for run in state.runs.values()}
 
 
 def used_up(budgets: Mapping[str, RunBudget]) -> Iterator[CapRun]:
@@ -289,7 +284,9 @@ class CappedRuns:
     def _pay(self, budget: RunBudget, instance: Instance) -> bool:
         """Commit the money for one more attempt there, if there is enough."""
         is_new, state = instance.id not in budget.paid, self.moment.state
-        holding = budget.held.get(instance.id) or holding_of(state, _needs(state), instance, budget.run.number)
+        holding = budget.held.get(instance.id) or holding_of(
+            state, state.needs_by_number(), instance, budget.run.number
+        )
         before = replace(holding)
         more = holding.more(budget.run.needs.share_of(instance.total), budget.expected_s)
         stopping = holding.usd_per_hour * self.moment.policy.wind_down_s / 3600 if is_new else 0.0

@@ -10,10 +10,12 @@ import pytest
 
 from argosy.engine.loading import load_run
 from argosy.lifecycle.apply import apply
+from argosy.lifecycle.suspension import suspend
 from argosy.model import documents, inbox
 from argosy.model.costs import Costs
 from argosy.model.events import RunRetried
 from argosy.model.inbox import RetryRequest
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus
 from argosy.model.tasks import TaskStatus
 from argosy.ports import AlreadyExists
@@ -291,3 +293,18 @@ def test_how_often_a_run_was_reopened_is_not_known_of_a_record_that_cannot_be_re
     desk.store.items[key] = b"rot"
     assert retries_of(desk.store, run_id) == 0
     assert retries_of(desk.store, "nobody-261121-062733-aaaa") == 0
+
+
+def test_a_suspended_run_is_retried_without_a_new_budget_which_would_be_lost(desk: Desk) -> None:
+    run_id = str(desk.submit()["runId"])
+    desk.fold_in()
+    desk.commit()
+    run = desk.state.runs[run_id]
+    run.set_budget(5.0)
+    run.cost_usd = 5.0
+    suspend(desk.state, RunRecord.of(run), "it fails", desk.time)
+    desk.commit()
+    error = error_of(desk.ask("RetryRun", runId=run_id, budgetUsd=50))
+    assert error["message"] == f"{run_id} is suspended: it is tried again as it is, without --budget"
+    assert not waiting(desk)
+    assert desk.body("RetryRun", runId=run_id)["created"] is True

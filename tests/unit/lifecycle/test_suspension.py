@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from argosy.lifecycle import charges
 from argosy.lifecycle.apply import apply
-from argosy.lifecycle.suspension import bare_record, resume, suspend
+from argosy.lifecycle.suspension import bare_record, close, resume, suspend
 from argosy.model import documents
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
+from argosy.model.costs import Work
 from argosy.model.documents import STATE, restore
 from argosy.model.events import HostStateChanged, LaunchAccepted, Observed, RebalanceAdvised
 from argosy.model.run_record import RunRecord
-from argosy.model.runs import sort_key
+from argosy.model.runs import RunStatus, sort_key
 from argosy.model.state import State
 from argosy.model.suspensions import pause_s
 from tests.builders import (
@@ -100,3 +106,35 @@ def test_when_it_is_tried_again_unsent_launches_are_in_doubt_and_lost_attempts_a
 
 def test_pauses_grow_fourfold_to_an_hour() -> None:
     assert [pause_s(times) for times in (1, 2, 3, 4, 5, 100)] == [60, 240, 960, 3600, 3600, 3600]
+
+
+def priced() -> State:
+    state = suspended()
+    instance = state.instances[instance_id(1)]
+    instance.price_usd_per_hour, instance.launched_at, instance.bought_for = 3.6, NOW - 100, 7
+    return state
+
+
+def test_an_instance_that_goes_meanwhile_is_charged_to_the_suspended_run_that_worked_there() -> None:
+    state = priced()
+    apply(state, HostStateChanged(instance_id(1), "terminated", NOW + 3600), NOW + 3600, POLICY)
+    record = state.suspended[RUN_ID].record
+    assert record.cost_usd == pytest.approx(3.7)
+    assert sum(costs.total for costs in record.costs.values()) == pytest.approx(3.7)
+    assert state.unattributed.total == 0
+    assert stored(state).suspended[RUN_ID].record.cost_usd == pytest.approx(3.7), "with which it is resumed"
+
+
+def test_a_suspended_run_that_is_closed_pays_its_part_of_what_is_alive() -> None:
+    state = priced()
+    state.instances[instance_id(1)].work[state.suspended[RUN_ID].record.number] = [10.0, 0.0, 0.0]
+    close(state, RUN_ID, RunStatus.CANCELLED, "cancelled", NOW + 3600)
+    assert state.quarantined[RUN_ID].cost_usd == pytest.approx(3.7)
+
+
+def test_another_run_that_closes_does_not_pay_for_a_suspended_one() -> None:
+    state = priced()
+    other = replace(state.suspended[RUN_ID].record, id="other", number=8)
+    charges.book(state, other, state.instances[instance_id(1)], 10.0, Work.USEFUL)
+    charges.close_run(state, other, NOW + 3600)
+    assert 0 < state.unattributed.total < 0.1, "of 3.70 USD; number 8 has no ledger here"
