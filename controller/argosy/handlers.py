@@ -253,7 +253,9 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     functions = OwnFunctions.load(settings.fitness_functions)
     for name, fault in functions.faults.items():
         logger.error("a fitness function cannot be used", extra={"function": name, "fault": fault})
-    engine = Engine(store, queue, executor, load_catalogue(), _policy(), time.time, functions=functions)
+    engine = Engine(
+        store, queue, executor, load_catalogue(), _policy(), time.time, functions=functions, keep_alive=signs_of_life
+    )
     return store, wake, engine
 
 

@@ -103,6 +103,7 @@ class AwsExecutor:
 
         accepted: dict[str, bool] = {}
         targets = list(_of(SetTarget, actions))
+        self._fleets.list_before_buying(targets, state, deadline)
         for target, event in zip(targets, self._in_threads(set_target, targets, self._cell_count), strict=True):
             if not target.fleet_id:
                 accepted[target.pool] = isinstance(event, TargetAccepted)

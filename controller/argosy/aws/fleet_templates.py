@@ -9,12 +9,13 @@ by it since its pull request 15387, tested on AWS). Instances that the fleet has
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from argosy.aws.cell import Cell, pages
+from argosy.aws.cell import Cell, CheckTime, pages
 from argosy.aws.errors import AWS_ERRORS, classify
 
+PAUSES_S = (60.0, 240.0, 900.0)  # after a version was refused once, twice and every further time
 _OVERRIDES = ("InstanceType", "SubnetId", "AvailabilityZone")  # what the stacks and the emulator give a fleet
 
 log = logging.getLogger(__name__)
@@ -23,19 +24,23 @@ log = logging.getLogger(__name__)
 class FleetTemplates:
     """What the last listing showed, by fleet. In memory only: each process lists the fleets before it buys."""
 
-    def __init__(self, stage_tag: str, stage: str) -> None:
+    def __init__(self, stage_tag: str, stage: str, clock: Callable[[], float]) -> None:
+        """clock: seconds."""
+        self._clock = clock
         self._ours = [{"Name": f"tag:{stage_tag}", "Values": [stage]}]
         self._newer: dict[str, list[dict[str, Any]]] = {}  # by fleet id: what its LaunchTemplateConfigs should be
-        self._refused: set[tuple[str, str]] = set()  # (fleet id, version)
+        # By fleet id and version: how often in a row, and until when it is not asked for.
+        self._refused: dict[tuple[str, str], tuple[int, float]] = {}
 
-    def note(self, cell: Cell, fleets: Iterable[Mapping[str, Any]]) -> None:
-        """Compare the fleets of DescribeFleets with the newest versions. Where these cannot be had, fleets stay."""
+    def note(self, cell: Cell, fleets: Iterable[Mapping[str, Any]], check_time: CheckTime = lambda: None) -> None:
+        """Compare the fleets of DescribeFleets with the newest versions. Where these cannot be had, fleets stay. Raises
+        what `check_time` raises."""
         configs = {fleet["FleetId"]: fleet.get("LaunchTemplateConfigs") or [] for fleet in fleets}
-        newest = self._newest(cell) if any(configs.values()) else {}
+        newest = self._newest(cell, check_time) if any(configs.values()) else {}
         for fleet_id, each in configs.items():
             self._newer.pop(fleet_id, None)
             config = _moved(each[0], newest) if len(each) == 1 else None
-            if config and (fleet_id, config["LaunchTemplateSpecification"]["Version"]) not in self._refused:
+            if config and self._may_ask(fleet_id, config["LaunchTemplateSpecification"]["Version"]):
                 self._newer[fleet_id] = [config]
 
     def is_behind(self, fleet_id: str) -> bool:
@@ -43,7 +48,8 @@ class FleetTemplates:
 
     def modify_fleet(self, cell: Cell, request: Mapping[str, Any]) -> None:
         """ModifyFleet, to the newest version if the fleet is behind. A version that EC2 does not take keeps no target
-        back: the fleet stays at its version. Raises AWS_ERRORS."""
+        back: the fleet stays at its version, and is asked again after a pause that grows, for a missing right may be
+        given. Raises AWS_ERRORS."""
         fleet_id = request["FleetId"]
         configs = self._newer.get(fleet_id)
         if configs is None:
@@ -55,13 +61,23 @@ class FleetTemplates:
             if not (fault := classify(error)).lasting:
                 raise
             version = configs[0]["LaunchTemplateSpecification"]["Version"]
-            log.warning("%s is not moved to version %s: %s", fleet_id, version, fault.text)
-            self._refused.add((fleet_id, version))
+            pause_s = self._pause(fleet_id, version)
+            log.warning("%s is not moved to version %s: %s; again in %d s", fleet_id, version, fault.text, pause_s)
             cell.ec2.modify_fleet(**request)
-        del self._newer[fleet_id]
+        self._newer.pop(fleet_id, None)
 
-    def _newest(self, cell: Cell) -> dict[str, str]:
+    def _may_ask(self, fleet_id: str, version: str) -> bool:
+        return self._clock() >= self._refused.get((fleet_id, version), (0, 0.0))[1]
+
+    def _pause(self, fleet_id: str, version: str) -> float:
+        times, _ = self._refused.get((fleet_id, version), (0, 0.0))
+        pause_s = PAUSES_S[min(times, len(PAUSES_S) - 1)]
+        self._refused[fleet_id, version] = times + 1, self._clock() + pause_s
+        return pause_s
+
+    def _newest(self, cell: Cell, check_time: CheckTime) -> dict[str, str]:
         """The newest version of each of the stage's launch templates, by its id and by its name."""
+        check_time()
         try:
             listed = list(pages(cell.ec2.describe_launch_templates, Filters=self._ours))
         except AWS_ERRORS as error:

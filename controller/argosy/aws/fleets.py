@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -45,6 +45,10 @@ FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself, so it cannot be
 log = logging.getLogger(__name__)
 
 
+class _TimeIsUp(Exception):
+    """There is no time for another request of a listing."""
+
+
 class AwsFleets:
     """SetTarget and Terminate, and the listings of fleets and instances, of every cell."""
 
@@ -53,17 +57,39 @@ class AwsFleets:
     ) -> None:
         self._stage, self._cells, self._clock = stage, cells, clock
         self._prices, self._scores = SpotPrices(), scores or NoScores()
-        self._templates = FleetTemplates(STAGE_TAG, stage)
+        self._templates = FleetTemplates(STAGE_TAG, stage, clock)
         self._ours: dict[str, set[str]] = {}  # by cell: ids of all our fleets that were ever listed
+        self._unlisted: dict[str, str] = {}  # by cell: why not, in this pass
+
+    def list_before_buying(self, targets: Iterable[SetTarget], state: State, deadline: float) -> None:
+        """Once in each cell, and not in each of its threads: before anything is bought, each fleet's launch template
+        has to be known. A cell that cannot be listed gets no target; `set_target` says so."""
+
+        def check_time() -> None:
+            if self._clock() >= deadline:
+                raise _TimeIsUp
+
+        self._unlisted.clear()
+        pools = [state.pools.get(each.pool) for each in targets if each.spot_target + each.on_demand_target]
+        for name in sorted({pool.cell for pool in pools if pool} & self._cells.keys() - self._ours.keys()):
+            cell = self._cells[name]
+            try:
+                self._list(cell, check_time)
+            except AWS_ERRORS as error:
+                self._unlisted[name] = _heard(cell, error).text
+            except _TimeIsUp:
+                self._unlisted[name] = TIME_WAS_UP
 
     def set_target(self, action: SetTarget, state: State, deadline: float) -> Event:
         pool = state.pools.get(action.pool)
         cell = self._cells.get(pool.cell) if pool else None
         if pool is None or cell is None:
             return NotCarriedOut(f"there is no fleet for {action.pool}")
+        target = action.spot_target + action.on_demand_target
+        if target and cell.name not in self._ours:
+            return _not_listed(action, self._unlisted.get(cell.name, TIME_WAS_UP))
         if not cell.rates.fleets.take(deadline):
             return NotCarriedOut(TIME_WAS_UP)
-        target = action.spot_target + action.on_demand_target
         request = {
             "FleetId": action.fleet_id or pool.fleet_id,
             "ExcessCapacityTerminationPolicy": "no-termination",
@@ -74,8 +100,6 @@ class AwsFleets:
             },
         }
         try:
-            if target and cell.name not in self._ours:
-                self._list(cell)  # before anything is bought, each fleet's launch template has to be known
             self._templates.modify_fleet(cell, request)
         except AWS_ERRORS as error:
             fault = _heard(cell, error)
@@ -166,9 +190,9 @@ class AwsFleets:
             for fleet in page["Fleets"]
             if (tags := _tags(fleet)).get(STAGE_TAG) == self._stage and "/" in tags.get(POOL_TAG, "")
         ]
-        self._ours.setdefault(cell.name, set()).update(fleet["FleetId"] for _, fleet in tagged)
         found = [(pool, fleet) for pool, fleet in tagged if fleet.get("FleetState") != STILL_RUNNING]
-        self._templates.note(cell, [fleet for _, fleet in found])
+        self._templates.note(cell, [fleet for _, fleet in found], check_time)
+        self._ours.setdefault(cell.name, set()).update(fleet["FleetId"] for _, fleet in tagged)
         types = {pool.split("/")[0] for pool, _ in found}
         prices, scores = self._prices.of(cell, types, now, check_time), self._scores.of(cell, types, now, check_time)
         for pool, fleet in found:
@@ -188,7 +212,7 @@ class AwsFleets:
                 placement_score=None if scores is None else scores.get((instance_type, zone), 0),
             )
 
-    def _list(self, cell: Cell, check_time: CheckTime = lambda: None) -> None:
+    def _list(self, cell: Cell, check_time: CheckTime) -> None:
         deque(self.fleets(cell, self._clock(), check_time), maxlen=0)
 
     def hosts(self, cell: Cell, check_time: CheckTime = lambda: None) -> Iterator[HostSeen]:
@@ -226,6 +250,13 @@ class AwsFleets:
             for each in reservations
             for instance in each["Instances"]
         ]
+
+
+def _not_listed(action: SetTarget, why: str) -> NotCarriedOut:
+    """Only an answer of EC2's counts as a setback."""
+    if why == TIME_WAS_UP:
+        return NotCarriedOut(why)
+    return NotCarriedOut(f"{action.pool}: {why}", about=Subject(What.TARGET, action.pool))
 
 
 def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bool:

@@ -27,7 +27,7 @@ from argosy.placement.custom import OwnFunctions
 from argosy.ports import Switches
 from argosy.scheduler.decide import decide
 
-SEARCH_S = 20.0  # after so long what is still in question is set apart as a whole, and tried again later
+SEARCH_S = 20.0  # of one tick: the next one goes on with the search; part of loop.RESERVE_S
 
 
 class Stumbled(Exception):
@@ -36,6 +36,14 @@ class Stumbled(Exception):
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+class TimeIsUp(Exception):
+    """The search is not over. found: the culprits that are known by now; probes: where to try first the next time."""
+
+    def __init__(self, found: Sequence[Suspect], probes: Sequence[Suspect]) -> None:
+        super().__init__("a search for what the controller fails at goes on in the next tick")
+        self.found, self.probes = found, probes
 
 
 @contextmanager
@@ -118,24 +126,30 @@ def leave_out(state: State, suspect: Suspect) -> None:
 
 
 def culprits(
-    suspects: Sequence[Suspect], fails: Callable[[Set[Suspect]], bool], is_late: Callable[[], bool] = lambda: False
+    suspects: Sequence[Suspect],
+    fails: Callable[[Set[Suspect]], bool],
+    is_late: Callable[[], bool] = lambda: False,
+    probes: Sequence[Suspect] = (),
 ) -> list[Suspect] | None:
     """The suspects without whom it works, none of whom can be left in; none when it works as it is, None when it fails
     without all of them.
 
-    is_late: whether there is no time to go on; then all that are still in question count.
+    is_late: whether there is no time to go on. Then it raises TimeIsUp, for nobody else is known to be one. probes: of
+    the search before, which came so far; they save tries and change no finding.
     """
     if not fails(frozenset()):
         return []
     if fails(frozenset(suspects)):
         return None
+    tried_first = [number for number, each in enumerate(suspects) if each in probes]
     found: list[Suspect] = []
     while fails(frozenset(found)):
         fewer, enough = 0, len(suspects)  # without so many of the first it fails, and works
         while enough - fewer > 1:
             if is_late():
-                return [*found, *(each for each in suspects[:enough] if each not in found)]
-            middle = (fewer + enough) // 2
+                raise TimeIsUp(found, [*suspects[fewer : fewer + 1], *suspects[enough : enough + 1]])
+            halfway = (fewer + enough) // 2
+            middle = next((number for number in tried_first if fewer < number < enough), halfway)
             if fails(frozenset([*found, *suspects[:middle]])):
                 fewer = middle
             else:

@@ -33,6 +33,7 @@ class SetApart:
     capacity: dict[Suspect, tuple[int, float]] = field(default_factory=dict)  # how often in a row, and until when
     earlier: dict[str, Suspension] = field(default_factory=dict)  # of runs that are tried again
     troubles: list[Trouble] = field(default_factory=list)  # not reported yet
+    probes: Sequence[Suspect] = ()  # where a search that ran out of time goes on
 
     def add(self, suspect: Suspect, facts: Sequence[tuple[Event, float]], reason: str, now: float) -> None:
         """The controller's code fails at this one."""

@@ -10,14 +10,14 @@ import copy
 import hashlib
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from argosy.engine.bounds import begin_all, check_size, is_progress, one_by_one
-from argosy.engine.culprits import SEARCH_S, Rehearsal, Stumbled, Trouble, culprits, ours
+from argosy.engine.culprits import SEARCH_S, Rehearsal, Stumbled, Suspect, TimeIsUp, Trouble, culprits, ours
 from argosy.engine.loading import load, load_run, record_of, stored
 from argosy.engine.report import TickReport, bought_in, reported_damage
 from argosy.engine.set_apart import SetApart
@@ -85,6 +85,7 @@ class Engine:
     now: Callable[[], float]
     execute_s: float = 5.0  # how long a tick may spend on carrying out
     functions: OwnFunctions = NO_FUNCTIONS
+    keep_alive: Callable[[], None] = lambda: None  # called before every rehearsal: a search may outlast the lease
     state: State | None = None
     backlog: deque[Message] = field(default_factory=deque)
     outcomes: deque[Event] = field(default_factory=deque)
@@ -104,12 +105,14 @@ class Engine:
         What our own code fails at is left out, and the others go on. Only where no run, fact, instance or pool can be
         found without which it works, its exception is raised.
         """
+        search_s = SEARCH_S  # what is left of it
         try:
             for _ in range(MOST_ROUNDS - 1):
                 try:
                     return self._tick(wait_s)
                 except Stumbled as stumble:
-                    self._set_apart(stumble)
+                    search_s = self._set_apart(stumble, search_s)
+                    wait_s = 0.0
             return self._tick(wait_s)
         except BaseException as error:
             self.forget()  # what was sent and what was not is no longer known: the next load treats it as in doubt
@@ -117,24 +120,44 @@ class Engine:
                 raise error.error from None
             raise
 
-    def _set_apart(self, stumble: Stumbled) -> None:
+    def _set_apart(self, stumble: Stumbled, search_s: float) -> float:
         """Find out what it failed at, and leave that out from now on. Raises what our code raised when nothing can be
-        found. Messages and outcomes are kept for the next round."""
+        found, or not in time. Messages and outcomes are kept for the next round. Returns what is left of search_s."""
+        if search_s <= 0:
+            raise stumble
         began, reason = self.now(), reason_of(stumble.error)
         switches, facts = self.store.switches(), self.taken.facts
         moment = Moment(State(), self.catalogue, began, self.policy)
         rehearsal = Rehearsal(stored(self.store), facts, moment, switches, self.functions)
-        found = culprits(rehearsal.suspects(), rehearsal.fails, lambda: self.now() - began > SEARCH_S)
+
+        def fails(without: Set[Suspect]) -> bool:
+            self.keep_alive()
+            return rehearsal.fails(without)
+
+        def is_late() -> bool:
+            return self.now() - began >= search_s
+
+        late: TimeIsUp | None = None
+        found: Sequence[Suspect] | None
+        try:
+            found = culprits(rehearsal.suspects(), fails, is_late, self.apart.probes)
+        except TimeIsUp as over:
+            late, found = over, over.found
+        self.apart.probes = late.probes if late else ()
         if found is None:
             raise stumble
         trace = "".join(traceback.format_exception(stumble.error))
-        self.apart.troubles.append(Trouble(", ".join(" ".join(each) for each in found) or "one tick", reason, trace))
+        what = ", ".join(" ".join(each) for each in found) or (str(late) if late else "one tick")
+        self.apart.troubles.append(Trouble(what, reason, trace))
         for suspect in found:
             self.apart.add(suspect, rehearsal.facts, reason, began)
+        if late:
+            raise stumble
         messages, outcomes = self.taken.messages + list(self.backlog), self.taken.outcomes + list(self.outcomes)
         self.forget()
         self.backlog.extend(messages)
         self.outcomes.extend(outcomes)
+        return search_s - (self.now() - began)
 
     def forget(self) -> None:
         """Drop what is in memory; messages that were not deleted come again."""
@@ -333,7 +356,9 @@ class Engine:
                 taken.poison += 1  # not deleted: after some more deliveries the queue moves it to the dead letters
                 continue
             taken.messages.append(message)
-            if event is not None and not self._apply(state, event, self.now()):
+            if event is None or self._apply(state, event, self.now()):
+                continue
+            if event in self.apart.facts:  # else it is about an instance that is forgotten: the next sweep shows it
                 taken.messages.pop()  # left to the dead letters like one that cannot be read
                 taken.poison += 1
 

@@ -24,9 +24,12 @@ def newest(version: int) -> dict[str, Any]:
     return {"LaunchTemplates": [template]}
 
 
-def noted(*fleets: dict[str, Any], **scripts: Any) -> tuple[FleetTemplates, Any, ScriptedClient]:
+def noted(
+    *fleets: dict[str, Any], clock: Clock | None = None, **scripts: Any
+) -> tuple[FleetTemplates, Any, ScriptedClient]:
     ec2 = ScriptedClient("ec2", **{"modify_fleet": {"Return": True}, **scripts})
-    home, templates = cell(Clock(), ec2=ec2), FleetTemplates("argosy:stage", "main")
+    clock = clock or Clock()
+    home, templates = cell(clock, ec2=ec2), FleetTemplates("argosy:stage", "main", clock)
     templates.note(home, fleets)
     return templates, home, ec2
 
@@ -49,17 +52,26 @@ def test_a_fleet_behind_is_moved_with_its_next_target_and_keeps_its_pool() -> No
     assert asked == [{"Filters": [{"Name": "tag:argosy:stage", "Values": ["main"]}]}]
 
 
-def test_a_version_that_ec2_refuses_keeps_no_target_back_and_is_asked_for_once() -> None:
+def test_a_version_that_ec2_refuses_keeps_no_target_back_and_is_asked_for_again_after_growing_pauses() -> None:
     def refusing(**request: Any) -> dict[str, Any]:
         if "LaunchTemplateConfigs" in request:
             raise refusal("InvalidParameterCombination", "not for this fleet")
         return {"Return": True}
 
-    templates, home, ec2 = noted(fleet(1), describe_launch_templates=newest(2), modify_fleet=refusing)
+    clock = Clock()
+    templates, home, ec2 = noted(fleet(1), clock=clock, describe_launch_templates=newest(2), modify_fleet=refusing)
     templates.modify_fleet(home, {"FleetId": "fleet-1", **TARGET})
     assert ["LaunchTemplateConfigs" in each for each in ec2.requests("modify_fleet")] == [True, False]
-    templates.note(home, [fleet(1)])
-    assert not templates.is_behind("fleet-1")
+    for pause_s in (60, 240, 900, 900):
+        templates.note(home, [fleet(1)])
+        assert not templates.is_behind("fleet-1")
+        clock.at += pause_s - 1
+        templates.note(home, [fleet(1)])
+        assert not templates.is_behind("fleet-1")
+        clock.at += 1
+        templates.note(home, [fleet(1)])
+        assert templates.is_behind("fleet-1")
+        templates.modify_fleet(home, {"FleetId": "fleet-1", **TARGET})
     ec2.scripts["describe_launch_templates"] = newest(3)
     templates.note(home, [fleet(1)])
     assert templates.is_behind("fleet-1")

@@ -11,7 +11,7 @@ from argosy.aws.cell import Cell
 from argosy.aws.fleets import AwsFleets
 from argosy.messages.fleet_faults import shortage
 from argosy.model.actions import LookUpHosts, ReadHistory, SetTarget, Terminate
-from argosy.model.events import HistoryRead, HostSeen, HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
+from argosy.model.events import Event, HistoryRead, HostSeen, HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from tests.builders import CELL, NOW, container_instance, fleet, host, instance_id, state_with
@@ -39,9 +39,29 @@ def state_of(count: int = 2) -> State:
     return state
 
 
+def target_set(here: AwsFleets, action: SetTarget, deadline: float = SOON) -> Event:
+    here.list_before_buying([action], state_of(), deadline)
+    return here.set_target(action, state_of(), deadline)
+
+
+def test_a_cell_is_listed_once_before_its_threads_buy_and_bought_in_only_then() -> None:
+    ec2 = ScriptedClient("ec2", modify_fleet={"Return": True})
+    here = fleets(ec2)
+    ec2.scripts["describe_fleets"] = refusal("UnauthorizedOperation")
+    refused = target_set(here, SetTarget(POOL, 1, 0))
+    assert isinstance(refused, NotCarriedOut)
+    assert (refused.about, "UnauthorizedOperation" in refused.reason) == (Subject(What.TARGET, POOL), True)
+    ec2.scripts["describe_fleets"] = {"Fleets": []}
+    assert target_set(here, SetTarget(POOL, 1, 0), NOW) == NotCarriedOut("time was up")
+    assert not ec2.requests("modify_fleet")
+    for _ in range(3):
+        assert isinstance(target_set(here, SetTarget(POOL, 1, 0)), TargetAccepted)
+    assert len(ec2.requests("describe_fleets")) == 2
+
+
 def test_a_target_is_absolute_and_ends_nothing_by_itself() -> None:
     ec2 = ScriptedClient("ec2", modify_fleet={"Return": True})
-    event = fleets(ec2).set_target(SetTarget(POOL, 3, 2), state_of(), SOON)
+    event = target_set(fleets(ec2), SetTarget(POOL, 3, 2))
     assert event == TargetAccepted(POOL, 3, 2)
     assert ec2.requests("modify_fleet")[0] == {
         "FleetId": "fleet-c5.xlarge-us-east-1a",
@@ -59,7 +79,7 @@ def test_a_target_is_absolute_and_ends_nothing_by_itself() -> None:
     ],
 )
 def test_a_target_that_is_not_taken_says_why(error: Exception, kind: type) -> None:
-    event = fleets(ScriptedClient("ec2", modify_fleet=error)).set_target(SetTarget(POOL, 3, 0), state_of(), SOON)
+    event = target_set(fleets(ScriptedClient("ec2", modify_fleet=error)), SetTarget(POOL, 3, 0))
     assert isinstance(event, kind)
 
 
@@ -103,7 +123,7 @@ def test_a_target_needs_its_fleet_its_cell_and_time() -> None:
 def test_throttling_slows_the_fleet_calls_down() -> None:
     ec2 = ScriptedClient("ec2", modify_fleet=refusal("RequestLimitExceeded", status=503))
     here, home = fleets_of_home(ec2, pace=4)
-    here.set_target(SetTarget(POOL, 1, 0), state_of(), SOON)
+    target_set(here, SetTarget(POOL, 1, 0))
     assert home.rates.fleets.rate_per_s == 2
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.engine.culprits import Suspect, culprits
+from argosy.engine.culprits import Suspect, TimeIsUp, culprits
 from argosy.engine.set_apart import SetApart
 from argosy.model.events import HostSeen, Observed, PoolShort, RunResumed
 from argosy.model.suspensions import LONGEST_PAUSE_S
@@ -39,9 +39,28 @@ def test_of_two_who_fail_together_one_is_left_out() -> None:
     assert found in pair
 
 
-def test_when_the_time_is_up_all_that_are_in_question_are_left_out() -> None:
-    found = culprits(SUSPECTS, lambda without: SUSPECTS[0] not in without, lambda: True)
-    assert found == SUSPECTS
+@given(st.sets(st.sampled_from(SUSPECTS), min_size=1, max_size=3))
+def test_when_the_time_is_up_only_culprits_are_left_out_and_the_next_search_goes_on(guilty: set[Suspect]) -> None:
+    found: set[Suspect] = set()
+    probes: Sequence[Suspect] = ()
+    for _ in range(60):
+        tries: list[Set[Suspect]] = []
+        before = frozenset(found)
+
+        def fails(without: Set[Suspect], tries: list[Set[Suspect]] = tries, before: Set[Suspect] = before) -> bool:
+            tries.append(without)
+            return bool(guilty - before - without)
+
+        def is_late(tries: list[Set[Suspect]] = tries) -> bool:
+            return len(tries) >= 6  # of which two are spent on the probes
+
+        try:
+            found |= set(culprits(SUSPECTS, fails, is_late, probes) or [])
+            break
+        except TimeIsUp as over:
+            found, probes = found | set(over.found), over.probes
+            assert found <= guilty
+    assert found == guilty
 
 
 def test_what_is_left_out_is_not_taken_in_when_it_comes_again() -> None:

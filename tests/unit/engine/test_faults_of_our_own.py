@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from argosy.engine.culprits import SEARCH_S, Suspect
 from argosy.engine.loading import load_run, record_of
 from argosy.engine.tick import MOST_ROUNDS, Engine
 from argosy.lifecycle.suspension import refuse
@@ -17,7 +18,8 @@ from argosy.model.events import Event, RebalanceAdvised
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.state import State
-from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, submitted
+from argosy.ports import Message
+from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, instance_id, submitted
 from tests.fakes.engine import EmptyQueue, IdleExecutor
 from tests.fakes.throwing import throwing
 
@@ -77,6 +79,46 @@ def test_what_no_rehearsal_shows_is_tried_again_a_few_times_and_raised_in_the_en
     assert moody.asked == 3 * (MOST_ROUNDS - 1) + 1
 
 
+def test_searches_are_bounded_for_the_whole_tick_keep_the_lease_and_suspend_nobody_when_time_is_up() -> None:
+    class AlwaysFailing(Moody):
+        def missing(self, strategy: tuple[str, ...]) -> str:
+            raise RuntimeError("at this run")
+
+    store, at, signs = with_a_run(), [NOW], []
+    store.create({(inbox.INBOX, inbox.inbox_key(NOW, OTHER)): inbox.to_bytes(submitted(OTHER).request)})
+
+    def slow() -> None:
+        signs.append(at[0])
+        at[0] += SEARCH_S / 2
+
+    functions: Any = AlwaysFailing()
+    engine = Engine(
+        store, EmptyQueue(), IdleExecutor(), {}, POLICY, lambda: at[0], functions=functions, keep_alive=slow
+    )
+    with pytest.raises(RuntimeError, match="at this run"):
+        engine.tick()
+    assert 2 <= len(signs) <= 4
+    assert not engine.apart.runs
+
+
+def test_no_search_begins_without_time() -> None:
+    moody, at = Moody(), [NOW]
+
+    def slow() -> None:
+        at[0] += SEARCH_S
+
+    functions: Any = moody
+    engine = Engine(
+        with_a_run(), EmptyQueue(), IdleExecutor(), {}, POLICY, lambda: at[0], functions=functions, keep_alive=slow
+    )
+    with pytest.raises(RuntimeError, match="now and then"):
+        engine.tick()
+    assert moody.asked == 4, "the second round's failure is not searched for"
+
+
+OTHER = "other-261121-062733-bbbb"
+
+
 def suspended(store: MemoryStore) -> Engine:
     """An engine that has suspended the only run."""
     engine = engine_on(store)
@@ -125,6 +167,24 @@ def test_what_our_own_code_makes_of_a_runs_documents_is_said_as_a_fault_of_them(
     of_terms = RunTerms.of.__func__  # type: ignore[attr-defined]
     with throwing(of_terms, lambda value: True), pytest.raises(ValueError, match="Planted"):
         load_run(store, RUN_ID)
+
+
+def test_a_message_about_an_instance_that_is_set_apart_is_handled_and_no_poison() -> None:
+    kind = {"source": "aws.ec2", "detail-type": "EC2 Spot Instance Interruption Warning"}
+    body = {**kind, "detail": {"instance-id": instance_id(1)}}
+    deleted: list[str] = []
+
+    class OneMessage(EmptyQueue):
+        def receive(self, wait_s: float) -> list[Message]:
+            return [Message("1", body)]
+
+        def delete(self, receipts: Sequence[str]) -> None:
+            deleted.extend(receipts)
+
+    engine = Engine(MemoryStore(), OneMessage(), IdleExecutor(), {}, POLICY, lambda: NOW)
+    engine.apart.add(Suspect("instance", instance_id(1)), [], "x", NOW)
+    assert engine.tick().poison == 0
+    assert deleted == ["1"]
 
 
 def test_only_a_submission_that_is_refused_leaves_a_record() -> None:
