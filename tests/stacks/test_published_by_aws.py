@@ -31,6 +31,7 @@ NOT_FOR_THE_INSTANCE = {
     "logs:CreateLogStream": "the execution role writes (ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE)",
     "logs:PutLogEvents": "the execution role writes (ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE)",
     "ecs:ListTagsForResource": "only for the tags in a task's metadata, which no run asks for",
+    "ec2:DescribeTags": "only for an agent that is told to propagate the tags of its instance, which ours is not",
 }
 
 
