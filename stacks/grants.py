@@ -131,8 +131,9 @@ def _tasks(arns: Arns) -> list[iam.PolicyStatement]:
             arns.everywhere("ecs", f"task-definition/{prefix}-*"),
             StringEquals={"ecs:CreateAction": "RegisterTaskDefinition"},
         ),
-        # These know no resource; what a definition may run as is decided by PassRole.
-        allow(["ecs:RegisterTaskDefinition", "ecs:DescribeTaskDefinition"], ["*"]),
+        # These know no resource; what a definition may run as is decided by PassRole, and only definitions whose names
+        # are ours are deregistered.
+        allow(["ecs:RegisterTaskDefinition", "ecs:DeregisterTaskDefinition", "ecs:DescribeTaskDefinition"], ["*"]),
     ]
 
 

@@ -51,7 +51,8 @@ def spec(**overrides: Any) -> dict[str, Any]:
 
 def submitted(run_id: str = RUN_ID, tasks: int = 10, expects_result: bool = False, **overrides: Any) -> RunSubmitted:
     output = f"s3://results/{run_id}/"
-    request = SubmitRequest(run_id, NOW, spec(**overrides), tasks, "argosy/digits", output, expects_result)
+    image = "" if "taskDefinition" in overrides else "argosy/digits"
+    request = SubmitRequest(run_id, NOW, spec(**overrides), tasks, image, output, expects_result)
     return RunSubmitted(request)
 
 

@@ -11,13 +11,22 @@ from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle import attempts, health, hosts, quarantine
 from argosy.model.attempts import AttemptTable
 from argosy.model.events import InterruptionWarned, LaunchDisproved, LaunchMissed
-from argosy.model.state import Setback
+from argosy.model.state import Setback, State
 from tests.builders import NOW, instance_id
 from tests.fakes.aws import S3_OUTAGES
 from tests.mutations.catalogue import DAMAGE, PROTOCOL, Patch, planted, scenario
 
 FORGETTING = "tests.unit.lifecycle.test_nothing_is_forgotten"
+DEFINITIONS = "tests.scenarios.test_unused_definitions"
 OUTAGES, REGISTRATIONS = "tests.scenarios.test_outages", "tests.scenarios.test_lost_registrations"
+
+
+@planted(
+    "a task definition is deregistered while another run is pinned to it",
+    check=scenario(DEFINITIONS, "test_two_runs_of_the_same_content_share_a_definition_until_both_have_ended"),
+)
+def definitions_go_under_open_runs(patch: Patch) -> None:
+    patch.setattr(State, "definitions_in_use", lambda state: set())
 
 
 @planted(

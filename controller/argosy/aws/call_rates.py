@@ -46,6 +46,14 @@ class TokenBucket:
                     return True
             self._sleep(wait_s)
 
+    def take_at_once(self, deadline: float) -> bool:
+        """For a call that keeps nobody waiting: False when no token is there, or `deadline` has passed."""
+        with self._lock:
+            if self._wait_s(self.reserve) > 0 or self._filled_at > deadline:
+                return False
+            self._tokens -= 1
+            return True
+
     def throttled(self) -> None:
         """AWS throttled a call: its bucket is emptier and slower than this one."""
         with self._lock:
@@ -84,7 +92,7 @@ class CallRates:
 
     launches: TokenBucket  # RunTask and StopTask; the reserve is for stops
     reads: TokenBucket  # ECS List* and Describe* of tasks and container instances
-    definitions: TokenBucket  # RegisterTaskDefinition
+    definitions: TokenBucket  # RegisterTaskDefinition and DeregisterTaskDefinition; the reserve is for the first
     fleets: TokenBucket  # ModifyFleet, TerminateInstances
 
     @classmethod
@@ -92,6 +100,6 @@ class CallRates:
         return cls(
             launches=TokenBucket(40, 100, clock, sleep, reserve=20),
             reads=TokenBucket(20, 100, clock, sleep),
-            definitions=TokenBucket(1, 20, clock, sleep),
+            definitions=TokenBucket(1, 20, clock, sleep, reserve=10),
             fleets=TokenBucket(5, 50, clock, sleep),
         )

@@ -61,7 +61,7 @@ class CallFailure:
         return self.kind in (FailureKind.THROTTLED, FailureKind.IN_DOUBT)
 
 
-# A definition that is deregistered stays so: the run is pinned to its revision.
+# A revision that is deregistered stays so. For a definition of ours there is another one (`preparation.replaces`).
 _DEFINITION_GONE = re.compile(r"task ?definition (is inactive|not found|does not exist)", re.I)
 _FAULTY_VALUE = re.compile(r"invalid '[^']*' setting|should not be null or empty|unknown parameter", re.I)
 _PATTERNS = (
@@ -135,8 +135,13 @@ def classify(error: BaseException) -> CallFailure:
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
     reasons = {str(reason.get("Code")) for reason in error.response.get("CancellationReasons") or ()}
     kind = FailureKind.THROTTLED if reasons & _THROTTLED_TRANSACTION else _kind_of_answer(code, message, status)
-    certain = code in FAULTY_REQUEST or any(gone.search(message) for gone in (_DEFINITION_GONE, _FAULTY_VALUE))
+    certain = code in FAULTY_REQUEST or is_definition_gone(message) or bool(_FAULTY_VALUE.search(message))
     return CallFailure(kind, code, message[:MESSAGE_LIMIT], certain)
+
+
+def is_definition_gone(message: str) -> bool:
+    """Whether ECS refuses a task because its definition is deregistered or not there."""
+    return bool(_DEFINITION_GONE.search(message))
 
 
 def _kind_of_exception(error: BaseException) -> FailureKind:

@@ -1,7 +1,8 @@
 """In which order are the actions carried out?
 
 Stops come first because they are urgent. Targets come before terminations, or fleets would replace the instances that
-end. Launches come last: only they can use up all the time, and they must not starve the rest.
+end. Launches come last of what runs need: only they can use up all the time, and they must not starve the rest. What is
+left of the time goes to task definitions that no run needs any more.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from argosy.aws.shielding import shielded
 from argosy.model.actions import (
     Action,
     CloseRun,
+    DeregisterDefinition,
     Launch,
     LookUpHosts,
     PrepareRun,
@@ -90,6 +92,7 @@ class AwsExecutor:
         for action in _of(ResolveLaunches, actions):
             events += shielded(action, lambda wave: self._launcher.resolve(wave, state, deadline))
         events += self._launch(list(_of(Launch, actions)), state, deadline)
+        events += self._deregister(actions, deadline)
         events += [NotCarriedOut(f"unknown action {type(action).__name__}") for action in actions if not _known(action)]
         return events
 
@@ -166,6 +169,13 @@ class AwsExecutor:
         rest = [action for action in launches if action.key not in first]
         yield from self._in_threads(launch, _by_turns(rest), self._cell_count)
 
+    def _deregister(self, actions: Sequence[Action], deadline: float) -> Iterator[Event]:
+        for unused in _of(DeregisterDefinition, actions):
+            if self._clock() < deadline:
+                yield from shielded(unused, lambda action: [self._preparation.deregister(action, deadline)])
+            else:
+                yield NotCarriedOut(TIME_WAS_UP)
+
     def _in_threads(self, do: Callable[[A], Iterable[Event]], work: Sequence[A], cells: int = 1) -> Iterator[Event]:
         """The events of all work, in order; every thread ends before the last event. cells: how many the work spans."""
         if self._threads == 1 or len(work) < 2:
@@ -182,9 +192,8 @@ def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:
 
 
 _KINDS = (
-    CloseRun, Launch, LookUpHosts, PrepareRun, ReadHistory, ResolveLaunches, SetTarget, StopAttempt, StopOrphan,
-    Terminate,
-    VerifyResult,
+    CloseRun, DeregisterDefinition, Launch, LookUpHosts, PrepareRun, ReadHistory, ResolveLaunches, SetTarget,
+    StopAttempt, StopOrphan, Terminate, VerifyResult,
 )  # fmt: skip
 
 

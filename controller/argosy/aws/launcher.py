@@ -8,13 +8,14 @@ The engine decides whether it still is (`ResolveLaunches.resend`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, chunks, pages
 from argosy.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_task_request
-from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
+from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify, is_definition_gone
 from argosy.aws.items import S3ItemsReader, passes
 from argosy.aws.preparation import NotNow, RunPreparation
 from argosy.aws.shielding import shielded
@@ -31,6 +32,7 @@ from argosy.model.events import (
     NotCarriedOut,
     TaskSeen,
 )
+from argosy.model.runs import Run
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.ports import ItemsUnreadable
@@ -64,7 +66,9 @@ class TaskLauncher:
             return [NotCarriedOut("its run or cell is not there any more", launch.key)]
         outcome = self._send(launch, request, deadline)
         if isinstance(outcome, LaunchRefused):
-            return [self._checked(launch, request, outcome, deadline)]
+            outcome = self._checked(launch, request, outcome, deadline)
+        if isinstance(outcome, LaunchRefused):
+            return [self._with_another_definition(state.runs[launch.key.run_id], request, outcome)]
         return [outcome]
 
     def resolve(self, action: ResolveLaunches, state: State, deadline: float) -> list[Event]:
@@ -128,6 +132,12 @@ class TaskLauncher:
         if isinstance(again, NotCarriedOut):
             return LaunchInDoubt(launch.key, f"{refused.reason}, not checked: {again.reason}")
         return again
+
+    def _with_another_definition(self, run: Run, request: Mapping[str, Any], refused: LaunchRefused) -> LaunchRefused:
+        """Somebody deregistered the run's definition: unless it is the user's own, the next launch names another."""
+        if is_definition_gone(refused.detail) and self._preparation.replaces(run, request["taskDefinition"]):
+            return replace(refused, final=False, denied=True)
+        return refused
 
     def _again(self, launch: Launch, state: State, deadline: float) -> list[Event]:
         """The identical request. A launch that was not sent this time remains in doubt."""

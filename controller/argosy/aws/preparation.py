@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from argosy.aws.cell import AwsDeployment, Cell
+from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell
 from argosy.aws.definitions import described
 from argosy.aws.ecs_requests import (
     STAGE_TAG,
@@ -23,14 +24,18 @@ from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.items import S3ItemsReader, passes
 from argosy.aws.markers import remove_former_failure
 from argosy.layout import items_uri, spec_uri, split_s3
-from argosy.model.arns import cell_of
-from argosy.model.events import Event, RunNotPrepared, RunPrepared
+from argosy.model.actions import DeregisterDefinition
+from argosy.model.arns import cell_of, family_of
+from argosy.model.events import DefinitionDeregistered, Event, NotCarriedOut, RunNotPrepared, RunPrepared
 from argosy.model.resources import Resources
 from argosy.model.run_terms import Port
 from argosy.model.runs import Run
+from argosy.model.setbacks import Subject, What
 from argosy.ports import ItemsUnreadable
 from argosy.spec.overrides import length_faults
 from argosy.spec.templates import item_faults
+
+HASH_DIGITS = 12  # of the content's hash, in the name of a definition of ours
 
 
 class NotNow(Exception):
@@ -43,6 +48,7 @@ class RunPreparation:
     def __init__(self, deployment: AwsDeployment, cells: Mapping[str, Cell], s3: Any, items: S3ItemsReader) -> None:
         self._deployment, self._cells, self._s3, self._items = deployment, cells, s3, items
         self._arns: dict[tuple[str, str], str] = {}  # (cell, family or run id) -> ARN of the revision
+        self._gone: set[str] = set()  # ARNs of revisions that were found deregistered
 
     def prepare(self, run: Run, deadline: float) -> Event:
         """RunPrepared, or RunNotPrepared with a sentence. It is safe to do this twice."""
@@ -64,15 +70,64 @@ class RunPreparation:
             return RunNotPrepared(run.id, "waits for its turn to register a task definition", final=False, queued=True)
 
     def arn_in(self, run: Run, cell: Cell, deadline: float) -> str:
-        """The ARN of the run's definition in a cell: the prepared revision, or an equal one in another region.
+        """The ARN of the run's definition in a cell: the prepared revision, or an equal one in another region or in
+        place of one that is gone.
 
         Raises AWS_ERRORS, UnusableDefinition, NotNow.
         """
-        if cell_of(run.task_definition) == cell.name:
+        if cell_of(run.task_definition) == cell.name and run.task_definition not in self._gone:
             return run.task_definition
         if (cell.name, run.id) not in self._arns:
             self._arns[cell.name, run.id] = self._resolve(run, cell, deadline).task_definition
         return self._arns[cell.name, run.id]
+
+    def replaces(self, run: Run, arn: str) -> bool:
+        """ECS says that this revision of the run is deregistered: whether `arn_in` gives another one from now on. A
+        definition of the user's own has no other. Safe to call from several threads."""
+        if "taskDefinition" in run.spec:
+            return False
+        self._gone.add(arn)
+        self._forget(lambda known: known == arn)
+        return True
+
+    def deregister(self, action: DeregisterDefinition, deadline: float) -> Event:
+        """Every active revision in every cell; none is as good. A cell that refuses holds up no other cell."""
+        if not re.fullmatch(f"{re.escape(self._deployment.prefix)}-[0-9a-f]{{{HASH_DIGITS}}}", action.family):
+            return DefinitionDeregistered(action.family)
+        self._forget(lambda known: family_of(known) == action.family)
+        faults = [self._deregistered(cell, action.family, deadline) for cell in self._cells.values()]
+        return next(filter(None, faults), DefinitionDeregistered(action.family))
+
+    def _deregistered(self, cell: Cell, family: str, deadline: float) -> NotCarriedOut | None:
+        """What stood in the way, if anything."""
+        about = Subject(What.DEREGISTER, family)
+        try:
+            while (arn := self._active(cell, family)) is not None:
+                self._deregister(cell, arn, deadline)
+        except AWS_ERRORS as error:
+            fault = classify(error)
+            reason = f"the task definition {family} could not be deregistered in {cell.name}: {fault.text}"
+            return NotCarriedOut(reason, about=about, passing=fault.passing)
+        except NotNow:
+            return NotCarriedOut(TIME_WAS_UP, about=about, passing=True)
+        return None
+
+    def _deregister(self, cell: Cell, arn: str, deadline: float) -> None:
+        """Raises AWS_ERRORS, NotNow."""
+        if not cell.rates.definitions.take_at_once(deadline):
+            raise NotNow
+        try:
+            cell.ecs.deregister_task_definition(taskDefinition=arn)
+        except AWS_ERRORS as error:
+            if classify(error).kind is FailureKind.THROTTLED:
+                cell.rates.definitions.throttled()
+            raise
+        self._gone.add(arn)
+
+    def _forget(self, is_meant: Callable[[str], bool]) -> None:
+        for key, arn in list(self._arns.items()):
+            if is_meant(arn):
+                self._arns.pop(key, None)
 
     def _resolve(self, run: Run, cell: Cell, deadline: float) -> RunPrepared:
         if "taskDefinition" in run.spec:
@@ -88,17 +143,34 @@ class RunPreparation:
         return replace(prepared, architecture=architecture_of_definition(definition))
 
     def _registered(self, run: Run, cell: Cell, deadline: float) -> str:
-        content = definition_content(run, cell.name, self._deployment)
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        family = f"{self._deployment.prefix}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        family = self._family(run)
         known = self._arns.get((cell.name, family))
         if known is None:
-            known = _described(cell, family) or self._register(cell, family, content, deadline)
+            content = definition_content(run, cell.name, self._deployment)
+            known = self._active(cell, family) or self._register(cell, family, content, deadline)
             self._arns[cell.name, family] = known
         return known
 
+    def _family(self, run: Run) -> str:
+        """The same in every cell, whose contents differ in the Region of the log only."""
+        content = definition_content(run, next(iter(self._cells)), self._deployment)
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return f"{self._deployment.prefix}-{hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]}"
+
+    def _active(self, cell: Cell, family: str) -> str | None:
+        """The ARN of the family's latest active revision, or None. Raises AWS_ERRORS.
+
+        For up to 10 minutes ECS may take a revision for active that was deregistered:
+        https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_DeregisterTaskDefinition.html
+        """
+        definition = described(cell.ecs, family)
+        if definition is None or definition.get("status", "ACTIVE") != "ACTIVE":
+            return None
+        arn = str(definition["taskDefinitionArn"])
+        return None if arn in self._gone else arn
+
     def _register(self, cell: Cell, family: str, content: Mapping[str, Any], deadline: float) -> str:
-        if not cell.rates.definitions.take(deadline):
+        if not cell.rates.definitions.take(deadline, urgent=True):
             raise NotNow
         tags = [{"key": STAGE_TAG, "value": self._deployment.stage}]
         answer = cell.ecs.register_task_definition(family=family, tags=tags, **content)
@@ -137,14 +209,6 @@ class RunPreparation:
         bucket, key = split_s3(items_uri(run.output))
         lines = "".join(json.dumps(item, separators=(",", ":"), ensure_ascii=False) + "\n" for item in items)
         self._s3.put_object(Bucket=bucket, Key=key, Body=lines.encode(), ContentType="application/jsonl")
-
-
-def _described(cell: Cell, family: str) -> str | None:
-    """The ARN of the family's latest active revision, or None. Raises AWS_ERRORS."""
-    definition = described(cell.ecs, family)
-    if definition is None or definition.get("status", "ACTIVE") != "ACTIVE":
-        return None
-    return str(definition["taskDefinitionArn"])
 
 
 def _prepared(run_id: str, arn: str, container: str, needs: Resources, ports: tuple[Port, ...]) -> RunPrepared:

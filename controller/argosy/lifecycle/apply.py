@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import attempts, charges, fates, hosts, pools, quarantine, revival, suspension
+from argosy.lifecycle import attempts, charges, definitions, fates, hosts, pools, quarantine, revival, suspension
 from argosy.lifecycle.halts import drop_unsent, give_up
 from argosy.lifecycle.marks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back, set_task
 from argosy.model import events
@@ -134,6 +134,12 @@ def _(event: events.RunNotPrepared, state: State, now: float, policy: Policy) ->
 
 
 @_apply.register
+def _(event: events.DefinitionDeregistered, state: State, now: float, policy: Policy) -> None:
+    carried_out(state, What.DEREGISTER, event.family)
+    state.unused_definitions.pop(event.family, None)
+
+
+@_apply.register
 def _(event: events.ManifestPartWritten, state: State, now: float, policy: Policy) -> None:
     """Of the run's present try, and the part that was due: then the next one is."""
     run = state.runs.get(event.run_id)
@@ -151,6 +157,7 @@ def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None
     if run is None or run.done or not run.complete:
         return
     charges.close_run(state, run, now)
+    definitions.release(state, run, now)
     run.status, run.stopped_at, run.waiting = run.final_status, now, ""
     state.changed_runs.add(run.id)
 
@@ -193,6 +200,7 @@ def _(event: events.NotCarriedOut, state: State, now: float, policy: Policy) -> 
         return
     if event.about.what is What.CLOSE:
         charges.close_run(state, run, now)
+        definitions.release(state, run, now)
         run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
     elif event.about.what is What.VERIFY:
         _give_up_results(state, run, event.reason)

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from argosy.lifecycle import definitions
 from argosy.lifecycle.accounts import Account, AttemptEnd, charge_infrastructure
 from argosy.lifecycle.marks import end_attempt, has_room, set_task
 from argosy.model.attempts import StopCause
@@ -40,7 +41,9 @@ def set_aside(state: State, now: float, policy: Policy) -> None:
             name = f"{sort_key(damage.run_id)}@{state.version}"
             state.damaged[name] = damage.body[:MOST_KEPT_BYTES]
             where = f"; its bytes are kept as {DAMAGED} / {name}"
-        state.quarantined[damage.run_id] = _closed_record(damage, where, now)
+        record = _closed_record(damage, where, now)
+        state.quarantined[damage.run_id] = record
+        definitions.release(state, record, now)
 
 
 def _closed_record(damage: Damage, where: str, now: float) -> RunRecord:

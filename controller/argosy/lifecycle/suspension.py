@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from argosy.lifecycle import charges
+from argosy.lifecycle import charges, definitions
 from argosy.model.arns import name_of
 from argosy.model.attempts import AttemptStatus
 from argosy.model.costs import Work
@@ -56,6 +56,7 @@ def close(state: State, run_id: str, status: RunStatus, reason: str, now: float)
     """Its record says that it is over. Its documents stay, so that it can be retried; what runs is stopped."""
     charges.close_run(state, state.suspended[run_id].record, now)
     found = state.suspended.pop(run_id)
+    definitions.release(state, found.record, now)
     state.quarantined[run_id] = replace(
         found.record,
         status=status,

@@ -20,6 +20,13 @@ class PrepareRun:
 
 
 @dataclass(frozen=True, slots=True)
+class DeregisterDefinition:
+    """Deregister, in every cell, the task definition that closed runs had and no open run has."""
+
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """Start one attempt on one instance. Every request parameter follows from this and the run's spec."""
 
@@ -176,6 +183,7 @@ Inside = Remark | HaltRun | Steer | ReviveTasks | MendState | CapRun | Claim | N
 
 Action = (
     PrepareRun
+    | DeregisterDefinition
     | Launch
     | ResolveLaunches
     | StopAttempt

@@ -1,6 +1,7 @@
 """What does an ARN say by itself, and how is one made? `arn:<partition>:<service>:<region>:<account>:<resource>`
 
-ECS: `task/<cluster>/<task id>`, `container-instance/<cluster>/<id>`. Nothing else in Argosy takes ARNs apart.
+ECS: `task/<cluster>/<task id>`, `container-instance/<cluster>/<id>`, `task-definition/<family>:<revision>`. Nothing
+else in Argosy takes ARNs apart.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ def cell_of(arn: str) -> str:
 def name_of(arn: str) -> str:
     """Its last part: the id of a task, a container instance or a fleet."""
     return arn.rsplit("/", 1)[-1]
+
+
+def family_of(arn: str) -> str:
+    """Of a task definition's revision; "" for something that is no ARN."""
+    return name_of(arn).partition(":")[0] if cell_of(arn) else ""
 
 
 def cluster_of(arn: str) -> tuple[str, ...]:

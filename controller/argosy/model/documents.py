@@ -78,6 +78,7 @@ _ROOT_FIELDS = [
     "next_run",
     "next_wave",
     "orphans",
+    "unused_definitions",
     "observed_at",
     "spent_usd",
     "spent_on_demand_usd",

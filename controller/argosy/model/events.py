@@ -74,6 +74,13 @@ class RunNotPrepared:
 
 
 @dataclass(frozen=True, slots=True)
+class DefinitionDeregistered:
+    """No cell has an active revision of this family any more; or it is none of ours and is left alone."""
+
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSeen:
     """An ECS task as an event, a reply or a listing showed it. Empty strings and None: not said."""
 
@@ -298,6 +305,7 @@ Event = (
     | ActionFailed
     | RunPrepared
     | RunNotPrepared
+    | DefinitionDeregistered
     | TaskSeen
     | LaunchAccepted
     | LaunchRefused

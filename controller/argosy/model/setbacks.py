@@ -20,6 +20,7 @@ class What(StrEnum):
     RESOLVE = "resolve"  # a wave of launches in doubt
     TARGET = "target"  # to tell a pool's fleet how many instances it is to keep
     TERMINATE = "terminate"  # an instance
+    DEREGISTER = "deregister"  # a family of task definitions
 
 
 # These are given up in the end. They are stored, or a controller that starts again would try for ever.

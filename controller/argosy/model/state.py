@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey, AttemptTable
 from argosy.model.costs import Costs
 from argosy.model.damage import Losses
@@ -43,6 +44,8 @@ class State:
     instances: dict[str, Instance] = field(default_factory=dict)  # by EC2 id
     pools: dict[str, Pool] = field(default_factory=dict)  # by Pool.key
     orphans: dict[str, str] = field(default_factory=dict)  # ARN -> cell: ours by mark, of no live attempt
+    # families of task definitions that a closed run had, the longest unused first -> when it was closed
+    unused_definitions: dict[str, float] = field(default_factory=dict)
     observed_at: float = 0.0  # the last sweep
     spent_usd: float = 0.0  # of instances that are gone
     spent_on_demand_usd: float = 0.0  # the same hours at on-demand prices
@@ -90,6 +93,12 @@ class State:
     def suspended_numbers(self) -> set[int]:
         """Run.number of the suspended runs."""
         return {found.record.number for found in self.suspended.values()}
+
+    def definitions_in_use(self) -> set[str]:
+        """The families of the task definitions that open and suspended runs are pinned to."""
+        pinned = [run.task_definition for run in self.runs.values() if not run.done]
+        pinned += [found.record.task_definition for found in self.suspended.values()]
+        return {family_of(arn) for arn in pinned}
 
     def needs_by_number(self) -> dict[int, Resources]:
         """What a task of each open run takes, by Run.number; tasks of suspended runs go on."""

@@ -47,7 +47,7 @@ def decide(moment: Moment, launching: bool = True, functions: OwnFunctions = NO_
         actions += upkeep.preparations(state, now, functions)
         ended = {each.run_id for each in ends}
         placed, functions = _without_failures(functions, lambda ready: _place_and_buy(moment, ready, budgets, ended))
-        actions += [*placed, *upkeep.histories(moment)]
+        actions += [*placed, *upkeep.histories(moment), *upkeep.deregistrations(state, now)]
     else:
         actions += capacity.let_go(moment, down=not launching)
     actions += upkeep.halts(state, functions)

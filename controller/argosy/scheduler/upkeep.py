@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from argosy.lifecycle.closed_cells import CLOSED
 from argosy.model.actions import (
     CloseRun,
+    DeregisterDefinition,
     HaltRun,
     Launch,
     LookUpHosts,
@@ -35,6 +37,8 @@ from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
 
 MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
+UNUSED_S = 60.0  # a definition stays so long after its last run while others are open: the next one may be its like
+DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
 
 
 def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
@@ -53,6 +57,24 @@ def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[
         waits = not run.task_definition and not run.halted and run.prepare_after <= now
         if waits and not functions.missing(run.terms.strategy):
             yield PrepareRun(run.id)
+
+
+def deregistrations(state: State, now: float) -> Iterator[DeregisterDefinition]:
+    """Task definitions of ours that no run has any more. None while a run waits for its preparation: it may be about to
+    find that very definition and be pinned to it."""
+    if not state.unused_definitions:
+        return
+    still_open = [run for run in state.runs.values() if not run.done]
+    if any(not (run.task_definition or run.halted) for run in still_open):
+        return
+    in_use, patience_s = state.definitions_in_use(), UNUSED_S if still_open else 0.0  # the controller may rest soon
+    old = (
+        family
+        for family, since in state.unused_definitions.items()
+        if now - since >= patience_s and family not in in_use and state.may_try(What.DEREGISTER, family, now)
+    )
+    for family in islice(old, DEREGISTERED_AT_ONCE):
+        yield DeregisterDefinition(family)
 
 
 def halts(state: State, functions: OwnFunctions) -> Iterator[HaltRun]:

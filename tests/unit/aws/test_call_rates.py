@@ -42,6 +42,15 @@ def test_the_reserve_is_for_urgent_calls() -> None:
     assert taken(pace, 200, deadline=NOW, urgent=True) == 20
 
 
+def test_what_can_wait_takes_what_is_there_above_the_reserve_and_never_sleeps() -> None:
+    clock = Clock()
+    pace = TokenBucket(1, 3, clock, clock.sleep, reserve=1)
+    assert [pace.take_at_once(NOW + 100) for _ in range(4)] == [True, True, False, False]
+    assert clock.at == NOW
+    clock.at += 5
+    assert [pace.take_at_once(deadline) for deadline in (NOW, NOW + 5)] == [False, True]
+
+
 def test_throttling_halves_the_rate_which_grows_back_by_a_tenth_a_second() -> None:
     clock = Clock()
     pace = TokenBucket(40, 100, clock, clock.sleep, reserve=20)

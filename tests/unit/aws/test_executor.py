@@ -16,6 +16,7 @@ from argosy.aws.results import Coordination
 from argosy.model.actions import (
     Action,
     CloseRun,
+    DeregisterDefinition,
     Launch,
     PrepareRun,
     ResolveLaunches,
@@ -27,6 +28,7 @@ from argosy.model.actions import (
 )
 from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.events import (
+    DefinitionDeregistered,
     Event,
     HostStateChanged,
     LaunchAccepted,
@@ -61,6 +63,7 @@ ECS = {
     "stop_task": {"task": {"taskArn": task_arn(99), "desiredStatus": "STOPPED"}},
     "list_tasks": {"taskArns": []},
     "describe_task_definition": {"taskDefinition": {"taskDefinitionArn": prepared().task_definition}},
+    "deregister_task_definition": {},
     "list_container_instances": {"containerInstanceArns": []},
 }
 EC2 = {
@@ -144,6 +147,20 @@ def test_stops_come_before_targets_targets_before_terminations_and_launches_last
         LaunchAccepted,
         LaunchAccepted,
     ]
+
+
+def test_what_no_run_needs_goes_after_the_launches_and_only_if_they_leave_time() -> None:
+    def slow(**request: Any) -> dict[str, Any]:
+        site.clock.at += 3
+        return started(**request)
+
+    unused = DeregisterDefinition("argosy-0a1b2c3d4e5f")
+    for launches, left in ((1, True), (2, False)):
+        site = Site(run_task=slow)
+        *_, last = site.carry_out(unused, *(launch(index) for index in range(launches)))
+        assert ("deregister_task_definition" in site.operations) is left
+        assert last == (DefinitionDeregistered(unused.family) if left else NotCarriedOut("time was up"))
+        assert site.operations.count("run_task") == launches
 
 
 def test_what_is_not_begun_in_time_is_said_for_every_action_and_nothing_is_called() -> None:

@@ -77,7 +77,7 @@ def test_a_launch_that_is_answered_with_a_task_is_accepted_with_its_gpus() -> No
         ),
         (
             [refusal("ClientException", "TaskDefinition is inactive")] * 2,
-            LaunchRefused(KEY, "ClientException", "TaskDefinition is inactive", final=True),
+            LaunchRefused(KEY, "ClientException", "TaskDefinition is inactive", denied=True),
         ),
         ([refusal("ClusterNotFoundException", "gone")] * 2, LaunchRefused(KEY, "ClusterNotFoundException", "gone")),
         (
@@ -95,6 +95,14 @@ def test_a_refusal_is_checked_once_with_the_very_same_request(answers: list[Any]
     assert events == [event]
     first, second = ecs.requests("run_task")
     assert first == second
+
+
+def test_a_users_own_definition_that_is_deregistered_ends_the_run() -> None:
+    """There is no other: what was judged at submission was this revision."""
+    state = state_with_instance()
+    state.runs[RUN_ID].spec["taskDefinition"] = "train"
+    events, _ = launched_with(*[refusal("ClientException", "TaskDefinition is inactive")] * 2, state=state)
+    assert events == [LaunchRefused(KEY, "ClientException", "TaskDefinition is inactive", final=True)]
 
 
 @pytest.mark.parametrize("lost", [LOST, refusal("ServerException", "oops", 500), {"tasks": [], "failures": []}])

@@ -17,10 +17,12 @@ from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.suspension import suspend
 from argosy.model import documents
 from argosy.model.actions import Launch
+from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey
 from argosy.model.events import (
     ActionFailed,
     ControllerStarted,
+    DefinitionDeregistered,
     Event,
     HistoryRead,
     HostStateChanged,
@@ -69,6 +71,7 @@ from tests.stored_alike import forgotten
 
 POOL = f"{CELL}/c5.xlarge/us-east-1a"
 KEY = AttemptKey(RUN_ID, 0, 1, 0)
+FAMILY = family_of(prepared().task_definition)
 LATER = NOW + POLICY.absence_s + 100
 GONE = Observed(LATER, hosts=(host(1),), container_instances=(container_instance(1),))
 BACK = replace(GONE, at=LATER + 1, tasks=(task(1, "RUNNING"),))  # nothing new about it
@@ -77,6 +80,7 @@ ONLY_TASK = [*UP, task(1, "STOPPED", 9, exit_code=0)]
 CASES: list[list[Event]] = [
     [submitted("second-261121-062733-k3f9"), prepared("second-261121-062733-k3f9")],
     [RunNotPrepared(RUN_ID, "no such image", final=False), RunNotPrepared(RUN_ID, "no such image", final=True)],
+    [RunCancelled(CancelRequest(RUN_ID, NOW, "enough")), RunClosed(RUN_ID), DefinitionDeregistered(FAMILY)],
     [RunCancelled(CancelRequest(RUN_ID, NOW, "enough"))],
     [*UP, RunCancelled(CancelRequest(RUN_ID, NOW, "enough")), task(1, "STOPPED", 9, exit_code=137)],
     [*UP, task(1, "STOPPED", 9, exit_code=1), task(1, "STOPPED", 9, exit_code=1)],

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from argosy.model.policy import Policy
+from argosy.simulation.audit.definitions import DefinitionChecker
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
 from argosy.simulation.audit.fleets import FleetChecker
 from argosy.simulation.audit.instances import InstanceChecker
@@ -49,6 +50,7 @@ class Auditor:
             FleetChecker(facts),
             ProgressChecker(facts),
             MoneyChecker(facts),
+            DefinitionChecker(facts),
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)
         for checker in self._checkers:

@@ -1,0 +1,23 @@
+"""Which task definitions have lost a run that needed them?"""
+
+from __future__ import annotations
+
+from argosy.model.arns import family_of
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import Run
+from argosy.model.state import State
+
+MOST_UNUSED = 500  # in the root of the state, which stays a small item: the longest unused is forgotten first
+
+
+def release(state: State, run: Run | RunRecord, now: float) -> None:
+    """The run is over: its definition may be deregistered, unless the user registered it or it was never prepared.
+    run: the record of one that is suspended or cannot be read."""
+    family = family_of(run.task_definition)
+    if not (run.image and family):
+        return
+    unused = state.unused_definitions
+    unused.pop(family, None)  # to be the last one
+    unused[family] = now
+    while len(unused) > MOST_UNUSED:
+        del unused[next(iter(unused))]
