@@ -210,25 +210,31 @@ class MemoryStore:
         return self.items.get(key)
 
     def read_partition(self, partition: str) -> dict[str, bytes]:
+        return self._rows(partition)
+
+    def _rows(self, partition: str) -> dict[str, bytes]:
         return {sk: body for (pk, sk), body in sorted(self.items.items()) if pk == partition}
 
     def read_many(self, keys: Iterable[Key]) -> dict[Key, bytes]:
         return {key: body for key in keys if (body := self.read(key)) is not None}
 
-    def sort_keys(self, partition: str) -> list[str]:
-        return list(self.read_partition(partition))
-
     def page(
         self, partition: str, limit: int, after: str | None = None, oldest_first: bool = False
     ) -> tuple[list[tuple[str, bytes]], str | None]:
         _check_key((partition, "any" if after is None else after))
-        rows = sorted(self.read_partition(partition).items(), reverse=not oldest_first)
+        rows = sorted(self._rows(partition).items(), reverse=not oldest_first)
         rows = [row for row in rows if after is None or (row[0] > after if oldest_first else row[0] < after)]
         return rows[:limit], rows[limit - 1][0] if len(rows) > limit else None
 
-    def create(self, items: Mapping[Key, bytes], expires_at: Mapping[Key, float] | None = None) -> None:
+    def create(
+        self,
+        items: Mapping[Key, bytes],
+        expires_at: Mapping[Key, float] | None = None,
+        replacing: Mapping[Key, bytes] | None = None,
+    ) -> None:
         if any(key in self.items for key in items):
             raise AlreadyExists(str(list(items)))
+        items = {**items, **(replacing or {})}
         assert all(len(body) <= 400_000 for body in items.values()), "an item holds 400 KB"
         self.items.update(items)
         self.expires_at.update(expires_at or {})

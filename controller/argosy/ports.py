@@ -50,13 +50,16 @@ class Store(Protocol):
         """At most `limit` items in *descending* sort-key order after `after`, and where the next page starts.
         oldest_first: in ascending order."""
 
-    def sort_keys(self, partition: str) -> list[str]:
-        """The sort keys of a partition in their order, without what lies there."""
+    def create(
+        self,
+        items: Mapping[Key, bytes],
+        expires_at: Mapping[Key, float] | None = None,
+        replacing: Mapping[Key, bytes] | None = None,
+    ) -> None:
+        """All or nothing, only if none of `items` exists. Raises AlreadyExists.
 
-    def create(self, items: Mapping[Key, bytes], expires_at: Mapping[Key, float] | None = None) -> None:
-        """All or nothing, only if none of them exists. Raises AlreadyExists.
-
-        expires_at: epoch seconds after which the store may delete an item; other items are kept.
+        expires_at: epoch seconds after which the store may delete an item; other items are kept. replacing: what is
+        written together with `items`, whether or not it exists.
         """
 
     def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:

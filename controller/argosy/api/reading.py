@@ -23,7 +23,7 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskTable
 from argosy.ports import Key, Store
 
-SUBMITTED = "SUBMITTED"  # partition of pointers; sort key = run id, body = the sort key in the inbox
+SUBMITTED = "SUBMITTED"  # partition of pointers; body = the sort key in the inbox
 _IN_INBOX = "inbox:"  # of a place in the inbox, where a page starts
 _PLACE = re.compile(r"(\d{10})\.\d{6}#", re.ASCII)
 _RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,62}-[0-9]{6}-[0-9]{6}-[a-z0-9]{4}", re.ASCII)
@@ -35,6 +35,12 @@ def request_pointer(run_id: str) -> Key:
     It has a separate partition, because the api, which writes it, has no right to write the versioned documents.
     """
     return SUBMITTED, run_id
+
+
+def retry_pointer(run_id: str) -> Key:
+    """The item that says where in the inbox the last request to try the run again lies, or lay. It stays when that is
+    folded in, and the next request replaces it."""
+    return SUBMITTED, f"{run_id}#retry"
 
 
 def run(store: Store, run_id: str) -> RunRecord | None:
@@ -75,10 +81,12 @@ def retries_of(store: Store, run_id: str) -> int:
 
 
 def with_retries(store: Store, records: Sequence[RunRecord]) -> list[RunRecord]:
-    """The records. Those of runs about to be reopened do not count as ended: `retry_at` says since when."""
-    if not any(map(_may_be_reopened, records)):
-        return list(records)
-    asked = {request.run_id: request.requested_at for request in _retries_in_inbox(store)}
+    """The records. Those of runs about to be reopened do not count as ended: `retry_at` says since when.
+
+    Takes as many reads as there are records that may be reopened, whatever the inbox holds.
+    """
+    retries = _retries_in_inbox(store, [record.id for record in records if _may_be_reopened(record)])
+    asked = {request.run_id: request.requested_at for request in retries}
     return [
         replace(record, status=RunStatus.SUBMITTED, status_reason="", stopped_at=0.0, retry_at=asked[record.id])
         if record.id in asked and _may_be_reopened(record)
@@ -135,14 +143,14 @@ def _submitted(body: bytes) -> RunRecord | None:
     return None
 
 
-def _retries_in_inbox(store: Store) -> list[RetryRequest]:
-    """In order of arrival. Only the names of the other requests are read: there may be thousands."""
-    names = [(inbox.INBOX, name) for name in store.sort_keys(inbox.INBOX) if inbox.is_retry(name)]
-    found = []
-    for _, body in sorted(store.read_many(names).items()):
+def _retries_in_inbox(store: Store, run_ids: Sequence[str]) -> Iterator[RetryRequest]:
+    """The last request for each of the runs, where it is not folded in yet."""
+    pointers = store.read_many(map(retry_pointer, run_ids))
+    for body in store.read_many((inbox.INBOX, place.decode()) for place in pointers.values()).values():
         with suppress(ValueError):
-            found.append(inbox.from_bytes(body))
-    return [request for request in found if isinstance(request, RetryRequest)]
+            request = inbox.from_bytes(body)
+            if isinstance(request, RetryRequest):
+                yield request
 
 
 def task_chunks(store: Store, record: RunRecord, start: int, end: int) -> Iterator[tuple[int, TaskTable]]:

@@ -42,11 +42,13 @@ def put(store: Store, record: RunRecord, request: RetryRequest, token: str, atte
         return False
     _check(store, record, request)
     _check_budget(record, request, attempt_usd)
-    place = (inbox.INBOX, inbox.retry_key(request.requested_at, request.run_id, key[1][:16]))
+    place = inbox.retry_key(request.requested_at, request.run_id, key[1][:16])
+    pointer, forgotten_at = reading.retry_pointer(request.run_id), request.requested_at + TOKEN_DAYS * 86_400
     try:
         store.create(
-            {key: json.dumps(wish).encode(), place: inbox.to_bytes(request)},
-            expires_at={key: request.requested_at + TOKEN_DAYS * 86_400},
+            {key: json.dumps(wish).encode(), (inbox.INBOX, place): inbox.to_bytes(request)},
+            expires_at={key: forgotten_at, pointer: forgotten_at},
+            replacing={pointer: place.encode()},
         )
     except AlreadyExists:  # the same request, delivered twice at once
         return False

@@ -59,9 +59,6 @@ class DynamoStore:
             pending = unread + pending[BATCH:]
         return found
 
-    def sort_keys(self, partition: str) -> list[str]:
-        return [item["sk"]["S"] for item in self._items(partition, ProjectionExpression="sk")]
-
     def page(
         self, partition: str, limit: int, after: str | None = None, oldest_first: bool = False
     ) -> tuple[list[tuple[str, bytes]], str | None]:
@@ -70,12 +67,18 @@ class DynamoStore:
         last = page.get("LastEvaluatedKey")
         return _bodies(page["Items"]), str(last["sk"]["S"]) if last else None
 
-    def create(self, items: Mapping[Key, bytes], expires_at: Mapping[Key, float] | None = None) -> None:
+    def create(
+        self,
+        items: Mapping[Key, bytes],
+        expires_at: Mapping[Key, float] | None = None,
+        replacing: Mapping[Key, bytes] | None = None,
+    ) -> None:
         ends = expires_at or {}
         puts = [
             {"Put": {**self._put(key, body, ends.get(key)), "ConditionExpression": "attribute_not_exists(pk)"}}
             for key, body in items.items()
         ]
+        puts += [{"Put": self._put(key, body, ends.get(key))} for key, body in (replacing or {}).items()]
         try:
             self._transact(puts)
         except AWS_ERRORS as error:
@@ -189,11 +192,11 @@ class DynamoStore:
         answer = self._client.get_item(TableName=self._table, Key=_key(key), ConsistentRead=True)
         return dict(answer.get("Item", {}))
 
-    def _items(self, partition: str, **what: Any) -> Iterator[dict[str, Any]]:
+    def _items(self, partition: str) -> Iterator[dict[str, Any]]:
         """All pages."""
         start: dict[str, Any] = {}
         while True:
-            page = self._query(partition, **what, **start)
+            page = self._query(partition, **start)
             yield from page["Items"]
             if "LastEvaluatedKey" not in page:
                 return

@@ -57,9 +57,6 @@ KINDS: dict[str, type[SubmitRequest] | type[CancelRequest] | type[RetryRequest]]
 }
 
 
-_RETRY = "#retry#"  # in its key
-
-
 def inbox_key(requested_at: float, name: str) -> str:
     """Sorts by arrival."""
     return f"{requested_at:017.6f}#{name}"
@@ -67,11 +64,7 @@ def inbox_key(requested_at: float, name: str) -> str:
 
 def retry_key(requested_at: float, run_id: str, token: str) -> str:
     """Of a request to run a run again."""
-    return inbox_key(requested_at, f"{run_id}{_RETRY}{token}")
-
-
-def is_retry(key: str) -> bool:
-    return _RETRY in key
+    return inbox_key(requested_at, f"{run_id}#retry#{token}")
 
 
 def to_bytes(request: Request) -> bytes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from argosy.api.reading import retry_pointer
 from argosy.engine.loading import load_run
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.suspension import suspend
@@ -18,7 +20,7 @@ from argosy.model.inbox import RetryRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus
 from argosy.model.tasks import TaskStatus
-from argosy.ports import AlreadyExists
+from argosy.ports import AlreadyExists, Key
 from tests.builders import NOW, POLICY
 from tests.fakes.api import Desk, error_of
 
@@ -47,6 +49,16 @@ def ended(desk: Desk, status: RunStatus = RunStatus.PARTIAL, **counts: int) -> s
 
 def waiting(desk: Desk) -> list[inbox.Request]:
     return [inbox.from_bytes(body) for body in desk.store.read_partition(inbox.INBOX).values()]
+
+
+def take_in(desk: Desk) -> None:
+    """What the controller's next tick does with the retries in the inbox."""
+    requests = desk.store.read_partition(inbox.INBOX)
+    for request in map(inbox.from_bytes, requests.values()):
+        assert isinstance(request, RetryRequest)
+        stored = None if request.run_id in desk.state.runs else load_run(desk.store, request.run_id)
+        apply(desk.state, RunRetried(request, stored), desk.time, POLICY)
+    desk.commit(*((inbox.INBOX, key) for key in requests))
 
 
 def test_a_retry_is_left_for_the_controller_which_is_woken(desk: Desk) -> None:
@@ -127,15 +139,15 @@ def test_until_it_is_folded_in_the_run_does_not_count_as_ended(desk: Desk) -> No
 
 def test_a_retry_that_is_folded_in_between_two_looks_is_seen(desk: Desk) -> None:
     run_id = ended(desk, FAILED=2)
-    read = desk.store.read_partition
+    desk.ask("RetryRun", runId=run_id)
+    read = desk.store.read_many
 
-    def meanwhile(partition: str) -> dict[str, bytes]:
-        desk.store.read_partition = read  # type: ignore[method-assign]
-        apply(desk.state, RunRetried(RetryRequest(run_id, NOW), load_run(desk.store, run_id)), desk.time, POLICY)
-        desk.commit()
-        return read(partition)
+    def meanwhile(keys: Iterable[Key]) -> dict[Key, bytes]:
+        desk.store.read_many = read  # type: ignore[method-assign]
+        take_in(desk)
+        return read(keys)
 
-    desk.store.read_partition = meanwhile  # type: ignore[method-assign]
+    desk.store.read_many = meanwhile  # type: ignore[method-assign]
     assert desk.body("DescribeRun", runId=run_id)["status"] == "SUBMITTED"
 
 
@@ -181,6 +193,53 @@ def test_a_second_retry_while_the_first_waits_is_refused_as_running(desk: Desk) 
     error = error_of(desk.ask("RetryRun", runId=run_id, clientToken="b"))
     assert (error["code"], len(waiting(desk))) == ("ConflictException", 1)
     assert "only a run that has ended" in error["message"]
+
+
+def test_two_retries_at_the_same_moment_are_both_kept_and_the_run_is_on_its_way(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2, CANCELLED=1)
+    create = desk.store.create
+
+    def after_another(*args: Any, **rest: Any) -> None:
+        desk.store.create = create  # type: ignore[method-assign]
+        desk.body("RetryRun", runId=run_id, clientToken="another", cancelled=True)
+        create(*args, **rest)
+
+    desk.store.create = after_another  # type: ignore[method-assign]
+    assert desk.body("RetryRun", runId=run_id, clientToken="mine")["created"] is True
+    assert len(waiting(desk)) == 2
+    assert desk.body("DescribeRun", runId=run_id)["status"] == "SUBMITTED"
+
+
+def test_a_retry_that_ended_is_no_longer_on_its_way_and_the_next_one_is(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2)
+    for token in ("first", "second"):
+        assert desk.body("RetryRun", runId=run_id, clientToken=token)["status"] == "SUBMITTED"
+        take_in(desk)
+        run = desk.state.runs[run_id]
+        run.status, run.stopped_at = RunStatus.PARTIAL, desk.time
+        desk.state.changed_runs.add(run_id)
+        desk.commit()
+        desk.state.runs.pop(run_id, None)
+        assert desk.body("DescribeRun", runId=run_id)["status"] == "PARTIAL"
+        desk.time += 100
+
+
+def test_a_retry_that_an_older_version_left_is_granted_though_nothing_points_to_it(desk: Desk) -> None:
+    """Until it is folded in, the run counts as ended; a second retry meanwhile joins the first."""
+    run_id = ended(desk, FAILED=2)
+    desk.ask("RetryRun", runId=run_id)
+    del desk.store.items[retry_pointer(run_id)]
+    assert desk.body("DescribeRun", runId=run_id)["status"] == "PARTIAL"
+    assert desk.body("RetryRun", runId=run_id, clientToken="again")["created"] is True
+    take_in(desk)
+    assert desk.body("DescribeRun", runId=run_id)["retries"] == 1
+
+
+@pytest.mark.parametrize("body", [b"rot", inbox.to_bytes(inbox.CancelRequest("digits", NOW, ""))])
+def test_a_pointer_to_what_is_no_retry_tells_nothing(desk: Desk, body: bytes) -> None:
+    run_id = ended(desk, FAILED=2)
+    desk.store.items |= {retry_pointer(run_id): b"there", (inbox.INBOX, "there"): body}
+    assert desk.body("DescribeRun", runId=run_id)["status"] == "PARTIAL"
 
 
 def test_a_cancel_right_after_a_retry_comes_after_it(desk: Desk) -> None:
@@ -238,6 +297,7 @@ def test_the_token_expires_with_the_others(desk: Desk) -> None:
     desk.ask("RetryRun", runId=run_id, clientToken="t")
     (key,) = [key for key in desk.store.expires_at if b"cancelled" in desk.store.items[key]]
     assert key[0] == inbox.TOKENS
+    assert desk.store.expires_at[retry_pointer(run_id)] == desk.store.expires_at[key]
     assert json.loads(desk.store.items[key])["runId"] == run_id
 
 

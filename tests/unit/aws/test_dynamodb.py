@@ -113,6 +113,16 @@ def test_creating_is_all_or_nothing(client: Any) -> None:
     assert state.read(("TOKENS", "a")) == b"1"
 
 
+def test_what_replaces_is_written_with_the_rest_or_not_at_all_and_is_never_the_reason_to_refuse(client: Any) -> None:
+    state = store(client)
+    pointer = ("SUBMITTED", "r")
+    state.create({("TOKENS", "a"): b"1"}, expires_at={pointer: NOW}, replacing={pointer: b"one"})
+    state.create({("TOKENS", "b"): b"2"}, replacing={pointer: b"two"})
+    with pytest.raises(AlreadyExists):
+        state.create({("TOKENS", "b"): b"3"}, replacing={pointer: b"three"})
+    assert state.read(pointer) == b"two"
+
+
 def test_a_reply_that_is_lost_after_the_effect_is_no_fault(client: Any) -> None:
     forgetful = store(Interposed(client, after=raising(timed_out())))
     forgetful.commit(0, {("STATE", "ROOT"): b"one"}, [("INBOX", "a")])
