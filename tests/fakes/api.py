@@ -76,6 +76,7 @@ class Desk:
         limits = DeploymentLimits("s3://own/", frozenset({"own"}), {"p3.8xlarge": Resources(32768, 230000, 4)})
         sources = Sources(Images(), self.items, Definitions())
         self.api = Api(self.store, self.wake, sources, limits, "argosy", ["us-east-1"], lambda: self.time)
+        self.api.fleets = [("us-east-1", "p3.8xlarge", "us-east-1a")]
 
     def ask(self, action: str, request_id: str = "request-1", **fields: Any) -> dict[str, Any]:
         return self.api.handle({"action": action, **fields}, request_id)

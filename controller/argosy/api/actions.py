@@ -20,7 +20,7 @@ from typing import Any
 from argosy import layout
 from argosy.api import explaining, reading, requests, retrying, spending, views
 from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fingerprint
-from argosy.api.caps import Market, budget_warnings, hourly_faults
+from argosy.api.caps import budget_warnings, hourly_faults, market_of
 from argosy.api.estimates import estimates
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
@@ -133,9 +133,8 @@ class Api:
             return [*admission.notes]
         return [*admission.notes, *budget_warnings(admission.form, self._market())]
 
-    def _market(self) -> Market:
-        pools = list(reading.cluster(self.store)[0].pools.values())
-        return Market(pools, self.limits.shapes, load_catalogue(), self.policy)
+    def _market(self) -> Moment:
+        return market_of(reading.cluster(self.store)[0], self.fleets, self.now(), self.policy)
 
     def _run_of_token(self, token: str, spec: Any) -> str | None:
         """The id of the run that this token created. Refuses a token that was used with another spec."""
@@ -241,18 +240,10 @@ class Api:
         now = max(self.now(), record.submitted_at)
         wanted = RetryRequest(request.run_id, now, request.failed, request.cancelled, request.budget_usd)
         with _refusing():
-            token, attempt_usd = request.client_token or request_id, self._attempt_usd(record, wanted)
-            created = retrying.put(self.store, record, wanted, token, attempt_usd)
+            created = retrying.put(self.store, record, wanted, request.client_token or request_id, self._market)
         self.wake.controller()
         tasks = retrying.task_count(record, wanted) if created else 0
         return {**self._full_view(request.run_id), "created": created, "tasksToRetry": tasks}
-
-    def _attempt_usd(self, record: RunRecord, wanted: RetryRequest) -> float:
-        """What one more attempt costs at least; 0 where that is not known or, without a budget, does not matter."""
-        if retrying.budget_of(record, wanted) is None:
-            return 0.0
-        attempt_s = record.expected_s or self.policy.attempt_s
-        return self._market().attempt_usd(record.needs, record.purchase, attempt_s)
 
     @_act.register
     def _explain(self, request: requests.ExplainRun, request_id: str) -> dict[str, Any]:

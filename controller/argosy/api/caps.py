@@ -1,80 +1,102 @@
-"""Are a run's caps on money too low? What no price allows is refused; what may be enough is accepted with a warning."""
+"""Are a run's caps on money too low? What no price allows is refused; what may be enough is accepted with a warning.
+
+Every question is about the offers that the scheduler would buy from for the run: its cells, constraints, architecture,
+GPUs and purchase options count, and so do the price caps and the closed cells of the deployment.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from argosy.market.offers import offers_of, resources_of
-from argosy.model.instance_types import InstanceType
+from argosy.catalogue.lookup import load_catalogue
+from argosy.lifecycle.apply import apply
+from argosy.lifecycle.revival import revive
+from argosy.market.fallback import purchases
+from argosy.market.offers import as_registered
+from argosy.model.events import RunRetried
+from argosy.model.inbox import RetryRequest
+from argosy.model.instances import Purchase
+from argosy.model.moment import Moment
 from argosy.model.policy import Policy
-from argosy.model.pools import Pool
-from argosy.model.purchases import PurchaseMode
-from argosy.model.resources import Resources
+from argosy.model.pools import Offer, not_seen_yet
+from argosy.model.resources import NOTHING
 from argosy.model.run_terms import RunTerms
+from argosy.model.runs import Run
+from argosy.model.state import State
 from argosy.model.wording import dollars
+from argosy.planning.question import with_run
+from argosy.scheduler.budget import RunBudget, cheapest_offer, paid_seconds, run_budgets
+from argosy.scheduler.queue import batch_of
 from argosy.spec.faults import Fault
 
-ALWAYS = float("inf")  # pools that are cooling off count as well
-USUALLY = "-"  # cell and zone of a pool that stands for its type everywhere
+
+def market_of(state: State, fleets: Iterable[tuple[str, str, str]], now: float, policy: Policy) -> Moment:
+    """What could be bought. state: the caller's own, to which the fleets (cell, instance type, zone) that no sweep has
+    shown yet are added."""
+    state.pools.update(not_seen_yet(state.pools, fleets))
+    return Moment(state, as_registered(load_catalogue(), state.pools.values()), now, policy)
 
 
-@dataclass(frozen=True, slots=True)
-class Market:
-    """What could be bought: the pools, or, before the first look at the market, the types at their usual prices."""
-
-    pools: Sequence[Pool]
-    types: Iterable[str]
-    catalogue: Mapping[str, InstanceType]
-    policy: Policy
-
-    def cheapest(self, needs: Resources, purchase: PurchaseMode) -> tuple[float, str] | None:
-        """(USD an hour, instance type) of the cheapest offer that has room for a task; None when nothing has."""
-        usual = [Pool(USUALLY, name, USUALLY, USUALLY) for name in self.types]
-        offers = offers_of(self.pools or usual, self.catalogue, ALWAYS, self.policy)
-        able = (
-            (offer.price_usd_per_hour, offer.instance_type)
-            for offer in offers
-            if purchase.allows(offer.purchase) and needs.fits_in(resources_of(self.catalogue[offer.instance_type]))
-        )
-        return min(able, default=None)
-
-    def attempt_usd(self, needs: Resources, purchase: PurchaseMode, attempt_s: float) -> float:
-        """What an attempt of so many seconds costs alone on the cheapest instance, its boot and its stop included; 0 if
-        that is not known."""
-        found = self.cheapest(needs, purchase)
-        seconds = self.policy.boot_s + attempt_s + self.policy.wind_down_s
-        return found[0] * seconds / 3600 if found else 0.0
-
-
-def hourly_faults(form: Mapping[str, Any], market: Market) -> list[Fault]:
+def hourly_faults(form: Mapping[str, Any], market: Moment) -> list[Fault]:
     """Why the run could never start: its cap on money an hour is below the cheapest instance that could take a task.
 
     form: the JSON form of its spec. If it names a task definition its needs are not known here, and the controller ends
     the run when it has waited long enough for a lower price (`Policy.unaffordable_patience_s`).
     """
     hourly = RunTerms.of(form).max_hourly_usd
-    found = _cheapest_for(form, market)
-    if hourly is None or found is None or hourly >= found[0]:
+    found = None if hourly is None else _cheapest_for(form, market)
+    if hourly is None or found is None or hourly >= found.price_usd_per_hour:
         return []
-    sentence = f"{dollars(hourly)} an hour is below {_named(*found)}: nothing could be bought"
+    sentence = f"{dollars(hourly)} an hour is below {_named(found)}: nothing could be bought"
     return [Fault("capacity.maxHourlyCost", sentence)]
 
 
-def budget_warnings(form: Mapping[str, Any], market: Market) -> list[str]:
+def budget_warnings(form: Mapping[str, Any], market: Moment) -> list[str]:
     """Sentences about a budget that is less than an hour of the cheapest instance: it may be enough."""
     budget = RunTerms.of(form).budget_usd
-    found = _cheapest_for(form, market)
-    if budget is None or found is None or budget >= found[0]:
+    found = None if budget is None else _cheapest_for(form, market)
+    if budget is None or found is None or budget >= found.price_usd_per_hour:
         return []
-    return [f"capacity.budgetUsd: {dollars(budget)} is less than an hour of {_named(*found)}: what fits is bought"]
+    return [f"capacity.budgetUsd: {dollars(budget)} is less than an hour of {_named(found)}: what fits is bought"]
 
 
-def _cheapest_for(form: Mapping[str, Any], market: Market) -> tuple[float, str] | None:
+def once_retried(run: Run, request: RetryRequest, market: Moment) -> tuple[RunBudget, float] | None:
+    """The money of a run once the request is granted, and what one more attempt costs at least, in USD, on an instance
+    that is bought for it; infinite where nothing is for sale, 0 where the size of a task is not known. None for a run
+    that has no budget, or of which nothing would run again.
+
+    Run and state are the caller's own: the run is reopened in them.
+    """
+    _reopen(run, request, market)
+    budget = None if run.terms.budget_usd is None or run.complete else run_budgets(market).get(run.id)
+    if budget is None or run.needs == NOTHING:
+        return None if budget is None else (budget, 0.0)
+    offer = cheapest_offer(market, batch_of(market.state, run, math.inf, {}, purchases(run, market)))
+    seconds = paid_seconds(market.policy, budget.expected_s)
+    return budget, offer.price_usd_per_hour * seconds / 3600 if offer else math.inf
+
+
+def _reopen(run: Run, request: RetryRequest, market: Moment) -> None:
+    """All at once: nothing of it is stored, so that no commit has to hold it."""
+    unbounded = replace(market.policy, max_dirty_documents=sys.maxsize, max_dirty_bytes=sys.maxsize)
+    apply(market.state, RunRetried(request, run), market.now, unbounded)
+    while run.revives:
+        revive(market.state, run, unbounded)
+
+
+def _cheapest_for(form: Mapping[str, Any], market: Moment) -> Offer | None:
+    if form.get("taskDefinition") is not None:
+        return None
     terms = RunTerms.of(form)
-    return None if form.get("taskDefinition") is not None else market.cheapest(terms.needs, terms.purchase)
+    moment, run = with_run(market, form, terms.needs)
+    allowed = frozenset(each for each in Purchase if terms.purchase.allows(each))
+    return cheapest_offer(moment, batch_of(moment.state, run, math.inf, {}, allowed))
 
 
-def _named(price: float, name: str) -> str:
-    return f"the cheapest instance that could take a task ({name}, about {dollars(price)} an hour)"
+def _named(offer: Offer) -> str:
+    price = dollars(offer.price_usd_per_hour)
+    return f"the cheapest instance that could take a task ({offer.instance_type}, about {price} an hour)"

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from argosy.api.admission import Admission
-from argosy.api.caps import Market, budget_warnings, hourly_faults
-from argosy.catalogue.lookup import load_catalogue
+from argosy.api.caps import budget_warnings, hourly_faults, market_of
 from argosy.model import documents
-from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
@@ -44,13 +42,10 @@ def answer(asked: Asked, admission: Admission) -> dict[str, Any]:
     """The reply of PlanRun. Raises SpecError when the size of a task is not known."""
     form = admission.form
     records = list(_past(asked.store, form))
-    moment = Moment(asked.whole_state(), load_catalogue(), asked.now(), asked.policy)
-    types = {kind for _, kind, _ in asked.fleets}
-    pools = list(moment.state.pools.values())
-    market = Market(pools, types, moment.catalogue, asked.policy)
+    market = market_of(asked.whole_state(), asked.fleets, asked.now(), asked.policy)
     about_money = [*(fault.text() for fault in hourly_faults(form, market)), *budget_warnings(form, market)]
     question = PlanQuestion(
-        moment=moment,
+        moment=market,
         form=form,
         task_count=admission.task_count,
         needs=_needs(form, records),

@@ -8,30 +8,35 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from argosy.api import reading
+from argosy.api.caps import once_retried
 from argosy.api.requests import TOKEN_DAYS
 from argosy.engine.loading import load_run
 from argosy.model import inbox
 from argosy.model.damage import FAULTS
 from argosy.model.inbox import RetryRequest
+from argosy.model.moment import Moment
 from argosy.model.run_record import RunRecord
-from argosy.model.runs import RunStatus
+from argosy.model.runs import Run, RunStatus
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.model.wording import dollars
 from argosy.ports import AlreadyExists, Store
+from argosy.spec.fields import USD_LIMIT
+
+LEAST_MORE_USD = 0.01
 
 
 class NotRetried(Exception):
     """The run cannot be tried again; the message says why."""
 
 
-def put(store: Store, record: RunRecord, request: RetryRequest, token: str, attempt_usd: float = 0.0) -> bool:
+def put(store: Store, record: RunRecord, request: RetryRequest, token: str, market: Callable[[], Moment]) -> bool:
     """Leave the request in the inbox. False: this token has done so before. Raises NotRetried.
 
-    record: the run as it is stored; token: the client's, or what else tells two requests apart; attempt_usd: what one
-    more attempt costs at least, which the rest of the run's budget has to pay.
+    record: the run as it is stored; token: the client's, or what else tells two requests apart; market: what could be
+    bought, on a state that is made for this call, if the run has a budget that has to pay for another attempt.
     """
     key = (inbox.TOKENS, hashlib.sha256(f"retry\0{request.run_id}\0{token}".encode()).hexdigest())
     wish = {"runId": request.run_id, "failed": request.failed, "cancelled": request.cancelled}
@@ -40,8 +45,9 @@ def put(store: Store, record: RunRecord, request: RetryRequest, token: str, atte
         if json.loads(earlier) != wish:
             raise NotRetried("this clientToken has already retried other tasks of this run")
         return False
-    _check(store, record, request)
-    _check_budget(record, request, attempt_usd)
+    run = _check(store, record, request)
+    if run is not None and budget_of(record, request) is not None:
+        _check_budget(run, request, market())
     place = inbox.retry_key(request.requested_at, request.run_id, key[1][:16])
     pointer, forgotten_at = reading.retry_pointer(request.run_id), request.requested_at + TOKEN_DAYS * 86_400
     try:
@@ -55,31 +61,32 @@ def put(store: Store, record: RunRecord, request: RetryRequest, token: str, atte
     return True
 
 
-def check_readable(store: Store, run_id: str) -> None:
-    """Checks a run that no controller works on. Raises NotRetried when its documents cannot be read."""
+def check_readable(store: Store, run_id: str) -> Run | None:
+    """A run that no controller works on. Raises NotRetried when its documents cannot be read."""
     try:
-        load_run(store, run_id)
+        return load_run(store, run_id)
     except FAULTS as fault:
         what = f"what is stored of {run_id} cannot be read ({type(fault).__name__}: {str(fault)[:200]})"
         raise NotRetried(f"{what}: restore it first, as docs/operations.md says") from fault
 
 
-def _check(store: Store, record: RunRecord, request: RetryRequest) -> None:
+def _check(store: Store, record: RunRecord, request: RetryRequest) -> Run | None:
+    """The run as it would be reopened; None for a suspended one. Raises NotRetried."""
     run_id, counts = record.id, record.counts
     if record.suspended_at:  # it is tried again at once, as it is
         if request.budget_usd is not None:
             raise NotRetried(f"{run_id} is suspended: it is tried again as it is, without --budget")
-        return
+        return None
     if not record.has_ended and reading.is_stranded(store, run_id):
-        check_readable(store, run_id)
-        return
+        return check_readable(store, run_id)
     if not record.has_ended:
         raise NotRetried(f"{run_id} is {record.status}: only a run that has ended can be tried again")
     if record.status is RunStatus.SUCCEEDED:
         raise NotRetried(f"every task of {run_id} succeeded: there is nothing to try again")
-    check_readable(store, run_id)
+    run = check_readable(store, run_id)
     if not task_count(record, request) and not was_never_closed(record):
         raise NotRetried(_what_there_is(run_id, counts, request))
+    return run
 
 
 def budget_of(record: RunRecord, request: RetryRequest) -> float | None:
@@ -87,18 +94,31 @@ def budget_of(record: RunRecord, request: RetryRequest) -> float | None:
     return record.budget_usd if request.budget_usd is None else request.budget_usd
 
 
-def _check_budget(record: RunRecord, request: RetryRequest, attempt_usd: float) -> None:
-    """A run whose budget pays for no attempt would end again at once. Raises NotRetried."""
-    budget = budget_of(record, request)
-    if record.suspended_at or budget is None or budget - record.cost_usd > attempt_usd:
+def _check_budget(run: Run, request: RetryRequest, market: Moment) -> None:
+    """A run whose budget pays for no attempt would end again at once. Raises NotRetried.
+
+    What is idle here is not counted on: it may be gone, or somebody else's, by the time that the run is prepared.
+    """
+    before_usd = run.terms.budget_usd or 0.0
+    found = once_retried(run, request, market)
+    if found is None:
         return
-    more = max(record.budget_usd or 0.0, 2 * attempt_usd)
-    enough = math.ceil((record.cost_usd + more) * 100) / 100
+    budget, attempt_usd = found
+    if not (budget.is_used_up or budget.lacks(attempt_usd)):
+        return
+    more_usd = max(before_usd, 0.0 if math.isinf(attempt_usd) else 2 * attempt_usd, LEAST_MORE_USD)
+    enough = typed(budget.spent_usd + budget.reserved_usd + budget.wind_down_usd + more_usd)
     tasks = " ".join(f"--{name}" for name in ("failed", "cancelled") if getattr(request, name))
-    needed = f", and an attempt costs about {dollars(attempt_usd)}" if attempt_usd else ""
-    spent = f"{record.id} has spent {dollars(record.cost_usd)} of a budget of {dollars(budget)}{needed}"
-    command = f"argosy retry {record.id} {tasks} --budget {enough:g}"
+    needed = f", and an attempt costs about {dollars(attempt_usd)}" if 0 < attempt_usd < math.inf else ""
+    spent = f"{run.id} has spent {dollars(budget.spent_usd)} of a budget of {dollars(run.terms.budget_usd)}{needed}"
+    command = f"argosy retry {run.id} {tasks} --budget {enough}"
     raise NotRetried(f"{spent}: it would end again at once. Give it a budget for all its tries together: {command}")
+
+
+def typed(usd: float) -> str:
+    """The amount or a little more, as a number to type: whole cents, and none where there are none."""
+    cents = math.ceil(round(min(usd, USD_LIMIT) * 100, 6))
+    return f"{cents // 100}.{cents % 100:02}".removesuffix(".00")
 
 
 def task_count(record: RunRecord, request: RetryRequest) -> int:

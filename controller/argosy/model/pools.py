@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,6 +61,13 @@ class Pool:
     @property
     def confirmed(self) -> bool:
         return (self.spot_target, self.on_demand_target) == (self.confirmed_spot, self.confirmed_on_demand)
+
+
+def not_seen_yet(pools: Mapping[str, Pool], fleets: Iterable[tuple[str, str, str]]) -> dict[str, Pool]:
+    """By key, the pools of deployed fleets (cell, instance type, zone) that are not in `pools`: no sweep has shown them
+    yet."""
+    found = (Pool(*each, "not seen yet", confirmed_spot=0, confirmed_on_demand=0) for each in fleets)
+    return {pool.key: pool for pool in found if pool.key not in pools}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from argosy.lifecycle.apply import apply
 from argosy.model import events
 from argosy.model.inbox import SubmitRequest
 from argosy.model.moment import Moment
-from argosy.model.pools import Pool
+from argosy.model.pools import not_seen_yet
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -36,12 +36,9 @@ class PlanQuestion:
     def on_copy(self, form: Mapping[str, Any], needs: Resources | None = None) -> tuple[Moment, Run]:
         """A moment with a copy of the state in which the run is prepared and waits for places. needs: None = the
         question's own."""
-        moment, copy = self.moment, _copy(self.moment.state, self.fleets)
-        request = SubmitRequest(PLANNED, moment.now, form, self.task_count, "", "s3://none/", False)
-        apply(copy, events.RunSubmitted(request), moment.now, moment.policy)
-        run = copy.runs[PLANNED]
-        run.task_definition, run.needs = "planned", needs or self.needs
-        return replace(moment, state=copy), run
+        moment, run = with_run(self.moment, form, needs or self.needs, self.task_count)
+        moment.state.pools.update(not_seen_yet(moment.state.pools, self.fleets))
+        return moment, run
 
     def forecast(
         self, form: Mapping[str, Any], needs: Resources | None = None, offers_at: float | None = None
@@ -51,16 +48,22 @@ class PlanQuestion:
         return forecast(moment, run, self.seconds, offers_at)
 
 
-def _copy(state: State, fleets: Sequence[tuple[str, str, str]]) -> State:
+def with_run(moment: Moment, form: Mapping[str, Any], needs: Resources, task_count: int = 1) -> tuple[Moment, Run]:
+    """A moment with a copy of the state in which a run of that form is prepared and waits for places."""
+    copy = _copy(moment.state)
+    request = SubmitRequest(PLANNED, moment.now, form, task_count, "", "s3://none/", False)
+    apply(copy, events.RunSubmitted(request), moment.now, moment.policy)
+    run = copy.runs[PLANNED]
+    run.task_definition, run.needs = "planned", needs
+    return replace(moment, state=copy), run
+
+
+def _copy(state: State) -> State:
     """Copies only what planning changes: the dictionaries, and the pools."""
-    pools = {key: replace(pool) for key, pool in state.pools.items()}
-    for cell, kind, zone in fleets:
-        pool = Pool(cell, kind, zone, "not seen yet", confirmed_spot=0, confirmed_on_demand=0)
-        pools.setdefault(pool.key, pool)
     return replace(
         state,
         runs=dict(state.runs),
-        pools=pools,
+        pools={key: replace(pool) for key, pool in state.pools.items()},
         setbacks={},
         new_runs=set(),
         changed_runs=set(),

@@ -20,6 +20,7 @@ from argosy.model.costs import NOBODY
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.ledger import not_charged
 from argosy.model.moment import Moment
+from argosy.model.policy import Policy
 from argosy.model.pools import Offer
 from argosy.model.reserve import Holding, holding_of, holdings, kept_idle, longest_so_far, to_come_usd
 from argosy.model.resources import NOTHING, Resources
@@ -78,6 +79,10 @@ class RunBudget:
         budget = self.run.terms.budget_usd
         return budget is not None and self.spent_usd + self.wind_down_usd >= budget
 
+    def lacks(self, usd: float) -> bool:
+        """Whether it does not pay for something at this price; infinite = it has none now, and it is worth waiting."""
+        return self.left_usd < usd < math.inf
+
     def copy(self) -> RunBudget:
         """One from which money can be taken while this one stays as it is."""
         return replace(self, held={name: replace(each) for name, each in self.held.items()}, paid={*self.paid})
@@ -118,6 +123,19 @@ def _run_budget(moment: Moment, run: Run, spent_usd: float, held: dict[str, Hold
         held=held,
         paid={*held, *(instance.id for instance in idle)},
     )
+
+
+def cheapest_offer(moment: Moment, batch: Batch) -> Offer | None:
+    """The one with the lowest price whose instances could ever take a task of the batch, even if its pool is cooling
+    off now; None if nothing could."""
+    everything = offers_of(moment.state.pools.values(), moment.catalogue, math.inf, moment.policy)
+    fits = tasks_per_instance(replace(batch, count=1), everything).tolist()
+    return next((offer for offer, tasks in zip(everything, fits, strict=True) if tasks), None)
+
+
+def paid_seconds(policy: Policy, attempt_s: float) -> float:
+    """How long an instance is paid for that is bought for one attempt of so many seconds."""
+    return policy.boot_s + attempt_s + policy.wind_down_s
 
 
 def used_up(budgets: Mapping[str, RunBudget]) -> Iterator[CapRun]:
@@ -250,7 +268,7 @@ class CappedRuns:
         run_id = budget.run.id
         cap, hourly = budget.run.terms.budget_usd, budget.run.terms.max_hourly_usd
         attempt_usd = least * self._seconds(budget) / 3600
-        if not busy and cap is not None and budget.left_usd < attempt_usd < math.inf:
+        if not busy and budget.lacks(attempt_usd):
             said = {"cap": dollars(cap), "left": dollars(max(0.0, budget.left_usd)), "least": dollars(attempt_usd)}
             sentence = TOO_LITTLE_LEFT.format(**said, seconds=budget.expected_s)
             return sentence, CapRun(run_id, sentence)
@@ -318,8 +336,7 @@ class CappedRuns:
         return max(0.0, min(budget.left_per_hour, by_budget) - coming)
 
     def _seconds(self, budget: RunBudget) -> float:
-        """How long an instance is paid for that is bought for one attempt."""
-        return self.moment.policy.boot_s + budget.expected_s + self.moment.policy.wind_down_s
+        return paid_seconds(self.moment.policy, budget.expected_s)
 
     def _coming_price(self, places: Places, name: str) -> float:
         """USD an hour; 0 for what is here already."""
@@ -334,13 +351,9 @@ class CappedRuns:
         return self.moment.state.instances[name].status is InstanceStatus.BOOTING
 
     def _least_price(self, batch: Batch) -> float:
-        """USD an hour of the cheapest instance that could ever take a task of the batch, even if its pool is cooling
-        off now; infinite if there is none."""
-        moment = self.moment
-        everything = offers_of(moment.state.pools.values(), moment.catalogue, math.inf, moment.policy)
-        fits = tasks_per_instance(replace(batch, count=1), everything).tolist()
-        prices = [offer.price_usd_per_hour for offer, tasks in zip(everything, fits, strict=True) if tasks]
-        return min(prices, default=math.inf)
+        """USD an hour of the cheapest instance that could ever take a task of the batch; infinite if there is none."""
+        offer = cheapest_offer(self.moment, batch)
+        return offer.price_usd_per_hour if offer else math.inf
 
     def _is_busy(self, places: Places, its: RunPlaces, bought: bool) -> bool:
         """Whether something is going on that may yet let the run's tasks start."""

@@ -10,7 +10,9 @@ from functools import partial
 from zlib import crc32
 
 from argosy.api import reading, retrying
+from argosy.api.caps import market_of
 from argosy.model.inbox import RetryRequest
+from argosy.model.moment import Moment
 from argosy.model.run_record import RunRecord
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.deployment import SimulatedDeployment
@@ -63,8 +65,12 @@ class Users:
         if said is None or not said.has_ended:
             return False
         try:
-            created = retrying.put(self._deployment.store, said, wish, f"{wish.requested_at}")
-        except retrying.NotRetried:  # what a user would be told: there is nothing to try again
+            created = retrying.put(self._deployment.store, said, wish, f"{wish.requested_at}", self._market)
+        except retrying.NotRetried:  # what a user would be told: there is nothing to try again, or no money for it
             return False
         self.retries += created
         return created
+
+    def _market(self) -> Moment:
+        state, _ = reading.cluster(self._deployment.store)
+        return market_of(state, (), self._world.now, self._deployment.policy)

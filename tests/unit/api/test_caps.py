@@ -6,23 +6,28 @@ from typing import Any
 
 import pytest
 
-from argosy.api.caps import Market, budget_warnings, hourly_faults
-from argosy.catalogue.lookup import load_catalogue
+from argosy.api.caps import budget_warnings, hourly_faults, market_of
 from argosy.model import inbox
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
-from argosy.model.purchases import PurchaseMode
 from argosy.model.run_terms import RunTerms
+from argosy.model.state import State
+from tests.builders import NOW
 from tests.fakes.api import SPEC, Desk, error_of
 
+USUAL = Policy()
 SHAPE = {"vcpus": 1, "memory": 1024, "gpus": 0}
 
 
 def said(pools: dict[str, float], resources: dict[str, Any] = SHAPE, **capacity: Any) -> list[str]:
     """pools: spot price by type."""
+    return of_form({"name": "digits", "resources": resources, "capacity": capacity}, pools)
+
+
+def of_form(form: dict[str, Any], pools: dict[str, float], policy: Policy = USUAL) -> list[str]:
     known = [Pool("us-east-1", name, "us-east-1a", name, spot_usd_per_hour=usd) for name, usd in pools.items()]
-    form = {"name": "digits", "resources": resources, "capacity": capacity}
-    market = Market(known, ["c5.xlarge", "g4dn.xlarge"], load_catalogue(), Policy())
+    fleets = [] if pools else [("us-east-1", name, "us-east-1a") for name in ("c5.xlarge", "g4dn.xlarge")]
+    market = market_of(State(pools={pool.key: pool for pool in known}), fleets, NOW, policy)
     return [*(fault.text() for fault in hourly_faults(form, market)), *budget_warnings(form, market)]
 
 
@@ -62,23 +67,46 @@ def test_before_the_first_look_at_the_market_usual_prices_count() -> None:
 
 def test_nothing_is_said_of_a_task_definition() -> None:
     form = {"name": "digits", "taskDefinition": "mine:3", "capacity": {"budgetUsd": 0.0001, "maxHourlyCost": 0.0001}}
-    market = Market([], ["c5.xlarge"], load_catalogue(), Policy())
-    assert (hourly_faults(form, market), budget_warnings(form, market)) == ([], [])
+    assert of_form(form, {"c5.xlarge": 0.07}) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "cheapest"),
+    [
+        ({}, "c5.xlarge"),
+        ({"resources": {**SHAPE, "architecture": "arm64"}}, "c6g.xlarge"),
+        ({"resources": {**SHAPE, "gpus": 1, "gpuModel": "A10G"}}, "g5.xlarge"),
+        ({"resources": {**SHAPE, "gpus": 1, "gpuMemoryMib": 20_000}}, "g5.xlarge"),
+        ({"resources": {**SHAPE, "diskGiB": 300}}, "g5.xlarge"),
+        ({"placement": {"constraints": ["attribute:ecs.instance-type =~ g5.*"]}}, "g5.xlarge"),
+        ({"placement": {"constraints": ["attribute:team == vision"]}}, "g5.xlarge"),
+        ({"placement": {"constraints": ["attribute:ecs.instance-type =~ p3.*"]}}, None),  # above the price caps
+        ({"placement": {"affinity": ["run:other"]}}, None),  # nothing can be bought for it at any price
+    ],
+)
+def test_only_offers_that_the_scheduler_would_buy_from_for_this_very_run_count(
+    asked: dict[str, Any], cheapest: str | None
+) -> None:
+    policy = Policy(
+        attributes_by_type=(("g5.*", (("team", "vision"),)),),
+        disk_gib_by_type=(("g5.*", 400),),
+        max_usd_per_hour=2.0,
+    )
+    prices = {"c5.xlarge": 0.05, "c6g.xlarge": 0.04, "g4dn.xlarge": 0.2, "g5.xlarge": 0.5, "p3.2xlarge": 2.5}
+    form = {"name": "digits", "resources": SHAPE, "capacity": {"budgetUsd": 0.001}, **asked}
+    assert [sentence.partition("(")[2].partition(",")[0] for sentence in of_form(form, prices, policy)] == (
+        [cheapest] if cheapest else []
+    )
+
+
+def test_a_cell_that_the_run_may_not_use_has_no_price_for_it() -> None:
+    form = {"name": "digits", "resources": SHAPE, "capacity": {"cells": ["eu-west-1"], "maxHourlyCost": 0.01}}
+    assert of_form(form, {"c5.xlarge": 0.07}) == []
 
 
 @pytest.mark.parametrize(("capacity", "found"), [({}, False), ({"budgetUsd": 1}, True), ({"maxHourlyCost": 1}, True)])
 def test_a_run_has_caps_when_it_has_either(capacity: dict[str, float], found: bool) -> None:
     assert RunTerms.of({"name": "digits", "capacity": capacity}).has_caps is found
-
-
-def test_what_an_attempt_costs_counts_its_boot_and_its_stop() -> None:
-    pool = Pool("us-east-1", "c5.xlarge", "us-east-1a", "f", spot_usd_per_hour=0.36)
-    market = Market([pool], [], load_catalogue(), Policy(boot_s=100, wind_down_s=60))
-    needs = RunTerms.of({"name": "digits", "resources": SHAPE}).needs
-    usd_per_hour, _ = market.cheapest(needs, PurchaseMode.SPOT) or (0.0, "")
-    assert 0.36 < usd_per_hour < 0.38  # its disk and its address are in it
-    assert market.attempt_usd(needs, PurchaseMode.SPOT, 40) == pytest.approx(usd_per_hour * 200 / 3600)
-    assert Market([], [], load_catalogue(), Policy()).attempt_usd(needs, PurchaseMode.SPOT, 40) == 0
 
 
 def test_submit_and_validate_refuse_an_hourly_cap_that_nothing_is_below() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,7 +100,7 @@ def test_a_retry_with_a_budget_that_is_not_used_up_is_granted(desk: Desk) -> Non
 
 def test_where_no_price_is_known_a_budget_that_is_used_up_is_refused_all_the_same(desk: Desk) -> None:
     run_id = out_of_money(desk, spent=5.0)
-    desk.api.limits = replace(desk.api.limits, shapes={})
+    desk.api.fleets = ()
     error = error_of(desk.ask("RetryRun", runId=run_id))
     assert "has spent $5.00 of a budget of $5.00: it would end again" in error["message"]
 
