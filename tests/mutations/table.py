@@ -33,7 +33,14 @@ def text(rows: Iterable[Sequence[Any]]) -> str:
 def main() -> int:
     import pytest
 
-    from tests.mutations import planted, planted_buying, planted_cells, planted_further, planted_outages
+    from tests.mutations import (
+        planted,
+        planted_buying,
+        planted_cells,
+        planted_further,
+        planted_outages,
+        planted_trials,
+    )
     from tests.mutations.catalogue import BUGS, hunt
 
     rows, missed = [], []
@@ -47,7 +54,7 @@ def main() -> int:
             rows.append((name, BUGS[name].what, found.check, found.seeds))
     print(text(rows), end="")
     assert planted.Patch is planted_buying.Patch is planted_further.Patch is planted_outages.Patch
-    assert planted.Patch is planted_cells.Patch
+    assert planted.Patch is planted_cells.Patch is planted_trials.Patch
     return 1 if missed else 0
 
 

@@ -22,7 +22,15 @@ JSON = dict[str, Any]
 LATENCY_S = 0.02  # each way
 PROTECTED = "The instance may not be terminated. Modify its 'disableApiTermination' instance attribute and try again."
 HANG_S = 60.0  # boto3's read time-out
-PAGE_SIZE = 3  # of ECS listings while pages may fail: small clusters have several pages then
+PAGE_SIZES = {  # of listings while pages are small: small clusters have several pages then
+    "list_tasks": ("maxResults", 3),
+    "list_container_instances": ("maxResults", 3),
+    "describe_fleets": ("MaxResults", 3),
+    "describe_instances": ("MaxResults", 5),  # EC2 takes no less
+    "query": ("Limit", 2),
+}
+GOES_ON = ("nextToken", "NextToken", "ExclusiveStartKey")  # what the request for a further page has
+LONGEST_FREEZE_S, STIR_S = 3600.0, 30.0  # of a process, and how often others may work meanwhile
 REFUSED_S = 80.0  # at most
 # Refusals that pass: rights and roles spread slowly, keys are throttled, clocks are off, and ECS says ClientException.
 REFUSALS = {
@@ -36,6 +44,8 @@ REFUSALS = {
     "s3": (("AccessDenied", "Access Denied"), ("RequestTimeTooSkewed", "The difference is too large.")),
     "ec2": (("UnauthorizedOperation", "You are not authorized to perform this operation."), ("AuthFailure", "")),
     "dynamodb": (("ReplicatedWriteConflictException", ""), ("KMSThrottlingException", "")),
+    "sqs": (("AccessDenied", "Access to the resource is denied."), ("InvalidSecurity", "")),
+    "events": (("AccessDeniedException", "User: x is not authorized to perform: events:PutEvents"),),
 }
 SCRIPTED = ("crash-before", "crash-after", "reply-lost", "throttle", "server-error", "time-out")
 
@@ -124,12 +134,14 @@ class Boundary:
             self._refuse_protected(request["InstanceIds"])
         if fault == "time-out":
             self._world.run_for(HANG_S)
-        reply = effect(**self._narrowed(operation, request))
+        reply = self._in_small_pages(call, effect)
         self._observer.took_effect(call, reply)
         if operation == "run_task" and self._faults.strikes("token-misbehaviour"):
             self._world.ecs.ledger.clusters[self._world.cluster].launches.clear()
         self._observer.ended(call, fault or "ok")
         self._world.run_for(LATENCY_S)
+        if self._faults.strikes("freeze"):
+            self._stand_still()
         return self._answer(call, fault, reply)
 
     def _answer(self, call: Call, fault: str, reply: JSON) -> JSON:
@@ -152,7 +164,7 @@ class Boundary:
         faults, (service, operation, request) = self._faults, call
         if service == "dynamodb" and self._world.now < self.store_down_until:
             return "unreachable"
-        if "nextToken" in request and faults.strikes("page-failure"):
+        if any(name in request for name in GOES_ON) and faults.strikes("page-failure"):
             return "effect-lost"
         if faults.strikes("crash"):
             return "crash-before" if faults.coin() else "crash-after"
@@ -213,9 +225,24 @@ class Boundary:
                 error = {"Code": "OperationNotPermitted", "Message": PROTECTED}
                 raise ClientError({"Error": error}, "TerminateInstances")
 
-    def _narrowed(self, operation: str, request: JSON) -> JSON:
-        small = operation in ("list_tasks", "list_container_instances") and self._faults.on("page-failure")
-        return {**request, "maxResults": PAGE_SIZE} if small else request
+    def _in_small_pages(self, call: Call, effect: Callable[..., JSON]) -> JSON:
+        """The reply, of a few entries at a time while pages are small."""
+        operation, request = call.operation, call.request
+        name, size = PAGE_SIZES.get(operation, ("", 0))
+        whole = not name or any(request.get(member) for member in ("InstanceIds", "Limit")) or _asks_for_few(request)
+        if whole or not (self._faults.on("pages") or self._faults.on("page-failure")):
+            return effect(**request)
+        reply = effect(**{**request, name: size})
+        if any(each in reply for each in (*GOES_ON, "LastEvaluatedKey")):
+            self._faults.note("pages")
+        return reply
+
+    def _stand_still(self) -> None:
+        """This process does nothing for a while, and the others go on."""
+        until = self._world.now + LONGEST_FREEZE_S ** self._world.share("freeze", self._number)
+        while self._world.now < until:
+            self._world.run_for(min(STIR_S, until - self._world.now))
+            self._meanwhile()
 
     def _lagging(self, operation: str, reply: JSON) -> JSON:
         """Listings and descriptions without the tasks that they do not show yet."""
@@ -253,6 +280,11 @@ class FaultyClient:
 
             self._methods[name] = call
         return self._methods[name]
+
+
+def _asks_for_few(request: JSON) -> bool:
+    """Whether a query is for the switches, heartbeat and lease: DynamoDB never cuts so few items in two."""
+    return bool(request.get("ExpressionAttributeValues") == {":pk": {"S": "CONTROL"}})
 
 
 def _error(code: str, status: int, operation: str, retries: int = 0) -> ClientError:

@@ -25,11 +25,16 @@ _STAGE_TAG, _POOL_TAG = "argosy:stage", "argosy:pool"
 
 def add_fleets(world: World, types: Sequence[str], zones: Sequence[str]) -> None:
     """One fleet for each type and zone, as the stacks make them."""
-    world.ec2.add_launch_template("argosy", image_id="ami-1", tags={_STAGE_TAG: STAGE})
+    add_image(world, "ami-1")
     for name in types:
         for zone in zones:
             tags: dict[str, Any] = {_STAGE_TAG: STAGE, _POOL_TAG: f"{name}/{zone}"}
             world.add_fleet(name, zone, **tags)
+
+
+def add_image(world: World, image_id: str) -> None:
+    """A version of the launch template that all fleets name."""
+    world.ec2.add_launch_template("argosy", image_id=image_id, tags={_STAGE_TAG: STAGE})
 
 
 def add_foreign_fleets(world: World, zone: str) -> None:

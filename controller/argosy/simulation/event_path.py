@@ -28,11 +28,19 @@ class EventPath:
     def __call__(self, message: JSON) -> None:
         if (message["source"], message["detail-type"]) not in _LISTENED_TO or self._faults.strikes("events-lost"):
             return
+        message = self._without_start(message)
         self._send(json.dumps(message, default=str))
         if self._faults.strikes("events-doubled"):
             self._send(json.dumps(message, default=str), late=True)
         if self._faults.strikes("poison"):
             self._send(broken(message, int(self._faults.between(0, 6))))
+
+    def _without_start(self, message: JSON) -> JSON:
+        """An agent that was cut off, or a program that ended at once, may never have said RUNNING."""
+        detail = message["detail"]
+        if "startedAt" not in detail or "stoppedAt" not in detail or not self._faults.strikes("no-start-time"):
+            return message
+        return {**message, "detail": {name: value for name, value in detail.items() if name != "startedAt"}}
 
     def _send(self, body: str, late: bool = False) -> None:
         delay_s = USUAL_S

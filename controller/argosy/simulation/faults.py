@@ -1,5 +1,7 @@
 """What can go wrong, how often, and when? Kinds of faults that can be mixed, drawn from one seed.
 
+What users ask for and what an owner deploys counts as well where it strains the controller: caps, deadlines, images.
+
 Each trial switches each kind on or off and draws its intensity: that way rare faults also meet alone, and not only
 among all the others. Everything follows from the seed and the order of the draws, so a seed repeats.
 """
@@ -25,10 +27,10 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "events-doubled": (0.05, 0.3),  # a message arrives again later
     "events-late": (0.05, 0.4),  # a message comes up to 10 minutes late, and so out of order
     "poison": (0.01, 0.1),  # a message brings a broken one along
-    "interruption": (0.5, 6.0),  # an instance, per hour: EC2 takes it back with a warning
+    "interruption": (0.5, 15.0),  # an instance, per hour: EC2 takes it back with a warning
     "storm": (0.3, 1.0),  # a trial: every instance of a pool is taken back at once
-    "host-loss": (0.1, 1.0),  # an instance, per hour: it dies without a warning
-    "rebalance": (0.5, 4.0),  # an instance, per hour: EC2 advises to leave it
+    "host-loss": (0.1, 4.0),  # an instance, per hour: it dies without a warning
+    "rebalance": (0.5, 8.0),  # an instance, per hour: EC2 advises to leave it
     "shortage": (0.2, 0.8),  # a pool: it delivers nothing for a while
     "no-register": (0.05, 0.6),  # an instance never joins the cluster
     "bad-gpu": (0.1, 0.5),  # an instance registers without its GPUs
@@ -51,6 +53,22 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "fleet-replaced": (0.3, 1.0),  # a trial: a pool gets another fleet, its own is deleted and its instances live on
     "os-shutdown": (0.3, 1.0),  # an instance: its system ends the containers, and the agent reports their exit codes
     "refused": (0.002, 0.01),  # a call: it and all of its kind are refused for up to 80 s, as though they were wrong
+    "freeze": (0.001, 0.005),  # a call: the process stands still after it, for up to an hour
+    "pages": (0.3, 1.0),  # a trial: listings and queries come in pages of a few entries
+    "no-start-time": (0.05, 0.3),  # a message about a task that has ended does not say when it started
+    "clean-exit": (0.2, 0.8),  # a run: some programs answer SIGTERM with exit code 0 and no result
+    "bad-program": (0.1, 0.4),  # a run: many of its attempts fail
+    "instant": (0.1, 0.5),  # a run: some programs take no time at all
+    "hours": (0.02, 0.1),  # a run: its programs take hours
+    "time-limit": (0.1, 0.4),  # a run: attempts, or the whole run, may take less time than some need
+    "tight-budget": (0.1, 0.5),  # a run: its budget is from half of a first minute to twice of what it needs
+    "tight-hourly-cap": (0.1, 0.4),  # a run: an hour may cost from less than the cheapest instance to a few
+    "deadline": (0.1, 0.4),  # a run: it is to be done within minutes or hours
+    "many-runs": (0.05, 0.2),  # a trial: up to a dozen runs
+    "cancel": (0.05, 0.3),  # a run: its user cancels it
+    "retry": (0.5, 1.0),  # a trial: users try runs again that ended without all their results
+    "quota": (0.2, 0.6),  # a trial: EC2 gives out a few instances' vCPUs at a time, which the settings may know
+    "new-image": (0.2, 0.7),  # a trial: deployments make new versions of the launch templates
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

@@ -14,7 +14,6 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup, MachineType, PriceFunction
 from argosy.emulator.rate_limits import Buckets
 from argosy.emulator.sqs import SqsModel
-from argosy.simulation import users
 from argosy.simulation.audit.auditor import Auditor
 from argosy.simulation.audit.facts import Rest
 from argosy.simulation.boundary import CallConditions
@@ -23,9 +22,12 @@ from argosy.simulation.deployment import SimulatedController, SimulatedDeploymen
 from argosy.simulation.event_path import EventPath
 from argosy.simulation.faults import Faults
 from argosy.simulation.machine_faults import MachineDefects, MachineFaults
-from argosy.simulation.plan import Outline, TrialPlan, drawn_jobs
+from argosy.simulation.owner import Owner
+from argosy.simulation.plan import Outline, TrialPlan
+from argosy.simulation.submissions import drawn_jobs
 from argosy.simulation.teardown import SimulatedTeardown
 from argosy.simulation.timeline import Timeline
+from argosy.simulation.users import Users
 from argosy.simulation.verdict import Evidence, Verdict, judged
 from argosy.simulation.workload import Programs
 from argosy.simulation.world import START, Behaviour, World, share
@@ -47,13 +49,14 @@ class Trial:
         timeline, catalogue = Timeline(START), load_catalogue()
         self.outline = Outline.drawn(faults, plan)
         self.jobs = {job.run_id: job for job in plan.jobs or drawn_jobs(faults, plan.seed, plan.tasks)}
-        policy = replace(plan.policy, max_instances=plan.instances)
         self.services = SimulatedServices(SqsModel(timeline.clock))
         self.programs = programs = Programs(plan.seed, self.services.s3, self.jobs)
         defects = MachineDefects(faults, timeline, catalogue)
         behaviour = Behaviour(lambda task, at: defects.task(at) or programs.behaviour(task), defects.agent)
         machines = Ec2Setup(catalogue, ZONES, _prices(plan.seed, catalogue))
         self.world = world = World(machines, behaviour, seed=plan.seed, timeline=timeline)
+        self.owner = Owner(world, faults)
+        policy = self.owner.set_quotas(replace(plan.policy, max_instances=plan.instances))
         self.auditor = Auditor(
             world,
             self.jobs,
@@ -61,7 +64,7 @@ class Trial:
             one_controller=self.outline.controllers == 1,
             nothing_goes_wrong=not plan.kinds,
         )
-        world.sinks += [self.auditor.hear, programs, EventPath(world, self.services.sqs, faults)]
+        world.sinks += [self.auditor.hear, EventPath(world, self.services.sqs, faults)]
         self.bill = Bill(world)
         self.machine_faults = MachineFaults(world, faults, defects)
         add_fleets(world, plan.types, ZONES)
@@ -73,8 +76,8 @@ class Trial:
         self.deployment = SimulatedDeployment(world, self.services, policy, conditions, on_error)
         self.controllers = self._add_controllers()
         self.teardown = SimulatedTeardown(self.deployment, self.auditor)
-        retry = bool(plan.kinds) and users.insistent(plan.seed)
-        self.users = users.Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
+        retry = faults.strikes("retry")
+        self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
         self.started_at = self.faults_ended_at = world.now
         self._was_absent = False
 
@@ -91,6 +94,7 @@ class Trial:
         world, outline = self.world, self.outline
         self.machine_faults.begin()
         self.users.submit(outline.faulty_s)
+        self.owner.plan_deployments(outline.faulty_s)
         self._schedule_incidents()
         until = self.started_at + outline.faulty_s
         while world.now < until and self.plan.kinds and not self.auditor.violations:
@@ -139,8 +143,7 @@ class Trial:
             later(faults.between(0.05, 0.6) * faulty_s, self._lose_the_store)
         if faults.strikes("destroy"):
             later(faults.between(10, faulty_s), self._tear_down)
-        if faults.between(0, 1) < 0.1 and self.plan.kinds:
-            self.users.cancel_later(faults.between(10, faulty_s))
+        self.users.cancel_later(faults, faulty_s)
 
     def _lose_the_store(self) -> None:
         self.deployment.boundary.store_down_until = self.world.now + self.faults.between(30, 600)
@@ -163,6 +166,8 @@ class Trial:
 
     def _run_to_rest(self) -> None:
         pause_s, limit_s = BUSY_S, self.plan.limit_s
+        if self.faults.seen["hours"]:  # one instance may be all that there is, for one task after the other
+            limit_s += sum(job.tasks * job.longest_s for job in self.jobs.values())
         while not self.auditor.violations:
             self._step(pause_s)
             busy = any(controller.busy for controller in self.deployment.controllers)

@@ -16,15 +16,10 @@ from argosy.model.moment import Moment
 from argosy.model.run_record import RunRecord
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.deployment import SimulatedDeployment
+from argosy.simulation.faults import Faults
 from argosy.simulation.workload import SimulatedJob
 
-INSISTENT = 0.35  # share of the trials in which users try runs again
 MOST_RETRIES = 2  # of a run
-
-
-def insistent(seed: int) -> bool:
-    """Whether users try runs again. Not drawn in order, so that the other trials stay what they were."""
-    return crc32(f"retry/{seed}".encode()) / 2**32 < INSISTENT
 
 
 class Users:
@@ -43,9 +38,12 @@ class Users:
             after_s = number * min(60.0, faulty_s / 4)
             self._world.later(job.submitted_after_s or after_s, partial(self._submit, job))
 
-    def cancel_later(self, seconds: float) -> None:
-        """The first run."""
-        self._world.later(seconds, lambda: self._deployment.cancel(next(iter(self._jobs))))
+    def cancel_later(self, faults: Faults, faulty_s: float) -> None:
+        """Each loses patience with some runs, before anything has started, in the middle or when all is over."""
+        for run_id in self._jobs:
+            if faults.strikes("cancel"):
+                after_s = 10.0 + faulty_s * self._world.share("cancel", run_id)
+                self._world.later(after_s, partial(self._deployment.cancel, run_id))
 
     def try_again(self) -> bool:
         """Whether they asked for more of a run that has ended without every result."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from argosy.emulator.ec2.records import Ec2Instance
 
 JSON = dict[str, Any]
+SIGTERM_CODE, SIGKILL_CODE = 143, 137
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,10 @@ class TaskBehaviour:
     """The reason why it never runs, e.g. "CannotPullContainerError: ..."."""
     obeys_s: float | None = 0.5
     """From SIGTERM to its end; None = it ignores SIGTERM and is killed (137) at the stop time-out."""
-    obeys_with: int = 143
+    obeys_with: int = SIGTERM_CODE
     """The exit code with which it answers SIGTERM."""
+    at_the_end: Callable[[], None] | None = None
+    """What it does last, unless it is stopped before: it writes its result."""
 
 
 Workload = Callable[[JSON, Ec2Instance], TaskBehaviour]
@@ -77,12 +80,13 @@ class VirtualTask:
         elif self._behaviour.obeys_s is not None and self._behaviour.obeys_s <= self._stop_timeout_s():
             self._later(self._behaviour.obeys_s, lambda: self._end(self._behaviour.obeys_with, None, None))
         else:
-            self._later(self._stop_timeout_s(), lambda: self._end(137, None, None))
+            self._later(self._stop_timeout_s(), lambda: self._end(SIGKILL_CODE, None, None))
 
     def kill(self, exit_code: int) -> None:
-        """Something other than ECS ends its container, if it runs."""
+        """Something other than ECS ends its container, if it runs. exit_code: of programs that say nothing else."""
         if self._running and not self.over:
-            self._end(exit_code, None, None)
+            clean = self._behaviour.obeys_with == 0 and exit_code != SIGKILL_CODE
+            self._end(0 if clean else exit_code, None, None)
 
     def _pulled(self) -> None:
         if self._behaviour.cannot_start is not None:
@@ -91,10 +95,14 @@ class VirtualTask:
         self._running = True
         pulled = {"pullStartedAt": self._pull_started_at, "pullStoppedAt": self._agent.clock()}
         self._agent.report({"task": self.arn, "status": "RUNNING", "containers": self._containers("RUNNING"), **pulled})
-        if self._behaviour.duration_s != float("inf"):
+        if self._behaviour.duration_s == 0.0:
+            self._finish()
+        elif self._behaviour.duration_s != float("inf"):
             self._later(self._behaviour.duration_s, self._finish)
 
     def _finish(self) -> None:
+        if self._behaviour.at_the_end is not None:
+            self._behaviour.at_the_end()
         self._end(self._behaviour.exit_code, self._behaviour.reason, None)
 
     def _end(self, exit_code: int | None, reason: str | None, task_reason: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from argosy.emulator.s3 import S3Model
@@ -11,7 +12,7 @@ from argosy.layout import ATTEMPT_METADATA, part_suffix, part_uri, split_s3
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
 from argosy.model.inbox import SubmitRequest
-from argosy.simulation.virtual_task import TaskBehaviour
+from argosy.simulation.virtual_task import SIGTERM_CODE, TaskBehaviour
 from argosy.simulation.world import share
 
 JSON = dict[str, Any]
@@ -34,6 +35,8 @@ class SimulatedJob:
     deaf: float = 0.0  # attempts that ignore SIGTERM
     unpullable: float = 0.0  # attempts whose image cannot be pulled
     silent: float = 0.0  # attempts that end well and write nothing
+    clean: float = 0.0  # attempts that answer SIGTERM with exit code 0, before they have written anything
+    instant: float = 0.0  # attempts that take no time
 
     @property
     def output(self) -> str:
@@ -57,29 +60,27 @@ class Programs:
         job = self._jobs.get(key.run_id) if key else None
         if key is None or job is None:
             return TaskBehaviour()
-        duration_s = job.shortest_s + (job.longest_s - job.shortest_s) * self._share("length", key)
         if self._unlucky(job.unpullable, "pull", key):
             return TaskBehaviour(cannot_start="CannotPullContainerError: pull access denied")
-        if self._unlucky(job.hanging, "hang", key):
-            duration_s = float("inf")
-        obeys_s = None if self._unlucky(job.deaf, "deaf", key) else 0.5
         failed = self._unlucky(job.failing, "fail", key)
-        return TaskBehaviour(duration_s=duration_s, exit_code=1 if failed else 0, obeys_s=obeys_s)
+        writes = job.expects_result and not failed and not self._unlucky(job.silent, "silent", key)
+        return TaskBehaviour(
+            duration_s=self._duration_s(job, key),
+            exit_code=1 if failed else 0,
+            obeys_s=None if self._unlucky(job.deaf, "deaf", key) else 0.5,
+            obeys_with=0 if self._unlucky(job.clean, "clean", key) else SIGTERM_CODE,
+            at_the_end=partial(self._write, job, key) if writes else None,
+        )
 
-    def __call__(self, message: JSON) -> None:
-        """A sink of the world: a task that ended well has written its part, unless it is a silent one."""
-        detail = message["detail"]
-        if message["detail-type"] != "ECS Task State Change" or detail.get("lastStatus") != "STOPPED":
-            return
-        key = key_of_task(detail)
-        job = self._jobs.get(key.run_id) if key else None
-        ended_well = any(each.get("exitCode") == 0 for each in detail.get("containers", ()))
-        if key is None or job is None or not job.expects_result or not ended_well:
-            return
-        if not self._unlucky(job.silent, "silent", key):
-            self._write(job, key)
+    def _duration_s(self, job: SimulatedJob, key: AttemptKey) -> float:
+        if self._unlucky(job.hanging, "hang", key):
+            return float("inf")
+        if self._unlucky(job.instant, "instant", key):
+            return 0.0
+        return job.shortest_s + (job.longest_s - job.shortest_s) * self._share("length", key)
 
     def _write(self, job: SimulatedJob, key: AttemptKey) -> None:
+        """Its result, unless an earlier attempt has left one, whatever became of that."""
         bucket, name = split_s3(part_uri(job.output, key.index, part_suffix(job.spec)))
         if (bucket, name) not in self._s3.objects:
             metadata = {ATTEMPT_METADATA: str(key.attempt)}

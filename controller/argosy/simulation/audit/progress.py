@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from argosy.client.errors import ArgosyError
 from argosy.client.results.manifest import Manifest
-from argosy.layout import manifest_uri, marker_uri, split_s3
+from argosy.layout import manifest_uri, marker_uri, part_suffix, part_uri, split_s3
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
 from argosy.model.policy import Policy
@@ -27,6 +27,9 @@ JSON = dict[str, Any]
 
 # Nothing in a trial is refused for good, and nothing for as long as a run is to bear it.
 REFUSALS = ("no task can be started: ", "the run could not be prepared: ")
+
+
+TOOK_TOO_LONG = "argosy: the attempt took longer"  # begins the reason of the only stop that uses up a user attempt
 
 
 class TaskRow(NamedTuple):
@@ -60,9 +63,10 @@ class ProgressChecker(Checker):
         if code == 0:
             self._ended_well.add(key[:3])
         job = self.facts.jobs.get(key.run_id)
-        no_result = code == 0 and job is not None and job.expects_result and job.silent > 0
-        own = code not in (None, 0) and detail.get("stopCode") == "EssentialContainerExited" and self._stands(detail)
-        if own or no_result or str(detail.get("stoppedReason")).startswith("argosy: "):
+        may_lack = job is not None and job.expects_result and job.silent > 0
+        failed = may_lack if code == 0 else code is not None
+        by_itself = detail.get("stopCode") == "EssentialContainerExited" and self._stands(detail)
+        if (by_itself and failed) or str(detail.get("stoppedReason")).startswith(TOOK_TOO_LONG):
             self._blamed[key[:2]] += 1
 
     def _stands(self, detail: JSON) -> bool:
@@ -151,8 +155,16 @@ class ProgressChecker(Checker):
         except (ArgosyError, ValueError) as fault:  # a part is missing, entries are missing or doubled
             self.facts.violated("I4", f"the manifest of {job.run_id} is not whole: {fault}", job.run_id)
             return
+        if lost := self._without_result(job, table, rest):
+            self.facts.violated("I2", f"tasks {lost[:5]} of {job.run_id} succeeded, and their results are not there")
         if wrong or said.head["tasks"]["succeeded"] != counts[TaskStatus.SUCCEEDED]:
             self.facts.violated("I4", f"the manifest of {job.run_id} is wrong about tasks {wrong[:5]}", job.run_id)
+
+    def _without_result(self, job: SimulatedJob, table: list[tuple[int, ...]], rest: Rest) -> list[int]:
+        """Indexes of tasks whose exit code 0 counted, although they wrote nothing."""
+        done = [index for index, row in enumerate(table) if row[0] == TaskStatus.SUCCEEDED and job.expects_result]
+        suffix = part_suffix(job.spec)
+        return [index for index in done if split_s3(part_uri(job.output, index, suffix)) not in rest.objects]
 
 
 _FINAL = (TaskStatus.SUCCEEDED,)  # when a user retries a run: the other tasks become pending again

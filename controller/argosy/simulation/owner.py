@@ -1,0 +1,48 @@
+"""What does the owner of a trial's deployment set, and what is deployed while it works?
+
+The account's quotas, which the settings may name or not, and new versions of the launch templates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from argosy.model.policy import Policy, VcpuQuota
+from argosy.simulation.deployed_fleets import add_image
+from argosy.simulation.faults import Faults
+from argosy.simulation.world import World
+
+SPOT_CLASSES = {"standard": "Standard", "g": "G and VT"}  # as settings and as EC2 name them
+VCPUS = 4  # of each instance type in a trial
+MOST_INSTANCES = 4  # that a quota lets through
+MOST_IMAGES = 3
+
+
+class Owner:
+    """The one of a trial."""
+
+    def __init__(self, world: World, faults: Faults) -> None:
+        self._world, self._faults = world, faults
+        self._images = 1
+
+    def set_quotas(self, policy: Policy) -> Policy:
+        """EC2's own, for the whole trial. Half of the settings know them."""
+        if not self._faults.strikes("quota"):
+            return policy
+        world, known = self._world, []
+        for key, name in SPOT_CLASSES.items():
+            vcpus = VCPUS * (1 + int(MOST_INSTANCES * world.share("quota", key)))
+            world.ec2.set_spot_quota(name, vcpus)
+            known.append(VcpuQuota(world.region, "spot", key, vcpus))
+        return replace(policy, vcpu_quotas=tuple(known)) if world.share("quota is known") < 0.5 else policy
+
+    def plan_deployments(self, faulty_s: float) -> None:
+        """At random moments of the phase of faults."""
+        if self._faults.strikes("new-image"):
+            for number in range(1 + int(MOST_IMAGES * self._world.share("images"))):
+                self._world.later(faulty_s * self._world.share("image", number), self._deploy_new_image)
+
+    def _deploy_new_image(self) -> None:
+        self._images += 1
+        add_image(self._world, f"ami-{self._images}")
+        self._faults.note("new-image")
