@@ -33,6 +33,7 @@ from tests.stored_alike import forgotten
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 TICK_S = 2.0
+CHECK_TICKS = 10  # between two looks at a store to which nothing is written
 
 
 class MemoryS3:
@@ -141,7 +142,7 @@ class Controlled:
         self.ec2: Any = self.world.ec2_client()
         self.policy = replace(Policy(), **policy)
         self.controllers = [self.controller()]
-        self.conflicts = self.repaired = 0
+        self.conflicts = self.repaired = self.ticks = self.checked_version = 0
         self.faulty = False  # whether the controller's own code may fail
         self.targets: Counter[str] = Counter()
 
@@ -209,9 +210,13 @@ class Controlled:
         return at_rest
 
     def check_stored(self, engine: Engine) -> None:
-        """A controller that starts now knows what this one knows."""
-        state = engine.state
-        if state is not None and state.version == self.store.version():
+        """A controller that starts now knows what this one knows. Looked at after commits, else now and then: what was
+        changed in memory alone stays so."""
+        state, self.ticks = engine.state, self.ticks + 1
+        if state is None or state.version != self.store.version():
+            return
+        if state.version != self.checked_version or self.ticks % CHECK_TICKS == 0:
+            self.checked_version = state.version
             assert forgotten(state, self.store) == []
 
     def run_to_rest(self, limit_s: float = 4 * 3600.0) -> float:

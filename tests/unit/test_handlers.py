@@ -101,6 +101,7 @@ EC2 = {
 def test_the_owners_wish_for_placement_scores_reaches_the_sweep(engine: Any) -> None:
     answers("ecs", ListContainerInstances={"containerInstanceArns": []}, ListTasks={"taskArns": []})
     answers("ec2", **EC2)
+    answers("dynamodb", UpdateItem={})  # the lease is renewed meanwhile
     sweep = engine.executor.observe(0.0)
     assert {fleet.placement_score for fleet in sweep.fleets} == {7}
 
