@@ -15,12 +15,15 @@ QUICK := not slow and not deep and not benchmark and not tf and not e2e and not 
 SHARED := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Where `make check` writes the templates that it looks at.
 CHECKED := build/checked
+# Docker or podman, whichever answers: it builds images. Empty without one.
+ENGINE = $(shell for each in docker podman; do $$each info >/dev/null 2>&1 && echo $$each && break; done)
 # Further arguments for pytest, cdk or the demo: options, such as ARGS="-k placement", or paths, ARGS=tests/unit/market.
 ARGS ?=
 # The major version that is meant: without it the CDK prints eleven lines about the end of life of Node 20.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup tensorflow demo demo-tensorflow test test-fast test-deep coverage test-containers bench check format lint requirements
+.PHONY: help setup tensorflow demo demo-tensorflow demo-containers base-image images-test test test-fast test-deep coverage
+.PHONY: test-containers bench check format lint requirements
 .PHONY: synth doctor bootstrap deploy roll destroy destroy-cell clean
 
 help: ## Print this list
@@ -84,6 +87,22 @@ test-deep: $(DEV) ## Run the long property and simulation tests too
 test-containers: $(TENSORFLOW) ## Run the tests of the images' programs that need TensorFlow
 	@.venv-tensorflow/bin/python -m pytest -q -o faulthandler_timeout=1800 $(SHARED) -m tf tests/containers $(ARGS)
 
+# Where no container registry is reached, the images are built on Debian's packages (as root, with debootstrap).
+BASE_IMAGE := localhost/argosy-base
+
+base-image: ## Build what stands in for the images' base without a container registry
+	@containers/base/build.sh $(or $(ENGINE),podman) $(BASE_IMAGE)
+
+demo-containers: $(LOCAL) base-image ## Run the demo with its tasks in containers, in an image that is built for it
+	@$(BIN)/argosy demo --runtime $(ENGINE) --base-image $(BASE_IMAGE) --out out/demo-containers $(ARGS)
+
+# The runs of the READMEs and of demo-tensorflow once more, in images that are built; the CPU flavours (see containers/base).
+IMAGES_TESTED := tests/e2e/test_container_readmes.py $(addprefix tests/containers/test_,benchmark.py inference.py recommender.py)
+
+images-test: $(TENSORFLOW) base-image ## Build all images and run what their READMEs say in containers
+	@TEST_ENGINE=$(ENGINE) TEST_BASE_IMAGE=$(BASE_IMAGE) .venv-tensorflow/bin/python -m pytest -q -n 0 -m 'tf or e2e' \
+		-o faulthandler_timeout=3600 $(IMAGES_TESTED) tests/containers/test_demo_tensorflow.py -k 'readme or demo' $(ARGS)
+
 # What launches, books, releases and reads events has to be executed branch by branch (pyproject.toml says which files).
 COVERING := $(addprefix tests/unit/,api aws engine lifecycle market messages model scheduler test_handlers.py)
 COVERING += tests/scenarios tests/properties/test_message_properties.py
@@ -124,9 +143,6 @@ requirements: $(DEV) ## Write requirements/*.txt again from pyproject.toml (ARGS
 
 synth: $(DEV) $(NODE) ## Write the CloudFormation templates to cdk.out (needs no account)
 	$(CDK) synth --quiet --context stage=$(STAGE) $(ARGS)
-
-# Docker or podman, whichever answers: it builds the images that are published. Empty without one.
-ENGINE = $(shell for each in docker podman; do $$each info >/dev/null 2>&1 && echo $$each && break; done)
 
 doctor: $(LOCAL) ## What does the AWS account lack for a deployment, and what to type (STAGE=main)
 	@$(BIN)/argosy doctor --stage $(STAGE) $(ARGS)

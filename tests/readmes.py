@@ -10,8 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from argosy.local.deployment import local_settings
+from argosy.local.options import LocalOptions
+
 CONTAINERS = Path(__file__).resolve().parents[1] / "containers"
 RUN_ID = re.compile(r"\b([a-z][a-z0-9-]*-\d{6}-\d{6}-[a-z0-9]{4})\b")
+
+
+def local_options() -> LocalOptions:
+    """Tasks are processes; for `make images-test` they are containers, in images that are built for the tests."""
+    engine, base = os.environ.get("TEST_ENGINE"), os.environ.get("TEST_BASE_IMAGE")
+    return LocalOptions(settings=local_settings(baseImage=base), engine=engine, boot_s=0.2, tick_s=0.3)
 
 
 def command_lines(name: str) -> Iterator[str]:

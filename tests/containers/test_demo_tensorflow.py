@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 
 from tests.containers.s3 import CONTAINERS
+from tests.readmes import local_options
 
 pytestmark = pytest.mark.tf
 
 
 def test_the_demo_classifies_every_image_once_although_an_instance_was_taken_away(tmp_path: Path) -> None:
     argosy = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
+    options = local_options()  # processes, or containers for `make images-test`
+    built = ["--runtime", options.engine, "--base-image", str(options.settings.base_image)] if options.engine else []
     done = subprocess.run(
-        [*argosy, "demo-tensorflow", "--out", str(tmp_path), "--python", sys.executable],
+        [*argosy, "demo-tensorflow", "--out", str(tmp_path), "--python", sys.executable, *built],
         cwd=CONTAINERS.parent,
         capture_output=True,
         text=True,

@@ -320,10 +320,9 @@ def test_the_chain_of_the_template_ends_with_its_results_in_s3_once(home: Path) 
 def test_the_readmes_lines_can_be_typed_and_both_runs_recommend(tmp_path: Path) -> None:
     """Its numbers too: recall@10 of the first block, on the ratings that it generates."""
     from argosy.local.cloud import LocalAws
-    from argosy.local.options import LocalOptions
-    from tests.readmes import Shell, command_lines
+    from tests.readmes import Shell, command_lines, local_options
 
-    with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
+    with LocalAws(options=local_options()) as aws:
         path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
         told = {"PATH": path, "ARGOSY_ENDPOINT_URL": aws.endpoint_url, "AWS_ENDPOINT_URL": aws.endpoint_url}
         shell = Shell(tmp_path, told)

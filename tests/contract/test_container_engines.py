@@ -324,6 +324,17 @@ def test_the_flavour_is_always_said(fake: Path, images: Path) -> None:
     assert runtime.names() == ["engine-test", "tf", "tf-gpu"]
 
 
+def test_another_base_is_said_to_the_images_that_ask_for_one(fake: Path, images: Path) -> None:
+    (images / "based").mkdir()
+    (images / "based" / "Dockerfile").write_text('ARG BASE=x\nFROM ${BASE}\nENTRYPOINT ["sh", "-c"]\n')
+    runtime = EngineRuntime("podman", images, base_image="localhost/base")
+    for name in ("based", "engine-test"):
+        runtime.pull(f"argosy/{name}")
+    based, plain = calls(fake, "build")
+    assert based == ["--tag", "argosy/based", "--build-arg", "BASE=localhost/base", str(images / "based")]
+    assert plain == ["--tag", "argosy/engine-test", str(images / "engine-test")]
+
+
 def test_an_image_that_shares_files_is_built_from_the_folder_above(fake: Path, images: Path) -> None:
     (images / "engine-test" / "Dockerfile.dockerignore").write_text("*\n!shared/*.py\n")
     EngineRuntime("podman", images).pull("argosy/engine-test")

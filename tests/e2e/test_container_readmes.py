@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 
 from argosy.local.cloud import LocalAws
-from argosy.local.options import LocalOptions
-from tests.readmes import CONTAINERS, Shell, command_lines
+from tests.readmes import CONTAINERS, Shell, command_lines, local_options
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with LocalAws(options=LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
+    with LocalAws(options=local_options()) as aws:
         yield aws.endpoint_url
 
 

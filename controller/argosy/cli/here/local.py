@@ -13,6 +13,7 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.here.examples import example
+from argosy.cli.here.runtime import PROCESS, BaseImage, Runtime, engine_of
 from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
@@ -55,15 +56,14 @@ def local(
             help="Regions to run in, separated by commas; the first is home. [default: the settings', else us-east-1]",
         ),
     ] = "",
-    runtime: Annotated[
-        str, typer.Option("--runtime", metavar="NAME", help="What runs tasks: process, podman or docker.")
-    ] = "process",
+    runtime: Runtime = PROCESS,
+    base_image: BaseImage = None,
 ) -> None:
     """Start AWS on this machine and keep it running until Ctrl-C."""
     from argosy.local.options import LocalOptions
     from argosy.local.run import serve
 
-    chosen = settings_of(settings, cells)
+    chosen = settings_of(settings, cells, base_image)
     options = LocalOptions(settings=chosen, pythons=pythons_of(python or ()), engine=engine_of(runtime))
     try:
         serve(port, options, lambda aws: say("\n".join(welcome(aws.endpoint_url))))
@@ -83,8 +83,8 @@ def welcome(endpoint_url: str) -> list[str]:
     ]
 
 
-def settings_of(file: Path | None, cells: str) -> Settings:
-    """The deployment's settings: the file's, with `cells` in place of its own unless that is empty.
+def settings_of(file: Path | None, cells: str = "", base_image: str | None = None) -> Settings:
+    """The deployment's settings: the file's, with what is given besides in place of its own.
 
     Raises CliError for a file that cannot be read, and for settings that are refused, with each fault.
     """
@@ -95,6 +95,8 @@ def settings_of(file: Path | None, cells: str) -> Settings:
     changes = {} if file is None else _read(file)
     if cells:
         changes["cells"] = [name.strip() for name in cells.split(",")]
+    if base_image:
+        changes["baseImage"] = base_image
     try:
         return local_settings(**changes)
     except ValidationError as fault:
@@ -102,7 +104,7 @@ def settings_of(file: Path | None, cells: str) -> Settings:
         if cells and any(each.startswith("cells") for each in faults):
             step = "e.g. --cells us-east-1,eu-west-1"
             raise CliError(f"--cells {cells} is not a list of Regions.", details=faults, next_step=step) from fault
-        raise CliError(f"The settings in {file} are refused.", details=faults) from fault
+        raise CliError(f"The settings{f' in {file}' if file else ''} are refused.", details=faults) from fault
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -118,22 +120,6 @@ def _read(file: Path) -> dict[str, Any]:
             f"{file} holds no settings.", next_step='write a JSON object, e.g. {"maxInstances": 4, "lingerSeconds": 60}'
         )
     return found
-
-
-def engine_of(runtime: str) -> str | None:
-    """None for processes. Raises CliError for an engine that is missing or does not work."""
-    from argosy.local.containers.engine import ENGINES, NoEngineError, check
-
-    if runtime == "process":
-        return None
-    if runtime not in ENGINES:
-        raise CliError(f"--runtime is process, {' or '.join(ENGINES)}, not {runtime}.")
-    try:
-        check(runtime)
-    except NoEngineError as fault:
-        step = "without --runtime tasks run as processes of this machine, which needs no engine"
-        raise CliError(f"--runtime {runtime}: {fault}.", next_step=step) from fault
-    return runtime
 
 
 def pythons_of(assignments: Iterable[str]) -> dict[str, str]:

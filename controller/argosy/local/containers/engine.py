@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from argosy.local.containers.engine_run import ContainerEngine, Door, EngineContainer
-from argosy.local.containers.images import CannotPullError, Image, build_context, names_in, source_of
+from argosy.local.containers.images import CannotPullError, Image, build_context, names_in, source_of, takes
 from argosy.local.containers.process import Ended, Program
 
 ENGINES = ("podman", "docker")
@@ -62,12 +62,16 @@ def real_gpus() -> int:
 
 
 class EngineRuntime:
-    """A Runtime. gpus: real ones, which pinned tasks are given by their ordinals; without any, GPUs are only named."""
+    """A Runtime. gpus: real ones, which pinned tasks are given by their ordinals; without any, GPUs are only named.
+    base_image: takes the place of BASE in Dockerfiles that have it."""
 
     slow = True
 
-    def __init__(self, engine: str, root: Path, gpus: int = 0, door: Door | None = None) -> None:
+    def __init__(
+        self, engine: str, root: Path, gpus: int = 0, door: Door | None = None, base_image: str | None = None
+    ) -> None:
         self.root = root
+        self._base_image = base_image
         self._engine = engine
         self._gpus = gpus
         self._door = door
@@ -106,8 +110,7 @@ class EngineRuntime:
         if source is not None:
             folder, flavour = source
             name = reference.partition("@")[0].partition(":")[0]
-            said = ["--build-arg", f"FLAVOUR={flavour}"] if flavour else []
-            self._run(["build", "--tag", name, *said, *build_context(folder)], reference)
+            self._run(["build", "--tag", name, *self._arguments(folder, flavour), *build_context(folder)], reference)
         elif not reference.startswith("argosy/"):
             name = reference
             if self._asked(["image", "inspect", name]).returncode != 0:
@@ -115,6 +118,11 @@ class EngineRuntime:
         else:
             raise CannotPullError(f"{reference}: not found: no folder of that name with a Dockerfile among the images")
         return EngineImage((), (), {}, self.root, reference=name)
+
+    def _arguments(self, folder: Path, flavour: str) -> list[str]:
+        base = self._base_image if takes(folder, "BASE") else None
+        given = {"FLAVOUR": flavour, "BASE": base}
+        return [word for name, value in given.items() if value for word in ("--build-arg", f"{name}={value}")]
 
     def _run(self, arguments: Sequence[str], reference: str) -> None:
         done = self._asked(arguments)

@@ -81,9 +81,14 @@ def names_in(root: Path) -> list[str]:
     return sorted({*(folder.name for folder in folders), *flavoured})
 
 
-def _has_flavours(folder: Path) -> bool:
+def takes(folder: Path, argument: str) -> bool:
+    """Whether the folder's Dockerfile has this ARG."""
     dockerfile = folder / "Dockerfile"
-    return dockerfile.is_file() and re.search(r"^ARG FLAVOUR\b", dockerfile.read_text(), re.MULTILINE) is not None
+    return dockerfile.is_file() and re.search(rf"^ARG {argument}\b", dockerfile.read_text(), re.MULTILINE) is not None
+
+
+def _has_flavours(folder: Path) -> bool:
+    return takes(folder, "FLAVOUR")
 
 
 class ImageStore:

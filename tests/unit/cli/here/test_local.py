@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from argosy.cli.here.local import pythons_of, settings_of, welcome
+from argosy.cli.here.runtime import engine_of
 from argosy.cli.problems import CliError
+from tests.container_engines import install_fake
 
 
 def test_the_welcome_names_the_next_commands() -> None:
@@ -102,3 +104,22 @@ def test_a_settings_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     for file in (tmp_path / "none.json", tmp_path / "not.json"):
         with pytest.raises(CliError, match="cannot be read"):
             settings_of(file, "")
+
+
+def test_another_base_for_images_is_a_setting_like_any_other() -> None:
+    assert settings_of(None, base_image="localhost/base").base_image == "localhost/base"
+    with pytest.raises(CliError) as refused:
+        settings_of(None, base_image="two words")
+    assert refused.value.message == "The settings are refused."
+    assert refused.value.details[0].startswith("baseImage: ")
+
+
+def test_only_engines_that_work_here_run_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert engine_of("process") is None
+    with pytest.raises(CliError, match="--runtime is process, podman or docker, not lxc"):
+        engine_of("lxc")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CliError, match="--runtime podman: there is no podman on PATH"):
+        engine_of("podman")
+    install_fake(tmp_path, monkeypatch)
+    assert engine_of("podman") == "podman"

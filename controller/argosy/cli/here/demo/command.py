@@ -25,6 +25,8 @@ from argosy.cli.here.demo.supervision import (
     session_in,
 )
 from argosy.cli.here.examples import example
+from argosy.cli.here.local import settings_of
+from argosy.cli.here.runtime import PROCESS, BaseImage, Runtime, engine_of
 from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
 
@@ -42,13 +44,16 @@ def demo(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the summary and the results go.")] = Path(
         "out/demo"
     ),
+    runtime: Runtime = PROCESS,
+    base_image: BaseImage = None,
 ) -> None:
     """A real batch here, with GPUs and a spot interruption."""
     from argosy.cli.here.demo import report
 
+    engine, settings = engine_of(runtime), settings_of(None, base_image=base_image)
     log = StepLog(session, session.tools.now())
     first, second = map(example, RUN_FILES)
-    with embedded_aws(TASK_PROCESSES) as aws:
+    with embedded_aws(TASK_PROCESSES, engine=engine, settings=settings) as aws:
         log.welcome(aws)
         inside = session_in(session, aws)
         forecast = _planned(inside, first, log)

@@ -33,15 +33,15 @@ class EmbeddedAws(Protocol):
 
 
 @contextmanager
-def embedded_aws(processes: int, pythons: Mapping[str, str] | None = None) -> Iterator[EmbeddedAws]:
+def embedded_aws(processes: int, **options: Any) -> Iterator[EmbeddedAws]:
     """Ready to answer on entry, with the deployment in it; on exit everything it started is gone. Raises OSError.
 
-    processes: how many tasks may really run at once on this machine. pythons: which Python runs which images.
+    processes: how many tasks may really run at once on this machine. options: further ones of LocalOptions.
     """
     from argosy.local.cloud import LocalAws
     from argosy.local.options import LocalOptions
 
-    with LocalAws(0, LocalOptions(processes=processes, pythons=pythons or {})) as aws:
+    with LocalAws(0, LocalOptions(processes=processes, **options)) as aws:
         yield aws
 
 

@@ -21,6 +21,8 @@ from argosy.cli import figures, panels
 from argosy.cli.command import command
 from argosy.cli.here.demo.supervision import RunSupervisor, StepLog, download_results, embedded_aws, session_in
 from argosy.cli.here.examples import example
+from argosy.cli.here.local import settings_of
+from argosy.cli.here.runtime import PROCESS, BaseImage, Runtime, engine_of
 from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
 
@@ -48,6 +50,8 @@ def demo_tensorflow(
         "out/demo-tensorflow"
     ),
     python: Annotated[Path, typer.Option("--python", metavar="PATH", help="A Python with TensorFlow.")] = PYTHON,
+    runtime: Runtime = PROCESS,
+    base_image: BaseImage = None,
 ) -> None:
     """TensorFlow here: train, classify, benchmark.
 
@@ -56,9 +60,10 @@ def demo_tensorflow(
     from argosy.cli.here.demo_tensorflow import report
 
     _check(python)
+    options = {"engine": engine_of(runtime), "settings": settings_of(None, base_image=base_image)}
     log = StepLog(session, session.tools.now())
     _train(python, out, log)
-    with embedded_aws(PROCESSES, {"tensorflow-*": str(python.absolute())}) as aws:
+    with embedded_aws(PROCESSES, pythons={"tensorflow-*": str(python.absolute())}, **options) as aws:
         log.welcome(aws)
         inside = session_in(session, aws)
         model = _upload(inside, out / "model")
