@@ -8,7 +8,7 @@ from typing import Any
 from argosy.aws.errors import CallFailure
 from argosy.aws.launcher import TaskLauncher
 from argosy.lifecycle import apply as apply_module
-from argosy.lifecycle import attempts, health, hosts, quarantine
+from argosy.lifecycle import attempts, health, hosts, quarantine, suspended_tasks
 from argosy.model.attempts import AttemptTable
 from argosy.model.events import InterruptionWarned, LaunchDisproved, LaunchMissed
 from argosy.model.state import Setback, State
@@ -18,6 +18,7 @@ from tests.mutations.catalogue import DAMAGE, PROTOCOL, Patch, planted, scenario
 
 FORGETTING = "tests.unit.lifecycle.test_nothing_is_forgotten"
 DEFINITIONS = "tests.scenarios.test_unused_definitions"
+SUSPENDED = "tests.scenarios.test_suspended_tasks"
 OUTAGES, REGISTRATIONS = "tests.scenarios.test_outages", "tests.scenarios.test_lost_registrations"
 
 
@@ -150,3 +151,24 @@ def forgiven_in_memory_only(patch: Patch) -> None:
             real(table, rows, **values)
 
     patch.setattr(AttemptTable, "set", put)
+
+
+@planted(
+    "the end of a suspended run's task is not taken in: its instance counts as busy until the run is tried again",
+    check=scenario(
+        SUSPENDED,
+        "test_the_instances_of_a_suspended_run_are_gone_a_linger_after_its_last_task_ended",
+        lambda message: False,
+        0.0,
+    ),
+)
+def suspended_runs_hold_instances(patch: Patch) -> None:
+    patch.setattr(suspended_tasks, "_follow", lambda *rest: None)
+
+
+@planted(
+    "what a suspended run has started runs for as long as it likes",
+    check=scenario(SUSPENDED, "test_an_endless_program_of_a_suspended_run_is_stopped_and_its_instances_go"),
+)
+def suspended_runs_go_unwatched(patch: Patch) -> None:
+    patch.setattr(suspended_tasks, "stop_unwatched", lambda *rest: None)

@@ -152,7 +152,7 @@ def test_a_suspended_run_can_be_cancelled_and_what_runs_of_it_is_stopped(called:
     until(cluster, lambda: bool(cluster.live_instances()) and cluster.record(VICTIM).counts[2] == TASKS)
     with throwing(called["model.tasks.TaskTable.counts"], of_victim):
         until(cluster, lambda: is_suspended(cluster))
-        cluster.run_for(600.0)
+        cluster.run_for(200.0)
         assert len(cluster.live_instances()) == 1, "its tasks go on"
         cluster.cancel(VICTIM)
         cluster.run_to_rest()

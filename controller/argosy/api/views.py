@@ -195,7 +195,7 @@ def _live_attempt(state: State, row: int, now: float) -> JSON:
     instance = state.instances.get(instance_id)
     return {
         "instance": instance_id,
-        "seconds": max(0.0, now - started_at) if started_at else None,
+        "seconds": max(0.0, (float(attempts["left_at"][row]) or now) - started_at) if started_at else None,
         "gpuIds": _gpu_ids(state, instance_id, int(attempts["gpu_mask"][row])),
         "taskArn": None if instance is None else task_arn(instance.arn, task_id),
     }
@@ -237,7 +237,7 @@ def _used(state: State, needs: Mapping[int, Resources]) -> tuple[dict[str, Resou
     """What live attempts take on each instance, and how many they are."""
     used: dict[str, Resources] = {}
     tasks: dict[str, int] = {}
-    for row in state.attempts.live().tolist():
+    for row in state.attempts.placed().tolist():
         instance_id = bytes(state.attempts["instance"][row]).decode()
         mine = needs.get(int(state.attempts["run"][row]), Resources())
         used[instance_id] = used.get(instance_id, Resources()).plus(mine)

@@ -91,14 +91,13 @@ class TaskLauncher:
     def stop(self, action: StopAttempt | StopOrphan, deadline: float) -> list[Event]:
         """Ask for a stop; the reply shows the task. The sweep reports tasks that are gone already."""
         key = action.key if isinstance(action, StopAttempt) else None
-        reason = action.reason if isinstance(action, StopAttempt) else "belongs to no live attempt"
         cell = self._cells.get(action.cell)
         if cell is None:
             return [NotCarriedOut(f"there is no cell {action.cell}", key)]
         if not cell.rates.launches.take(deadline, urgent=True):
             return [NotCarriedOut(TIME_WAS_UP, key)]
         try:
-            answer = cell.ecs.stop_task(cluster=cell.cluster, task=action.arn, reason=reason[:STOP_REASON_LIMIT])
+            answer = cell.ecs.stop_task(cluster=cell.cluster, task=action.arn, reason=action.reason[:STOP_REASON_LIMIT])
         except AWS_ERRORS as error:
             fault = classify(error)
             if fault.kind is FailureKind.THROTTLED:

@@ -149,8 +149,10 @@ class Observer:
         alive: set[str] = set()
         if self.state is None:
             return running, alive
-        attempts = self.state.attempts
+        attempts, suspended = self.state.attempts, self.state.suspended_numbers()
         for row in attempts.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
+            if attempts["left_at"][row] and int(attempts["run"][row]) in suspended:
+                continue  # asked about once its run is tried again
             instance = self.state.instance_of(row)
             if instance is None or instance.cell == cell_name:
                 task_id = bytes(attempts["task_id"][row]).decode()

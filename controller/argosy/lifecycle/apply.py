@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import attempts, charges, definitions, fates, hosts, pools, quarantine, revival, suspension
+from argosy.lifecycle import (
+    attempts,
+    charges,
+    definitions,
+    fates,
+    hosts,
+    pools,
+    quarantine,
+    revival,
+    suspended_tasks,
+    suspension,
+)
 from argosy.lifecycle.halts import drop_unsent, give_up
 from argosy.lifecycle.marks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back, set_task
 from argosy.model import events
@@ -26,21 +37,24 @@ QUEUE_PAUSE_S = 10.0  # a registration that waits for its turn: whether the defi
 
 def apply(state: State, event: events.Event, now: float, policy: Policy) -> None:
     """Take one fact in. `now` is used where the fact carries no time of its own."""
-    if state.suspended and not isinstance(event, events.RunResumed) and suspension.is_ignored(state, event):
-        return
-    _apply(event, state, now, policy)
+    if not state.suspended:
+        _apply(event, state, now, policy)
+    elif isinstance(event, events.TaskSeen) and suspended_tasks.is_of_suspended(state, event):
+        suspended_tasks.see(state, event, now)
+    elif not suspension.is_ignored(state, event):
+        _apply(event, state, now, policy)
 
 
 def pass_time(state: State, now: float, policy: Policy) -> None:
     """What follows from the time alone, once the facts of a tick are known.
 
     Lost instances are settled, failures booked once it is known whose they are, orders grow late, instances that have
-    not joined the cluster are given up, and the intents of runs that start nothing more are dropped: once all outcomes
-    are known, what is left was never sent.
+    not joined the cluster are given up, tasks that nobody watches over are stopped, and the intents of runs that start
+    nothing more are dropped: once all outcomes are known, what is left was never sent.
     """
     hosts.settle_lost(state, policy)
     fates.settle_open_ends(state, now, policy)
-    suspension.give_up_old(state, now)
+    suspension.pass_time(state, now, policy)
     pools.note_orders(state, now)
     pools.note_unregistered(state, now, policy)
     for run in state.runs.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle import charges, health, suspension
+from argosy.lifecycle import charges, health, suspended_tasks
 from argosy.lifecycle.accounts import (
     Account,
     AttemptEnd,
@@ -16,7 +16,6 @@ from argosy.lifecycle.accounts import (
 from argosy.lifecycle.halts import give_up, stop_if_all_alike
 from argosy.lifecycle.health import note_end
 from argosy.lifecycle.marks import end_attempt, is_refused_for_long, may_settle_more, set_back, set_task
-from argosy.lifecycle.suspension import is_of_suspended
 from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import Work
@@ -138,6 +137,8 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
 def _is_open(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> bool:
     """Whether the end is to wait until the fate of its instance is known (`lifecycle.fates`)."""
     cause, instance = StopCause(int(state.attempts["stop_cause"][row])), state.instance_of(row)
+    if state.attempts["left_at"][row]:  # what became of its instance has been heard while its run was suspended
+        return False
     if not policy.fate_s or seen.last_status != "STOPPED" or not is_open(seen, cause, instance):
         return False
     open_end = state.open_ends.setdefault(row, OpenEnd(seen, now))
@@ -156,9 +157,10 @@ def see_all(state: State, sweep: Observed, policy: Policy) -> None:
     shown = set()
     for seen in sweep.tasks:
         shown.add(name_of(seen.arn).encode())
-        if state.suspended and is_of_suspended(state, seen):
-            continue
-        known = see(state, seen, sweep.at, policy)
+        if state.suspended and suspended_tasks.is_of_suspended(state, seen):
+            known = suspended_tasks.see(state, seen, sweep.at)
+        else:
+            known = see(state, seen, sweep.at, policy)
         ours = seen.key is not None and seen.started_by.startswith(f"argosy-{state.epoch}-")
         if not known and ours and seen.desired_status == "RUNNING" and seen.last_status != "STOPPED":
             state.orphans[seen.arn] = cell_of(seen.arn)
@@ -169,15 +171,19 @@ def see_all(state: State, sweep: Observed, policy: Policy) -> None:
 def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
     table, suspended = state.attempts, state.suspended_numbers()
     for row in table.with_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING).tolist():
-        if table["run"][row] in suspended:
-            continue
+        is_suspended = int(table["run"][row]) in suspended
+        if is_suspended and table["left_at"][row]:
+            continue  # nobody asks about it before its run is tried again
         if bytes(table["task_id"][row]) in shown or at - table["launched_at"][row] < policy.absence_s:
             continue
         since = float(table["absent_since"][row])
         if not since:
             table.set(row, absent_since=at)
         elif at - since >= policy.absence_s and may_settle_more(state, policy):  # else after the next sweep
-            lose(state, row, "ECS has forgotten the task", at, policy)
+            if is_suspended:
+                suspended_tasks.miss(state, row, at)
+            else:
+                lose(state, row, "ECS has forgotten the task", at, policy)
 
 
 def lose(state: State, row: int, reason: str, now: float, policy: Policy) -> None:
@@ -200,9 +206,12 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
         if instance is not None:
             note_end(state, run, instance, ended, policy)
             work = _work(ended.account, TaskStatus(int(run.tasks["status"][ended.index])))
-            charges.book(state, run, instance, float(run.tasks["seconds"][ended.index]), work)
+            if not table["left_at"][row]:
+                charges.book(state, run, instance, float(run.tasks["seconds"][ended.index]), work)
+            elif work is not Work.USEFUL:
+                charges.unbook(state, run, ended.index, work)
     else:
-        suspension.book_lost(state, row, now)
+        suspended_tasks.book_lost(state, row, now)
     end_attempt(state, row, now)
 
 
@@ -313,7 +322,8 @@ def _book(state: State, run: Run, row: int, seen: TaskSeen, now: float) -> None:
     """What the attempt used: seconds, instance, GPUs."""
     table = state.attempts
     started_at = seen.started_at or float(table["started_at"][row])
-    seconds = max(0.0, (seen.stopped_at or now) - started_at) if started_at else 0.0
+    ended_at = seen.stopped_at or float(table["left_at"][row]) or now
+    seconds = max(0.0, ended_at - started_at) if started_at else 0.0
     set_task(
         state,
         run,

@@ -216,6 +216,7 @@ def _forget(state: State, instance: Instance, policy: Policy) -> None:
             run.instances.discard(instance.id)
             state.changed_runs.add(run.id)
     named = any(instance.id in run.instances for run in state.runs.values())
+    named = named or bool(state.suspended and (state.attempts["instance"] == instance.id.encode()).any())
     named = named or any(instance.id in found.record.instances for found in state.suspended.values())
     if not named and not instance.losing and not state.attempts.on_instance(instance.id):
         del state.instances[instance.id]

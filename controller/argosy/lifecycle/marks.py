@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.model.instances import Instance
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.setbacks import MAX_REASON, Setback, Subject, What
@@ -19,10 +20,16 @@ def set_task(state: State, run: Run, index: int, **values: Any) -> None:
 
 
 def end_attempt(state: State, row: int, now: float) -> None:
-    """Free the row; an instance that has no other attempt is idle from now on, however this one ended."""
-    instance = state.instance_of(row)
+    """Free the row, however the attempt ended."""
+    instance, has_left = state.instance_of(row), bool(state.attempts["left_at"][row])
     state.attempts.remove(row)
     state.open_ends.pop(row, None)
+    if not has_left:
+        note_idle(state, instance, now)
+
+
+def note_idle(state: State, instance: Instance | None, now: float) -> None:
+    """An attempt has left it: without another one it is idle from now on."""
     if instance is not None and instance.alive and not state.attempts.on_instance(instance.id):
         instance.idle_since = now
         state.changed_instances.add(instance.id)

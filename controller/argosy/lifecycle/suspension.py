@@ -1,23 +1,24 @@
 """What becomes of a run at which the controller's own code fails?
 
 It is suspended: nothing is decided for it and no fact about it is taken in, so that it stops nobody else. Its tasks go
-on, and what they take on their instances stays taken. When it is tried again, ECS and EC2 say what happened meanwhile;
-an attempt whose end nobody can tell any more counts as lost. A user may cancel it, or have it tried again at once.
+on for some minutes (`suspended_tasks`). When it is tried again, ECS and EC2 say what happened meanwhile; an attempt
+whose end nobody can tell any more counts as lost. A user may cancel it, or have it tried again at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from argosy.lifecycle import charges, definitions
-from argosy.model.arns import name_of
+from argosy.lifecycle import charges, definitions, suspended_tasks
 from argosy.model.attempts import AttemptStatus
-from argosy.model.costs import Work
-from argosy.model.events import Event, RunSubmitted, TaskSeen
+from argosy.model.events import Event, RunResumed, RunSubmitted
+from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus
 from argosy.model.state import State
-from argosy.model.suspensions import MAX_REASON, MOST_S, Suspension, pause_s
+from argosy.model.suspensions import MAX_REASON, MOST_S, Suspension, pause_s, reason_of
+
+GIVEN_UP = "given up: the controller {}"
 
 
 def suspend(state: State, record: RunRecord, reason: str, now: float, earlier: Suspension | None = None) -> None:
@@ -42,21 +43,39 @@ def resume(state: State, run: Run) -> None:
     del state.suspended[run.id]
     state.runs = dict(sorted([*state.runs.items(), (run.id, run)], key=lambda each: each[1].number))
     intents = [
-        row for row in state.attempts.of_run(run.number) if state.attempts["status"][row] == AttemptStatus.INTENT
+        row
+        for row in state.attempts.of_run(run.number).tolist()
+        if state.attempts["status"][row] in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT)
     ]
     for row in intents:
-        state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
+        _doubt(state, row)
     run.waiting = ""
     state.losses.attempts = True  # attempts may have gone with their instances
     state.observed_at = 0.0
     state.changed_runs.add(run.id)
 
 
+def _doubt(state: State, row: int) -> None:
+    """A launch whose outcome was not taken in: until it is resolved, it may take its place."""
+    state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
+    instance = state.instance_of(row)
+    if state.attempts["left_at"][row]:
+        state.attempts.come_back(row)
+    if instance is not None and instance.idle_since:
+        instance.idle_since = 0.0
+        state.changed_instances.add(instance.id)
+
+
 def close(state: State, run_id: str, status: RunStatus, reason: str, now: float) -> None:
     """Its record says that it is over. Its documents stay, so that it can be retried; what runs is stopped."""
-    charges.close_run(state, state.suspended[run_id].record, now)
+    record = state.suspended[run_id].record
+    charges.close_run(state, record, now)
+    definitions.release(state, record, now)
+    _end(state, run_id, status, reason, now)
+
+
+def _end(state: State, run_id: str, status: RunStatus, reason: str, now: float) -> None:
     found = state.suspended.pop(run_id)
-    definitions.release(state, found.record, now)
     state.quarantined[run_id] = replace(
         found.record,
         status=status,
@@ -83,32 +102,25 @@ def refuse(state: State, event: Event, now: float) -> None:
         )
 
 
-def give_up_old(state: State, now: float) -> None:
-    """Runs at which the controller has failed for a day."""
+def pass_time(state: State, now: float, policy: Policy) -> None:
+    """Tasks that nobody watches over are stopped, and runs at which the controller has failed for a day are closed.
+
+    What fails here as well is closed at once: there is nothing else that could be left out.
+    """
     for run_id, found in list(state.suspended.items()):
-        if now - found.since >= MOST_S:
-            close(state, run_id, RunStatus.FAILED, "given up: the controller has failed at this run for a day", now)
-
-
-def book_lost(state: State, row: int, at: float) -> None:
-    """The attempt of a suspended run was lost: its time is charged to the run all the same."""
-    number, instance = int(state.attempts["run"][row]), state.instance_of(row)
-    started_at = float(state.attempts["started_at"][row])
-    for found in state.suspended.values():
-        if found.record.number == number and instance is not None and started_at:
-            charges.book(state, found.record, instance, at - started_at, Work.REDONE)
+        try:
+            if now - found.since >= MOST_S:
+                close(state, run_id, RunStatus.FAILED, GIVEN_UP.format("has failed at this run for a day"), now)
+            else:
+                suspended_tasks.stop_unwatched(state, found, now, policy)
+        except Exception as error:  # noqa: BLE001 - whatever it is: it must stop nobody else
+            where = f"fails even while this run is suspended, {reason_of(error)}"
+            _end(state, run_id, RunStatus.FAILED, GIVEN_UP.format(where), now)
 
 
 def is_ignored(state: State, event: Event) -> bool:
-    """Whether a fact is about a suspended run, and so left out."""
-    if isinstance(event, TaskSeen):
-        return is_of_suspended(state, event)
+    """Whether a fact is about a suspended run, and so left out. Facts about its tasks are for `suspended_tasks`."""
+    if isinstance(event, RunResumed):
+        return False
     key = getattr(event, "key", None)
     return (key.run_id if key else getattr(event, "run_id", "")) in state.suspended
-
-
-def is_of_suspended(state: State, seen: TaskSeen) -> bool:
-    row = state.attempts.row_of_task_id.get(name_of(seen.arn).encode())
-    if row is None:
-        return seen.key is not None and seen.key.run_id in state.suspended
-    return int(state.attempts["run"][row]) in state.suspended_numbers()

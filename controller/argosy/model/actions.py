@@ -67,10 +67,11 @@ class LookUpHosts:
 
 @dataclass(frozen=True, slots=True)
 class StopOrphan:
-    """Stop an ECS task that carries our mark but belongs to no live attempt."""
+    """Stop an ECS task that carries our mark but belongs to no live attempt, or to one that nobody watches over."""
 
     arn: str
     cell: str
+    reason: str = "belongs to no live attempt"
 
 
 @dataclass(frozen=True, slots=True)

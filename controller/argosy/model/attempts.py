@@ -30,7 +30,7 @@ class StopCause(IntEnum):
     INTERRUPTED = 1  # spot warning or lost instance: infrastructure
     TIMED_OUT = 2  # attemptDurationSeconds: the user's attempt
     CANCELLED = 3
-    STUCK = 4  # never left PENDING, or sat on an instance that drains for ever: infrastructure
+    STUCK = 4  # never left PENDING, sat on an instance that drains for ever, or nobody watches over it: infrastructure
     CAPPED = 5  # the run's budget is used up
 
 
@@ -63,6 +63,7 @@ class AttemptTable(ColumnTable):
         "stop_cause": ("u1", 0),  # StopCause
         "gpu_mask": ("u4", 0),
         "absent_since": ("f8", 0.0),  # first complete sweep, or look for a launch in doubt, that did not show it
+        "left_at": ("f8", 0.0),  # since when it takes nothing on its instance, as far as is known; 0 = it does
     }
     chunk_rows = 2048
 
@@ -83,13 +84,19 @@ class AttemptTable(ColumnTable):
         self.row_of_task_id = {task_id: row for task_id, row in zip(ids, rows, strict=True) if task_id}
         self.rows_of_instance.clear()
         self.runs_on_instance.clear()
-        for instance, run, row in zip(self["instance"][live].tolist(), runs, rows, strict=True):
+        placed = self.placed()
+        instances, runs = (self[name][placed].tolist() for name in ("instance", "run"))
+        for instance, run, row in zip(instances, runs, placed.tolist(), strict=True):
             self.rows_of_instance[instance].add(row)
             self.runs_on_instance[instance][run] += 1
         self.free_rows = np.flatnonzero(self["status"] == AttemptStatus.FREE)[::-1].tolist()
 
     def live(self) -> NDArray[np.int64]:
         return np.flatnonzero(self["status"] != AttemptStatus.FREE)
+
+    def placed(self) -> NDArray[np.int64]:
+        """Live rows that take their place on their instance."""
+        return np.flatnonzero((self["status"] != AttemptStatus.FREE) & (self["left_at"] == 0))
 
     def with_status(self, *statuses: AttemptStatus) -> NDArray[np.int64]:
         return np.flatnonzero(self.has_status(*statuses))
@@ -102,7 +109,7 @@ class AttemptTable(ColumnTable):
         return rows
 
     def on_instance(self, instance_id: str) -> list[int]:
-        """Live rows on the instance, lowest first."""
+        """Rows that take their place on the instance, lowest first."""
         return sorted(self.rows_of_instance.get(instance_id.encode(), ()))
 
     def of_run(self, number: int) -> NDArray[np.int64]:
@@ -128,8 +135,7 @@ class AttemptTable(ColumnTable):
         }
         self.set(row, **values)
         self.row_of_task[run, key.index] = row
-        self.rows_of_instance[instance_id.encode()].add(row)
-        self.runs_on_instance[instance_id.encode()][run] += 1
+        self._take_place(row)
         return row
 
     def name_task(self, row: int, task_id: str) -> None:
@@ -139,10 +145,29 @@ class AttemptTable(ColumnTable):
     def remove(self, row: int) -> None:
         self.row_of_task.pop((int(self["run"][row]), int(self["index"][row])), None)
         self.row_of_task_id.pop(bytes(self["task_id"][row]), None)
+        if not self["left_at"][row]:
+            self._give_place_back(row)
+        self.set(row, status=AttemptStatus.FREE, task_id=b"", instance=b"", left_at=0.0)
+        self.free_rows.append(row)
+
+    def leave(self, row: int, at: float) -> None:
+        """It takes nothing on its instance any more, and its row stays: what became of it is found out later."""
+        self._give_place_back(row)
+        self.set(row, left_at=at)
+
+    def come_back(self, row: int) -> None:
+        """It takes its place on its instance again."""
+        self.set(row, left_at=0.0)
+        self._take_place(row)
+
+    def _take_place(self, row: int) -> None:
+        instance = bytes(self["instance"][row])
+        self.rows_of_instance[instance].add(row)
+        self.runs_on_instance[instance][int(self["run"][row])] += 1
+
+    def _give_place_back(self, row: int) -> None:
         instance = bytes(self["instance"][row])
         self.rows_of_instance[instance].discard(row)
         self.runs_on_instance[instance][int(self["run"][row])] -= 1
         if not self.rows_of_instance[instance]:
             del self.rows_of_instance[instance], self.runs_on_instance[instance]
-        self.set(row, status=AttemptStatus.FREE, task_id=b"", instance=b"")
-        self.free_rows.append(row)

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from argosy.model.attempts import AttemptStatus
 from argosy.model.costs import NOBODY, Costs, costs_of, market_of, split
 from argosy.model.instances import Instance
 from argosy.model.resources import Resources
@@ -16,9 +15,10 @@ from argosy.model.state import State
 
 
 def running_work(state: State, needs: Mapping[int, Resources], at: float) -> dict[str, dict[int, float]]:
-    """Share-seconds of the attempts that are alive, by instance and Run.number. needs: of a task of each open run."""
+    """Share-seconds of the attempts at work, by instance and Run.number. needs: of a task of each open run."""
     table = state.attempts
-    rows = np.flatnonzero((table["status"] != AttemptStatus.FREE) & (table["started_at"] > 0))
+    rows = table.placed()
+    rows = rows[table["started_at"][rows] > 0]
     if not rows.size:
         return {}
     names, place = np.unique(table["instance"][rows], return_inverse=True)

@@ -54,6 +54,7 @@ class RunRecord:
     budget_usd: float | None = None
     max_hourly_usd: float | None = None
     drains_at_cap: bool = True
+    attempt_timeout_s: float = 0.0
     ended: int = 0
     ended_seconds: float = 0.0
     shortest_s: float = 0.0
@@ -155,7 +156,7 @@ class RunRecord:
 
 
 def _terms_of(terms: RunTerms) -> dict[str, Any]:
-    names = ("budget_usd", "max_hourly_usd", "drains_at_cap", "purchase", "shard_size")
+    names = ("budget_usd", "max_hourly_usd", "drains_at_cap", "attempt_timeout_s", "purchase", "shard_size")
     return {name: getattr(terms, name) for name in names}
 
 

@@ -1,6 +1,6 @@
 """Which runs does the controller leave alone for a while, because its own code failed at them?
 
-Such a run is still open: its tasks go on, and it is tried again after a pause that grows.
+Such a run is still open: its tasks go on for some minutes, and it is tried again after a pause that grows.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from argosy.model.run_record import RunRecord
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S, GROWTH = 60.0, 3600.0, 4.0
 MOST_S = 86_400.0  # a run at which the controller fails for so long is given up
+MOST_UNWATCHED = 3  # failures in a row: five minutes after the first one, the run's tasks are stopped
 MAX_REASON = 500
 
 
@@ -30,7 +31,8 @@ class Suspension:
     def stored_record(self) -> RunRecord:
         """What users are shown meanwhile."""
         until = datetime.fromtimestamp(self.again_at, UTC).strftime("%H:%M:%S UTC")
-        sentence = f"suspended: the controller failed at this run and tries again at {until}: {self.reason}"
+        stops = ", stops its tasks" if self.times >= MOST_UNWATCHED else ""
+        sentence = f"suspended: the controller failed at this run{stops} and tries again at {until}: {self.reason}"
         return replace(self.record, waiting=sentence, suspended_at=self.since)
 
 

@@ -25,7 +25,7 @@ from argosy.model.actions import (
     StopOrphan,
     VerifyResult,
 )
-from argosy.model.arns import cell_of, task_arn
+from argosy.model.arns import cell_of, name_of, task_arn
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
@@ -39,6 +39,7 @@ from argosy.placement.custom import OwnFunctions
 MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
 UNUSED_S = 60.0  # a definition stays so long after its last run while others are open: the next one may be its like
 DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
+UNWATCHED = "argosy: the controller fails at its run, and nobody watches over it"
 
 
 def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
@@ -126,8 +127,10 @@ def histories(moment: Moment) -> Iterator[ReadHistory]:
 
 
 def orphans(state: State) -> Iterator[StopOrphan]:
+    """Tasks without a live attempt, and those of suspended runs that must not go on (`lifecycle.suspended_tasks`)."""
     for arn, cell in state.orphans.items():
-        yield StopOrphan(arn, cell)
+        has_attempt = name_of(arn).encode() in state.attempts.row_of_task_id
+        yield StopOrphan(arn, cell, UNWATCHED) if has_attempt else StopOrphan(arn, cell)
 
 
 def host_look_ups(state: State, now: float, policy: Policy) -> Iterator[LookUpHosts]:
@@ -163,7 +166,7 @@ def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
     """Rows worth a closer look, found by columns: of 80,000 live attempts few have to end."""
     state, now, policy = moment.state, moment.now, moment.policy
     table = state.attempts
-    known = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
+    known = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING) & (table["left_at"] == 0)
     look = table["stop_cause"] != StopCause.NONE
     look |= (table["started_at"] == 0) & (now - table["launched_at"] >= policy.pending_patience_s)
     for run in state.runs.values():

@@ -49,6 +49,7 @@ from argosy.model.inbox import CancelRequest, RetryRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
+from argosy.model.suspensions import MOST_UNWATCHED
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
     CELL,
@@ -163,6 +164,10 @@ def test_what_leaving_a_run_alone_and_trying_it_again_changes_is_stored() -> Non
     suspend(state, RunRecord.of(state.runs[RUN_ID]), "a fault", NOW + 5)
     committed(state, store)
     assert forgotten(state, store) == []
+    state.suspended[RUN_ID].times = MOST_UNWATCHED
+    assert follow(state, [RebalanceAdvised(instance_id(1)), task(1, "STOPPED", 9, exit_code=0)], store) == []
+    assert load(store).attempts["stop_at"][0]
+    assert load(store).attempts["left_at"][0]
     stored = load_run(store, RUN_ID, ended=False)
     assert stored is not None
     apply(state, RunResumed(RUN_ID, stored), NOW + 400, POLICY)

@@ -70,10 +70,10 @@ def test_a_record_that_cannot_be_read_either_is_damage() -> None:
     assert [damage.run_id for damage in restore(1, items, {RUN_ID: (b"x", {})}).losses.runs] == [RUN_ID]
 
 
-def test_its_tasks_keep_their_place_and_no_fact_about_them_is_taken_in() -> None:
+def test_its_tasks_keep_their_place_and_no_fact_but_their_end_is_taken_in() -> None:
     state = suspended()
     taken = state.used_on(instance_id(1))
-    told(state, task(1, "STOPPED", 3, exit_code=0), LaunchAccepted(KEY, task_arn(9)))
+    told(state, task(2, "RUNNING", 3), LaunchAccepted(KEY, task_arn(9)))
     told(state, RebalanceAdvised(instance_id(1)))
     assert state.instances[instance_id(1)].rebalance_at
     assert not state.orphans

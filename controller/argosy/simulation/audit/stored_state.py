@@ -105,6 +105,8 @@ class StoredState:
             key = AttemptKey(run_id, *(int(table[name][row]) for name in ("index", "attempt", "launch")))
             names = (bytes(table[name][row]).decode() for name in ("instance", "task_id"))
             instance, task_id = names
+            if table["left_at"][row]:
+                instance = ""  # it takes nothing there any more
             live = StoredAttempt(key, instance, int(table["status"][row]), task_id)
             self.live[chunk, row] = live
             if key not in self.intended and live.status == AttemptStatus.INTENT:

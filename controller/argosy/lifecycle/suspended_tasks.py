@@ -1,0 +1,142 @@
+"""What becomes of the tasks of a suspended run?
+
+They go on for some minutes, and of what ECS says of them one thing is taken in: that a task has stopped. It takes
+nothing on its instance any more, its time is charged, and its row stays, so that the run finds out what became of it
+when it is tried again. Tasks of whose run the budget is used up, that have outlasted their time-out, or over whom
+nobody has watched for some minutes, are stopped.
+
+The run itself is not touched here, because its code may be what fails.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.lifecycle import charges
+from argosy.lifecycle.marks import has_room, note_idle
+from argosy.model.arns import cell_of, name_of, task_arn
+from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.costs import Work
+from argosy.model.events import TaskSeen
+from argosy.model.ledger import not_charged
+from argosy.model.policy import Policy
+from argosy.model.state import State
+from argosy.model.suspensions import MOST_UNWATCHED, Suspension
+
+STARTED = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
+UNSENT = (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT)
+
+
+def is_of_suspended(state: State, seen: TaskSeen) -> bool:
+    row = state.attempts.row_of_task_id.get(name_of(seen.arn).encode())
+    if row is None:
+        return seen.key is not None and seen.key.run_id in state.suspended
+    return int(state.attempts["run"][row]) in state.suspended_numbers()
+
+
+def see(state: State, seen: TaskSeen, now: float) -> bool:
+    """A task of a suspended run, as an event or a listing showed it. False when its run has no attempt for it."""
+    row = state.attempts.row_of_task_id.get(name_of(seen.arn).encode())
+    if row is None:
+        return _see_launch(state, seen, now)
+    _follow(state, row, seen, now)
+    return True
+
+
+def _see_launch(state: State, seen: TaskSeen, now: float) -> bool:
+    """Of a launch whose outcome nobody has taken in. It stays in doubt until its run is tried again."""
+    key = cast(AttemptKey, seen.key)  # how else would it be known to be of a suspended run
+    found, table = state.suspended[key.run_id], state.attempts
+    row = table.row_of_task.get((found.record.number, key.index))
+    if row is None:
+        return False
+    if not table["task_id"][row] and (table["attempt"][row], table["launch"][row]) == (key.attempt, key.launch):
+        _follow(state, row, seen, now)
+        if seen.last_status != "STOPPED" and found.times >= MOST_UNWATCHED:
+            state.orphans[seen.arn] = cell_of(seen.arn)
+    return True
+
+
+def _follow(state: State, row: int, seen: TaskSeen, now: float) -> None:
+    if state.attempts["absent_since"][row]:
+        state.attempts.set(row, absent_since=0.0)
+    if seen.last_status == "STOPPED" and not state.attempts["left_at"][row]:
+        started_at = seen.started_at or float(state.attempts["started_at"][row])
+        if state.attempts["status"][row] in UNSENT:
+            started_at = 0.0  # its time is charged when its launch is resolved
+        leave(state, row, started_at, seen.stopped_at or now, now)
+
+
+def leave(state: State, row: int, started_at: float, ended_at: float, now: float) -> None:
+    """It takes nothing any more. Its time counts as useful until its run knows better. started_at: 0 = it did not."""
+    _book(state, row, started_at, ended_at, Work.USEFUL)
+    state.attempts.leave(row, ended_at)
+    note_idle(state, state.instance_of(row), now)
+
+
+def book_lost(state: State, row: int, at: float) -> None:
+    """The attempt was lost with its instance: its time is charged to the run all the same."""
+    _book(state, row, float(state.attempts["started_at"][row]), at, Work.REDONE)
+
+
+def _book(state: State, row: int, started_at: float, ended_at: float, work: Work) -> None:
+    number, instance = int(state.attempts["run"][row]), state.instance_of(row)
+    for found in state.suspended.values():
+        if found.record.number == number and instance is not None and started_at:
+            charges.book(state, found.record, instance, ended_at - started_at, work)
+
+
+def stop_unwatched(state: State, found: Suspension, now: float, policy: Policy) -> None:
+    """Stop what must not go on, as much as this commit holds. Launches that are too old to be sent again, and that
+    nobody can resolve meanwhile, give their places back."""
+    table, mine = state.attempts, _placed(state, found)
+    cause = StopCause.STUCK if _is_unwatched(state, found, now) else StopCause.TIMED_OUT
+    for row in _to_stop(state, found, cause, now, policy).tolist():
+        if has_room(state, policy):
+            _stop(state, row, cause, now)
+    too_old = table.has_status(*UNSENT) & (now - table["intended_at"] >= policy.intent_age_s)
+    for row in np.flatnonzero(mine & too_old).tolist():
+        if has_room(state, policy):
+            leave(state, row, 0.0, now, now)
+
+
+def _placed(state: State, found: Suspension) -> NDArray[np.bool_]:
+    """Which rows take a place for the run; shape (rows,)."""
+    table = state.attempts
+    rows: NDArray[np.bool_] = (table["run"] == found.record.number) & (table["left_at"] == 0)
+    return rows
+
+
+def _is_unwatched(state: State, found: Suspension, now: float) -> bool:
+    """Whether all of its tasks are to stop. What its budget is used up by is found out as for any other run."""
+    number, budget = found.record.number, found.record.budget_usd
+    if found.times >= MOST_UNWATCHED or budget is None:
+        return found.times >= MOST_UNWATCHED
+    pending = not_charged(state, state.needs_by_number(), now, {number}).get(number, {})
+    return found.record.cost_usd + sum(costs.total for costs in pending.values()) >= budget
+
+
+def _to_stop(state: State, found: Suspension, cause: StopCause, now: float, policy: Policy) -> NDArray[np.int64]:
+    """Rows: of attempts that have outlasted their time-out, or of all, and that were not asked to stop a moment ago."""
+    table, limit_s = state.attempts, found.record.attempt_timeout_s
+    look = _placed(state, found) & table.has_status(*STARTED)
+    if cause is StopCause.TIMED_OUT:
+        look &= (limit_s > 0) & (table["started_at"] > 0) & (now - table["started_at"] >= limit_s)
+    lately_asked = (table["stop_at"] > 0) & (now - table["stop_at"] < policy.stop_again_s)
+    return np.flatnonzero(look & ~lately_asked)
+
+
+def _stop(state: State, row: int, cause: StopCause, now: float) -> None:
+    table, instance = state.attempts, state.instance_of(row)
+    arn = None if instance is None else task_arn(instance.arn, bytes(table["task_id"][row]).decode())
+    if arn is not None:
+        table.set(row, stop_at=now, stop_cause=int(table["stop_cause"][row]) or cause)
+        state.orphans[arn] = cell_of(arn)
+
+
+def miss(state: State, row: int, at: float) -> None:
+    """ECS has forgotten the task: it has ended, nobody saw when. Its run counts it as lost when it is tried again."""
+    leave(state, row, float(state.attempts["started_at"][row]), float(state.attempts["absent_since"][row]), at)
