@@ -41,9 +41,8 @@ class Module:
 @cache
 def module(name: str) -> Module | None:
     """None for what is not of this project."""
-    path = ROOT / Path(*name.split("."))
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    if not path.is_file():
+    path = next((path for root in (ROOT, ROOT.parent) if (path := _file(root, name)).is_file()), None)
+    if path is None:
         return None
     tree, found = ast.parse(path.read_text()), Module(name)
     for node in ast.walk(tree):
@@ -57,6 +56,11 @@ def module(name: str) -> Module | None:
             for base in _registers_with(statement):
                 found.registered.setdefault(base, []).append(statement)
     return found
+
+
+def _file(root: Path, name: str) -> Path:
+    path = root / Path(*name.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def _names_bound(statement: ast.stmt) -> Iterator[str]:

@@ -1,0 +1,75 @@
+"""Is every call of AWS that make's own targets lead to among the rights that docs/operations.md says they need?
+
+The CDK's own calls are AWS's to document. Ours are found from the programs that a target of the Makefile runs.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.stacks.calls import ROOT, Reached, operations_of
+
+REPOSITORY = ROOT.parent
+TARGETS = ("doctor", "bootstrap", "deploy", "roll", "destroy", "destroy-cell")
+IAM_NAMES = {"service-quotas": "servicequotas", "lambda:Invoke": "lambda:InvokeFunction"}
+DOCTOR = ("argosy.cli.deployment.doctor", "register")
+NO_RIGHT_NEEDED = {"sts:GetCallerIdentity"}  # AWS: "No permissions are required to perform this operation"
+NEVER_CALLED = {"lambda:InvokeFunction"}  # the session has an api, which the doctor does not ask
+ROW = re.compile(r"^\| (?P<rights>(?:`[a-z0-9]+:\w+`(?:, )?)+) \| [^|]* \| (?P<targets>[^|]+) \| ", re.MULTILINE)
+
+
+def recipe(target: str) -> str:
+    """What the target runs, with the Makefile's own variables put in."""
+    text = (REPOSITORY / "Makefile").read_text().replace("\\\n", " ")
+    variables = dict(re.findall(r"^([A-Z_]+) [:?]?= (.*)$", text, re.MULTILINE))
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", text, re.MULTILINE)
+    assert found is not None, target
+    lines, before = found[1], ""
+    while lines != before:
+        before, lines = lines, re.sub(r"\$\(([A-Z_]+)\)", lambda name: variables.get(name[1], ""), lines)
+    return lines
+
+
+def programs(target: str) -> set[tuple[str, str]]:
+    """Entry points. `stacks.preflight` runs the doctor as a program of its own."""
+    commands = recipe(target)
+    found = {(module, "main") for module in re.findall(r"-m (stacks\.\w+)", commands)}
+    return found | ({DOCTOR} if "argosy doctor" in commands or ("stacks.preflight", "main") in found else set())
+
+
+def rights_for(target: str) -> set[str]:
+    calls = (call.partition(":") for call in Reached(programs(target)).operations())
+    names = {(service, operations_of(service)[method]) for service, _, method in calls}
+    rights = {f"{IAM_NAMES.get(service, service)}:{operation}" for service, operation in names}
+    return {IAM_NAMES.get(right, right) for right in rights} - NO_RIGHT_NEEDED - NEVER_CALLED
+
+
+def documented() -> dict[str, set[str]]:
+    """By target, the rights that its users are told of."""
+    _, _, section = (REPOSITORY / "docs" / "operations.md").read_text().partition("### Rights of who deploys\n")
+    found: dict[str, set[str]] = {target: set() for target in TARGETS}
+    for row in ROW.finditer(section.partition("\n### ")[0]):
+        for target in re.findall(r"`make ([a-z-]+)`", row["targets"]):
+            found[target] |= set(re.findall(r"`([^`]+)`", row["rights"]))
+    return found
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_who_runs_a_target_is_told_of_every_right_that_it_needs_and_of_no_other(target: str) -> None:
+    assert documented()[target] == rights_for(target)
+
+
+def test_the_programs_are_those_that_the_makefile_runs() -> None:
+    asked = {("stacks.amis", "main"), ("stacks.published", "main")}
+    assert programs("roll") == asked
+    assert programs("deploy") == asked | {("stacks.preflight", "main"), DOCTOR}
+    assert "ssm:GetParametersByPath" in rights_for("roll")
+
+
+def test_the_doctor_asks_no_function_of_the_deployment() -> None:
+    """Which is why `lambda:InvokeFunction` is not among its rights."""
+    sources = Path(ROOT / "argosy" / "cli" / "deployment").glob("*.py")
+    assert not [path.name for path in sources if re.search(r"session\.api\b|\.invoke\(", path.read_text())]
