@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
+import queue
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from argosy.local.containers.engine import NoEngineError, check
+from argosy.local.containers.engine import ENGINES, EngineRuntime, NoEngineError, check
+from argosy.local.containers.process import Ended, Isolation, Program
 
 FAKE = Path(__file__).resolve().parent / "fakes" / "container_engine.py"
 DOCKERFILE = """FROM scratch
@@ -92,11 +96,53 @@ def use(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def install_fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A `podman` before all others on PATH; the folder in which it keeps its state."""
+    """A `podman` and a `docker` before all others on PATH; the folder in which they keep their state."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "podman").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" "$@"\n')
-    (folder / "podman").chmod(0o755)
+    for name in ENGINES:
+        (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" "$@"\n')
+        (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_ENGINE", str(tmp_path / "engine"))
     return tmp_path / "engine"
+
+
+class Started:
+    """A container that runs a shell script, its lines and its end."""
+
+    def __init__(self, runtime: EngineRuntime, script: str, environment: dict[str, str], **changes: Any) -> None:
+        self.lines: queue.Queue[str] = queue.Queue()
+        self.ends: queue.Queue[Ended] = queue.Queue()
+        image = runtime.pull("argosy/engine-test")
+        box = Isolation(image.reference or "", **changes.pop("isolation", {}))
+        program = Program(image.arguments(None, [script]), environment, image.folder, 256, isolation=box, **changes)
+        self.container = runtime.start(program, self.lines.put, self.ends.put)
+
+    def line(self) -> str:
+        return self.lines.get(timeout=60)
+
+    def end(self) -> Ended:
+        ended = self.ends.get(timeout=60)
+        self.container.join(60)
+        return ended
+
+
+def start(runtime: EngineRuntime, script: str, environment: dict[str, str] | None = None, **changes: Any) -> Started:
+    return Started(runtime, script, environment or {}, **changes)
+
+
+def asking(port: int) -> str:
+    """A script that says the first line of the reply of this machine's server on a port, or that there is none."""
+    request = r"printf 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'"
+    busybox = "busybox" if "FAKE_ENGINE" in os.environ else "/bin/busybox"
+    return f"{request} | {busybox} nc -w 5 127.0.0.1 {port} || echo none"
+
+
+def hello(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    start_response("204 No Content", [])
+    return [b""]
+
+
+def calls(fake: Path, command: str) -> list[list[str]]:
+    made = [json.loads(line) for line in (fake / "calls").read_text().splitlines()]
+    return [words[1:] for words in made if words[0] == command]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import queue
-import shutil
 import socket
 import subprocess
 import threading
@@ -16,10 +13,10 @@ from typing import Any
 import pytest
 
 from argosy.local.containers.engine import EngineRuntime, NoEngineError, check, real_gpus
-from argosy.local.containers.engine_run import Door
+from argosy.local.containers.engine_run import ContainerEngine, Door, run_arguments
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.process import OUT_OF_MEMORY, Ended, Isolation, Program
-from tests.container_engines import DOCKERFILE, install_fake, static_busybox, use
+from tests.container_engines import asking, calls, hello, start, use
 from tests.fakes.serving import served
 
 
@@ -29,56 +26,10 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.fixture
-def images(tmp_path: Path) -> Path:
-    folder = tmp_path / "containers" / "engine-test"
-    folder.mkdir(parents=True)
-    (folder / "Dockerfile").write_text(DOCKERFILE)
-    busybox = static_busybox()
-    if busybox is not None:
-        shutil.copy(busybox, folder / "busybox")
-    return folder.parent
-
-
-class Started:
-    """A container that runs a shell script, its lines and its end."""
-
-    def __init__(self, runtime: EngineRuntime, script: str, environment: dict[str, str], **changes: Any) -> None:
-        self.lines: queue.Queue[str] = queue.Queue()
-        self.ends: queue.Queue[Ended] = queue.Queue()
-        image = runtime.pull("argosy/engine-test")
-        box = Isolation(image.reference or "", **changes.pop("isolation", {}))
-        program = Program(image.arguments(None, [script]), environment, image.folder, 256, isolation=box, **changes)
-        self.container = runtime.start(program, self.lines.put, self.ends.put)
-
-    def line(self) -> str:
-        return self.lines.get(timeout=60)
-
-    def end(self) -> Ended:
-        ended = self.ends.get(timeout=60)
-        self.container.join(60)
-        return ended
-
-
-def hello(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-    start_response("204 No Content", [])
-    return [b""]
-
-
-@pytest.fixture
-def door() -> Iterator[Door]:
-    with served(hello) as server:
-        yield Door(server.port, server.serve_too)
-
-
-@pytest.fixture
 def runtime(engine: str, images: Path, door: Door) -> Iterator[EngineRuntime]:
     yield EngineRuntime(engine, images, door=door)
     if "FAKE_ENGINE" not in os.environ:
         subprocess.run([engine, "rmi", "--force", "argosy/engine-test"], capture_output=True, check=False)
-
-
-def start(runtime: EngineRuntime, script: str, environment: dict[str, str] | None = None, **changes: Any) -> Started:
-    return Started(runtime, script, environment or {}, **changes)
 
 
 def containers(engine: str) -> list[str]:
@@ -155,19 +106,6 @@ def test_a_program_that_does_not_exist_could_not_be_started(engine: str, runtime
     assert containers(engine) == []
 
 
-def asking(port: int) -> str:
-    """A script that says the first line of the reply of this machine's server on a port, or that there is none."""
-    request = r"printf 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'"
-    busybox = "busybox" if "FAKE_ENGINE" in os.environ else "/bin/busybox"
-    return f"{request} | {busybox} nc -w 5 127.0.0.1 {port} || echo none"
-
-
-@pytest.fixture
-def busybox() -> None:
-    if static_busybox() is None:
-        pytest.skip("there is no static busybox, whose nc is the client here")
-
-
 @pytest.mark.usefixtures("busybox")
 def test_a_container_reaches_the_endpoint_where_it_is_on_this_machine(runtime: EngineRuntime, door: Door) -> None:
     before = set(threading.enumerate())
@@ -226,16 +164,6 @@ def test_an_image_that_cannot_be_had_says_why_and_is_not_asked_for_again_at_once
 # --- what only the stand-in can show ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return install_fake(tmp_path, monkeypatch)
-
-
-def calls(fake: Path, command: str) -> list[list[str]]:
-    made = [json.loads(line) for line in (fake / "calls").read_text().splitlines()]
-    return [words[1:] for words in made if words[0] == command]
-
-
 def test_limits_user_and_file_system_are_the_definitions(fake: Path, images: Path) -> None:
     box = {
         "cpu_units": 2048,
@@ -270,8 +198,6 @@ def test_limits_user_and_file_system_are_the_definitions(fake: Path, images: Pat
     ],
 )
 def test_real_gpus_are_given_by_their_ordinals(tmp_path: Path, engine: str, flags: list[str]) -> None:
-    from argosy.local.containers.engine_run import ContainerEngine, run_arguments
-
     told = {"NVIDIA_VISIBLE_DEVICES": "GPU-a,GPU-c", "CUDA_VISIBLE_DEVICES": "0,2"}
     program = Program([], told, tmp_path, None, isolation=Isolation("i", gpu_ordinals=(0, 2)))
     words = run_arguments(ContainerEngine(engine, gpus=3), "n", program)
@@ -285,8 +211,6 @@ def test_real_gpus_are_given_by_their_ordinals(tmp_path: Path, engine: str, flag
 
 
 def test_a_program_without_an_image_is_refused(tmp_path: Path) -> None:
-    from argosy.local.containers.engine_run import ContainerEngine, run_arguments
-
     with pytest.raises(ValueError, match="no image"):
         run_arguments(ContainerEngine("podman"), "n", Program([], {}, tmp_path, None))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 HOME = Path(os.environ["FAKE_ENGINE"])
 WITH_VALUE = {
     "--name", "--network", "--pull", "--memory", "--cpu-shares", "--user", "--tmpfs", "--shm-size", "--device",
-    "--gpus", "--env", "--entrypoint", "--security-opt",
+    "--gpus", "--env", "--entrypoint", "--security-opt", "--pids-limit",
 }  # fmt: skip
 
 
@@ -157,9 +157,26 @@ def remove(words: list[str]) -> int:
     return 0
 
 
+def network(words: list[str]) -> int:
+    """A bridge's address is another one of this machine; `addresses` says which, and the subnet."""
+    made, addresses = HOME / "networks", HOME / "addresses"
+    made.mkdir(exist_ok=True)
+    if words[0] == "create":
+        (made / words[-1]).touch(exist_ok=False)
+    if words[0] == "rm" and (made / words[-1]).exists():
+        (made / words[-1]).unlink()
+    if words[0] == "inspect":
+        print(addresses.read_text() if addresses.exists() else "127.0.0.2 127.0.0.0/8")
+    if words[0] == "create" and (HOME / "broken").exists():
+        print("could not find an available, non-overlapping IPv4 address pool", file=sys.stderr)
+        return 1
+    return 0
+
+
 COMMANDS = {
     "info": info, "build": build, "pull": pull, "image": image, "run": run, "stop": stop, "kill": kill,
     "inspect": inspect, "rm": remove, "wait": wait, "create": create, "init": init, "start": start,
+    "network": network,
 }  # fmt: skip
 
 if __name__ == "__main__":

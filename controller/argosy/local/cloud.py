@@ -115,7 +115,9 @@ class LocalAws:
         if options.engine is None:
             return ImageStore(options.images_root, options.pythons)
         door = Door(self._server.port, self._server.serve_too)
-        return EngineRuntime(options.engine, options.images_root, real_gpus(), door, options.settings.base_image)
+        runtime = EngineRuntime(options.engine, options.images_root, real_gpus(), door, options.settings.base_image)
+        self._parts.callback(runtime.close)
+        return runtime
 
     def _start_agents(self, clients: LocalClients, images: Runtime) -> None:
         """The cells share what this machine can run."""

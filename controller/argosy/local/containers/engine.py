@@ -1,8 +1,8 @@
 """How do podman and Docker provide images and containers? Through their commands, which are the same as far as needed.
 
 `argosy/NAME` is built from the folder NAME of the images root, once while local mode runs, in its CPU flavour if it has
-one (`argosy/NAME-gpu` in the other); any other image is pulled unless it is there. AWS is at 127.0.0.1 in every
-container, with podman as the only port of this machine that it reaches there.
+one (`argosy/NAME-gpu` in the other); any other image is pulled unless it is there. AWS is where AWS_ENDPOINT_URL says,
+as the only port of this machine's loopback interface that a container reaches.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from argosy.local.containers.docker_network import DockerNetwork
 from argosy.local.containers.engine_run import ContainerEngine, Door, EngineContainer
 from argosy.local.containers.images import CannotPullError, Image, build_context, names_in, source_of, takes
 from argosy.local.containers.process import Ended, Program
@@ -78,6 +79,7 @@ class EngineRuntime:
         self._guard = threading.Lock()  # one build or pull at a time
         self._had: dict[str, Image] = {}
         self._failed: dict[str, tuple[float, str]] = {}
+        self._network: DockerNetwork | None = None
 
     @property
     def has_gpus(self) -> bool:
@@ -103,7 +105,22 @@ class EngineRuntime:
     def start(
         self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
     ) -> EngineContainer:
-        return EngineContainer(ContainerEngine(self._engine, self._gpus, self._door), program, on_line, on_end)
+        engine = ContainerEngine(self._engine, self._gpus, self._door, self._made_network())
+        return EngineContainer(engine, program, on_line, on_end)
+
+    def close(self) -> None:
+        """Nothing is started any more."""
+        network, self._network = self._network, None
+        if network is not None:
+            network.close()
+
+    def _made_network(self) -> DockerNetwork | None:
+        """Docker's, made for the first container. Raises OSError."""
+        if self._engine != "docker" or self._door is None:
+            return None
+        with self._guard:
+            self._network = self._network or DockerNetwork(self._engine, self._door.port, self._door.serve)
+            return self._network
 
     def _get(self, reference: str) -> Image:
         source = source_of(self.root, reference)

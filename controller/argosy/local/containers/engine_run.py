@@ -2,7 +2,7 @@
 
 The engine's `run` stays attached: its output is the container's log and its exit code the container's. The container is
 kept until it has been asked how it ended, then removed. podman's containers have a network of their own, into which one
-port leads (`one_port`); Docker's, which only root could enter, share this machine's.
+port leads (`one_port`); Docker's, which only root could enter, share one of local mode's (`docker_network`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from argosy.local.containers.docker_network import DockerNetwork
 from argosy.local.containers.one_port import BoxedStart
 from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, Ended, Isolation, Program
 
 NOT_STARTED = 127
+MOST_PROCESSES = 2048  # podman's default, where it may set one (containers.conf(5), pids_limit); Docker has none
 SETTLE_S = 30.0
 INITS = ("catatonit", "/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit")  # where podman looks for one
 _NOT_YET = ("created", "initialized")
@@ -48,11 +50,13 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class ContainerEngine:
-    """podman or docker. gpus: how many real ones it can give to containers. door: None, no port of this machine."""
+    """podman or docker. gpus: how many real ones it can give to containers. door: None, no port of this machine.
+    network: of Docker's containers, where there is a door."""
 
     name: str
     gpus: int = 0
     door: Door | None = None
+    network: DockerNetwork | None = None
 
 
 class EngineContainer:
@@ -201,13 +205,14 @@ def run_arguments(engine: ContainerEngine, name: str, program: Program) -> list[
     box = program.isolation
     if box is None:
         raise ValueError("the program has no image to run in")
-    network = "private" if engine.name == "podman" else "host"
+    network = "private" if engine.name == "podman" else engine.network.name if engine.network else "bridge"
     words = [engine.name, "run", "--name", name, "--network", network, "--pull", "never"]
     words += ["--security-opt", "no-new-privileges", *(f"--cap-drop={name}" for name in _DROPPED)]
+    words += ["--pids-limit", str(MOST_PROCESSES)] if engine.name == "docker" else []
     if engine.name == "docker" or any(map(shutil.which, INITS)):
         words += ["--init"]  # reaps children and passes SIGTERM on; Docker brings its own
     words += _bounds(program.memory_mib, box)
-    environment = dict(program.environment)
+    environment = engine.network.told(program.environment) if engine.network else dict(program.environment)
     if box.gpu_ordinals and max(box.gpu_ordinals) < engine.gpus:
         words += _gpu_flags(engine.name, box.gpu_ordinals)
         environment["NVIDIA_VISIBLE_DEVICES"] = ",".join(map(str, box.gpu_ordinals))

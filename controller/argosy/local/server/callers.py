@@ -28,7 +28,8 @@ _FOR_BROWSERS = (("Content-Security-Policy", "sandbox"), ("X-Content-Type-Option
 
 def refusal(environ: Environ) -> Reply | None:
     """The reply to a request that may not be served; None for one that may."""
-    host, allowed = environ.get("HTTP_HOST", ""), _hosts(str(environ["SERVER_PORT"]))
+    host = environ.get("HTTP_HOST", "")
+    allowed = _hosts(str(environ["SERVER_NAME"]), str(environ["SERVER_PORT"]))
     if host.lower() not in allowed:
         return _forbidden(f"the host must be {' or '.join(allowed)}, not {host!r}")
     if environ.get("HTTP_ORIGIN", f"http://{host}") != f"http://{host}":
@@ -68,8 +69,10 @@ def for_programs(start_response: StartResponse) -> StartResponse:
     return start
 
 
-def _hosts(port: str) -> list[str]:
-    return [f"{name}:{port}" for name in _NAMES] + (list(_NAMES) if port == "80" else [])
+def _hosts(address: str, port: str) -> list[str]:
+    """address: where the connection was accepted. No name of DNS leads a browser to take that for another's."""
+    names = [*_NAMES, *({address} - {*_NAMES})]
+    return [f"{name}:{port}" for name in names] + (names if port == "80" else [])
 
 
 def _forbidden(message: str, code: str = "AccessDenied") -> Reply:

@@ -231,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
             "QUERY_STRING": query,
             "CONTENT_LENGTH": str(len(body)),
             "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-            "SERVER_NAME": LOOPBACK,
+            "SERVER_NAME": self.connection.getsockname()[0],  # a listener elsewhere has another
             "SERVER_PORT": str(self.server.port),
             "SERVER_PROTOCOL": self.request_version,
             "REMOTE_ADDR": self.client_address[0],

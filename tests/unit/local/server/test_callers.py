@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import requests
 
+from argosy.local.server.callers import refusal
 from tests.fakes.serving import front, served
 
 pytestmark = pytest.mark.slow
@@ -161,3 +162,20 @@ def test_a_header_is_known_by_its_own_name_only() -> None:
         ask(server.port, "GET", "/", [HERE, ("X_Odd", "1"), ("X-Twice", "1"), ("x-twice", "2")])
     assert "HTTP_X_ODD" not in heard
     assert heard["HTTP_X_TWICE"] == "1,2"
+
+
+@pytest.mark.parametrize(
+    ("accepted_at", "host", "served_there"),
+    [
+        ("172.18.0.1", "172.18.0.1:4566", True),  # a container's way to us
+        ("172.18.0.1", "127.0.0.1:4566", True),
+        ("172.18.0.1", "evil.example:4566", False),
+        ("127.0.0.1", "172.18.0.1:4566", False),
+    ],
+)
+def test_the_address_at_which_a_connection_was_accepted_is_a_name_of_ours(
+    accepted_at: str, host: str, served_there: bool
+) -> None:
+    environ = {"SERVER_NAME": accepted_at, "SERVER_PORT": "4566", "HTTP_HOST": host}
+    refused = refusal({**environ, "REQUEST_METHOD": "GET", "PATH_INFO": "/argosy/health", "QUERY_STRING": ""})
+    assert (refused is None) is served_there
