@@ -1,7 +1,7 @@
 """Where are a run's results? The one module that knows the names under `<output>/<runId>/` (DESIGN D12b).
 
 spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>
-manifest.json  manifest/<retries>/<first index>-<end>.json  _SUCCESS | _FAILED
+manifest.json  manifest/<retries>/<begin>-<end>.json  _SUCCESS | _FAILED
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def part_uri(output: str, index: int, suffix: str = DEFAULT_PART_SUFFIX) -> str:
 def part_index(name: str) -> int | None:
     """The task whose final object has this name, relative to the run's own folder; None for other names."""
     found = _PART.match(name)
-    return int(found[1]) if found else None
+    return int(found[1]) if found and found[1] == numbered(int(found[1])) else None  # others do not sort like indexes
 
 
 def part_suffix(spec: Mapping[str, Any]) -> str:
@@ -61,11 +61,16 @@ def manifest_uri(output: str) -> str:
     return f"{output}manifest.json"
 
 
-def manifest_part_uri(output: str, retries: int, first: int, end: int) -> str:
-    """The entries of the tasks first:end. It names the try, so that a late write replaces nothing of a later one; and
-    its bounds, so that two controllers that cut differently do not mix. Tasks may not write there, only to
-    `attempts/` and `parts/`."""
-    return f"{output}manifest/{retries}/{numbered(first)}-{numbered(end)}.json"
+def manifest_part_uri(output: str, retries: int, begin: tuple[int, int], end: tuple[int, int]) -> str:
+    """The entries between two bounds: (task, objects of it that are in earlier parts).
+
+    It names the try, so that a late write replaces nothing of a later one; and its bounds, so that two controllers that
+    cut differently do not mix. Tasks may not write there, only to `attempts/` and `parts/`."""
+    return f"{output}manifest/{retries}/{_bound(*begin)}-{_bound(*end)}.json"
+
+
+def _bound(task: int, objects: int) -> str:
+    return f"{numbered(task)}.{objects}" if objects else numbered(task)
 
 
 def marker_uri(output: str, succeeded: bool) -> str:

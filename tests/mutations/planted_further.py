@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from argosy.aws import launcher
+from argosy.aws import launcher, manifest
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.launcher import TaskLauncher
 from argosy.engine import loading
@@ -297,6 +297,11 @@ def fleets_give_no_reason(patch: Patch) -> None:
     patch.setattr(eventbridge, "shortage", lambda pool, code, description="": real(pool, ""))
 
 
+@planted("of a task with very many objects the manifest names the first ones only", "reply-lost")
+def rest_of_a_task_left_out(patch: Patch) -> None:
+    patch.setattr(manifest, "_rest_after", lambda name, task, committed: "")
+
+
 @planted(
     "a retry goes on with the manifest of the earlier try",
     check=scenario(
@@ -308,9 +313,9 @@ def manifest_of_the_earlier_try(patch: Patch) -> None:
 
     def reopen(state: Any, request: Any, stored: Run | None) -> None:
         run = state.runs.get(request.run_id) or stored
-        ends = list(run.manifest_ends) if run else []
+        ends = list(run.manifest_bounds) if run else []
         real(state, request, stored)
         if run is not None:
-            run.manifest_ends[:] = ends
+            run.manifest_bounds[:] = ends
 
     patch.setattr(revival, "reopen", reopen)

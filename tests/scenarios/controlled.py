@@ -12,7 +12,7 @@ from typing import Any
 
 from argosy.api import reading
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import PART_TASKS, Cell, HomeClients
+from argosy.aws.cell import PART_SIZE, Cell, HomeClients, PartSize
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.results import Coordination
 from argosy.catalogue.lookup import load_catalogue
@@ -121,12 +121,12 @@ class Controlled:
         prices: Callable[..., float] | None = None,
         tick_s: float = TICK_S,
         starts_s: float = 30.0,
-        part_tasks: int = PART_TASKS,
+        part_size: PartSize = PART_SIZE,
         **policy: Any,
     ) -> None:
         """starts_s: from the launch of an instance to a running one."""
         self.events, self.tick_s = Events(lose), tick_s
-        self.deployment = replace(DEPLOYMENT, part_tasks=part_tasks)
+        self.deployment = replace(DEPLOYMENT, part_size=part_size)
         self.world = World(
             Ec2Setup(load_catalogue(), prices=prices, boot_s=starts_s),
             Behaviour(lambda task, instance: TaskBehaviour(duration_s=work_s)),

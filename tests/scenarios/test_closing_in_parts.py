@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from argosy.aws.cell import PartSize
 from argosy.model.runs import RunStatus
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled, failing
@@ -19,7 +20,7 @@ SUCCESS, FAILED, MANIFEST = (f"{RUN_ID}/{name}" for name in ("_SUCCESS", "_FAILE
 
 def large(tasks: int = 24, **options: Any) -> Controlled:
     """A run of a dozen parts, all of whose tasks have ended."""
-    cluster = Controlled(zones=("us-east-1a",), part_tasks=2, **options)
+    cluster = Controlled(zones=("us-east-1a",), part_size=PartSize(2), **options)
     cluster.submit(tasks, retryStrategy={"attempts": 1})
     cluster.tick()
     return cluster

@@ -10,9 +10,19 @@ from argosy.aws.call_rates import CallRates
 
 TIME_WAS_UP = "time was up"  # why an action was not begun
 CHUNK = 100  # most Describe* calls and TerminateInstances take this many ids
-PART_TASKS = 10_000  # of a manifest: a third of a second of work, and 3 to 5 MB
 THREADS = 8  # requests at a time in a cell: a RunTask takes some 100 ms, so 8 use up the launch rate of 40/s
 CheckTime = Callable[[], None]  # called before each request of a listing; raises when there is no time for another
+
+
+class PartSize(NamedTuple):
+    """How much of a run's manifest is one piece of work: at most so many tasks, and objects that are looked at in each
+    of the two folders of results. A third of a second of work, 40 pages of listings, and 3 to 5 MB."""
+
+    tasks: int = 10_000
+    objects: int = 20_000
+
+
+PART_SIZE = PartSize()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +36,7 @@ class AwsDeployment:
     task_role_arn: str
     stop_timeout_s: int = 30  # between SIGTERM and SIGKILL; ECS's own default, well inside a spot warning's 120 s
     placement_scores: bool = False  # whether EC2 is asked for them
-    part_tasks: int = PART_TASKS  # in a part of a manifest
+    part_size: PartSize = PART_SIZE
     threads: int = THREADS  # of each cell; 1: everything one after the other, in the caller's own thread
 
 

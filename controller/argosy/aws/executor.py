@@ -68,7 +68,7 @@ class AwsExecutor:
         self._launcher = TaskLauncher(deployment, by_name, self._preparation, items, clock)
         scores = PlacementScores() if deployment.placement_scores else NoScores()
         self._fleets = AwsFleets(deployment.stage, by_name, clock, scores)
-        self._results = Results(home, clock, coordination, deployment.part_tasks)
+        self._results = Results(home, clock, coordination, deployment.part_size)
         self._observer = Observer(by_name, self._fleets, clock, coordination.keep_alive)
 
     def observe(self, now: float) -> Event | None:

@@ -1,8 +1,8 @@
 """What does a run's manifest say? For every index the one attempt that counts, and its objects.
 
 The manifest of a run with many tasks or objects is written in parts (decision 20), each a piece of work that fits into
-a tick: `manifest/<retries>/<first>-<end>.json`. `manifest.json` then lists them. That of a smaller run has the entries
-in itself.
+a tick: `manifest/<retries>/<begin>-<end>.json`. `manifest.json` then lists them. That of a smaller run has the entries
+in itself. The entry of a task with very many objects is continued from part to part.
 """
 
 from __future__ import annotations
@@ -11,52 +11,101 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+from argosy.aws.cell import PartSize
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.layout import manifest_part_uri, manifest_uri, numbered, part_index, split_s3
 from argosy.model.instances import Instance
-from argosy.model.runs import Run
+from argosy.model.runs import ManifestBound, Run
 from argosy.model.tasks import TaskStatus
 from argosy.spec.shards import task_range
-
-MOST_OBJECTS = 20_000  # looked at for a part: 20 pages of a listing
 
 StoredObject = tuple[str, int]  # S3 key, bytes
 Entry = Mapping[str, Any]  # what a manifest says of one index
 _COLUMNS = ("committed", "seconds", "instance", "gpu_mask")
-_ATTEMPT = re.compile(r"attempts/(\d+)/(\d+)/", re.ASCII)
+_ATTEMPT = re.compile(r"attempts/(\d+)/([1-9]\d*)/", re.ASCII)
+_PARTS, _ATTEMPTS = "parts/", "attempts/"
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestPart:
-    """The tasks first:end of a run, with the objects of their committed attempts by index."""
+    """The tasks between two bounds, with the objects of their committed attempts by index. One that ends within a task
+    has objects of this task only. after: as in `Run.manifest_after`."""
 
-    first: int
-    end: int
+    begin: ManifestBound
+    end: ManifestBound
+    after: str
     objects: Mapping[int, Sequence[StoredObject]]
 
+    @property
+    def tasks(self) -> range:
+        """Those that it has an entry of."""
+        return range(self.begin.task, self.end.task + bool(self.end.objects))
 
-def part_from(run: Run, folder: str, listings: Iterable[Iterable[StoredObject]], most_tasks: int) -> ManifestPart:
-    """The part that is due: at most so many tasks, and fewer if they have very many objects, yet one at least. folder:
-    the key prefix of the run's results. listings: its objects in the order of their names, from the first task on."""
-    first = run.manifest_to
-    end = min(first + most_tasks, run.task_count)
+    def is_whole(self, run: Run) -> bool:
+        return (self.begin, self.end) == (ManifestBound(), ManifestBound(run.task_count))
+
+
+def starts_of(run: Run) -> list[tuple[str, str]]:
+    """The folders of results that have to be listed for the next part, and after which name in each."""
+    task, after = run.manifest_to.task, run.manifest_after
+    within_attempts = after.startswith(_ATTEMPTS)
+    first_part = task + within_attempts
+    parts = after if after.startswith(_PARTS) else f"{_PARTS}part-{numbered(first_part - 1)}~" if first_part else ""
+    attempts = after if within_attempts else f"{_ATTEMPTS}{numbered(task)}"
+    return [(_PARTS, parts.removeprefix(_PARTS)), (_ATTEMPTS, attempts.removeprefix(_ATTEMPTS))]
+
+
+def part_from(run: Run, listings: Iterable[Iterable[StoredObject]], most: PartSize) -> ManifestPart:
+    """The part that is due: whole tasks, or some of the objects of one task that has too many.
+
+    listings: the objects of the folders that `starts_of` names, from there on, in the order of their names. Of each, no
+    more than `most.objects` are taken and one further is looked at.
+    """
+    begin, folder = run.manifest_to, split_s3(run.output)[1]
+    first, end = begin.task, min(begin.task + most.tasks, run.task_count)
     objects: dict[int, list[StoredObject]] = {}
     committed = run.tasks["committed"][first:end].tolist()
     for listing in listings:
-        seen, latest = 0, first
+        seen, latest, name = 0, first, ""
         for key, size in listing:
-            index, attempt = _whose(key.removeprefix(folder))
+            before, name = name, key.removeprefix(folder)
+            index, attempt = _whose(name)
             if index >= end:
                 break
-            if seen >= MOST_OBJECTS and index > latest:
-                end = index
+            if 0 <= index < first:
+                continue
+            if seen == most.objects and max(index, latest) == first:
+                return _cut(begin, objects.get(first, []), _rest_after(before, first, committed[0]))
+            if seen == most.objects:
+                end = max(index, latest)
                 break
             seen, latest = seen + 1, max(latest, index)
-            if index >= first and committed[index - first] and attempt in (0, committed[index - first]):
+            if index >= 0 and committed[index - first] and attempt in (0, committed[index - first]):
                 objects.setdefault(index, []).append((key, size))
-    return ManifestPart(first, end, {index: found for index, found in objects.items() if index < end})
+    whole = {index: found for index, found in objects.items() if index < end}
+    return ManifestPart(begin, ManifestBound(end), "", whole)
+
+
+def _cut(begin: ManifestBound, found: list[StoredObject], after: str) -> ManifestPart:
+    """A part of one task. after: where the rest of its objects begins, "" = there is none."""
+    end = ManifestBound(begin.task, begin.objects + len(found)) if after else ManifestBound(begin.task + 1)
+    return ManifestPart(begin, end, after, {begin.task: found})
+
+
+def _rest_after(name: str, task: int, committed: int) -> str:
+    """After which name the task's objects go on, when all are known up to `name`; "" = there are no more. What other
+    attempts have left is passed over."""
+    if not committed:
+        return ""
+    part, own = f"{_PARTS}part-{numbered(task)}", f"{_ATTEMPTS}{numbered(task)}/{committed}/"
+    if name.startswith(_PARTS):
+        return name if name < part or name.startswith(part) else own[:-1]
+    if name.startswith(own):
+        return name
+    return max(name, own[:-1]) if name < own else ""
 
 
 def _whose(name: str) -> tuple[int, int]:
@@ -71,11 +120,13 @@ def _whose(name: str) -> tuple[int, int]:
 
 def part_body(run: Run, part: ManifestPart, instances: Mapping[str, Instance], earlier: Mapping[int, Entry]) -> bytes:
     """A part as JSON, one entry on a line. earlier: entries of the manifest that this one replaces, by index."""
-    whole = part.first == 0 and part.end == run.task_count
-    head = _head(run) if whole else {"runId": run.id, "retries": run.retries, "from": part.first, "to": part.end}
+    bounds = {"from": part.begin.task, "to": part.end.task}
+    head = _head(run) if part.is_whole(run) else {"runId": run.id, "retries": run.retries, **bounds}
     lines = []
-    for index, row in enumerate(_rows(run, part.first, part.end), part.first):
+    for index, row in zip(part.tasks, _rows(run, part.tasks), strict=True):
         entry = _entry(run, index, row, instances, part.objects.get(index, ()))
+        if index == part.end.task:
+            entry["more"] = True  # of its objects, in the next part
         lines.append(json.dumps(_remembered(entry, earlier.get(index, {}))))
     return (json.dumps(head)[:-1] + ', "entries": [\n' + ",\n".join(lines) + "\n]}\n").encode()
 
@@ -84,9 +135,9 @@ def index_body(run: Run) -> bytes:
     """What `manifest.json` says when the entries are in parts."""
     _, folder = split_s3(run.output)
     parts = []
-    for first, end in zip([0, *run.manifest_ends], run.manifest_ends, strict=False):
-        key = split_s3(manifest_part_uri(run.output, run.retries, first, end))[1]
-        parts.append({"key": key.removeprefix(folder), "from": first, "to": end})
+    for begin, end in pairwise([ManifestBound(), *run.manifest_bounds]):
+        key = split_s3(manifest_part_uri(run.output, run.retries, begin, end))[1]
+        parts.append({"key": key.removeprefix(folder), "from": begin.task, "to": end.task})
     return (json.dumps({**_head(run), "parts": parts}) + "\n").encode()
 
 
@@ -101,9 +152,9 @@ def task_counts(run: Run) -> dict[str, int]:
     return {"total": run.task_count, **named}
 
 
-def _rows(run: Run, first: int, end: int) -> Iterator[tuple[Any, ...]]:
+def _rows(run: Run, tasks: range) -> Iterator[tuple[Any, ...]]:
     """The columns that an entry needs, task by task. Reading numpy scalars one by one would be ten times slower."""
-    part = slice(first, end)
+    part = slice(tasks.start, tasks.stop)
     return zip(run.tasks.statuses(part).tolist(), *(run.tasks[name][part].tolist() for name in _COLUMNS), strict=True)
 
 
@@ -156,16 +207,18 @@ def earlier_entries(s3: Any, run: Run, part: ManifestPart) -> dict[int, Entry]:
 
 
 def _keys_of_parts(head: Entry, part: ManifestPart) -> list[str]:
-    """Of an earlier manifest's parts those that have tasks of `part`; none if it is not in parts, or damaged."""
+    """Of an earlier manifest's parts those that have tasks of `part`; for a task that is continued, the last one. None
+    if it is not in parts, or damaged."""
+    first, end = part.tasks.start, part.tasks.stop
     try:
-        return [str(each["key"]) for each in head["parts"] if each["from"] < part.end and each["to"] > part.first]
+        return [str(each["key"]) for each in head["parts"] if each["from"] < end and each["to"] > first]
     except (KeyError, TypeError):
         return []
 
 
 def _within(part: ManifestPart, lines: Iterable[bytes]) -> dict[int, Entry]:
     entries = (_parsed(line) for line in lines)
-    return {index: entry for entry in entries if part.first <= (index := entry.get("index", -1)) < part.end}
+    return {index: entry for entry in entries if (index := entry.get("index", -1)) in part.tasks}
 
 
 def _lines(s3: Any, bucket: str, key: str) -> Iterator[bytes]:

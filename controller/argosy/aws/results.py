@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from argosy.aws.cell import PART_TASKS, HomeClients
+from argosy.aws.cell import PART_SIZE, HomeClients, PartSize
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.manifest import (
     ManifestPart,
@@ -17,6 +17,7 @@ from argosy.aws.manifest import (
     index_body,
     part_body,
     part_from,
+    starts_of,
     task_counts,
 )
 from argosy.aws.markers import as_it_is, put_marker, take_back, withdraw_failure
@@ -25,7 +26,6 @@ from argosy.layout import (
     attempt_uri,
     manifest_part_uri,
     manifest_uri,
-    numbered,
     part_suffix,
     part_uri,
     split_s3,
@@ -64,10 +64,9 @@ class Results:
         home: HomeClients,
         clock: Callable[[], float],
         coordination: Coordination = ALONE,
-        part_tasks: int = PART_TASKS,
+        part_size: PartSize = PART_SIZE,
     ) -> None:
-        """part_tasks: of the manifest."""
-        self._part_tasks = part_tasks
+        self._part_size = part_size
         self._s3, self._events, self._clock = home.s3, home.events, clock
         self._keep_alive, self._retries_of = coordination.keep_alive, coordination.retries_of
 
@@ -104,14 +103,17 @@ class Results:
         condition = as_it_is(self._s3, run)
         if self._was_reopened(run):
             return NotCarriedOut("its run was reopened meanwhile")
-        if run.manifest_to == run.task_count:
+        if run.manifest_to.task == run.task_count:
             manifest = index_body(run)
         else:
             part = self._next_part(run)
+            written = ManifestPartWritten(run.id, run.retries, part.begin, part.end, part.after)
+            if part.begin == part.end:
+                return written
             manifest = part_body(run, part, state.instances, earlier_entries(self._s3, run, part))
-            if part.end - part.first < run.task_count:
-                self._put_json(manifest_part_uri(run.output, run.retries, part.first, part.end), manifest)
-                return ManifestPartWritten(run.id, run.retries, part.first, part.end)
+            if not part.is_whole(run):
+                self._put_json(manifest_part_uri(run.output, run.retries, part.begin, part.end), manifest)
+                return written
         self._put_json(manifest_uri(run.output), manifest, condition)
         if self._was_reopened(run) or not self._mark(run):
             return NotCarriedOut("its run was reopened meanwhile")
@@ -147,19 +149,19 @@ class Results:
         return ResultSeen(run.id, action.index, attempt, int(head["ContentLength"]))
 
     def _attempt_folder(self, run: Run, action: VerifyResult) -> ResultSeen:
-        stored = list(self._stored(attempt_uri(run.output, action.index, action.attempt)))
+        """One page of it: there may be millions of objects, and one is a result. The bytes are those of this page."""
+        bucket, prefix = split_s3(attempt_uri(run.output, action.index, action.attempt))
+        stored = self._s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", ())
         attempt = action.attempt if stored else 0
-        return ResultSeen(run.id, action.index, attempt, sum(size for _, size in stored))
+        return ResultSeen(run.id, action.index, attempt, sum(int(each["Size"]) for each in stored))
 
-    def _stored(
-        self, uri: str, after: str = "", before_page: Callable[[], None] = lambda: None
-    ) -> Iterator[StoredObject]:
-        """Every object under an address, in the order of the keys. after: only those whose names there come after this
-        one. Raises AWS_ERRORS."""
+    def _stored(self, uri: str, after: str) -> Iterator[StoredObject]:
+        """Every object under an address whose name there comes after this one, in the order of the keys. Raises
+        AWS_ERRORS."""
         bucket, prefix = split_s3(uri)
-        request = {"Bucket": bucket, "Prefix": prefix} | ({"StartAfter": prefix + after} if after else {})
+        request = {"Bucket": bucket, "Prefix": prefix, "StartAfter": prefix + after}
         while True:
-            before_page()
+            self._keep_alive()
             page = self._s3.list_objects_v2(**request)
             yield from ((each["Key"], int(each["Size"])) for each in page.get("Contents", ()))
             if not page.get("IsTruncated"):
@@ -168,11 +170,8 @@ class Results:
 
     def _next_part(self, run: Run) -> ManifestPart:
         """Raises AWS_ERRORS."""
-        _, folder = split_s3(run.output)
-        first = numbered(run.manifest_to)
-        names = (("parts/", f"part-{first}"), ("attempts/", first))
-        listings = (self._stored(run.output + name, after, self._keep_alive) for name, after in names)
-        return part_from(run, folder, listings, self._part_tasks)
+        listings = (self._stored(run.output + start, after) for start, after in starts_of(run))
+        return part_from(run, listings, self._part_size)
 
     def _put_json(self, uri: str, body: bytes, condition: Mapping[str, str] = NO_CONDITION) -> None:
         """condition: of the PUT, that no other controller has written it. Raises AWS_ERRORS."""

@@ -157,11 +157,15 @@ def _(event: events.DefinitionDeregistered, state: State, now: float, policy: Po
 def _(event: events.ManifestPartWritten, state: State, now: float, policy: Policy) -> None:
     """Of the run's present try, and the part that was due: then the next one is."""
     run = state.runs.get(event.run_id)
-    if run is None or run.done or (run.retries, run.manifest_to) != (event.retries, event.first):
+    if run is None or run.done or (run.retries, run.manifest_to) != (event.retries, event.begin):
         return
     carried_out(state, What.CLOSE, run.id)
-    run.manifest_ends.append(event.end)
-    run.waiting = f"its results are being listed: {event.end:,} of {run.task_count:,} tasks"
+    if event.end != event.begin:
+        run.manifest_bounds.append(event.end)
+    run.manifest_after = event.after
+    run.waiting = f"its results are being listed: {event.end.task:,} of {run.task_count:,} tasks"
+    if event.end.objects:
+        run.waiting += f", and {event.end.objects:,} objects of the next one"
     state.changed_runs.add(run.id)
 
 

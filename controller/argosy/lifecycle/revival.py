@@ -47,7 +47,8 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     run.reopened_at, run.steering = request.requested_at, UNSTEERED
     run.task_definition, run.prepare_after, run.prepare_tries = "", 0.0, 0  # and with it the marker goes
     run.failures.clear()
-    run.manifest_ends.clear()
+    run.manifest_bounds.clear()
+    run.manifest_after = ""
     for what in (What.PREPARE, What.CLOSE, What.VERIFY, What.LAUNCH):
         carried_out(state, what, run.id)
     state.changed_runs.add(run.id)

@@ -8,7 +8,7 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.instances import Purchase
 from argosy.model.run_terms import Port
-from argosy.model.runs import Run
+from argosy.model.runs import ManifestBound, Run
 from argosy.model.setbacks import Subject
 
 
@@ -251,12 +251,14 @@ class ResultSeen:
 
 @dataclass(frozen=True, slots=True)
 class ManifestPartWritten:
-    """The entries of the tasks first:end lie in the results folder; retries: of which try of the run."""
+    """The entries between the bounds lie in the results folder; retries: of which try of the run. Equal bounds: nothing
+    that counts was found and nothing written, but the next part begins further on (`Run.manifest_after`)."""
 
     run_id: str
     retries: int
-    first: int
-    end: int
+    begin: ManifestBound
+    end: ManifestBound
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)

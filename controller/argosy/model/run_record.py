@@ -12,7 +12,7 @@ from argosy.model.policy import Policy
 from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import Port, RunTerms
-from argosy.model.runs import TERMINAL_RUN, Failure, Run, RunStatus
+from argosy.model.runs import TERMINAL_RUN, Failure, ManifestBound, Run, RunStatus
 from argosy.model.tasks import TaskStatus, TaskTable
 
 NO_COUNTS = (0,) * len(TaskStatus)
@@ -75,7 +75,8 @@ class RunRecord:
     retried: tuple[int, ...] = ()
     revives: tuple[int, ...] = ()
     revived_to: int = 0
-    manifest_ends: tuple[int, ...] = ()
+    manifest_bounds: tuple[ManifestBound, ...] = ()
+    manifest_after: str = ""
     suspended_at: float = 0.0  # since when the controller fails at it (`waiting` says why); 0 = it does not
 
     # What a reader adds (api). These are never stored.
@@ -169,13 +170,14 @@ def _failures(rows: list[dict[str, Any]]) -> tuple[Failure, ...]:
     return tuple(Failure(**{name: row[name] for name in known if name in row}) for row in rows)
 
 
-_LISTS = ("reasons", "failures", "retried", "revives", "manifest_ends")  # of a Run; tuples in its record
+_LISTS = ("reasons", "failures", "retried", "revives", "manifest_bounds")  # of a Run; tuples in its record
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("counts", "instances", "reasons", "retried", "revives", "manifest_ends"), tuple),
+    **dict.fromkeys(("counts", "instances", "reasons", "retried", "revives"), tuple),
     "status": RunStatus,
     "purchase": PurchaseMode,
     "needs": lambda amounts: Resources(*amounts),
     "host_ports": lambda ports: tuple((number, protocol) for number, protocol in ports),
+    "manifest_bounds": lambda rows: tuple(ManifestBound(*row) for row in rows),
     "costs": _costs,
     "steering": Steering.from_json,
     "failures": _failures,

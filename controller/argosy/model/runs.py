@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from argosy.model.costs import Costs
 from argosy.model.purchases import UNSTEERED, Steering
@@ -39,6 +39,13 @@ class Failure:
     reason: str
     instance: str | None
     task_arn: str | None = None  # finds its log
+
+
+class ManifestBound(NamedTuple):
+    """Where a part of the manifest ends and the next one begins: before a task, or in the middle of its objects."""
+
+    task: int = 0
+    objects: int = 0  # of this task, in earlier parts
 
 
 @dataclass(slots=True)
@@ -88,7 +95,8 @@ class Run:
     retried: list[int] = field(default_factory=list)  # TaskStatus of what the last retry was asked for
     revives: list[int] = field(default_factory=list)  # TaskStatus of the tasks that a retry makes pending again
     revived_to: int = 0  # the first task that this has not reached yet
-    manifest_ends: list[int] = field(default_factory=list)  # of the parts that are written: each ends before this task
+    manifest_bounds: list[ManifestBound] = field(default_factory=list)  # where each part that is written ends
+    manifest_after: str = ""  # name in the run's folder after which the next part begins; "" = where its task does
     terms: RunTerms = field(init=False)  # what `spec` says
 
     def __post_init__(self) -> None:
@@ -137,9 +145,9 @@ class Run:
         return int(counts[list(TERMINAL)].sum()) == self.task_count
 
     @property
-    def manifest_to(self) -> int:
-        """The first task of which no part of the manifest is written."""
-        return self.manifest_ends[-1] if self.manifest_ends else 0
+    def manifest_to(self) -> ManifestBound:
+        """Up to where parts of the manifest are written."""
+        return self.manifest_bounds[-1] if self.manifest_bounds else ManifestBound()
 
     @property
     def final_status(self) -> RunStatus:

@@ -41,7 +41,7 @@ class TaskTable(ColumnTable):
         "not_before": ("f8", 0.0),  # epoch seconds: no new attempt earlier
         "committed": ("u4", 0),  # the attempt whose result counts; 0 = none yet
         "seconds": ("f4", 0.0),  # from start to stop of the latest ended attempt
-        "bytes": ("i8", 0),  # size of the committed result
+        "bytes": ("i8", 0),  # of the committed result: its part, or what the first page of its objects lists
         "instance": ("S19", b""),  # EC2 id of the latest ended attempt
         "stop_cause": ("u1", 0),  # StopCause of an attempt that is VERIFYING; INTERRUPTED too if its host was lost
         "gpu_mask": ("u4", 0),  # bit j = the j-th registered GPU of that instance was pinned to it

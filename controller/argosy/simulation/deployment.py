@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.api import reading
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import AwsDeployment, Cell, HomeClients
+from argosy.aws.cell import AwsDeployment, Cell, HomeClients, PartSize
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.results import Coordination
@@ -35,7 +35,7 @@ from argosy.simulation.world import World
 TABLE, QUEUE = "argosy-state", "events"
 ROLE = "arn:aws:iam::123456789012:role/argosy"
 DEPLOYMENT = AwsDeployment(
-    STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task", part_tasks=5, threads=1
+    STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task", part_size=PartSize(5, 5), threads=1
 )
 INTRUDING = 0.02  # the chance of another controller to work in the middle of a call
 

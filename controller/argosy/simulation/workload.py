@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from argosy.emulator.s3 import S3Model
-from argosy.layout import ATTEMPT_METADATA, part_suffix, part_uri, split_s3
+from argosy.layout import ATTEMPT_METADATA, attempt_uri, part_suffix, part_uri, split_s3
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
 from argosy.model.inbox import SubmitRequest
@@ -16,6 +16,7 @@ from argosy.simulation.virtual_task import SIGTERM_CODE, TaskBehaviour
 from argosy.simulation.world import share
 
 JSON = dict[str, Any]
+WITH_FILES, FILES = 0.1, 12  # share of attempts that leave files beside their part, and how many
 CANARY = "canary-7c1f-secret"  # a secret in the environment of every task: it must appear in no log
 
 
@@ -80,7 +81,12 @@ class Programs:
         return job.shortest_s + (job.longest_s - job.shortest_s) * self._share("length", key)
 
     def _write(self, job: SimulatedJob, key: AttemptKey) -> None:
-        """Its result, unless an earlier attempt has left one, whatever became of that."""
+        """Its result, unless an earlier attempt has left one, whatever became of that. Some attempts leave files beside
+        it, first: more than a part of the manifest takes."""
+        if self._share("files", key) < WITH_FILES:
+            bucket, folder = split_s3(attempt_uri(job.output, key.index, key.attempt))
+            for number in range(FILES):
+                self._s3.put_object(Bucket=bucket, Key=f"{folder}{number}.txt", Body=b"a file\n")
         bucket, name = split_s3(part_uri(job.output, key.index, part_suffix(job.spec)))
         if (bucket, name) not in self._s3.objects:
             metadata = {ATTEMPT_METADATA: str(key.attempt)}

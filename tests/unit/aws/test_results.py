@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator
+from io import BytesIO
 from itertools import pairwise
 from typing import Any
 
@@ -12,10 +14,10 @@ import numpy as np
 import pytest
 from moto import mock_aws
 
-from argosy.aws import manifest as manifest_module
-from argosy.aws.cell import HomeClients
+from argosy.aws.cell import HomeClients, PartSize
 from argosy.aws.markers import remove_former_failure
 from argosy.aws.results import Coordination, Results
+from argosy.client.results.manifest import Manifest
 from argosy.model.actions import CloseRun, VerifyResult
 from argosy.model.costs import Costs
 from argosy.model.events import ManifestPartWritten, NotCarriedOut, ResultSeen, RunClosed
@@ -281,16 +283,21 @@ class Sorted:
 
     def __init__(self, names: list[str], clock: Clock) -> None:
         self.keys, self.clock, self.written = sorted(ROOT + name for name in names), clock, list[dict[str, Any]]()
+        self.pages = self.most_pages = 0  # between two objects that are written
 
     def list_objects_v2(self, *, Prefix: str, **request: Any) -> dict[str, Any]:  # noqa: N803
         self.clock.at += 30.0
+        self.pages += 1
+        self.most_pages = max(self.pages, self.most_pages)
         after = request.get("ContinuationToken") or request.get("StartAfter", "")
-        keys = [key for key in self.keys if key.startswith(Prefix) and key > after]
-        page = {"Contents": [{"Key": key, "Size": 1} for key in keys[:1000]], "IsTruncated": len(keys) > 1000}
-        return page | ({"NextContinuationToken": keys[999]} if len(keys) > 1000 else {})
+        first, end = (bisect_right(self.keys, max(name, after)) for name in (Prefix, Prefix + "~"))
+        keys = self.keys[first : min(first + 1000, end)]
+        page = {"Contents": [{"Key": key, "Size": 1} for key in keys], "IsTruncated": first + 1000 < end}
+        return page | ({"NextContinuationToken": keys[999]} if first + 1000 < end else {})
 
     def put_object(self, **request: Any) -> dict[str, Any]:
         self.written.append(request)
+        self.pages = 0
         return {}
 
     def head_object(self, **request: Any) -> Any:
@@ -304,11 +311,11 @@ class Sorted:
         return [entry for body in bodies for entry in body["entries"]]
 
 
-def closed_in_parts(s3: Any, state: State, clock: Clock, part_tasks: int, signs: list[float] | None = None) -> int:
-    """How many closes it took."""
+def closed_in_parts(s3: Any, state: State, clock: Clock, size: PartSize, signs: list[float] | None = None) -> int:
+    """How many closes it took. signs: of life, takes their times."""
     beats = [] if signs is None else signs
     coordination = Coordination(keep_alive=lambda: beats.append(clock.at))
-    results = Results(HomeClients(s3, announcing()), clock, coordination, part_tasks)
+    results = Results(HomeClients(s3, announcing()), clock, coordination, size)
     for number in range(1, 10_000):
         event = results.close(CloseRun(RUN_ID), state)
         told(state, event, now=clock.at)
@@ -323,7 +330,7 @@ def test_a_large_run_is_closed_a_part_at_a_time_and_a_sign_of_life_is_given_for_
     count, clock, signs = 25_000, Clock(), list[float]()
     s3 = Sorted([f"parts/part-{index:07d}.jsonl" for index in range(count)], clock)
     state = finished([TaskStatus.SUCCEEDED] * count, [1] * count)
-    assert closed_in_parts(s3, state, clock, 10_000, signs) == 4
+    assert closed_in_parts(s3, state, clock, PartSize(), signs) == 4
     assert max(later - earlier for earlier, later in pairwise(signs)) <= 30.0  # half a lease
     assert clock.at - NOW <= 30.0 * (25 + 3 * 3)  # no page is listed over and over
     names = [each["Key"].removeprefix(ROOT) for each in s3.written]
@@ -341,30 +348,60 @@ def test_a_large_run_is_closed_a_part_at_a_time_and_a_sign_of_life_is_given_for_
     assert all(len(each["Body"]) < 5_000_000 for each in s3.written)
 
 
-def test_a_part_ends_early_where_its_tasks_have_very_many_objects_but_never_within_a_task(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(manifest_module, "MOST_OBJECTS", 10)
+def test_a_part_ends_early_where_its_tasks_have_very_many_objects_and_within_a_task_of_more() -> None:
     clock, counts = Clock(), [3, 25, 0, 4, 4, 4, 1]
     files = [f"attempts/{index:07d}/1/{n}" for index, count in enumerate(counts) for n in range(count)]
     s3 = Sorted([*files, "attempts/readme", "attempts/6/1/x", "parts/part-0000002.jsonl"], clock)
     state = finished([TaskStatus.SUCCEEDED] * 7, [1] * 7)
-    closed_in_parts(s3, state, clock, 100)
+    closed_in_parts(s3, state, clock, PartSize(100, 10))
     bounds = [
         (body["from"], body["to"]) for each in s3.written if "from" in (body := json.loads(each["Body"] or b"{}"))
     ]
-    assert bounds == [(0, 3), (3, 6), (6, 7)]
-    assert [len(entry["keys"]) for entry in s3.entries()] == [3, 25, 1, 4, 4, 4, 1]
+    assert bounds == [(0, 1), (1, 1), (1, 1), (1, 4), (4, 6), (6, 7)]
+    entries = s3.entries()
+    assert [(each["index"], len(each["keys"])) for each in entries if "more" in each] == [(1, 10), (1, 10)]
+    assert [len(each["keys"]) for each in entries if "more" not in each] == [3, 5, 1, 4, 4, 4, 1]
+
+
+def test_a_task_with_very_many_objects_is_closed_in_pieces_that_are_read_as_one_entry() -> None:
+    """What another attempt has left is not listed to its end."""
+    clock = Clock()
+    names = [f"attempts/0000001/{attempt}/{n:06d}" for attempt in (1, 2) for n in range(50_000)]
+    parts = [f"parts/part-{index:07d}.jsonl" for index in range(3)]
+    s3 = Sorted([*names, *parts], clock)
+    state = finished([TaskStatus.SUCCEEDED] * 3, [1, 2, 1])
+    assert closed_in_parts(s3, state, clock, PartSize()) == 6
+    assert s3.most_pages <= 2 * 21  # for one part
+    assert clock.at - NOW <= 30.0 * (21 + 21 + 50 + 6 * 3)
+    bodies = {each["Key"].removeprefix(ROOT): each["Body"] for each in s3.written}
+    assert max(map(len, bodies.values())) < 2_000_000
+    assert list(bodies)[1:5] == [
+        "manifest/0/0000001-0000001.1.json",
+        "manifest/0/0000001.1-0000001.20001.json",
+        "manifest/0/0000001.20001-0000001.40001.json",
+        "manifest/0/0000001.40001-0000003.json",
+    ]
+    entries = list(Manifest(BytesIO(bodies["manifest.json"]), lambda name: BytesIO(bodies[name])).entries())
+    assert [len(entry["keys"]) for entry in entries] == [1, 50_001, 1]
+    assert entries[1]["keys"] == [ROOT + parts[1], *(ROOT + name for name in names[50_000:])]
+    assert entries[1]["bytes"] == 50_001
+
+
+def test_a_look_up_reads_one_page_of_an_attempts_folder() -> None:
+    clock = Clock()
+    s3 = Sorted([f"attempts/0000000/2/{n:06d}" for n in range(5_000)], clock)
+    assert verify(s3) == ResultSeen(RUN_ID, 0, 2, 1000)
+    assert clock.at == NOW + 30.0
 
 
 def test_a_reopened_run_takes_what_it_forgot_from_the_parts_of_its_earlier_manifest(s3: Any) -> None:
     state = finished([TaskStatus.SUCCEEDED, TaskStatus.FAILED] * 4, [1, 0] * 4)
-    closed_in_parts(s3, state, Clock(), 3)
+    closed_in_parts(s3, state, Clock(), PartSize(3))
     again = finished([TaskStatus.SUCCEEDED] * 8, [1, 2] * 4)
     again.runs[RUN_ID].retries = 1
     again.instances.clear()  # forgotten
     put(s3, "manifest/0/0000003-0000006.json", b"damaged")
-    closed_in_parts(s3, again, Clock(), 4)
+    closed_in_parts(s3, again, Clock(), PartSize(4))
     bodies = [
         json.loads(read(s3, name)) for name in ("manifest/1/0000000-0000004.json", "manifest/1/0000004-0000008.json")
     ]
@@ -373,9 +410,23 @@ def test_a_reopened_run_takes_what_it_forgot_from_the_parts_of_its_earlier_manif
     assert [each["key"][:11] for each in json.loads(read(s3, "manifest.json"))["parts"]] == ["manifest/1/"] * 2
 
 
+def test_a_task_in_pieces_keeps_what_is_forgotten_of_its_instance_in_all_of_them(s3: Any) -> None:
+    for number in range(7):
+        put(s3, f"attempts/0000000/1/{number}")
+    closed_in_parts(s3, finished([TaskStatus.SUCCEEDED, TaskStatus.FAILED], [1, 0]), Clock(), PartSize(10, 3))
+    again = finished([TaskStatus.SUCCEEDED, TaskStatus.FAILED], [1, 0])
+    again.runs[RUN_ID].retries = 1
+    again.instances.clear()
+    assert closed_in_parts(s3, again, Clock(), PartSize(10, 2)) == 5
+    parts = [each["key"] for each in json.loads(read(s3, "manifest.json"))["parts"]]
+    entries = [entry for name in parts for entry in json.loads(read(s3, name))["entries"]]
+    assert [entry["instanceType"] for entry in entries if not entry["index"]] == ["c5.xlarge"] * 4
+    assert json.loads(read(s3, parts[0])).keys() == {"runId", "retries", "from", "to", "entries"}
+
+
 @pytest.mark.parametrize("earlier", [b"", b"[]", b'{"parts": 7}', b'{"parts": [{}]}', b"\xff"])
 def test_an_earlier_manifest_that_is_damaged_keeps_no_run_open(s3: Any, earlier: bytes) -> None:
     put(s3, "manifest.json", earlier)
     state = finished([TaskStatus.SUCCEEDED], [1])
     state.runs[RUN_ID].retries = 1
-    assert closed_in_parts(s3, state, Clock(), 10) == 1
+    assert closed_in_parts(s3, state, Clock(), PartSize(10)) == 1

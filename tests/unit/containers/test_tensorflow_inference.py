@@ -25,7 +25,9 @@ from inference.pipeline import Batch
 from inference.sources import Picture
 from inference.work import Work
 
+from argosy.aws.cell import PartSize
 from argosy.aws.manifest import part_from
+from argosy.model.runs import ManifestBound
 from argosy.spec import parse as spec
 from argosy.spec import shards
 from argosy.spec.file import check_text
@@ -455,9 +457,11 @@ def test_checkpoints_lie_where_no_manifest_counts_them() -> None:
     """A task may not delete, so those of an attempt that succeeds stay; they must not become part of its result."""
     stored = checkpoints.address(task(Path("s3://b/run"), 1)).removeprefix("s3:/b/")
     assert stored == "run/attempts/0/checkpoints/1/checkpoint.jsonl"
-    run: Any = types.SimpleNamespace(tasks={"committed": np.array([1])}, manifest_to=0, task_count=1)
+    run: Any = types.SimpleNamespace(
+        tasks={"committed": np.array([1])}, manifest_to=ManifestBound(), task_count=1, output="s3://b/run/"
+    )
     listing = [(stored.replace("/0/", "/0000000/"), 9), ("run/attempts/0000000/1/rows", 9)]
-    assert part_from(run, "run/", [listing], 10).objects == {0: [("run/attempts/0000000/1/rows", 9)]}
+    assert part_from(run, [listing], PartSize()).objects == {0: [("run/attempts/0000000/1/rows", 9)]}
 
 
 def test_without_folders_of_attempts_there_is_no_search_of_the_whole_disk() -> None:

@@ -7,6 +7,7 @@ import pytest
 from argosy.model import documents
 from argosy.model.actions import Launch, StopAttempt
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.documents import decode, encode
 from argosy.model.events import (
     ControllerStarted,
     HostStateChanged,
@@ -25,7 +26,8 @@ from argosy.model.events import (
 )
 from argosy.model.inbox import CancelRequest
 from argosy.model.instances import InstanceStatus
-from argosy.model.runs import RunStatus
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -688,20 +690,37 @@ def test_a_registry_that_asks_to_go_slower_costs_patience_and_no_task() -> None:
     assert state.instances[instance_id(1)].strikes == 0  # it is no instance's fault
 
 
+def part_written(first: int, end: int, retries: int = 0, run_id: str = RUN_ID) -> ManifestPartWritten:
+    return ManifestPartWritten(run_id, retries, ManifestBound(first), ManifestBound(end))
+
+
 def test_parts_of_the_manifest_count_once_in_order_and_for_the_present_try_only() -> None:
     state = state_with(submitted(tasks=30), prepared(), RunCancelled(CancelRequest(RUN_ID, NOW, "enough")))
     run = the_run(state)
     for event in (
-        ManifestPartWritten(RUN_ID, 0, 10, 20),  # not yet
-        ManifestPartWritten(RUN_ID, 1, 0, 10),  # of another try
-        ManifestPartWritten(RUN_ID, 0, 0, 10),
-        ManifestPartWritten(RUN_ID, 0, 0, 10),  # once more
-        ManifestPartWritten(RUN_ID, 0, 10, 25),
-        ManifestPartWritten("nobody-261121-062733-k3f9", 0, 0, 10),
+        part_written(10, 20),  # not yet
+        part_written(0, 10, retries=1),  # of another try
+        part_written(0, 10),
+        part_written(0, 10),  # once more
+        part_written(10, 25),
+        part_written(0, 10, run_id="nobody-261121-062733-k3f9"),
     ):
         told(state, event)
-    assert (run.manifest_ends, run.manifest_to) == ([10, 25], 25)
+    assert (run.manifest_bounds, run.manifest_to) == ([(10, 0), (25, 0)], (25, 0))
     assert run.waiting == "its results are being listed: 25 of 30 tasks"
     told(state, RunClosed(RUN_ID))
-    told(state, ManifestPartWritten(RUN_ID, 0, 25, 30))
-    assert run.manifest_ends == [10, 25]
+    told(state, part_written(25, 30))
+    assert run.manifest_bounds == [(10, 0), (25, 0)]
+
+
+def test_a_part_that_ends_within_a_task_says_where_the_next_one_begins_and_one_without_objects_only_that() -> None:
+    state = state_with(submitted(tasks=30), prepared(), RunCancelled(CancelRequest(RUN_ID, NOW, "enough")))
+    run, within = the_run(state), ManifestBound(10, 20_000)
+    told(state, part_written(0, 10), ManifestPartWritten(RUN_ID, 0, ManifestBound(10), within, "attempts/a"))
+    assert run.waiting == "its results are being listed: 10 of 30 tasks, and 20,000 objects of the next one"
+    assert (run.manifest_to, run.manifest_after) == (within, "attempts/a")
+    told(state, ManifestPartWritten(RUN_ID, 0, within, within, "attempts/b"))
+    assert (run.manifest_bounds, run.manifest_after) == ([(10, 0), within], "attempts/b")
+    assert RunRecord.from_json(decode(encode(RunRecord.of(run).to_json()))) == RunRecord.of(run)
+    told(state, ManifestPartWritten(RUN_ID, 0, within, ManifestBound(30)))
+    assert (run.manifest_to, run.manifest_after) == ((30, 0), "")

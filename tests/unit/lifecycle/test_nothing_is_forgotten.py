@@ -47,6 +47,7 @@ from argosy.model.events import (
 )
 from argosy.model.inbox import CancelRequest, RetryRequest
 from argosy.model.run_record import RunRecord
+from argosy.model.runs import ManifestBound
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.suspensions import MOST_UNWATCHED
@@ -105,7 +106,10 @@ CASES: list[list[Event]] = [
     [fleet("g5.xlarge"), replace(fleet("g5.xlarge"), fleet_id="another")],
     [PoolShort(POOL, "no capacity"), HistoryRead(POOL, PoolShort(POOL, "a dead AMI", lasting=True))],
     [HistoryRead(POOL, None)],
-    [ManifestPartWritten(RUN_ID, 0, 0, 10)],
+    [
+        ManifestPartWritten(RUN_ID, 0, ManifestBound(), ManifestBound(10)),
+        ManifestPartWritten(RUN_ID, 0, ManifestBound(10), ManifestBound(10, 7), "attempts/0000010/1/x"),
+    ],
     [NotCarriedOut("throttled", about=Subject(What.CLOSE, RUN_ID)), NotCarriedOut("lost", KEY)],
 ]
 

@@ -61,10 +61,11 @@ class Manifest:
         return head
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """In their order; to be called once. Raises ArgosyError where it is cut short, malformed or out of order."""
+        """One for each task, in their order; to be called once. Raises ArgosyError where it is cut short, malformed or
+        out of order."""
         expected = 0
         try:
-            for entry in self._in_order():
+            for entry in _joined(self._in_order()):
                 if entry["index"] != expected:
                     raise _unreadable(f"it has entry {entry['index']} where entry {expected} is due")
                 expected += 1
@@ -80,6 +81,19 @@ class Manifest:
                 yield from _parsed(lines)
         else:
             yield from _parsed(self._lines) if self._entries is None else self._entries
+
+
+def _joined(entries: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One with very many objects has an entry in several parts, with some of them each; all but the last say `more`."""
+    for entry in entries:
+        while entry.pop("more", False):
+            rest = next(entries, {"index": None})
+            if rest["index"] != entry["index"]:
+                raise _unreadable(f"entry {entry['index']} is not continued")
+            entry["keys"] += rest["keys"]
+            entry["bytes"] += rest["bytes"]
+            entry["more"] = rest.get("more", False)
+        yield entry
 
 
 def open_manifest(s3: Any, output: str) -> Manifest | None:

@@ -7,7 +7,8 @@ a reason. I9: the version never decreases. R4: every task of every run has ended
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -149,9 +150,14 @@ class ProgressChecker(Checker):
             sentence = f"{job.run_id} is {status.value}, and the marker of the opposite lies beside its own"
             self.facts.violated("R4", sentence, job.run_id)
         said = Manifest(BytesIO(manifest.body), lambda name: BytesIO(rest.objects[split_s3(job.output + name)].body))
+        left = objects_left(job.output, rest)
         try:
-            pairs = zip(said.entries(), table, strict=True)
-            wrong = [entry["index"] for entry, row in pairs if entry["status"] != TaskStatus(row[0]).name]
+            wrong = [
+                entry["index"]
+                for entry, row in zip(said.entries(), (TaskRow(*row) for row in table), strict=True)
+                if entry["status"] != TaskStatus(row.status).name
+                or entry["keys"] != left(entry["index"], row.committed)
+            ]
         except (ArgosyError, ValueError) as fault:  # a part is missing, entries are missing or doubled
             self.facts.violated("I4", f"the manifest of {job.run_id} is not whole: {fault}", job.run_id)
             return
@@ -165,6 +171,22 @@ class ProgressChecker(Checker):
         done = [index for index, row in enumerate(table) if row[0] == TaskStatus.SUCCEEDED and job.expects_result]
         suffix = part_suffix(job.spec)
         return [index for index in done if split_s3(part_uri(job.output, index, suffix)) not in rest.objects]
+
+
+def objects_left(output: str, rest: Rest) -> Callable[[int, int], list[str]]:
+    """The keys that a manifest has to name, by index and committed attempt: the part, then the attempt's files."""
+    bucket, folder = split_s3(output)
+    by_whom: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for place, key in sorted(rest.objects):
+        if place == bucket and key.startswith((f"{folder}parts/", f"{folder}attempts/")):
+            first, name, *below = key.removeprefix(folder).split("/")
+            by_whom[(name, below[0]) if first == "attempts" else (name.removeprefix("part-")[:7],)].append(key)
+
+    def left(index: int, attempt: int) -> list[str]:
+        task = f"{index:07d}"
+        return by_whom[task,] + by_whom[task, str(attempt)] if attempt else []
+
+    return left
 
 
 _FINAL = (TaskStatus.SUCCEEDED,)  # when a user retries a run: the other tasks become pending again

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from argosy.aws.call_rates import CallRates
-from argosy.aws.cell import PART_TASKS, Cell, HomeClients
+from argosy.aws.cell import PART_SIZE, Cell, HomeClients
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
 from argosy.catalogue.lookup import load_catalogue
@@ -167,7 +167,7 @@ class ScaleRun:
             for world in self.worlds
         ]
         s3, events = calls.client("s3", self.s3), calls.client("events", BusModel())
-        executor = AwsExecutor(replace(DEPLOYMENT, part_tasks=PART_TASKS), cells, HomeClients(s3, events), clock)
+        executor = AwsExecutor(replace(DEPLOYMENT, part_size=PART_SIZE), cells, HomeClients(s3, events), clock)
         policy = replace(Policy(), max_instances=self.size.instances, linger_s=60.0, growth_per_tick=50)
         store = DynamoStore(calls.client("dynamodb", self.dynamodb), TABLE)
         return Engine(store, self.queue, executor, load_catalogue(), policy, clock)

@@ -323,6 +323,11 @@ def test_a_run_without_manifest_is_refused() -> None:
         ('{"runId": "x", "entries": [\n{"index": 0, "status": "SUCCEEDED", "keys": []},\n', "is cut short"),
         ('{"entries": [\n{"index": 1, "status": "FAILED"}\n]}\n', "has entry 1 where entry 0 is due"),
         ('{"entries": [\n{"index": 0, "status": "FAILED"},\n{"index": 0, "status": "FAILED"}\n]}\n', "entry 1 is due"),
+        ('{"entries": [\n{"index": 0, "keys": [], "bytes": 0, "more": true}\n]}\n', "entry 0 is not continued"),
+        (
+            '{"entries": [\n{"index": 0, "keys": [], "bytes": 0, "more": true},\n{"index": 1, "keys": []}\n]}\n',
+            "entry 0 is not continued",
+        ),
         ('{"entries": [\n{"index":\n]}\n', "cannot be read"),
         ('{"entry": []}', "cannot be read"),
         ('{"entries": [\n{"index": 0, "status": "FAILED"}\n]}\n', "names 1 tasks, the run has 18"),

@@ -1,12 +1,14 @@
-"""Does the auditor see a task that fails without a reason?"""
+"""Does the auditor see a task that fails without a reason, and know what a manifest has to name?"""
 
 from __future__ import annotations
 
 import pytest
 
+from argosy.emulator.s3 import StoredObject
 from argosy.model.policy import Policy
 from argosy.model.tasks import TaskStatus
-from argosy.simulation.audit.progress import TaskRow, unfounded_failure
+from argosy.simulation.audit.facts import Rest
+from argosy.simulation.audit.progress import TaskRow, objects_left, unfounded_failure
 
 POLICY = Policy(max_losses=20, max_start_failures=3)
 
@@ -22,6 +24,15 @@ POLICY = Policy(max_losses=20, max_start_failures=3)
 )
 def test_an_end_with_a_reason_is_no_violation(row: TaskRow, given_up: bool) -> None:
     assert not unfounded_failure(row, 2, POLICY, given_up)
+
+
+def test_a_manifest_has_to_name_the_part_and_the_files_of_the_committed_attempt() -> None:
+    names = ["parts/part-0000001.csv", "attempts/0000001/2/b/c", "attempts/0000001/2/a", "attempts/0000001/1/a"]
+    keys = {("results", f"run/{name}"): StoredObject(b"") for name in [*names, "spec.json", "attempts/0000002/2/a"]}
+    left = objects_left("s3://results/run/", Rest(keys, None, 0.0))  # type: ignore[arg-type]
+    assert left(1, 2) == [f"run/{name}" for name in (names[0], names[2], names[1])]
+    assert left(1, 3) == ["run/" + names[0]]
+    assert left(1, 0) == left(0, 1) == []
 
 
 def test_a_task_that_fails_with_attempts_left_is_one() -> None:
