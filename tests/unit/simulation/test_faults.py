@@ -85,7 +85,14 @@ def test_a_message_is_overtaken_by_later_ones(kind: str, longest_s: float) -> No
     queue = SqsModel(place.clock)
     path = EventPath(place, queue, always(kind))
     for number in range(8):
-        path({"source": "aws.ec2", "detail-type": "EC2 Instance Rebalance Recommendation", "number": number})
+        path(
+            {
+                "source": "aws.ec2",
+                "detail-type": "EC2 Instance Rebalance Recommendation",
+                "detail": {},
+                "number": number,
+            }
+        )
     place.run_for(longest_s)
     order = [json.loads(held.body)["number"] for held in queue.messages.values()]
     assert sorted(order) == list(range(8))
