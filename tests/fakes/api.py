@@ -9,8 +9,14 @@ from argosy.api.actions import Api
 from argosy.api.admission import DeploymentLimits, Sources
 from argosy.lifecycle.apply import apply
 from argosy.model import documents, inbox
+from argosy.model.attempts import AttemptKey
+from argosy.model.costs import Costs, market_of
 from argosy.model.events import RunCancelled, RunSubmitted
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.pools import Pool
 from argosy.model.resources import Resources
+from argosy.model.runs import Failure, RunStatus
+from argosy.model.tasks import TaskStatus
 from argosy.ports import ItemsUnreadable, Key
 from tests.builders import NOW, POLICY, MemoryStore, state_with
 
@@ -106,3 +112,50 @@ class Desk:
 
 def error_of(answer: dict[str, Any]) -> dict[str, Any]:
     return dict(answer["body"]["error"])
+
+
+def running(desk: Desk) -> str:
+    """A run of ten tasks on a p3.8xlarge: task 0 has failed, task 1 runs on two GPUs, task 2 is about to be sent."""
+    run_id = str(desk.submit(resources={"gpus": 2, "vcpus": 4, "memory": 2048})["runId"])
+    desk.fold_in()
+    state, run = desk.state, desk.state.runs[run_id]
+    instance = Instance(
+        "i-0000000000000000a", "us-east-1", "p3.8xlarge", "us-east-1a",
+        status=InstanceStatus.ACTIVE,
+        arn="arn:aws:ecs:us-east-1:123456789012:container-instance/argosy/abc",
+        total=Resources(32768, 230000, 4),
+        gpu_ids=("g0", "g1", "g2", "g3"),
+        price_usd_per_hour=3.0,
+        on_demand_usd_per_hour=12.0,
+        disk_usd_per_hour=0.02,
+        address_usd_per_hour=0.005,
+        launched_at=NOW - 1800, registered_at=NOW - 1740,
+    )  # fmt: skip
+    gone = Instance(
+        "i-0000000000000000b", "us-east-1", "c5.large", "us-east-1b",
+        status=InstanceStatus.GONE, price_usd_per_hour=1.0, launched_at=NOW - 7200, stopped_at=NOW - 3600,
+    )  # fmt: skip
+    state.instances = {instance.id: instance, gone.id: gone}
+    state.changed_instances |= {instance.id, gone.id}
+    pool = Pool("us-east-1", "p3.8xlarge", "us-east-1a", "fleet-1", spot_target=1)
+    state.pools = {pool.key: pool}
+    state.changed_pools = True
+    state.spent_usd, state.spent_on_demand_usd, state.peak_gpus = 1.0, 4.0, 0.5
+    run.tasks.set(
+        0, status=TaskStatus.FAILED, attempts=1, exit_code=3, reason=run.reason_row("exit code 3"),
+        seconds=2.5, instance=instance.id.encode(), gpu_mask=0b1100,
+    )  # fmt: skip
+    run.tasks.set(1, status=TaskStatus.RUNNING, attempts=2)
+    run.tasks.set(2, status=TaskStatus.STARTING, attempts=1)
+    run.tasks.set(3, status=TaskStatus.VERIFYING, attempts=1)
+    row = state.attempts.add(run.number, AttemptKey(run_id, 1, 2, 0), 1, instance.id, NOW)
+    state.attempts.name_task(row, "f00")
+    state.attempts.set(row, status=4, started_at=NOW - 30, gpu_mask=0b0011)
+    state.attempts.add(run.number, AttemptKey(run_id, 2, 1, 0), 1, instance.id, NOW)
+    run.failures = [Failure(number, 1, 3, "exit code 3", instance.id) for number in range(12)]
+    run.status, run.started_at, run.waiting = RunStatus.RUNNING, NOW - 60, "waits for p3.8xlarge"
+    run.instances, run.cost_usd, run.costs = {instance.id}, 0.25, {market_of(instance): Costs(idle=0.25)}
+    state.next_wave = 2
+    state.changed_runs.add(run_id)
+    desk.commit()
+    return run_id

@@ -1,15 +1,16 @@
-"""Small fakes of EC2 and of home's table, for the functions that end a deployment."""
+"""Small fakes of EC2, ECS, EventBridge, S3 and home's table, for the functions that end a deployment."""
 
 # ruff: noqa: N803 - the fakes take boto3's own argument names
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from botocore.exceptions import EndpointConnectionError
 
+from argosy.aws import teardown
 from argosy.aws.shutdown import FLEET_TAG, TEMPLATE_TAG
 from tests.fakes.aws import refusal
 
@@ -153,3 +154,82 @@ def beaten_at(moment: float) -> FakeTable:
 
 def never_beaten() -> FakeTable:
     return FakeTable({"LEASE": {"until": {"N": str(NOW + 60)}}})
+
+
+@dataclass
+class FakeEcs:
+    registered: list[str] = field(default_factory=list)
+    error: Exception | None = None
+
+    def list_container_instances(self, cluster: str) -> dict[str, Any]:
+        if self.error:
+            raise self.error
+        return {"containerInstanceArns": list(self.registered)}
+
+    def deregister_container_instance(self, cluster: str, containerInstance: str, force: bool) -> None:
+        assert force
+        self.registered.remove(containerInstance)
+
+
+@dataclass
+class FakeEvents:
+    disabled: list[str] = field(default_factory=list)
+    gone: bool = False
+
+    def disable_rule(self, Name: str) -> None:
+        if self.gone:
+            raise refusal("ResourceNotFoundException")
+        self.disabled.append(Name)
+
+
+@dataclass
+class FakeS3:
+    keys: list[str] = field(default_factory=list)
+    gone: bool = False
+
+    def list_object_versions(self, Bucket: str, MaxKeys: int) -> dict[str, Any]:
+        if self.gone:
+            raise refusal("NoSuchBucket")
+        return {"Versions": [{"Key": key, "VersionId": "null"} for key in self.keys[:2]]}
+
+    def delete_objects(self, Bucket: str, Delete: dict[str, Any]) -> None:
+        for entry in Delete["Objects"]:
+            self.keys.remove(entry["Key"])
+
+
+class Regions(dict[str, Any]):
+    """Makes the EC2 client of a Region, as the teardown does. home: that of us-east-1."""
+
+    def __init__(self, home: Any, **others: Any) -> None:
+        super().__init__({"us-east-1": home, **{name.replace("_", "-"): ec2 for name, ec2 in others.items()}})
+
+    def __call__(self, region: str) -> Any:
+        return self[region]
+
+
+def cell(**changes: Any) -> teardown.DeployedCell:
+    return replace(
+        teardown.DeployedCell(
+            stage="main",
+            region="us-east-1",
+            home="us-east-1",
+            cluster="argosy",
+            table="argosy-state",
+            tick_rule="argosy-tick",
+            empty_bucket=None,
+            ec2=Regions(home=busy_ec2()),
+            ecs=FakeEcs(),
+            dynamodb=FakeTable(),
+            events=FakeEvents(),
+            s3=FakeS3(),
+        ),
+        **changes,
+    )
+
+
+def deleting(killed_at: float = NOW) -> dict[str, Any]:
+    return {"RequestType": "Delete", "Data": {"KilledAt": str(killed_at)}}
+
+
+def away(table: FakeTable, ec2: FakeEc2 | None = None) -> teardown.DeployedCell:
+    return cell(region="eu-west-1", ec2=Regions(Unreachable(), eu_west_1=ec2 or FakeEc2()), dynamodb=table)

@@ -19,11 +19,6 @@ from tests.builders import POLICY
 from tests.fakes.api import Desk
 
 
-@pytest.fixture
-def desk() -> Desk:
-    return Desk()
-
-
 def submitted(desk: Desk, count: int, first: int = 0) -> list[str]:
     """One a second."""
     ids = []

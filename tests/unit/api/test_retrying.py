@@ -24,11 +24,6 @@ from tests.builders import NOW, POLICY
 from tests.fakes.api import Desk, error_of
 
 
-@pytest.fixture
-def desk() -> Desk:
-    return Desk()
-
-
 def ended(desk: Desk, status: RunStatus = RunStatus.PARTIAL, **counts: int) -> str:
     """A run of ten tasks that is closed; `counts` by status, the others succeeded."""
     run_id = str(desk.submit()["runId"])

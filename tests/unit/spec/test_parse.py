@@ -3,40 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from argosy.spec import bounds, overrides
-from argosy.spec.faults import FAULT_LIMIT, Fault, SpecError, capped, path_text
 from argosy.spec.file import check_text
-from argosy.spec.parse import parse_spec, schema, to_json
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-def spec(**fields: Any) -> dict[str, Any]:
-    """A good spec with these fields in place of its own; None takes one away."""
-    data: dict[str, Any] = {
-        "version": 1,
-        "name": "digits",
-        "container": {"image": "argosy/digits"},
-        "array": {"range": "0:100", "shardSize": 10},
-        **fields,
-    }
-    return {name: value for name, value in data.items() if value is not None}
-
-
-def container(*command: str, **fields: Any) -> dict[str, Any]:
-    return {"image": "argosy/digits", **({"command": list(command)} if command else {}), **fields}
-
-
-def faults(data: Any) -> list[str]:
-    with pytest.raises(SpecError) as refusal:
-        parse_spec(data)
-    return [fault.text() for fault in refusal.value.faults]
+from argosy.spec.parse import parse_spec, to_json
+from tests.fakes.specs import GOOD, ROOT, container, faults, spec
 
 
 def test_the_spec_of_the_issue_is_taken_whole() -> None:
@@ -94,32 +68,6 @@ def test_a_task_definition_stands_in_for_the_image() -> None:
     assert "container" not in form
     assert "resources" not in form
     parse_spec(spec(container={"command": ["--x"]}, taskDefinition="tf-inference"))
-
-
-GOOD: list[dict[str, Any]] = [
-    {"name": "a"},
-    {"name": "a" * 63},
-    {"container": container(image="123456789012.dkr.ecr.us-east-1.amazonaws.com/team/tf:2.17_gpu")},
-    {"container": container(image="localhost:5000/x")},
-    {"container": container(image="argosy/digits@sha256:" + "0f" * 32)},
-    {"resources": {"vcpus": 0.25, "memory": 6, "gpus": 8}},
-    {"array": {"size": 1_000_000}},
-    {"array": {"range": "0:1000000"}},
-    {"array": {"itemsFrom": "s3://bucket/items.jsonl"}},
-    {"array": {"size": 1, "partSuffix": ""}},
-    {"output": "s3://bucket"},
-    {"output": "s3://bucket/a/b-c_d.e/"},
-    {"tags": {"team": "vision", "a b": "ü/x@y"}},
-    {"retryStrategy": {"attempts": 10, "evaluateOnExit": [{"onReason": "OutOfMemory*", "action": "EXIT"}]}},
-    {"container": container("${item}", "${item.a-b_c}"), "array": {"items": [{"a-b_c": 1}]}},
-    {"capacity": {"purchase": "on-demand", "maxInstances": 8}},
-    {"container": container(hostPorts=[1, 8080, 65_535, "53/udp", "53/tcp"])},
-    {"container": container(hostPorts=list(range(8000, 8094)))},
-    {"placement": {"group": "team/a:b_c-d.e", "maxTasksPerInstance": 1}},
-    {"placement": {"group": "g" * 255, "affinity": ["g" * 255], "antiAffinity": ["run:x"]}},
-    {"placement": {"softConstraints": [{"expression": "distinctInstance", "weight": 1_000_000}]}},
-    {"placement": {"affinity": [], "antiAffinity": [], "softConstraints": []}},
-]
 
 
 @pytest.mark.parametrize("fields", GOOD, ids=json.dumps)
@@ -502,134 +450,3 @@ def test_faults_of_every_kind_come_together() -> None:
         "container.command[0]",
         "container.command",
     ]
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (None, "must be a mapping, not nothing"),
-        ([], "must be a mapping, not a list"),
-        ({1: 2}, "has the name 1, which is not text: put it in quotes"),
-        ({"a": object()}, "a: is not a JSON value: its type is object"),
-        ({"a": (1,)}, "a: is not a JSON value: its type is tuple"),
-        ({"a": "x" * 300_000}, "is larger than 262144 bytes: put long items into an S3 object (itemsFrom)"),
-        ({"a": [[]] * 200_000}, "is larger than 262144 bytes: put long items into an S3 object (itemsFrom)"),
-        ({"a" * 300_000: 1}, "is larger than 262144 bytes: put long items into an S3 object (itemsFrom)"),
-    ],
-)
-def test_what_is_no_bounded_json_is_refused_before_anything_else(data: Any, expected: str) -> None:
-    assert faults(data) == [expected]
-
-
-def test_depth_is_bounded_without_recursion() -> None:
-    deep: list[Any] = []
-    for _ in range(100_000):
-        deep = [deep]
-    assert faults(spec(array={"items": deep})) == ["is nested deeper than 20 levels"]
-    within: Any = 1
-    for _ in range(18):
-        within = [within]
-    parse_spec(spec(array={"items": [within][0]}))
-
-
-def test_a_flood_of_faults_is_cut_and_counted() -> None:
-    found = faults(spec(container=container("${item.a}"), array={"items": [0] * 5000}))
-    assert len(found) == FAULT_LIMIT + 1
-    assert found[-1] == "and 4900 more faults"
-    assert capped([Fault("a", "b")] * 3) == [Fault("a", "b")]
-
-
-def test_messages_carry_no_control_characters_and_stay_short() -> None:
-    found = faults(spec(**{"\x1b[31m" + "k" * 500: 1}, container=container("${\x1b]0;" + "x" * 500 + "}")))
-    assert all(text.isprintable() and len(text) < 500 for text in found)
-
-
-def test_overrides_of_the_last_task_count_because_its_numbers_are_the_longest() -> None:
-    """The first task's would have 2,300 characters."""
-    data = spec(array={"size": 1_000_000}, container=container(*["${index}" * 10] * 120))
-    assert faults(data) == [
-        "container.command: leads to overrides of up to 8385 characters (task 999999); ECS accepts 8192:"
-        " put long values into an S3 object and pass its address"
-    ]
-    parse_spec({**data, "array": {"size": 10}})
-
-
-def test_the_longest_item_decides_and_is_named() -> None:
-    items: list[Any] = ["x"] * 5000 + ["y" * 8000] + ["z"] * 1000
-    found = faults(spec(container=container("${item}"), array={"items": items}))
-    assert len(found) == 1
-    assert "(task 5000)" in found[0]
-    parse_spec(spec(container=container("--all"), array={"items": items}))  # no template uses them
-
-
-def test_escapes_count_as_they_are_sent() -> None:
-    parse_spec(spec(container=container("x" * 4000)))
-    assert "leads to overrides of up to" in faults(spec(container=container('"' * 4000)))[0]
-    items = spec(container=container("${item}"), array={"items": ['"' * 4000]})
-    assert "leads to overrides of up to" in faults(items)[0]
-
-
-def test_a_long_environment_alone_is_too_long_too() -> None:
-    environment = {f"V{number}": "x" * 4000 for number in range(2)}
-    assert faults(spec(container=container(environment=environment)))[0].startswith("container: leads to overrides")
-
-
-def test_items_from_a_file_are_weighed_when_they_are_handed_in() -> None:
-    data = spec(container=container("${item}"), array={"itemsFrom": "s3://b/items"})
-    assert list(overrides.length_faults(data, ["short"])) == []
-    assert len(list(overrides.length_faults(data, ["x" * 8192]))) == 1
-
-
-def test_paths_quote_names_that_are_not_plain() -> None:
-    assert path_text(("tags", "a b", "x", 3)) == 'tags["a b"].x[3]'
-    assert path_text((0, "a")) == "[0].a"
-
-
-def test_every_field_of_the_schema_is_described_and_nothing_else_is_allowed() -> None:
-    document = schema()
-    assert document["additionalProperties"] is False
-    assert document["required"] == ["version", "name", "array"]
-    for name, part in [("RunSpec", document), *document["$defs"].items()]:
-        assert part["additionalProperties"] is False, name
-        for field, body in part["properties"].items():
-            assert body.get("description"), f"{name}.{field}"
-            assert "null" not in json.dumps(body), f"{name}.{field}"
-
-
-def test_the_published_schema_is_that_of_the_parser() -> None:
-    published = ROOT / "docs/run.schema.json"
-    assert json.loads(published.read_text()) == schema(), (
-        "write it anew: .venv/bin/argosy schema > docs/run.schema.json"
-    )
-
-
-def test_what_the_schema_refuses_the_parser_refuses() -> None:
-    """Spot checks with the validator that editors' extensions resemble; the schema says less than the parser."""
-    jsonschema = pytest.importorskip("jsonschema")
-    check = jsonschema.Draft202012Validator(schema())
-    assert check.is_valid(spec())
-    assert check.is_valid(spec(container=container(environment=[{"name": "A", "value": "b"}])))
-    for fields in GOOD:
-        assert check.is_valid(spec(**fields)), fields
-    bad: list[Mapping[str, Any]] = [{"outptu": 1}, {"name": "X"}, {"array": {"size": 0}}, {"resources": {"gpus": "1"}}]
-    assert not any(check.is_valid(spec(**fields)) for fields in bad)
-
-
-@pytest.mark.parametrize(
-    "item",
-    [9007199254740991, -7, 1.5e-300, True, None, "\u00e9" * 9, '\u0001\n"', "\U0001f600", {"\u00e9": 1}, [[]]],
-    ids=repr,
-)
-def test_size_is_counted_in_the_bytes_that_are_stored(item: Any) -> None:
-    def stored(count: int) -> int:
-        return len(json.dumps({"a": [item] * count}, separators=(",", ":"), ensure_ascii=False).encode())
-
-    each = stored(2) - stored(1)
-    just = (bounds.SIZE_LIMIT - 20) // (each + str(item).count("[") + str(item).count("{"))
-    assert bounds.faults({"a": [item] * just}) == []
-    assert bounds.faults({"a": [item] * (bounds.SIZE_LIMIT // each + 1)}) != []
-
-
-def test_numbers_of_any_length_are_counted_and_not_written() -> None:
-    assert bounds.faults({"a": 10**5000}) == []  # refused as a value
-    assert bounds.faults({"a": 10**400_000}) != []
