@@ -27,7 +27,9 @@ from argosy.model.instance_types import InstanceType
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.run_terms import needs_of
+from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from argosy.ports import AlreadyExists, Key, StaleState, Switches
 
 NOW = 1_800_000_000.0
@@ -147,6 +149,16 @@ def read_back(version: int, items: documents.Documents) -> State:
         own = {sk: body for (pk, sk), body in items.items() if pk == documents.run_partition(run_id)}
         runs[run_id] = (items[documents.RUNS, key], own)
     return documents.restore(version, partition, runs)
+
+
+def the_run(state: State) -> Run:
+    """The one that `submitted` makes."""
+    return state.runs[RUN_ID]
+
+
+def status_of(state: State, index: int = 0) -> TaskStatus:
+    """Of a task of `the_run`."""
+    return TaskStatus(int(the_run(state).tasks.statuses()[index]))
 
 
 def without_runs(state: State) -> State:

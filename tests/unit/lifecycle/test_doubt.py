@@ -1,0 +1,79 @@
+"""What becomes of launches of which nobody knows whether they happened?"""
+
+from __future__ import annotations
+
+from argosy.model.actions import Launch
+from argosy.model.attempts import AttemptKey, AttemptStatus
+from argosy.model.events import (
+    ControllerStarted,
+    InterruptionWarned,
+    LaunchDisproved,
+    LaunchInDoubt,
+    Observed,
+)
+from argosy.model.tasks import TaskStatus
+from tests.builders import (
+    NOW,
+    RUN_ID,
+    begun,
+    instance_id,
+    launched,
+    state_with_instance,
+    status_of,
+    task,
+    task_arn,
+    the_run,
+    told,
+)
+
+
+def test_a_new_controller_takes_the_intents_of_the_old_one_as_in_doubt_and_a_late_event_settles_them() -> None:
+    state = state_with_instance()
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    told(state, ControllerStarted())
+    row = state.row_of(key)
+    assert row is not None
+    assert state.attempts["status"][row] == AttemptStatus.IN_DOUBT
+    told(state, task(7, "RUNNING", key=key))
+    assert status_of(state) is TaskStatus.RUNNING
+    assert the_run(state).attempts == 1
+
+
+def test_doubt_that_is_disproved_frees_the_task_under_a_new_launch_number() -> None:
+    state = state_with_instance()
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    told(state, LaunchInDoubt(key, "no reply"), LaunchDisproved(key))
+    assert status_of(state) is TaskStatus.PENDING
+    assert the_run(state).tasks["launch"][0] == 1
+
+
+def test_disproving_a_launch_that_is_known_to_run_changes_nothing() -> None:
+    state = state_with_instance()
+    key = launched(state)
+    told(state, LaunchDisproved(key))
+    assert status_of(state) is TaskStatus.STARTING
+
+
+def test_a_second_copy_of_an_attempt_is_an_orphan_once_a_sweep_shows_it() -> None:
+    state = state_with_instance()
+    key = launched(state, number=1)
+    copy = task(2, "RUNNING", key=key, started_by="argosy-testtest-1")
+    told(state, Observed(NOW + 5, tasks=(task(1, "RUNNING"), copy)))
+    assert list(state.orphans) == [task_arn(2)]
+
+
+def test_tasks_of_other_people_are_left_alone() -> None:
+    state = state_with_instance()
+    told(state, Observed(NOW, tasks=(task(9, "RUNNING", started_by="somebody"),)))
+    assert not state.orphans
+
+
+def test_an_intent_that_was_never_sent_is_dropped_when_its_instance_is_warned() -> None:
+    state = state_with_instance()
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    told(state, InterruptionWarned(instance_id(1), NOW))
+    assert status_of(state) is TaskStatus.PENDING
+    assert state.row_of(key) is None

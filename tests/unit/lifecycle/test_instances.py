@@ -1,0 +1,113 @@
+"""What do facts about instances do to them and to their tasks?"""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.model.events import (
+    HostStateChanged,
+    LaunchAccepted,
+    Observed,
+)
+from argosy.model.instances import InstanceStatus
+from argosy.model.tasks import TaskStatus
+from tests.builders import (
+    NOW,
+    container_instance,
+    host,
+    instance_id,
+    launched,
+    prepared,
+    state_with,
+    state_with_instance,
+    status_of,
+    submitted,
+    task,
+    task_arn,
+    the_run,
+    told,
+)
+
+
+def test_a_terminated_host_loses_its_tasks_and_a_late_stop_event_is_ignored() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "RUNNING"), HostStateChanged(instance_id(1), "terminated", NOW + 60))
+    assert status_of(state) is TaskStatus.PENDING
+    assert state.instances[instance_id(1)].status is InstanceStatus.GONE
+    told(state, task(1, "STOPPED", 9, exit_code=0))
+    assert status_of(state) is TaskStatus.PENDING
+
+
+def test_shutting_down_takes_no_new_work_but_proves_no_loss_yet() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "RUNNING"), HostStateChanged(instance_id(1), "shutting-down", NOW))
+    assert status_of(state) is TaskStatus.RUNNING
+    assert not state.instances[instance_id(1)].placeable
+
+
+def test_an_instance_is_placeable_only_when_ec2_shows_it_as_ours() -> None:
+    state = state_with(container_instance(1))
+    assert not state.instances[instance_id(1)].placeable
+    assert state.observed_at == 0.0
+    told(state, host(1))
+    assert state.instances[instance_id(1)].placeable
+
+
+@pytest.mark.parametrize("change", [{"agent_connected": False}, {"status": "DRAINING"}])
+def test_disconnected_and_draining_instances_take_no_work(change: dict[str, object]) -> None:
+    state = state_with(host(1), container_instance(1), container_instance(1, version=2, **change))
+    assert not state.instances[instance_id(1)].placeable
+
+
+def test_an_older_picture_of_an_instance_is_ignored() -> None:
+    state = state_with(host(1), container_instance(1, version=5))
+    told(state, container_instance(1, version=4, agent_connected=False))
+    assert state.instances[instance_id(1)].placeable
+
+
+def test_a_gpu_instance_that_registers_without_its_gpus_is_cordoned() -> None:
+    state = state_with(host(1, "p3.2xlarge"), container_instance(1, 8192, 60000, gpus=0))
+    instance = state.instances[instance_id(1)]
+    assert instance.cordon == "registered 0 of 1 GPUs"
+    told(state, container_instance(1, 8192, 60000, gpus=1, version=2))
+    assert instance.placeable
+
+
+def test_hosts_absent_from_a_complete_listing_are_gone_after_the_quiet_time_only() -> None:
+    state = state_with_instance()
+    told(state, Observed(NOW + 60))
+    assert state.instances[instance_id(1)].alive
+    told(state, Observed(NOW + 400, hosts_complete=False), Observed(NOW + 401))
+    assert state.instances[instance_id(1)].alive
+    told(state, Observed(NOW + 600, hosts=(host(1),)), Observed(NOW + 700), Observed(NOW + 900))
+    assert state.instances[instance_id(1)].alive  # it was seen in between: the quiet time begins anew
+    told(state, Observed(NOW + 1000))
+    assert not state.instances[instance_id(1)].alive
+
+
+def test_tasks_absent_from_complete_listings_are_lost_after_the_quiet_time_only() -> None:
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "RUNNING"))
+    shown = (host(1),)
+    told(state, Observed(NOW + 400, hosts=shown), Observed(NOW + 500, hosts=shown))
+    assert status_of(state) is TaskStatus.RUNNING
+    told(state, Observed(NOW + 900, hosts=shown, tasks_complete=False))
+    assert status_of(state) is TaskStatus.RUNNING
+    told(state, Observed(NOW + 901, hosts=shown))
+    assert status_of(state) is TaskStatus.PENDING
+
+
+def test_pinned_gpus_are_kept_as_a_mask_over_the_registration_order() -> None:
+    state = state_with(
+        submitted(resources={"vcpus": 1, "memory": 1024, "gpus": 1}),
+        prepared(resources={"vcpus": 1, "memory": 1024, "gpus": 1}),
+        host(1, "p3.8xlarge"),
+        container_instance(1, 32768, 200000, gpus=4),
+    )
+    key = launched(state)
+    told(state, LaunchAccepted(key, task_arn(1)), task(1, "RUNNING", gpu_ids=("GPU-1-2",)))
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    assert the_run(state).tasks["gpu_mask"][0] == 0b100
