@@ -23,7 +23,11 @@ from argosy.model.tasks import TaskStatus
 MAX_FAILURES_SHOWN = 10
 MAX_BACKOFF_S = 60.0
 OUT_OF_MEMORY = "OutOfMemoryError"  # the agent's word for a container that the kernel killed for its memory
-CANNOT_START = ("CannotPull", "CannotCreate", "CannotStart", "ResourceInitializationError")  # aws.md 9.6
+# Names of the agent's errors about a container that could not be made (aws.md 9.6).
+CANNOT_START = (
+    "CannotPull", "CannotCreate", "CannotStart", "ResourceInitializationError",
+    "HostConfigError", "DockerClientConfigError", "InvalidVolumeError",
+)  # fmt: skip
 # What a registry says to too many pulls at once (reliability.md row 49).
 REGISTRY_IS_BUSY = re.compile(r"toomanyrequests|too many requests|rate exceeded|rate limit|\b429\b", re.I)
 HOST_CODES = frozenset({"SpotInterruption", "TerminationNotice", "InfrastructureHealth"})  # stop codes of a lost host

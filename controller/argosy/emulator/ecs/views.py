@@ -120,6 +120,8 @@ def definition_view(ledger: EcsLedger, definition: TaskDefinition) -> JSON:
 def emit_task(ledger: EcsLedger, task: EcsTask) -> None:
     """An "ECS Task State Change" with the task as it is now."""
     detail = {key: value for key, value in task_view(ledger, task).items() if key not in _NOT_IN_TASK_EVENTS}
+    for container in detail["containers"]:
+        del container["healthStatus"]
     _emit(ledger, "ECS Task State Change", task.arn, detail)
 
 
