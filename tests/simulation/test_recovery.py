@@ -19,6 +19,7 @@ from argosy.simulation.boundary import CallConditions, Crash
 from argosy.simulation.deployed_fleets import add_fleets
 from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
 from argosy.simulation.faults import Faults
+from argosy.simulation.regions import Regions
 from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import Behaviour, World
 from tests.fakes.trials import SMALL_JOB
@@ -34,12 +35,12 @@ class Cloud:
 
     def __init__(self) -> None:
         self.world = World(Ec2Setup(load_catalogue()), Behaviour(lambda task, instance: TaskBehaviour(duration_s=60.0)))
-        self.auditor = Auditor(self.world, {JOB.run_id: JOB}, Policy())
+        self.auditor = Auditor(Regions(self.world), {JOB.run_id: JOB}, Policy())
         self.world.sinks.append(self.auditor.hear)
         add_fleets(self.world, ("c5.xlarge",), ("us-east-1a",))
         self.conditions = CallConditions(Faults(0, ()), self.auditor)
         services = SimulatedServices(SqsModel(self.world.clock))
-        self.deployment = SimulatedDeployment(self.world, services, Policy(linger_s=30.0), self.conditions)
+        self.deployment = SimulatedDeployment(Regions(self.world), services, Policy(linger_s=30.0), self.conditions)
         self.invocations = 0
         bus = SimulatedClient(self.deployment.services.bus, "events")
         self.wake = AwsWake(SimulatedClient(LambdaModel(), "lambda"), bus, "argosy-controller", "argosy-tick")

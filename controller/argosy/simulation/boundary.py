@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 
 from argosy.emulator.rate_limits import Buckets
 from argosy.simulation.faults import Faults
-from argosy.simulation.world import World
+from argosy.simulation.regions import Regions
 
 JSON = dict[str, Any]
 
@@ -101,12 +101,15 @@ class CallConditions:
 class Boundary:
     """All calls of all controllers. `meanwhile` is called in the middle of each."""
 
-    def __init__(self, world: World, conditions: CallConditions, meanwhile: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, regions: Regions, conditions: CallConditions, meanwhile: Callable[[], None] = lambda: None
+    ) -> None:
         self.calls: Counter[tuple[str, str]] = Counter()
         """By service and operation."""
         self.conditions = conditions
         self.store_down_until = 0.0
-        self._world, self._faults, self._observer = world, conditions.faults, conditions.observer
+        self._regions, self._world = regions, regions.home
+        self._faults, self._observer = conditions.faults, conditions.observer
         self._meanwhile = meanwhile
         self._lied_about: set[str] = set()
         """Client tokens of launches that seemed to fail and did not."""
@@ -137,7 +140,8 @@ class Boundary:
         reply = self._in_small_pages(call, effect)
         self._observer.took_effect(call, reply)
         if operation == "run_task" and self._faults.strikes("token-misbehaviour"):
-            self._world.ecs.ledger.clusters[self._world.cluster].launches.clear()
+            for world in self._regions.worlds:
+                world.ecs.ledger.clusters[world.cluster].launches.clear()
         self._observer.ended(call, fault or "ok")
         self._world.run_for(LATENCY_S)
         if self._faults.strikes("freeze"):
@@ -258,8 +262,8 @@ class Boundary:
     def _hidden(self, arn: str) -> bool:
         if self._world.share("lags", arn) >= self._faults.rates["listing-lag"]:
             return False
-        task = self._world.ecs.ledger.clusters[self._world.cluster].tasks[arn]
-        hidden = self._world.now - task.created_at < 290.0 * self._world.share("lag", arn)
+        task = self._regions.task(arn)
+        hidden = task is not None and self._world.now - task.created_at < 290.0 * self._world.share("lag", arn)
         self._faults.seen["listing-lag"] += hidden
         return hidden
 

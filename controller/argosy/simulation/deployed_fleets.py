@@ -7,7 +7,6 @@ make it and with a public IPv4 address. AWS's list prices, by arithmetic of its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.catalogue.files import document
@@ -63,19 +62,19 @@ def fleet_is_ours(fleet: Ec2Fleet) -> bool:
     return fleet.tags.get(_STAGE_TAG) == STAGE
 
 
-@dataclass(slots=True)
 class Bill:
     """What EC2 charges for the instances of the deployment's fleets, their volumes and their addresses."""
 
-    world: World
-    ended: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Seconds and USD of instances that are gone, by id."""
-
-    def __post_init__(self) -> None:
-        self.world.ec2.on_terminated.append(self._end)
+    def __init__(self, *worlds: World) -> None:
+        self._worlds = {world.region: world for world in worlds}
+        self.ended: dict[str, tuple[float, float]] = {}
+        """Seconds and USD of instances that are gone, by id."""
+        for world in worlds:
+            world.ec2.on_terminated.append(self._end)
 
     def usd(self) -> float:
-        alive = (self._charge(each)[1] for each in self.world.ec2.ledger.instances.values() if each.ended_at is None)
+        every = (each for world in self._worlds.values() for each in world.ec2.ledger.instances.values())
+        alive = (self._charge(each)[1] for each in every if each.ended_at is None)
         return sum(usd for _, usd in self.ended.values()) + sum(alive)
 
     def hours(self) -> float:
@@ -86,17 +85,22 @@ class Bill:
         self.ended[instance.instance_id] = self._charge(instance)
 
     def _charge(self, instance: Ec2Instance) -> tuple[float, float]:
-        if not is_ours(self.world, instance):
+        world = self._world_of(instance)
+        if not is_ours(world, instance):
             return 0.0, 0.0
-        seconds = max(LEAST_S, (instance.ended_at or self.world.now) - instance.launched_at)
-        kind = self.world.catalogue[instance.instance_type]
+        seconds = max(LEAST_S, (instance.ended_at or world.now) - instance.launched_at)
+        kind = world.catalogue[instance.instance_type]
         parts = volume_usd(instance.zone[:-1], kind.gpus > 0, seconds), IPV4_USD_PER_S * seconds
         return seconds, seconds / 3600 * self._price(instance) + sum(parts)
 
     def _price(self, instance: Ec2Instance) -> float:
         if instance.purchase == "spot":
-            return self.world.ec2.ledger.prices(instance.instance_type, instance.zone, instance.launched_at)
-        return self.world.catalogue[instance.instance_type].on_demand_usd_per_hour
+            prices = self._world_of(instance).ec2.ledger.prices
+            return prices(instance.instance_type, instance.zone, instance.launched_at)
+        return self._world_of(instance).catalogue[instance.instance_type].on_demand_usd_per_hour
+
+    def _world_of(self, instance: Ec2Instance) -> World:
+        return self._worlds[instance.zone[:-1]]
 
 
 def volume_usd(region: str, has_gpus: bool, seconds: float) -> float:

@@ -22,6 +22,7 @@ from argosy.emulator.bus import BusModel
 from argosy.emulator.dynamodb.service import DynamoModel
 from argosy.emulator.s3 import S3Model
 from argosy.emulator.sqs import SqsModel
+from argosy.engine.loop import BEAT_S
 from argosy.engine.tick import Engine
 from argosy.model import inbox
 from argosy.model.damage import NewerFormat
@@ -30,6 +31,7 @@ from argosy.ports import StaleState
 from argosy.simulation.boundary import Boundary, CallConditions, Crash
 from argosy.simulation.deployed_fleets import STAGE
 from argosy.simulation.next_version import NextVersionStore
+from argosy.simulation.regions import Regions
 from argosy.simulation.world import World
 
 TABLE, QUEUE = "argosy-state", "events"
@@ -54,6 +56,8 @@ class SimulatedController:
     at_rest: bool = False
     busy: bool = False
     """Whether the last tick did anything, or failed."""
+    beaten_at: float = 0.0
+    """When it last wrote the heartbeat, by its own clock."""
     ticks: int = 0
     conflicts: int = 0
     failures: int = 0
@@ -79,15 +83,19 @@ class SimulatedDeployment:
 
     def __init__(
         self,
-        world: World,
+        regions: Regions,
         services: SimulatedServices,
         policy: Policy,
         conditions: CallConditions,
         on_error: Callable[[str], None] = _raise,
     ) -> None:
         """on_error is called when a tick ends in an error of our own."""
-        self.world, self.services, self.policy = world, services, policy
-        self.boundary = Boundary(world, conditions, self._intrude)
+        self.regions, self.world, self.services, self.policy = regions, regions.home, services, policy
+        self.named = tuple(world.region for world in regions.worlds)
+        """The cells that the settings name."""
+        self.is_torn_down = False
+        """Whether the deletion of its stacks has begun."""
+        self.boundary = Boundary(regions, conditions, self._intrude)
         self.controllers: list[SimulatedController] = []
         self.store = NextVersionStore(self._client("dynamodb", services.dynamodb), TABLE)
         """The table, through calls that never fail. It reads what either version has stored."""
@@ -109,6 +117,12 @@ class SimulatedDeployment:
             controller.is_next = True
             controller.engine = self._engine(controller)
 
+    def name_cells(self, named: tuple[str, ...]) -> None:
+        """New settings. Every other controller knows them at once, the others when their process ends."""
+        self.named = named
+        for controller in self.controllers[::2]:
+            controller.engine = self._engine(controller)
+
     def submit(self, request: inbox.SubmitRequest) -> None:
         self._put(request, request.run_id)
 
@@ -125,6 +139,7 @@ class SimulatedDeployment:
             report = controller.engine.tick()
             for trouble in report.troubles:
                 self._on_error(f"{trouble.what}: {trouble.reason}")
+            self._beat(controller)
             controller.at_rest, controller.busy = report.at_rest, bool(report.events or report.actions)
             return
         except StaleState:
@@ -141,6 +156,13 @@ class SimulatedDeployment:
         finally:
             controller.working = False
         controller.at_rest = False
+
+    def _beat(self, controller: SimulatedController) -> None:
+        """As the loop does after a tick that was carried through."""
+        now = self.world.now + controller.skew_s
+        if abs(now - controller.beaten_at) >= BEAT_S:
+            controller.engine.store.beat(now)
+            controller.beaten_at = now
 
     def _restart_later(self, controller: SimulatedController) -> None:
         """A crashed controller stays away for as long as lease and schedule take, and has nothing in memory then."""
@@ -165,6 +187,14 @@ class SimulatedDeployment:
     def _faulty(self, service: str, model: Any) -> Any:
         return self.boundary.client(service, self._client(service, model))
 
+    def _cell(self, world: World, clock: Callable[[], float]) -> Cell:
+        def client(name: str, model: Any) -> Any:
+            strict = self._conditions.strict
+            return self.boundary.client(name, SimulatedClient(model, name, strict=strict, region=world.region))
+
+        rates = CallRates.of_aws(clock, world.run_for)
+        return Cell(world.region, world.cluster, client("ecs", world.ecs), client("ec2", world.ec2), rates)
+
     def _store(self, client: Any) -> DynamoStore:
         return DynamoStore(client, TABLE)
 
@@ -175,22 +205,19 @@ class SimulatedDeployment:
             return self.world.now + controller.skew_s
 
         models: Mapping[str, Any] = {
-            "ecs": self.world.ecs,
-            "ec2": self.world.ec2,
             "dynamodb": self.services.dynamodb,
             "sqs": self.services.sqs,
             "s3": self.services.s3,
             "events": self.services.bus,
         }
         clients = {name: self._faulty(name, model) for name, model in models.items()}
-        rates = CallRates.of_aws(clock, self.world.run_for)
-        cell = Cell(self.world.region, self.world.cluster, clients["ecs"], clients["ec2"], rates)
+        cells = [self._cell(self.regions.of(region), clock) for region in self.named]
         store = self._store(clients["dynamodb"])
         if controller.is_next:
             store = NextVersionStore(clients["dynamodb"], TABLE, partial(self._faults.note, "two-versions"))
         executor = AwsExecutor(
             DEPLOYMENT,
-            [cell],
+            cells,
             HomeClients(clients["s3"], clients["events"]),
             clock,
             Coordination(retries_of=partial(reading.retries_of, store)),

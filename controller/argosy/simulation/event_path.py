@@ -37,7 +37,7 @@ class EventPath:
 
     def _without_start(self, message: JSON) -> JSON:
         """An agent that was cut off, or a program that ended at once, may never have said RUNNING."""
-        detail = message["detail"]
+        detail = message.get("detail", {})
         if "startedAt" not in detail or "stoppedAt" not in detail or not self._faults.strikes("no-start-time"):
             return message
         return {**message, "detail": {name: value for name, value in detail.items() if name != "startedAt"}}

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-KINDS: Mapping[str, tuple[float, float]] = {
+KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators: a new one goes to the end
     # kind: least and greatest chance, for each call, message, instance or trial as said
     "reply-lost": (0.005, 0.05),  # a call: the effect is there, the reply is not
     "effect-lost": (0.005, 0.05),  # a call: neither effect nor reply
@@ -69,6 +69,9 @@ KINDS: Mapping[str, tuple[float, float]] = {
     "retry": (0.5, 1.0),  # a trial: users try runs again that ended without all their results
     "quota": (0.2, 0.6),  # a trial: EC2 gives out a few instances' vCPUs at a time, which the settings may know
     "new-image": (0.2, 0.7),  # a trial: deployments make new versions of the launch templates
+    "further-cell": (0.3, 0.7),  # a trial: the deployment has a second Region
+    "cell-left-out": (0.3, 1.0),  # such a trial: deployments leave the second Region out, and put it back later
+    "cell-destroyed": (0.2, 0.6),  # such a trial: the stack of the second Region is destroyed, and put back later
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

@@ -10,7 +10,7 @@ from dataclasses import replace
 from argosy.model.policy import Policy, VcpuQuota
 from argosy.simulation.deployed_fleets import add_image
 from argosy.simulation.faults import Faults
-from argosy.simulation.world import World
+from argosy.simulation.regions import Regions
 
 SPOT_CLASSES = {"standard": "Standard", "g": "G and VT"}  # as settings and as EC2 name them
 VCPUS = 4  # of each instance type in a trial
@@ -21,8 +21,8 @@ MOST_IMAGES = 3
 class Owner:
     """The one of a trial."""
 
-    def __init__(self, world: World, faults: Faults) -> None:
-        self._world, self._faults = world, faults
+    def __init__(self, regions: Regions, faults: Faults) -> None:
+        self._regions, self._world, self._faults = regions, regions.home, faults
         self._images = 1
 
     def set_quotas(self, policy: Policy) -> Policy:
@@ -44,5 +44,6 @@ class Owner:
 
     def _deploy_new_image(self) -> None:
         self._images += 1
-        add_image(self._world, f"ami-{self._images}")
+        for world in self._regions.worlds:
+            add_image(world, f"ami-{self._images}")
         self._faults.note("new-image")

@@ -19,12 +19,13 @@ class SimulatedTeardown:
 
     def __init__(self, deployment: SimulatedDeployment, auditor: Auditor) -> None:
         self._auditor, self._world = auditor, deployment.world
-        self._cell = _home(deployment)
+        self._deployment = deployment
+        self._cell = deployed_cell(deployment, deployment.world.region)
         self._event: dict[str, Any] = {"RequestType": "Delete"}
         self.begun = self.complete = False
 
     def begin(self) -> None:
-        self.begun = True
+        self.begun = self._deployment.is_torn_down = True
         self._event |= teardown.begin(self._event, self._cell, self._world.now)
         self._world.later(PASS_EVERY_S, self._free)
 
@@ -36,22 +37,24 @@ class SimulatedTeardown:
         self._world.later(PASS_EVERY_S, self._free)
 
 
-def _home(deployment: SimulatedDeployment) -> DeployedCell:
-    """The only cell. The clients' calls do not fail here."""
-    world, services = deployment.world, deployment.services
-    models = {"ec2": world.ec2, "ecs": world.ecs, "dynamodb": services.dynamodb, "events": services.bus}
-    clients = {name: SimulatedClient(model, name, strict=False, region=world.region) for name, model in models.items()}
+def deployed_cell(deployment: SimulatedDeployment, region: str) -> DeployedCell:
+    """One of its cells as CloudFormation's functions see it. Their calls do not fail here."""
+    services, world = deployment.services, deployment.regions.of(region)
+
+    def ec2(where: str) -> Any:
+        return SimulatedClient(deployment.regions.of(where).ec2, "ec2", strict=False, region=where)
+
     return DeployedCell(
         stage=STAGE,
-        region=world.region,
-        home=world.region,
+        region=region,
+        home=deployment.world.region,
         cluster=world.cluster,
         table=TABLE,
         tick_rule="argosy-tick",
         empty_bucket=None,
-        ec2=lambda region: clients["ec2"],
-        ecs=clients["ecs"],
-        dynamodb=clients["dynamodb"],
-        events=clients["events"],
+        ec2=ec2,
+        ecs=SimulatedClient(world.ecs, "ecs", strict=False, region=region),
+        dynamodb=SimulatedClient(services.dynamodb, "dynamodb", strict=False),
+        events=SimulatedClient(services.bus, "events", strict=False),
         s3=None,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup, MachineType, PriceFunction
@@ -16,7 +17,8 @@ from argosy.emulator.rate_limits import Buckets
 from argosy.emulator.sqs import SqsModel
 from argosy.simulation.audit.auditor import Auditor
 from argosy.simulation.audit.facts import Rest
-from argosy.simulation.boundary import CallConditions
+from argosy.simulation.boundary import HANG_S, LONGEST_FREEZE_S, CallConditions
+from argosy.simulation.cells import FurtherCell
 from argosy.simulation.deployed_fleets import Bill, add_fleets, add_foreign_fleets
 from argosy.simulation.deployment import SimulatedController, SimulatedDeployment, SimulatedServices
 from argosy.simulation.event_path import EventPath
@@ -24,19 +26,22 @@ from argosy.simulation.faults import Faults
 from argosy.simulation.machine_faults import MachineDefects, MachineFaults
 from argosy.simulation.owner import Owner
 from argosy.simulation.plan import Outline, TrialPlan
+from argosy.simulation.regions import Regions
 from argosy.simulation.submissions import drawn_jobs
 from argosy.simulation.teardown import SimulatedTeardown
 from argosy.simulation.timeline import Timeline
 from argosy.simulation.users import Users
 from argosy.simulation.verdict import Evidence, Verdict, judged
+from argosy.simulation.watchdogs import Watchdogs
 from argosy.simulation.workload import Programs
 from argosy.simulation.world import START, Behaviour, World, share
 
-ZONES = ("us-east-1a", "us-east-1b")
+HOME = ("us-east-1", ("us-east-1a", "us-east-1b"))
+FURTHER = ("eu-west-1", ("eu-west-1a",))
 ANOTHER = 0.25  # the chance of each other controller to work in the same step
 JUMP_S = 300.0
 SKEW_S = 120.0
-BUSY_S, IDLE_S = 15.0, 120.0  # between ticks once the faults have ended
+BUSY_S, IDLE_S = 15.0, 110.0  # between ticks once the faults have ended; a sweep every 120 s leaves ticks without one
 FREED_S = 1800.0  # how long a trial goes on after the faults once the deployment is torn down
 
 
@@ -53,32 +58,38 @@ class Trial:
         self.programs = programs = Programs(plan.seed, self.services.s3, self.jobs)
         defects = MachineDefects(faults, timeline, catalogue)
         behaviour = Behaviour(lambda task, at: defects.task(at) or programs.behaviour(task), defects.agent)
-        machines = Ec2Setup(catalogue, ZONES, _prices(plan.seed, catalogue))
-        self.world = world = World(machines, behaviour, seed=plan.seed, timeline=timeline)
-        self.owner = Owner(world, faults)
+        further = (FURTHER,) if faults.strikes("further-cell") else ()
+        worlds = [_world(plan.seed, region, zones, behaviour, timeline) for region, zones in (HOME, *further)]
+        self.regions, self.world = Regions(*worlds), worlds[0]
+        self.owner = Owner(self.regions, faults)
         policy = self.owner.set_quotas(replace(plan.policy, max_instances=plan.instances))
         self.auditor = Auditor(
-            world,
+            self.regions,
             self.jobs,
             policy,
             one_controller=self.outline.controllers == 1,
             nothing_goes_wrong=not plan.kinds,
+            stands_still_s=LONGEST_FREEZE_S * faults.on("freeze") + 4 * HANG_S * faults.on("time-out"),
         )
-        world.sinks += [self.auditor.hear, EventPath(world, self.services.sqs, faults)]
-        self.bill = Bill(world)
-        self.machine_faults = MachineFaults(world, faults, defects)
-        add_fleets(world, plan.types, ZONES)
+        events = EventPath(self.world, self.services.sqs, faults)
+        for world in worlds:
+            world.sinks += [self.auditor.hear, events]
+        self.bill = Bill(*worlds)
+        self.machine_faults = [MachineFaults(world, faults, defects) for world in worlds]
+        add_fleets(self.world, plan.types, HOME[1])
         if plan.kinds:
-            add_foreign_fleets(world, ZONES[0])
+            add_foreign_fleets(self.world, HOME[1][0])
         limits = Buckets(timeline.clock) if plan.rate_limits else None
         conditions = CallConditions(faults, self.auditor, plan.script, limits, plan.strict, interleaved=True)
         on_error = partial(self.auditor.facts.violated, "tick")
-        self.deployment = SimulatedDeployment(world, self.services, policy, conditions, on_error)
+        self.deployment = SimulatedDeployment(self.regions, self.services, policy, conditions, on_error)
         self.controllers = self._add_controllers()
         self.teardown = SimulatedTeardown(self.deployment, self.auditor)
+        self.cell = FurtherCell(self.deployment, worlds[1], plan.types, faults) if further else None
+        self.watchdogs = Watchdogs(self.deployment, self.cell, self._watchdog_said)
         retry = faults.strikes("retry")
         self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
-        self.started_at = self.faults_ended_at = world.now
+        self.started_at = self.faults_ended_at = timeline.now
         self._was_absent = False
 
     def run(self) -> Verdict:
@@ -92,7 +103,11 @@ class Trial:
     def run_faulty_phase(self) -> None:
         """The faults strike, and users submit, cancel and try again."""
         world, outline = self.world, self.outline
-        self.machine_faults.begin()
+        if self.cell is not None:
+            self.cell.begin(self.auditor, outline.faulty_s)
+        self.watchdogs.begin()
+        for machines in self.machine_faults:
+            machines.begin()
         self.users.submit(outline.faulty_s)
         self.owner.plan_deployments(outline.faulty_s)
         self._schedule_incidents()
@@ -110,7 +125,8 @@ class Trial:
         self.faults.active = False
         self.deployment.boundary.store_down_until = 0.0
         self.programs.good = bool(self.plan.kinds)
-        self.machine_faults.end()
+        for machines in self.machine_faults:
+            machines.end()
         self.deployment.keep_one_controller(upgrade=self.outline.current > 0)
 
     def jump_clocks(self) -> None:
@@ -144,6 +160,9 @@ class Trial:
         if faults.strikes("destroy"):
             later(faults.between(10, faulty_s), self._tear_down)
         self.users.cancel_later(faults, faulty_s)
+
+    def _watchdog_said(self, who: str, told: Mapping[str, Any]) -> None:
+        self.auditor.trail.add(self.world.now, who, dict(told))
 
     def _lose_the_store(self) -> None:
         self.deployment.boundary.store_down_until = self.world.now + self.faults.between(30, 600)
@@ -183,6 +202,8 @@ class Trial:
             return self.world.now - self.faults_ended_at > FREED_S
         if self.teardown.begun:
             return False
+        if self.cell is not None and not self.cell.is_settled:
+            return False
         submitted = len(self.auditor.stored.records) == len(self.jobs)
         return submitted and all(controller.at_rest for controller in self.deployment.controllers)
 
@@ -199,7 +220,7 @@ class Trial:
     def _evidence(self) -> Evidence:
         return Evidence(
             seed=self.plan.seed,
-            world=self.world,
+            regions=self.regions,
             jobs=self.jobs,
             auditor=self.auditor,
             bill=self.bill,
@@ -213,11 +234,21 @@ class Trial:
         )
 
 
+def _world(seed: int, region: str, zones: tuple[str, ...], behaviour: Behaviour, timeline: Timeline) -> World:
+    catalogue = load_catalogue(region)
+    machines = Ec2Setup(catalogue, zones, _prices(seed, catalogue))
+    return World(machines, behaviour, region=region, seed=seed, timeline=timeline)
+
+
 def _prices(seed: int, catalogue: Mapping[str, MachineType]) -> PriceFunction:
-    """Spot prices between 70 and 130 % of the typical one, new every half hour."""
+    """Spot prices between 70 and 130 % of the typical one, new every half hour. In half of the trials with a further
+    cell they are lower there."""
+    is_cheap = share(seed, "the further cell is cheap") < 0.5
 
     def price(instance_type: str, zone: str, at: float) -> float:
         change = 0.7 + 0.6 * share(seed, "price", instance_type, zone, int(at // 1800))
+        if is_cheap and zone in FURTHER[1]:
+            change *= 0.5
         return catalogue[instance_type].typical_spot_usd_per_hour * change
 
     return price

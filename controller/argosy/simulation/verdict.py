@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from argosy.simulation.audit.auditor import Auditor
 from argosy.simulation.audit.facts import Violation
-from argosy.simulation.deployed_fleets import Bill, is_ours
+from argosy.simulation.deployed_fleets import Bill
 from argosy.simulation.deployment import SimulatedController
+from argosy.simulation.regions import Regions
 from argosy.simulation.workload import SimulatedJob
-from argosy.simulation.world import World
 
 STORY_LINES = 200
 
@@ -21,7 +21,7 @@ class Evidence:
     """What is there to judge once a trial is over."""
 
     seed: int
-    world: World
+    regions: Regions
     jobs: Mapping[str, SimulatedJob]
     auditor: Auditor
     bill: Bill
@@ -69,18 +69,18 @@ class Verdict:
 
 def judged(evidence: Evidence) -> Verdict:
     """The verdict on a trial that is over."""
-    audit, world, bill = evidence.auditor, evidence.world, evidence.bill
+    audit, bill, now = evidence.auditor, evidence.bill, evidence.regions.now
     names = audit.violations[0].names if audit.violations else ()
     records = audit.stored.records.values()
     makespans = [record.stopped_at - record.submitted_at for record in records if record.stopped_at]
-    ours = [each for each in world.ec2.ledger.instances.values() if is_ours(world, each)]
+    ours = [each for each in evidence.regions.instances() if evidence.regions.is_ours(each)]
     return Verdict(
         seed=evidence.seed,
         violations=audit.violations,
         story=audit.trail.about(names, evidence.started_at)[-STORY_LINES:] if names else [],
         seen=evidence.faults_seen,
-        virtual_s=world.now - evidence.started_at,
-        settled_s=world.now - evidence.faults_ended_at,
+        virtual_s=now - evidence.started_at,
+        settled_s=now - evidence.faults_ended_at,
         calls=evidence.calls,
         launches=audit.launches,
         tasks=sum(job.tasks for job in evidence.jobs.values()),

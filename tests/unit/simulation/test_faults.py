@@ -14,6 +14,7 @@ from argosy.simulation.event_path import LATEST_S, OVERTAKEN_S, EventPath
 from argosy.simulation.faults import ALL, KINDS, Faults, kinds_of
 from argosy.simulation.machine_faults import PULL_ERRORS, MachineDefects, MachineFaults
 from argosy.simulation.plan import TrialPlan
+from argosy.simulation.regions import Regions
 from argosy.simulation.trial import Trial
 from argosy.simulation.world import World
 
@@ -72,7 +73,7 @@ def world() -> World:
 
 def test_ecs_lies_about_a_launch_once_and_answers_the_same_token_with_the_truth() -> None:
     place = world()
-    boundary = Boundary(place, CallConditions(always("failure-lies")))
+    boundary = Boundary(Regions(place), CallConditions(always("failure-lies")))
     call = Call("ecs", "run_task", {"clientToken": "t"})
     answers = [boundary.call(call, lambda **_: {"tasks": [{"taskArn": "a"}], "failures": []}) for _ in range(2)]
     assert [len(answer["tasks"]) for answer in answers] == [0, 1]

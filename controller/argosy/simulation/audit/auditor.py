@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from argosy.model.policy import Policy
+from argosy.simulation.audit.cells import CellChecker
 from argosy.simulation.audit.definitions import DefinitionChecker
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
 from argosy.simulation.audit.fleets import FleetChecker
@@ -24,8 +25,8 @@ from argosy.simulation.audit.progress import ProgressChecker
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.audit.trail import AuditTrail, short
 from argosy.simulation.boundary import Call
+from argosy.simulation.regions import Regions
 from argosy.simulation.workload import CANARY, SimulatedJob
-from argosy.simulation.world import World
 
 JSON = dict[str, Any]
 
@@ -35,14 +36,15 @@ class Auditor:
 
     def __init__(
         self,
-        world: World,
+        regions: Regions,
         jobs: Mapping[str, SimulatedJob],
         policy: Policy,
         *,
         one_controller: bool = False,
         nothing_goes_wrong: bool = False,
+        stands_still_s: float = 0.0,
     ) -> None:
-        self.facts = facts = TrialFacts(world, jobs, policy, one_controller, nothing_goes_wrong)
+        self.facts = facts = TrialFacts(regions, jobs, policy, one_controller, nothing_goes_wrong, stands_still_s)
         self._launches = LaunchChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,
@@ -50,6 +52,7 @@ class Auditor:
             FleetChecker(facts),
             ProgressChecker(facts),
             MoneyChecker(facts),
+            CellChecker(facts),
             DefinitionChecker(facts),
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)
@@ -101,7 +104,7 @@ class Auditor:
 
     def not_over(self, sentence: str) -> None:
         """The trial does not come to its end: says what is still open."""
-        stored, instances = self.stored, self.facts.world.ec2.ledger.instances.values()
+        stored, instances = self.stored, self.facts.regions.instances()
         runs = {name: (each.status, each.counts, each.waiting) for name, each in stored.records.items()}
         live = [f"{each.key[1:]} on {each.instance} is {each.status}" for each in stored.live.values()]
         alive = [each.instance_id for each in instances if each.alive]
@@ -115,6 +118,13 @@ class Auditor:
     def torn_down(self) -> None:
         """From now on nothing may start."""
         self.facts.torn_down = True
+
+    def cell_closed(self, region: str) -> None:
+        """From now on nothing may start there, and what is there has to go."""
+        self.facts.closed[region] = self.facts.world.now
+
+    def cell_opened(self, region: str) -> None:
+        self.facts.closed.pop(region, None)
 
     @contextmanager
     def listening_to_the_log(self) -> Iterator[None]:

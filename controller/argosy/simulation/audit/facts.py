@@ -12,6 +12,7 @@ from argosy.model.policy import Policy
 from argosy.simulation.audit.stored_state import StoredAttempt, StoredState
 from argosy.simulation.audit.trail import AuditTrail
 from argosy.simulation.deployed_fleets import Bill
+from argosy.simulation.regions import Regions
 from argosy.simulation.workload import SimulatedJob
 from argosy.simulation.world import World
 
@@ -58,13 +59,15 @@ class Rest:
 class TrialFacts:
     """The world's own truth, what is stored, and what was found."""
 
-    world: World
+    regions: Regions
     jobs: Mapping[str, SimulatedJob]
     policy: Policy
     one_controller: bool = False
     """Then its calls are in the order of its commits."""
     nothing_goes_wrong: bool = False
     """Then the controller hears of everything, and soon."""
+    stands_still_s: float = 0.0
+    """For how long a controller may stand still in the middle of a tick, and then go on with it."""
     stored: StoredState = field(default_factory=StoredState)
     trail: AuditTrail = field(default_factory=AuditTrail)
     violations: list[Violation] = field(default_factory=list)
@@ -74,6 +77,13 @@ class TrialFacts:
     """Then nothing may start any more."""
     unattended_until: float = 0.0
     """Until then no controller worked at all."""
+    closed: dict[str, float] = field(default_factory=dict)
+    """Region of a cell that is closed -> since when."""
+
+    @property
+    def world(self) -> World:
+        """Home's."""
+        return self.regions.home
 
     def violated(self, invariant: str, sentence: str, *names: str) -> None:
         self.violations.append(Violation(invariant, sentence, self.world.now, names))

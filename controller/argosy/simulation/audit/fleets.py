@@ -30,14 +30,14 @@ class FleetChecker(Checker):
         return {("ec2", "modify_fleet"): self._steered}
 
     def at_rest(self, rest: Rest) -> None:
-        for fleet in self.facts.world.ec2.ledger.fleets.values():
+        for fleet in self.facts.regions.fleets():
             if fleet.is_live and fleet_is_ours(fleet) and fleet.total_target:
                 sentence = f"the target of {fleet.fleet_id} is {fleet.total_target} at rest"
                 self.facts.violated("R14", sentence, fleet.fleet_id)
 
     def _steered(self, request: JSON, reply: JSON) -> None:
-        facts, fleets = self.facts, self.facts.world.ec2.ledger.fleets.values()
-        fleet = facts.world.ec2.ledger.fleet(request["FleetId"])
+        facts, fleets = self.facts, self.facts.regions.fleets()
+        fleet = facts.regions.fleet(request["FleetId"])
         if not fleet_is_ours(fleet):
             facts.violated("I10", f"{fleet.fleet_id} is not ours and was steered", fleet.fleet_id)
         if facts.one_controller:
@@ -54,7 +54,7 @@ class FleetChecker(Checker):
         """Not counted: what a fleet launched just before its target was lowered, until a sweep shows it, and what is
         released, for targets are set before instances are ended."""
         facts, known = self.facts, self.facts.stored.instances
-        fleets = [each for each in facts.world.ec2.ledger.fleets.values() if each.is_live and fleet_is_ours(each)]
+        fleets = [each for each in facts.regions.fleets() if each.is_live and fleet_is_ours(each)]
         held = sum(name in known and not known[name]["released_at"] for each in fleets for name in each.members)
         missing = sum(max(0, each.total_target - len(each.members)) for each in fleets)
         most = facts.policy.max_instances

@@ -11,7 +11,6 @@ from typing import Any
 
 from argosy.model.attempts import AttemptStatus
 from argosy.simulation.audit.facts import Checker, EffectCheck, Operation, Rest
-from argosy.simulation.deployed_fleets import is_ours
 
 JSON = dict[str, Any]
 
@@ -26,7 +25,7 @@ class InstanceChecker(Checker):
 
     def time_passed(self) -> None:
         facts, world = self.facts, self.facts.world
-        ours = [each for each in world.ec2.ledger.instances.values() if each.alive and is_ours(world, each)]
+        ours = facts.regions.ours()
         held = sum(each.ends_at is None for each in ours)
         if held > 2 * facts.policy.max_instances:  # twice: a fleet may launch unseen before its target is lowered
             facts.violated("I7", f"{held} instances, {facts.policy.max_instances} are allowed")
@@ -36,10 +35,8 @@ class InstanceChecker(Checker):
                 facts.violated("I6", f"the stored state does not name {instance.instance_id}", instance.instance_id)
 
     def at_rest(self, rest: Rest) -> None:
-        world = self.facts.world
-        for instance in world.ec2.ledger.instances.values():
-            if instance.alive and is_ours(world, instance):
-                self.facts.violated("R14", f"{instance.instance_id} still costs money at rest", instance.instance_id)
+        for instance in self.facts.regions.ours():
+            self.facts.violated("R14", f"{instance.instance_id} still costs money at rest", instance.instance_id)
 
     def _stopped(self, request: JSON, reply: JSON) -> None:
         if not str(reply["task"].get("startedBy", "")).startswith("argosy-"):
@@ -50,13 +47,14 @@ class InstanceChecker(Checker):
             self._check_ended(instance_id)
 
     def _check_ended(self, instance_id: str) -> None:
-        facts, world = self.facts, self.facts.world
-        if not is_ours(world, world.ec2.instance(instance_id)):
+        facts = self.facts
+        instance = facts.regions.find(instance_id)
+        if instance is None or not facts.regions.is_ours(instance):
             facts.violated("I10", f"{instance_id} is not ours and was terminated", instance_id)
         known = facts.stored.instances.get(instance_id)
         if known is None or not known["released_at"]:
             facts.violated("I6", f"{instance_id} was terminated before the store knew it", instance_id)
-        agent = world.agents.get(instance_id)
+        agent = facts.regions.agent(instance_id)
         if agent is None or not agent.connected or known is None or known["cordon"]:
             return
         for arn in agent.tasks:

@@ -77,9 +77,8 @@ class LaunchChecker(Checker):
 
     def _really_runs(self, arn: str) -> bool:
         """Whether the task's program is alive on its instance, whatever ECS says."""
-        world = self.facts.world
-        task = world.ecs.ledger.clusters[world.cluster].tasks.get(arn)
-        agent = world.agents.get(task.instance.ec2_instance_id) if task else None
+        task = self.facts.regions.task(arn)
+        agent = self.facts.regions.agent(task.instance.ec2_instance_id) if task else None
         return agent is not None and arn in agent.tasks
 
     def _check_target(self, key: AttemptKey) -> None:

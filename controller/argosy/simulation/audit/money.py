@@ -95,7 +95,7 @@ class MoneyChecker(Checker):
         """The books may differ from the bill by no more than the controller could not see."""
         world = self.facts.world
         billed, booked = rest.bill.usd(), float(self.facts.stored.root["spent_usd"])
-        fleets = [each for each in world.ec2.ledger.fleets.values() if fleet_is_ours(each)]
+        fleets = [each for each in self.facts.regions.fleets() if fleet_is_ours(each)]
         types = {pool.instance_type for fleet in fleets for pool in fleet.pools}
         dearest = max(world.catalogue[name].on_demand_usd_per_hour for name in types)
         slack = len(rest.bill.ended) * (UNSEEN_S + rest.unattended_s) / 3600 * dearest + 0.3 * billed

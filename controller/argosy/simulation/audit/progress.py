@@ -72,9 +72,7 @@ class ProgressChecker(Checker):
 
     def _stands(self, detail: JSON) -> bool:
         """Whether the task's instance was not going down."""
-        member = self.facts.world.ecs.ledger.known_instance(str(detail.get("containerInstanceArn")))
-        instances = self.facts.world.ec2.ledger.instances
-        host = None if member is None else instances.get(member.ec2_instance_id)
+        host = self.facts.regions.host_of(str(detail.get("containerInstanceArn")))
         return host is not None and host.state == "running"
 
     def committed(self, commit: Commit) -> None:

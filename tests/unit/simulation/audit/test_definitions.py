@@ -10,6 +10,7 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.simulation.audit.definitions import DefinitionChecker
 from argosy.simulation.audit.facts import Rest, TrialFacts
+from argosy.simulation.regions import Regions
 from tests.builders import RUN_ID
 from tests.fakes.worlds import world
 
@@ -21,7 +22,7 @@ def checked(**facts: Any) -> tuple[DefinitionChecker, str]:
     made = world()
     container = {"name": "main", "image": "busybox", "cpu": 256, "memory": 256}
     arn = made.ecs.register_task_definition(family=FAMILY, containerDefinitions=[container])["taskDefinition"]
-    return DefinitionChecker(TrialFacts(made, {}, Policy(), **facts)), arn["taskDefinitionArn"]
+    return DefinitionChecker(TrialFacts(Regions(made), {}, Policy(), **facts)), arn["taskDefinitionArn"]
 
 
 def found_when_deregistered(status: RunStatus, pinned: bool = True, **facts: Any) -> list[str]:

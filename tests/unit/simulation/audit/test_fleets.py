@@ -9,6 +9,7 @@ from argosy.model.policy import Policy
 from argosy.simulation.audit.facts import TrialFacts
 from argosy.simulation.audit.fleets import FleetChecker
 from argosy.simulation.audit.stored_state import StoredState
+from argosy.simulation.regions import Regions
 from tests.fakes.worlds import world
 
 POOL = "c5.large/us-east-1a"
@@ -29,7 +30,7 @@ def a_fleet(members: int) -> tuple[Ec2Fleet, FleetChecker]:
     made = world()
     name = made.add_fleet("c5.large", "us-east-1a", spot=members, **{"argosy:pool": POOL})
     made.run_for(60)
-    fleet, checker = made.ec2.ledger.fleets[name], FleetChecker(TrialFacts(made, {}, Policy()))
+    fleet, checker = made.ec2.ledger.fleets[name], FleetChecker(TrialFacts(Regions(made), {}, Policy()))
     assert len(fleet.members) == members
     assert checker.unordered_raise(StoredState(), fleet) == ""
     return fleet, checker

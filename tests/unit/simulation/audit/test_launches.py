@@ -11,6 +11,7 @@ from argosy.model.policy import Policy
 from argosy.simulation.audit.facts import Commit, TrialFacts
 from argosy.simulation.audit.launches import MOST_LAUNCHES, LaunchChecker
 from argosy.simulation.audit.stored_state import StoredAttempt
+from argosy.simulation.regions import Regions
 from tests.fakes.worlds import world
 
 SOUND: dict[str, Any] = {"interrupted_at": 0.0, "rebalance_at": 0.0, "cordon": "", "status": "ACTIVE", "owned": True}
@@ -18,7 +19,7 @@ SOUND: dict[str, Any] = {"interrupted_at": 0.0, "rebalance_at": 0.0, "cordon": "
 
 def violations_of(launch: int, **instance: Any) -> list[str]:
     """Of an intent with this launch number, on an instance that is sound but for these members."""
-    facts = TrialFacts(world(), {}, Policy())
+    facts = TrialFacts(Regions(world()), {}, Policy())
     facts.stored.instances["i-1"] = SOUND | instance
     intent = StoredAttempt(AttemptKey("run", 0, 1, launch), "i-1", AttemptStatus.INTENT, "")
     LaunchChecker(facts).committed(Commit(0, {}, [intent], frozenset()))
