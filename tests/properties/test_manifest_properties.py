@@ -46,8 +46,10 @@ def closed(s3: Any, committed: Sequence[int], size: PartSize, late: Sequence[str
     """The entries that readers see, and how many parts there are. late: written between two pieces of the close."""
     state, coming = ended(committed), list(late)
     events = ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": [{}]})
-    event = None
+    event, closes = None, 0
     while event != RunClosed(RUN_ID):
+        closes += 1
+        assert closes < 200, f"it is never closed: {event}"
         event = Results(HomeClients(s3, events), Clock(), part_size=size).close(CloseRun(RUN_ID), state)
         told(state, event, now=NOW)
         if coming:

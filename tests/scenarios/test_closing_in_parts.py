@@ -86,6 +86,24 @@ def test_a_controller_that_dies_between_two_parts_goes_on_where_it_was() -> None
     assert names.index(SUCCESS) > names.index(MANIFEST) > max(names.index(n) for n in names if "/manifest/" in n)
 
 
+def test_a_controller_that_dies_in_the_middle_of_a_tasks_objects_goes_on_where_it_was() -> None:
+    cluster = Controlled(zones=("us-east-1a",), part_size=PartSize(2, 3))
+    cluster.submit(3)
+    cluster.tick()
+    files = [f"{RUN_ID}/attempts/0000001/1/{number}" for number in range(8)]
+    for name in files:
+        cluster.s3.put_object(Key=name, Body=b"12")
+    until_closing(cluster)
+    shown = set()
+    while cluster.record().status != RunStatus.SUCCEEDED:
+        cluster.controllers = [cluster.controller()]
+        cluster.tick()
+        cluster.tick()
+        shown.add(cluster.record().waiting.rpartition(", and ")[2])
+    assert shown >= {f"{number} objects of the next one" for number in (3, 6)}
+    assert [(entry["keys"], entry["bytes"]) for entry in cluster.manifest()] == [([], 0), (files, 16), ([], 0)]
+
+
 @pytest.mark.parametrize("again_fails", [False, True])
 def test_a_retry_writes_parts_of_its_own_and_the_marker_is_right(again_fails: bool) -> None:
     cluster = large()
