@@ -92,7 +92,7 @@ def _(event: events.RunSubmitted, state: State, now: float, policy: Policy) -> N
 @_apply.register
 def _(event: events.RunCancelled, state: State, now: float, policy: Policy) -> None:
     if event.request.run_id in state.suspended:
-        suspension.close(state, event.request.run_id, RunStatus.CANCELLED, "cancelled while it was suspended", now)
+        suspension.close(state, event.request.run_id, RunStatus.CANCELLED, suspension.CANCELLED, now)
         return
     run = state.runs.get(event.request.run_id) or revival.adopt(state, event.stored)
     if run is None or run.complete:

@@ -166,6 +166,7 @@ def see_all(state: State, sweep: Observed, policy: Policy) -> None:
             state.orphans[seen.arn] = cell_of(seen.arn)
     if sweep.tasks_complete:
         _miss(state, shown, sweep.at, policy)
+        suspended_tasks.miss_launches(state, sweep, policy)
 
 
 def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
@@ -291,11 +292,22 @@ def _adopt(state: State, key: AttemptKey, row: int, arn: str, now: float) -> Non
     if table["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
         return
     table.name_task(row, name_of(arn))
+    if table["left_at"][row]:
+        _take_place_again(state, row)
     table.set(row, status=AttemptStatus.LAUNCHED, launched_at=now, absent_since=0.0)
     run = state.runs[key.run_id]
     run.attempts += 1
     run.instances.add(bytes(table["instance"][row]).decode())
     set_task(state, run, key.index, attempts=key.attempt, launch=0)
+
+
+def _take_place_again(state: State, row: int) -> None:
+    """It had given its place back while its run was suspended, because nobody could resolve it."""
+    instance = state.instance_of(row)
+    state.attempts.come_back(row)
+    if instance is not None:
+        instance.idle_since = 0.0
+        state.changed_instances.add(instance.id)
 
 
 def _run(state: State, row: int, seen: TaskSeen, now: float) -> None:

@@ -210,15 +210,16 @@ def _miss(state: State, instance: Instance, at: float, policy: Policy) -> None:
 
 def _forget(state: State, instance: Instance, policy: Policy) -> None:
     """Kept while an open run may still name it in its manifest; of the very many that a run of weeks has used up only
-    as many as one stored record can name. The manifest then says which instance it was, and not of which type."""
+    as many as one stored record can name. The manifest then says which instance it was, and not of which type.
+    No instance is forgotten that an attempt names."""
     for run in state.runs.values():
         if len(run.instances) > policy.max_named_instances and instance.id in run.instances:
             run.instances.discard(instance.id)
             state.changed_runs.add(run.id)
     named = any(instance.id in run.instances for run in state.runs.values())
-    named = named or bool(state.suspended and (state.attempts["instance"] == instance.id.encode()).any())
     named = named or any(instance.id in found.record.instances for found in state.suspended.values())
-    if not named and not instance.losing and not state.attempts.on_instance(instance.id):
+    named = named or bool((state.attempts["instance"] == instance.id.encode()).any())
+    if not named and not instance.losing:
         del state.instances[instance.id]
         state.changed_instances.add(instance.id)
 

@@ -20,7 +20,7 @@ from argosy.lifecycle.marks import has_room, note_idle
 from argosy.model.arns import cell_of, name_of, task_arn
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import Work
-from argosy.model.events import TaskSeen
+from argosy.model.events import Observed, TaskSeen
 from argosy.model.ledger import not_charged
 from argosy.model.policy import Policy
 from argosy.model.state import State
@@ -56,7 +56,7 @@ def _see_launch(state: State, seen: TaskSeen, now: float) -> bool:
     if not table["task_id"][row] and (table["attempt"][row], table["launch"][row]) == (key.attempt, key.launch):
         _follow(state, row, seen, now)
         if seen.last_status != "STOPPED" and found.times >= MOST_UNWATCHED:
-            state.orphans[seen.arn] = cell_of(seen.arn)
+            _ask_to_stop(state, row, seen.arn, StopCause.STUCK, now)
     return True
 
 
@@ -90,17 +90,11 @@ def _book(state: State, row: int, started_at: float, ended_at: float, work: Work
 
 
 def stop_unwatched(state: State, found: Suspension, now: float, policy: Policy) -> None:
-    """Stop what must not go on, as much as this commit holds. Launches that are too old to be sent again, and that
-    nobody can resolve meanwhile, give their places back."""
-    table, mine = state.attempts, _placed(state, found)
+    """Stop what must not go on, as much as this commit holds."""
     cause = StopCause.STUCK if _is_unwatched(state, found, now) else StopCause.TIMED_OUT
     for row in _to_stop(state, found, cause, now, policy).tolist():
         if has_room(state, policy):
             _stop(state, row, cause, now)
-    too_old = table.has_status(*UNSENT) & (now - table["intended_at"] >= policy.intent_age_s)
-    for row in np.flatnonzero(mine & too_old).tolist():
-        if has_room(state, policy):
-            leave(state, row, 0.0, now, now)
 
 
 def _placed(state: State, found: Suspension) -> NDArray[np.bool_]:
@@ -133,10 +127,26 @@ def _stop(state: State, row: int, cause: StopCause, now: float) -> None:
     table, instance = state.attempts, state.instance_of(row)
     arn = None if instance is None else task_arn(instance.arn, bytes(table["task_id"][row]).decode())
     if arn is not None:
-        table.set(row, stop_at=now, stop_cause=int(table["stop_cause"][row]) or cause)
-        state.orphans[arn] = cell_of(arn)
+        _ask_to_stop(state, row, arn, cause, now)
+
+
+def _ask_to_stop(state: State, row: int, arn: str, cause: StopCause, now: float) -> None:
+    state.attempts.set(row, stop_at=now, stop_cause=int(state.attempts["stop_cause"][row]) or cause)
+    state.orphans[arn] = cell_of(arn)
 
 
 def miss(state: State, row: int, at: float) -> None:
     """ECS has forgotten the task: it has ended, nobody saw when. Its run counts it as lost when it is tried again."""
     leave(state, row, float(state.attempts["started_at"][row]), float(state.attempts["absent_since"][row]), at)
+
+
+def miss_launches(state: State, sweep: Observed, policy: Policy) -> None:
+    """Launches in doubt that nobody can resolve meanwhile give their places back, as many as this commit holds: those
+    too old to be sent again, of which a complete listing shows no task that runs."""
+    table, shown = state.attempts, {seen.key for seen in sweep.tasks if seen.last_status != "STOPPED"}
+    too_old = table.has_status(*UNSENT) & (sweep.at - table["intended_at"] >= policy.intent_age_s)
+    for run_id, found in state.suspended.items():
+        for row in np.flatnonzero(_placed(state, found) & too_old).tolist():
+            numbers = (int(table[name][row]) for name in ("index", "attempt", "launch"))
+            if AttemptKey(run_id, *numbers) not in shown and has_room(state, policy):
+                leave(state, row, 0.0, sweep.at, sweep.at)

@@ -19,6 +19,7 @@ from argosy.model.state import State
 from argosy.model.suspensions import MAX_REASON, MOST_S, Suspension, pause_s, reason_of
 
 GIVEN_UP = "given up: the controller {}"
+CANCELLED = "cancelled while it was suspended"
 
 
 def suspend(state: State, record: RunRecord, reason: str, now: float, earlier: Suspension | None = None) -> None:
@@ -43,27 +44,14 @@ def resume(state: State, run: Run) -> None:
     del state.suspended[run.id]
     state.runs = dict(sorted([*state.runs.items(), (run.id, run)], key=lambda each: each[1].number))
     intents = [
-        row
-        for row in state.attempts.of_run(run.number).tolist()
-        if state.attempts["status"][row] in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT)
+        row for row in state.attempts.of_run(run.number) if state.attempts["status"][row] == AttemptStatus.INTENT
     ]
     for row in intents:
-        _doubt(state, row)
+        state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
     run.waiting = ""
     state.losses.attempts = True  # attempts may have gone with their instances
     state.observed_at = 0.0
     state.changed_runs.add(run.id)
-
-
-def _doubt(state: State, row: int) -> None:
-    """A launch whose outcome was not taken in: until it is resolved, it may take its place."""
-    state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
-    instance = state.instance_of(row)
-    if state.attempts["left_at"][row]:
-        state.attempts.come_back(row)
-    if instance is not None and instance.idle_since:
-        instance.idle_since = 0.0
-        state.changed_instances.add(instance.id)
 
 
 def close(state: State, run_id: str, status: RunStatus, reason: str, now: float) -> None:

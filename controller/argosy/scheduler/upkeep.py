@@ -39,6 +39,7 @@ from argosy.placement.custom import OwnFunctions
 MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
 UNUSED_S = 60.0  # a definition stays so long after its last run while others are open: the next one may be its like
 DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
+OVER_TIME = "argosy: the attempt took longer than its time-out allows"
 UNWATCHED = "argosy: the controller fails at its run, and nobody watches over it"
 
 
@@ -129,8 +130,12 @@ def histories(moment: Moment) -> Iterator[ReadHistory]:
 def orphans(state: State) -> Iterator[StopOrphan]:
     """Tasks without a live attempt, and those of suspended runs that must not go on (`lifecycle.suspended_tasks`)."""
     for arn, cell in state.orphans.items():
-        has_attempt = name_of(arn).encode() in state.attempts.row_of_task_id
-        yield StopOrphan(arn, cell, UNWATCHED) if has_attempt else StopOrphan(arn, cell)
+        row = state.attempts.row_of_task_id.get(name_of(arn).encode())
+        if row is None:
+            yield StopOrphan(arn, cell)
+        else:
+            is_late = state.attempts["stop_cause"][row] == StopCause.TIMED_OUT
+            yield StopOrphan(arn, cell, OVER_TIME if is_late else UNWATCHED)
 
 
 def host_look_ups(state: State, now: float, policy: Policy) -> Iterator[LookUpHosts]:

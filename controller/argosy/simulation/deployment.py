@@ -31,6 +31,7 @@ from argosy.ports import StaleState
 from argosy.simulation.boundary import Boundary, CallConditions, Crash
 from argosy.simulation.deployed_fleets import STAGE
 from argosy.simulation.next_version import NextVersionStore
+from argosy.simulation.own_faults import OwnFaults
 from argosy.simulation.regions import Regions
 from argosy.simulation.world import World
 
@@ -100,6 +101,7 @@ class SimulatedDeployment:
         self.store = NextVersionStore(self._client("dynamodb", services.dynamodb), TABLE)
         """The table, through calls that never fail. It reads what either version has stored."""
         self._conditions, self._faults, self._on_error = conditions, conditions.faults, on_error
+        self._own_faults = OwnFaults(conditions.faults, regions.home.clock)
 
     def add_controller(self, skew_s: float = 0.0, *, is_next: bool = False) -> SimulatedController:
         controller = SimulatedController(f"controller-{len(self.controllers)}", skew_s, is_next)
@@ -135,6 +137,7 @@ class SimulatedDeployment:
             return
         controller.working = controller.busy = True
         controller.ticks += 1
+        self._own_faults.strike(controller.engine)
         try:
             report = controller.engine.tick()
             for trouble in report.troubles:

@@ -36,7 +36,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "bad-gpu": (0.1, 0.5),  # an instance registers without its GPUs
     "black-hole": (0.05, 0.3),  # an instance on which every task fails at once
     "stuck": (0.01, 0.05),  # a task never leaves PENDING
-    "partition": (0.5, 4.0),  # an instance, per hour: its agent is cut off for up to 20 minutes
+    "partition": (0.5, 4.0),  # an instance, per hour: its agent is cut off for up to 25 minutes
     "clock-skew": (0.5, 1.0),  # a controller's clock is up to 2 minutes off
     "store-outage": (0.3, 1.0),  # a trial: DynamoDB does not answer for some minutes
     "destroy": (0.1, 0.1),  # a trial: the deployment is torn down in the middle
@@ -72,6 +72,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "further-cell": (0.3, 0.7),  # a trial: the deployment has a second Region
     "cell-left-out": (0.3, 1.0),  # such a trial: deployments leave the second Region out, and put it back later
     "cell-destroyed": (0.2, 0.6),  # such a trial: the stack of the second Region is destroyed, and put back later
+    "own-fault": (0.05, 0.3),  # a tick: the controller's own code fails at one run, for up to 25 minutes
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

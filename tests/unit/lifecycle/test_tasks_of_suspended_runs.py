@@ -11,7 +11,7 @@ from argosy.lifecycle.suspension import resume, suspend
 from argosy.model.actions import Launch, StopOrphan
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.costs import Work
-from argosy.model.events import ControllerStarted, HostStateChanged, Observed, TaskSeen
+from argosy.model.events import ControllerStarted, HostStateChanged, LaunchAccepted, Observed, TaskSeen
 from argosy.model.resources import NOTHING
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
@@ -158,23 +158,36 @@ def test_a_launch_in_doubt_that_is_shown_stopped_takes_nothing_until_its_run_is_
     assert state.used_on(instance_id(1)) == NOTHING
     assert not state.instances[instance_id(1)].work, "its time is charged once it is resolved"
     resume(state, run)
-    assert state.used_on(instance_id(1)) == run.needs
-    assert not state.instances[instance_id(1)].idle_since
     assert state.attempts["status"][row_of_the_first(state)] == AttemptStatus.IN_DOUBT
     told(state, replace(stopped(), key=KEY), now=END + 60)
     assert run.tasks["status"][0] == TaskStatus.SUCCEEDED
+    assert state.instances[instance_id(1)].work[run.number][Work.USEFUL] > 0
 
 
-def test_a_launch_in_doubt_gives_its_place_back_when_it_is_too_old_to_be_sent_again() -> None:
-    state, _ = in_doubt()
-    pass_time(state, NOW + POLICY.intent_age_s - 1, POLICY)
-    assert state.used_on(instance_id(1)) != NOTHING
-    full = replace(POLICY, max_dirty_documents=0)
-    pass_time(state, NOW + POLICY.intent_age_s, full)
-    assert state.used_on(instance_id(1)) != NOTHING, "this commit holds no more"
-    pass_time(state, NOW + POLICY.intent_age_s, POLICY)
+def test_a_launch_in_doubt_gives_its_place_back_when_it_is_too_old_to_be_sent_again_and_nothing_of_it_runs() -> None:
+    state, run = in_doubt()
+    old = NOW + POLICY.intent_age_s
+    sweep(state, old - 1)
+    sweep(state, old, task(1, key=KEY))
+    apply(state, Observed(old, tasks_complete=False), old, POLICY)
+    apply(state, Observed(old), old, replace(POLICY, max_dirty_documents=0))
+    assert state.used_on(instance_id(1)) == run.needs, "too young, shown, not all shown, and no room in the commit"
+    sweep(state, old)
     assert state.used_on(instance_id(1)) == NOTHING
     assert len(state.attempts.live()) == 1
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_launch_that_turns_out_to_run_after_all_takes_its_place_again(is_there: bool) -> None:
+    state, run = in_doubt()
+    sweep(state, NOW + POLICY.intent_age_s)
+    resume(state, run)
+    if not is_there:
+        del state.instances[instance_id(1)]
+    told(state, LaunchAccepted(KEY, task_arn(1)), now=NOW + 700)
+    assert state.used_on(instance_id(1)) == run.needs
+    state.losses.blind = not is_there
+    assert not (is_there and state.instances[instance_id(1)].idle_since)
 
 
 def test_a_copy_of_another_launch_is_left_alone_and_a_task_without_an_attempt_is_stopped() -> None:
@@ -225,6 +238,7 @@ def test_a_launch_in_doubt_that_is_shown_running_is_stopped_once_nobody_watches_
     state.suspended[RUN_ID].times = MOST_UNWATCHED
     sweep(state, NOW + 20, shown)
     assert list(state.orphans) == [task_arn(1)]
+    assert state.attempts["stop_cause"][row_of_the_first(state)] == StopCause.STUCK, "no failure of the user's"
 
 
 def test_an_attempt_that_outlasts_its_time_out_is_stopped_on_the_users_account() -> None:
@@ -232,7 +246,7 @@ def test_an_attempt_that_outlasts_its_time_out_is_stopped_on_the_users_account()
     pass_time(state, NOW + 89, POLICY)
     assert not state.orphans
     pass_time(state, NOW + 90, POLICY)
-    assert list(state.orphans) == [task_arn(1)]
+    assert list(upkeep.orphans(state)) == [StopOrphan(task_arn(1), CELL, upkeep.OVER_TIME)]
     told(state, stopped(exit_code=143), now=END)
     resume(state, run)
     sweep(state, END + 60, stopped(exit_code=143))

@@ -131,3 +131,11 @@ def test_a_trial_with_absence_is_silent_for_as_long_as_it_says() -> None:
     trial.be_absent()
     assert trial.world.now - before == pytest.approx(trial.outline.absent_s)
     assert trial.auditor.facts.unattended_until == trial.world.now
+
+
+def test_a_run_at_which_the_controllers_code_fails_is_left_alone_for_as_long_as_that_lasts_and_ends_well() -> None:
+    trial = Trial(TrialPlan(6, frozenset({"own-fault"})))
+    verdict = trial.run()
+    assert verdict.ok, verdict.violations
+    assert trial.faults.seen["own-fault"] > 0
+    assert all(record.status == "SUCCEEDED" for record in trial.auditor.stored.records.values())

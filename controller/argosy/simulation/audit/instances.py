@@ -1,7 +1,8 @@
 """Is every instance known, needed and the deployment's own?
 
 I6: every instance has an owner record. I7: there are not too many. I10: only the deployment's own instances and tasks
-are ended. R14: none costs money at rest. `waste`: no sound instance is ended under a running task.
+are ended. R14: none costs money at rest. `idle`: none is kept for long without a task. `waste`: no sound instance is
+ended under a running task.
 """
 
 from __future__ import annotations
@@ -9,22 +10,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from argosy.emulator.ec2.records import Ec2Instance
 from argosy.model.attempts import AttemptStatus
-from argosy.simulation.audit.facts import Checker, EffectCheck, Operation, Rest
+from argosy.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
 
 JSON = dict[str, Any]
 
 KNOWN_AFTER_S = 1800.0  # by then every instance has an owner record
+STEP_S = 600.0  # a step of a trial that takes longer held a process that stood still
+IDLE_S = 1800.0  # beyond its linger: by then nobody counts an instance as busy on which nothing runs
 
 
 class InstanceChecker(Checker):
     """EC2 instances, and calls that end them or what runs on them."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._busy_at: dict[str, float] = {}
+        """When something last ran there."""
+        self._looked_at = self._away_until = 0.0
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("ec2", "terminate_instances"): self._terminated, ("ecs", "stop_task"): self._stopped}
 
     def time_passed(self) -> None:
         facts, world = self.facts, self.facts.world
+        if world.now - self._looked_at > STEP_S:
+            self._away_until = world.now
+        self._looked_at = world.now
         ours = facts.regions.ours()
         held = sum(each.ends_at is None for each in ours)
         if held > 2 * facts.policy.max_instances:  # twice: a fleet may launch unseen before its target is lowered
@@ -33,6 +46,17 @@ class InstanceChecker(Checker):
             age_s = world.now - max(instance.launched_at, facts.unattended_until)
             if age_s > KNOWN_AFTER_S and instance.instance_id not in facts.stored.instances:
                 facts.violated("I6", f"the stored state does not name {instance.instance_id}", instance.instance_id)
+            if instance.instance_id in world.ec2.ledger.instances:  # a further cell may be left out for hours
+                self._check_use(instance)
+
+    def _check_use(self, instance: Ec2Instance) -> None:
+        facts, now, instance_id = self.facts, self.facts.world.now, instance.instance_id
+        agent = facts.world.agents.get(instance_id)
+        if agent is not None and agent.tasks:
+            self._busy_at[instance_id] = now
+        since = max(instance.launched_at, self._busy_at.get(instance_id, 0.0), facts.unattended_until, self._away_until)
+        if now - since > facts.policy.linger_of(instance.instance_type) + IDLE_S:
+            facts.violated("idle", f"on {instance_id} nothing has run for {now - since:.0f} s", instance_id)
 
     def at_rest(self, rest: Rest) -> None:
         for instance in self.facts.regions.ours():

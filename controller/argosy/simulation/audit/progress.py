@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from argosy.client.errors import ArgosyError
 from argosy.client.results.manifest import Manifest
 from argosy.layout import manifest_uri, marker_uri, part_suffix, part_uri, split_s3
+from argosy.lifecycle.suspension import CANCELLED
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
 from argosy.model.policy import Policy
@@ -134,6 +135,8 @@ class ProgressChecker(Checker):
 
     def _check_closed(self, job: SimulatedJob, rest: Rest) -> None:
         record, table = self.facts.stored.records[job.run_id], self.facts.stored.tables[job.run_id]
+        if record.status_reason.startswith(CANCELLED):
+            return  # while it was suspended: its tasks and results stay as they are
         status, counts = record.status, Counter(TaskStatus(row[0]) for row in table)
         if status not in TERMINAL_RUN or any(row[0] not in TERMINAL for row in table):
             self.facts.violated("R4", f"{job.run_id} is {status.value} with {dict(counts)} at rest", job.run_id)
