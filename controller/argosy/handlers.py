@@ -122,6 +122,16 @@ class TickLog:
     """A log line and metrics for every tick that did something."""
 
     def note(self, report: TickReport) -> None:
+        """Raises nothing: no tick may fail at what only tells of it."""
+        try:
+            self._note(report)
+        except Exception:
+            logger.exception("a fault in Argosy's own code: a tick could not be logged")
+            metrics = _metrics()
+            metrics.add_metric("TickFaults", MetricUnit.Count, 1)
+            _write(metrics)
+
+    def _note(self, report: TickReport) -> None:
         for sentence in report.damage:
             logger.error("a stored document cannot be read", extra={"damage": sentence})
         for sentence in report.short:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
 import pkgutil
 import sys
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
 import argosy
+from argosy.engine.tick import Engine
+from argosy.model.attempts import AttemptStatus
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
+from argosy.model.state import State
 from argosy.model.tasks import TaskTable
 
+About = Callable[[Mapping[str, Any]], bool]
+"""Whether a call with these arguments, by name, is about what is meant."""
+OUTSIDE = ("argosy.emulator.", "argosy.simulation.")
 GUARD = "__thrown_for__"
 
 
@@ -49,35 +57,46 @@ def names_run(value: Any, run_id: str, tasks: int) -> bool:
     """Whether an argument is, or is about, the run. tasks: how many it has, which no other run has."""
     if isinstance(value, str):
         return value == run_id
-    if isinstance(value, Run):
+    if isinstance(value, Run | RunRecord):
         return getattr(value, "id", None) == run_id
     if isinstance(value, TaskTable):
         return getattr(value, "rows", None) == tasks  # half made, it has none
     if isinstance(value, RunTerms):
         return getattr(value, "name", None) == run_id.rsplit("-", 3)[0]
-    for name in ("run", "key", "request"):
+    for name in ("run", "key", "request", "record"):
         inner = getattr(value, name, None)
-        if getattr(inner, "run_id", None) == run_id or (isinstance(inner, Run) and inner.id == run_id):
+        if getattr(inner, "run_id", None) == run_id or (isinstance(inner, Run | RunRecord) and inner.id == run_id):
             return True
     return getattr(value, "run_id", None) == run_id
 
 
+def is_row_of(arguments: Mapping[str, Any], run_number: int) -> bool:
+    """Whether they name an attempt of the run: `state` and `row`."""
+    state, row = arguments.get("state"), arguments.get("row")
+    if not isinstance(state, State) or not isinstance(row, int) or row >= len(state.attempts["run"]):
+        return False
+    return bool(state.attempts["run"][row] == run_number and state.attempts["status"][row] != AttemptStatus.FREE)
+
+
+def any_of(about: Callable[[Any], bool]) -> About:
+    """Whether one of the arguments is about it."""
+    return lambda arguments: any(map(about, arguments.values()))
+
+
 @contextmanager
 def watching(
-    functions: dict[types.CodeType, types.FunctionType],
-    about: Callable[[Any], bool],
-    seen: dict[str, types.FunctionType],
+    functions: Mapping[types.CodeType, types.FunctionType], about: About, seen: dict[str, types.FunctionType]
 ) -> Iterator[None]:
-    """Collects the functions that are called with an argument that is `about` what is looked for."""
+    """Collects the functions that a tick calls `about` what is looked for."""
 
     def watch(frame: types.FrameType, event: str, _: Any) -> None:
         function = functions.get(frame.f_code) if event == "call" else None
-        if function is None or function.__closure__:
+        if function is None or function.__closure__ or name_of(function) in seen:
             return
-        code = frame.f_code
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        if any(about(frame.f_locals[name]) for name in names if name in frame.f_locals):
-            seen[f"{function.__module__.removeprefix(argosy.__name__ + '.')}.{function.__qualname__}"] = function
+        arguments = {name: frame.f_locals[name] for name in _parameters(frame.f_code) if name in frame.f_locals}
+        with suppress(RecursionError):  # of what is half made
+            if about(arguments) and _in_tick(frame):
+                seen[name_of(function)] = function
 
     sys.setprofile(watch)
     try:
@@ -86,19 +105,33 @@ def watching(
         sys.setprofile(None)
 
 
+def name_of(function: types.FunctionType) -> str:
+    """As in `lifecycle.attempts.see`."""
+    return f"{function.__module__.removeprefix(argosy.__name__ + '.')}.{function.__qualname__}"
+
+
+def named(name: str) -> types.FunctionType:
+    """The function of that name."""
+    (found,) = [each for each in functions_of(name.partition(".")[0]).values() if name_of(each) == name]
+    return found
+
+
 @contextmanager
-def throwing(function: types.FunctionType, about: Callable[[Any], bool]) -> Iterator[list[int]]:
-    """While this lasts the function throws whenever an argument is `about` what is meant; how often is counted.
+def throwing(function: types.FunctionType, about: About, anywhere: bool = False) -> Iterator[list[int]]:
+    """While this lasts the function throws whenever a tick calls it `about` what is meant; how often is counted.
+    anywhere: whoever calls it.
 
     Its code is exchanged, so that it throws wherever it was imported to.
     """
     code, thrown = function.__code__, [0]
     real = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
     real.__kwdefaults__ = function.__kwdefaults__
-    defaults, kwdefaults = function.__defaults__, function.__kwdefaults__
+    parameters = _parameters(code)
 
     def guard(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if any(about(value) for value in (*args, *kwargs.values())):
+        if about({**dict(zip(parameters, args, strict=False)), **kwargs}) and (
+            anywhere or _in_tick(inspect.currentframe())
+        ):
             thrown[0] += 1
             raise Planted(function.__qualname__)
         return real(*args, **kwargs)
@@ -110,5 +143,21 @@ def throwing(function: types.FunctionType, about: Callable[[Any], bool]) -> Iter
     try:
         yield thrown
     finally:
-        function.__code__, function.__defaults__, function.__kwdefaults__ = code, defaults, kwdefaults
+        function.__code__ = code
+        function.__defaults__, function.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
         del function.__globals__[GUARD]
+
+
+def _parameters(code: types.CodeType) -> tuple[str, ...]:
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def _in_tick(frame: types.FrameType | None) -> bool:
+    """Whether the controller calls, and not a service or the auditor that it calls, or a test."""
+    while frame is not None:
+        if frame.f_code is Engine.tick.__code__:
+            return True
+        if str(frame.f_globals.get("__name__")).startswith(OUTSIDE):
+            return False
+        frame = frame.f_back
+    return False

@@ -37,6 +37,7 @@ def main() -> int:
         planted,
         planted_buying,
         planted_cells,
+        planted_faults,
         planted_further,
         planted_outages,
         planted_trials,
@@ -54,7 +55,7 @@ def main() -> int:
             rows.append((name, BUGS[name].what, found.check, found.seeds))
     print(text(rows), end="")
     assert planted.Patch is planted_buying.Patch is planted_further.Patch is planted_outages.Patch
-    assert planted.Patch is planted_cells.Patch is planted_trials.Patch
+    assert planted.Patch is planted_cells.Patch is planted_trials.Patch is planted_faults.Patch
     return 1 if missed else 0
 
 

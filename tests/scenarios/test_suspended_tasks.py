@@ -14,7 +14,7 @@ from argosy.model.runs import RunStatus
 from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskStatus
 from argosy.simulation.virtual_task import TaskBehaviour
-from tests.fakes.throwing import functions_of, names_run, throwing
+from tests.fakes.throwing import any_of, functions_of, names_run, throwing
 from tests.scenarios.controlled import Controlled
 
 VICTIM, OTHER = "victim-261121-062733-aaaa", "other-261121-062734-bbbb"
@@ -53,7 +53,7 @@ def until(cluster: Controlled, done: Callable[[], bool], limit_s: float = 900.0)
 
 def failing_at(cluster: Controlled, function: types.FunctionType = COUNTS) -> Any:
     """As long as it lasts, the controller's code fails at the victim."""
-    return throwing(function, of_victim)
+    return throwing(function, any_of(of_victim))
 
 
 def is_free(cluster: Controlled) -> bool:
@@ -195,7 +195,7 @@ def handler(name: str) -> types.FunctionType:
 @pytest.mark.parametrize("name", ["see", "_follow", "_is_unwatched", "_to_stop"])
 def test_a_fault_in_what_handles_suspended_runs_keeps_no_other_from_finishing(name: str) -> None:
     cluster = cluster_of(work_s=30.0)
-    with failing_at(cluster), throwing(handler(name), of_the_suspended) as thrown:
+    with failing_at(cluster), throwing(handler(name), any_of(of_the_suspended)) as thrown:
         cluster.submit(2, OTHER, name="other")
         cluster.tick()
         until(cluster, lambda: cluster.record(OTHER).status == RunStatus.SUCCEEDED)
@@ -206,7 +206,7 @@ def test_a_fault_in_what_handles_suspended_runs_keeps_no_other_from_finishing(na
 
 def test_a_run_at_which_the_code_fails_even_while_it_is_suspended_is_closed_and_can_be_retried() -> None:
     cluster = cluster_of(work_s=math.inf)
-    with failing_at(cluster), throwing(handler("_to_stop"), of_the_suspended):
+    with failing_at(cluster), throwing(handler("_to_stop"), any_of(of_the_suspended)):
         until(cluster, lambda: cluster.record(VICTIM).status == RunStatus.FAILED)
         assert "fails even while this run is suspended" in cluster.record(VICTIM).status_reason
         cluster.run_to_rest()

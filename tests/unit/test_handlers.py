@@ -231,3 +231,11 @@ def test_fleets_that_do_not_deliver_are_logged_and_those_to_mend_are_counted(
     assert [record.__dict__["fleet"] for record in caplog.records if "fleet" in record.__dict__] == list(short)
     (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "TickSeconds" in line]
     assert line["FleetsToMend"] == [2.0]
+
+
+def test_a_tick_that_cannot_be_logged_is_counted_and_fails_nothing(
+    engine: Any, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handlers.TickLog().note(TickReport(events=1, poison=0, repaired="many"))  # type: ignore[arg-type]
+    assert "a tick could not be logged" in caplog.text
+    assert '"TickFaults":[1.0]' in capsys.readouterr().out.replace(" ", "")

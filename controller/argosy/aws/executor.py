@@ -93,7 +93,11 @@ class AwsExecutor:
             events += shielded(action, lambda wave: self._launcher.resolve(wave, state, deadline))
         events += self._launch(list(_of(Launch, actions)), state, deadline)
         events += self._deregister(actions, deadline)
-        events += [NotCarriedOut(f"unknown action {type(action).__name__}") for action in actions if not _known(action)]
+        events += [
+            NotCarriedOut(f"unknown action {type(action).__name__}")
+            for action in actions
+            if not isinstance(action, _KINDS)
+        ]
         return events
 
     def _stop(self, actions: Sequence[Action], deadline: float) -> Iterator[Event]:
@@ -195,10 +199,6 @@ _KINDS = (
     CloseRun, DeregisterDefinition, Launch, LookUpHosts, PrepareRun, ReadHistory, ResolveLaunches, SetTarget,
     StopAttempt, StopOrphan, Terminate, VerifyResult,
 )  # fmt: skip
-
-
-def _known(action: object) -> bool:
-    return isinstance(action, _KINDS)
 
 
 def _by_turns(launches: Sequence[Launch]) -> list[Launch]:

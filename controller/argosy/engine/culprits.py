@@ -8,34 +8,23 @@ fails, none of this costs anything.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from argosy.engine.bounds import begin_all
-from argosy.lifecycle.apply import apply, pass_time
-from argosy.lifecycle.closed_cells import close_cells
-from argosy.lifecycle.hosts import measure
+from argosy.engine.leaving_out import Suspect, capacity_of, leave_out, trim
+from argosy.engine.steps import Fact, conclude, start, take
+from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.marks import has_room
-from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model import documents
-from argosy.model.events import ControllerStarted, Event
+from argosy.model.events import Event, RunResumed
 from argosy.model.moment import Moment
 from argosy.model.state import State
 from argosy.placement.custom import OwnFunctions
 from argosy.ports import Switches
-from argosy.scheduler.decide import decide
 
+FEW = 3  # runs that may be to blame together
 SEARCH_S = 20.0  # of one tick: the next one goes on with the search; part of loop.RESERVE_S
-
-
-class Stumbled(Exception):
-    """Our own code failed before a tick's commit. `error`: what it raised."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class TimeIsUp(Exception):
@@ -44,22 +33,6 @@ class TimeIsUp(Exception):
     def __init__(self, found: Sequence[Suspect], probes: Sequence[Suspect]) -> None:
         super().__init__("a search for what the controller fails at goes on in the next tick")
         self.found, self.probes = found, probes
-
-
-@contextmanager
-def ours() -> Iterator[None]:
-    """What is raised in here is a fault of our own, not AWS's and not another controller's: it becomes Stumbled."""
-    try:
-        yield
-    except Exception as error:
-        raise Stumbled(error) from error
-
-
-class Suspect(NamedTuple):
-    """kind: run, fact, instance or pool; name: its id, or a fact's number in the order of the tick."""
-
-    kind: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,53 +49,89 @@ class Rehearsal:
     """One tick up to its commit, as often as wanted. facts: with the time that each counts from."""
 
     read: Callable[[], State]  # what is stored, anew each time
-    facts: Sequence[tuple[Event, float]]
-    moment: Moment  # but for its state
+    facts: Sequence[Fact]
+    moment: Moment  # of its state only the open ends are wanted, which are not stored
     switches: Switches
     functions: OwnFunctions
+    counts: Callable[[Event], Event | None]  # what is left of a fact without what is set apart
 
     def suspects(self) -> list[Suspect]:
         """Runs first: what fails for two of them, such as a run and a message about it, is set apart with its run."""
         state = self.read()
-        facts = [str(number) for number in range(len(self.facts))]
+        facts = [str(number) for number, (fact, _) in enumerate(self.facts) if not isinstance(fact, RunResumed)]
         kinds: Mapping[str, Sequence[str]] = {
-            "run": list(state.runs), "fact": facts, "instance": list(state.instances), "pool": list(state.pools)
+            "run": [*state.runs, *self._resumed()], "fact": facts,
+            "instance": list(state.instances), "pool": list(state.pools),
         }  # fmt: skip
         return [Suspect(kind, name) for kind, names in kinds.items() for name in names]
+
+    def capacity_first(self) -> list[Suspect]:
+        """The same in another order: instances and pools, facts about them, other facts, runs."""
+        return sorted(self.suspects(), key=self._rank)
+
+    def reasons(self) -> set[str]:
+        """For which runs have been suspended, that are not tried again now."""
+        suspended = self.read().suspended
+        return {found.reason for run_id, found in suspended.items() if run_id not in self._resumed()}
+
+    def _rank(self, suspect: Suspect) -> int:
+        if suspect.kind == "fact":
+            names = {about.name for about in capacity_of(self.facts[int(suspect.name)][0])}
+            return 1 if names != {""} else 2
+        return 3 if suspect.kind == "run" else 0
+
+    def _resumed(self) -> list[str]:
+        return [fact.run_id for fact, _ in self.facts if isinstance(fact, RunResumed)]
 
     def fails(self, without: Set[Suspect]) -> bool:
         """Whether it fails without these."""
         state = self.read()
+        now, policy = self.moment.now, self.moment.policy
+        left = [
+            fact
+            for number, (fact, _) in enumerate(self.facts)
+            if Suspect("fact", str(number)) in without
+            or (isinstance(fact, RunResumed) and Suspect("run", fact.run_id) in without)
+        ]
+        state.open_ends = copy.deepcopy(self.moment.state.open_ends)
         try:
-            now, policy = self.moment.now, self.moment.policy
-            apply(state, ControllerStarted(), now, policy)
             for suspect in without:
                 leave_out(state, suspect)
-            for number, (fact, at) in enumerate(self.facts):
-                if Suspect("fact", str(number)) not in without:
-                    apply(state, copy.deepcopy(fact), at, policy)
-            pass_time(state, now, policy)
-            close_cells(state, self.switches.cells)
-            moment = replace(self.moment, state=state)
-            begin_all(moment, decide(moment, self.switches.deployment is None, self.functions), 0)
-            measure(state)
+            start(state, now, policy)
+            for fact in self.facts:
+                take(state, fact, policy, lambda event: self._left_of(event, left, without))
             has_room(state, policy)
+            pass_time(state, now, policy)
+            conclude(replace(self.moment, state=state), self.switches, self.functions, 0)
             documents.changed(state)
         except Exception:  # noqa: BLE001 - whatever it is: this is what is looked for
             return True
         return False
 
+    def _left_of(self, event: Event, left: Sequence[Event], without: Set[Suspect]) -> Event | None:
+        """Without what is set apart, and without what is left out, which a sweep may show as well."""
+        trimmed = trim(event, lambda each: each not in left and capacity_of(each).isdisjoint(without))
+        return None if trimmed is None else self.counts(trimmed)
 
-def leave_out(state: State, suspect: Suspect) -> None:
-    """As though the state did not hold it. A run is suspended, so that its tasks go on."""
-    if suspect.kind == "run":
-        suspend(state, bare_record(state.runs[suspect.name]), "", 0.0)
-    elif suspect.kind == "instance":
-        state.instances.pop(suspect.name, None)
-        state.changed_instances.add(suspect.name)
-    elif suspect.kind == "pool":
-        state.pools.pop(suspect.name, None)
-        state.changed_pools = True
+
+def fewest(
+    rehearsal: Rehearsal,
+    fails: Callable[[Set[Suspect]], bool],
+    is_late: Callable[[], bool],
+    probes: Sequence[Suspect],
+    reason: str,
+) -> list[Suspect] | None:
+    """Who is to blame, as `culprits` finds it: runs, unless fewer instances, pools or facts are enough. For what fails
+    for every run that wants a fleet is the fleet's fault. Where one run and one of the others are, it is the run,
+    unless another one is suspended for the same `reason`."""
+    first = culprits(rehearsal.suspects(), fails, is_late, probes, most=FEW)
+    if not first:
+        return first
+    most = len(first) if reason in rehearsal.reasons() else len(first) - 1
+    second = culprits(rehearsal.capacity_first(), fails, is_late, most=most) if most else None
+    if second and len(second) <= most and all(suspect.kind != "run" for suspect in second):
+        return second
+    return first if len(first) <= FEW else culprits(rehearsal.suspects(), fails, is_late, probes)
 
 
 def culprits(
@@ -130,9 +139,10 @@ def culprits(
     fails: Callable[[Set[Suspect]], bool],
     is_late: Callable[[], bool] = lambda: False,
     probes: Sequence[Suspect] = (),
+    most: int = sys.maxsize,
 ) -> list[Suspect] | None:
     """The suspects without whom it works, none of whom can be left in; none when it works as it is, None when it fails
-    without all of them.
+    without all of them. Of more than `most` only so many, and one.
 
     is_late: whether there is no time to go on. Then it raises TimeIsUp, for nobody else is known to be one. probes: of
     the search before, which came so far; they save tries and change no finding.
@@ -143,7 +153,7 @@ def culprits(
         return None
     tried_first = [number for number, each in enumerate(suspects) if each in probes]
     found: list[Suspect] = []
-    while fails(frozenset(found)):
+    while len(found) <= most and fails(frozenset(found)):
         fewer, enough = 0, len(suspects)  # without so many of the first it fails, and works
         while enough - fewer > 1:
             if is_late():

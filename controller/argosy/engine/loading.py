@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from argosy.model import documents
 from argosy.model.damage import FAULTS
@@ -12,6 +13,8 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
 from argosy.model.state import State
 from argosy.ports import Key, StaleState, Store
+
+T = TypeVar("T")
 
 
 def load(store: Store) -> State:
@@ -47,7 +50,7 @@ def _runs(store: Store, run_ids: Sequence[str]) -> dict[str, tuple[bytes, dict[s
     records = records_of(store, run_ids)
     wanted: list[Key] = []
     for body in records.values():
-        with suppress(*FAULTS):
+        with suppress(Exception):  # FAULTS, or a fault of our own at this record: it stops nobody else
             wanted += documents.partition_keys(documents.record_from(body))
     partitions: dict[str, dict[str, bytes]] = {documents.run_partition(run_id): {} for run_id in records}
     for (partition, name), body in store.read_many(wanted).items():
@@ -66,13 +69,18 @@ def load_run(store: Store, run_id: str, ended: bool = True) -> Run | None:
     """A run that is not among the open ones, as it is stored; None when there is none. Raises one of `damage.FAULTS`
     when it cannot be read. ended: whether one that counts as ended is wanted as well."""
     body = store.read((documents.RUNS, sort_key(run_id)))
-    record = None if body is None else documents.record_from(body)
+    record = None if body is None else _read(lambda: documents.record_from(body))
     if record is None or (record.has_ended and not ended):
         return None
     partition = store.read_partition(documents.run_partition(run_id))
+    return _read(lambda: documents.run_from(record, partition))
+
+
+def _read(read: Callable[[], T]) -> T:
+    """Raises one of `damage.FAULTS`, for faults of our own as well: they are about this run alone."""
     try:
-        return documents.run_from(record, partition)
+        return read()
     except FAULTS:
         raise
-    except Exception as fault:  # of our own: it is about this run alone
+    except Exception as fault:
         raise ValueError(f"{type(fault).__name__}: {fault}") from fault

@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from argosy.engine.culprits import Trouble
-from argosy.model.actions import Action, NoteOrder
+from argosy.model.actions import Action, Inside, Launch, NoteOrder
 from argosy.model.pools import OrderNote
+from argosy.model.setbacks import What
 from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +22,9 @@ class TickReport:
 
     events: int
     poison: int
-    actions: int
-    launches: int
-    at_rest: bool  # no run is open and no instance is alive
+    actions: int = 0
+    launches: int = 0
+    at_rest: bool = False  # no run is open and no instance is alive
     seconds: float = 0.0
     tasks_pending: int = 0
     tasks_running: int = 0
@@ -36,6 +40,22 @@ class TickReport:
     order_gap_pct: float | None = None  # what they cost above the least possible; None = nothing bought, or not known
 
 
+def figures_of(state: State, actions: Sequence[Action], now: float) -> dict[str, Any]:
+    """A report's figures of what there is and of what is done."""
+    counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
+    return {
+        "actions": sum(not isinstance(action, Inside) for action in actions),
+        "launches": sum(isinstance(action, Launch) for action in actions),
+        "tasks_pending": int(counts[TaskStatus.PENDING]),
+        "tasks_running": int(counts[TaskStatus.RUNNING]),
+        "instances": sum(instance.alive for instance in state.instances.values()),
+        "suspended": len(state.suspended),
+        "stubborn": sum(subject.what is What.TERMINATE for subject in state.setbacks),
+        "to_mend": sum(pool.needs_mending and pool.cools_off(now) for pool in state.pools.values()),
+        **_bought_in(actions),
+    }
+
+
 def reported_damage(state: State) -> tuple[str, ...]:
     """What the load found damaged; reported once."""
     sentences = tuple(damage.sentence for damage in state.losses.found)
@@ -43,7 +63,7 @@ def reported_damage(state: State) -> tuple[str, ...]:
     return sentences
 
 
-def bought_in(actions: Sequence[Action]) -> dict[str, Any]:
+def _bought_in(actions: Sequence[Action]) -> dict[str, Any]:
     """A report's figures of what was ordered."""
     note = next((action.note for action in actions if isinstance(action, NoteOrder)), OrderNote())
     return {"bought": note.instances, "order_gap_pct": note.to_json()["gapPct"]}

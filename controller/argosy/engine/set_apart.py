@@ -7,19 +7,20 @@ the next sweep once their pause is over. What is not stored is known again by th
 
 from __future__ import annotations
 
+import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from argosy.engine.culprits import Suspect, Trouble, leave_out
+from argosy.engine.culprits import Trouble
+from argosy.engine.leaving_out import Suspect, capacity_of, leave_out, pool_of, trim
 from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model.damage import FAULTS
-from argosy.model.events import Event, FleetSeen, HostSeen, Observed, RunResumed
-from argosy.model.instances import pool_key
+from argosy.model.events import Event, FleetSeen, HostSeen
 from argosy.model.run_record import RunRecord
 from argosy.model.state import State
-from argosy.model.suspensions import LONGEST_PAUSE_S, Suspension, pause_s
+from argosy.model.suspensions import LONGEST_PAUSE_S, Suspension, pause_s, reason_of
 
 MOST_FACTS = 100
 
@@ -39,12 +40,10 @@ class SetApart:
         """The controller's code fails at this one."""
         if suspect.kind == "fact":
             fact = facts[int(suspect.name)][0]
-            if isinstance(fact, RunResumed):
-                self.runs[fact.run_id] = reason
-            elif isinstance(fact, HostSeen):  # or it would cost money unseen
+            if isinstance(fact, HostSeen):  # or it would cost money unseen
                 self._pause(Suspect("instance", fact.instance_id), now)
             elif isinstance(fact, FleetSeen):
-                self._pause(Suspect("pool", _pool_of(fact)), now)
+                self._pause(Suspect("pool", pool_of(fact)), now)
             else:
                 self.facts.append(fact)
         elif suspect.kind == "run":
@@ -75,6 +74,18 @@ class SetApart:
             if now < until:
                 leave_out(state, suspect)
 
+    def note(self, what: str, error: Exception) -> None:
+        """A fault of our own, for the next report."""
+        self.troubles.append(Trouble(what, reason_of(error), "".join(traceback.format_exception(error))))
+
+    @contextmanager
+    def tolerating(self, what: str) -> Iterator[None]:
+        """What is done in here is left out when it fails, and noted: no tick may fail at it."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            self.note(what, error)
+
     def capacity_until(self) -> float:
         """Until then an instance may live that is not known."""
         return max((until for _, until in self.capacity.values()), default=0.0)
@@ -89,22 +100,9 @@ class SetApart:
         """The event without what is left out; None when nothing is left of it."""
         if not self.facts and not self.capacity:
             return event
-        if isinstance(event, Observed):
-            shown: dict[str, Any] = {
-                name: tuple(each for each in getattr(event, name) if self._counts(each, now))
-                for name in ("fleets", "hosts", "container_instances", "tasks")
-            }
-            event = replace(event, **shown)
-        return event if self._counts(event, now) else None
+        return trim(event, lambda each: self._counts(each, now))
 
     def _counts(self, event: Event, now: float) -> bool:
         if event in self.facts:
             return False
-        about = {Suspect("instance", str(getattr(event, "instance_id", ""))), Suspect("pool", str(_pool_of(event)))}
-        return not any(now < self.capacity[suspect][1] for suspect in about & self.capacity.keys())
-
-
-def _pool_of(event: Event) -> str:
-    if isinstance(event, FleetSeen):
-        return pool_key(event.cell, event.instance_type, event.zone)
-    return str(getattr(event, "pool", ""))
+        return not any(now < self.capacity[suspect][1] for suspect in capacity_of(event) & self.capacity.keys())

@@ -6,34 +6,32 @@ Nothing is done outside before the intent is committed; every outcome is a fact 
 from __future__ import annotations
 
 import base64
-import copy
 import hashlib
-import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
-import numpy as np
-
-from argosy.engine.bounds import begin_all, check_size, is_progress, one_by_one
-from argosy.engine.culprits import SEARCH_S, Rehearsal, Stumbled, Suspect, TimeIsUp, Trouble, culprits, ours
+from argosy.engine.blame import PortFailed, Stumbled, marked, ours
+from argosy.engine.bounds import check_size, is_progress, one_by_one
+from argosy.engine.culprits import SEARCH_S, Rehearsal, TimeIsUp, Trouble, fewest
+from argosy.engine.leaving_out import Suspect
 from argosy.engine.loading import load, load_run, record_of, stored
-from argosy.engine.report import TickReport, bought_in, reported_damage
+from argosy.engine.report import TickReport, figures_of, reported_damage
 from argosy.engine.set_apart import SetApart
 from argosy.engine.shortages import ShortagesTold
-from argosy.lifecycle.apply import apply, pass_time
-from argosy.lifecycle.closed_cells import close_cells
-from argosy.lifecycle.hosts import measure
+from argosy.engine.steps import Fact, awaits_instances, conclude, is_idle, start, take
+from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.marks import has_room
 from argosy.lifecycle.suspension import refuse, suspend
 from argosy.messages.eventbridge import PoisonMessage, to_event
 from argosy.model import documents, inbox
-from argosy.model.actions import Action, Inside, Launch
+from argosy.model.actions import Action, Inside
 from argosy.model.damage import FAULTS
+from argosy.model.documents import Documents
 from argosy.model.events import (
     ActionFailed,
-    ControllerStarted,
     Event,
     Observed,
     RunCancelled,
@@ -42,16 +40,13 @@ from argosy.model.events import (
     RunSubmitted,
 )
 from argosy.model.instance_types import InstanceType
-from argosy.model.instances import InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
-from argosy.model.setbacks import What
-from argosy.model.state import State
+from argosy.model.state import OpenEnd, State
 from argosy.model.suspensions import reason_of
-from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
 from argosy.ports import EventQueue, Executor, Message, Store
-from argosy.scheduler.decide import NO_FUNCTIONS, decide
+from argosy.scheduler.decide import NO_FUNCTIONS
 
 MOST_ROUNDS = 4  # of one tick: what our own code fails at is left out in the next one
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
@@ -66,8 +61,9 @@ class _Taken:
     folded: list[str] = field(default_factory=list)  # keys of the inbox that the commit removes
     refused: dict[str, bytes] = field(default_factory=dict)  # of them, the requests that cannot be read
     messages: list[Message] = field(default_factory=list)  # applied: deleted once they are committed
-    facts: list[tuple[Event, float]] = field(default_factory=list)  # as they came, with the time each counts from
+    facts: list[Fact] = field(default_factory=list)  # as they came
     outcomes: list[Event] = field(default_factory=list)  # of the last tick's actions
+    open_ends: dict[int, OpenEnd] = field(default_factory=dict)  # as they were when it began: they are not stored
     poison: int = 0  # messages that cannot be read
     repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
 
@@ -116,7 +112,7 @@ class Engine:
             return self._tick(wait_s)
         except BaseException as error:
             self.forget()  # what was sent and what was not is no longer known: the next load treats it as in doubt
-            if isinstance(error, Stumbled):
+            if isinstance(error, Stumbled | PortFailed):
                 raise error.error from None
             raise
 
@@ -127,8 +123,8 @@ class Engine:
             raise stumble
         began, reason = self.now(), reason_of(stumble.error)
         switches, facts = self.store.switches(), self.taken.facts
-        moment = Moment(State(), self.catalogue, began, self.policy)
-        rehearsal = Rehearsal(stored(self.store), facts, moment, switches, self.functions)
+        moment = Moment(State(open_ends=self.taken.open_ends), self.catalogue, began, self.policy)
+        rehearsal = Rehearsal(stored(self.store), facts, moment, switches, self.functions, self._counts)
 
         def fails(without: Set[Suspect]) -> bool:
             self.keep_alive()
@@ -140,15 +136,13 @@ class Engine:
         late: TimeIsUp | None = None
         found: Sequence[Suspect] | None
         try:
-            found = culprits(rehearsal.suspects(), fails, is_late, self.apart.probes)
+            found = fewest(rehearsal, fails, is_late, self.apart.probes, reason)
         except TimeIsUp as over:
             late, found = over, over.found
         self.apart.probes = late.probes if late else ()
         if found is None:
             raise stumble
-        trace = "".join(traceback.format_exception(stumble.error))
-        what = ", ".join(" ".join(each) for each in found) or (str(late) if late else "one tick")
-        self.apart.troubles.append(Trouble(what, reason, trace))
+        self.apart.note(", ".join(map(" ".join, found)) or (str(late) if late else "one tick"), stumble.error)
         for suspect in found:
             self.apart.add(suspect, rehearsal.facts, reason, began)
         if late:
@@ -168,61 +162,52 @@ class Engine:
         self.taken = _Taken()
 
     def _tick(self, wait_s: float) -> TickReport:
-        state = self.state = self.state or self._load()
-        taken = self._take_in(state, wait_s)
-        actions = self._decide(state, taken)
-        effects = [action for action in actions if not isinstance(action, Inside)]
-        self._commit(state, taken, bool(effects))
+        self.taken = _Taken()
+        with ours():
+            state = self.state = self.state or self._load()
+            self.taken.open_ends = dict(state.open_ends)
+            taken = self._take_in(state, wait_s)
+            actions = self._decide(state, taken)
+            effects = [action for action in actions if not isinstance(action, Inside)]
+            puts = documents.changed(state)
+        self._commit(state, puts, bool(effects))
         self._carry_out(state, effects)
         self._observe(state)
-        return self._report(state, taken, actions)
+        return self._report(state, actions)
 
     def _load(self) -> State:
-        state = load(self.store)
-        self.apart.leave_out(state, self.now(), partial(record_of, self.store))
+        store = marked(self.store)
+        state = load(store)
+        self.apart.leave_out(state, self.now(), partial(record_of, store))
         for suspended in state.suspended.values() if self.is_new else ():
             suspended.again_at = min(suspended.again_at, self.now())
         self.is_new = False
         if not state.epoch:
             digest = hashlib.sha256(f"{self.now():.6f}".encode()).digest()
             state.epoch = base64.b32encode(digest)[:8].decode().lower()
-        apply(state, ControllerStarted(), self.now(), self.policy)
-        self.acted_at = 0.0 if self._is_idle(state) else self.now()  # by the controller before this one
+        idle = start(state, self.now(), self.policy)
+        self.acted_at = 0.0 if idle else self.now()  # by the controller before this one
         return state
 
     def _take_in(self, state: State, wait_s: float) -> _Taken:
         """Apply every fact that there is and that one commit can hold. wait_s: how long to wait for messages if there
         is nothing else to do."""
-        busy = any(map(is_progress, self.outcomes))
-        taken = self.taken = _Taken()
+        taken = self.taken
         self._resume(state)
-        self._apply_outcomes(state)
+        busy = self._apply_outcomes(state)
         self._fold_requests(state, taken)
         busy = busy or bool(taken.folded or self.sightings or self.backlog)
         busy = busy or any(instance.losing for instance in state.instances.values())
-        self.backlog.extend(self.queue.receive(0.0 if busy else wait_s))
+        self.backlog.extend(marked(self.queue).receive(0.0 if busy else wait_s))
         taken.began_at = self.now()
         taken.repaired = self._apply_sightings(state, len(taken.folded))
         self._apply_messages(state, taken)
-        with ours():
-            pass_time(state, self.now(), self.policy)
+        pass_time(state, self.now(), self.policy)
         return taken
 
-    def _apply(self, state: State, event: Event, at: float) -> bool:
-        """Whether it was taken in. Raises Stumbled."""
-        fact = self.apart.taken(event, self.now())
-        if fact is None:
-            return False
-        holds_run = getattr(fact, "stored", None) is not None  # which changes with the state
-        self.taken.facts.append((copy.deepcopy(fact) if holds_run else fact, at))
-        with ours():
-            apply(state, fact, at, self.policy)
-        return True
-
-    def _has_room(self, state: State, deletions: int) -> bool:
-        """Whether this commit holds more facts. Raises Stumbled."""
-        with ours():
-            return has_room(state, self.policy, deletions)
+    @property
+    def _counts(self) -> Callable[[Event], Event | None]:
+        return partial(self.apart.taken, now=self.now())
 
     def _resume(self, state: State) -> None:
         """Suspended runs whose pause is over are tried again."""
@@ -230,7 +215,7 @@ class Engine:
             if self.now() < found.again_at or run_id in self.apart.runs:
                 continue
             try:
-                run = load_run(self.store, run_id, ended=False)
+                run = load_run(marked(self.store), run_id, ended=False)
             except FAULTS as fault:
                 suspend(state, found.record, reason_of(fault), self.now(), found)
                 continue
@@ -238,100 +223,103 @@ class Engine:
                 del state.suspended[run_id]
                 continue
             self.apart.earlier[run_id] = found
-            self._apply(state, RunResumed(run_id, run), self.now())
+            self.taken.facts.append((RunResumed(run_id, run), self.now()))
+            take(state, self.taken.facts[-1], self.policy, self._counts)
 
     def _decide(self, state: State, taken: _Taken) -> list[Action]:
         """What is to be done, marked in the state as far as a commit can hold the marks."""
-        switches = self.store.switches()
-        close_cells(state, switches.cells)
+        switches = marked(self.store).switches()
         moment = Moment(state, self.catalogue, self.now(), self.policy)
-        with ours():
-            wanted = decide(moment, switches.deployment is None, self.functions)
-            actions = begin_all(moment, wanted, len(taken.folded))
-            measure(state)
-        return actions
+        return conclude(moment, switches, self.functions, len(taken.folded))
 
     def _carry_out(self, state: State, effects: Sequence[Action]) -> None:
         if effects:
             self.acted_at = self.now()
         for outcome in self.executor.carry_out(effects, state, self.now() + self.execute_s):
-            if isinstance(outcome, ActionFailed):
-                self.apart.runs[outcome.run_id] = outcome.reason
-                self.apart.troubles.append(Trouble(f"run {outcome.run_id}", outcome.reason, outcome.trace))
-                self.state = None  # it is suspended as the next load finds it
-            else:
+            if not isinstance(outcome, ActionFailed):
                 self.outcomes.append(outcome)
+                continue
+            what = f"run {outcome.run_id}" if outcome.run_id else "an action"
+            self.apart.troubles.append(Trouble(what, outcome.reason, outcome.trace))
+            if outcome.run_id:
+                self.apart.runs[outcome.run_id] = outcome.reason
+                self.state = None  # it is suspended as the next load finds it
         self.carried_out_at = self.now()
 
     def _observe(self, state: State) -> None:
         """Look at everything, if it is time to and the last look is applied."""
-        if not self.sightings and self._sweep_is_due(state):
-            try:
-                sweep = self.executor.observe(self.now())
-            except Exception as error:  # noqa: BLE001 - what AWS answers raises nothing, and our own fault must stop nobody
-                trace = "".join(traceback.format_exception(error))
-                self.apart.troubles.append(Trouble("a sweep", reason_of(error), trace))
-                state.observed_at = self.now()
-                return
+        if self.sightings or not self._sweep_is_due(state):
+            return
+        before, state.observed_at = state.observed_at, self.now()  # a look that fails is tried again when one is due
+        with self.apart.tolerating("a sweep"):
+            sweep = self.executor.observe(self.now())
             self.sightings.extend(one_by_one(sweep) if sweep else ())
+            state.observed_at = before
 
-    def _report(self, state: State, taken: _Taken, actions: Sequence[Action]) -> TickReport:
-        counts = sum((run.tasks.counts() for run in state.runs.values()), np.zeros(len(TaskStatus), dtype=np.int64))
+    def _report(self, state: State, actions: Sequence[Action]) -> TickReport:
+        taken = self.taken
+        figures: dict[str, Any] = {}
+        with self.apart.tolerating("a tick's report"):
+            figures |= figures_of(state, actions, self.now())
+            figures["at_rest"] = self._at_rest(state)
+            figures["short"] = self.shortages.new(state, self.now())
+            figures["damage"] = reported_damage(state)
         return TickReport(
             events=len(taken.messages),
             poison=taken.poison,
-            actions=sum(not isinstance(action, Inside) for action in actions),
-            launches=sum(isinstance(action, Launch) for action in actions),
-            at_rest=self._at_rest(state),
             seconds=self.now() - taken.began_at,
-            tasks_pending=int(counts[TaskStatus.PENDING]),
-            tasks_running=int(counts[TaskStatus.RUNNING]),
-            instances=sum(instance.alive for instance in state.instances.values()),
             repaired=taken.repaired,
-            damage=reported_damage(state),
-            suspended=len(state.suspended),
             troubles=self.apart.reported(),
-            stubborn=sum(subject.what is What.TERMINATE for subject in state.setbacks),
-            to_mend=sum(pool.needs_mending and pool.cools_off(self.now()) for pool in state.pools.values()),
-            short=self.shortages.new(state, self.now()),
-            **bought_in(actions),
+            **figures,
         )
 
     def _fold_requests(self, state: State, taken: _Taken) -> None:
         """Take the inbox in. Requests that cannot be read are set aside, so that they hold nothing up."""
         size = 0
-        for key, body in self.store.page(inbox.INBOX, MAX_REQUESTS_PER_TICK, oldest_first=True)[0]:
+        for key, body in marked(self.store).page(inbox.INBOX, MAX_REQUESTS_PER_TICK, oldest_first=True)[0]:
             size += len(body)
-            if taken.folded and (size > MAX_REQUEST_BYTES_PER_TICK or not self._has_room(state, len(taken.folded))):
+            too_many = size > MAX_REQUEST_BYTES_PER_TICK or not has_room(state, self.policy, len(taken.folded))
+            if taken.folded and too_many:
                 break
             taken.folded.append(key)
             try:
-                event = self._requested(state, inbox.from_bytes(body))
-            except FAULTS:  # of the request itself, or of the run that it is about
+                with ours():
+                    event = self._requested(state, inbox.from_bytes(body))
+            except Stumbled as stumble:  # over the request itself, or over the run that it is about
                 taken.refused[key] = body
+                if not isinstance(stumble.error, FAULTS):
+                    self.apart.note(f"request {key}", stumble.error)
                 continue
-            if not self._apply(state, event, self.now()):
+            taken.facts.append((event, self.now()))
+            if not take(state, taken.facts[-1], self.policy, self._counts):
                 taken.refused[key] = body
-                refuse(state, event, self.now())
+                with self.apart.tolerating(f"the refusal of request {key}"):
+                    refuse(state, event, self.now())
 
     def _requested(self, state: State, request: inbox.Request) -> Event:
         """Raises one of FAULTS when the run that is to be opened again cannot be read. If another controller commits
         meanwhile, our commit fails: what is read here belongs to our version."""
         if isinstance(request, inbox.SubmitRequest):
             return RunSubmitted(request)
-        is_open = request.run_id in state.runs
+        is_open = request.run_id in state.runs or request.run_id in state.suspended
         if isinstance(request, inbox.CancelRequest):
-            return RunCancelled(request, None if is_open else load_run(self.store, request.run_id, ended=False))
-        return RunRetried(request, None if is_open else load_run(self.store, request.run_id))
+            return RunCancelled(request, None if is_open else load_run(marked(self.store), request.run_id, ended=False))
+        return RunRetried(request, None if is_open else load_run(marked(self.store), request.run_id))
 
-    def _apply_outcomes(self, state: State) -> None:
+    def _apply_outcomes(self, state: State) -> bool:
         """What became of the last tick's actions: all of it, before anything else is judged. An intent that is left
-        afterwards was never sent. `_begin` saw to it that one commit can hold this. It counts from when it happened:
-        the process may have been frozen for hours since, and these must not be charged to anybody."""
+        afterwards was never sent. `begin_all` saw to it that one commit can hold this. It counts from when it happened:
+        the process may have been frozen for hours since, and these must not be charged to anybody. Returns whether
+        something progressed."""
+        taken, progress = self.taken, False
         while self.outcomes:
             outcome = self.outcomes.popleft()
-            self.taken.outcomes.append(outcome)
-            self._apply(state, outcome, self.carried_out_at)
+            taken.outcomes.append(outcome)
+            taken.facts.append((outcome, self.carried_out_at))
+            take(state, taken.facts[-1], self.policy, self._counts)
+            with self.apart.tolerating("whether to wait"):
+                progress |= is_progress(outcome)
+        return progress
 
     def _apply_sightings(self, state: State, deletions: int) -> int:
         """What the sweep saw, until the commit would grow too large; the rest waits for the next tick. How many ends of
@@ -339,35 +327,39 @@ class Engine:
         if not self.sightings:
             return 0
         live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]
-        while self.sightings and self._has_room(state, deletions):
+        while self.sightings and has_room(state, self.policy, deletions):
             seen = self.sightings.popleft()
-            self._apply(state, seen, self.now())
+            self.taken.facts.append((seen, self.now()))
+            take(state, self.taken.facts[-1], self.policy, self._counts)
             if isinstance(seen, Observed) and seen.hosts_complete:
                 self.looked_at = seen.at
         return live - len(state.attempts.live()) + sum(not instance.alive for instance in alive)
 
     def _apply_messages(self, state: State, taken: _Taken) -> None:
         """As many as the commit has room for."""
-        while self.backlog and self._has_room(state, len(taken.folded)):
+        while self.backlog and has_room(state, self.policy, len(taken.folded)):
             message = self.backlog.popleft()
             try:
                 event = to_event(message.body)
-            except PoisonMessage:
+            except Exception as error:  # noqa: BLE001 - PoisonMessage, or a fault of our own at this message
                 taken.poison += 1  # not deleted: after some more deliveries the queue moves it to the dead letters
+                if not isinstance(error, PoisonMessage):
+                    self.apart.note("a message", error)
                 continue
             taken.messages.append(message)
-            if event is None or self._apply(state, event, self.now()):
+            if event is None:
+                continue
+            taken.facts.append((event, self.now()))
+            if take(state, taken.facts[-1], self.policy, self._counts):
                 continue
             if event in self.apart.facts:  # else it is about an instance that is forgotten: the next sweep shows it
                 taken.messages.pop()  # left to the dead letters like one that cannot be read
                 taken.poison += 1
 
-    def _commit(self, state: State, taken: _Taken, effects: bool) -> None:
+    def _commit(self, state: State, puts: Documents, effects: bool) -> None:
         """Store what has changed, then delete the messages that are in it. Nothing is done outside without a commit
         before it; a tick that changes nothing writes nothing."""
-        with ours():
-            puts = documents.changed(state)
-        root = puts[documents.STATE, documents.ROOT]
+        taken, root = self.taken, puts[documents.STATE, documents.ROOT]
         if len(puts) > 1 or root != self.committed_root or taken.folded or effects:
             puts |= {(inbox.REFUSED, key): body for key, body in taken.refused.items()}
             check_size(len(puts), len(taken.folded))
@@ -378,22 +370,16 @@ class Engine:
         self.queue.delete([message.receipt for message in taken.messages])
 
     def _sweep_is_due(self, state: State) -> bool:
-        booting = any(instance.status is InstanceStatus.BOOTING for instance in state.instances.values())
-        owed = any(pool.ordered_since for pool in state.pools.values())
-        eager = booting or owed or (self._is_idle(state) and not self._has_looked())
+        eager = True
+        with self.apart.tolerating("when to look again"):
+            eager = awaits_instances(state) or (is_idle(state) and not self._has_looked())
         period_s = self.policy.eager_sweep_s if eager else self.policy.sweep_s
         return self.now() - state.observed_at >= period_s
 
     def _at_rest(self, state: State) -> bool:
         """Nothing to do, nothing that costs money, and we have looked since we last did anything: a fleet may have
         launched an instance a moment before its target was lowered, and no controller would come back for it."""
-        return self._is_idle(state) and not (self.outcomes or self.sightings or self.backlog) and self._has_looked()
-
-    def _is_idle(self, state: State) -> bool:
-        """As far as is known; ordered instances count as alive."""
-        targets = any(pool.target or not pool.confirmed for pool in state.pools.values())
-        alive = any(instance.alive and instance.owned for instance in state.instances.values())
-        return not (state.runs or state.suspended or targets or alive)
+        return is_idle(state) and not (self.outcomes or self.sightings or self.backlog) and self._has_looked()
 
     def _has_looked(self) -> bool:
         """At every instance, and late enough for what was launched last to show."""

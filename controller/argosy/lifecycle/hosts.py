@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.overheads import overheads_of
-from argosy.lifecycle import charges, health, pools
+from argosy.lifecycle import charges, forgetting, health, pools
 from argosy.lifecycle.attempts import disprove, lose
 from argosy.lifecycle.marks import carried_out, may_settle_more
 from argosy.model.arns import cluster_of
@@ -102,6 +102,7 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
         instance.instance_type, instance.zone, instance.cell = seen.instance_type, seen.zone, seen.cell
         instance.launched_at = seen.launched_at or instance.launched_at or now
         _price(state, instance, policy)
+        forgetting.remember(state, instance)
         pools.note_delivery(state, instance, now)
         state.changed_instances.add(instance.id)
     if seen.fleet_id and instance.fleet_id != seen.fleet_id:

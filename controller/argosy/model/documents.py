@@ -85,6 +85,7 @@ _ROOT_FIELDS = [
     "peak_cpu",
     "peak_memory",
     "peak_gpus",
+    "forgotten",
 ]
 
 

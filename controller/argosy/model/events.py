@@ -43,7 +43,7 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class ActionFailed:
-    """The controller's own code failed at an action for this run. trace: for the log."""
+    """The controller's own code failed at an action for this run, or for none: "". trace: for the log."""
 
     run_id: str
     reason: str

@@ -53,6 +53,7 @@ class State:
     peak_cpu: float = 0.0  # highest allocated share of the active instances, 0..1
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
+    forgotten: dict[str, list[float]] = field(default_factory=dict)  # by instance (`lifecycle.forgetting`)
     open_ends: dict[int, OpenEnd] = field(default_factory=dict)  # by attempt row; not stored: ECS shows them again
     setbacks: dict[Subject, Setback] = field(default_factory=dict)  # by what failed
     losses: Losses = field(default_factory=Losses)  # what could not be read

@@ -339,7 +339,7 @@ class CappedRuns:
         return paid_seconds(self.moment.policy, budget.expected_s)
 
     def _coming_price(self, places: Places, name: str) -> float:
-        """USD an hour; 0 for what is here already."""
+        """USD an hour; 0 for what is here already, or has been forgotten."""
         state, now = self.moment.state, self.moment.now
         if name not in places.owed:
             return state.instances[name].price_usd_per_hour if self._boots(name) else 0.0
@@ -348,7 +348,8 @@ class CappedRuns:
         return cost_of(state.pools[key], kind, purchase, now, self.moment.policy)
 
     def _boots(self, name: str) -> bool:
-        return self.moment.state.instances[name].status is InstanceStatus.BOOTING
+        instance = self.moment.state.instances.get(name)
+        return instance is not None and instance.status is InstanceStatus.BOOTING
 
     def _least_price(self, batch: Batch) -> float:
         """USD an hour of the cheapest instance that could ever take a task of the batch; infinite if there is none."""

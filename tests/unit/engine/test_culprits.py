@@ -7,9 +7,10 @@ from collections.abc import Sequence, Set
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.engine.culprits import Suspect, TimeIsUp, culprits
+from argosy.engine.culprits import TimeIsUp, culprits
+from argosy.engine.leaving_out import Suspect
 from argosy.engine.set_apart import SetApart
-from argosy.model.events import HostSeen, Observed, PoolShort, RunResumed
+from argosy.model.events import HostSeen, Observed, PoolShort
 from argosy.model.suspensions import LONGEST_PAUSE_S
 from tests.builders import NOW, RUN_ID, fleet, host, instance_id, state_with, state_with_instance, submitted
 
@@ -99,7 +100,7 @@ def test_a_run_that_was_tried_again_in_vain_and_one_whose_record_cannot_be_read_
     apart.leave_out(state, NOW, unreadable)  # type: ignore[arg-type]
     found = state.suspended[RUN_ID]
     assert (found.record.number, found.times, list(state.runs)) == (1, 1, [])
-    apart.add(Suspect("fact", "0"), [(RunResumed(RUN_ID, None), NOW)], "again", NOW)  # type: ignore[arg-type]
+    apart.add(Suspect("run", RUN_ID), [], "again", NOW)
     apart.leave_out(state, NOW + 60, unreadable)  # type: ignore[arg-type]
     assert (state.suspended[RUN_ID].times, state.suspended[RUN_ID].since) == (2, NOW)
     apart.leave_out(state_with(submitted("other-261121-062733-aaaa")), NOW, unreadable)  # type: ignore[arg-type]

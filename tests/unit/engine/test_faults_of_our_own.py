@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.engine.culprits import SEARCH_S, Suspect
+from argosy.engine.culprits import SEARCH_S
+from argosy.engine.leaving_out import Suspect
 from argosy.engine.loading import load_run, record_of
 from argosy.engine.tick import MOST_ROUNDS, Engine
 from argosy.lifecycle.suspension import refuse
@@ -165,7 +166,7 @@ def test_what_our_own_code_makes_of_a_runs_documents_is_said_as_a_fault_of_them(
     store = with_a_run()
     engine_on(store).tick()
     of_terms = RunTerms.of.__func__  # type: ignore[attr-defined]
-    with throwing(of_terms, lambda value: True), pytest.raises(ValueError, match="Planted"):
+    with throwing(of_terms, lambda arguments: True, anywhere=True), pytest.raises(ValueError, match="Planted"):
         load_run(store, RUN_ID)
 
 

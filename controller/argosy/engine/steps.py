@@ -1,0 +1,66 @@
+"""Which steps does a tick take between load and commit?
+
+The tick takes them, and so does the rehearsal of one that failed (`culprits`): what raises in the one raises in the
+other. They reach nothing outside.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+from argosy.engine.bounds import begin_all
+from argosy.lifecycle.apply import apply
+from argosy.lifecycle.closed_cells import close_cells
+from argosy.lifecycle.hosts import measure
+from argosy.model.actions import Action
+from argosy.model.events import ControllerStarted, Event
+from argosy.model.instances import InstanceStatus
+from argosy.model.moment import Moment
+from argosy.model.policy import Policy
+from argosy.model.state import State
+from argosy.placement.custom import OwnFunctions
+from argosy.ports import Switches
+from argosy.scheduler.decide import decide
+
+Fact = tuple[Event, float]
+"""And the time that it counts from, where it carries none of its own."""
+
+
+def start(state: State, now: float, policy: Policy) -> bool:
+    """A controller begins with a state that it has loaded. Whether that is idle."""
+    apply(state, ControllerStarted(), now, policy)
+    return is_idle(state)
+
+
+def take(state: State, fact: Fact, policy: Policy, counts: Callable[[Event], Event | None]) -> bool:
+    """Take one fact in, or what of it `counts`, for some is set apart. Whether anything of it does."""
+    event = counts(fact[0])
+    if event is None:
+        return False
+    if getattr(event, "stored", None) is not None:  # a run, which changes with the state
+        event = copy.deepcopy(event)
+    apply(state, event, fact[1], policy)
+    return True
+
+
+def conclude(moment: Moment, switches: Switches, functions: OwnFunctions, deletions: int) -> list[Action]:
+    """Once all facts are taken in: what is to be done, marked in the state as far as a commit can hold the marks.
+    deletions: items that the commit removes."""
+    close_cells(moment.state, switches.cells)
+    actions = begin_all(moment, decide(moment, switches.deployment is None, functions), deletions)
+    measure(moment.state)
+    return actions
+
+
+def is_idle(state: State) -> bool:
+    """Whether no run is open and nothing costs money, as far as is known; ordered instances count as alive."""
+    targets = any(pool.target or not pool.confirmed for pool in state.pools.values())
+    alive = any(instance.alive and instance.owned for instance in state.instances.values())
+    return not (state.runs or state.suspended or targets or alive)
+
+
+def awaits_instances(state: State) -> bool:
+    """Whether instances are ordered, or on their way into the cluster: then looks are more frequent."""
+    booting = any(instance.status is InstanceStatus.BOOTING for instance in state.instances.values())
+    return booting or any(pool.ordered_since for pool in state.pools.values())

@@ -1,0 +1,43 @@
+"""Which bugs are planted? Faults of our own code that reach others than those at whom it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from argosy.engine import steps
+from argosy.engine.blame import PortFailed
+from argosy.engine.set_apart import SetApart
+from argosy.model.state import State
+from tests.mutations.catalogue import Patch, planted, scenario
+
+OWN = "tests.scenarios.test_own_faults"
+
+
+@planted(
+    "what only tells of a tick ends it when it fails",
+    check=scenario(OWN, "test_a_report_that_fails_is_left_out_and_told_and_everybody_finishes"),
+)
+def a_report_ends_the_tick(patch: Patch) -> None:
+    @contextmanager
+    def tolerating(self: SetApart, what: str) -> Iterator[None]:
+        yield
+
+    patch.setattr(SetApart, "tolerating", tolerating)
+
+
+@planted(
+    "cells are closed outside of the guard: what fails there is nobody's fault",
+    check=scenario(OWN, "test_an_instance_at_which_closing_the_cells_fails_is_forgotten_and_no_run_is_suspended"),
+)
+def cells_are_closed_unguarded(patch: Patch) -> None:
+    real = steps.close_cells
+
+    def close_cells(state: State, closed: Any) -> None:
+        try:
+            real(state, closed)
+        except Exception as error:
+            raise PortFailed(error) from error
+
+    patch.setattr(steps, "close_cells", close_cells)

@@ -1,0 +1,166 @@
+"""No exception of one run, instance, pool or message stops the others, whichever function throws it.
+
+Which functions a tick calls for one of them is seen by watching. The auditor of the simulation judges afterwards: the
+ledgers add up to what instances cost, no instance and no order stays, and no attempt was started twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import types
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+
+from argosy.model.events import RebalanceAdvised
+from argosy.model.instances import Instance
+from argosy.model.pools import Pool
+from tests.fakes.audited import OTHER, VICTIM, VICTIMS_TASKS, AuditedRuns
+from tests.fakes.throwing import About, any_of, functions_of, is_row_of, named, names_run, throwing, watching
+
+ROOMS = (
+    "api", "aws", "catalogue", "engine", "lifecycle", "market", "messages", "model", "placement", "scheduler",
+    "settings", "spec",
+)  # fmt: skip
+SAMPLE = 6  # functions of each kind; the deep run takes all
+POOL = "us-east-1/c5.xlarge/us-east-1a"
+FINISHED_S = {"run": 1800.0, "instance": 3 * 3600.0, "pool": 3 * 3600.0, "message": 1800.0}
+REST_S = 6 * 3600.0
+
+# What need not work, and why.
+LEFT_OUT = {
+    "aws.shielding.shielded": "it is the guard around an action",
+    "lifecycle.attempts.end": "it ends the attempts of suspended runs too",
+    "engine.set_apart.SetApart.taken": "it says what is left out",
+    "model.documents._bucket": "it says in which document it is stored that an instance is forgotten",
+    "model.run_record.RunRecord.to_json": "without it nothing can be stored of a run, not even that it is suspended",
+    "model.runs.sort_key": "the same",
+    "model.state.State.run_by_number": "it says to which run an attempt belongs, and so that it is left out",
+}
+# Called for an instance and a run, which is what is suspended for it: so is every run that is placed there.
+OF_RUNS = {
+    "aws.ecs_requests.run_task_request",
+    "aws.launcher.TaskLauncher._request",
+    "aws.launcher.TaskLauncher._send",
+    "aws.launcher.TaskLauncher.launch",
+    "aws.manifest._gpu_ids",
+    "lifecycle.health.note_acceptance",
+}
+# For these the fault has to end before the run can be cancelled.
+NOT_CANCELLED = {
+    "lifecycle.charges.book": "the instance is left out instead, for up to an hour each time",
+    "lifecycle.marks.end_attempt": "it frees the rows of runs that were closed: they are nobody's any more",
+}
+
+
+def is_about(kind: str, cluster: AuditedRuns) -> About:
+    def of_run(arguments: Mapping[str, Any]) -> bool:
+        record = cluster.record(VICTIM)
+        is_row = record is not None and is_row_of(arguments, record.number)
+        return is_row or any(names_run(value, VICTIM, VICTIMS_TASKS) for value in arguments.values())
+
+    def of_instance(value: Any) -> bool:
+        name = (
+            value.id if isinstance(value, Instance) and hasattr(value, "id") else getattr(value, "instance_id", value)
+        )
+        return bool(cluster.first_instance) and isinstance(name, str) and name == cluster.first_instance
+
+    def of_pool(value: Any) -> bool:
+        if isinstance(value, Pool):
+            return getattr(value, "zone", None) == "us-east-1a"
+        name = value if isinstance(value, str | Instance) else getattr(value, "pool", None)
+        return isinstance(name, str) and name == POOL
+
+    def of_message(value: Any) -> bool:
+        kind = value.get("detail-type") if isinstance(value, dict) else None
+        return isinstance(value, RebalanceAdvised) or kind == "EC2 Instance Rebalance Recommendation"
+
+    return {"run": of_run, "instance": any_of(of_instance), "pool": any_of(of_pool), "message": any_of(of_message)}[
+        kind
+    ]
+
+
+@cache
+def called(kind: str) -> dict[str, types.FunctionType]:
+    """What ticks call for the culprit, from the submission of both runs to rest."""
+    seen: dict[str, types.FunctionType] = {}
+    cluster = AuditedRuns(advised=kind == "message")
+    with watching(functions_of(*ROOMS), is_about(kind, cluster), seen):
+        cluster.run_until(lambda: cluster.at_rest and cluster.has_succeeded(VICTIM), REST_S)
+    assert not cluster.judged_at_rest()
+    return {name: function for name, function in sorted(seen.items()) if name not in LEFT_OUT}
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Thousands of faults are logged."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def play(kind: str, name: str, cancel: bool) -> int:
+    """How often the function threw. cancel: the victim is cancelled while the fault lasts; otherwise it ends."""
+    cluster = AuditedRuns(advised=kind == "message")
+    try:
+        with throwing(called(kind)[name], is_about(kind, cluster)) as thrown:
+            cluster.run_until(lambda: cluster.has_succeeded(OTHER), FINISHED_S[kind])
+            if cancel:
+                cluster.run_until(cluster.rest_or_cancel, REST_S)
+        cluster.run_until(lambda: cluster.at_rest, REST_S)
+    except Exception as error:
+        raise AssertionError(f"a fault in {name} for one {kind} reaches the others") from error
+    violations = cluster.judged_at_rest()
+    assert not violations, (kind, name, cancel, violations[:3])
+    assert cluster.troubles or not thrown[0], f"nobody is told of the fault in {name}"
+    return thrown[0]
+
+
+def spread(names: list[str], count: int) -> list[str]:
+    return names[:: max(1, len(names) // count)]
+
+
+KINDS = {"run": 100, "instance": 60, "pool": 30, "message": 3}  # the least number of functions that are called for one
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fault_in_a_function_that_a_tick_calls_for_one_culprit_costs_the_others_nothing(kind: str) -> None:
+    names = [name for name in called(kind) if kind != "instance" or name not in OF_RUNS]
+    assert len(names) >= KINDS[kind], names
+    assert sum(play(kind, name, cancel=False) > 0 for name in spread(names, SAMPLE)) > 0.7 * min(SAMPLE, len(names))
+
+
+def test_a_run_at_which_a_function_throws_can_be_cancelled_and_leaves_nothing_behind() -> None:
+    for name in spread([name for name in called("run") if name not in NOT_CANCELLED], SAMPLE):
+        play("run", name, cancel=True)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", KINDS)
+def test_whichever_function_throws_for_one_culprit_the_others_finish_and_nothing_leaks(kind: str) -> None:
+    for name in called(kind):
+        if kind != "instance" or name not in OF_RUNS:
+            play(kind, name, cancel=False)
+        if kind == "run" and name not in NOT_CANCELLED:
+            play(kind, name, cancel=True)
+
+
+def test_what_is_left_out_here_is_called() -> None:
+    """Or its name has changed, and the list is stale."""
+    names = {name.rpartition(".")[2] for name in (*LEFT_OUT, *OF_RUNS, *NOT_CANCELLED)}
+    assert names <= {function.__name__ for function in functions_of(*ROOMS).values()}
+
+
+def test_what_was_charged_of_a_forgotten_instance_is_charged_once() -> None:
+    """When the run that worked there ends, its part is charged; then the instance is forgotten for a while."""
+    cluster = AuditedRuns()
+
+    def is_charged(value: Any) -> bool:
+        return isinstance(value, Instance) and bool(getattr(value, "charged_s", 0.0))
+
+    with throwing(named("market.release.is_kept"), any_of(is_charged)) as thrown:
+        cluster.run_until(lambda: thrown[0] > 0, FINISHED_S["instance"])
+    cluster.run_until(lambda: cluster.at_rest, REST_S)
+    assert not cluster.judged_at_rest()

@@ -1,0 +1,44 @@
+"""What was charged of an instance that is forgotten is in the ledgers once, whether or not it is learned again."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.lifecycle.forgetting import forget, remember
+from argosy.model.instances import InstanceStatus
+from argosy.model.state import State
+from tests.builders import NOW, instance_id, state_with_instance
+
+
+def with_charges() -> State:
+    state = state_with_instance()
+    instance = state.instances[instance_id(1)]
+    instance.launched_at, instance.charged_s, instance.charged_boot_s = NOW - 3600, 1800.0, 60.0
+    instance.price_usd_per_hour, instance.on_demand_usd_per_hour = 0.1, 0.3
+    return state
+
+
+def test_what_was_charged_counts_as_spent_until_the_instance_is_learned_again() -> None:
+    state = with_charges()
+    before = state.instances[instance_id(1)]
+    forget(state, instance_id(1))
+    assert (state.spent_usd, state.spent_on_demand_usd) == pytest.approx((0.05, 0.15))
+    learned = before.__class__(before.id, before.cell, before.instance_type, before.zone, price_usd_per_hour=0.7)
+    remember(state, learned)
+    assert (state.spent_usd, state.spent_on_demand_usd) == pytest.approx((0.0, 0.0))
+    assert (learned.charged_s, learned.charged_boot_s, learned.price_usd_per_hour) == (1800.0, 60.0, 0.1)
+    assert not state.forgotten
+
+
+def test_of_one_that_is_gone_the_rest_is_charged_to_nobody_and_one_that_is_settled_costs_nothing_more() -> None:
+    state = with_charges()
+    gone = state.instances[instance_id(1)]
+    gone.status, gone.stopped_at, gone.losing = InstanceStatus.GONE, NOW, True
+    forget(state, gone.id)
+    assert (state.unattributed.total, state.spent_usd) == (pytest.approx(0.05), 0.0)
+    state.instances[gone.id] = gone
+    gone.losing = False
+    forget(state, gone.id)
+    forget(state, "i-never-known")
+    assert state.unattributed.total == pytest.approx(0.05)
+    assert not state.forgotten
