@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from argosy.engine import tick as engine_module
 from argosy.lifecycle import attempts
 from argosy.lifecycle.accounts import Account
+from argosy.model.instances import Instance
+from argosy.scheduler import decide as decide_module
+from argosy.scheduler.budget import CappedRuns, RunBudget
 from tests.mutations.catalogue import Patch, planted
 
 
@@ -27,3 +32,28 @@ def clean_exits_are_the_users(patch: Patch) -> None:
 )
 def destroyed_cells_are_worked_in(patch: Patch) -> None:
     patch.setattr(engine_module, "close_cells", lambda state, closed: None)
+
+
+@planted("budgets and hourly caps are ignored", "tight-budget", "tight-hourly-cap")
+def caps_are_ignored(patch: Patch) -> None:
+    patch.setattr(decide_module, "run_budgets", lambda moment: {})
+
+
+@planted("a run goes on when its budget is used up", "tight-budget", "bad-program", "interruption", "host-loss")
+def budgets_end_nothing(patch: Patch) -> None:
+    patch.setattr(decide_module, "used_up", lambda budgets: iter(()))
+    patch.setattr(RunBudget, "left_usd", property(lambda budget: math.inf))
+
+
+@planted("an hourly cap does not hold on instances that were bought for others", "tight-hourly-cap", "many-runs")
+def hourly_caps_bind_orders_only(patch: Patch) -> None:
+    real = CappedRuns._pay
+
+    def pay(capped: CappedRuns, budget: RunBudget, instance: Instance) -> bool:
+        is_new, before = instance.id not in budget.paid, budget.usd_per_hour
+        budget.usd_per_hour = -math.inf
+        paid = real(capped, budget, instance)
+        budget.usd_per_hour = before + instance.price_usd_per_hour * (paid and is_new)
+        return paid
+
+    patch.setattr(CappedRuns, "_pay", pay)

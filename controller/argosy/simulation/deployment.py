@@ -89,8 +89,9 @@ class SimulatedDeployment:
         policy: Policy,
         conditions: CallConditions,
         on_error: Callable[[str], None] = _raise,
+        on_tick: Callable[[], None] = lambda: None,
     ) -> None:
-        """on_error is called when a tick ends in an error of our own."""
+        """on_error is called when a tick ends in an error of our own, on_tick when one was carried through."""
         self.regions, self.world, self.services, self.policy = regions, regions.home, services, policy
         self.named = tuple(world.region for world in regions.worlds)
         """The cells that the settings name."""
@@ -100,7 +101,8 @@ class SimulatedDeployment:
         self.controllers: list[SimulatedController] = []
         self.store = NextVersionStore(self._client("dynamodb", services.dynamodb), TABLE)
         """The table, through calls that never fail. It reads what either version has stored."""
-        self._conditions, self._faults, self._on_error = conditions, conditions.faults, on_error
+        self._conditions, self._faults = conditions, conditions.faults
+        self._on_error, self._on_tick = on_error, on_tick
         self._own_faults = OwnFaults(conditions.faults, regions.home.clock)
 
     def add_controller(self, skew_s: float = 0.0, *, is_next: bool = False) -> SimulatedController:
@@ -142,6 +144,7 @@ class SimulatedDeployment:
             report = controller.engine.tick()
             for trouble in report.troubles:
                 self._on_error(f"{trouble.what}: {trouble.reason}")
+            self._on_tick()
             self._beat(controller)
             controller.at_rest, controller.busy = report.at_rest, bool(report.events or report.actions)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,11 @@ from argosy.simulation.workload import CANARY, SimulatedJob
 from argosy.simulation.world import share
 
 MOST_RUNS, MOST_OF_MANY_TASKS = 12, 3
-# A first minute of the cheapest instance costs 0.0013 USD, and a run of these sizes mostly 0.01 to 0.05.
-BUDGETS_USD = (0.0006, 0.1)
+# Of what a run is expected to cost: nothing can be begun for the smallest budgets, and the largest are ample.
+BUDGET_SHARES = (0.05, 3.0)
+PAID_S = (300.0, 1200.0)  # of the programs that have to keep to a budget: it takes a while to use one up
+USD_PER_HOUR, GPU_USD_PER_HOUR = 0.09, 0.27  # an instance, roughly, with its disk and its address
+VCPUS = 4  # of an instance
 HOURLY_CAPS_USD = (0.03, 0.6)  # the cheapest instance costs 0.06 to 0.1, with its disk and its address
 DEADLINES_S = (300.0, 7200.0)
 ATTEMPT_LIMITS_S = (30.0, 240.0)
@@ -50,12 +54,15 @@ class _Draft:
             "retryStrategy": {"attempts": 1 + int(draw(0, 3))},
         }
         hanging = draw(0, 0.1)
-        terms = {"timeout": self._timeout(hanging > 0.05), "capacity": self._capacity()}
-        spec |= {name: value for name, value in terms.items() if value}
         expects_result, longest_s, failing = draw(0, 1) < 0.5, draw(40, 240), max(0.0, draw(-0.2, 0.3))
-        shortest_s = 20.0
+        shortest_s, capacity = 20.0, self._capacity()
+        if self.faults.strikes("tight-budget"):
+            shortest_s, longest_s = PAID_S
+            capacity |= self._budget(spec, sum(PAID_S) / 2)
         if self.faults.strikes("hours"):
             shortest_s, longest_s = LONG_S
+        terms = {"timeout": self._timeout(hanging > 0.05), "capacity": capacity}
+        spec |= {name: value for name, value in terms.items() if value}
         return SimulatedJob(
             f"trial{self.number}-270115-0800{self.number:02d}-{self.seed % 10000:04d}",
             spec,
@@ -84,14 +91,19 @@ class _Draft:
 
     def _capacity(self) -> dict[str, Any]:
         capacity: dict[str, Any] = {}
-        if self.faults.strikes("tight-budget"):
-            capacity["budgetUsd"] = round(self._between("budget", BUDGETS_USD), 4)
-            capacity["onCap"] = "finish" if self._share("on cap") < 0.3 else "drain"
         if self.faults.strikes("tight-hourly-cap"):
             capacity["maxHourlyCost"] = round(self._between("hourly", HOURLY_CAPS_USD), 4)
         if self.faults.strikes("deadline"):
             capacity["deadline"] = f"{self._between('deadline', DEADLINES_S) / 60:.0f}m"
         return capacity
+
+    def _budget(self, spec: Mapping[str, Any], task_s: float) -> dict[str, Any]:
+        """A share of what the run is likely to cost."""
+        needs = spec["resources"]
+        usd = task_s / 3600 * (GPU_USD_PER_HOUR if needs["gpus"] else USD_PER_HOUR * needs["vcpus"] / VCPUS)
+        share_of = self._between("budget", BUDGET_SHARES)
+        on_cap = "finish" if self._share("on cap") < 0.3 else "drain"
+        return {"budgetUsd": max(0.0001, round(share_of * usd * spec["array"]["size"], 4)), "onCap": on_cap}
 
     def _between(self, what: str, bounds: tuple[float, float]) -> float:
         """Small values as often as large ones."""

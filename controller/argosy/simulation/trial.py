@@ -82,7 +82,9 @@ class Trial:
         limits = Buckets(timeline.clock) if plan.rate_limits else None
         conditions = CallConditions(faults, self.auditor, plan.script, limits, plan.strict, interleaved=True)
         on_error = partial(self.auditor.facts.violated, "tick")
-        self.deployment = SimulatedDeployment(self.regions, self.services, policy, conditions, on_error)
+        self.deployment = SimulatedDeployment(
+            self.regions, self.services, policy, conditions, on_error, self.auditor.ticked
+        )
         self.controllers = self._add_controllers()
         self.teardown = SimulatedTeardown(self.deployment, self.auditor)
         self.cell = FurtherCell(self.deployment, worlds[1], plan.types, faults) if further else None

@@ -40,6 +40,11 @@ class SimulatedJob:
     instant: float = 0.0  # attempts that take no time
 
     @property
+    def longest_attempt_s(self) -> float:
+        """Hanging ones have a time-out."""
+        return float(self.spec.get("timeout", {}).get("attemptDurationSeconds", self.longest_s))
+
+    @property
     def output(self) -> str:
         return f"s3://results/{self.run_id}/"
 

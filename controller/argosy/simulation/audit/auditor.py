@@ -98,6 +98,10 @@ class Auditor:
         for checker in self._checkers:
             checker.time_passed()
 
+    def ticked(self) -> None:
+        for checker in self._checkers:
+            checker.ticked()
+
     def at_rest(self, rest: Rest) -> None:
         for checker in self._checkers:
             checker.at_rest(rest)

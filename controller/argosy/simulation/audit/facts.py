@@ -109,6 +109,9 @@ class Checker:
     def committed(self, commit: Commit) -> None:
         """A transaction was stored."""
 
+    def ticked(self) -> None:
+        """A controller has carried a tick through."""
+
     def time_passed(self) -> None:
         """Between two steps of the trial."""
 

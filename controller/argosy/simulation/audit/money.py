@@ -1,8 +1,8 @@
 """Is all money in exactly one ledger, and does nothing cost more than it may?
 
 I7: the controller's books are near the bill. I12: what instances cost is in exactly one ledger, their disks and
-addresses with them (decision 16), no run pays for time before its submission, and a run keeps to its budget
-(decision 12).
+addresses with them (decision 16), no run pays for time before its submission, and a run keeps to its budget and to its
+hourly cap (decision 12).
 """
 
 from __future__ import annotations
@@ -10,15 +10,28 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from math import isclose
+from typing import Any
 
 from argosy.model.costs import Costs
 from argosy.model.instances import LEAST_BILLED_S
 from argosy.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
 from argosy.simulation.deployed_fleets import IPV4_USD_PER_S, fleet_is_ours, volume_usd
 
-STOPPING_S = 1800.0  # from the decision to stop until the last instance is gone, when much goes wrong at once
+JSON = dict[str, Any]
+
+STOPPING_S = 300.0  # from the decision to stop a run until its last instance is gone, beside the gaps between ticks
+ROUNDING_USD = 1e-6
 UNSEEN_S = 900.0  # of each instance's life that the controller may not have seen
 SEEN_LATE_S = 60.0  # the same where nothing goes wrong
+
+
+@dataclass(slots=True)
+class _Pace:
+    """How fast a run may have spent money unseen."""
+
+    usd_per_hour: float = 0.0
+    longest_gap_s: float = 0.0
+    """Between two ticks while it was open."""
 
 
 @dataclass(slots=True)
@@ -38,7 +51,8 @@ class MoneyChecker(Checker):
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
         self._longest_gap_s = 0.0
-        self._most_usd_per_hour = 0.0
+        self._ticked_at = facts.world.now
+        self._pace: defaultdict[str, _Pace] = defaultdict(_Pace)  # by run
         self._committed_at = 0.0
         self._lives: defaultdict[str, dict[str, _Life]] = defaultdict(dict)  # by market, then by id
         self._checked_usd: dict[str, float] = {}  # by run, what it had paid when it was last looked at
@@ -50,8 +64,7 @@ class MoneyChecker(Checker):
         ledgers = [costs for record in stored.records.values() for costs in record.costs.values()]
         ledgers.append(Costs(*stored.root.get("unattributed", ())))
         alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
-        usd_per_hour = sum(each["price_usd_per_hour"] for each in alive)
-        self._most_usd_per_hour = max(self._most_usd_per_hour, usd_per_hour)
+        self._note_rates(commit, alive)
         alive_usd = sum(each.get("charged_s", 0.0) * each["price_usd_per_hour"] / 3600 for each in alive)
         paid = stored.root.get("spent_usd", 0.0) + alive_usd
         charged = sum(costs.total for costs in ledgers)
@@ -62,6 +75,14 @@ class MoneyChecker(Checker):
             self.facts.violated("I12", sentence)
         else:
             self._check_newcomers()
+
+    def ticked(self) -> None:
+        now = self.facts.world.now
+        for record in self.facts.stored.records.values():
+            if not record.has_ended:
+                gap_s = now - max(self._ticked_at, record.submitted_at)
+                self._pace[record.id].longest_gap_s = max(self._pace[record.id].longest_gap_s, gap_s)
+        self._ticked_at = now
 
     def at_rest(self, rest: Rest) -> None:
         if not self.facts.torn_down:
@@ -102,16 +123,40 @@ class MoneyChecker(Checker):
         if abs(billed - booked) > slack:
             self.facts.violated("I7", f"{booked:.2f} USD are booked, {billed:.2f} USD are billed")
 
-    def _check_budgets(self) -> None:
-        """A run may cost more than its budget by what the fleet costs over the longest gap between two commits and
-        while it is stopped."""
-        slack = self._most_usd_per_hour * (self._longest_gap_s + STOPPING_S) / 3600
+    def _note_rates(self, commit: Commit, alive: list[JSON]) -> None:
+        """What the instances of each run with caps cost an hour: those where it works, has worked, or that were bought
+        for it. Where it begins to work, those that it works on keep to its hourly cap."""
+        works = defaultdict(set)
+        for live in self.facts.stored.live.values():
+            works[live.key.run_id].add(live.instance)
+        begins = {intent.key.run_id for intent in commit.intents}
         for record in self.facts.stored.records.values():
-            budget = self.facts.jobs[record.id].spec.get("capacity", {}).get("budgetUsd")
-            if budget is not None and record.retries:  # which may have raised it
+            cap = record.max_hourly_usd
+            if record.has_ended or (cap is None and record.budget_usd is None):
+                continue
+            held = [each for each in alive if each["id"] in works[record.id]]
+            paid = [each for each in alive if each in held or record.number in (*each["work"], each["bought_for"])]
+            pace, hourly = self._pace[record.id], sum(each["price_usd_per_hour"] for each in held)
+            pace.usd_per_hour = max(pace.usd_per_hour, sum(each["price_usd_per_hour"] for each in paid))
+            if cap is not None and record.id in begins and hourly > cap + ROUNDING_USD:
+                sentence = f"instances of {hourly:.4f} USD an hour work for it, {cap} USD an hour are allowed"
+                self.facts.violated("I12", sentence, record.id)
+
+    def _check_budgets(self) -> None:
+        """A run may cost more than its budget by what its instances cost until a tick sees that it is used up, until
+        another one sees what was stopped, and while they stop. Attempts that may finish do."""
+        for record in self.facts.stored.records.values():
+            job, pace = self.facts.jobs[record.id], self._pace[record.id]
+            budget = job.spec.get("capacity", {}).get("budgetUsd")
+            if budget is None:
+                continue
+            if record.retries:  # which may have raised it
                 budget = max(budget, record.budget_usd or 0.0)
-            if budget is not None and record.cost_usd > budget + slack:
-                sentence = f"{record.cost_usd:.4f} USD were spent of a budget of {budget} USD"
+            finishes = job.spec["capacity"].get("onCap") == "finish"
+            over_s = 2 * pace.longest_gap_s + STOPPING_S + (job.longest_attempt_s if finishes else 0.0)
+            if record.cost_usd > budget + over_s / 3600 * pace.usd_per_hour:
+                spent = f"{record.cost_usd:.4f} USD were spent of a budget of {budget} USD"
+                sentence = f"{spent}, at {pace.usd_per_hour:.4f} USD an hour and {over_s:.0f} s until it could stop"
                 self.facts.violated("I12", sentence, record.id)
 
     def _check_lines(self) -> None:
