@@ -35,7 +35,7 @@ QUERIES: dict[str, Callable[[Host], bool]] = {
 STRATEGIES = (
     "best-fit", "binpack:cpu", "binpack:memory", "binpack:gpu", "spread:instanceId", "spread:attribute:zone",
     "spread:attribute:type", "cpu-memory", "cpu-memory-gpu", "mix:cpu=3+gpu=1", "least-allocated", "dot-product",
-    "fragmentation", "cheapest",
+    "fragmentation", "cheapest", "least-waste",
     "least-interrupted", "finish-together", "keep-gpus-free", "busy-first", "mine:halves", "mine:whole",
 )  # fmt: skip
 

@@ -104,7 +104,7 @@ class Reference:
         )  # fmt: skip
 
     def _chain(self, batch: Batch) -> list[Key]:
-        chain = [self._key(name) for name in batch.strategy or ("best-fit",)]
+        chain = [self._key(name) for name in batch.strategy or ("least-waste", "best-fit")]
         if batch.keep_gpus_free and not batch.gpus:
             chain.insert(0, self._key("keep-gpus-free"))
         return [lambda host, _: host.soft, *chain]
@@ -153,6 +153,17 @@ def best_fit(host: Host, batch: Batch) -> int:
     return 8 * cpu + memory + (gpus << 18)
 
 
+def least_waste(host: Host, batch: Batch) -> int:
+    """Fill an empty instance of this type with the task, one after the other, and count what is left, in sixteenths."""
+    if batch.gpus:
+        return 0
+    room, weights = list(host.total), (8, 1, 1 << 18)
+    whole = sum(weight * amount for weight, amount in zip(weights, room, strict=True))
+    while any(batch.need) and all(free >= need for free, need in zip(room, batch.need, strict=True)):
+        room = [free - need for free, need in zip(room, batch.need, strict=True)]
+    return 16 * sum(weight * amount for weight, amount in zip(weights, room, strict=True)) // max(whole, 1)
+
+
 def stranded(free: Sequence[int], mix: Counter[tuple[int, int, int]]) -> int:
     return free[2] * sum(n for need, n in mix.items() if any(f < d for f, d in zip(free, need, strict=True)))
 
@@ -170,6 +181,7 @@ def finish(host: Host, batch: Batch) -> int:
 
 
 NAMED: dict[str, Key] = {
+    "least-waste": least_waste,
     "best-fit": best_fit,
     "cpu-memory": lambda h, b: shares(h, b)[0] + shares(h, b)[1],
     "cpu-memory-gpu": lambda h, b: sum(shares(h, b)),

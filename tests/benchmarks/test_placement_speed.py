@@ -19,6 +19,7 @@ from argosy.bench.bin_packing import pack
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.place import place, place_queue
 from argosy.placement.supply import InstanceRow, Supply
+from argosy.scheduler.queue import EMPTYING
 
 pytestmark = pytest.mark.benchmark
 INSTANCES = 5_000
@@ -104,6 +105,25 @@ def test_a_hundred_thousand_interleaved_tasks() -> None:
     queue = Queue.from_columns(kinds, kind, [1] * len(kind))
     supply = fleet()
     report("100k interleaved tasks of 160 shapes", least_seconds(lambda: place_queue(queue, supply), 3), 5.0)
+
+
+def interleaved(chain: tuple[str, ...]) -> Queue:
+    random, kinds = np.random.default_rng(4), [Batch(*shape, 1, strategy=chain) for shape in shapes(160)]
+    return Queue.from_columns(kinds, np.cumsum(random.integers(1, 160, size=100_000)) % 160, [1] * 100_000)
+
+
+@pytest.mark.parametrize("chain", [("best-fit",), EMPTYING])
+def test_a_hundred_thousand_interleaved_tasks_by_other_chains(chain: tuple[str, ...]) -> None:
+    supply, queue = fleet(), interleaved(chain)
+    report(f"the same by {', '.join(chain)}", least_seconds(lambda: place_queue(queue, supply), 3), 5.0)
+
+
+def test_the_default_places_more_than_best_fit_on_a_fleet_that_is_too_small() -> None:
+    supply = fleet(instances=1_400)
+    found = {chain: place_queue(interleaved(chain), supply) for chain in ((), ("best-fit",))}
+    placed, best_fit = (each.placed for each in found.values())
+    print(f"\nof 100k tasks the default places {placed}, best fit {best_fit}")
+    assert placed > best_fit
 
 
 @pytest.mark.parametrize("constraints", [(), CONSTRAINTS])

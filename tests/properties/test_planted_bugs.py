@@ -5,7 +5,7 @@ found.
 4 the rest of a level goes to the wrong end · 5 keys that rise and fall are sorted without their running maximum
 6 a block is committed without its slack · 7 a changed row's key is not brought up to date · 8 a host port is not
 remembered 9 the group's tasks are not counted · 10 one GPU more than there is · 11 constraints on running tasks see the
-past only
+past only · 12 an interleaved queue does not see that a task was put on an idle instance
 """
 
 from __future__ import annotations
@@ -77,6 +77,11 @@ def stale_column(board: Any, kind: int) -> int:
     return row
 
 
+def asleep(board: Any, kind: int) -> int:
+    board._idle = [False] * len(board._idle)
+    return real_place_one(board, kind)
+
+
 def forgets(what: str) -> Callable[..., None]:
     def take(self: Any, batch: Any, rows: Any, counts: Any) -> None:
         groups, ports = dict(self._groups), dict(self._ports)
@@ -110,6 +115,7 @@ def sees_the_past_only(query: Any, group: str, state_: Any) -> Any:
         (kernels, "take_slots", no_running_maximum, cases, 10_000),
         (kernels, "take_blocks", no_slack, tall_cases(), 10_000),
         (interleaved._Board, "place_one", stale_column, plain_cases, 0),
+        (interleaved._Board, "place_one", asleep, plain_cases, 0),
         (pass_state.PassState, "take", forgets("ports"), cases, 10_000),
         (pass_state.PassState, "take", forgets("groups"), cases, 10_000),
         (place, "fitting", one_gpu_more, cases, 10_000),

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy.placement import kernels
 from argosy.placement.arrays import BoolArray, IntArray, sums
@@ -267,6 +269,19 @@ class BatchTurn:
             already = counts[at] if counts.any() else None
         if not keys:
             return np.zeros(len(at), dtype=np.int64)
-        seen = RowCandidates(self.state, self.batch, self.rows.take(at), already, self.mix)
-        columns = [key.of(seen) for key in keys if isinstance(key, Key)]
+        rows = self.rows.take(at)
+        seen = RowCandidates(self.state, self.batch, rows, already, self.mix)
+        named = [key for key in keys if isinstance(key, Key)]
+        kept = tuple(takewhile(lambda key: key.by_size, named))
+        columns = [self._kept(kept).take(rows).astype(np.int64)] if kept else []
+        columns += [key.of(seen) for key in named[len(kept) :]]
         return kernels.combine([c if c.shape == at.shape else np.broadcast_to(c, at.shape) for c in columns])
+
+    def _kept(self, keys: tuple[Key, ...]) -> NDArray[np.int16]:
+        """(m,): the keys as one number, for every row of the supply."""
+
+        def made() -> IntArray:
+            seen = RowCandidates(self.state, self.batch, np.arange(len(self.state.supply)), None, self.mix)
+            return kernels.combine([key.of(seen) for key in keys])
+
+        return self.state.supply.kept_key((tuple(key.name for key in keys), self.batch.need), made)

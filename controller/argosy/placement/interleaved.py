@@ -2,7 +2,7 @@
 
 A decision is the lowest entry of one row, and each task changes one column. Placing a task lowers the key of its
 instance for every kind. Where the chain is a weighted sum of what stays free, the amount depends only on the task and
-the kind, so one subtraction brings the column up to date.
+the kind, so one subtraction brings the column up to date; where the instance was idle, another one for busy-first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.placement.arrays import FAR, IntArray
 from argosy.placement.candidates import KindCandidates, RowCandidates
 from argosy.placement.demand import Queue
 from argosy.placement.fitness import Mix
-from argosy.placement.keys import Key, Trend
+from argosy.placement.keys import BUSY_FIRST, Key, Trend
 from argosy.placement.pass_state import PassState
 from argosy.placement.task_kinds import TaskKind
 
@@ -63,18 +63,22 @@ def _top(state: PassState) -> tuple[int, int, int]:
 
 
 def _able(kind: TaskKind, top: tuple[int, int, int]) -> bool:
-    """Whether only free resources and built-in keys of them matter, and the keys fit into one number. busy-first looks
-    at running tasks, which are counted at the end of a stretch."""
-    batch = kind.rules.batch
+    """Whether only free resources and built-in keys of them matter, and the keys fit into one number."""
+    batch, chain = kind.rules.batch, _chain(kind)
     if not kind.rules.simple or batch.soft or batch.finish_at or kind.names_function:
         return False
-    if not all(isinstance(step, Key) and step.name != "busy-first" for step in kind.steps):
-        return False
-    return _digits(_chain(kind), top)[0] < _KEY_LIMIT
+    if len(chain) < len(kind.steps) or (BUSY_FIRST in chain and _is_curved(chain)):
+        return False  # a curved chain is worked out anew, from running tasks that are counted at the end of a stretch
+    return _digits(chain, top)[0] < _KEY_LIMIT
 
 
 def _chain(kind: TaskKind) -> Chain:
     return tuple(step for step in kind.steps if isinstance(step, Key))
+
+
+def _is_curved(chain: Chain) -> bool:
+    """Whether the keys of a row are more than a subtraction away from those before the task was placed."""
+    return any(key.weights is None and key.trend is not Trend.STILL and key is not BUSY_FIRST for key in chain)
 
 
 def _digits(chain: Chain, top: tuple[int, int, int]) -> tuple[int, list[int]]:
@@ -136,6 +140,8 @@ class _Board:
             short = (state.free < self._needs[:, index : index + 1]).any(axis=0)
             self.keys[index, short | ~kind.rules.allowed] = FAR
         self._drop = _drops(chains, self._needs, top)
+        self._woken = np.array([_factor(chain, BUSY_FIRST, top) for chain in chains], dtype=np.int64)
+        self._idle = (state.running_tasks == 0).tolist()
         self._recomputed = self._curved(chains, top)
         self._alive = [len(state.supply) > 0] * len(kinds)
         self._columns = [self.keys[:, row] for row in range(len(state.supply))]
@@ -145,11 +151,8 @@ class _Board:
 
     def _curved(self, chains: Sequence[Chain], top: tuple[int, int, int]) -> list[tuple[Chain, IntArray, IntArray]]:
         """The chains whose keys are more than a subtraction, with the kinds that follow them and their needs."""
-        curved = {
-            chain for chain in chains if any(key.weights is None and key.trend is not Trend.STILL for key in chain)
-        }
         found = []
-        for chain in curved:
+        for chain in {chain for chain in chains if _is_curved(chain)}:
             who = np.array([index for index, other in enumerate(chains) if other == chain], dtype=np.int64)
             found.append((chain, who, self._needs[:, who].copy()))
         self._top = top
@@ -167,6 +170,9 @@ class _Board:
         free, column = self._free[row], self._columns[row]
         free -= self._needs[:, kind]
         column -= self._drop[kind]
+        if self._idle[row]:
+            self._idle[row] = False
+            column -= self._woken
         np.greater(self._needs, free[:, None], out=self._short)
         np.logical_or.reduce(self._short, axis=0, out=self._any_short)
         for chain, who, needs in self._recomputed:
@@ -180,6 +186,11 @@ def _combined(chain: Chain, seen: RowCandidates | KindCandidates, top: tuple[int
     _, factors = _digits(chain, top)
     terms = [key.of(seen) * factor for key, factor in zip(chain, factors, strict=True)]
     return sum(terms[1:], start=terms[0])
+
+
+def _factor(chain: Chain, key: Key, top: tuple[int, int, int]) -> int:
+    """What a key is multiplied by in the chain's combined key; 0 if the chain lacks it."""
+    return sum(factor for each, factor in zip(chain, _digits(chain, top)[1], strict=True) if each is key)
 
 
 def _drops(chains: Sequence[Chain], needs: IntArray, top: tuple[int, int, int]) -> IntArray:

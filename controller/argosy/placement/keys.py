@@ -18,6 +18,7 @@ from argosy.placement.fitness import AXES, CPU, GPU, MEMORY, Candidates, Fitness
 
 # best-fit's weights per cpu unit, MiB and GPU: a vCPU counts like 8 GiB and a GPU like 256 GiB, roughly what they cost.
 BEST_FIT_WEIGHTS: Final = (8, 1, 1 << 18)
+_WASTE_STEPS: Final = 16  # what would be wasted is told apart in sixteenths; best fit decides among equals
 SHARE: Final = 1 << 20  # shares of an instance are counted in 2^-20
 _SCORE: Final = 1 << 30  # a fitness of 1 as a whole number
 _KEY_LIMIT: Final = 1 << 40  # keys that a user's function answers are cut to +-2^40
@@ -45,6 +46,8 @@ class Key:
     """Keys lie in [-high, high], given cpu units, MiB and GPUs of the largest instance."""
     weights: tuple[int, int, int] | None = None
     """The weights, if the key is a weighted sum of what stays free."""
+    by_size: bool = False
+    """Whether it depends on nothing but the size of the instance and the task, so that it can be kept."""
     bends: Callable[[Candidates], BoolArray] | None = None
     """For the trend ANY: (n,) bool, the candidates whose keys may rise at all; None = all."""
 
@@ -96,6 +99,24 @@ def dot_product(c: Candidates) -> IntArray:
         free = c.left(axis) + need
         score = score + (_share(need, total) * (_share(free, total) >> 2) >> 18)
     return -score  # type: ignore[no-any-return]
+
+
+def least_waste(c: Candidates) -> IntArray:
+    """The share of the instance, in sixteenths, that would stay unused if it were filled with tasks of this size alone.
+
+    Amounts count by best-fit's weights. So memory-heavy tasks go to instances with much memory, and cpu is not stranded
+    beside memory that is used up. For tasks with GPUs it is 0: on their instances best fit strands least.
+    After the alignment of Tetris (SIGCOMM'14), but of whole instances, so that placing a task changes no key.
+    """
+    value: Any = np.int64(0)
+    total_value: Any = np.int64(0)
+    most: Any = np.int64(_KEY_LIMIT)  # tasks of this size that the empty instance holds
+    for axis, weight in zip(AXES.values(), BEST_FIT_WEIGHTS, strict=True):
+        need, total = c.need(axis), c.total(axis)
+        most = np.where(need > 0, np.minimum(most, total // np.maximum(need, 1)), most)
+        value, total_value = value + weight * need, total_value + weight * total
+    unused = (total_value - most * value) * _WASTE_STEPS // np.maximum(total_value, 1)
+    return np.where(c.need(GPU) > 0, 0, unused)
 
 
 def cheapest(c: Candidates) -> IntArray:
@@ -185,11 +206,14 @@ def _dot(weights: tuple[int, int, int], top: tuple[int, int, int]) -> int:
 
 
 BEST_FIT: Final = linear("best-fit", BEST_FIT_WEIGHTS)
-GPUS_LAST: Final = Key("keep-gpus-free", gpus_last, Trend.STILL, lambda _: 1)
+BUSY_FIRST: Final = Key("busy-first", busy_first, Trend.FALLS, lambda _: 1)
+GPUS_LAST: Final = Key("keep-gpus-free", gpus_last, Trend.STILL, lambda _: 1, by_size=True)
+LEAST_WASTE: Final = Key("least-waste", least_waste, Trend.STILL, lambda _: _WASTE_STEPS, by_size=True)
 FRAGMENTATION: Final = Key(
     "fragmentation", fragmentation, Trend.ANY, lambda top: 100 * (top[GPU] + 1), bends=_can_strand
 )
 BUILT_IN: Final[Mapping[str, tuple[Key, ...]]] = {
+    "least-waste": (LEAST_WASTE,),
     "best-fit": (BEST_FIT,),
     "cpu-memory": (mixed("cpu-memory", (1, 1, 0)),),
     "cpu-memory-gpu": (mixed("cpu-memory-gpu", (1, 1, 1)),),
@@ -200,5 +224,5 @@ BUILT_IN: Final[Mapping[str, tuple[Key, ...]]] = {
     "least-interrupted": (Key("least-interrupted", least_interrupted, Trend.STILL, lambda _: 1 << 20),),
     "finish-together": (Key("finish-together", finish_together, Trend.STILL, lambda _: 1 << 41),),
     "keep-gpus-free": (GPUS_LAST,),
-    "busy-first": (Key("busy-first", busy_first, Trend.FALLS, lambda _: 1),),
+    "busy-first": (BUSY_FIRST,),
 }

@@ -44,8 +44,8 @@ class Random:
 
 Step: TypeAlias = Key | SpreadInstances | SpreadValues | Random
 
-# Chosen by measurement: docs/decisions/0003-placement.md.
-DEFAULT_STRATEGY: Final = ("best-fit",)
+# Chosen by measurement: docs/decisions/0023-least-waste.md.
+DEFAULT_STRATEGY: Final = ("least-waste", "best-fit")
 LEAST_INTERRUPTED: Final = "least-interrupted"
 FINISH_TOGETHER: Final = "finish-together"
 

@@ -5,16 +5,18 @@ This is the only module of the package that knows instance ids as well as row nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy.placement.arrays import MAX_AMOUNT, MAX_GPUS, MAX_TASKS, BoolArray, FloatArray, IntArray
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
+_MAX_KEYS = 1_000  # keys kept per supply: 10 MB at 5,000 instances
 _MAX_MASKS = 1_000  # masks kept per supply: 5 MB at 5,000 instances
 
 
@@ -101,6 +103,7 @@ class Supply:
     _codes: dict[str, Codes] = field(default_factory=dict)
     _masks: dict[str, BoolArray] = field(default_factory=dict)
     _groups: dict[str, IntArray] = field(default_factory=dict)
+    _keys: dict[Hashable, NDArray[np.int16]] = field(default_factory=dict)
     _names: list[frozenset[str]] = field(default_factory=list)
 
     @classmethod
@@ -174,6 +177,15 @@ class Supply:
         mask.setflags(write=False)
         self._masks[expression] = mask
         return mask
+
+    def kept_key(self, name: Hashable, made: Callable[[], IntArray]) -> NDArray[np.int16]:
+        """(m,): a key below 2^15 that no pass can change, made once. name: what it depends on besides the instances."""
+        found = self._keys.get(name)
+        if found is None:
+            if len(self._keys) >= _MAX_KEYS:
+                self._keys.clear()
+            found = self._keys[name] = made().astype(np.int16)
+        return found
 
 
 def _column(subject: str, rows: Sequence[InstanceRow]) -> list[str | None]:

@@ -23,13 +23,13 @@ from argosy.model.state import State
 from argosy.placement.demand import Batch, WeightedConstraint
 from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
-from argosy.placement.strategy import DEFAULT_STRATEGY, spread_attribute
+from argosy.placement.strategy import spread_attribute
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.outlook import expected_end
 
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
-EMPTYING = ("busy-first", *DEFAULT_STRATEGY)
+EMPTYING = ("least-waste", "busy-first", "best-fit")  # the default, for instances that can be let go
 NO_BOUND: Mapping[str, int] = MappingProxyType({})
 _ONLY = {Purchase.SPOT: SPOT_ONLY, Purchase.ON_DEMAND: ON_DEMAND_ONLY}
 

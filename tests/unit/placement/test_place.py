@@ -44,6 +44,20 @@ def test_an_empty_queue_is_an_empty_plan() -> None:
     assert (len(plan.batch), len(plan.unplaced)) == (0, 0)
 
 
+def test_tasks_go_to_the_instance_that_their_shape_fills_best() -> None:
+    """Best fit alone would fill the small cpu-rich instance with tasks that need memory, and strand its cpu."""
+    rows = [row("cpu", 4096, 8192), row("memory", 4096, 32768)]
+    narrow, wide = Batch(1024, 2048, 0, 4), Batch(1024, 8192, 0, 4)
+    assert place([wide, narrow], Supply.of(rows)).placed == 8
+    assert where([wide], rows) == {"memory": 4}
+    assert place([replace(each, strategy=("best-fit",)) for each in (wide, narrow)], Supply.of(rows)).placed < 8
+
+
+def test_with_gpus_the_tightest_instance_is_taken_whatever_its_shape() -> None:
+    rows = [row("large", 8192, 65536, 4), row("tight", 2048, 4096, 1)]
+    assert where([Batch(512, 4096, 1, 1)], rows) == {"tight": 1}
+
+
 def test_tasks_that_need_nothing_all_fit() -> None:
     assert where([Batch(0, 0, 0, 1_000_000_000)], [row("i-1"), row("i-2")]) == {"i-1": 1_000_000_000}
 

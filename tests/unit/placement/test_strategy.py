@@ -11,6 +11,7 @@ GOOD = [
     "random", "random:42", "spread:instanceId", "spread:host", "spread:attribute:ecs.availability-zone",
     "binpack:cpu", "binpack:memory",
     "binpack:gpu", "mix:cpu=2+memory=1", "best-fit", "cpu-memory", "cpu-memory-gpu", "least-allocated", "dot-product",
+    "least-waste",
     "fragmentation",     "cheapest", "least-interrupted", "finish-together", "keep-gpus-free", "busy-first",
 ]  # fmt: skip
 BAD = [

@@ -29,12 +29,12 @@ def loaded(name: str) -> dict[str, Any]:
 
 
 def test_the_inference_run_covers_every_image_in_few_shards() -> None:
-    changed = demo_tensorflow.inference_changes(Path("out/images"), "s3://b/m/")(loaded(demo_tensorflow.INFERENCE))
+    changed = demo_tensorflow.inference_changes("s3://b/i/", "s3://b/m/")(loaded(demo_tensorflow.INFERENCE))
     form = spec.to_json(spec.parse_spec(changed))
     assert shards.task_count(form) == 6
     spans = [shards.task_range(form, index) for index in range(6)]
     assert (spans[0], spans[-1]) == ((0, 300), (1500, 1797))
-    assert form["container"]["environment"]["INFERENCE_IMAGES"] == str(ROOT / "out/images")
+    assert form["container"]["environment"]["INFERENCE_IMAGES"] == "s3://b/i/"
 
 
 @pytest.mark.parametrize("file", demo_tensorflow.BENCHMARKS, ids=str)

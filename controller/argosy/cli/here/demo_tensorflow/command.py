@@ -35,7 +35,7 @@ SHARD = 300  # few and large: starting TensorFlow costs ten seconds of processor
 SECONDS_PER_IMAGE = 0.025  # pretended, so that an interruption finds a task in the middle of its images
 BATCH = 50
 PROCESSES = 3  # tasks at once; more would only slow each other down on two cores
-MODEL_KEY = "models/digits/"
+UPLOADS = {"images": "images/digits/", "model": "models/digits/"}  # folder -> where it lies in the bucket
 # A tiny network on two logical CPUs, so that it takes no GPU and a second.
 TINY = ["--model", "tiny", "--cpu-devices", "2", "--batch-size", "32", "--steps", "200", "--precision", "float32"]
 
@@ -66,8 +66,8 @@ def demo_tensorflow(
     with embedded_aws(PROCESSES, pythons={"tensorflow-*": str(python.absolute())}, **options) as aws:
         log.welcome(aws)
         inside = session_in(session, aws)
-        model = _upload(inside, out / "model")
-        run = _submit(inside, example(INFERENCE), inference_changes(out / "images", model), log)
+        images, model = (_upload(inside, out / name, prefix) for name, prefix in UPLOADS.items())
+        run = _submit(inside, example(INFERENCE), inference_changes(images, model), log)
         [view] = DuringWork(inside, aws, log).until_ended([run["runId"]])
         manifest = download_results(inside, view, out / "results")
         facts = report.part_facts(inside, view, manifest)
@@ -104,22 +104,22 @@ def _train(python: Path, out: Path, log: StepLog) -> None:
     log.step(done.stdout.strip())
 
 
-def _upload(inside: Session, folder: Path) -> str:
-    """The model's address in the deployment's own bucket."""
+def _upload(inside: Session, folder: Path, prefix: str) -> str:
+    """The folder's address in the deployment's own bucket."""
     bucket, s3 = inside.deployment.bucket, inside.client("s3")
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            key = MODEL_KEY + path.relative_to(folder).as_posix()
+            key = prefix + path.relative_to(folder).as_posix()
             s3.put_object(Bucket=bucket, Key=key, Body=path.read_bytes())
-    return f"s3://{bucket}/{MODEL_KEY}"
+    return f"s3://{bucket}/{prefix}"
 
 
-def inference_changes(images: Path, model: str) -> Any:
+def inference_changes(images: str, model: str) -> Any:
     """Turns the run spec beside the image into the demo's: other images, another model, a slower pace."""
 
     def changed(spec: Mapping[str, Any]) -> dict[str, Any]:
         environment = {
-            "INFERENCE_IMAGES": str(images.absolute()),
+            "INFERENCE_IMAGES": images,
             "INFERENCE_MODEL": model,
             "INFERENCE_BATCH_SIZE": str(BATCH),
             "INFERENCE_SECONDS_PER_IMAGE": str(SECONDS_PER_IMAGE),
