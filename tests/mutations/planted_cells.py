@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.aws import cell_guard, teardown, watchdog
-from argosy.engine import tick as engine_module
+from argosy.engine import steps
 from tests.mutations.catalogue import Patch, planted, scenario
 
 CELLS = "tests.scenarios.test_cells_come_and_go"
@@ -16,7 +16,7 @@ CELLS = "tests.scenarios.test_cells_come_and_go"
     check=scenario(CELLS, "test_an_old_controller_that_still_names_a_cell_that_was_left_out_buys_nothing_there"),
 )
 def closed_cells_are_used(patch: Patch) -> None:
-    patch.setattr(engine_module, "close_cells", lambda state, closed: None)
+    patch.setattr(steps, "close_cells", lambda state, closed: None)
 
 
 @planted(

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from argosy.engine import tick as engine_module
+from argosy.engine import steps
+from argosy.engine.tick import Engine
 from argosy.lifecycle import attempts
 from argosy.lifecycle.accounts import Account
+from argosy.model.events import Event, RebalanceAdvised
 from argosy.model.instances import Instance
+from argosy.model.policy import Policy
+from argosy.model.state import State
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler.budget import CappedRuns, RunBudget
 from tests.mutations.catalogue import Patch, planted
@@ -31,7 +36,7 @@ def clean_exits_are_the_users(patch: Patch) -> None:
     "cell-left-out",
 )
 def destroyed_cells_are_worked_in(patch: Patch) -> None:
-    patch.setattr(engine_module, "close_cells", lambda state, closed: None)
+    patch.setattr(steps, "close_cells", lambda state, closed: None)
 
 
 @planted("budgets and hourly caps are ignored", "tight-budget", "tight-hourly-cap")
@@ -57,3 +62,27 @@ def hourly_caps_bind_orders_only(patch: Patch) -> None:
         return paid
 
     patch.setattr(CappedRuns, "_pay", pay)
+
+
+@planted("the advice to leave an instance is known in memory only", "rebalance", "crash")
+def advice_is_not_stored(patch: Patch) -> None:
+    real = steps.apply
+
+    def apply(state: State, event: Event, now: float, policy: Policy) -> None:
+        changed = set(state.changed_instances)
+        real(state, event, now, policy)
+        if isinstance(event, RebalanceAdvised):
+            state.changed_instances = changed
+
+    patch.setattr(steps, "apply", apply)
+
+
+@planted("messages are deleted before what they say is stored", "interruption", "rebalance", "storm")
+def messages_are_deleted_before_the_commit(patch: Patch) -> None:
+    real = Engine._commit
+
+    def commit(engine: Engine, *rest: Any) -> None:
+        engine.queue.delete([message.receipt for message in engine.taken.messages])
+        real(engine, *rest)
+
+    patch.setattr(Engine, "_commit", commit)

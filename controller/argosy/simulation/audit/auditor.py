@@ -24,6 +24,7 @@ from argosy.simulation.audit.money import MoneyChecker
 from argosy.simulation.audit.progress import ProgressChecker
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.audit.trail import AuditTrail, short
+from argosy.simulation.audit.warnings import WarningChecker
 from argosy.simulation.boundary import Call
 from argosy.simulation.regions import Regions
 from argosy.simulation.workload import CANARY, SimulatedJob
@@ -53,6 +54,7 @@ class Auditor:
             ProgressChecker(facts),
             MoneyChecker(facts),
             CellChecker(facts),
+            WarningChecker(facts),
             DefinitionChecker(facts),
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)
