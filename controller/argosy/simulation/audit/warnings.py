@@ -1,7 +1,7 @@
 """Is what EC2 announced known from then on, to whoever works next?
 
-R12: once the message of an interruption or of advice to leave is deleted from the queue, it is stored, and no attempt is
-placed on that instance any more. The message is gone: a controller that starts then has nothing else to know it from.
+R12: once the message of an interruption or of advice to leave is deleted from the queue, it is stored, and no attempt
+is placed on that instance any more. The message is gone: a controller that starts then has nothing else to know it by.
 """
 
 from __future__ import annotations
