@@ -119,9 +119,13 @@ def best_worth(size: Size, needs: Sequence[Size], values: Sequence[float]) -> fl
 
 def assert_whole(problem: Problem, found: Allocation) -> None:
     offered, wanted = problem.offered, problem.backlog
-    assert (found.times > 0).all()
-    assert found.pattern.any(axis=1).all()
-    assert (found.pattern @ wanted.need <= offered.capacity[found.pool]).all()
-    assert (found.times @ found.pattern + found.left_out == wanted.count).all()
+    placed = np.zeros(len(wanted.count), dtype=np.int64)
+    for lot in found.lots:
+        assert lot.times > 0
+        assert len(lot.count)
+        assert (lot.count > 0).all()
+        assert (lot.count @ wanted.need[lot.shape] <= offered.capacity[lot.pool]).all()
+        np.add.at(placed, lot.shape, lot.count * lot.times)
+    assert (placed + found.left_out == wanted.count).all()
     assert (np.bincount(found.pool, weights=found.times, minlength=len(offered.depth)) <= offered.depth).all()
     assert found.usd_per_hour == pytest.approx(float(found.times @ offered.price[found.pool]))

@@ -58,3 +58,15 @@ def changed(problem: Problem, seed: int) -> Problem:
     price = offered.price * rng.uniform(0.97, 1.03, len(offered.price))
     count = (wanted.count * rng.uniform(0.9, 1.1, len(wanted.count))).astype(np.int64)
     return Problem(Offered(offered.capacity, price, offered.depth, offered.kind), TaskShapes(wanted.need, count))
+
+
+def distinct_sizes(tasks: int, seed: int, gpu_share: float = 0.0) -> TaskShapes:
+    """Every task its own shape: about 1.5 vCPUs and 3 GiB per vCPU, log-normal; some with GPUs."""
+    rng = np.random.default_rng(seed)
+    needs: dict[tuple[int, int, int], None] = {}
+    while len(needs) < tasks:
+        cpu = np.clip(rng.lognormal(np.log(1_500), 1.0), 128, 16_384)
+        memory = np.clip(cpu / 1024 * rng.lognormal(np.log(3_072), 0.7), 64, 120_000)
+        gpus = int(rng.choice([1, 2, 4])) if rng.random() < gpu_share else 0
+        needs[int(max(cpu, 2_048 * gpus)), int(memory), gpus] = None
+    return TaskShapes.of(list(needs), [1] * tasks)

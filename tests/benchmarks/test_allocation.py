@@ -1,7 +1,8 @@
 """How near to the cheapest are large purchases, and how long do they take to plan?
 
 Floors: 1,500 pools, 20 shapes, 100,000 tasks within +2 % of a valid bound in 3 s cold and 1 s warm; 20,000 pools,
-100 shapes, 1,000,000 tasks within +2 % in 10 s. `make bench` prints the figures.
+100 shapes, 1,000,000 tasks within +2 % in 10 s; 5,000 and 20,000 tasks of as many sizes within +5 % in 10 and 30 s, and
+never dearer after more time. `make bench` prints the figures.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.allocation_checks import assert_whole, best_worth
 from tests.generated_markets import (
     backlog,
     changed,
+    distinct_sizes,
     market,
 )
 
@@ -59,6 +61,26 @@ def test_20_000_pools_and_1_000_000_tasks(capsys: pytest.CaptureFixture[str]) ->
     cold, cold_s = measured("20,000 pools", problem, capsys, 10)
     assert cold.gap < 0.02
     assert cold_s < 10
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize(("tasks", "gpu_share"), [(5_000, 0.0), (5_000, 0.03), (20_000, 0.0)])
+def test_as_many_sizes_as_tasks(tasks: int, gpu_share: float, capsys: pytest.CaptureFixture[str]) -> None:
+    """1,500 pools. The clock is that of the process, as on a machine of its own."""
+    problem = Problem(market(1_500, 0), distinct_sizes(tasks, 0, gpu_share))
+    last = float("inf")
+    for seconds in (2, 10) if tasks == 5_000 else (10, 30):
+        found = allocate(problem, THOROUGH.within(seconds, time.process_time))
+        with capsys.disabled():
+            print(
+                f"\n{tasks} sizes, {100 * gpu_share:.0f} % with GPUs, {seconds} s of cpu: "
+                f"{found.usd_per_hour:.2f} USD/h, +{100 * found.gap:.2f} % over {found.lower_bound_usd_per_hour:.2f}"
+            )
+        assert_whole(problem, found)
+        assert not found.left_out.any()
+        assert found.usd_per_hour <= last
+        last = found.usd_per_hour
+    assert found.gap < 0.05
 
 
 @pytest.mark.benchmark

@@ -135,11 +135,12 @@ def _sized(problem: Any, number: int) -> str:
 def _pools(found: Allocation, names: Sequence[PoolName], shapes: Sequence[str]) -> list[dict[str, Any]]:
     """One entry per pool that something is bought from, in the order of the file."""
     entries: dict[int, dict[str, Any]] = {}
-    for pool, pattern, times in zip(found.pool.tolist(), found.pattern.tolist(), found.times.tolist(), strict=True):
-        name = names[pool]
+    for lot in found.lots:
+        name = names[lot.pool]
         at = {"region": name.region, "availabilityZone": name.zone, "instanceType": name.instance_type, "patterns": []}
-        counts = {shape: count for shape, count in zip(shapes, pattern, strict=True) if count}
-        entries.setdefault(pool, at)["patterns"].append({"counts": counts, "instances": times})
+        held = zip(lot.shape.tolist(), lot.count.tolist(), strict=True)
+        counts = {shapes[shape]: count for shape, count in held}
+        entries.setdefault(lot.pool, at)["patterns"].append({"counts": counts, "instances": lot.times})
     return list(entries.values())
 
 

@@ -6,6 +6,7 @@ from its duals says what no plan can cost less than (docs/decisions/0006-allocat
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ from argosy.market.allocation.basket import Basket
 from argosy.market.allocation.bound import quick_bound
 from argosy.market.allocation.effort import THOROUGH, Effort
 from argosy.market.allocation.generate import Centre
+from argosy.market.allocation.lots import Lot, Plan
+from argosy.market.allocation.many import by_dives, by_groups
 from argosy.market.allocation.master import Unsolved, is_available
 from argosy.market.allocation.patterns import by_patterns
 from argosy.market.allocation.problem import Problem, TaskShapes
@@ -21,20 +24,20 @@ from argosy.market.allocation.rounding import finish
 from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
+_MANY = 150  # shapes: above, the LP over patterns has too many rows
+_ROUGH_SLACK = 0.75  # the same where much better plans follow
 _GREEDY_SLACK = 0.9  # offers nearly as good as the best are bought without looking again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Allocation:
-    """`times[r]` instances of pool `pool[r]`, each with `pattern[r]` (s,) tasks by shape."""
+    """What is bought, with the tasks that go on it."""
 
-    pool: IntArray
-    pattern: IntArray
-    times: IntArray
+    lots: tuple[Lot, ...]
     left_out: IntArray  # (s,) tasks without a place, including those that fit into no pool
     usd_per_hour: float
     lower_bound_usd_per_hour: float  # of any plan for the tasks that have a place
-    method: str  # "greedy" or "patterns"
+    method: str  # "greedy", "patterns" or "dives"
     kept: Patterns
 
     @property
@@ -46,8 +49,18 @@ class Allocation:
         return self.usd_per_hour / low - 1 if low > 0 else float("inf")
 
     @property
+    def pool(self) -> IntArray:
+        """(lots,)"""
+        return np.array([lot.pool for lot in self.lots], dtype=np.int64)
+
+    @property
+    def times(self) -> IntArray:
+        """(lots,) instances."""
+        return np.array([lot.times for lot in self.lots], dtype=np.int64)
+
+    @property
     def instances(self) -> int:
-        return int(self.times.sum())
+        return sum(lot.times for lot in self.lots)
 
 
 def allocate(
@@ -67,17 +80,37 @@ def allocate(
         problem.offered, TaskShapes(problem.backlog.need, problem.backlog.count - unplaceable), problem.max_share
     )
     value = _single_values(problem)
+    solver = solver and is_available() and bool(problem.backlog.count.any()) and not effort.time.passed()
+    if len(problem.backlog.count) > _MANY:
+        plan, bound, method = _many(problem, value, effort, solver)
+        return _answer(plan, unplaceable, bound, method, ())
     greedy = Basket(problem)
     greedy.raise_cap(float(problem.backlog.count.astype(float) @ problem.backlog.need[:, 0]))
     finish(greedy, value, problem.offered.price, _GREEDY_SLACK)
-    if solver and is_available() and problem.backlog.count.any() and not effort.time.passed():
+    if solver:
         try:
             best, bound, kept = by_patterns(problem, greedy, value, kept, effort)
-            return _answer(best, unplaceable, bound, "greedy" if best is greedy else "patterns", kept)
+            return _answer(best.plan(), unplaceable, bound, "greedy" if best is greedy else "patterns", kept)
         except Unsolved:
             pass  # the greedy answer is complete without it
-    bound = quick_bound(problem, Centre(0.0, value, problem.offered.price), greedy)
-    return _answer(greedy, unplaceable, bound, "greedy", kept)
+    return _answer(greedy.plan(), unplaceable, _quick_bound(problem, value, greedy.plan()), "greedy", kept)
+
+
+def _many(problem: Problem, value: FloatArray, effort: Effort, solver: bool) -> tuple[Plan, float, str]:
+    """For more shapes than the LP over patterns can have rows."""
+    greedy = by_groups(Plan.empty(problem), value, _ROUGH_SLACK)
+    best, bound = greedy, 0.0
+    if solver and problem.max_share is None:
+        with contextlib.suppress(Unsolved):  # the greedy answer is complete without it
+            best, bound = by_dives(problem, greedy, effort)
+    if not bound:
+        bound = _quick_bound(problem, value, best)
+    return best, bound, "greedy" if best is greedy else "dives"
+
+
+def _quick_bound(problem: Problem, value: FloatArray, plan: Plan) -> float:
+    centre = Centre(0.0, value, problem.offered.price)
+    return quick_bound(problem, centre, problem.backlog.count - plan.rest, plan.usd_per_hour())
 
 
 def _single_values(problem: Problem) -> FloatArray:
@@ -89,16 +122,12 @@ def _single_values(problem: Problem) -> FloatArray:
     return found
 
 
-def _answer(basket: Basket, unplaceable: IntArray, bound: float, method: str, kept: Patterns) -> Allocation:
-    rows = basket.rows()
-    shapes = len(unplaceable)
+def _answer(plan: Plan, unplaceable: IntArray, bound: float, method: str, kept: Patterns) -> Allocation:
     return Allocation(
-        pool=np.array([pool for pool, _, _ in rows], dtype=np.int64),
-        pattern=np.array([pattern for _, pattern, _ in rows], dtype=np.int64).reshape(-1, shapes),
-        times=np.array([times for _, _, times in rows], dtype=np.int64),
-        left_out=basket.rest + unplaceable,
-        usd_per_hour=basket.usd_per_hour(),
-        lower_bound_usd_per_hour=min(bound, basket.usd_per_hour()),
+        lots=tuple(sorted(plan.lots, key=lambda lot: lot.pool)),
+        left_out=plan.rest + unplaceable,
+        usd_per_hour=plan.usd_per_hour(),
+        lower_bound_usd_per_hour=min(bound, plan.usd_per_hour()),
         method=method,
         kept=kept,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from argosy.market.allocation.filling import best_fillings
+from argosy.market.allocation.lots import Lot, Plan
 from argosy.market.allocation.problem import Problem
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
@@ -54,6 +55,14 @@ class Basket:
         dtype = self.rest.dtype
         rows = [(pool, np.frombuffer(key, dtype=dtype), times) for (pool, key), times in self._rows.items()]
         return sorted(rows, key=lambda row: row[0])
+
+    def plan(self) -> Plan:
+        """The same as lots."""
+        plan = Plan.empty(self.problem)
+        for pool, pattern, times in self.rows():
+            held = np.flatnonzero(pattern)
+            plan.add(Lot(pool, held, pattern[held], times))
+        return plan
 
     def usd_per_hour(self) -> float:
         bought = self.problem.offered.depth - self.depth_left

@@ -14,7 +14,7 @@ from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.generate import Centre, ColumnGeneration, dual_bound
 from argosy.market.allocation.problem import Problem
 from argosy.market.allocation.relaxed import relaxed_worth
-from argosy.placement.arrays import FloatArray, IntArray
+from argosy.placement.arrays import AnyArray, FloatArray, IntArray
 
 _ENOUGH = 0.0015  # share of the cost: a bound this near needs no sharper table
 _FINER = 4  # each table is so many times finer than the one before
@@ -23,15 +23,14 @@ _REACH = 3.0  # prices of an axis are looked for up to so many times what it wou
 _SAFETY = 1e-9  # the share by which a bound is lowered for the rounding of float sums
 
 
-def quick_bound(problem: Problem, centre: Centre, basket: Basket) -> float:
-    """A valid lower bound of the cost of placing what `basket` places, at least 0, from relaxations alone.
+def quick_bound(problem: Problem, centre: Centre, count: IntArray, usd_per_hour: float) -> float:
+    """A valid lower bound of the cost of placing `count` (s,) tasks, at least 0, from relaxations alone.
 
-    centre: any values of the tasks and the prices of the pools.
+    centre: any values of the tasks and the prices of the pools. usd_per_hour: of some plan for them.
     """
-    count = problem.backlog.count - basket.rest
     worth = relaxed_worth(problem.sizes, problem.backlog.need, centre.task_value)
     bound = scaled_bound(problem, count, centre.task_value, centre.pool_price, worth)
-    return max(0.0, max(bound, fluid_bound(problem, count, basket.usd_per_hour())) * (1 - _SAFETY))
+    return max(0.0, max(bound, fluid_bound(problem, count, usd_per_hour)) * (1 - _SAFETY))
 
 
 def best_bound(problem: Problem, centre: Centre, basket: Basket, generation: ColumnGeneration, effort: Effort) -> float:
@@ -57,7 +56,7 @@ def best_bound(problem: Problem, centre: Centre, basket: Basket, generation: Col
     return max(0.0, bound * (1 - _SAFETY))
 
 
-def scaled_bound(problem: Problem, count: IntArray, value: FloatArray, price: FloatArray, worth: FloatArray) -> float:
+def scaled_bound(problem: Problem, count: AnyArray, value: FloatArray, price: FloatArray, worth: FloatArray) -> float:
     """The best bound for a multiple of `value`. worth: (k,) at least that of the best filling of each size."""
     offered = problem.offered
     at, least = worth[problem.size_of_pool], float(count @ value)

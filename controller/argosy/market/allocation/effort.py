@@ -42,6 +42,8 @@ class Effort:
     """Of column generation, for each table."""
     looks: int
     """At most so many tables, ever finer, for the lower bound."""
+    again: int
+    """How often parts of a plan for thousands of sizes are given back and bought again."""
     good_enough: float
     """A plan within this share of the lower bound is not improved further."""
     time: TimeLimit = UNLIMITED
@@ -51,6 +53,6 @@ class Effort:
         return replace(self, time=TimeLimit(seconds, clock))
 
 
-THOROUGH = Effort(work=(20_000_000, 100_000_000), rounds=200, looks=3, good_enough=0.0015)
-QUICK = Effort(work=(2_000_000,), rounds=12, looks=1, good_enough=0.01)
+THOROUGH = Effort(work=(20_000_000, 100_000_000), rounds=200, looks=3, again=60, good_enough=0.0015)
+QUICK = Effort(work=(2_000_000,), rounds=12, looks=1, again=0, good_enough=0.01)
 """Within a tick, which has no clock: some tens of milliseconds for some tens of shapes and pools."""

@@ -15,7 +15,7 @@ from argosy.market.allocation.filling import best_fillings
 from argosy.market.allocation.master import CPU, Master, Solution
 from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import Problem
-from argosy.placement.arrays import FloatArray, IntArray
+from argosy.placement.arrays import AnyArray, FloatArray, IntArray
 
 _BETTER = 1 + 1e-7  # a pattern must be worth so much more than its size
 _SMOOTHING = 0.5
@@ -99,7 +99,7 @@ def pool_prices(problem: Problem, solution: Solution) -> FloatArray:
     return prices
 
 
-def dual_bound(problem: Problem, count: IntArray, value: FloatArray, price: FloatArray, worth: FloatArray) -> float:
+def dual_bound(problem: Problem, count: AnyArray, value: FloatArray, price: FloatArray, worth: FloatArray) -> float:
     """A lower bound of any plan for `count` (s,) tasks, if no filling of a size is worth more than `worth` (k,)."""
     rent = np.maximum(0.0, worth[problem.size_of_pool] - price)
     return float(count @ value - problem.offered.depth @ rent)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.market.allocation.problem import Problem
-from argosy.placement.arrays import FloatArray, IntArray
+from argosy.placement.arrays import AnyArray, FloatArray, IntArray
 
 CPU = 1024.0  # cpu units per vCPU: keeps the numbers of the share rows near one
 _OPTIONS: Final = (
@@ -51,7 +51,7 @@ def is_available() -> bool:
 
 
 class Master:
-    """The LP of one problem. Patterns are (size, tasks by shape) and are only ever added."""
+    """The LP of one problem. Patterns are (size, tasks by shape) and are only ever added. Tasks may be fractions."""
 
     def __init__(self, problem: Problem, penalty: FloatArray) -> None:
         import highspy
@@ -62,13 +62,13 @@ class Master:
         for option, choice in _OPTIONS:
             self._lp.setOptionValue(option, choice)
         self.size_of = np.zeros(0, dtype=np.int64)
-        self.pattern = np.zeros((0, len(penalty)), dtype=np.int64)
+        self.pattern: AnyArray = np.zeros((0, len(penalty)), dtype=np.int64)
         self._known: set[tuple[int, bytes]] = set()
         self._add_rows()
         self._add_columns(penalty, np.full(len(penalty), self._infinity), [([s], [1.0]) for s in range(len(penalty))])
         self._add_pools()
 
-    def add(self, size_of: IntArray, pattern: IntArray) -> int:
+    def add(self, size_of: IntArray, pattern: IntArray | FloatArray) -> int:
         """Add patterns (q, s) for sizes (q,), except empty and known ones; how many were new."""
         size_of, pattern = self._new(size_of, pattern)
         if len(size_of):
@@ -101,7 +101,7 @@ class Master:
             usd_per_hour=float(self._lp.getObjectiveValue()),
         )
 
-    def demand(self, count: IntArray) -> None:
+    def demand(self, count: IntArray | FloatArray) -> None:
         """Ask for other numbers of tasks from now on; count (s,)."""
         for shape, number in enumerate(count.tolist()):
             self._lp.changeRowBounds(shape, float(number), self._infinity)
@@ -111,7 +111,7 @@ class Master:
         return int(self._problem.offered.kind.max(initial=-1)) + 1 if self._problem.max_share is not None else 0
 
     def _size_row(self, size: int) -> int:
-        return self.pattern.shape[1] + size
+        return int(self.pattern.shape[1]) + size
 
     def _add_rows(self) -> None:
         sizes = len(self._problem.sizes)
@@ -153,7 +153,7 @@ class Master:
         amounts = np.array([amount for _, amounts in entries for amount in amounts], dtype=np.float64)
         self._lp.addCols(len(entries), cost, np.zeros(len(entries)), upper, len(rows), starts, rows, amounts)
 
-    def _new(self, size_of: IntArray, pattern: IntArray) -> tuple[IntArray, IntArray]:
+    def _new(self, size_of: IntArray, pattern: AnyArray) -> tuple[IntArray, AnyArray]:
         fresh = []
         for row, (size, tasks) in enumerate(zip(size_of.tolist(), pattern, strict=True)):
             key = (size, tasks.tobytes())

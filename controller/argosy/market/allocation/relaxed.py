@@ -14,6 +14,8 @@ from argosy.placement.arrays import FloatArray, IntArray
 
 _UP = 1 + 1e-10  # above what the few float operations here can lose
 _CANDIDATES = 20_000
+_MANY = 300  # shapes: of more, only those that some mix of prices puts first are compared
+_MIXES = 192
 
 
 def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatArray:
@@ -28,7 +30,8 @@ def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatAr
         if shapes.any():
             rows = of_size.reshape(-1) == number
             kept = np.flatnonzero(shapes)
-            kept = kept[undominated(need[kept], value[kept])]
+            if len(kept) <= _MANY:
+                kept = kept[undominated(need[kept], value[kept])]
             worth[rows] = _cut(sizes[rows].astype(np.float64), need[kept].astype(np.float64), value[kept])
     return worth
 
@@ -53,9 +56,18 @@ def _cut(sizes: FloatArray, need: FloatArray, value: FloatArray) -> FloatArray:
     return lowest
 
 
+def _neighbours(need: FloatArray, value: FloatArray) -> tuple[IntArray, IntArray]:
+    """Pairs of shapes that are worth most for their cost at neighbouring mixes of the prices of cpu and memory."""
+    ratio = np.log(np.maximum(need[:, 1], 1) / np.maximum(need[:, 0], 1))
+    mixes = np.exp(np.linspace(-float(ratio.max()) - 1, 1 - float(ratio.min()), _MIXES))
+    cost = np.maximum(need @ np.stack([np.ones(_MIXES), mixes]), 1e-300)
+    first = np.array(list(dict.fromkeys((value[:, None] / cost).argmax(axis=0).tolist())), dtype=np.int64)
+    return first[:-1], first[1:]
+
+
 def _prices(need: FloatArray, value: FloatArray) -> FloatArray:
     """(c, 2) candidate prices of cpu and memory, each scaled so that no shape is worth more than it costs."""
-    first, second = np.triu_indices(len(need), 1)
+    first, second = _neighbours(need, value) if len(need) > _MANY else np.triu_indices(len(need), 1)
     if len(first) > _CANDIDATES:  # many shapes: those nearest to one another in what they ask for
         order = np.argsort(np.arctan2(need[:, 1], need[:, 0]), kind="stable")
         pairs = [(order[:-gap], order[gap:]) for gap in range(1, max(2, _CANDIDATES // len(need)))]

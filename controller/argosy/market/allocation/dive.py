@@ -1,0 +1,157 @@
+"""How are places bought for thousands of distinct tasks? Ask the fluid LP, fill true instances, learn, and ask again.
+
+What the LP wants is bought as long as true tasks fill it well. Where they do not, the LP learns which share of such an
+instance can be used, and is asked again for the tasks that are left. So a backlog goes from small instances that
+happen to be filled exactly to larger ones that are always filled well. What is left at last is bought by the instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from argosy.market.allocation.effort import TimeLimit
+from argosy.market.allocation.fluid import Fluid, FluidPlanner
+from argosy.market.allocation.lots import Lot, Plan
+from argosy.market.allocation.stock import Stock
+from argosy.placement.arrays import FloatArray, IntArray
+
+_DIVES = 12
+_LAST_DIVES = 3  # round up what the LP wants
+_LACK = 0.03  # of its worth that a filling may lack at first
+_MORE_LACK = 0.004  # more of it in every dive
+_LAST_LACK = 0.07
+_TRIES = 6  # fillings that lack more: then the size is left alone
+_LEARNED = (0.6, 0.985)  # the share of a size that can be used is taken to be at least and at most this
+_FEW = 0.02  # of the worth of all tasks: so little is bought by the instance
+_LOOKED_AT = 10  # sizes that are filled to choose an instance
+_ALIKE = 0.97  # of the best worth per USD: good enough to buy more of the same
+_CHEAPER = 1 - 1e-9
+_LEAST_VALUE = 1e-9  # USD per hour: every task is worth something
+
+
+class Diver:
+    """Completes plans of one problem. Nothing is kept from one plan to the next but the LP's columns."""
+
+    def __init__(self, planner: FluidPlanner, time: TimeLimit) -> None:
+        self.problem, self._planner, self._time = planner.problem, planner, time
+        self._by_price = np.argsort(self.problem.offered.price, kind="stable")
+
+    def complete(self, plan: Plan, after_dive: Callable[[Plan, int], None] | None = None) -> bool:
+        """Buy for all that has no place in `plan`; False when time is up before that is done.
+
+        after_dive: is shown the incomplete plan after each dive.
+        """
+        usable, whole = np.ones(len(self.problem.sizes)), 0.0
+        for number in range(_DIVES):
+            if self._time.passed():
+                return False
+            if not plan.rest.any():
+                break
+            fluid = self._planner.plan(plan.rest, plan.depth, usable)
+            left = float(plan.rest @ fluid.task_value)
+            whole = whole or left
+            if left <= _FEW * whole:
+                break
+            for size, share in self._dive(plan, fluid, number).items():
+                usable[size] *= min(_LEARNED[1], max(_LEARNED[0], share))
+            if after_dive and not self._time.passed():
+                after_dive(plan, number)
+        if not self._by_the_instance(plan, usable):
+            return False
+        fit_smaller(plan)
+        return True
+
+    def _dive(self, plan: Plan, fluid: Fluid, number: int) -> dict[int, float]:
+        """Buy what the LP wants, the cheapest instances first, as long as they are filled well.
+
+        Returns the share of its worth that was reached on sizes that were not.
+        """
+        stock = Stock(self.problem.backlog.need, fluid.task_value, plan.rest)
+        last = number >= _DIVES - _LAST_DIVES
+        wanted = (np.ceil(fluid.bought - 1e-6) if last else np.floor(fluid.bought + 1e-6)).astype(np.int64)
+        least = 1 - (_LAST_LACK if last else _LACK + _MORE_LACK * number)
+        lacking: dict[int, float] = {}
+        for pool in self._by_price[wanted[self._by_price] > 0].tolist():
+            if stock.is_empty or self._time.passed():
+                break
+            share = self._buy(plan, stock, pool, int(wanted[pool]), fluid, least)
+            if share < 1:
+                size = int(self.problem.size_of_pool[pool])
+                lacking[size] = min(lacking.get(size, 1.0), share)
+        return lacking
+
+    def _buy(self, plan: Plan, stock: Stock, pool: int, wanted: int, fluid: Fluid, least: float) -> float:
+        """Buy up to `wanted` instances; the mean share that was filled where that often fell below `least`, or 1."""
+        size = int(self.problem.size_of_pool[pool])
+        worth, failed = max(float(fluid.worth[size]), _LEAST_VALUE), 0.0
+        failures = 0
+        while wanted > 0 and failures < _TRIES:
+            shape, count, filled = stock.filling(self.problem.sizes[size], fluid.axis_price[size], failures / _TRIES)
+            if not len(shape):
+                return 1.0
+            if filled >= least * worth:
+                wanted -= _take(plan, stock, pool, shape, count, wanted)
+            else:
+                failures, failed = failures + 1, failed + filled / worth
+        return failed / _TRIES if failures == _TRIES else 1.0
+
+    def _by_the_instance(self, plan: Plan, usable: FloatArray) -> bool:
+        """The instance with the most worth per USD, until every task has a place or nothing can be bought."""
+        if not plan.rest.any():
+            return True
+        fluid = self._planner.plan(plan.rest, plan.depth, usable)
+        stock = Stock(self.problem.backlog.need, np.maximum(fluid.task_value, _LEAST_VALUE), plan.rest)
+        while not stock.is_empty:
+            if self._time.passed():
+                return False
+            pool, ratio = self._best_pool(plan, stock, fluid)
+            if pool < 0:
+                stock.put_aside()
+            else:
+                self._more_of(plan, stock, fluid, pool, ratio * _ALIKE)
+        return True
+
+    def _best_pool(self, plan: Plan, stock: Stock, fluid: Fluid) -> tuple[int, float]:
+        """The pool, among those that hold the most valuable task, and its worth per USD; -1 if there is none."""
+        price, size_of = self.problem.offered.price, self.problem.size_of_pool
+        holds = (self.problem.offered.capacity >= self.problem.backlog.need[stock.first]).all(axis=1)
+        pools = self._by_price[((plan.depth > 0) & holds)[self._by_price]]
+        pools = pools[np.unique(size_of[pools], return_index=True)[1]]  # the cheapest of each size
+        promise = np.minimum(fluid.worth[size_of[pools]], float(plan.rest @ stock.value)) / price[pools]
+        best, most = -1, -1.0
+        for pool in pools[np.argsort(-promise, kind="stable")[:_LOOKED_AT]].tolist():
+            size = int(size_of[pool])
+            _, _, worth = stock.filling(self.problem.sizes[size], fluid.axis_price[size])
+            if worth / price[pool] > most:
+                best, most = pool, worth / float(price[pool])
+        return best, most
+
+    def _more_of(self, plan: Plan, stock: Stock, fluid: Fluid, pool: int, least: float) -> None:
+        """Buy from the pool as long as what goes on it is worth at least so much per USD."""
+        size, price = int(self.problem.size_of_pool[pool]), float(self.problem.offered.price[pool])
+        while plan.depth[pool] > 0 and not stock.is_empty:
+            shape, count, worth = stock.filling(self.problem.sizes[size], fluid.axis_price[size])
+            if not len(shape) or worth < least * price:
+                return
+            _take(plan, stock, pool, shape, count, int(plan.depth[pool]))
+
+
+def _take(plan: Plan, stock: Stock, pool: int, shape: IntArray, count: IntArray, most: int) -> int:
+    """Buy up to `most` instances with the same tasks; how many."""
+    times = min(most, int((plan.rest[shape] // count).min()))
+    plan.add(Lot(pool, shape, count, times))
+    stock.taken(int(count.sum()))
+    return times
+
+
+def fit_smaller(plan: Plan) -> None:
+    """Move lots that leave room to the cheapest instances that still hold them, the dearest first."""
+    offered, backlog = plan.problem.offered, plan.problem.backlog
+    for number in sorted(range(len(plan.lots)), key=lambda n: -offered.price[plan.lots[n].pool]):
+        lot = plan.lots[number]
+        better = (plan.depth >= lot.times) & (offered.price < offered.price[lot.pool] * _CHEAPER)
+        better &= (offered.capacity >= lot.count @ backlog.need[lot.shape]).all(axis=1)
+        if better.any():
+            plan.move(number, int(np.flatnonzero(better)[np.argmin(offered.price[better])]))

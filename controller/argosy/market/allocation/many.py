@@ -1,0 +1,139 @@
+"""How is a backlog of more sizes than an LP has rows for planned? Greedily by groups, by dives, and again in parts.
+
+Groups of similar tasks, each with the most that any of its members needs, are bought for greedily at once: a whole
+plan, for any number of sizes. Dives improve on it with the tasks' own needs. Then the lots that cost most for what they
+hold are given back and bought again, which is kept where it is cheaper. Every step is the same however long it may
+take, so more time never gives a worse answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from argosy.market.allocation.basket import Basket
+from argosy.market.allocation.directions import directions_of, grouped
+from argosy.market.allocation.dive import Diver
+from argosy.market.allocation.effort import Effort
+from argosy.market.allocation.fluid import Fluid, FluidPlanner
+from argosy.market.allocation.lots import Lot, Plan
+from argosy.market.allocation.problem import Problem, TaskShapes
+from argosy.market.allocation.rounding import finish
+from argosy.placement.arrays import FloatArray, IntArray
+
+_GUIDE = (12, 60)  # directions and rows of the LP that guides plans
+_BOUND = (24, 150)  # and of the one that bounds them
+_NEAR = 2e-3  # share of the cost to which the guide is solved
+_PARTS = (0.3, 0.1, 0.05, 0.2)  # of the cost, that is bought again
+_GROUPS = (40, 240)
+_STOPS = (0, 2, 5)  # dives after which the first plan is completed by groups, should time be up before the next one
+_CHANCE = (0.02, 0.1, 0.3)  # by how much chance may exceed worth in the choice of what is bought again
+
+
+def by_dives(problem: Problem, start: Plan, effort: Effort) -> tuple[Plan, float]:
+    """The best plan (perhaps `start`) and a lower bound of the cost of placing what it places."""
+    every, depth, wholly = problem.backlog.count, problem.offered.depth, np.ones(len(problem.sizes))
+    planner = FluidPlanner(problem, directions_of(problem, *_GUIDE), _NEAR)
+    guide = planner.plan(every, depth, wholly, bounded=True)
+    bound, rng = guide.bound, np.random.default_rng(0)
+    diver, plans = Diver(planner, effort.time), [start]
+
+    def whole(plan: Plan, number: int) -> None:
+        if number in _STOPS:
+            plans.append(by_groups(plan.without(()), guide.task_value, 1.0))
+
+    plan = Plan.empty(problem)
+    if diver.complete(plan, whole):
+        plans.append(plan)
+    best = min(plans, key=Plan.cost)
+    for number in range(effort.again):
+        if effort.time.passed() or (not best.rest.any() and best.usd_per_hour() <= bound * (1 + effort.good_enough)):
+            break
+        if number == 0:
+            finer = FluidPlanner(problem, directions_of(problem, *_BOUND))
+            bound = max(bound, finer.plan(every, depth, wholly, bounded=True).bound)
+        part, chance = _PARTS[number % len(_PARTS)], float(rng.choice(_CHANCE))
+        plan = best.without(_poor(best, guide, part, chance, rng))
+        if diver.complete(plan) and plan.cost() < best.cost():
+            best = plan
+    if best.rest.any():
+        bound = planner.plan(every - best.rest, depth, wholly, bounded=True).bound
+    return best, bound
+
+
+def _poor(plan: Plan, guide: Fluid, part: float, chance: float, rng: np.random.Generator) -> IntArray:
+    """Numbers of lots that make up `part` of the cost, those first that hold least for what they cost.
+
+    What counts is what the size could hold if it is worth more than its price: a good offer that is wasted is dear.
+    """
+    lots, price = plan.lots, plan.problem.offered.price
+    pool, times = np.array([lot.pool for lot in lots]), np.array([lot.times for lot in lots])
+    held = np.array([float(guide.task_value[lot.shape] @ lot.count) for lot in lots])
+    filled = held / np.maximum(price[pool], guide.worth[plan.problem.size_of_pool[pool]])
+    order = np.argsort(filled + rng.uniform(0, chance, len(lots)), kind="stable")
+    spent = np.cumsum((price[pool] * times)[order])
+    return order[: int(np.searchsorted(spent, part * spent[-1])) + 1]
+
+
+def by_groups(plan: Plan, value: FloatArray, slack: float) -> Plan:
+    """`plan`, completed greedily for groups of tasks, each as large as the largest of its group on every axis.
+
+    value: (s,) of the tasks. What the groups leave out is asked for again in smaller groups.
+    """
+    for most in _GROUPS:
+        if plan.rest.any():
+            _buy_groups(plan, value, most, slack)
+    return plan
+
+
+def _buy_groups(plan: Plan, value: FloatArray, most: int, slack: float) -> None:
+    problem = plan.problem
+    group = _groups(problem, plan.rest, value, most)
+    members = [np.flatnonzero((group == number) & (plan.rest > 0)) for number in range(int(group.max()) + 1)]
+    members = [each[np.argsort(-value[each], kind="stable")] for each in members if len(each)]
+    need = np.array([problem.backlog.need[each].max(axis=0) for each in members])
+    count = np.array([int(plan.rest[each].sum()) for each in members])
+    asked = Problem(replace(problem.offered, depth=plan.depth.copy()), TaskShapes(need, count), problem.max_share)
+    basket = Basket(asked)
+    basket.raise_cap(float(count @ need[:, 0].astype(float)))
+    finish(basket, np.array([float(value[each].max()) for each in members]), problem.offered.price, slack)
+    for pool, pattern, times in basket.rows():
+        _hand_out(plan, members, pool, pattern, times)
+
+
+def _hand_out(plan: Plan, members: list[IntArray], pool: int, pattern: IntArray, times: int) -> None:
+    """Put true tasks in the places of their groups, the same ones on as many instances as there are such tasks."""
+    held = np.flatnonzero(pattern).tolist()
+    while times:
+        count = np.zeros(len(plan.rest), dtype=np.int64)
+        for number in held:
+            wanted = int(pattern[number])
+            for shape in members[number].tolist():
+                some = min(wanted, int(plan.rest[shape]))
+                count[shape], wanted = some, wanted - some
+                if not wanted:
+                    break
+            members[number] = members[number][plan.rest[members[number]] > 0]
+        shape = np.flatnonzero(count)
+        same = min(times, int((plan.rest[shape] // count[shape]).min()))
+        plan.add(Lot(pool, shape, count[shape], same))
+        times -= same
+
+
+def _groups(problem: Problem, rest: IntArray, value: FloatArray, most: int) -> IntArray:
+    """(s,) group numbers. A group whose largest needs together fit nowhere is divided until they do."""
+    need, some = problem.backlog.need, problem.offered.capacity[problem.offered.depth > 0]
+    group = np.full(len(need), -1, dtype=np.int64)
+    waiting = [(np.flatnonzero(rest > 0), most)]
+    number = 0
+    while waiting:
+        tasks, parts = waiting.pop()
+        inner = grouped(need[tasks], rest[tasks] * value[tasks], parts)
+        for part in range(int(inner.max()) + 1):
+            mine = tasks[inner == part]
+            if len(mine) == 1 or (some >= need[mine].max(axis=0)).all(axis=1).any():
+                group[mine], number = number, number + 1
+            else:
+                waiting.append((mine, 2))
+    return group

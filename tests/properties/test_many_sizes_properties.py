@@ -1,0 +1,139 @@
+"""Do plans for thousands of distinct sizes keep the promises of small ones: whole, above a valid bound, anytime?
+
+The methods are called on small backlogs, for which an exact program knows the optimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.market.allocation.allocate import allocate
+from argosy.market.allocation.directions import directions_of, grouped
+from argosy.market.allocation.effort import THOROUGH
+from argosy.market.allocation.fluid import FluidPlanner
+from argosy.market.allocation.lots import Plan
+from argosy.market.allocation.many import by_dives, by_groups
+from argosy.market.allocation.problem import Offered, Problem, TaskShapes
+from tests.allocation_checks import assert_whole, cheapest_usd
+from tests.generated_markets import distinct_sizes, market
+
+needs = st.tuples(st.integers(0, 6), st.integers(0, 9), st.sampled_from((0, 0, 0, 1, 2))).filter(any)
+sizes = st.tuples(st.integers(0, 12), st.integers(0, 16), st.sampled_from((0, 0, 0, 1, 4)))
+pools = st.lists(st.tuples(sizes, st.integers(1, 500), st.integers(0, 6)), min_size=1, max_size=5)
+backlogs = st.lists(st.tuples(needs, st.integers(0, 4)), min_size=1, max_size=4)
+
+
+def problem_of(market: list[Any], backlog: list[Any]) -> Problem:
+    """Prices are in cents; tasks that fit nowhere are left out."""
+    columns = list(zip(*market, strict=True))
+    offered = Offered.of(columns[0], [cents / 100 for cents in columns[1]], columns[2], range(len(market)))
+    asked = Problem(offered, TaskShapes.of(*zip(*backlog, strict=True)))
+    return Problem(offered, TaskShapes(asked.backlog.need, np.where(asked.unplaceable, 0, asked.backlog.count)))
+
+
+def faults(plan: Plan) -> list[str]:
+    """What does not add up in a plan."""
+    problem = plan.problem
+    placed, bought = np.zeros_like(plan.rest), np.zeros_like(plan.depth)
+    found = []
+    for lot in plan.lots:
+        np.add.at(placed, lot.shape, lot.count * lot.times)
+        bought[lot.pool] += lot.times
+        if not (lot.count @ problem.backlog.need[lot.shape] <= problem.offered.capacity[lot.pool]).all():
+            found.append(f"{lot} does not fit")
+        if lot.times <= 0 or not len(lot.count) or lot.count.min() <= 0:
+            found.append(f"{lot} is empty")
+    if not np.array_equal(placed + plan.rest, problem.backlog.count) or plan.rest.min(initial=0) < 0:
+        found.append(f"{placed} placed and {plan.rest} left of {problem.backlog.count}")
+    if not np.array_equal(bought + plan.depth, problem.offered.depth) or plan.depth.min(initial=0) < 0:
+        found.append("pools are sold beyond their depth")
+    return found
+
+
+@given(pools, backlogs)
+@settings(max_examples=60, deadline=None)
+def test_plans_are_whole_and_no_plan_is_cheaper_than_the_bound(market: list[Any], backlog: list[Any]) -> None:
+    problem = problem_of(market, backlog)
+    if not problem.backlog.count.any():
+        return
+    start = by_groups(Plan.empty(problem), problem.backlog.need.sum(axis=1).astype(float), 0.75)
+    assert faults(start) == []
+    plan, bound = by_dives(problem, start, replace(THOROUGH, again=3))
+    assert faults(plan) == []
+    assert plan.cost() <= start.cost()
+    columns = list(zip(*market, strict=True))
+    placed = (problem.backlog.count - plan.rest).tolist()
+    best = cheapest_usd(columns[0], [cents / 100 for cents in columns[1]], columns[2], [n for n, _ in backlog], placed)
+    assert bound <= best * (1 + 1e-9) + 1e-12
+    assert best <= plan.usd_per_hour() * (1 + 1e-9) + 1e-9
+
+
+@given(pools, backlogs)
+@settings(max_examples=60, deadline=None)
+def test_with_enough_of_every_pool_every_task_has_a_place(market: list[Any], backlog: list[Any]) -> None:
+    problem = problem_of([(size, cents, 40) for size, cents, _ in market], backlog)
+    if problem.backlog.count.any():
+        plan, _ = by_dives(problem, Plan.empty(problem), replace(THOROUGH, again=0))
+        assert not plan.rest.any()
+        assert not by_groups(Plan.empty(problem), np.ones(len(backlog)), 0.9).rest.any()
+
+
+@given(st.lists(st.tuples(needs, st.integers(1, 5)), min_size=1, max_size=30), st.integers(1, 12))
+@settings(max_examples=60, deadline=None)
+def test_groups_hold_tasks_with_equally_many_gpus_and_parts_add_up_to_needs(tasks: list[Any], most: int) -> None:
+    need, number = np.array([n for n, _ in tasks]), np.array([n for _, n in tasks])
+    group = grouped(need, number.astype(float), most)
+    assert all(len(set(need[group == one, 2].tolist())) == 1 for one in set(group.tolist()))
+    problem = Problem(Offered.of([(12, 16, 4)], [1.0], [9], [0]), TaskShapes(need, number))
+    rows = directions_of(problem, 6, 20)
+    plain = (need[:, 2] == 0) & (need[:, :2] > 0).all(axis=1)
+    for axis in (0, 1):
+        parts = np.bincount(rows.task, weights=rows.share * rows.unit[rows.row, axis], minlength=len(need))
+        assert parts[plain] == pytest.approx(need[plain, axis], rel=1e-4)
+
+
+def ticking() -> Any:
+    """A clock on which every look costs a second."""
+    ticks = count()
+    return lambda: float(next(ticks))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_more_time_never_costs_more_and_never_lowers_the_bound(seed: int) -> None:
+    problem = Problem(market(30, seed), distinct_sizes(160, seed))
+    cost, bound = (problem.backlog.count.sum() + 1, 0.0), 0.0
+    for seconds in (0, 2, 5, 12, 25, 60, 120):
+        found = allocate(problem, THOROUGH.within(seconds, ticking()))
+        assert_whole(problem, found)
+        now = (int(found.left_out.sum()), found.usd_per_hour)
+        assert now <= cost
+        assert found.left_out.any() or found.lower_bound_usd_per_hour >= bound
+        cost, bound = now, found.lower_bound_usd_per_hour
+    assert found.method == "dives"
+
+
+def test_thousands_of_distinct_sizes_are_planned_near_a_valid_bound() -> None:
+    """In small; `tests/benchmarks/test_allocation.py` has it in full size."""
+    problem = Problem(market(40, 1), distinct_sizes(250, 1))
+    found = allocate(problem, replace(THOROUGH, again=2))
+    assert_whole(problem, found)
+    assert not found.left_out.any()
+    assert found.gap < 0.1
+    again = allocate(problem, replace(THOROUGH, again=2))
+    assert (again.usd_per_hour, again.pool.tolist()) == (found.usd_per_hour, found.pool.tolist())
+
+
+def test_the_fluid_bound_knows_that_cpu_and_memory_of_a_task_stay_together() -> None:
+    """Two sizes that suit nobody alone: cut apart, the tasks would fit for half the price."""
+    offered = Offered.of([(1024, 64, 0), (64, 1024, 0)], [0.1, 0.1], [100, 100], [0, 1])
+    problem = Problem(offered, TaskShapes.of([(64, 64, 0)], [16]))
+    planner = FluidPlanner(problem, directions_of(problem, 4, 20))
+    fluid = planner.plan(problem.backlog.count, offered.depth, np.ones(2), bounded=True)
+    assert fluid.bound == pytest.approx(1.6, rel=1e-3)
