@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,12 @@ cases = st.tuples(instance_rows(), st.lists(batches(), min_size=2, max_size=6))
 
 
 plain_cases = st.tuples(instance_rows(), st.lists(batches(plain=True), min_size=1, max_size=12))
+
+
+busy_cases = st.tuples(
+    instance_rows(),
+    st.lists(batches(plain=True).map(lambda each: replace(each, strategy=("busy-first", "best-fit"))), max_size=12),
+)
 
 
 def per_batch(plan: Assignment, size: int) -> list[Counter[int]]:
