@@ -132,6 +132,18 @@ def test_what_ended_more_than_an_hour_before_it_is_tried_again_counts_as_lost_an
     assert set(cluster.starts().values()) == {1}
 
 
+def test_the_time_for_which_a_run_was_suspended_is_not_taken_for_an_attempts_time() -> None:
+    """Else its budget would seem too small for another attempt, as soon as the run is tried again."""
+    cluster = Controlled(zones=("us-east-1a",), work_s=20.0, tick_s=10.0)
+    cluster.submit(6, VICTIM, capacity={"budgetUsd": 0.05}, placement={"maxConcurrentTasks": 2})
+    cluster.faulty = True
+    with failing_at(cluster, FUNCTIONS["argosy.lifecycle.attempts._settle"]):
+        until(cluster, lambda: cluster.record(VICTIM).suspended_at > 0)
+        cluster.run_for(1300.0)
+    cluster.run_to_rest()
+    assert cluster.record(VICTIM).status == RunStatus.SUCCEEDED, cluster.record(VICTIM).status_reason
+
+
 def test_an_endless_program_of_a_suspended_run_is_stopped_and_its_instances_go() -> None:
     cluster = cluster_of(work_s=math.inf)
     with failing_at(cluster):

@@ -40,6 +40,11 @@ def test_a_teardown_ends_although_strangers_instances_carry_our_tag() -> None:
     assert verdict.ok, told(verdict)
 
 
+def test_a_result_counts_whose_writer_was_cut_off_and_died_before_ecs_heard_of_its_end() -> None:
+    verdict = run_trial(TrialPlan(20_000, frozenset({"no-register", "partition", "store-outage"})))
+    assert verdict.ok, told(verdict)
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("block", range(100))
 def test_ten_thousand_seeds_violate_nothing(block: int) -> None:

@@ -92,18 +92,21 @@ class Api:
     def _submit(self, request: requests.SubmitRun, request_id: str) -> dict[str, Any]:
         token = hashlib.sha256((request.client_token or request_id).encode()).hexdigest()
         admission: Admission | None = None
+        warnings: list[str] = []
         for attempt in range(ID_TRIES):
             earlier = self._run_of_token(token, request.spec)
             if earlier is not None:
                 self.wake.controller()  # the first call may have ended between storing and waking
                 return {**self._full_view(earlier), "created": False, "warnings": []}
-            admission = admission or self._admit(request.spec)
+            if admission is None:  # all that may be refused comes before the run is stored
+                admission = self._admit(request.spec)
+                warnings = self._warnings(admission)
             try:
                 run_id = self._store_run(admission, token, attempt)
             except AlreadyExists:
                 continue  # this token was just used, or a run has that id: look again, then take another id
             self.wake.controller()
-            return {**self._full_view(run_id), "created": True, "warnings": self._warnings(admission)}
+            return {**self._full_view(run_id), "created": True, "warnings": warnings}
         raise RequestRefused("ConflictException", "other runs were submitted at the same moment: submit this one again")
 
     @_act.register

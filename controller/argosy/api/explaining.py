@@ -133,7 +133,7 @@ def _verdict(moment: Moment, run: Run, answers: _Answers) -> str:
 def _held_back(moment: Moment, run: Run, verdict: str) -> str:
     """ "capped" by the run's own limit; "behind" earlier runs, which take the room that its tasks would fit into."""
     state = moment.state
-    if run.terms.max_concurrent is not None and len(state.attempts.of_run(run.number)) >= run.terms.max_concurrent:
+    if run.terms.max_concurrent is not None and len(state.attempts.here_of_run(run.number)) >= run.terms.max_concurrent:
         return "capped"
     if is_about_money(run.waiting):
         return "capped"

@@ -136,7 +136,7 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
 
 def _is_open(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> bool:
     """Whether the end is to wait until the fate of its instance is known (`lifecycle.fates`)."""
-    cause, instance = StopCause(int(state.attempts["stop_cause"][row])), state.instance_of(row)
+    cause, instance = _cause_in(state, row, seen), state.instance_of(row)
     if state.attempts["left_at"][row]:  # what became of its instance has been heard while its run was suspended
         return False
     if not policy.fate_s or seen.last_status != "STOPPED" or not is_open(seen, cause, instance):
@@ -233,7 +233,7 @@ def end_without_result(state: State, run: Run, index: int, now: float, policy: P
 def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
     """The end of the attempt in a row, and on whose account it is."""
     table, instance = state.attempts, state.instance_of(row)
-    cause = StopCause(int(table["stop_cause"][row]))
+    cause = _cause_in(state, row, seen)
     return AttemptEnd(
         index=int(table["index"][row]),
         account=account_for(seen, cause, instance),
@@ -242,6 +242,13 @@ def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
         seen=seen,
         instance=instance.id if instance else None,
     )
+
+
+def _cause_in(state: State, row: int, seen: TaskSeen) -> StopCause:
+    """Why we asked for its stop. An attempt that had ended by itself before did not take too long."""
+    cause = StopCause(int(state.attempts["stop_cause"][row]))
+    by_itself = cause is StopCause.TIMED_OUT and seen.stop_code == "EssentialContainerExited"
+    return StopCause.NONE if by_itself else cause
 
 
 def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy) -> None:

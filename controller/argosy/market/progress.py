@@ -74,7 +74,7 @@ def _done_on_demand(run: Run, moment: Moment) -> list[float]:
 def _oldest_s(run: Run, moment: Moment) -> float:
     """For how many seconds the oldest attempt has been running."""
     table = moment.state.attempts
-    started = table["started_at"][table.of_run(run.number)]
+    started = table["started_at"][table.here_of_run(run.number)]
     started = started[started > 0]
     return float(moment.now - started.min()) if len(started) else 0.0
 
@@ -88,7 +88,7 @@ def _at_once(run: Run, moment: Moment) -> tuple[int, bool]:
     state, policy = moment.state, moment.policy
     room = max(0, policy.max_instances - instances_of_others(run, state))
     instances = min(room, run.terms.max_instances or room)
-    at_once = max(instances * _fewest(run, state), len(state.attempts.of_run(run.number)), 1)
+    at_once = max(instances * _fewest(run, state), len(state.attempts.here_of_run(run.number)), 1)
     at_once = min(at_once, run.terms.max_concurrent or at_once)
     bound = max(most_tasks(run, state, policy), len(_done_on_demand(run, moment)), 1)
     return int(min(at_once, bound)), bound < min(at_once, run.task_count)

@@ -113,7 +113,13 @@ class AttemptTable(ColumnTable):
         return sorted(self.rows_of_instance.get(instance_id.encode(), ()))
 
     def of_run(self, number: int) -> NDArray[np.int64]:
+        """Rows, also those of attempts that ended while the run was suspended."""
         return np.flatnonzero((self["run"] == number) & (self["status"] != AttemptStatus.FREE))
+
+    def here_of_run(self, number: int) -> NDArray[np.int64]:
+        """The rows of a run whose attempts have not ended, as far as is known."""
+        live = (self["run"] == number) & (self["status"] != AttemptStatus.FREE)
+        return np.flatnonzero(live & (self["left_at"] == 0))
 
     def add(self, run: int, key: AttemptKey, wave: int, instance_id: str, now: float) -> int:
         """Take the lowest free row for a new intent."""

@@ -57,7 +57,7 @@ def holdings(
 ) -> dict[str, Holding]:
     """By instance. needs: of a task of each open run."""
     table = state.attempts
-    rows = table.of_run(number)
+    rows = table.here_of_run(number)
     if not rows.size:
         return {}
     names, place = np.unique(table["instance"][rows], return_inverse=True)
@@ -77,7 +77,7 @@ def holdings(
 def longest_so_far(state: State, number: int, now: float) -> float:
     """Since when, in seconds, the run's oldest live attempt has been running; 0 without any."""
     table = state.attempts
-    started_at = table["started_at"][table.of_run(number)]
+    started_at = table["started_at"][table.here_of_run(number)]
     started_at = started_at[started_at > 0]
     return float(now - started_at.min()) if started_at.size else 0.0
 

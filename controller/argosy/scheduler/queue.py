@@ -98,7 +98,7 @@ def batch_of(
     """
     count = run.tasks.startable_count(until)
     if run.terms.max_concurrent is not None:
-        count = max(0, min(count, run.terms.max_concurrent - len(state.attempts.of_run(run.number))))
+        count = max(0, min(count, run.terms.max_concurrent - len(state.attempts.here_of_run(run.number))))
     return Batch(
         cpu_units=run.needs.cpu_units,
         memory_mib=run.needs.memory_mib,

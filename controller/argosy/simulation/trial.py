@@ -71,6 +71,7 @@ class Trial:
             nothing_goes_wrong=not plan.kinds,
             stands_still_s=LONGEST_FREEZE_S * faults.on("freeze") + 4 * HANG_S * faults.on("time-out"),
         )
+        self.auditor.facts.written = programs.written
         events = EventPath(self.world, self.services.sqs, faults)
         for world in worlds:
             world.sinks += [self.auditor.hear, events]

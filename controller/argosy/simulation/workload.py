@@ -58,6 +58,8 @@ class Programs:
 
     def __init__(self, seed: int, s3: S3Model, jobs: Mapping[str, SimulatedJob]) -> None:
         self._seed, self._s3, self._jobs = seed, s3, jobs
+        self.written: set[tuple[str, int, int]] = set()
+        """(run id, index, attempt) of every result, also of attempts whose end nobody heard of."""
         self.good = False
         """Whether all programs end well: in the phase in which everything has to come to its end."""
 
@@ -96,6 +98,7 @@ class Programs:
         if (bucket, name) not in self._s3.objects:
             metadata = {ATTEMPT_METADATA: str(key.attempt)}
             self._s3.put_object(Bucket=bucket, Key=name, Body=b"{}\n", Metadata=metadata, IfNoneMatch="*")
+            self.written.add(key[:3])
 
     def _unlucky(self, rate: float, what: str, key: AttemptKey) -> bool:
         return bool(rate) and not self.good and self._share(what, key) < rate

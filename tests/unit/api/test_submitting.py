@@ -12,7 +12,8 @@ import pytest
 from argosy import layout
 from argosy.api.actions import REQUEST_LIMIT, new_run_id
 from argosy.api.views import iso
-from argosy.model import inbox
+from argosy.model import documents, inbox
+from argosy.model.documents import NewerFormat
 from argosy.ports import Key
 from tests.builders import NOW
 from tests.fakes.api import SPEC, Desk, error_of
@@ -32,6 +33,15 @@ def test_a_submitted_run_is_stored_for_the_controller_which_is_woken(desk: Desk)
     assert request.output == layout.run_output("s3://own/", request.run_id)
     assert request.spec["retryStrategy"] == {"attempts": 1, "evaluateOnExit": []}
     assert desk.store.commits == 0  # the versioned documents are the controller's
+
+
+def test_nothing_is_stored_of_a_run_whose_warnings_cannot_be_worked_out(desk: Desk) -> None:
+    """Else an error would answer a submission that runs, and whoever submits it again would pay twice."""
+    desk.store.items[documents.STATE, documents.ROOT] = documents.encode({"format": 99, "runs": []})
+    with pytest.raises(NewerFormat):
+        desk.ask("SubmitRun", spec={**SPEC, "capacity": {"budgetUsd": 0.01}})
+    assert not desk.store.read_partition(inbox.INBOX)
+    assert desk.wake.calls == 0
 
 
 def test_the_reply_shows_the_run_before_the_controller_knows_it(desk: Desk) -> None:

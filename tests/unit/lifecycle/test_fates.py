@@ -100,6 +100,16 @@ def test_what_we_stopped_for_its_time_is_the_users_at_once() -> None:
     assert later(state, NOW) == (TaskStatus.FAILED, 1, 0)
 
 
+def test_what_had_ended_before_we_stopped_it_for_its_time_waits_like_any_other_end() -> None:
+    """The event of its end was lost. The operating system had shut down under it, perhaps."""
+    state = state_with_instance(retryStrategy={"attempts": 1})
+    key = launched(state)
+    begun(state, [StopAttempt(task_arn(1), CELL, key, StopCause.TIMED_OUT, "too long")])
+    told(state, task(1, "STOPPED", 3, exit_code=143, stop_code="EssentialContainerExited"), policy=POLICY)
+    told(state, HostStateChanged(instance_id(1), "shutting-down", NOW + 6), policy=POLICY)
+    assert later(state, NOW + 6) == (TaskStatus.PENDING, 0, 1)
+
+
 def test_ec2_is_asked_for_just_this_instance_once_its_answer_can_prove_something() -> None:
     state = ended()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,8 @@ class TrialFacts:
     violations: list[Violation] = field(default_factory=list)
     arns: defaultdict[tuple[str, int], list[str]] = field(default_factory=lambda: defaultdict(list))
     """The ECS tasks that were started, by run and task index."""
+    written: Set[tuple[str, int, int]] = frozenset()
+    """(run id, index, attempt) of the results that programs wrote. Some come from instances that were cut off."""
     torn_down: bool = False
     """Then nothing may start any more."""
     unattended_until: float = 0.0

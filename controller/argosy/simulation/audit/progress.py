@@ -125,7 +125,8 @@ class ProgressChecker(Checker):
         given_up = self.facts.stored.records[run_id].halted
         if sentence := unfounded_failure(row, limit, policy, given_up):
             self.facts.violated("I8", f"{name} {sentence}", *names)
-        if row.status == TaskStatus.SUCCEEDED and (run_id, index, row.committed) not in self._ended_well:
+        attempt = (run_id, index, row.committed)
+        if row.status == TaskStatus.SUCCEEDED and attempt not in self._ended_well | self.facts.written:
             sentence = f"{name} succeeded by attempt {row.committed}, which did not end well"
             self.facts.violated("I2", sentence, *names)
 
