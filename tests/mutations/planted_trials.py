@@ -15,7 +15,10 @@ from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler.budget import CappedRuns, RunBudget
-from tests.mutations.catalogue import Patch, planted
+from tests.mutations.catalogue import Patch, planted, scenario
+
+SHUTDOWNS = "tests.scenarios.test_shutdowns"
+LOOKED_UP = "test_a_missing_result_uses_up_no_attempt_where_its_hosts_shutdown_is_heard_of_after_it_was_looked_up"
 
 
 @planted(
@@ -27,6 +30,14 @@ from tests.mutations.catalogue import Patch, planted
 )
 def clean_exits_are_the_users(patch: Patch) -> None:
     patch.setattr(attempts, "account_without_result", lambda cause, instance: Account.USER)
+
+
+@planted(
+    "an attempt without a result is the user's if its host's shutdown is heard of only after its result was looked up",
+    check=scenario(SHUTDOWNS, LOOKED_UP, False),
+)
+def missing_results_do_not_wait(patch: Patch) -> None:
+    patch.setattr(attempts, "is_result_open", lambda cause, instance: False)
 
 
 @planted(

@@ -13,7 +13,7 @@ from argosy.model.tasks import TaskStatus
 from argosy.simulation.campaign import run_trial
 from argosy.simulation.faults import kinds_of
 from argosy.simulation.plan import TrialPlan
-from argosy.simulation.virtual_task import TaskBehaviour
+from argosy.simulation.virtual_task import SIGTERM_CODE, TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 
@@ -37,19 +37,24 @@ def test_a_run_with_one_attempt_a_task_survives_the_graceful_shutdown_of_its_hos
     assert (record.status, record.interruptions) == ("SUCCEEDED", 8)
 
 
-@pytest.mark.parametrize("restarted", [False, True])
-def test_a_spot_interruption_that_a_program_answers_with_0_and_no_result_uses_up_no_attempt(restarted: bool) -> None:
-    cluster = Controlled(zones=("us-east-1a",))
-    cluster.world.workload = lambda task, instance: TaskBehaviour(duration_s=300.0, obeys_with=0)
+def second_attempts_write(cluster: Controlled) -> None:
+    """The results of first attempts are never there."""
 
-    def second_attempts_write(message: dict[str, Any]) -> None:
+    def write(message: dict[str, Any]) -> None:
         detail = message["detail"]
         key = key_of_task(detail) if detail.get("lastStatus") == "STOPPED" else None
         if key is not None and key.attempt == 2:
             _, name = split_s3(part_uri(f"s3://results/{key.run_id}/", key.index, ".jsonl"))
             cluster.s3.put_object(Key=name, Body=b"{}", Metadata={ATTEMPT_METADATA: "2"})
 
-    cluster.world.sinks.insert(0, second_attempts_write)
+    cluster.world.sinks.insert(0, write)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_spot_interruption_that_a_program_answers_with_0_and_no_result_uses_up_no_attempt(restarted: bool) -> None:
+    cluster = Controlled(zones=("us-east-1a",))
+    cluster.world.workload = lambda task, instance: TaskBehaviour(duration_s=300.0, obeys_with=0)
+    second_attempts_write(cluster)
     cluster.submit(8, expects_result=True, retryStrategy={"attempts": 1})
     while not cluster.live_instances() or cluster.record().counts[TaskStatus.RUNNING] < 8:
         cluster.tick()
@@ -62,6 +67,48 @@ def test_a_spot_interruption_that_a_program_answers_with_0_and_no_result_uses_up
     cluster.run_to_rest()
     record = cluster.record()
     assert (record.status, record.interruptions, record.attempts) == ("SUCCEEDED", 8, 16)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_missing_result_uses_up_no_attempt_where_its_hosts_shutdown_is_heard_of_after_it_was_looked_up(
+    restarted: bool,
+) -> None:
+    """Once EC2 is asked about the hosts, it says that they go."""
+    cluster = Controlled(zones=("us-east-1a",), lose=told_by_tasks_alone)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(duration_s=300.0, obeys_with=0)
+    second_attempts_write(cluster)
+    cluster.submit(8, expects_result=True, retryStrategy={"attempts": 1})
+    while not cluster.live_instances() or cluster.record().counts[TaskStatus.RUNNING] < 8:
+        cluster.tick()
+    hosts = list(cluster.world.agents)
+    for host in hosts:
+        for task in list(cluster.world.agents[host].tasks.values()):
+            task.kill(SIGTERM_CODE)
+    cluster.run_for(cluster.policy.fate_s / 2)
+    assert not cluster.record().counts[TaskStatus.RUNNING]
+    if restarted:
+        cluster.controllers = [cluster.controller()]
+        cluster.run_for(cluster.policy.fate_s / 2)
+    for host in hosts:
+        cluster.world.ec2.lose(host)
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record.status, record.interruptions, record.attempts) == ("SUCCEEDED", 8, 16)
+
+
+def test_missing_results_use_up_attempts_where_nothing_has_happened_to_their_hosts() -> None:
+    cluster = Controlled(zones=("us-east-1a",))
+    cluster.world.workload = lambda task, instance: TaskBehaviour(duration_s=30.0)
+    cluster.submit(8, expects_result=True, retryStrategy={"attempts": 1})
+    while not cluster.live_instances() or not cluster.record().counts[TaskStatus.VERIFYING]:
+        cluster.tick()
+    ended = cluster.world.now
+    while cluster.record().counts[TaskStatus.VERIFYING]:
+        cluster.tick()
+    assert cluster.policy.fate_s <= cluster.world.now - ended <= 2 * cluster.policy.fate_s
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record.status, record.interruptions, record.counts[TaskStatus.FAILED]) == ("FAILED", 0, 8)
 
 
 @pytest.mark.parametrize("seed", [19, 20, 41])

@@ -7,7 +7,6 @@ fails, none of this costs anything.
 
 from __future__ import annotations
 
-import copy
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -93,7 +92,7 @@ class Rehearsal:
             if Suspect("fact", str(number)) in without
             or (isinstance(fact, RunResumed) and Suspect("run", fact.run_id) in without)
         ]
-        state.open_ends = copy.deepcopy(self.moment.state.open_ends)
+        state.open_ends = self.moment.state.open_ends.copy()
         try:
             for suspect in without:
                 leave_out(state, suspect)

@@ -41,8 +41,9 @@ from argosy.model.events import (
 )
 from argosy.model.instance_types import InstanceType
 from argosy.model.moment import Moment
+from argosy.model.open_ends import OpenEnds
 from argosy.model.policy import Policy
-from argosy.model.state import OpenEnd, State
+from argosy.model.state import State
 from argosy.model.suspensions import reason_of
 from argosy.placement.custom import OwnFunctions
 from argosy.ports import EventQueue, Executor, Message, Store
@@ -63,7 +64,7 @@ class _Taken:
     messages: list[Message] = field(default_factory=list)  # applied: deleted once they are committed
     facts: list[Fact] = field(default_factory=list)  # as they came
     outcomes: list[Event] = field(default_factory=list)  # of the last tick's actions
-    open_ends: dict[int, OpenEnd] = field(default_factory=dict)  # as they were when it began: they are not stored
+    open_ends: OpenEnds = field(default_factory=OpenEnds)  # as they were when it began: they are not stored
     poison: int = 0  # messages that cannot be read
     repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
 
@@ -165,7 +166,7 @@ class Engine:
         self.taken = _Taken()
         with ours():
             state = self.state = self.state or self._load()
-            self.taken.open_ends = dict(state.open_ends)
+            self.taken.open_ends = state.open_ends.copy()
             taken = self._take_in(state, wait_s)
             actions = self._decide(state, taken)
             effects = [action for action in actions if not isinstance(action, Inside)]

@@ -74,20 +74,31 @@ def host_was_lost(seen: TaskSeen, instance: Instance | None) -> bool:
 
 def account_without_result(cause: StopCause, instance: Instance | None) -> Account:
     """Classify an exit code of 0 that left no result. A program may answer SIGTERM with it, so it is the user's only if
-    neither we nor the end of its instance may have sent that. cause: as `TaskTable` keeps it. What we released was
-    idle by then: that says nothing."""
+    neither we nor the end of its instance may have sent that. cause: as `TaskTable` keeps it. That we released it says
+    nothing, since it was idle by then; unless it was about to go anyhow, when it is released as soon as it is idle."""
     if cause in (StopCause.CANCELLED, StopCause.CAPPED):
         return Account.CANCELLED
     if cause is StopCause.TIMED_OUT:
         return Account.USER
-    went = instance is not None and instance.leaves and bool(instance.interrupted_at or not instance.released_at)
+    went = instance is not None and instance.leaves and (_was_to_go(instance) or not instance.released_at)
     return Account.LOST if went or cause is not StopCause.NONE else Account.USER
+
+
+def _was_to_go(instance: Instance) -> bool:
+    """Its agent drains it when it sees an interruption, which may be before we hear of one."""
+    return bool(instance.interrupted_at or instance.rebalance_at or instance.draining_since)
 
 
 def is_open(seen: TaskSeen, cause: StopCause, instance: Instance | None) -> bool:
     """Whether the failure would be the user's, unless its instance turns out to be going down."""
     may_go = instance is not None and instance.owned and not instance.leaves and OUT_OF_MEMORY not in seen.reason
     return may_go and cause is StopCause.NONE and account_for(seen, cause, instance) is Account.USER
+
+
+def is_result_open(cause: StopCause, instance: Instance | None) -> bool:
+    """Whether an exit code of 0 that left no result would be the user's, unless its instance turns out to be going
+    down."""
+    return cause is StopCause.NONE and instance is not None and instance.owned and not instance.leaves
 
 
 def wants_retry(rules: tuple[ExitRule, ...], seen: TaskSeen) -> bool:

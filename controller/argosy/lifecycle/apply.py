@@ -191,7 +191,7 @@ def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> Non
             state, run, event.index, status=TaskStatus.SUCCEEDED, committed=event.attempt, bytes=event.bytes, reason=0
         )
         return
-    attempts.end_without_result(state, run, event.index, now, policy)
+    attempts.miss_result(state, run, event.index, now, policy)
 
 
 @_apply.register

@@ -12,6 +12,7 @@ from argosy.lifecycle.accounts import (
     charge_user,
     host_was_lost,
     is_open,
+    is_result_open,
 )
 from argosy.lifecycle.halts import give_up, stop_if_all_alike
 from argosy.lifecycle.health import note_end
@@ -20,10 +21,11 @@ from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import Work
 from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
+from argosy.model.open_ends import MissingResult, OpenEnd
 from argosy.model.policy import Policy
 from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Subject, What
-from argosy.model.state import OpenEnd, State
+from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
 
 REFUSED_BACKOFF_S = 2.0  # our picture of the instance was stale; the next sweep mends it
@@ -141,8 +143,9 @@ def _is_open(state: State, row: int, seen: TaskSeen, now: float, policy: Policy)
         return False
     if not policy.fate_s or seen.last_status != "STOPPED" or not is_open(seen, cause, instance):
         return False
-    open_end = state.open_ends.setdefault(row, OpenEnd(seen, now))
-    open_end.seen = max(open_end.seen, seen, key=lambda each: each.version)
+    earlier = state.open_ends.failures.get(row, OpenEnd(seen, now))
+    latest = max(earlier.seen, seen, key=lambda each: each.version)
+    state.open_ends.failures[row] = OpenEnd(latest, earlier.heard_at)
     return True
 
 
@@ -216,8 +219,20 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
     end_attempt(state, row, now)
 
 
+def miss_result(state: State, run: Run, index: int, now: float, policy: Policy) -> None:
+    """The task's attempt ended with exit code 0, and its result is not there. Whose that is may have to wait until the
+    fate of its instance is known (`lifecycle.fates`)."""
+    instance_id = bytes(run.tasks["instance"][index]).decode()
+    cause = StopCause(int(run.tasks["stop_cause"][index]))
+    if policy.fate_s and is_result_open(cause, state.instances.get(instance_id)):
+        missing = MissingResult(int(run.tasks["attempts"][index]), instance_id, now)
+        state.open_ends.missing_results[run.id, index] = missing
+    else:
+        end_without_result(state, run, index, now, policy)
+
+
 def end_without_result(state: State, run: Run, index: int, now: float, policy: Policy) -> None:
-    """The task's attempt ended with exit code 0, and its result is not there."""
+    """Book an attempt that ended with exit code 0 and wrote no result."""
     instance_id = bytes(run.tasks["instance"][index]).decode()
     cause = StopCause(int(run.tasks["stop_cause"][index]))
     account = account_without_result(cause, state.instances.get(instance_id))

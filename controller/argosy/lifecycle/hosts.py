@@ -109,15 +109,9 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
         instance.fleet_id = seen.fleet_id
         state.changed_instances.add(instance.id)
     if seen.state == "running" and state.open_ends:
-        _note_running(state, instance, seen.at)
+        # It ran when EC2 was asked: that tells whose the attempts were that failed there before.
+        state.open_ends.ran_at[instance.id] = max(seen.at, state.open_ends.ran_at.get(instance.id, 0.0))
     _follow(state, instance, seen.state, now, policy)
-
-
-def _note_running(state: State, instance: Instance, at: float) -> None:
-    """It ran when EC2 was asked: that tells whose the failures were that ended there before."""
-    for row in state.attempts.on_instance(instance.id):
-        if row in state.open_ends:
-            state.open_ends[row].host_ran_at = max(at, state.open_ends[row].host_ran_at)
 
 
 def _price(state: State, instance: Instance, policy: Policy) -> None:

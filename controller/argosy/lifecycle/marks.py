@@ -23,7 +23,7 @@ def end_attempt(state: State, row: int, now: float) -> None:
     """Free the row, however the attempt ended."""
     instance, has_left = state.instance_of(row), bool(state.attempts["left_at"][row])
     state.attempts.remove(row)
-    state.open_ends.pop(row, None)
+    state.open_ends.failures.pop(row, None)
     if not has_left:
         note_idle(state, instance, now)
 

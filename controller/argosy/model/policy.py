@@ -93,7 +93,7 @@ class Policy:
     max_losses: int = 20  # attempts of one task lost to infrastructure
     max_start_failures: int = 3  # attempts of one task whose container could not be pulled, created or started
     fate_s: float = 10.0  # an instance that still runs so long after an attempt failed there had no part in that
-    fate_patience_s: float = 600.0  # for so long it is asked; after that the failure is the user's
+    fate_patience_s: float = 600.0  # for so long EC2 is asked; after that the failure is the user's
     alike_failures: int = 5  # so many tasks failing alike, and none succeeding, stop the run
     start_s: float = 5.0  # from a launch to its program's first line, the image at hand: what plans assume
     retry_backoff_s: float = 1.0  # doubled for each failure of the task, at most 60 s

@@ -9,24 +9,14 @@ from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey, AttemptTable
 from argosy.model.costs import Costs
 from argosy.model.damage import Losses
-from argosy.model.events import TaskSeen
 from argosy.model.instances import Instance, Purchase
+from argosy.model.open_ends import OpenEnds
 from argosy.model.pools import OrderNote, Pool
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Setback, Subject, What
 from argosy.model.suspensions import Suspension
-
-
-@dataclass(slots=True)
-class OpenEnd:
-    """An attempt that ended with a failure, of which it is open whether its instance was going down."""
-
-    seen: TaskSeen
-    heard_at: float
-    host_ran_at: float = 0.0  # when EC2 was last asked about the instance and said that it runs
-
 
 BYTES_PER_INSTANCE = 130  # as stored, compressed: measured with 5,000 and with 20,000
 
@@ -54,7 +44,7 @@ class State:
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
     forgotten: dict[str, list[float]] = field(default_factory=dict)  # by instance (`lifecycle.forgetting`)
-    open_ends: dict[int, OpenEnd] = field(default_factory=dict)  # by attempt row; not stored: ECS shows them again
+    open_ends: OpenEnds = field(default_factory=OpenEnds)  # not stored
     setbacks: dict[Subject, Setback] = field(default_factory=dict)  # by what failed
     losses: Losses = field(default_factory=Losses)  # what could not be read
     last_order: OrderNote = field(default_factory=OrderNote)  # its patterns are not stored

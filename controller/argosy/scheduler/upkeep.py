@@ -101,12 +101,19 @@ def closings(state: State, now: float) -> Iterator[CloseRun]:
 
 
 def verifications(moment: Moment) -> Iterator[VerifyResult]:
-    """Results to look up, the lowest indexes first, within the tick's bounds."""
+    """Results to look up, the lowest indexes first, within the tick's bounds. None that is known to be missing and
+    waits for the fate of its instance."""
     state, room = moment.state, moment.policy.max_verifications_per_tick
+    missing: defaultdict[str, list[int]] = defaultdict(list)
+    for run_id, index in state.open_ends.missing_results:
+        missing[run_id].append(index)
     for run in state.runs.values():
         if not state.may_try(What.VERIFY, run.id, moment.now):
             continue
-        rows = run.tasks.in_few_chunks(np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING)[:room])
+        rows = np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING)
+        if run.id in missing:
+            rows = rows[~np.isin(rows, missing[run.id])]
+        rows = run.tasks.in_few_chunks(rows[:room])
         for index in rows.tolist():
             yield VerifyResult(run.id, index, int(run.tasks["attempts"][index]))
         room -= len(rows)
@@ -139,11 +146,13 @@ def orphans(state: State) -> Iterator[StopOrphan]:
 
 
 def host_look_ups(state: State, now: float, policy: Policy) -> Iterator[LookUpHosts]:
-    """The instances that EC2 is to be asked about now, by cell: failures there are not booked yet."""
+    """The instances that EC2 is to be asked about now, by cell: how attempts ended there is not booked yet."""
     wanted: defaultdict[str, set[str]] = defaultdict(set)
-    for row, open_end in state.open_ends.items():
-        instance = state.instance_of(row)
-        if instance is not None and now >= open_end.heard_at + policy.fate_s:
+    ends = state.open_ends
+    heard = [(state.instance_of(row), open_end.heard_at) for row, open_end in ends.failures.items()]
+    heard += [(state.instances.get(each.instance), each.heard_at) for each in ends.missing_results.values()]
+    for instance, heard_at in heard:
+        if instance is not None and now >= heard_at + policy.fate_s:
             wanted[instance.cell].add(instance.id)
     for cell, instance_ids in wanted.items():
         yield LookUpHosts(cell, tuple(sorted(instance_ids)[:MOST_LOOKED_UP]))

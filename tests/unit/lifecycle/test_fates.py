@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from argosy.lifecycle.apply import pass_time
-from argosy.model.actions import LookUpHosts, StopAttempt
+from argosy.lifecycle.suspension import bare_record, suspend
+from argosy.model.actions import LookUpHosts, StopAttempt, VerifyResult
 from argosy.model.attempts import StopCause
-from argosy.model.events import HostStateChanged, InterruptionWarned
+from argosy.model.events import Event, HostStateChanged, InterruptionWarned, RebalanceAdvised, ResultSeen
+from argosy.model.instances import InstanceStatus
 from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -17,12 +19,15 @@ from argosy.scheduler.decide import decide
 from tests.builders import (
     CELL,
     NOW,
+    RUN_ID,
     begun,
+    container_instance,
     host,
     instance_id,
     launched,
     moment_of,
     state_with_instance,
+    stored,
     task,
     task_arn,
     told,
@@ -125,11 +130,11 @@ def test_ec2_is_asked_for_just_this_instance_once_its_answer_can_prove_something
 
 def test_the_event_is_news_to_a_controller_that_starts_anew_and_a_newer_one_counts_in_its_place() -> None:
     state = ended()
-    state.open_ends.clear()  # as a load leaves it
+    state.open_ends.failures.clear()  # as a load leaves it
     told(state, task(1, "STOPPED", 3, exit_code=143), now=NOW + 60, policy=POLICY)
     told(state, task(1, "STOPPED", 4, exit_code=143, reason="more is known"), now=NOW + 61, policy=POLICY)
     told(state, task(1, "STOPPED", 3, exit_code=143), now=NOW + 62, policy=POLICY)
-    (open_end,) = state.open_ends.values()
+    (open_end,) = state.open_ends.failures.values()
     assert (open_end.heard_at, open_end.seen.version) == (NOW + 60, 4)
 
 
@@ -137,3 +142,117 @@ def test_failures_are_booked_as_far_as_the_commit_has_room_for_them() -> None:
     state = ended()
     full = replace(POLICY, max_settling_documents=0)
     assert later(state, NOW + POLICY.fate_patience_s, full) == (TaskStatus.RUNNING, 0, 0)
+
+
+def silent(result: int = 0) -> State:
+    """The only attempt of the run's first task has ended with exit code 0, and it may fail once. result: the attempt
+    whose result is found; 0 = none."""
+    state = state_with_instance(expects_result=True, retryStrategy={"attempts": 1})
+    launched(state)
+    told(state, task(1, "RUNNING"), task(1, "STOPPED", 3, exit_code=0), policy=POLICY)
+    return told(state, ResultSeen(RUN_ID, 0, result), policy=POLICY)
+
+
+def looked_up(state: State, now: float = NOW) -> list[int]:
+    """The indexes of the tasks whose results are looked up."""
+    return [each.index for each in decide(moment_of(state, now, POLICY)) if isinstance(each, VerifyResult)]
+
+
+def test_a_missing_result_whose_instance_turns_out_to_go_down_is_nobodys() -> None:
+    state = silent()
+    assert later(state, NOW + 5) == (TaskStatus.VERIFYING, 0, 0)
+    told(state, HostStateChanged(instance_id(1), "shutting-down", NOW + 6), policy=POLICY)
+    assert later(state, NOW + 6) == (TaskStatus.PENDING, 0, 1)
+    assert state.runs[RUN_ID].interruptions == 1
+    assert not state.open_ends
+
+
+def test_a_missing_result_on_an_instance_that_runs_on_is_the_users() -> None:
+    state = silent()
+    told(state, host(1, at=NOW + 1), now=NOW + 2, policy=POLICY)
+    assert later(state, SOON) == (TaskStatus.VERIFYING, 0, 0)
+    told(state, host(1, at=SOON), now=SOON + 1, policy=POLICY)
+    assert later(state, SOON + 1) == (TaskStatus.FAILED, 1, 0)
+    assert not state.open_ends
+    assert not state.open_ends.ran_at
+
+
+def test_a_missing_result_of_which_ec2_says_nothing_is_the_users_in_the_end() -> None:
+    state = silent()
+    assert later(state, NOW + POLICY.fate_patience_s - 1) == (TaskStatus.VERIFYING, 0, 0)
+    assert later(state, NOW + POLICY.fate_patience_s) == (TaskStatus.FAILED, 1, 0)
+
+
+def test_a_missing_result_on_an_instance_that_is_not_known_any_more_is_the_users_at_once() -> None:
+    state = silent()
+    del state.instances[instance_id(1)]
+    assert later(state, NOW) == (TaskStatus.FAILED, 1, 0)
+
+
+def test_a_result_that_is_there_and_one_that_nobody_expects_wait_for_nothing() -> None:
+    assert later(silent(result=1), NOW) == (TaskStatus.SUCCEEDED, 0, 0)
+    state = state_with_instance()
+    launched(state)
+    told(state, task(1, "STOPPED", 3, exit_code=0), policy=POLICY)
+    assert later(state, NOW) == (TaskStatus.SUCCEEDED, 0, 0)
+    assert not state.open_ends
+
+
+def test_while_it_waits_its_instance_is_asked_about_and_its_result_is_not() -> None:
+    state = silent()
+    launched(state, 1, 2)
+    told(state, task(2, "STOPPED", 3, exit_code=0), policy=POLICY)
+    assert looked_up(state) == [1]
+    asked = [each for each in decide(moment_of(state, SOON, POLICY)) if isinstance(each, LookUpHosts)]
+    assert asked == [LookUpHosts(CELL, (instance_id(1),))]
+
+
+def test_a_controller_that_starts_anew_looks_the_result_up_and_waits_again() -> None:
+    again = stored(silent(), {})
+    assert looked_up(again) == [0]
+    told(again, ResultSeen(RUN_ID, 0, 0), now=NOW + 60, policy=POLICY)
+    told(again, host(1, at=SOON + 59), now=SOON + 59, policy=POLICY)
+    assert later(again, SOON + 59) == (TaskStatus.VERIFYING, 0, 0)
+    told(again, host(1, at=SOON + 60), now=SOON + 60, policy=POLICY)
+    assert later(again, SOON + 60) == (TaskStatus.FAILED, 1, 0)
+
+
+def test_what_has_become_of_the_task_meanwhile_stays() -> None:
+    state = silent()
+    told(state, ResultSeen(RUN_ID, 0, 1), policy=POLICY)
+    assert later(state, NOW + POLICY.fate_patience_s) == (TaskStatus.SUCCEEDED, 0, 0)
+    state = silent()
+    state.runs[RUN_ID].tasks.set(0, attempts=2)  # retried meanwhile, and its second attempt has ended as well
+    assert later(state, NOW + POLICY.fate_patience_s) == (TaskStatus.VERIFYING, 0, 0)
+    assert looked_up(state) == [0]
+
+
+def test_a_missing_result_of_a_run_that_is_suspended_is_looked_up_again_once_it_goes_on() -> None:
+    state = silent()
+    run = state.runs[RUN_ID]
+    suspend(state, bare_record(run), "a fault", NOW)
+    pass_time(state, SOON, POLICY)
+    assert not state.open_ends
+    state.runs[RUN_ID] = run
+    del state.suspended[RUN_ID]
+    assert looked_up(state, SOON) == [0]
+
+
+def test_missing_results_are_booked_as_far_as_the_commit_has_room_for_them() -> None:
+    state = silent()
+    full = replace(POLICY, max_settling_documents=0)
+    assert later(state, NOW + POLICY.fate_patience_s, full) == (TaskStatus.VERIFYING, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "news", [container_instance(1, version=2, status="DRAINING"), RebalanceAdvised(instance_id(1), NOW)]
+)
+def test_a_missing_result_is_nobodys_where_its_instance_was_let_go_because_it_was_to_go(news: Event) -> None:
+    """An agent drains its instance when it sees an interruption, and what drains is released as soon as it is idle."""
+    state = state_with_instance(expects_result=True, retryStrategy={"attempts": 1})
+    launched(state)
+    told(state, task(1, "RUNNING"), news, task(1, "STOPPED", 3, exit_code=0), policy=POLICY)
+    instance = state.instances[instance_id(1)]
+    instance.status, instance.released_at = InstanceStatus.RELEASING, NOW
+    told(state, ResultSeen(RUN_ID, 0, 0), policy=POLICY)
+    assert later(state, NOW) == (TaskStatus.PENDING, 0, 1)

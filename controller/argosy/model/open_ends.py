@@ -1,0 +1,43 @@
+"""Of which ended attempts is it open whether their instances were going down?
+
+Not stored: to a controller that starts anew ECS shows a failure again, and a missing result is looked up again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from argosy.model.events import TaskSeen
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEnd:
+    """An attempt that ended with a failure. It keeps its row until it is known whose that is."""
+
+    seen: TaskSeen
+    heard_at: float  # epoch seconds
+
+
+@dataclass(frozen=True, slots=True)
+class MissingResult:
+    """An attempt that ended with exit code 0 and wrote no result. Its task stays VERIFYING meanwhile."""
+
+    attempt: int
+    instance: str
+    heard_at: float  # epoch seconds, when its result was looked up
+
+
+@dataclass(slots=True)
+class OpenEnds:
+    """All of them, and when EC2 was last asked about their instances."""
+
+    failures: dict[int, OpenEnd] = field(default_factory=dict)  # by attempt row
+    missing_results: dict[tuple[str, int], MissingResult] = field(default_factory=dict)  # by run and task index
+    ran_at: dict[str, float] = field(default_factory=dict)  # instance -> the last time at which EC2 said that it runs
+
+    def __bool__(self) -> bool:
+        return bool(self.failures or self.missing_results)
+
+    def copy(self) -> OpenEnds:
+        """Another one of the same entries, none of which ever changes."""
+        return OpenEnds(dict(self.failures), dict(self.missing_results), dict(self.ran_at))
