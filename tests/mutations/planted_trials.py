@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from argosy.engine import steps
 from argosy.engine.tick import Engine
 from argosy.lifecycle import attempts
 from argosy.lifecycle.accounts import Account
+from argosy.model.actions import StopAttempt
 from argosy.model.events import Event, RebalanceAdvised
-from argosy.model.instances import Instance
+from argosy.model.instances import Instance, Purchase
+from argosy.model.moment import Moment
 from argosy.model.policy import Policy
+from argosy.model.pools import Pool
 from argosy.model.state import State
+from argosy.scheduler import capacity, upkeep
 from argosy.scheduler import decide as decide_module
-from argosy.scheduler.budget import CappedRuns, RunBudget
+from argosy.scheduler.budget import SHORT_OF_BUDGET, CappedRuns, RunBudget
 from tests.mutations.catalogue import Patch, planted, scenario
 
 SHUTDOWNS = "tests.scenarios.test_shutdowns"
@@ -97,3 +103,34 @@ def messages_are_deleted_before_the_commit(patch: Patch) -> None:
         real(engine, *rest)
 
     patch.setattr(Engine, "_commit", commit)
+
+
+@planted("a stop is asked for again in every tick", "partition", "time-limit", "bad-program", "cancel")
+def stops_every_tick(patch: Patch) -> None:
+    real = upkeep.stops
+
+    def stops(moment: Moment) -> Iterator[StopAttempt]:
+        return real(replace(moment, policy=replace(moment.policy, stop_again_s=0.0)))
+
+    patch.setattr(upkeep, "stops", stops)
+
+
+@planted("the controller works on for an hour when everything is over", "bad-program")
+def rests_an_hour_late(patch: Patch) -> None:
+    patch.setattr(Engine, "_has_looked", lambda engine: engine.now() > engine.acted_at + 3600.0)
+
+
+@planted("one more instance is ordered than is needed", "bad-program")
+def orders_are_too_large(patch: Patch) -> None:
+    real = capacity._Rises.at_most
+
+    def at_most(rises: capacity._Rises, pool: Pool, purchase: Purchase, wanted: int, replaced: int) -> int:
+        allowed = real(rises, pool, purchase, wanted, replaced)
+        return allowed + 1 if allowed > pool.target else allowed
+
+    patch.setattr(capacity._Rises, "at_most", at_most)
+
+
+@planted("a run is said to be held back by a cap that it does not have", "bad-program", "quota")
+def caps_that_nobody_set_are_named(patch: Patch) -> None:
+    patch.setattr(decide_module, "why_all_back_off", lambda run, now: SHORT_OF_BUDGET.format(cap="$0.00"))

@@ -17,6 +17,7 @@ BUDGET_SHARES = (0.05, 3.0)
 PAID_S = (300.0, 1200.0)  # of the programs that have to keep to a budget: it takes a while to use one up
 USD_PER_HOUR, GPU_USD_PER_HOUR = 0.09, 0.27  # an instance, roughly, with its disk and its address
 VCPUS = 4  # of an instance
+PLAIN_MIB = 1024  # of memory for a task: cpu runs out first
 HOURLY_CAPS_USD = (0.03, 0.6)  # the cheapest instance costs 0.06 to 0.1, with its disk and its address
 DEADLINES_S = (300.0, 7200.0)
 ATTEMPT_LIMITS_S = (30.0, 240.0)
@@ -49,7 +50,7 @@ class _Draft:
             "version": 1,
             "name": f"trial{self.number}",
             "container": {"image": "argosy/digits", "command": ["work"], "environment": {"TOKEN": CANARY}},
-            "resources": {"vcpus": 1 + int(draw(0, 2)), "memory": 1024, "gpus": gpus},
+            "resources": {"vcpus": 1 + int(draw(0, 2)), "memory": PLAIN_MIB, "gpus": gpus},
             "array": {"size": tasks},
             "retryStrategy": {"attempts": 1 + int(draw(0, 3))},
         }

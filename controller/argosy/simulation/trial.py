@@ -125,6 +125,7 @@ class Trial:
     def end_faults(self) -> None:
         """From now on nothing goes wrong any more, and one controller works."""
         self.faults_ended_at = self.world.now
+        self.auditor.faults_ended()
         self.faults.active = False
         self.deployment.boundary.store_down_until = 0.0
         self.programs.good = bool(self.plan.kinds)

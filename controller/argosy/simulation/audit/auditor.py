@@ -16,6 +16,7 @@ from typing import Any
 from argosy.model.policy import Policy
 from argosy.simulation.audit.cells import CellChecker
 from argosy.simulation.audit.definitions import DefinitionChecker
+from argosy.simulation.audit.efficiency import EfficiencyChecker
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
 from argosy.simulation.audit.fleets import FleetChecker
 from argosy.simulation.audit.instances import InstanceChecker
@@ -54,6 +55,7 @@ class Auditor:
             ProgressChecker(facts),
             MoneyChecker(facts),
             CellChecker(facts),
+            EfficiencyChecker(facts),
             WarningChecker(facts),
             DefinitionChecker(facts),
         )
@@ -120,6 +122,10 @@ class Auditor:
     def nobody_worked(self) -> None:
         """No controller has worked for hours, until now."""
         self.facts.unattended_until = self.facts.world.now
+
+    def faults_ended(self) -> None:
+        """From now on nothing goes wrong any more."""
+        self.facts.faults_ended_at = self.facts.world.now
 
     def torn_down(self) -> None:
         """From now on nothing may start."""

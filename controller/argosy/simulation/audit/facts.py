@@ -79,6 +79,8 @@ class TrialFacts:
     """Then nothing may start any more."""
     unattended_until: float = 0.0
     """Until then no controller worked at all."""
+    faults_ended_at: float = 0.0
+    """From when nothing goes wrong any more; 0 = it still does."""
     closed: dict[str, float] = field(default_factory=dict)
     """Region of a cell that is closed -> since when."""
 

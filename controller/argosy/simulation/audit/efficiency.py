@@ -1,0 +1,121 @@
+"""Is nothing done, ordered or said in vain?
+
+`repeated`: no call is made again and again with the same request, and nothing is stored again as it was. `awake`: no
+controller works on once everything has come to its end. `order`: one controller raises no fleet above the tasks that
+need it. `reason`: what a run is said to wait for is there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.model.tasks import TERMINAL
+from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
+from argosy.simulation.deployed_fleets import fleet_is_ours
+from argosy.simulation.submissions import PLAIN_MIB, VCPUS
+
+JSON = dict[str, Any]
+
+ONCE_IN_S = {  # the same call, on average: stops are asked for again once a minute
+    ("ecs", "stop_task"): 45.0,
+    ("ecs", "deregister_task_definition"): 45.0,
+    ("ec2", "modify_fleet"): 20.0,
+    ("ec2", "terminate_instances"): 20.0,
+    ("ec2", "describe_fleet_history"): 45.0,
+}
+FREE = 6  # beside so many that lost replies and crashes lead to
+AWAKE_S = 900.0  # sweeps that confirm that nothing is left, at the longest pauses between steps
+MONEY = {"held back by its budget": "budgetUsd", "held back by capacity.maxHourlyCost": "maxHourlyCost"}
+
+
+class EfficiencyChecker(Checker):
+    """Calls, orders and sentences that have no reason."""
+
+    def __init__(self, facts: TrialFacts) -> None:
+        super().__init__(facts)
+        self._first_at: dict[str, float] = {}  # by call
+        self._times: dict[str, int] = {}
+        self._quiet_since: float | None = None
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        return {operation: self._checked(operation) for operation in ONCE_IN_S}
+
+    def committed(self, commit: Commit) -> None:
+        for record in self.facts.stored.records.values():
+            if not record.has_ended:
+                self._check_reason(record.id, record.waiting)
+
+    def time_passed(self) -> None:
+        if self._is_quiet():
+            self._quiet_since = self._quiet_since or self.facts.world.now
+        else:
+            self._quiet_since = None
+
+    def at_rest(self, rest: Rest) -> None:
+        awake_s = self.facts.world.now - max(self._quiet_since or self.facts.world.now, self.facts.faults_ended_at)
+        if awake_s > AWAKE_S and len(self.facts.regions.worlds) == 1 and not self.facts.torn_down:
+            self.facts.violated("awake", f"controllers worked on for {awake_s:.0f} s with nothing to wait for")
+
+    def _checked(self, operation: Operation) -> EffectCheck:
+        def check(request: JSON, reply: JSON) -> None:
+            self._count(operation, request)
+            if operation == ("ec2", "modify_fleet"):
+                self._check_order(request["FleetId"])
+
+        return check
+
+    def _count(self, operation: Operation, request: JSON) -> None:
+        """How often it was made, against the time since the first."""
+        call, now = f"{operation[1]} {json.dumps(request, default=str, sort_keys=True)}", self.facts.world.now
+        first_at = self._first_at.setdefault(call, now)
+        times = self._times[call] = self._times.get(call, 0) + 1
+        if times > FREE + (now - first_at) / ONCE_IN_S[operation]:
+            self.facts.violated("repeated", f"{times} times within {now - first_at:.0f} s: {call[:200]}")
+
+    def _check_order(self, fleet_id: str) -> None:
+        """What all fleets still have to launch, after one was raised, against the instances that tasks without a sound
+        one fill."""
+        facts = self.facts
+        fleet = facts.regions.fleet(fleet_id)
+        if not facts.one_controller or fleet.total_target <= len(fleet.members):
+            return
+        live = [each for each in facts.regions.fleets() if each.is_live and fleet_is_ours(each)]
+        missing = sum(max(0, each.total_target - len(each.members)) for each in live)
+        need = sum(map(self._instances_for, facts.stored.records))
+        if missing > need:
+            facts.violated("order", f"{missing} instances are ordered, for tasks that fill {need}", fleet_id)
+
+    def _instances_for(self, run_id: str) -> int:
+        """How many instances the run's tasks fill that are not done, and work on none that stays."""
+        stored = self.facts.stored
+        unfinished = sum(row[0] not in TERMINAL for row in stored.tables[run_id])
+        served = sum(each.key.run_id == run_id and self._stays(each.instance) for each in stored.live.values())
+        return math.ceil(max(0, unfinished - served) / _at_least_fit(self.facts.jobs[run_id].spec))
+
+    def _stays(self, instance_id: str) -> bool:
+        each = self.facts.stored.instances.get(instance_id)
+        return each is not None and each["status"] == "ACTIVE" and not (each["interrupted_at"] or each["cordon"])
+
+    def _check_reason(self, run_id: str, said: str) -> None:
+        capacity = self.facts.jobs[run_id].spec.get("capacity", {})
+        for begins, member in MONEY.items():
+            if said.startswith(begins) and member not in capacity:
+                self.facts.violated("reason", f"{run_id} has no {member}, and is said to be {said}", run_id)
+
+    def _is_quiet(self) -> bool:
+        """Whether every run that was submitted has ended, and nothing of ours is alive or asked for."""
+        facts = self.facts
+        done = len(facts.stored.records) == len(facts.jobs)
+        ended = all(record.has_ended for record in facts.stored.records.values())
+        asked = any(fleet.total_target for fleet in facts.regions.fleets() if fleet.is_live and fleet.tags)
+        return done and ended and not asked and not facts.regions.ours()
+
+
+def _at_least_fit(spec: Mapping[str, Any]) -> int:
+    """How many tasks an instance of a trial takes at least; 1 where more than cpu may decide that."""
+    needs = spec.get("resources", {})
+    is_plain = "placement" not in spec and needs.get("memory") == PLAIN_MIB and not needs.get("gpus")
+    return max(1, VCPUS // int(needs["vcpus"])) if is_plain else 1
