@@ -32,25 +32,16 @@ REST_S = 6 * 3600.0
 # What need not work, and why.
 LEFT_OUT = {
     "aws.shielding.shielded": "it is the guard around an action",
-    "lifecycle.attempts.end": "it ends the attempts of suspended runs too",
     "engine.set_apart.SetApart.taken": "it says what is left out",
     "model.documents._bucket": "it says in which document it is stored that an instance is forgotten",
     "model.run_record.RunRecord.to_json": "without it nothing can be stored of a run, not even that it is suspended",
     "model.runs.sort_key": "the same",
     "model.state.State.run_by_number": "it says to which run an attempt belongs, and so that it is left out",
 }
-# Called for an instance and a run, which is what is suspended for it: so is every run that is placed there.
-OF_RUNS = {
-    "aws.ecs_requests.run_task_request",
-    "aws.launcher.TaskLauncher._request",
-    "aws.launcher.TaskLauncher._send",
-    "aws.launcher.TaskLauncher.launch",
-    "aws.manifest._gpu_ids",
-    "lifecycle.health.note_acceptance",
-}
+# Called for an instance that a run's manifest names: that run, which has worked there, cannot be closed without it.
+OF_RUNS = {"aws.manifest._gpu_ids"}
 # For these the fault has to end before the run can be cancelled.
 NOT_CANCELLED = {
-    "lifecycle.charges.book": "the instance is left out instead, for up to an hour each time",
     "lifecycle.marks.end_attempt": "it frees the rows of runs that were closed: they are nobody's any more",
 }
 
@@ -135,6 +126,23 @@ def test_a_fault_in_a_function_that_a_tick_calls_for_one_culprit_costs_the_other
 def test_a_run_at_which_a_function_throws_can_be_cancelled_and_leaves_nothing_behind() -> None:
     for name in spread([name for name in called("run") if name not in NOT_CANCELLED], SAMPLE):
         play("run", name, cancel=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("run", "lifecycle.attempts.end"),
+        ("run", "lifecycle.charges.close_run"),
+        ("run", "lifecycle.definitions.release"),
+        ("run", "lifecycle.marks.end_attempt"),
+        ("run", "messages.ecs.storable"),
+        ("instance", "lifecycle.health.note_end"),
+        ("instance", "lifecycle.charges.book"),
+        ("instance", "model.instances.Instance.owes"),
+    ],
+)
+def test_what_once_reached_the_others_does_not(kind: str, name: str) -> None:
+    assert play(kind, name, cancel=kind == "run" and name not in NOT_CANCELLED) > 0
 
 
 @pytest.mark.deep

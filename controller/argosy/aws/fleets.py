@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,6 +20,7 @@ from argosy.aws.cell import TIME_WAS_UP, Cell, CheckTime, chunks, pages
 from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
 from argosy.aws.fleet_templates import FleetTemplates
 from argosy.aws.placement_scores import NoScores, Scores
+from argosy.aws.shielding import read_each
 from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
 from argosy.messages.fleet_faults import latest_shortage, shortage
@@ -215,7 +217,7 @@ class AwsFleets:
     def _list(self, cell: Cell, check_time: CheckTime) -> None:
         deque(self.fleets(cell, self._clock(), check_time), maxlen=0)
 
-    def hosts(self, cell: Cell, check_time: CheckTime = lambda: None) -> Iterator[HostSeen]:
+    def hosts(self, cell: Cell, check_time: CheckTime = lambda: None) -> Iterator[Event]:
         """Every instance with the stage's tag in one of its fleets, and ended ones for as long as EC2 shows them.
 
         The tag alone proves nothing: anyone allowed to set tags could make Argosy end an instance that is not its own.
@@ -226,9 +228,12 @@ class AwsFleets:
         tagged = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}]
         for page in pages(_asking(cell.ec2.describe_instances, check_time), Filters=tagged, MaxResults=1000):
             for reservation in page["Reservations"]:
-                for instance in reservation["Instances"]:
-                    if _tags(instance).get(FLEET_OF_INSTANCE_TAG) in self._ours[cell.name]:
-                        yield _host_seen(instance, cell.name)
+                ours = [
+                    instance
+                    for instance in reservation["Instances"]
+                    if _tags(instance).get(FLEET_OF_INSTANCE_TAG) in self._ours[cell.name]
+                ]
+                yield from read_each(partial(_host_seen, cell=cell.name), ours)
 
     def look_up(self, action: LookUpHosts, deadline: float) -> list[Event]:
         """What EC2 says of single instances. By a filter, because one unknown id would fail the whole call."""
@@ -245,11 +250,8 @@ class AwsFleets:
         except AWS_ERRORS as error:
             return [NotCarriedOut(_heard(cell, error).text)]
         reservations = [reservation for page in found for reservation in page["Reservations"]]
-        return [
-            replace(_host_seen(instance, cell.name), at=asked_at)
-            for each in reservations
-            for instance in each["Instances"]
-        ]
+        instances = [instance for each in reservations for instance in each["Instances"]]
+        return list(read_each(lambda each: replace(_host_seen(each, cell.name), at=asked_at), instances))
 
 
 def _not_listed(action: SetTarget, why: str) -> NotCarriedOut:

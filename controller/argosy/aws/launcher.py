@@ -18,7 +18,7 @@ from argosy.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_t
 from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify, is_definition_gone
 from argosy.aws.items import S3ItemsReader, passes
 from argosy.aws.preparation import NotNow, RunPreparation
-from argosy.aws.shielding import shielded
+from argosy.aws.shielding import read_each, shielded
 from argosy.messages.ecs import task_seen
 from argosy.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
 from argosy.model.attempts import AttemptKey
@@ -73,16 +73,19 @@ class TaskLauncher:
 
     def resolve(self, action: ResolveLaunches, state: State, deadline: float) -> list[Event]:
         """Adopt the tasks that the listings show. If they are complete, send the other launches again while they are
-        young enough; an older one never happened if two complete listings do not show it."""
+        young enough; an older one never happened if two complete listings do not show it. So it is where our own code
+        cannot read a task: the answer to the same request tells whose that is."""
         events: list[Event] = []
         for cell_name in sorted({launch.cell for launch in action.launches}):
             launches = [launch for launch in action.launches if launch.cell == cell_name]
-            found, complete = self._listed(self._cells.get(cell_name), action.started_by, deadline)
+            unread: list[Event] = []
+            found, complete = self._listed(self._cells.get(cell_name), action.started_by, deadline, unread)
+            events += unread
             for launch in launches:
                 if launch.key in found:
                     seen = found[launch.key]
                     events += [LaunchAccepted(launch.key, seen.arn, seen.gpu_ids), seen]
-                elif action.resend and complete:
+                elif action.resend and (complete or unread):
                     events += self._again(launch, state, deadline)
                 else:
                     events.append(self._absent(launch.key, action.intended_at, complete, state))
@@ -154,8 +157,11 @@ class TaskLauncher:
         missed_before = row is not None and state.attempts["absent_since"][row] > 0
         return LaunchDisproved(key) if missed_before else LaunchMissed(key)
 
-    def _listed(self, cell: Cell | None, started_by: str, deadline: float) -> tuple[dict[AttemptKey, TaskSeen], bool]:
-        """The wave's running and stopped tasks by key, and whether the listings were complete."""
+    def _listed(
+        self, cell: Cell | None, started_by: str, deadline: float, unread: list[Event]
+    ) -> tuple[dict[AttemptKey, TaskSeen], bool]:
+        """The wave's running and stopped tasks by key, and whether the listings were complete. unread: is added what
+        our own code failed at."""
         found: dict[AttemptKey, TaskSeen] = {}
         if cell is None:
             return found, False
@@ -170,10 +176,11 @@ class TaskLauncher:
             return found, False
         except NotNow:
             return found, False
-        found = {seen.key: seen for seen in described if seen.key is not None}
-        return found, len(described) == len(
-            set(arns)
-        )  # a task is listed but cannot be described yet: this proves nothing
+        tasks = [seen for seen in described if isinstance(seen, TaskSeen)]
+        unread += [seen for seen in described if not isinstance(seen, TaskSeen)]
+        found = {seen.key: seen for seen in tasks if seen.key is not None}
+        # a task may be listed that cannot be described yet: this proves nothing
+        return found, len(tasks) == len(set(arns))
 
 
 def _paced_listing(cell: Cell, deadline: float, **filters: str) -> Iterator[str]:
@@ -186,12 +193,13 @@ def _paced_listing(cell: Cell, deadline: float, **filters: str) -> Iterator[str]
         yield from page["taskArns"]
 
 
-def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[TaskSeen]:
-    seen: list[TaskSeen] = []
+def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[Event]:
+    """Each as a TaskSeen, or as what our own code failed at."""
+    seen: list[Event] = []
     for chunk in chunks(arns):
         if not cell.rates.reads.take(deadline):
             raise NotNow
-        seen += [task_seen(task) for task in cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)["tasks"]]
+        seen += read_each(task_seen, cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)["tasks"])
     return seen
 
 

@@ -9,15 +9,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from argosy.aws.cell import Cell, chunks, pages
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.fleets import AwsFleets
+from argosy.aws.shielding import read_each
 from argosy.messages.ecs import container_instance_seen, task_seen
 from argosy.model.arns import cell_of, name_of
 from argosy.model.attempts import AttemptStatus
-from argosy.model.events import ContainerInstanceSeen, FleetSeen, HostSeen, Observed, TaskSeen
+from argosy.model.events import (
+    ActionFailed,
+    ContainerInstanceSeen,
+    Event,
+    FleetSeen,
+    HostSeen,
+    Observed,
+    TaskSeen,
+)
 from argosy.model.state import State
 
 # No call begins after this. Waiting, execution, the sweep and one call under way then fit into the time that an
@@ -80,20 +90,22 @@ class Observer:
         instances: list[ContainerInstanceSeen] = []
         hosts: list[HostSeen] = []
         fleets: list[FleetSeen] = []
+        unread: list[ActionFailed] = []
+        gather = partial(_gather, unread)
         whole = {"tasks": True, "container instances": True, "hosts": True}
         for cell in self._cells.values():
             listed = _container_instances(cell, self._wait)
-            whole["container instances"] &= yield from _gather(instances, listed, cell, "container instances")
-            whole["tasks"] &= yield from _gather(tasks, self._tasks(cell), cell, "tasks")
+            whole["container instances"] &= yield from gather(instances, listed, cell, "container instances")
+            whole["tasks"] &= yield from gather(tasks, self._tasks(cell), cell, "tasks")
         again: list[TaskSeen] = []
         for cell in self._cells.values():
-            whole["tasks"] &= _all_of(_gather(again, self._doubtful(cell, tasks), cell, "tasks"))
+            whole["tasks"] &= _all_of(gather(again, self._doubtful(cell, tasks), cell, "tasks"))
         newer = {seen.arn: seen for seen in again}
         tasks = [newer.get(seen.arn, seen) for seen in tasks]
         whole_cells: set[str] = set()
         for cell in self._cells.values():
-            all_fleets = _all_of(_gather(fleets, self._fleets.fleets(cell, now, self._check_time), cell, "fleets"))
-            all_hosts = _all_of(_gather(hosts, self._fleets.hosts(cell, self._check_time), cell, "hosts"))
+            all_fleets = _all_of(gather(fleets, self._fleets.fleets(cell, now, self._check_time), cell, "fleets"))
+            all_hosts = _all_of(gather(hosts, self._fleets.hosts(cell, self._check_time), cell, "hosts"))
             whole_cells |= {cell.name} if all_fleets and all_hosts else set()
             whole["hosts"] &= all_hosts
         return Observed(
@@ -107,6 +119,7 @@ class Observer:
             hosts_complete=whole["hosts"],
             whole_cells=frozenset(whole_cells),
             cells=frozenset(self._cells),
+            unread=tuple(unread),
         )
 
     def _wait(self, cell: Cell) -> None:
@@ -115,7 +128,7 @@ class Observer:
         if not cell.rates.reads.take(self._deadline):
             raise _BrokeOff("it took too long")
 
-    def _tasks(self, cell: Cell) -> Iterator[TaskSeen]:
+    def _tasks(self, cell: Cell) -> Iterator[Event]:
         """Raises AWS_ERRORS, _BrokeOff."""
         running, alive = self._believed(cell.name)
         unsure: list[str] = []
@@ -129,9 +142,9 @@ class Observer:
         for chunk in chunks(unsure + sorted(alive)):
             self._wait(cell)
             answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
-            yield from map(task_seen, answer["tasks"])
+            yield from read_each(task_seen, answer["tasks"])
 
-    def _doubtful(self, cell: Cell, seen: Sequence[TaskSeen]) -> Iterator[TaskSeen]:
+    def _doubtful(self, cell: Cell, seen: Sequence[TaskSeen]) -> Iterator[Event]:
         """Tasks that were alive when listed and have since ended, as far as the controller knows: a sweep may take a
         minute, and these would be taken for tasks without a run. Raises AWS_ERRORS, _BrokeOff."""
         here = [
@@ -141,7 +154,7 @@ class Observer:
         for chunk in chunks([arn for arn in here if name_of(arn) not in alive]):
             self._wait(cell)
             answer = cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)
-            yield from map(task_seen, answer["tasks"])
+            yield from read_each(task_seen, answer["tasks"])
 
     def _believed(self, cell_name: str) -> tuple[set[str], set[str]]:
         """Ids of the cell's tasks that the controller believes to be running, and of those it believes alive at all."""
@@ -162,14 +175,14 @@ class Observer:
         return running, alive
 
 
-def _container_instances(cell: Cell, wait: Wait) -> Iterator[ContainerInstanceSeen]:
+def _container_instances(cell: Cell, wait: Wait) -> Iterator[Event]:
     """Raises AWS_ERRORS, _BrokeOff."""
     arns = list(_listed(cell, wait, "list_container_instances", "containerInstanceArns"))
     for chunk in chunks(arns):
         wait(cell)
         answer = cell.ecs.describe_container_instances(cluster=cell.cluster, containerInstances=chunk)
-        for instance in answer["containerInstances"]:
-            yield container_instance_seen(instance, cell.name, listed=True)
+        read = partial(container_instance_seen, cell=cell.name, listed=True)
+        yield from read_each(read, answer["containerInstances"])
 
 
 def _listed(cell: Cell, wait: Wait, operation: str, member: str, **filters: str) -> Iterator[str]:
@@ -190,11 +203,15 @@ def _all_of(gathering: Generator[None, None, bool]) -> bool:
             return bool(end.value)
 
 
-def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> Generator[None, None, bool]:
-    """Collect what the listing shows, with a pause after each item; False when it broke off."""
+def _gather(
+    unread: list[ActionFailed], into: list[Any], listing: Iterable[Any], cell: Cell, what: str
+) -> Generator[None, None, bool]:
+    """Collect what the listing shows, with a pause after each item; False when it broke off, or our own code could not
+    read all of it: what it does not show may be there."""
+    could_read = len(unread)
     try:
         for each in listing:
-            into.append(each)
+            (unread if isinstance(each, ActionFailed) else into).append(each)
             yield
     except _BrokeOff as broke_off:
         log.warning("the listing of %s in %s broke off: %s", what, cell.name, broke_off)
@@ -208,4 +225,4 @@ def _gather(into: list[Any], listing: Iterable[Any], cell: Cell, what: str) -> G
             cell.rates.reads.throttled()
         log.warning("the listing of %s in %s broke off: %s", what, cell.name, fault.text)
         return False
-    return True
+    return len(unread) == could_read

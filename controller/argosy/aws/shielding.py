@@ -1,9 +1,12 @@
-"""What if our own code fails while it carries an action out? That action is told as failed, and the others are done."""
+"""What if our own code fails while it carries an action out, or at one thing of many that AWS shows?
+
+That action or thing is told as failed, and the others are done or shown.
+"""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from argosy.model.events import ActionFailed, Event
@@ -18,6 +21,12 @@ def shielded(action: A, do: Callable[[A], Iterable[Event]]) -> list[Event]:
         return list(do(action))
     except Exception as error:  # noqa: BLE001 - whatever it is
         return [ActionFailed(_run_of(action), reason_of(error), "".join(traceback.format_exception(error)))]
+
+
+def read_each(read: Callable[[A], Event], answer: Iterable[A]) -> Iterator[Event]:
+    """What `read` makes of each item of an answer. One at which it fails is told as that, and the others are shown."""
+    for item in answer:
+        yield from shielded(item, lambda one: [read(one)])
 
 
 def _run_of(action: object) -> str:

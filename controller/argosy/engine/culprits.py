@@ -95,7 +95,7 @@ class Rehearsal:
         state.open_ends = self.moment.state.open_ends.copy()
         try:
             for suspect in without:
-                leave_out(state, suspect)
+                leave_out(state, suspect, now)
             start(state, now, policy)
             for fact in self.facts:
                 take(state, fact, policy, lambda event: self._left_of(event, left, without))
@@ -118,15 +118,15 @@ def fewest(
     fails: Callable[[Set[Suspect]], bool],
     is_late: Callable[[], bool],
     probes: Sequence[Suspect],
-    reason: str,
+    is_doubted: Callable[[], bool],
 ) -> list[Suspect] | None:
     """Who is to blame, as `culprits` finds it: runs, unless fewer instances, pools or facts are enough. For what fails
     for every run that wants a fleet is the fleet's fault. Where one run and one of the others are, it is the run,
-    unless another one is suspended for the same `reason`."""
+    unless that `is_doubted`."""
     first = culprits(rehearsal.suspects(), fails, is_late, probes, most=FEW)
     if not first:
         return first
-    most = len(first) if reason in rehearsal.reasons() else len(first) - 1
+    most = len(first) if is_doubted() else len(first) - 1
     second = culprits(rehearsal.capacity_first(), fails, is_late, most=most) if most else None
     if second and len(second) <= most and all(suspect.kind != "run" for suspect in second):
         return second

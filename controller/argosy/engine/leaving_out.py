@@ -22,10 +22,10 @@ class Suspect(NamedTuple):
     name: str
 
 
-def leave_out(state: State, suspect: Suspect) -> None:
+def leave_out(state: State, suspect: Suspect, now: float) -> None:
     """As though the state did not hold it. A run is suspended, so that its tasks go on."""
     if suspect.kind == "run" and suspect.name in state.runs:  # else it is suspended, and stays so
-        suspend(state, bare_record(state.runs[suspect.name]), "", 0.0)
+        suspend(state, bare_record(state.runs[suspect.name]), "", now)
     elif suspect.kind == "instance":
         forget(state, suspect.name)
     elif suspect.kind == "pool":

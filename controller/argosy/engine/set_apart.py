@@ -20,7 +20,7 @@ from argosy.model.damage import FAULTS
 from argosy.model.events import Event, FleetSeen, HostSeen
 from argosy.model.run_record import RunRecord
 from argosy.model.state import State
-from argosy.model.suspensions import LONGEST_PAUSE_S, Suspension, pause_s, reason_of
+from argosy.model.suspensions import LONGEST_PAUSE_S, MOST_UNWATCHED, Suspension, pause_s, reason_of
 
 MOST_FACTS = 100
 
@@ -51,6 +51,14 @@ class SetApart:
         else:
             self._pause(suspect, now)
 
+    def acquits(self, reason: str) -> bool:
+        """Whether a run has failed for it so often in a row that its tasks were stopped, and failed again when it was
+        tried: then an instance or a pool may be to blame. That is assumed once; after it the run is suspended again."""
+        found = [each for each in self.earlier.values() if each.times == MOST_UNWATCHED and each.reason == reason]
+        for each in found:
+            each.times += 1
+        return bool(found)
+
     def _pause(self, suspect: Suspect, now: float) -> None:
         times, until = self.capacity.get(suspect, (0, 0.0))
         times = 1 if now > until + LONGEST_PAUSE_S else times + 1
@@ -72,11 +80,17 @@ class SetApart:
                 suspend(state, record, reason, now, recent)
         for suspect, (_, until) in self.capacity.items():
             if now < until:
-                leave_out(state, suspect)
+                leave_out(state, suspect, now)
 
     def note(self, what: str, error: Exception) -> None:
         """A fault of our own, for the next report."""
         self.troubles.append(Trouble(what, reason_of(error), "".join(traceback.format_exception(error))))
+
+    def note_left_out(self, state: State) -> None:
+        """What a tick went on without."""
+        for what, error in state.left_out:
+            self.note(what, error)
+        state.left_out.clear()
 
     @contextmanager
     def tolerating(self, what: str) -> Iterator[None]:

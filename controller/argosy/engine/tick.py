@@ -134,10 +134,13 @@ class Engine:
         def is_late() -> bool:
             return self.now() - began >= search_s
 
+        def is_doubted() -> bool:
+            return reason in rehearsal.reasons() or self.apart.acquits(reason)
+
         late: TimeIsUp | None = None
         found: Sequence[Suspect] | None
         try:
-            found = fewest(rehearsal, fails, is_late, self.apart.probes, reason)
+            found = fewest(rehearsal, fails, is_late, self.apart.probes, is_doubted)
         except TimeIsUp as over:
             late, found = over, over.found
         self.apart.probes = late.probes if late else ()
@@ -254,11 +257,14 @@ class Engine:
         before, state.observed_at = state.observed_at, self.now()  # a look that fails is tried again when one is due
         with self.apart.tolerating("a sweep"):
             sweep = self.executor.observe(self.now())
+            for unread in sweep.unread if isinstance(sweep, Observed) else ():
+                self.apart.troubles.append(Trouble("a thing that a sweep showed", unread.reason, unread.trace))
             self.sightings.extend(one_by_one(sweep) if sweep else ())
             state.observed_at = before
 
     def _report(self, state: State, actions: Sequence[Action]) -> TickReport:
         taken = self.taken
+        self.apart.note_left_out(state)
         figures: dict[str, Any] = {}
         with self.apart.tolerating("a tick's report"):
             figures |= figures_of(state, actions, self.now())

@@ -201,7 +201,7 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
     table = state.attempts
     run = state.run_by_number(int(table["run"][row]))
     instance = state.instance_of(row)
-    if run is not None:
+    if run is not None:  # else it is closed; of a suspended one nothing comes here
         _book(state, run, row, seen, now)
         ended = _end_of(run, row, seen, state)
         _settle(state, run, ended, now, policy)
@@ -214,8 +214,6 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
                 charges.book(state, run, instance, float(run.tasks["seconds"][ended.index]), work)
             elif work is not Work.USEFUL:
                 charges.unbook(state, run, ended.index, work)
-    else:
-        suspended_tasks.book_lost(state, row, now)
     end_attempt(state, row, now)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.overheads import overheads_of
-from argosy.lifecycle import charges, forgetting, health, pools
+from argosy.lifecycle import charges, forgetting, health, pools, suspended_tasks
 from argosy.lifecycle.attempts import disprove, lose
 from argosy.lifecycle.marks import carried_out, may_settle_more
 from argosy.model.arns import cluster_of
@@ -246,10 +246,13 @@ def settle(state: State, instance: Instance, policy: Policy) -> None:
 
 def _end_attempt_on(state: State, instance: Instance, row: int, policy: Policy) -> None:
     at = instance.stopped_at
-    if state.attempts["status"][row] != AttemptStatus.INTENT:
+    if state.attempts["status"][row] == AttemptStatus.INTENT:
+        if (key := state.key_of(row)) is not None:
+            disprove(state, key, at, f"instance {instance.id} went before the task was sent")
+    elif int(state.attempts["run"][row]) in state.suspended_numbers():
+        suspended_tasks.lose(state, row, at)
+    else:
         lose(state, row, f"Host EC2 (instance {instance.id}) terminated.", at, policy)
-    elif (key := state.key_of(row)) is not None:
-        disprove(state, key, at, f"instance {instance.id} went before the task was sent")
 
 
 def replaces_registration(instance: Instance, seen: ContainerInstanceSeen) -> bool:

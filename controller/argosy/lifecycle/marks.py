@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from argosy.model.instances import Instance
@@ -33,6 +35,15 @@ def note_idle(state: State, instance: Instance | None, now: float) -> None:
     if instance is not None and instance.alive and not state.attempts.on_instance(instance.id):
         instance.idle_since = now
         state.changed_instances.add(instance.id)
+
+
+@contextmanager
+def left_out_if_it_fails(state: State, what: str) -> Iterator[None]:
+    """For what is done for suspended runs: whatever is raised in here is told, and the tick goes on without it."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is: it must stop nobody else
+        state.left_out.append((what, error))
 
 
 def set_back(state: State, about: Subject, reason: str, now: float, passing: bool = False) -> Setback:

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.lifecycle import charges
-from argosy.lifecycle.marks import has_room, note_idle
+from argosy.lifecycle.marks import has_room, left_out_if_it_fails, note_idle
 from argosy.model.arns import cell_of, name_of, task_arn
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.costs import Work
+from argosy.model.costs import Costs, Work
 from argosy.model.events import Observed, TaskSeen
 from argosy.model.ledger import not_charged
 from argosy.model.policy import Policy
@@ -77,16 +77,18 @@ def leave(state: State, row: int, started_at: float, ended_at: float, now: float
     note_idle(state, state.instance_of(row), now)
 
 
-def book_lost(state: State, row: int, at: float) -> None:
+def lose(state: State, row: int, at: float) -> None:
     """The attempt was lost with its instance: its time is charged to the run all the same."""
     _book(state, row, float(state.attempts["started_at"][row]), at, Work.REDONE)
+    state.attempts.remove(row)
 
 
 def _book(state: State, row: int, started_at: float, ended_at: float, work: Work) -> None:
     number, instance = int(state.attempts["run"][row]), state.instance_of(row)
-    for found in state.suspended.values():
+    for run_id, found in state.suspended.items():
         if found.record.number == number and instance is not None and started_at:
-            charges.book(state, found.record, instance, ended_at - started_at, work)
+            with left_out_if_it_fails(state, f"charging run {run_id} for an attempt"):
+                charges.book(state, found.record, instance, ended_at - started_at, work)
 
 
 def stop_unwatched(state: State, found: Suspension, now: float, policy: Policy) -> None:
@@ -109,7 +111,9 @@ def _is_unwatched(state: State, found: Suspension, now: float) -> bool:
     number, budget = found.record.number, found.record.budget_usd
     if found.times >= MOST_UNWATCHED or budget is None:
         return found.times >= MOST_UNWATCHED
-    pending = not_charged(state, state.needs_by_number(), now, {number}).get(number, {})
+    pending: dict[str, Costs] = {}
+    with left_out_if_it_fails(state, f"what run {found.record.id} owes"):  # an instance may be what fails
+        pending = not_charged(state, state.needs_by_number(), now, {number}).get(number, {})
     return found.record.cost_usd + sum(costs.total for costs in pending.values()) >= budget
 
 

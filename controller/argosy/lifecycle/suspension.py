@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from argosy.lifecycle import charges, definitions, suspended_tasks
+from argosy.lifecycle.marks import left_out_if_it_fails
 from argosy.model.attempts import AttemptStatus
 from argosy.model.events import Event, RunResumed, RunSubmitted
 from argosy.model.policy import Policy
@@ -30,6 +31,8 @@ def suspend(state: State, record: RunRecord, reason: str, now: float, earlier: S
     state.runs.pop(record.id, None)
     for changed in (state.changed_runs, state.new_runs):
         changed.discard(record.id)
+    for row in state.attempts.of_run(record.number):
+        state.open_ends.failures.pop(row, None)  # ECS shows them again
     state.suspended[record.id] = found
     state.quarantined[record.id] = found.stored_record()
 
@@ -57,8 +60,10 @@ def resume(state: State, run: Run) -> None:
 def close(state: State, run_id: str, status: RunStatus, reason: str, now: float) -> None:
     """Its record says that it is over. Its documents stay, so that it can be retried; what runs is stopped."""
     record = state.suspended[run_id].record
-    charges.close_run(state, record, now)
-    definitions.release(state, record, now)
+    with left_out_if_it_fails(state, f"charging run {run_id} at its end"):
+        charges.close_run(state, record, now)
+    with left_out_if_it_fails(state, f"giving up the task definition of run {run_id}"):
+        definitions.release(state, record, now)
     _end(state, run_id, status, reason, now)
 
 
@@ -102,6 +107,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
             else:
                 suspended_tasks.stop_unwatched(state, found, now, policy)
         except Exception as error:  # noqa: BLE001 - whatever it is: it must stop nobody else
+            state.left_out.append((f"run {run_id} while it is suspended", error))
             where = f"fails even while this run is suspended, {reason_of(error)}"
             _end(state, run_id, RunStatus.FAILED, GIVEN_UP.format(where), now)
 

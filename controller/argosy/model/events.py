@@ -292,6 +292,7 @@ class Observed:
     hosts_complete: bool = True
     whole_cells: frozenset[str] = frozenset()  # whose fleets and hosts were all listed
     cells: frozenset[str] = frozenset()  # all cells that the controller works in; empty = not said
+    unread: tuple[ActionFailed, ...] = ()  # what our own code failed at: it is not among the above
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class State:
     last_order: OrderNote = field(default_factory=OrderNote)  # its patterns are not stored
     quarantined: dict[str, RunRecord] = field(default_factory=dict)  # records of runs that had to be set aside
     suspended: dict[str, Suspension] = field(default_factory=dict)  # open runs at which the controller's code failed
+    left_out: list[tuple[str, Exception]] = field(default_factory=list)  # what our code failed at in this tick
     damaged: dict[str, bytes] = field(default_factory=dict)  # what was stored in place of such records
 
     # what changed since the last commit; documents reads and clears it

@@ -10,6 +10,7 @@ from argosy.emulator.ecs.ledger import TOKEN_OUTLIVES_TASK_S
 from argosy.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
 from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.events import (
+    ActionFailed,
     Event,
     LaunchAccepted,
     LaunchDisproved,
@@ -224,6 +225,21 @@ def test_nothing_is_sent_again_before_a_listing_was_complete() -> None:
         LaunchInDoubt(KEY, "a listing broke off")
     ]
     assert ecs.requests("run_task") == []
+
+
+def test_a_task_that_our_code_cannot_read_is_told_and_keeps_no_other_launch_in_doubt() -> None:
+    """Whose it is, the answer to the same request tells."""
+    answers = {"tasks": [{"taskArn": "not an ARN"}, shown(KEY._replace(index=1), 2, "RUNNING")]}
+    ecs = ScriptedClient(
+        "ecs", list_tasks=listing([task_arn(1), task_arn(2)], []), describe_tasks=answers, run_task=STARTED
+    )
+    failed, again = launching(ecs).resolve(resolve(True), state_with_instance(), SOON)
+    assert isinstance(failed, ActionFailed)
+    assert "not an ARN" in failed.reason
+    assert again == LaunchAccepted(KEY, task_arn(1), ("GPU-a",))
+    failed, doubt = launching(ecs).resolve(resolve(False, intended_at=NOW - 901.0), missed_before(1), SOON)
+    assert isinstance(failed, ActionFailed)
+    assert isinstance(doubt, LaunchInDoubt), "it may be the one that cannot be read"
 
 
 def test_what_could_not_be_sent_again_stays_in_doubt() -> None:

@@ -17,6 +17,12 @@ from tests.fakes.aws import Clock, ScriptedClient, cell, refusal, timed_out
 EC2 = {"describe_fleets": {"Fleets": []}, "describe_instances": {"Reservations": []}}
 NO_INSTANCES = {"containerInstanceArns": []}
 INSTANCE_ARN = f"arn:aws:ecs:{CELL}:123456789012:container-instance/argosy/1"
+FLEET_ID = "fleet-1"
+OURS = [{"Key": "argosy:stage", "Value": "main"}, {"Key": "aws:ec2:fleet-id", "Value": FLEET_ID}]
+FLEET = {
+    "FleetId": FLEET_ID,
+    "Tags": [{"Key": "argosy:stage", "Value": "main"}, {"Key": "argosy:pool", "Value": "c5.xlarge/us-east-1a"}],
+}
 
 
 def sweep(
@@ -220,3 +226,35 @@ def test_fleets_and_hosts_without_end_break_off_like_the_rest(operation: str, en
     assert not observed.hosts_complete
     assert clock.at - NOW <= SWEEP_LIMIT_S + 1.0
     assert len(signs) >= SWEEP_LIMIT_S  # before every request
+
+
+NO_ARN = "neither fish nor ARN"
+
+
+def test_what_our_code_cannot_read_is_told_and_hides_nothing_else() -> None:
+    """And what it may have been is not taken for gone."""
+    tasks = {"tasks": [{"taskArn": NO_ARN}, {"taskArn": task_arn(2), "lastStatus": "RUNNING", "version": 1}]}
+    shown_there = {"containerInstances": [{"containerInstanceArn": arn} for arn in (NO_ARN, INSTANCE_ARN)]}
+    hosts = [
+        {"InstanceId": instance_id(number), "Tags": OURS, "State": {"Name": "running"}, **more}
+        for number, more in ((1, {}), (2, {"InstanceType": "c5.xlarge"}))
+    ]
+    observed, _ = sweep(
+        {
+            "list_tasks": {"taskArns": [task_arn(1), task_arn(2)]},
+            "describe_tasks": tasks,
+            "list_container_instances": {"containerInstanceArns": [INSTANCE_ARN, INSTANCE_ARN]},
+            "describe_container_instances": shown_there,
+        },
+        {
+            "describe_fleets": {"Fleets": [FLEET]},
+            "describe_instances": {"Reservations": [{"Instances": hosts}]},
+            "describe_spot_price_history": {"SpotPriceHistory": []},
+        },
+    )
+    assert [seen.arn for seen in observed.tasks] == [task_arn(2)]
+    assert [seen.arn for seen in observed.container_instances] == [INSTANCE_ARN]
+    assert [seen.instance_id for seen in observed.hosts] == [instance_id(2)]
+    complete = observed.tasks_complete, observed.container_instances_complete, observed.hosts_complete
+    assert complete == (False, False, False)
+    assert [failed.reason.partition(":")[0] for failed in observed.unread] == ["ValueError", "ValueError", "KeyError"]

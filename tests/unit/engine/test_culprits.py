@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.engine.culprits import TimeIsUp, culprits
-from argosy.engine.leaving_out import Suspect
+from argosy.engine.leaving_out import Suspect, leave_out
 from argosy.engine.set_apart import SetApart
+from argosy.lifecycle.apply import pass_time
 from argosy.model.events import HostSeen, Observed, PoolShort
-from argosy.model.suspensions import LONGEST_PAUSE_S
-from tests.builders import NOW, RUN_ID, fleet, host, instance_id, state_with, state_with_instance, submitted
+from argosy.model.run_record import RunRecord
+from argosy.model.suspensions import LONGEST_PAUSE_S, Suspension
+from tests.builders import NOW, POLICY, RUN_ID, fleet, host, instance_id, state_with, state_with_instance, submitted
 
 SUSPECTS = [Suspect("run", str(number)) for number in range(40)]
 
@@ -113,3 +115,20 @@ def test_an_instance_is_forgotten_with_its_place_and_its_row() -> None:
     assert not state.instances
     assert instance_id(1) in state.changed_instances
     assert isinstance(apart.taken(host(2), NOW), HostSeen)
+
+
+def test_a_run_that_is_left_out_of_a_rehearsal_is_not_given_up_there() -> None:
+    state = state_with_instance()
+    leave_out(state, Suspect("run", RUN_ID), NOW)
+    pass_time(state, NOW, POLICY)
+    assert list(state.suspended) == [RUN_ID]
+
+
+def test_a_run_whose_tasks_were_stopped_and_that_fails_again_is_acquitted_once() -> None:
+    apart = SetApart()
+    apart.earlier[RUN_ID] = Suspension(RunRecord.of_unreadable(RUN_ID), "it fails", NOW, NOW, times=2)
+    assert not apart.acquits("it fails")
+    apart.earlier[RUN_ID].times = 3
+    assert not apart.acquits("something else fails")
+    assert apart.acquits("it fails")
+    assert not apart.acquits("it fails")

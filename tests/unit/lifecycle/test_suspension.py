@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from argosy.lifecycle import charges
-from argosy.lifecycle.apply import apply
+from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.suspension import bare_record, close, resume, suspend
 from argosy.model import documents
 from argosy.model.actions import Launch
@@ -15,6 +17,8 @@ from argosy.model.attempts import AttemptStatus
 from argosy.model.costs import Work
 from argosy.model.documents import STATE, restore
 from argosy.model.events import HostStateChanged, LaunchAccepted, Observed, RebalanceAdvised
+from argosy.model.instances import Instance
+from argosy.model.open_ends import OpenEnd
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.state import State
@@ -36,6 +40,7 @@ from tests.builders import (
     told,
 )
 from tests.fakes.aws import KEY
+from tests.fakes.throwing import any_of, is_row_of, named, throwing
 
 
 def suspended() -> State:
@@ -138,3 +143,63 @@ def test_another_run_that_closes_does_not_pay_for_a_suspended_one() -> None:
     charges.book(state, other, state.instances[instance_id(1)], 10.0, Work.USEFUL)
     charges.close_run(state, other, NOW + 3600)
     assert 0 < state.unattributed.total < 0.1, "of 3.70 USD; number 8 has no ledger here"
+
+
+def rows_of(state: State) -> list[int]:
+    return [int(row) for row in state.attempts.live()]
+
+
+def of_its_rows(arguments: Mapping[str, Any]) -> bool:
+    return is_row_of(arguments, 1)
+
+
+def what_was_left_out(state: State) -> list[str]:
+    return [what for what, _ in state.left_out]
+
+
+def test_attempts_that_go_with_their_instance_do_not_need_the_code_that_ends_those_of_open_runs() -> None:
+    state = priced()
+    with throwing(named("lifecycle.attempts.end"), of_its_rows, anywhere=True):
+        apply(state, HostStateChanged(instance_id(1), "terminated", NOW + 3600), NOW + 3600, POLICY)
+    assert rows_of(state) == []
+    assert not state.left_out
+
+
+def test_time_that_cannot_be_charged_to_it_is_left_out_and_its_task_leaves_all_the_same() -> None:
+    state = priced()
+    with throwing(named("lifecycle.charges.book"), any_of(lambda value: isinstance(value, RunRecord)), anywhere=True):
+        told(state, task(1, "STOPPED", 9, started_at=NOW, stopped_at=NOW + 50, exit_code=0))
+    assert state.attempts["left_at"][0] == NOW + 50
+    assert what_was_left_out(state) == [f"charging run {RUN_ID} for an attempt"]
+    assert state.instances[instance_id(1)].work == {}
+
+
+def test_it_is_closed_though_neither_its_last_charge_nor_its_definition_can_be_dealt_with() -> None:
+    state, of_record = priced(), any_of(lambda value: isinstance(value, RunRecord))
+    charge, release = named("lifecycle.charges.close_run"), named("lifecycle.definitions.release")
+    with throwing(charge, of_record, anywhere=True), throwing(release, of_record, anywhere=True):
+        close(state, RUN_ID, RunStatus.CANCELLED, "cancelled", NOW + 3600)
+    assert state.quarantined[RUN_ID].status is RunStatus.CANCELLED
+    assert len(state.left_out) == 2
+    apply(state, HostStateChanged(instance_id(1), "terminated", NOW + 3600), NOW + 3600, POLICY)
+    assert state.unattributed.total == pytest.approx(3.7), "what it would have paid is in the books all the same"
+
+
+def test_an_instance_at_which_the_code_fails_closes_no_suspended_run() -> None:
+    """Of what it owes only what was charged is known then."""
+    state = priced()
+    found = state.suspended[RUN_ID]
+    found.record = replace(found.record, budget_usd=1.0)
+    with throwing(named("model.instances.Instance.owes"), any_of(lambda value: isinstance(value, Instance)), True):
+        pass_time(state, NOW + 60, POLICY)
+    assert list(state.suspended) == [RUN_ID]
+    assert what_was_left_out(state) == [f"what run {RUN_ID} owes"]
+
+
+def test_an_end_that_waits_for_the_fate_of_its_instance_is_dropped_with_the_run() -> None:
+    """ECS shows it again. Until then nothing may be done about the run's attempts."""
+    state = state_with_instance()
+    launched(state)
+    state.open_ends.failures[0] = OpenEnd(task(1, "STOPPED", 9), NOW)
+    suspend(state, RunRecord.of(state.runs[RUN_ID]), "it fails", NOW)
+    assert not state.open_ends

@@ -84,6 +84,10 @@ class StoredState:
         self._buckets[bucket] = [record["id"] for record in records]
         self.instances.update({record["id"]: record for record in records})
 
+    def names(self, instance_id: str) -> bool:
+        """Among the instances, or as one at which the controller's own code fails."""
+        return instance_id in self.instances or instance_id in self.root.get("forgotten", {})
+
     def _take_tasks(self, run_id: str, chunk: int, body: bytes) -> None:
         self._tasks[run_id].unpack(chunk, body)
         self._read_tasks(run_id)
