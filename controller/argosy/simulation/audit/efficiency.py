@@ -14,7 +14,6 @@ from typing import Any
 
 from argosy.model.tasks import TERMINAL
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
-from argosy.simulation.deployed_fleets import fleet_is_ours
 from argosy.simulation.submissions import PLAIN_MIB, VCPUS
 
 JSON = dict[str, Any]
@@ -39,6 +38,7 @@ class EfficiencyChecker(Checker):
         self._first_at: dict[str, float] = {}  # by call
         self._times: dict[str, int] = {}
         self._quiet_since: float | None = None
+        self._targets: dict[str, int] = {}  # by fleet id, before this change
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {operation: self._checked(operation) for operation in ONCE_IN_S}
@@ -76,14 +76,14 @@ class EfficiencyChecker(Checker):
             self.facts.violated("repeated", f"{times} times within {now - first_at:.0f} s: {call[:200]}")
 
     def _check_order(self, fleet_id: str) -> None:
-        """What all fleets still have to launch, after one was raised, against the instances that tasks without a sound
-        one fill."""
+        """By how much the fleet was raised, against the instances that tasks without a sound one fill. What it owed
+        before is left out: what it was believed to hold may have ended unheard."""
         facts = self.facts
         fleet = facts.regions.fleet(fleet_id)
-        if not facts.one_controller or fleet.total_target <= len(fleet.members):
+        before, self._targets[fleet_id] = self._targets.get(fleet_id, 0), fleet.total_target
+        missing = fleet.total_target - max(before, len(fleet.members))
+        if not facts.one_controller or missing <= 0:
             return
-        live = [each for each in facts.regions.fleets() if each.is_live and fleet_is_ours(each)]
-        missing = sum(max(0, each.total_target - len(each.members)) for each in live)
         need = sum(map(self._instances_for, facts.stored.records))
         if missing > need:
             facts.violated("order", f"{missing} instances are ordered, for tasks that fill {need}", fleet_id)
