@@ -7,13 +7,26 @@ from typing import Any
 import pytest
 
 from argosy.model.runs import RunStatus
+from argosy.scheduler.upkeep import UNUSED_S
 from tests.builders import CELL, RUN_ID
 from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled, failing
 from tests.scenarios.two_cells import AWAY, TwoCells
 
-OTHER_RUN = "other-261121-062733-k3f9"
+OTHER_RUN, LATE_RUN = "other-261121-062733-k3f9", "late-261121-062733-k3f9"
+LARGER = {"vcpus": 1, "memory": 1536}  # makes another definition
 WHILE_S = 150.0  # longer than an unused definition stays, shorter than an idle instance does
+
+
+def finish(cluster: Controlled) -> None:
+    """Until the first run has just been closed."""
+    cluster.tick()
+    while cluster.record().status != RunStatus.SUCCEEDED:
+        cluster.tick()
+
+
+def busy(**request: Any) -> None:
+    raise refusal("SlowDown", "Please reduce your request rate.", 503)
 
 
 def active(ecs: Any) -> list[str]:
@@ -40,6 +53,37 @@ def test_two_runs_of_the_same_content_share_a_definition_until_both_have_ended()
     assert [name[-2:] for name in active(cluster.ecs)] == [":1"]
     cluster.run_to_rest()
     assert cluster.record(OTHER_RUN).status == RunStatus.SUCCEEDED
+    assert active(cluster.ecs) == []
+
+
+def test_a_steady_stream_of_submissions_holds_up_no_definition_that_is_unused() -> None:
+    """There is a run without a definition in every tick."""
+    cluster = Controlled(zones=("us-east-1a",), work_s=2.0, starts_s=2.0)
+    cluster.submit(1)
+    cluster.tick()
+    [first] = active(cluster.ecs)
+    for number in range(int(UNUSED_S / cluster.tick_s) + 20):
+        cluster.submit(1, run_id=f"run{number}-261121-062733-k3f9", name=f"run{number}", resources=LARGER)
+        cluster.tick()
+    [second] = active(cluster.ecs)
+    assert first != second
+    cluster.run_to_rest()
+    assert active(cluster.ecs) == []
+
+
+def test_a_definition_that_is_due_stays_for_a_run_of_the_same_content_that_waits() -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=30.0)
+    cluster.submit(1)
+    cluster.submit(40, run_id=OTHER_RUN, name="other", placement={"maxConcurrentTasks": 4}, resources=LARGER)
+    finish(cluster)
+    put, cluster.s3.put_object = cluster.s3.put_object, busy  # type: ignore[method-assign]
+    cluster.submit(1, run_id=LATE_RUN, name="late")
+    cluster.run_for(UNUSED_S + 10)
+    assert (cluster.record(LATE_RUN).task_definition, len(active(cluster.ecs))) == ("", 2)
+    cluster.s3.put_object = put  # type: ignore[method-assign]
+    cluster.run_to_rest()
+    assert cluster.record(LATE_RUN).status == RunStatus.SUCCEEDED
+    assert cluster.record(LATE_RUN).task_definition == cluster.record().task_definition
     assert active(cluster.ecs) == []
 
 

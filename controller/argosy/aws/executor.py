@@ -92,7 +92,7 @@ class AwsExecutor:
         for action in _of(ResolveLaunches, actions):
             events += shielded(action, lambda wave: self._launcher.resolve(wave, state, deadline))
         events += self._launch(list(_of(Launch, actions)), state, deadline)
-        events += self._deregister(actions, deadline)
+        events += self._deregister(actions, state, deadline)
         events += [
             NotCarriedOut(f"unknown action {type(action).__name__}")
             for action in actions
@@ -173,10 +173,12 @@ class AwsExecutor:
         rest = [action for action in launches if action.key not in first]
         yield from self._in_threads(launch, _by_turns(rest), self._cell_count)
 
-    def _deregister(self, actions: Sequence[Action], deadline: float) -> Iterator[Event]:
+    def _deregister(self, actions: Sequence[Action], state: State, deadline: float) -> Iterator[Event]:
+        """Runs that this tick has prepared count as unprepared: they have just been pinned to their definitions."""
+        waiting = state.unprepared()
         for unused in _of(DeregisterDefinition, actions):
             if self._clock() < deadline:
-                yield from shielded(unused, lambda action: [self._preparation.deregister(action, deadline)])
+                yield from shielded(unused, lambda action: [self._preparation.deregister(action, waiting, deadline)])
             else:
                 yield NotCarriedOut(TIME_WAS_UP)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from argosy.spec.overrides import length_faults
 from argosy.spec.templates import item_faults
 
 HASH_DIGITS = 12  # of the content's hash, in the name of a definition of ours
+NEEDED_AGAIN = "a run that is not prepared yet needs this definition"
 
 
 class NotNow(Exception):
@@ -90,10 +91,15 @@ class RunPreparation:
         self._forget(lambda known: known == arn)
         return True
 
-    def deregister(self, action: DeregisterDefinition, deadline: float) -> Event:
-        """Every active revision in every cell; none is as good. A cell that refuses holds up no other cell."""
+    def deregister(self, action: DeregisterDefinition, waiting: Iterable[Run], deadline: float) -> Event:
+        """Every active revision in every cell; none is as good. A cell that refuses holds up no other cell.
+
+        waiting: runs that are about to get a definition; what one of them will get stays.
+        """
         if not re.fullmatch(f"{re.escape(self._deployment.prefix)}-[0-9a-f]{{{HASH_DIGITS}}}", action.family):
             return DefinitionDeregistered(action.family)
+        if any(self._family(run) == action.family for run in waiting if "taskDefinition" not in run.spec):
+            return NotCarriedOut(NEEDED_AGAIN, about=Subject(What.DEREGISTER, action.family), passing=True)
         self._forget(lambda known: family_of(known) == action.family)
         faults = [self._deregistered(cell, action.family, deadline) for cell in self._cells.values()]
         return next(filter(None, faults), DefinitionDeregistered(action.family))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argosy.model.arns import family_of
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 
 MOST_UNUSED = 500  # in the root of the state, which stays a small item: the longest unused is forgotten first
@@ -19,5 +20,6 @@ def release(state: State, run: Run | RunRecord, now: float) -> None:
     unused = state.unused_definitions
     unused.pop(family, None)  # to be the last one
     unused[family] = now
+    state.setbacks.pop(Subject(What.DEREGISTER, family), None)  # what held it up may have been this very run
     while len(unused) > MOST_UNUSED:
         del unused[next(iter(unused))]

@@ -86,6 +86,10 @@ class State:
         """Run.number of the suspended runs."""
         return {found.record.number for found in self.suspended.values()}
 
+    def unprepared(self) -> list[Run]:
+        """Runs that have no task definition yet and will get one."""
+        return [run for run in self.runs.values() if not (run.task_definition or run.halted)]
+
     def definitions_in_use(self) -> set[str]:
         """The families of the task definitions that open and suspended runs are pinned to."""
         pinned = [run.task_definition for run in self.runs.values() if not run.done]

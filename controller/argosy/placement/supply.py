@@ -36,9 +36,9 @@ class InstanceRow:
     attributes: Mapping[str, str]
     """`ecs.instance-type`, `ecs.availability-zone`, ... and custom ones; "" for those with a name only."""
     used_host_ports: frozenset[tuple[int, str]] = frozenset()
+    """(port, "tcp" | "udp")."""
     disk_gib: int = 0
     """Of its volume, still free for tasks that ask for disk; a negative number counts as 0."""
-    """(port, "tcp" | "udp")."""
     status: str = "ACTIVE"
     agent_connected: bool = True
     agent_version: str = ""

@@ -55,20 +55,17 @@ def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
 
 def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[PrepareRun]:
     """Runs that have no task definition yet, except those that will be halted."""
-    for run in state.runs.values():
-        waits = not run.task_definition and not run.halted and run.prepare_after <= now
-        if waits and not functions.missing(run.terms.strategy):
+    for run in state.unprepared():
+        if run.prepare_after <= now and not functions.missing(run.terms.strategy):
             yield PrepareRun(run.id)
 
 
 def deregistrations(state: State, now: float) -> Iterator[DeregisterDefinition]:
-    """Task definitions of ours that no run has any more. None while a run waits for its preparation: it may be about to
-    find that very definition and be pinned to it."""
+    """Task definitions of ours that no run has any more. Those that unprepared runs will get are left out where the
+    content of a definition is known (`aws/preparation`)."""
     if not state.unused_definitions:
         return
-    still_open = [run for run in state.runs.values() if not run.done]
-    if any(not (run.task_definition or run.halted) for run in still_open):
-        return
+    still_open = any(not run.done for run in state.runs.values())
     in_use, patience_s = state.definitions_in_use(), UNUSED_S if still_open else 0.0  # the controller may rest soon
     old = (
         family

@@ -81,7 +81,7 @@ def test_the_definition_is_deregistered_in_every_cell_and_registered_anew_for_th
     here, run, family = prepared_in(home, away)
     far = cell(Clock(), away.client, name=AWAY)
     assert here.arn_in(run, far, SOON).endswith(":1")
-    assert here.deregister(DeregisterDefinition(family), SOON) == DefinitionDeregistered(family)
+    assert here.deregister(DeregisterDefinition(family), [], SOON) == DefinitionDeregistered(family)
     assert (home.active, away.active) == ([], [])
     prepare_again(here, run)
     assert [arn.rpartition(":")[2] for arn in (*home.active, *away.active)] == ["2", "2"]
@@ -89,19 +89,35 @@ def test_the_definition_is_deregistered_in_every_cell_and_registered_anew_for_th
     assert here.arn_in(run, far, SOON).endswith(":2")
 
 
+def test_what_a_run_that_waits_for_its_preparation_will_get_stays_and_nothing_else() -> None:
+    home = Registry()
+    here, run, family = prepared_in(home)
+    other = state_with(submitted(resources={"vcpus": 2, "memory": 1536})).runs[RUN_ID]
+    users = state_with(submitted(taskDefinition="train")).runs[RUN_ID]
+    prepare_again(here, other)
+    assert family_of(other.task_definition) != family
+    before = list(home.active)
+    event = here.deregister(DeregisterDefinition(family), [users, other, run], SOON)
+    assert isinstance(event, NotCarriedOut)
+    assert (event.about, event.passing) == (Subject(What.DEREGISTER, family), True)
+    assert home.active == before
+    assert here.deregister(DeregisterDefinition(family), [users, other], SOON) == DefinitionDeregistered(family)
+    assert home.active == before[1:] != []
+
+
 def test_of_several_active_revisions_all_are_deregistered() -> None:
     """Two controllers registered the same content."""
     home = Registry()
     here, _, family = prepared_in(home)
     home.register(family=family)
-    assert here.deregister(DeregisterDefinition(family), SOON) == DefinitionDeregistered(family)
+    assert here.deregister(DeregisterDefinition(family), [], SOON) == DefinitionDeregistered(family)
     assert (home.active, home.count) == ([], 2)
 
 
 def test_a_cell_that_refuses_is_named_and_holds_up_no_other() -> None:
     home, away = Registry(deregister=refusal("AccessDeniedException", "no")), Registry(AWAY)
     here, _, family = prepared_in(home, away)
-    event = here.deregister(DeregisterDefinition(family), SOON)
+    event = here.deregister(DeregisterDefinition(family), [], SOON)
     assert isinstance(event, NotCarriedOut)
     assert CELL in event.reason
     assert (len(home.active), away.active) == (1, [])
@@ -111,7 +127,7 @@ def test_a_definition_that_is_gone_already_is_as_good() -> None:
     home = Registry()
     here, _, family = prepared_in(home)
     home.active.clear()
-    assert here.deregister(DeregisterDefinition(family), SOON) == DefinitionDeregistered(family)
+    assert here.deregister(DeregisterDefinition(family), [], SOON) == DefinitionDeregistered(family)
     assert home.client.requests("deregister_task_definition") == []
 
 
@@ -119,7 +135,7 @@ def test_a_revision_that_was_just_deregistered_is_not_used_though_ecs_still_show
     home = Registry(deregister={})
     here, run, family = prepared_in(home)
     first = run.task_definition
-    here.deregister(DeregisterDefinition(family), SOON)
+    here.deregister(DeregisterDefinition(family), [], SOON)
     prepare_again(here, run)
     assert home.active == [first, run.task_definition]
 
@@ -129,7 +145,7 @@ def test_a_family_that_is_not_ours_is_left_alone(family: str) -> None:
     home = Registry()
     here, _, _ = prepared_in(home)
     before = len(home.client.calls)
-    assert here.deregister(DeregisterDefinition(family), SOON) == DefinitionDeregistered(family)
+    assert here.deregister(DeregisterDefinition(family), [], SOON) == DefinitionDeregistered(family)
     assert len(home.client.calls) == before
 
 
@@ -148,7 +164,7 @@ def test_a_refusal_says_so_and_is_tried_again(error: Exception, passing: bool, t
     run = run_of()
     prepare_again(here, run)
     family = family_of(run.task_definition)
-    event = here.deregister(DeregisterDefinition(family), SOON)
+    event = here.deregister(DeregisterDefinition(family), [], SOON)
     assert isinstance(event, NotCarriedOut)
     assert (event.about, event.passing) == (Subject(What.DEREGISTER, family), passing)
     assert family in event.reason
@@ -158,7 +174,7 @@ def test_a_refusal_says_so_and_is_tried_again(error: Exception, passing: bool, t
 def test_registrations_keep_tokens_that_deregistrations_may_not_take() -> None:
     home = Registry()
     here, run, family = prepared_in(home)
-    event = here.deregister(DeregisterDefinition(family), NOW - 1)
+    event = here.deregister(DeregisterDefinition(family), [], NOW - 1)
     assert event == NotCarriedOut("time was up", about=Subject(What.DEREGISTER, family), passing=True)
     assert home.active == [run.task_definition]
 

@@ -163,6 +163,21 @@ def test_what_no_run_needs_goes_after_the_launches_and_only_if_they_leave_time()
         assert site.operations.count("run_task") == launches
 
 
+def test_a_definition_that_a_run_has_got_in_the_same_tick_stays() -> None:
+    """The state that was decided on does not show the run pinned to it yet."""
+    state = state_with_instance()
+    run = state.runs[RUN_ID]
+    definition, run.task_definition = run.task_definition, ""
+    site = Site()
+    [found] = [event for event in site.carry_out(PrepareRun(RUN_ID), state=state) if isinstance(event, RunPrepared)]
+    assert found.task_definition == definition
+    [family] = {request["taskDefinition"] for name, request in site.calls if name == "describe_task_definition"}
+    first, last = site.carry_out(PrepareRun(RUN_ID), DeregisterDefinition(family), state=state)
+    assert isinstance(first, RunPrepared)
+    assert isinstance(last, NotCarriedOut)
+    assert "deregister_task_definition" not in site.operations
+
+
 def test_what_is_not_begun_in_time_is_said_for_every_action_and_nothing_is_called() -> None:
     site = Site()
     events = site.carry_out(*EVERYTHING, deadline=NOW - 1)

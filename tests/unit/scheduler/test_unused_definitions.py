@@ -78,11 +78,19 @@ def test_it_stays_while_a_suspended_run_has_it() -> None:
     assert deregistered(state) == []
 
 
-def test_it_stays_while_a_run_waits_for_its_preparation_and_may_find_it() -> None:
+def test_a_run_that_waits_for_its_preparation_holds_up_no_definition_of_others() -> None:
+    """Whether it will get this very one is known where the content of a definition is (test_deregistration)."""
     state = told(ended(), submitted(OTHER))
-    assert deregistered(state) == []
+    assert (deregistered(state, LATER - 1), deregistered(state)) == ([], [FAMILY])
     told(state, RunNotPrepared(OTHER, "no", final=True))
     assert deregistered(state) == [FAMILY]
+
+
+def test_what_held_it_up_counts_no_more_when_another_run_releases_it() -> None:
+    """The controller may rest before a pause would be over."""
+    state = told(ended(), submitted(OTHER), prepared(OTHER))
+    told(state, NotCarriedOut("needed", about=Subject(What.DEREGISTER, FAMILY), passing=True), now=LATER)
+    assert deregistered(closed(state, OTHER), LATER) == [FAMILY]
 
 
 def test_a_definition_of_the_users_own_and_a_run_without_one_leave_nothing_to_do() -> None:
