@@ -131,6 +131,29 @@ def start(runtime: EngineRuntime, script: str, environment: dict[str, str] | Non
     return Started(runtime, script, environment or {}, **changes)
 
 
+# One container of a local mode on a port, until it is killed.
+LOCAL_MODE = """
+import signal, sys
+from pathlib import Path
+from argosy.local.containers.engine import EngineRuntime
+from argosy.local.containers.engine_run import Door
+from tests.container_engines import start
+door = Door(int(sys.argv[3]), lambda listener: listener.close)
+runtime = EngineRuntime(sys.argv[1], Path(sys.argv[2]), door=door)
+print(start(runtime, "echo runs; sleep 60 || /bin/busybox sleep 60").line(), flush=True)
+signal.pause()
+"""
+
+
+def leave_a_container(engine: str, images: Path, port: int) -> None:
+    """As a local mode on this port does that is killed."""
+    command = [sys.executable, "-c", LOCAL_MODE, engine, str(images), str(port)]
+    with subprocess.Popen(command, cwd=FAKE.parents[2], stdout=subprocess.PIPE, text=True) as local_mode:
+        assert local_mode.stdout is not None
+        assert local_mode.stdout.readline() == "runs\n"
+        local_mode.kill()
+
+
 def asking(port: int) -> str:
     """A script that says the first line of the reply of this machine's server on a port, or that there is none."""
     request = r"printf 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'"

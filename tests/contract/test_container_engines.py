@@ -16,7 +16,7 @@ from argosy.local.containers.engine import EngineRuntime, NoEngineError, check, 
 from argosy.local.containers.engine_run import ContainerEngine, Door, run_arguments
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.process import OUT_OF_MEMORY, Ended, Isolation, Program
-from tests.container_engines import asking, calls, hello, start, use
+from tests.container_engines import asking, calls, hello, leave_a_container, start, use
 from tests.fakes.serving import served
 
 
@@ -159,6 +159,22 @@ def test_an_image_that_cannot_be_had_says_why_and_is_not_asked_for_again_at_once
         with pytest.raises(CannotPullError) as second:
             runtime.pull(reference)
         assert str(first.value) == str(second.value)
+
+
+@pytest.mark.slow
+def test_the_containers_of_a_local_mode_that_was_killed_go_when_the_next_one_on_its_port_starts(
+    engine: str, images: Path, door: Door
+) -> None:
+    leave_a_container(engine, images, door.port)
+    with served(hello) as other:
+        leave_a_container(engine, images, other.port)
+        assert len(containers(engine)) == 2
+        runtime = EngineRuntime(engine, images, door=door)
+        assert len(containers(engine)) == 1
+        assert start(runtime, "exit 7").end() == Ended(7)
+        runtime.close()
+        EngineRuntime(engine, images, door=Door(other.port, other.serve_too)).close()
+    assert containers(engine) == []
 
 
 # --- what only the stand-in can show ----------------------------------------------------------------------------------

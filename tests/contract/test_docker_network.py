@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,8 +17,9 @@ import pytest
 from argosy.local.containers.docker_network import APART
 from argosy.local.containers.engine import EngineRuntime
 from argosy.local.containers.engine_run import ContainerEngine, Door, run_arguments
+from argosy.local.containers.leftovers import label
 from argosy.local.containers.process import Ended, Isolation, Program
-from tests.container_engines import asking, calls, start
+from tests.container_engines import asking, calls, leave_a_container, start
 
 
 @pytest.fixture
@@ -61,7 +63,6 @@ def test_under_docker_the_endpoint_is_at_the_bridges_address(behind: EngineRunti
 def test_under_docker_whoever_asks_from_another_network_is_hung_up_on(
     behind: EngineRuntime, fake: Path, door: Door
 ) -> None:
-    fake.mkdir()
     (fake / "addresses").write_text("fd00::1 fd00::/64 127.0.0.2 127.0.0.4/30")
     assert start(behind, "exit 0").end() == Ended(0)
     with socket.create_connection(("127.0.0.2", door.port), timeout=10) as stranger:
@@ -75,13 +76,16 @@ def test_under_docker_whoever_asks_from_another_network_is_hung_up_on(
 
 @pytest.mark.parametrize(
     ("addresses", "why"),
-    [("192.0.2.1 192.0.2.0/24", "not on this machine .*: use podman"), ("fd00::1 fd00::/64", "no IPv4")],
+    [
+        ("192.0.2.1 192.0.2.0/24", "not on this machine .*: use podman"),
+        ("fd00::1 fd00::/64", "no IPv4 gateway"),
+        ("127.0.0.2 127.0.0.2/8", "no IPv4 subnet: .* has host bits set"),
+    ],
 )
 def test_a_docker_whose_bridge_is_on_another_machine_starts_nothing_and_says_so(
     behind: EngineRuntime, fake: Path, addresses: str, why: str
 ) -> None:
     """Docker Desktop's is in a virtual machine. 192.0.2.0/24 is nobody's (RFC 5737)."""
-    fake.mkdir()
     (fake / "addresses").write_text(addresses)
     with pytest.raises(OSError, match=why):
         start(behind, "exit 0")
@@ -95,14 +99,63 @@ def test_a_docker_that_makes_no_network_says_why(behind: EngineRuntime, fake: Pa
         start(behind, "exit 0")
 
 
+@pytest.mark.slow
+def test_the_network_of_a_local_mode_that_was_killed_is_made_anew_though_a_container_runs_in_it(
+    fake: Path, images: Path, door: Door
+) -> None:
+    leave_a_container("docker", images, door.port)
+    assert [path.name for path in (fake / "networks").iterdir()] == [f"argosy-{door.port}"]
+    runtime = EngineRuntime("docker", images, door=door)
+    assert start(runtime, "exit 7").end() == Ended(7)
+    runtime.close()
+    assert list((fake / "networks").iterdir()) == []
+
+
+def test_a_network_in_which_somebody_elses_container_runs_is_left_alone(
+    behind: EngineRuntime, fake: Path, door: Door
+) -> None:
+    behind.pull("argosy/engine-test")
+    name, words = f"argosy-{door.port}", json.dumps(["--network", f"argosy-{door.port}"])
+    (fake / "networks").mkdir()
+    (fake / "networks" / name).touch()
+    (fake / "created" / "mine").write_text(words)
+    (fake / "containers" / "mine").write_text("running 1 false")
+    with pytest.raises(OSError, match=f"network with name {name} already exists"):
+        start(behind, "exit 0")
+    assert (fake / "containers" / "mine").exists()
+    (fake / "containers" / "mine").unlink()
+    assert start(behind, "exit 0").end() == Ended(0)
+
+
+class Unservable(Exception):
+    """What no listener is expected to raise."""
+
+
+def test_whatever_a_server_raises_leaves_neither_a_network_nor_a_listener(fake: Path, images: Path, door: Door) -> None:
+    served: list[socket.socket] = []
+
+    def refuse(listener: socket.socket) -> Callable[[], None]:
+        served.append(listener)
+        raise Unservable
+
+    runtime = EngineRuntime("docker", images, door=Door(door.port, refuse))
+    with pytest.raises(Unservable):
+        start(runtime, "exit 0")
+    assert [listener.fileno() for listener in served] == [-1]
+    assert list((fake / "networks").iterdir()) == []
+
+
 def test_dockers_command_takes_these_words(images: Path, door: Door, tmp_path: Path) -> None:
     """The real one reads them all before it asks a daemon, which there may not be."""
     if shutil.which("docker") is None:
         pytest.skip("there is no docker on PATH")
     box = Isolation("none", cpu_units=2, user="1", read_only=True, tmpfs=(("/tmp", 6),), shared_memory_mib=8)
-    words = run_arguments(ContainerEngine("docker"), "n", Program([], {"A": "1"}, tmp_path, 64, isolation=box))
+    words = run_arguments(
+        ContainerEngine("docker", door=door), "n", Program([], {"A": "1"}, tmp_path, 64, isolation=box)
+    )
     told = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/nobody"}
     network = ["docker", "network", "create", "--driver", "bridge", "--opt", APART, "argosy-1"]
-    for command in (words, network):
+    left = ["docker", "ps", "--all", "--quiet", "--filter", f"label={label(1)}"]
+    for command in (words, network, left):
         done = subprocess.run(command, env=told, capture_output=True, text=True, check=False)
         assert "daemon" in done.stderr.lower(), done.stderr

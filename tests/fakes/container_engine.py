@@ -18,13 +18,13 @@ from pathlib import Path
 HOME = Path(os.environ["FAKE_ENGINE"])
 WITH_VALUE = {
     "--name", "--network", "--pull", "--memory", "--cpu-shares", "--user", "--tmpfs", "--shm-size", "--device",
-    "--gpus", "--env", "--entrypoint", "--security-opt", "--pids-limit",
+    "--gpus", "--env", "--entrypoint", "--security-opt", "--pids-limit", "--label",
 }  # fmt: skip
 
 
 def main(words: list[str]) -> int:
     HOME.mkdir(exist_ok=True)
-    for folder in ("images", "containers"):
+    for folder in ("images", "containers", "created"):
         (HOME / folder).mkdir(exist_ok=True)
     with (HOME / "calls").open("a") as calls:
         calls.write(json.dumps(words) + "\n")
@@ -61,7 +61,6 @@ def image(words: list[str]) -> int:
 
 def create(words: list[str]) -> int:
     name = words[words.index("--name") + 1]
-    (HOME / "created").mkdir(exist_ok=True)
     (HOME / "created" / name).write_text(json.dumps(words))
     (HOME / "containers" / name).write_text("created 0 false")
     return 0
@@ -78,6 +77,7 @@ def start(words: list[str]) -> int:
 
 
 def run(words: list[str]) -> int:
+    (HOME / "created" / words[words.index("--name") + 1]).write_text(json.dumps(words))
     given: dict[str, list[str]] = {}
     while words[0].startswith("--"):
         flag, equals, value = words.pop(0).partition("=")
@@ -153,18 +153,43 @@ def wait(words: list[str]) -> int:
 
 
 def remove(words: list[str]) -> int:
-    (HOME / "containers" / words[1]).unlink(missing_ok=True)
+    assert words[0] == "--force"
+    for name in words[1:]:
+        if _signalled(name, signal.SIGKILL):
+            _ended(name, 10.0)
+        (HOME / "containers" / name).unlink(missing_ok=True)
     return 0
 
 
+def listed(words: list[str]) -> int:
+    assert words[:3] == ["--all", "--quiet", "--filter"]
+    print("\n".join(_with("--label", words[3].removeprefix("label="))))
+    return 0
+
+
+def _with(flag: str, value: str) -> list[str]:
+    """The containers that were made with this flag."""
+    pair = f"{json.dumps(flag)}, {json.dumps(value)}"
+    names = [path.name for path in (HOME / "containers").iterdir()]
+    return [name for name in names if pair in (HOME / "created" / name).read_text()]
+
+
 def network(words: list[str]) -> int:
-    """A bridge's address is another one of this machine; `addresses` says which, and the subnet."""
+    """A bridge's address is another one of this machine; `addresses` says which, and the subnet. As with dockerd, a
+    name is there once, and a network stays while a container runs in it."""
     made, addresses = HOME / "networks", HOME / "addresses"
     made.mkdir(exist_ok=True)
+    if words[0] == "create" and (made / words[-1]).exists():
+        print(f"Error response from daemon: network with name {words[-1]} already exists", file=sys.stderr)
+        return 1
     if words[0] == "create":
-        (made / words[-1]).touch(exist_ok=False)
-    if words[0] == "rm" and (made / words[-1]).exists():
-        (made / words[-1]).unlink()
+        (made / words[-1]).touch()
+    if words[0] == "rm":
+        states = [(HOME / "containers" / name).read_text() for name in _with("--network", words[-1])]
+        if any(state.startswith("running") for state in states):
+            print(f"error while removing network: network {words[-1]} has active endpoints", file=sys.stderr)
+            return 1
+        (made / words[-1]).unlink(missing_ok=True)
     if words[0] == "inspect":
         print(addresses.read_text() if addresses.exists() else "127.0.0.2 127.0.0.0/8")
     if words[0] == "create" and (HOME / "broken").exists():
@@ -176,7 +201,7 @@ def network(words: list[str]) -> int:
 COMMANDS = {
     "info": info, "build": build, "pull": pull, "image": image, "run": run, "stop": stop, "kill": kill,
     "inspect": inspect, "rm": remove, "wait": wait, "create": create, "init": init, "start": start,
-    "network": network,
+    "network": network, "ps": listed,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import ipaddress
 import socket
 import subprocess
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 LOOPBACK = "127.0.0.1"
@@ -27,16 +28,13 @@ class DockerNetwork:
         self._engine, self.name = engine, f"argosy-{port}"
         self._ask("network", "rm", self.name)  # of a local mode on this port that was killed
         self._must("network", "create", "--driver", "bridge", "--opt", APART, self.name)
-        try:
-            words = self._must("network", "inspect", "--format", _ADDRESSES, self.name).split()
-            addresses = [pair for pair in zip(words[::2], words[1::2], strict=False) if ":" not in pair[0]]
-            if not addresses:
-                raise OSError(f"{self.name} has no IPv4 gateway")
-            self.gateway, subnet = addresses[0]
-            self._close_listener = serve(_listener(self.gateway, port, subnet))
-        except OSError:
-            self._ask("network", "rm", self.name)
-            raise
+        with ExitStack() as undo:
+            undo.callback(self._ask, "network", "rm", self.name)
+            self.gateway, subnet = self._address()
+            listener = undo.enter_context(_FromSubnet(subnet))
+            _listen(listener, self.gateway, port)
+            self._close_listener = serve(listener)
+            undo.pop_all()
 
     def close(self) -> None:
         self._close_listener()
@@ -48,6 +46,18 @@ class DockerNetwork:
             name: value.replace(LOOPBACK, self.gateway) if _names_the_endpoint(name) else value
             for name, value in environment.items()
         }
+
+    def _address(self) -> tuple[str, ipaddress.IPv4Network]:
+        """The gateway's, and its subnet."""
+        words = self._must("network", "inspect", "--format", _ADDRESSES, self.name).split()
+        addresses = [pair for pair in zip(words[::2], words[1::2], strict=False) if ":" not in pair[0]]
+        if not addresses:
+            raise OSError(f"{self.name} has no IPv4 gateway")
+        gateway, subnet = addresses[0]
+        try:
+            return gateway, ipaddress.IPv4Network(subnet)
+        except ValueError as fault:
+            raise OSError(f"{self.name} has no IPv4 subnet: {fault}") from fault
 
     def _must(self, *arguments: str) -> str:
         done = self._ask(*arguments)
@@ -63,30 +73,28 @@ class DockerNetwork:
 class _FromSubnet(socket.socket):
     """A listener that hangs up on everybody from elsewhere."""
 
-    subnet = ipaddress.IPv4Network("0.0.0.0/32")
+    def __init__(self, subnet: ipaddress.IPv4Network) -> None:
+        super().__init__(socket.AF_INET, socket.SOCK_STREAM)
+        self._subnet = subnet
 
     def accept(self) -> tuple[socket.socket, Any]:
         while True:
             connection, address = super().accept()
-            if ipaddress.IPv4Address(address[0]) in self.subnet:
+            if ipaddress.IPv4Address(address[0]) in self._subnet:
                 return connection, address
             connection.close()
 
 
-def _listener(gateway: str, port: int, subnet: str) -> socket.socket:
-    listener = _FromSubnet(socket.AF_INET, socket.SOCK_STREAM)
-    listener.subnet = ipaddress.IPv4Network(subnet)
+def _listen(listener: socket.socket, gateway: str, port: int) -> None:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((gateway, port))
         listener.listen()
     except OSError as fault:
-        listener.close()
         why = "containers of Docker Desktop, and of Docker without root, cannot be kept apart here: use podman"
         raise OSError(
             f"the address {gateway} of Docker's bridge is not on this machine ({fault.strerror}): {why}"
         ) from fault
-    return listener
 
 
 def _names_the_endpoint(variable: str) -> bool:

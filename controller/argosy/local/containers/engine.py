@@ -19,6 +19,7 @@ from pathlib import Path
 from argosy.local.containers.docker_network import DockerNetwork
 from argosy.local.containers.engine_run import ContainerEngine, Door, EngineContainer
 from argosy.local.containers.images import CannotPullError, Image, build_context, names_in, source_of, takes
+from argosy.local.containers.leftovers import remove_leftovers
 from argosy.local.containers.process import Ended, Program
 
 ENGINES = ("podman", "docker")
@@ -64,7 +65,8 @@ def real_gpus() -> int:
 
 class EngineRuntime:
     """A Runtime. gpus: real ones, which pinned tasks are given by their ordinals; without any, GPUs are only named.
-    base_image: takes the place of BASE in Dockerfiles that have it."""
+    door: its port is ours alone; containers of a local mode on it that was killed are removed. base_image: takes the
+    place of BASE in Dockerfiles that have it."""
 
     slow = True
 
@@ -80,6 +82,8 @@ class EngineRuntime:
         self._had: dict[str, Image] = {}
         self._failed: dict[str, tuple[float, str]] = {}
         self._network: DockerNetwork | None = None
+        if door is not None:
+            remove_leftovers(engine, door.port)
 
     @property
     def has_gpus(self) -> bool:

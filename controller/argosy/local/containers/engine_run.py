@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from argosy.local.containers.docker_network import DockerNetwork
+from argosy.local.containers.leftovers import label
 from argosy.local.containers.one_port import BoxedStart
 from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, Ended, Isolation, Program
 
@@ -208,6 +209,7 @@ def run_arguments(engine: ContainerEngine, name: str, program: Program) -> list[
     network = "private" if engine.name == "podman" else engine.network.name if engine.network else "bridge"
     words = [engine.name, "run", "--name", name, "--network", network, "--pull", "never"]
     words += ["--security-opt", "no-new-privileges", *(f"--cap-drop={name}" for name in _DROPPED)]
+    words += ["--label", label(engine.door.port)] if engine.door else []
     words += ["--pids-limit", str(MOST_PROCESSES)] if engine.name == "docker" else []
     if engine.name == "docker" or any(map(shutil.which, INITS)):
         words += ["--init"]  # reaps children and passes SIGTERM on; Docker brings its own
