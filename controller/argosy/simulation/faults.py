@@ -72,12 +72,14 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "further-cell": (0.3, 0.7),  # a trial: the deployment has a second Region
     "cell-left-out": (0.3, 1.0),  # such a trial: deployments leave the second Region out, and put it back later
     "cell-destroyed": (0.2, 0.6),  # such a trial: the stack of the second Region is destroyed, and put back later
-    "own-fault": (0.05, 0.3),  # a tick: the controller's own code fails at one run, for up to 25 minutes
+    "own-fault": (0.01, 0.1),  # a tick, twice at most: the controller's own code fails at one run, for up to 25 minutes
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY
 BLOCK = 64  # numbers drawn at once
-SHARE_OF_TRIALS = 0.75  # in which a kind that may occur is on
+# The share of kinds that are on in a trial, drawn for each trial. With most kinds on at once hardly a task starts while
+# there are faults; with few, much work is under way when they strike (swarm testing, ISSTA'12).
+SHARES_ON = (0.05, 0.15, 0.3, 0.75)
 
 
 def kinds_of(text: str) -> frozenset[str]:
@@ -121,9 +123,10 @@ class Faults:
         self.seen: Counter[str] = Counter()
         self.active = True
         self.rates: dict[str, float] = {}
+        share_on = SHARES_ON[int(_Numbers(seed, len(KINDS)).next() * len(SHARES_ON))]
         for kind, (least, greatest) in KINDS.items():
             on, strength = self._rngs[kind].next(), self._rngs[kind].next()
-            if kind in kinds and (every or len(kinds) == 1 or on < SHARE_OF_TRIALS):
+            if kind in kinds and (every or len(kinds) == 1 or on < share_on):
                 self.rates[kind] = least + (greatest - least) * strength
 
     def strikes(self, kind: str, share: float = 1.0) -> bool:
