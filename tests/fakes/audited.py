@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.engine.culprits import Trouble
+from argosy.model.inbox import INBOX, RetryRequest, retry_key, to_bytes
 from argosy.model.run_record import RunRecord
 from argosy.simulation.audit.facts import Rest, Violation
 from argosy.simulation.plan import TrialPlan
@@ -18,6 +19,7 @@ VICTIM, OTHER = "victim-261121-062733-aaaa", "other-261121-062734-bbbb"
 VICTIMS_TASKS = 3
 TICK_S = 15.0
 CANCEL_AGAIN_S = 60.0
+ANSWERED_S = 300.0
 
 
 def _job(run_id: str, tasks: int, **more: Any) -> SimulatedJob:
@@ -42,9 +44,11 @@ PLAN = TrialPlan(
 class AuditedRuns:
     """Both are submitted at the start."""
 
-    def __init__(self, advised: bool = False) -> None:
-        """advised: EC2 recommends to leave the first instance as soon as it is there."""
-        self.advised = advised
+    def __init__(self, advised: bool = False, retried: bool = False) -> None:
+        """advised: EC2 recommends to leave the first instance as soon as it is there. retried: the victim's user
+        cancels it once, and has it tried again with another budget."""
+        self.advised, self.retried = advised, retried
+        self._cancelled, self._tried_at = False, 0.0
         self.trial = Trial(PLAN)
         self.trial.users.submit(60.0)
         self.at_rest = False
@@ -61,6 +65,8 @@ class AuditedRuns:
 
     def tick(self) -> None:
         """Raises what a tick raises."""
+        if self.retried:
+            self._ask()
         world, (controller,) = self.trial.world, self.trial.controllers
         report = controller.engine.tick()
         self.troubles += report.troubles
@@ -72,6 +78,22 @@ class AuditedRuns:
             self.first_instance = min(alive)
             if self.advised:
                 world.ec2.recommend_rebalance(self.first_instance)
+
+    def _ask(self) -> None:
+        """As a user would who watches the victim."""
+        record, trial = self.record(VICTIM), self.trial
+        if not self._cancelled and record is not None and record.status == "RUNNING":
+            trial.deployment.cancel(VICTIM)
+            self._cancelled = True
+        elif self._cancelled and record is not None and record.status == "CANCELLED":
+            request = RetryRequest(VICTIM, trial.world.now, cancelled=True, budget_usd=6.0)
+            key = retry_key(trial.world.now, VICTIM, "asked")
+            trial.deployment.store.create({(INBOX, key): to_bytes(request)})
+            self.retried, self._tried_at = False, trial.world.now
+
+    def has_answered(self) -> bool:
+        """Whether the controller has had time for what the victim's user asks for, or it came too late."""
+        return self.has_succeeded(VICTIM) if self.retried else self.trial.world.now >= self._tried_at + ANSWERED_S
 
     def run_until(self, done: Callable[[], bool], limit_s: float) -> None:
         world = self.trial.world

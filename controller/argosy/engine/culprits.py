@@ -86,12 +86,12 @@ class Rehearsal:
         """Whether it fails without these."""
         state = self.read()
         now, policy = self.moment.now, self.moment.policy
-        left = [
+        left = {
             fact
             for number, (fact, _) in enumerate(self.facts)
             if Suspect("fact", str(number)) in without
             or (isinstance(fact, RunResumed) and Suspect("run", fact.run_id) in without)
-        ]
+        }
         state.open_ends = self.moment.state.open_ends.copy()
         try:
             for suspect in without:
@@ -107,7 +107,7 @@ class Rehearsal:
             return True
         return False
 
-    def _left_of(self, event: Event, left: Sequence[Event], without: Set[Suspect]) -> Event | None:
+    def _left_of(self, event: Event, left: Set[Event], without: Set[Suspect]) -> Event | None:
         """Without what is set apart, and without what is left out, which a sweep may show as well."""
         trimmed = trim(event, lambda each: each not in left and capacity_of(each).isdisjoint(without))
         return None if trimmed is None else self.counts(trimmed)

@@ -41,7 +41,7 @@ def record_of(store: Store, run_id: str) -> RunRecord:
     body = store.read((documents.RUNS, sort_key(run_id)))
     if body is None:
         raise KeyError(run_id)
-    return documents.record_from(body)
+    return _read(lambda: documents.record_from(body))
 
 
 def _runs(store: Store, run_ids: Sequence[str]) -> dict[str, tuple[bytes, dict[str, bytes]]]:

@@ -8,7 +8,6 @@ the next sweep once their pause is over. What is not stored is known again by th
 from __future__ import annotations
 
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.suspensions import LONGEST_PAUSE_S, MOST_UNWATCHED, Suspension, pause_s, reason_of
 
-MOST_FACTS = 100
+KEPT_S = 3600.0  # a queue shows a message again for ten minutes, and ECS a stopped task for an hour
 
 
 @dataclass(slots=True)
@@ -30,7 +29,7 @@ class SetApart:
     """Of one controller process."""
 
     runs: dict[str, str] = field(default_factory=dict)  # id -> reason: to be suspended, not stored as such yet
-    facts: deque[Event] = field(default_factory=lambda: deque(maxlen=MOST_FACTS))
+    facts: dict[Event, float] = field(default_factory=dict)  # since when
     capacity: dict[Suspect, tuple[int, float]] = field(default_factory=dict)  # how often in a row, and until when
     earlier: dict[str, Suspension] = field(default_factory=dict)  # of runs that are tried again
     troubles: list[Trouble] = field(default_factory=list)  # not reported yet
@@ -45,7 +44,7 @@ class SetApart:
             elif isinstance(fact, FleetSeen):
                 self._pause(Suspect("pool", pool_of(fact)), now)
             else:
-                self.facts.append(fact)
+                self._keep(fact, now)
         elif suspect.kind == "run":
             self.runs[suspect.name] = reason
         else:
@@ -58,6 +57,11 @@ class SetApart:
         for each in found:
             each.times += 1
         return bool(found)
+
+    def _keep(self, fact: Event, now: float) -> None:
+        """All that one search has found, however many they are, and none for ever."""
+        self.facts = {each: since for each, since in self.facts.items() if now - since < KEPT_S}
+        self.facts[fact] = now
 
     def _pause(self, suspect: Suspect, now: float) -> None:
         times, until = self.capacity.get(suspect, (0, 0.0))

@@ -9,6 +9,7 @@ import base64
 import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from argosy.engine.blame import PortFailed, Stumbled, marked, ours
 from argosy.engine.bounds import check_size, is_progress, one_by_one
 from argosy.engine.culprits import SEARCH_S, Rehearsal, TimeIsUp, Trouble, fewest
+from argosy.engine.intake import Taken, event_of
 from argosy.engine.leaving_out import Suspect
 from argosy.engine.loading import load, load_run, record_of, stored
 from argosy.engine.report import TickReport, figures_of, reported_damage
@@ -30,18 +32,9 @@ from argosy.model import documents, inbox
 from argosy.model.actions import Action, Inside
 from argosy.model.damage import FAULTS
 from argosy.model.documents import Documents
-from argosy.model.events import (
-    ActionFailed,
-    Event,
-    Observed,
-    RunCancelled,
-    RunResumed,
-    RunRetried,
-    RunSubmitted,
-)
+from argosy.model.events import ActionFailed, Event, Observed, RunResumed
 from argosy.model.instance_types import InstanceType
 from argosy.model.moment import Moment
-from argosy.model.open_ends import OpenEnds
 from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.suspensions import reason_of
@@ -52,21 +45,6 @@ from argosy.scheduler.decide import NO_FUNCTIONS
 MOST_ROUNDS = 4  # of one tick: what our own code fails at is left out in the next one
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
 MAX_REQUEST_BYTES_PER_TICK = 800_000  # their specs are stored in the same commit
-
-
-@dataclass(slots=True)
-class _Taken:
-    """What one tick has taken in."""
-
-    began_at: float = 0.0  # epoch seconds, after the wait for messages
-    folded: list[str] = field(default_factory=list)  # keys of the inbox that the commit removes
-    refused: dict[str, bytes] = field(default_factory=dict)  # of them, the requests that cannot be read
-    messages: list[Message] = field(default_factory=list)  # applied: deleted once they are committed
-    facts: list[Fact] = field(default_factory=list)  # as they came
-    outcomes: list[Event] = field(default_factory=list)  # of the last tick's actions
-    open_ends: OpenEnds = field(default_factory=OpenEnds)  # as they were when it began: they are not stored
-    poison: int = 0  # messages that cannot be read
-    repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
 
 
 @dataclass(slots=True)
@@ -93,7 +71,7 @@ class Engine:
     acted_at: float = 0.0  # when something was last done outside, as far as is known
     looked_at: float = 0.0  # the last sweep that showed every instance
     apart: SetApart = field(default_factory=SetApart)
-    taken: _Taken = field(default_factory=_Taken)  # by the tick at work
+    taken: Taken = field(default_factory=Taken)  # by the tick at work
     is_new: bool = True  # as long as nothing was loaded: a new deployment, perhaps
 
     def tick(self, wait_s: float = 0.0) -> TickReport:
@@ -123,13 +101,21 @@ class Engine:
         if search_s <= 0:
             raise stumble
         began, reason = self.now(), reason_of(stumble.error)
-        switches, facts = self.store.switches(), self.taken.facts
         moment = Moment(State(open_ends=self.taken.open_ends), self.catalogue, began, self.policy)
-        rehearsal = Rehearsal(stored(self.store), facts, moment, switches, self.functions, self._counts)
+        read, switches = stored(self.store), self.store.switches()
+
+        def of(facts: Sequence[Fact]) -> Rehearsal:
+            return Rehearsal(read, facts, moment, switches, self.functions, self._counts)
 
         def fails(without: Set[Suspect]) -> bool:
             self.keep_alive()
             return rehearsal.fails(without)
+
+        ahead = [(outcome, self.carried_out_at) for outcome in self.outcomes]
+        ahead += self.taken.ahead(self.store, self.state, self.sightings, self.backlog, began)
+        rehearsal = of([*self.taken.facts, *ahead])
+        if ahead and not fails(frozenset()):  # it never came so far: after those, what it failed at is gone
+            rehearsal = of(self.taken.facts)
 
         def is_late() -> bool:
             return self.now() - began >= search_s
@@ -163,10 +149,10 @@ class Engine:
         self.backlog.clear()
         self.outcomes.clear()
         self.sightings.clear()
-        self.taken = _Taken()
+        self.taken = Taken()
 
     def _tick(self, wait_s: float) -> TickReport:
-        self.taken = _Taken()
+        self.taken = Taken()
         with ours():
             state = self.state = self.state or self._load()
             self.taken.open_ends = state.open_ends.copy()
@@ -193,7 +179,7 @@ class Engine:
         self.acted_at = 0.0 if idle else self.now()  # by the controller before this one
         return state
 
-    def _take_in(self, state: State, wait_s: float) -> _Taken:
+    def _take_in(self, state: State, wait_s: float) -> Taken:
         """Apply every fact that there is and that one commit can hold. wait_s: how long to wait for messages if there
         is nothing else to do."""
         taken = self.taken
@@ -230,7 +216,7 @@ class Engine:
             self.taken.facts.append((RunResumed(run_id, run), self.now()))
             take(state, self.taken.facts[-1], self.policy, self._counts)
 
-    def _decide(self, state: State, taken: _Taken) -> list[Action]:
+    def _decide(self, state: State, taken: Taken) -> list[Action]:
         """What is to be done, marked in the state as far as a commit can hold the marks."""
         switches = marked(self.store).switches()
         moment = Moment(state, self.catalogue, self.now(), self.policy)
@@ -280,38 +266,41 @@ class Engine:
             **figures,
         )
 
-    def _fold_requests(self, state: State, taken: _Taken) -> None:
+    def _fold_requests(self, state: State, taken: Taken) -> None:
         """Take the inbox in. Requests that cannot be read are set aside, so that they hold nothing up."""
         size = 0
-        for key, body in marked(self.store).page(inbox.INBOX, MAX_REQUESTS_PER_TICK, oldest_first=True)[0]:
+        taken.requests.extend(marked(self.store).page(inbox.INBOX, MAX_REQUESTS_PER_TICK, oldest_first=True)[0])
+        while taken.requests:
+            key, body = taken.requests.popleft()
             size += len(body)
             too_many = size > MAX_REQUEST_BYTES_PER_TICK or not has_room(state, self.policy, len(taken.folded))
             if taken.folded and too_many:
                 break
             taken.folded.append(key)
+            request: inbox.Request | None = None
             try:
                 with ours():
-                    event = self._requested(state, inbox.from_bytes(body))
+                    request = inbox.from_bytes(body)
+                    event = event_of(marked(self.store), state, request)
             except Stumbled as stumble:  # over the request itself, or over the run that it is about
-                taken.refused[key] = body
-                if not isinstance(stumble.error, FAULTS):
+                if not isinstance(stumble.error.__cause__ or stumble.error, FAULTS):
                     self.apart.note(f"request {key}", stumble.error)
+                self._refuse(state, key, body, request)
                 continue
             taken.facts.append((event, self.now()))
             if not take(state, taken.facts[-1], self.policy, self._counts):
-                taken.refused[key] = body
-                with self.apart.tolerating(f"the refusal of request {key}"):
-                    refuse(state, event, self.now())
+                self._refuse(state, key, body, request)
 
-    def _requested(self, state: State, request: inbox.Request) -> Event:
-        """Raises one of FAULTS when the run that is to be opened again cannot be read. If another controller commits
-        meanwhile, our commit fails: what is read here belongs to our version."""
-        if isinstance(request, inbox.SubmitRequest):
-            return RunSubmitted(request)
-        is_open = request.run_id in state.runs or request.run_id in state.suspended
-        if isinstance(request, inbox.CancelRequest):
-            return RunCancelled(request, None if is_open else load_run(marked(self.store), request.run_id, ended=False))
-        return RunRetried(request, None if is_open else load_run(marked(self.store), request.run_id))
+    def _refuse(self, state: State, key: str, body: bytes, request: inbox.Request | None) -> None:
+        """Set it aside. Where it can be read, the record of its run says so."""
+        self.taken.refused[key] = body
+        if request is None:
+            return
+        record = None
+        with suppress(*FAULTS):
+            record = record_of(marked(self.store), request.run_id)
+        with self.apart.tolerating(f"the refusal of request {key}"):
+            refuse(state, request, record, self.now())
 
     def _apply_outcomes(self, state: State) -> bool:
         """What became of the last tick's actions: all of it, before anything else is judged. An intent that is left
@@ -342,7 +331,7 @@ class Engine:
                 self.looked_at = seen.at
         return live - len(state.attempts.live()) + sum(not instance.alive for instance in alive)
 
-    def _apply_messages(self, state: State, taken: _Taken) -> None:
+    def _apply_messages(self, state: State, taken: Taken) -> None:
         """As many as the commit has room for."""
         while self.backlog and has_room(state, self.policy, len(taken.folded)):
             message = self.backlog.popleft()

@@ -12,7 +12,8 @@ from dataclasses import replace
 from argosy.lifecycle import charges, definitions, suspended_tasks
 from argosy.lifecycle.marks import left_out_if_it_fails
 from argosy.model.attempts import AttemptStatus
-from argosy.model.events import Event, RunResumed, RunSubmitted
+from argosy.model.events import Event, RunResumed
+from argosy.model.inbox import Request, SubmitRequest
 from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus
@@ -21,6 +22,7 @@ from argosy.model.suspensions import MAX_REASON, MOST_S, Suspension, pause_s, re
 
 GIVEN_UP = "given up: the controller {}"
 CANCELLED = "cancelled while it was suspended"
+REFUSED = "the request to {} it could not be carried out, and is not tried again"
 
 
 def suspend(state: State, record: RunRecord, reason: str, now: float, earlier: Suspension | None = None) -> None:
@@ -81,10 +83,12 @@ def _end(state: State, run_id: str, status: RunStatus, reason: str, now: float) 
     state.losses.attempts = True
 
 
-def refuse(state: State, event: Event, now: float) -> None:
-    """A request at which the controller's code fails is not taken in. A run that was to be submitted says so."""
-    if isinstance(event, RunSubmitted):
-        request = event.request
+def refuse(state: State, request: Request, stored: RunRecord | None, now: float) -> None:
+    """A request that cannot be carried out, such as one at which the controller's code fails, is not taken in. Its run
+    says so: one that was to be submitted, and one that has ended. What else there is of the run stays as it is.
+
+    stored: the run's record. Of a run that is open the reason would halt it: only the log says it."""
+    if isinstance(request, SubmitRequest):
         state.quarantined[request.run_id] = replace(
             RunRecord.of_unreadable(request.run_id),
             status_reason="the controller failed at this request and does not try it again; its log says why",
@@ -93,6 +97,13 @@ def refuse(state: State, event: Event, now: float) -> None:
             task_count=request.task_count,
             output=request.output,
         )
+        return
+    shown = state.quarantined.get(request.run_id, stored)
+    if request.run_id not in state.runs and shown is not None and shown.has_ended:
+        sentence = REFUSED.format(request.kind)
+        reasons = [reason for reason in (shown.status_reason, sentence) if reason]
+        if sentence not in shown.status_reason:
+            state.quarantined[request.run_id] = replace(shown, status_reason="; ".join(reasons))
 
 
 def pass_time(state: State, now: float, policy: Policy) -> None:

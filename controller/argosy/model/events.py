@@ -19,26 +19,27 @@ class RunSubmitted:
 
 @dataclass(frozen=True, slots=True)
 class RunCancelled:
-    """stored: the run as it lies in the store, when it does not count as ended and is not among the open ones."""
+    """stored: the run as it lies in the store, when it does not count as ended and is not among the open ones. It is
+    read anew each time: the request alone says whether it is the same fact."""
 
     request: CancelRequest
-    stored: Run | None = None
+    stored: Run | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RunRetried:
-    """stored: the run as it lies in the store, when it is not among the open ones."""
+    """stored: the run as it lies in the store, when it is not among the open ones; as in RunCancelled."""
 
     request: RetryRequest
-    stored: Run | None = None
+    stored: Run | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """A suspended run is to be tried again. stored: the run as it lies in the store."""
+    """A suspended run is to be tried again. stored: the run as it lies in the store; as in RunCancelled."""
 
     run_id: str
-    stored: Run
+    stored: Run = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ class ContainerInstanceSeen:
     cpu_units: int = 0
     memory_mib: int = 0
     gpu_ids: tuple[str, ...] = ()
-    attributes: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict, hash=False)
     registered_at: float = 0.0
     remaining: tuple[int, int, int] | None = None  # cpu units, MiB and GPUs that ECS has left to give; None = not said
     listed: bool = False  # by ECS, as a member of our cluster; not claimed by a message

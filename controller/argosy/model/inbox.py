@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 INBOX = "INBOX"  # partition of requests not yet folded in; sort key = arrival time, then id
@@ -21,7 +21,7 @@ TOKENS = "TOKENS"  # partition of client tokens: sort key = sha256 of the token;
 class SubmitRequest:
     run_id: str
     submitted_at: float  # epoch seconds
-    spec: Mapping[str, Any]  # validated, defaults filled in
+    spec: Mapping[str, Any] = field(hash=False)  # validated, defaults filled in
     task_count: int
     image: str  # resolved; empty when the spec names a task definition
     output: str  # s3://bucket/prefix/<runId>/

@@ -15,7 +15,7 @@ from argosy.engine.tick import MOST_ROUNDS, Engine
 from argosy.lifecycle.suspension import refuse
 from argosy.model import documents, inbox
 from argosy.model.documents import RUNS, run_partition
-from argosy.model.events import Event, RebalanceAdvised
+from argosy.model.events import Event
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.state import State
@@ -188,9 +188,9 @@ def test_a_message_about_an_instance_that_is_set_apart_is_handled_and_no_poison(
     assert deleted == ["1"]
 
 
-def test_only_a_submission_that_is_refused_leaves_a_record() -> None:
+def test_a_submission_that_is_refused_leaves_a_record_and_a_request_about_no_run_none() -> None:
     state = State()
-    refuse(state, RebalanceAdvised("i-1"), NOW)
+    refuse(state, inbox.RetryRequest(RUN_ID, NOW), None, NOW)
     assert not state.quarantined
-    refuse(state, submitted(), NOW)
+    refuse(state, submitted().request, None, NOW)
     assert state.quarantined[RUN_ID].status is RunStatus.FAILED

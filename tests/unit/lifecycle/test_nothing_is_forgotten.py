@@ -7,6 +7,7 @@ changes by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import get_args
 
@@ -183,6 +184,11 @@ def test_every_kind_of_fact_has_a_case() -> None:
     """ActionFailed is the engine's own: it is not applied."""
     seen = {type(fact) for facts in CASES for fact in facts} | {RunClosed, RunRetried, RunResumed, ActionFailed}
     assert seen == set(get_args(Event))
+
+
+def test_every_fact_can_be_looked_up_among_those_that_are_set_apart() -> None:
+    for facts in CASES:
+        assert {*facts} == {*map(deepcopy, facts)}
 
 
 def test_a_task_that_one_sweep_missed_and_another_showed_is_not_lost_at_the_next_miss_after_a_restart() -> None:

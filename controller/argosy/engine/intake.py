@@ -1,0 +1,63 @@
+"""What has one tick taken in, and what would it take in next?
+
+A rehearsal of a tick that failed takes that in as well, so that one search finds all that our own code fails at, and
+not the first one only.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from argosy.engine.loading import load_run
+from argosy.engine.steps import Fact
+from argosy.messages.eventbridge import to_event
+from argosy.model import inbox
+from argosy.model.events import Event, RunCancelled, RunRetried, RunSubmitted
+from argosy.model.open_ends import OpenEnds
+from argosy.model.state import State
+from argosy.ports import Message, Store
+
+
+@dataclass(slots=True)
+class Taken:
+    """What one tick has taken in."""
+
+    began_at: float = 0.0  # epoch seconds, after the wait for messages
+    folded: list[str] = field(default_factory=list)  # keys of the inbox that the commit removes
+    refused: dict[str, bytes] = field(default_factory=dict)  # of them, the requests that cannot be read
+    requests: deque[tuple[str, bytes]] = field(default_factory=deque)  # of the inbox, not applied yet
+    messages: list[Message] = field(default_factory=list)  # applied: deleted once they are committed
+    facts: list[Fact] = field(default_factory=list)  # as they came
+    outcomes: list[Event] = field(default_factory=list)  # of the last tick's actions
+    open_ends: OpenEnds = field(default_factory=OpenEnds)  # as they were when it began: they are not stored
+    poison: int = 0  # messages that cannot be read
+    repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
+
+    def ahead(
+        self, store: Store, state: State | None, sightings: Iterable[Event], messages: Iterable[Message], now: float
+    ) -> list[Fact]:
+        """Without the requests and messages that cannot be read: they are set aside when their turn comes."""
+        events: list[Event | None] = []
+        for _, body in self.requests:
+            with suppress(Exception):
+                assert state is not None  # or none of them would have been read
+                events.append(event_of(store, state, inbox.from_bytes(body)))
+        events += sightings
+        for message in messages:
+            with suppress(Exception):
+                events.append(to_event(message.body))
+        return [(event, now) for event in events if event is not None]
+
+
+def event_of(store: Store, state: State, request: inbox.Request) -> Event:
+    """Raises one of FAULTS when the run that is to be opened again cannot be read. If another controller commits
+    meanwhile, our commit fails: what is read here belongs to our version."""
+    if isinstance(request, inbox.SubmitRequest):
+        return RunSubmitted(request)
+    is_open = request.run_id in state.runs or request.run_id in state.suspended
+    if isinstance(request, inbox.CancelRequest):
+        return RunCancelled(request, None if is_open else load_run(store, request.run_id, ended=False))
+    return RunRetried(request, None if is_open else load_run(store, request.run_id))

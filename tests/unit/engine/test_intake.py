@@ -1,0 +1,184 @@
+"""What our own code fails at among the facts of a tick is found by one search, however many facts there are of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from argosy.engine.leaving_out import Suspect
+from argosy.engine.loading import record_of
+from argosy.engine.set_apart import KEPT_S, SetApart
+from argosy.engine.tick import Engine
+from argosy.model import documents, inbox
+from argosy.model.events import Event, HostStateChanged, RebalanceAdvised, RunCancelled, RunRetried
+from argosy.model.inbox import REFUSED, CancelRequest, RetryRequest
+from argosy.model.runs import Run, RunStatus
+from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, instance_id, state_with_instance, submitted, the_run
+from tests.fakes.engine import EmptyQueue, IdleExecutor
+from tests.fakes.throwing import any_of, named, throwing
+from tests.unit.engine.test_unreadable_messages import Queue
+
+BAD, GOOD = 150, 50
+SHORT = {"source": "aws.ec2", "detail-type": "EC2 Instance Rebalance Recommendation"}
+
+
+def rebalance(number: int) -> dict[str, object]:
+    return {**SHORT, "time": "2027-01-15T08:00:00Z", "detail": {"instance-id": instance_id(number)}}
+
+
+def failing_at(*names: str) -> AbstractContextManager[list[int]]:
+    """Taking in what is about these runs or instances."""
+
+    def is_about(value: Any) -> bool:
+        request = getattr(value, "request", None)
+        return getattr(request, "run_id", None) in names or (
+            isinstance(value, RebalanceAdvised) and value.instance_id in names
+        )
+
+    return throwing(named("lifecycle.apply.apply"), any_of(is_about))
+
+
+def engine_on(store: MemoryStore, queue: Any = None, policy: Any = POLICY) -> Engine:
+    return Engine(store, queue or EmptyQueue(), IdleExecutor(), {}, policy, lambda: NOW)
+
+
+def asked(store: MemoryStore, *requests: inbox.Request) -> None:
+    for number, request in enumerate(requests):
+        store.create({(inbox.INBOX, inbox.inbox_key(NOW + number, request.run_id)): inbox.to_bytes(request)})
+
+
+def test_a_tick_takes_in_the_good_messages_whatever_the_number_of_bad_ones() -> None:
+    queue = Queue(*(rebalance(number) for number in range(BAD + GOOD)))
+    bad = {str(number) for number in range(BAD + GOOD) if number % 4}
+    with failing_at(*(instance_id(int(number)) for number in bad)):
+        report = engine_on(MemoryStore(), queue).tick()
+    assert len(bad) == BAD
+    assert set(queue.bodies) - set(queue.deleted) == bad
+    assert len(report.troubles) == 1, "all of them were found at once"
+
+
+def test_the_requests_that_come_after_a_bad_one_are_looked_at_in_the_same_search() -> None:
+    store = MemoryStore()
+    names = [f"run{number}-261121-062733-aaaa" for number in range(9)]
+    asked(store, *(submitted(name).request for name in names))
+    store.items[inbox.INBOX, inbox.inbox_key(NOW + 3.5, "x")] = b"no request"
+    engine = engine_on(store)
+    with failing_at(*names[:-1]):
+        assert len(engine.tick().troubles) == 1
+    assert engine.state is not None
+    assert list(engine.state.runs) == names[-1:]
+    assert len(store.read_partition(REFUSED)) == len(names)
+
+
+def test_messages_that_say_nothing_or_cannot_be_read_do_not_disturb_a_search() -> None:
+    queue = Queue(
+        rebalance(1),
+        {**SHORT, "detail": {"instance-id": {}}},
+        {"source": "aws.s3", "detail-type": "x", "detail": {}},
+        rebalance(2),
+    )
+    with failing_at(instance_id(1)):
+        engine_on(MemoryStore(), queue).tick()
+    assert set(queue.deleted) == {"2", "3"}
+
+
+def test_what_would_be_mended_by_facts_that_the_tick_has_no_room_for_is_found_without_them() -> None:
+    store = MemoryStore()
+    store.commit(0, documents.changed(state_with_instance()), ())
+
+    def is_kept(arguments: Mapping[str, Any]) -> bool:
+        instance = arguments["state"].instances.get(instance_id(1))
+        return instance is not None and not instance.rebalance_at
+
+    policy = replace(POLICY, max_dirty_documents=0)
+    with throwing(named("lifecycle.hosts.measure"), is_kept):
+        engine = engine_on(store, Queue(rebalance(1)), policy)
+        (trouble,) = engine.tick().troubles
+    assert trouble.what == f"instance {instance_id(1)}"
+
+
+def ended(store: MemoryStore) -> None:
+    """The run is stored as failed."""
+    state = state_with_instance()
+    run = the_run(state)
+    run.status, run.status_reason = RunStatus.FAILED, "no such image"
+    state.changed_runs.add(run.id)
+    store.commit(0, documents.changed(state), ())
+    documents.committed(state)
+    store.commit(1, documents.changed(state), ())
+
+
+@pytest.mark.parametrize("kind", ["retry", "cancel"])
+def test_an_ended_run_says_once_that_a_request_about_it_was_refused(kind: str) -> None:
+    store = MemoryStore()
+    ended(store)
+    before = dict(store.items)
+    engine = engine_on(store)
+    for number in range(2):
+        request = RetryRequest(RUN_ID, NOW + number) if kind == "retry" else CancelRequest(RUN_ID, NOW + number, "no")
+        asked(store, request)
+        with failing_at(RUN_ID):
+            assert engine.tick().troubles
+    record = record_of(store, RUN_ID)
+    assert record.status is RunStatus.FAILED
+    sentence = f"the request to {kind} it could not be carried out, and is not tried again"
+    assert record.status_reason == f"no such image; {sentence}"
+    changed = {key for key, body in store.items.items() if before.get(key) != body and key[0] != REFUSED}
+    assert {partition for partition, _ in changed} == {documents.RUNS}
+
+
+def test_a_request_about_an_open_run_that_is_refused_leaves_its_record_as_it_is() -> None:
+    """A reason would halt it."""
+    store = MemoryStore()
+    asked(store, submitted().request)
+    engine = engine_on(store)
+    engine.tick()
+    request = CancelRequest(RUN_ID, NOW, "enough")
+    engine.apart.add(Suspect("fact", "0"), [(RunCancelled(request), NOW)], "it fails", NOW)
+    asked(store, request)
+    engine.tick()
+    assert (record_of(store, RUN_ID).status, record_of(store, RUN_ID).status_reason) == (RunStatus.SUBMITTED, "")
+    assert len(store.read_partition(REFUSED)) == 1
+
+
+def test_a_retry_of_a_run_whose_record_cannot_be_read_is_set_aside() -> None:
+    store = MemoryStore()
+    ended(store)
+    (key,) = [key for key in store.items if key[0] == documents.RUNS]
+    store.items[key] = b"x"
+    asked(store, RetryRequest(RUN_ID, NOW))
+    engine_on(store).tick()
+    assert store.items[key] == b"x"
+    assert len(store.read_partition(REFUSED)) == 1
+
+
+def run_read_again() -> Run:
+    return the_run(state_with_instance())
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        (
+            RunRetried(RetryRequest(RUN_ID, NOW), run_read_again()),
+            RunRetried(RetryRequest(RUN_ID, NOW), run_read_again()),
+        ),
+        (
+            RunCancelled(CancelRequest(RUN_ID, NOW, "no"), run_read_again()),
+            RunCancelled(CancelRequest(RUN_ID, NOW, "no"), run_read_again()),
+        ),
+        (submitted(), submitted()),
+        (HostStateChanged(instance_id(1), "running"), HostStateChanged(instance_id(1), "running")),
+    ],
+)
+def test_what_was_set_apart_is_known_when_it_comes_again_and_forgotten_in_the_end(first: Event, again: Event) -> None:
+    apart = SetApart()
+    apart.add(Suspect("fact", "0"), [(first, NOW)], "it fails", NOW)
+    assert apart.taken(again, NOW) is None
+    other = RebalanceAdvised(instance_id(2))
+    apart.add(Suspect("fact", "0"), [(other, NOW)], "it fails", NOW + KEPT_S)
+    assert list(apart.facts) == [other]
