@@ -34,6 +34,20 @@ class EmptyQueue:
         assert not receipts
 
 
+class Queue:
+    """Shows these messages until they are deleted."""
+
+    def __init__(self, *bodies: dict[str, object] | None) -> None:
+        self.bodies = {str(number): body for number, body in enumerate(bodies)}
+        self.deleted: list[str] = []
+
+    def receive(self, wait_s: float) -> list[Message]:
+        return [Message(receipt, body) for receipt, body in self.bodies.items() if receipt not in self.deleted]
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        self.deleted += receipts
+
+
 class IdleExecutor:
     def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
         return []

@@ -8,7 +8,9 @@ from typing import Any
 
 from argosy.engine import steps
 from argosy.engine.blame import PortFailed
+from argosy.engine.intake import Taken
 from argosy.engine.set_apart import SetApart
+from argosy.model.events import RunCancelled
 from argosy.model.state import State
 from tests.mutations.catalogue import Patch, planted, scenario
 
@@ -41,3 +43,22 @@ def cells_are_closed_unguarded(patch: Patch) -> None:
             raise PortFailed(error) from error
 
     patch.setattr(steps, "close_cells", close_cells)
+
+
+@planted(
+    "of the facts that our code fails at, a search sees those up to the first one",
+    check=scenario("tests.unit.engine.test_intake", "test_good_messages_are_taken_in_with_a_hundred_bad_ones"),
+)
+def bad_facts_are_found_one_by_one(patch: Patch) -> None:
+    patch.setattr(Taken, "ahead", lambda *rest: [])
+
+
+@planted(
+    "a cancellation at which our code fails is not known again when its run is read anew",
+    check=scenario(
+        "tests.scenarios.test_refused_requests",
+        "test_a_cancellation_at_which_the_code_fails_is_refused_and_stops_nobody",
+    ),
+)
+def bad_requests_are_never_known(patch: Patch) -> None:
+    patch.setattr(RunCancelled, "__hash__", object.__hash__)

@@ -18,9 +18,8 @@ from argosy.model.events import Event, HostStateChanged, RebalanceAdvised, RunCa
 from argosy.model.inbox import REFUSED, CancelRequest, RetryRequest
 from argosy.model.runs import Run, RunStatus
 from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, instance_id, state_with_instance, submitted, the_run
-from tests.fakes.engine import EmptyQueue, IdleExecutor
+from tests.fakes.engine import EmptyQueue, IdleExecutor, Queue
 from tests.fakes.throwing import any_of, named, throwing
-from tests.unit.engine.test_unreadable_messages import Queue
 
 BAD, GOOD = 150, 50
 SHORT = {"source": "aws.ec2", "detail-type": "EC2 Instance Rebalance Recommendation"}
@@ -51,7 +50,7 @@ def asked(store: MemoryStore, *requests: inbox.Request) -> None:
         store.create({(inbox.INBOX, inbox.inbox_key(NOW + number, request.run_id)): inbox.to_bytes(request)})
 
 
-def test_a_tick_takes_in_the_good_messages_whatever_the_number_of_bad_ones() -> None:
+def test_good_messages_are_taken_in_with_a_hundred_bad_ones() -> None:
     queue = Queue(*(rebalance(number) for number in range(BAD + GOOD)))
     bad = {str(number) for number in range(BAD + GOOD) if number % 4}
     with failing_at(*(instance_id(int(number)) for number in bad)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,21 +9,9 @@ import pytest
 from argosy.engine.tick import Engine
 from argosy.model import documents, inbox
 from argosy.model.inbox import SubmitRequest
-from argosy.ports import Message, StaleState
+from argosy.ports import StaleState
 from tests.builders import NOW, POLICY, MemoryStore, instance_id, spec, state_with_instance
-from tests.fakes.engine import IdleExecutor
-
-
-class Queue:
-    def __init__(self, *bodies: dict[str, object] | None) -> None:
-        self.bodies = {str(number): body for number, body in enumerate(bodies)}
-        self.deleted: list[str] = []
-
-    def receive(self, wait_s: float) -> list[Message]:
-        return [Message(receipt, body) for receipt, body in self.bodies.items() if receipt not in self.deleted]
-
-    def delete(self, receipts: Sequence[str]) -> None:
-        self.deleted += receipts
+from tests.fakes.engine import IdleExecutor, Queue
 
 
 def test_a_poison_message_is_counted_and_left_to_the_dead_letter_queue() -> None:
