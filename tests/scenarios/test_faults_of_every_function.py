@@ -122,7 +122,7 @@ KINDS = {"run": 100, "request": 15, "instance": 60, "pool": 30, "message": 3}
 def test_a_fault_in_a_function_that_a_tick_calls_for_one_culprit_costs_the_others_nothing(kind: str) -> None:
     names = [name for name in called(kind) if kind != "instance" or name not in OF_RUNS]
     assert len(names) >= KINDS[kind], names
-    assert sum(play(kind, name, cancel=False) > 0 for name in spread(names, SAMPLE)) > 0.7 * min(SAMPLE, len(names))
+    assert sum(play(kind, name, cancel=False) > 0 for name in spread(names, SAMPLE)) > 0.5 * min(SAMPLE, len(names))
 
 
 def test_a_run_at_which_a_function_throws_can_be_cancelled_and_leaves_nothing_behind() -> None:

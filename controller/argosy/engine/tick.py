@@ -10,7 +10,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -101,21 +101,11 @@ class Engine:
         if search_s <= 0:
             raise stumble
         began, reason = self.now(), reason_of(stumble.error)
-        moment = Moment(State(open_ends=self.taken.open_ends), self.catalogue, began, self.policy)
-        read, switches = stored(self.store), self.store.switches()
-
-        def of(facts: Sequence[Fact]) -> Rehearsal:
-            return Rehearsal(read, facts, moment, switches, self.functions, self._counts)
+        rehearsal = self._rehearsal(began)
 
         def fails(without: Set[Suspect]) -> bool:
             self.keep_alive()
             return rehearsal.fails(without)
-
-        ahead = [(outcome, self.carried_out_at) for outcome in self.outcomes]
-        ahead += self.taken.ahead(self.store, self.state, self.sightings, self.backlog, began)
-        rehearsal = of([*self.taken.facts, *ahead])
-        if ahead and not fails(frozenset()):  # it never came so far: after those, what it failed at is gone
-            rehearsal = of(self.taken.facts)
 
         def is_late() -> bool:
             return self.now() - began >= search_s
@@ -142,6 +132,17 @@ class Engine:
         self.backlog.extend(messages)
         self.outcomes.extend(outcomes)
         return search_s - (self.now() - began)
+
+    def _rehearsal(self, now: float) -> Rehearsal:
+        """Of the tick that failed, with the facts that it would have taken in next. Where those mend what it failed at,
+        without them, for it never came so far."""
+        moment = Moment(State(open_ends=self.taken.open_ends), self.catalogue, now, self.policy)
+        ahead = [(outcome, self.carried_out_at) for outcome in self.outcomes]
+        ahead += self.taken.ahead(self.store, self.state, self.sightings, self.backlog, now)
+        facts, switches = [*self.taken.facts, *ahead], self.store.switches()
+        whole = Rehearsal(stored(self.store), facts, moment, switches, self.functions, self._counts)
+        self.keep_alive()
+        return whole if not ahead or whole.fails(frozenset()) else replace(whole, facts=self.taken.facts)
 
     def forget(self) -> None:
         """Drop what is in memory; messages that were not deleted come again."""
