@@ -23,7 +23,7 @@ from argosy.engine.loading import load, load_run, record_of, stored
 from argosy.engine.report import TickReport, figures_of, reported_damage
 from argosy.engine.set_apart import SetApart
 from argosy.engine.shortages import ShortagesTold
-from argosy.engine.steps import Fact, awaits_instances, conclude, is_idle, start, take
+from argosy.engine.steps import awaits_instances, conclude, is_idle, start, take
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.marks import has_room
 from argosy.lifecycle.suspension import refuse, suspend
