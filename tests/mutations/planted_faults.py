@@ -10,6 +10,7 @@ from argosy.engine import steps
 from argosy.engine.blame import PortFailed
 from argosy.engine.intake import Taken
 from argosy.engine.set_apart import SetApart
+from argosy.lifecycle import attempts
 from argosy.model.events import RunCancelled
 from argosy.model.state import State
 from tests.mutations.catalogue import Patch, planted, scenario
@@ -62,3 +63,19 @@ def bad_facts_are_found_one_by_one(patch: Patch) -> None:
 )
 def bad_requests_are_never_known(patch: Patch) -> None:
     patch.setattr(RunCancelled, "__hash__", object.__hash__)
+
+
+@planted(
+    "an instance at which our own code keeps failing is forgotten again and again, and runs for ever",
+    check=scenario(OWN, "test_an_instance_at_which_the_code_always_fails_is_ended_soon_after_its_run"),
+)
+def forgotten_instances_run_on(patch: Patch) -> None:
+    patch.setattr(SetApart, "hopeless", lambda self, state, now: [])
+
+
+@planted(
+    "a launch in doubt waits for its instance to be learned again, which has ended",
+    check=scenario(OWN, "test_a_launch_in_doubt_on_a_forgotten_instance_that_ends_is_done_again"),
+)
+def doubt_waits_for_its_instance(patch: Patch) -> None:
+    patch.setattr(attempts, "_miss_launches", lambda state, at, policy: None)

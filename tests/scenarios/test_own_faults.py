@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
 
 import pytest
 
-from argosy.model.events import RebalanceAdvised
+from argosy.engine.leaving_out import Suspect
+from argosy.model.actions import Action, Launch
+from argosy.model.events import Event, RebalanceAdvised
 from argosy.model.inbox import REFUSED
 from argosy.model.instances import Instance
 from argosy.model.pools import Pool
 from argosy.model.run_record import RunRecord
 from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.ports import Executor
 from argosy.simulation.virtual_task import TaskBehaviour
 from tests.fakes.throwing import Planted, any_of, functions_of, named, names_run, throwing
 from tests.scenarios.controlled import Controlled
@@ -321,3 +325,73 @@ def test_a_fleet_at_which_buying_fails_is_left_out_and_no_run_is_suspended() -> 
             assert cluster.world.now < 1_800_010_000.0
     assert thrown[0] > 0
     assert not suspended
+
+
+LINGER_S, THIRD_FAILURE_S, SWEEP_S, SOON_S = (
+    300.0,
+    300.0,
+    120.0,
+    60.0,
+)  # pauses of 1 and 4 minutes; until it is shown; until it is gone
+ENDED_S = THIRD_FAILURE_S + 3 * SWEEP_S + SOON_S  # after each pause a sweep learns it again
+
+
+def test_an_instance_at_which_the_code_always_fails_is_ended_soon_after_its_run() -> None:
+    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), work_s=5.0, tick_s=10.0)
+    cluster.submit(TASKS, VICTIM, name="victim")
+    cluster.faulty = True
+    until(cluster, has_succeeded(cluster, VICTIM))
+    with throwing(named("market.release.is_kept"), any_of(lambda value: isinstance(value, Instance))):
+        until(cluster, lambda: not cluster.live_instances(), limit_s=LINGER_S + ENDED_S)
+    cluster.run_to_rest()
+
+
+def test_what_runs_on_an_instance_at_which_the_code_always_fails_is_lost_with_it_and_done_elsewhere() -> None:
+    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), work_s=1800.0, tick_s=10.0)
+    cluster.submit(OTHER_TASKS, OTHER, name="other")
+    cluster.faulty = True
+    until(cluster, lambda: bool(cluster.live_instances()))
+    until(cluster, lambda: cluster.record(OTHER).counts[TaskStatus.RUNNING] == OTHER_TASKS)
+    name = cluster.live_instances()[0]["InstanceId"]
+    fails = any_of(lambda value: isinstance(value, Instance) and getattr(value, "id", "") == name)
+    (placeable,) = [each for each in functions_of("model").values() if each.__qualname__ == "Instance.placeable"]
+    with throwing(placeable, fails):
+        until(cluster, lambda: name not in [each["InstanceId"] for each in cluster.live_instances()], ENDED_S)
+        until(cluster, has_succeeded(cluster, OTHER), limit_s=2 * 3600.0)
+    shown = cluster.record(OTHER)
+    assert shown.attempts > OTHER_TASKS
+    assert not shown.counts[TaskStatus.FAILED]
+    cluster.run_to_rest()
+    assert not state_of(cluster).suspended
+
+
+def test_a_launch_in_doubt_on_a_forgotten_instance_that_ends_is_done_again() -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=60.0, tick_s=10.0)
+    cluster.submit(1, OTHER, name="other")
+    cluster.faulty = True
+    (engine,) = cluster.controllers
+    real = engine.executor
+    engine.executor = cast(Executor, DiesAtLaunch(real))
+    with pytest.raises(ConnectionError):
+        cluster.run_for(600.0)
+    engine.executor = real
+    (instance,) = cluster.live_instances()
+    engine.apart.add(Suspect("instance", instance["InstanceId"]), [], "x", cluster.world.now)
+    cluster.tick()
+    assert not state_of(cluster).instances
+    cluster.ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+    until(cluster, has_succeeded(cluster, OTHER), limit_s=1800.0)
+    cluster.run_for(2 * 3600.0)
+    assert not state_of(cluster).forgotten
+
+
+class DiesAtLaunch:
+    """An executor whose process ends between the commit of a launch and the call."""
+
+    def __init__(self, real: Executor) -> None:
+        self.observe, self._carry_out = real.observe, real.carry_out
+
+    def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> Iterable[Event]:
+        if any(isinstance(action, Launch) for action in actions):
+            raise ConnectionError("the process dies")
+        return self._carry_out(actions, state, deadline)

@@ -122,15 +122,19 @@ def fewest(
 ) -> list[Suspect] | None:
     """Who is to blame, as `culprits` finds it: runs, unless fewer instances, pools or facts are enough. For what fails
     for every run that wants a fleet is the fleet's fault. Where one run and one of the others are, it is the run,
-    unless that `is_doubted`."""
+    unless that `is_doubted`. When the time is up, those that are known: a search that began anew in every tick would
+    never end."""
     first = culprits(rehearsal.suspects(), fails, is_late, probes, most=FEW)
     if not first:
         return first
     most = len(first) if is_doubted() else len(first) - 1
-    second = culprits(rehearsal.capacity_first(), fails, is_late, most=most) if most else None
-    if second and len(second) <= most and all(suspect.kind != "run" for suspect in second):
-        return second
-    return first if len(first) <= FEW else culprits(rehearsal.suspects(), fails, is_late, probes)
+    try:
+        second = culprits(rehearsal.capacity_first(), fails, is_late, most=most) if most else None
+        if second and len(second) <= most and all(suspect.kind != "run" for suspect in second):
+            return second
+        return first if len(first) <= FEW else culprits(rehearsal.suspects(), fails, is_late, probes)
+    except TimeIsUp:
+        return first
 
 
 def culprits(

@@ -37,7 +37,8 @@ def trim(event: Event, counts: Callable[[Any], bool]) -> Event | None:
     """The event without what does not count, a sweep without such sightings; None when nothing is left of it."""
     if isinstance(event, Observed):
         shown: dict[str, Any] = {name: tuple(filter(counts, getattr(event, name))) for name in SIGHTINGS}
-        event = replace(event, **shown)
+        left_out = {host.instance_id for host in event.hosts} - {host.instance_id for host in shown["hosts"]}
+        event = replace(event, **shown, left_out=event.left_out | left_out)
     return event if counts(event) else None
 
 

@@ -14,14 +14,17 @@ from dataclasses import dataclass, field
 
 from argosy.engine.culprits import Trouble
 from argosy.engine.leaving_out import Suspect, capacity_of, leave_out, pool_of, trim
+from argosy.lifecycle.forgetting import charge_rest
 from argosy.lifecycle.suspension import bare_record, suspend
+from argosy.model.actions import Terminate
 from argosy.model.damage import FAULTS
 from argosy.model.events import Event, FleetSeen, HostSeen
 from argosy.model.run_record import RunRecord
 from argosy.model.state import State
-from argosy.model.suspensions import LONGEST_PAUSE_S, MOST_UNWATCHED, Suspension, pause_s, reason_of
+from argosy.model.suspensions import LONGEST_PAUSE_S, MOST_UNWATCHED, SURVIVED_S, Suspension, pause_s, reason_of
 
 KEPT_S = 3600.0  # a queue shows a message again for ten minutes, and ECS a stopped task for an hour
+UNWATCHED = "the code keeps failing at it, and nobody watches over what runs there: it is ended"
 
 
 @dataclass(slots=True)
@@ -32,6 +35,8 @@ class SetApart:
     facts: dict[Event, float] = field(default_factory=dict)  # since when
     capacity: dict[Suspect, tuple[int, float]] = field(default_factory=dict)  # how often in a row, and until when
     earlier: dict[str, Suspension] = field(default_factory=dict)  # of runs that are tried again
+    tried_at: dict[str, float] = field(default_factory=dict)  # by run id: since when
+    running: dict[str, HostSeen] = field(default_factory=dict)  # by id: instances that are forgotten and not gone
     troubles: list[Trouble] = field(default_factory=list)  # not reported yet
     probes: Sequence[Suspect] = ()  # where a search that ran out of time goes on
 
@@ -65,6 +70,8 @@ class SetApart:
 
     def _pause(self, suspect: Suspect, now: float) -> None:
         times, until = self.capacity.get(suspect, (0, 0.0))
+        if now < until:
+            return  # a fact about it and the instance itself are one failure
         times = 1 if now > until + LONGEST_PAUSE_S else times + 1
         self.capacity[suspect] = times, now + pause_s(times)
 
@@ -75,8 +82,8 @@ class SetApart:
                 found = state.suspended[run_id]
                 suspend(state, found.record, reason, now, found)
             elif run_id in state.runs:
-                earlier = self.earlier.get(run_id)
-                recent = earlier if earlier and now < earlier.again_at + 2 * LONGEST_PAUSE_S else None
+                worked_s = now - self.tried_at.get(run_id, now)
+                recent = self.earlier.get(run_id) if worked_s < SURVIVED_S else None
                 try:
                     record = record_of(run_id)
                 except FAULTS:
@@ -104,6 +111,22 @@ class SetApart:
         except Exception as error:  # noqa: BLE001 - whatever it is
             self.note(what, error)
 
+    def hopeless(self, state: State, now: float) -> list[Terminate]:
+        """Instances to end that nobody watches over, because the code has failed at them too often in a row. What runs
+        there is lost: it cannot be stopped, and nobody is charged with it. Each is named again when it is shown again.
+        """
+        shown, self.running = self.running, {}
+        hopeless = [name for name in shown if self._failures_at(name) >= MOST_UNWATCHED]
+        ends = [shown[name] for name in hopeless if name in state.forgotten]  # that it is stored as
+        for host in ends:
+            with self.tolerating(f"the money of instance {host.instance_id}"):
+                charge_rest(state, host.instance_id, host.launched_at, now)
+            self.troubles.append(Trouble(f"instance {host.instance_id}", UNWATCHED))
+        return [Terminate(host.cell, (host.instance_id,)) for host in ends]
+
+    def _failures_at(self, instance_id: str) -> int:
+        return self.capacity.get(Suspect("instance", instance_id), (0, 0.0))[0]
+
     def capacity_until(self) -> float:
         """Until then an instance may live that is not known."""
         return max((until for _, until in self.capacity.values()), default=0.0)
@@ -123,4 +146,7 @@ class SetApart:
     def _counts(self, event: Event, now: float) -> bool:
         if event in self.facts:
             return False
-        return not any(now < self.capacity[suspect][1] for suspect in capacity_of(event) & self.capacity.keys())
+        is_apart = any(now < self.capacity[suspect][1] for suspect in capacity_of(event) & self.capacity.keys())
+        if is_apart and isinstance(event, HostSeen) and event.state == "running":
+            self.running[event.instance_id] = event
+        return not is_apart

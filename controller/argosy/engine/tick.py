@@ -160,6 +160,7 @@ class Engine:
             taken = self._take_in(state, wait_s)
             actions = self._decide(state, taken)
             effects = [action for action in actions if not isinstance(action, Inside)]
+            effects += [] if state.losses.blind else self.apart.hopeless(state, self.now())
             puts = documents.changed(state)
         self._commit(state, puts, bool(effects))
         self._carry_out(state, effects)
@@ -213,7 +214,7 @@ class Engine:
             if run is None:  # a person has closed its record
                 del state.suspended[run_id]
                 continue
-            self.apart.earlier[run_id] = found
+            self.apart.earlier[run_id], self.apart.tried_at[run_id] = found, self.now()
             self.taken.facts.append((RunResumed(run_id, run), self.now()))
             take(state, self.taken.facts[-1], self.policy, self._counts)
 

@@ -105,10 +105,14 @@ def miss_launch(state: State, key: AttemptKey, now: float, policy: Policy) -> No
     if row is None or now - float(state.attempts["intended_at"][row]) < policy.ecs_memory_s:
         disprove(state, key, now, "the launch never happened")
     elif state.attempts["status"][row] in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
-        run = state.runs[key.run_id]
-        run.attempts += 1
-        set_task(state, run, key.index, attempts=key.attempt, launch=0)
-        lose(state, row, "ECS has forgotten whether it was launched", now, policy)
+        _lose_launch(state, key, row, now, policy)
+
+
+def _lose_launch(state: State, key: AttemptKey, row: int, now: float, policy: Policy) -> None:
+    run = state.runs[key.run_id]
+    run.attempts += 1
+    set_task(state, run, key.index, attempts=key.attempt, launch=0)
+    lose(state, row, "ECS has forgotten whether it was launched", now, policy)
 
 
 def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
@@ -169,6 +173,7 @@ def see_all(state: State, sweep: Observed, policy: Policy) -> None:
             state.orphans[seen.arn] = cell_of(seen.arn)
     if sweep.tasks_complete:
         _miss(state, shown, sweep.at, policy)
+        _miss_launches(state, sweep.at, policy)
         suspended_tasks.miss_launches(state, sweep, policy)
 
 
@@ -188,6 +193,24 @@ def _miss(state: State, shown: set[bytes], at: float, policy: Policy) -> None:
                 suspended_tasks.miss(state, row, at)
             else:
                 lose(state, row, "ECS has forgotten the task", at, policy)
+
+
+def _miss_launches(state: State, at: float, policy: Policy) -> None:
+    """Launches on instances that are not known (`lifecycle.forgetting`) cannot be sent or asked about. Those too old to
+    be sent again, of which no task runs for the quiet time: what was sent may have ended unseen, and counts as lost."""
+    table = state.attempts
+    for row in table.with_status(AttemptStatus.INTENT, AttemptStatus.IN_DOUBT).tolist():
+        key = state.key_of(row)
+        if key is None or state.instance_of(row) is not None or at - table["intended_at"][row] < policy.intent_age_s:
+            continue
+        since = float(table["absent_since"][row])
+        if not since:
+            table.set(row, absent_since=at)
+        elif at - since >= policy.absence_s and may_settle_more(state, policy):
+            if table["status"][row] == AttemptStatus.INTENT:
+                disprove(state, key, at, "it was never sent, and its instance is not known any more")
+            else:
+                _lose_launch(state, key, row, at, policy)
 
 
 def lose(state: State, row: int, reason: str, now: float, policy: Policy) -> None:

@@ -6,6 +6,8 @@ known how much that was, so that nothing is charged twice.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from argosy.model.costs import Costs
 from argosy.model.instances import LEAST_BILLED_S, Instance, InstanceStatus
 from argosy.model.state import State
@@ -33,6 +35,24 @@ def remember(state: State, instance: Instance) -> None:
         instance.charged_s, instance.charged_boot_s = known[:2]
         instance.price_usd_per_hour, instance.on_demand_usd_per_hour = known[2:]
         _spend(state, instance, -1)
+
+
+def charge_rest(state: State, instance_id: str, launched_at: float, now: float) -> None:
+    """It is ended unseen: its time so far is spent, and charged to nobody. Nothing is known of one never stored."""
+    known = state.forgotten.get(instance_id)
+    if known is not None:
+        charged_s, _, price, on_demand = known
+        rest_hours = max(0.0, LEAST_BILLED_S - charged_s, now - launched_at - charged_s) / 3600
+        known[0] += rest_hours * 3600
+        state.unattributed.add(Costs(idle=rest_hours * price))
+        state.spent_usd += rest_hours * price
+        state.spent_on_demand_usd += rest_hours * on_demand
+
+
+def drop_ended(state: State, shown: Set[str]) -> None:
+    """shown: all that there are. The others are never learned again."""
+    for instance_id in state.forgotten.keys() - shown:
+        del state.forgotten[instance_id]
 
 
 def _spend(state: State, instance: Instance, sign: int) -> None:

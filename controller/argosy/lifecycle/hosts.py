@@ -183,6 +183,7 @@ def miss_hosts(state: State, sweep: Observed, policy: Policy) -> None:
     if not sweep.hosts_complete:
         return
     shown = {host.instance_id for host in sweep.hosts}
+    forgetting.drop_ended(state, shown | sweep.left_out)
     for instance in list(state.instances.values()):
         if instance.alive and instance.id not in shown:
             _miss(state, instance, sweep.at, policy)

@@ -14,7 +14,8 @@ from argosy.model.run_record import RunRecord
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S, GROWTH = 60.0, 3600.0, 4.0
 MOST_S = 86_400.0  # a run at which the controller fails for so long is given up
-MOST_UNWATCHED = 3  # failures in a row: five minutes after the first one, the run's tasks are stopped
+SURVIVED_S = 600.0  # a run that was tried again, and worked for so long, is well: the next failure is a first one
+MOST_UNWATCHED = 3  # failures in a row: five minutes after the first one, a run's tasks are stopped, an instance ended
 MAX_REASON = 500
 
 

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from typing import cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.engine.culprits import TimeIsUp, culprits
+from argosy.engine.culprits import Rehearsal, TimeIsUp, culprits, fewest
 from argosy.engine.leaving_out import Suspect, leave_out
 from argosy.engine.set_apart import SetApart
 from argosy.lifecycle.apply import pass_time
+from argosy.lifecycle.forgetting import forget
+from argosy.model.actions import Terminate
 from argosy.model.events import HostSeen, Observed, PoolShort
 from argosy.model.run_record import RunRecord
-from argosy.model.suspensions import LONGEST_PAUSE_S, Suspension
-from tests.builders import NOW, POLICY, RUN_ID, fleet, host, instance_id, state_with, state_with_instance, submitted
+from argosy.model.suspensions import LONGEST_PAUSE_S, SURVIVED_S, Suspension
+from tests.builders import (
+    CELL,
+    NOW,
+    POLICY,
+    RUN_ID,
+    fleet,
+    host,
+    instance_id,
+    state_with,
+    state_with_instance,
+    submitted,
+)
 
 SUSPECTS = [Suspect("run", str(number)) for number in range(40)]
 
@@ -66,6 +81,44 @@ def test_when_the_time_is_up_only_culprits_are_left_out_and_the_next_search_goes
     assert found == guilty
 
 
+class Suspected:
+    """As much of a rehearsal as the search for the fewest asks for."""
+
+    hosts = tuple(Suspect("instance", str(number)) for number in range(300))
+
+    def suspects(self) -> list[Suspect]:
+        return [*SUSPECTS, *self.hosts]
+
+    def capacity_first(self) -> list[Suspect]:
+        return [*self.hosts, *SUSPECTS]
+
+
+@pytest.mark.parametrize("guilty", [SUSPECTS[:1], SUSPECTS[30:32], SUSPECTS[5:12]])
+@pytest.mark.parametrize("tries_in_time", [6, 12, 20, 40])
+def test_a_search_for_fewer_culprits_that_runs_out_of_time_does_not_begin_anew_for_ever(
+    guilty: Sequence[Suspect], tries_in_time: int
+) -> None:
+    apart: set[Suspect] = set()
+    probes: Sequence[Suspect] = ()
+    for _ in range(80):
+        tries: list[Set[Suspect]] = []
+        before = frozenset(apart)
+
+        def fails(without: Set[Suspect], tries: list[Set[Suspect]] = tries, before: Set[Suspect] = before) -> bool:
+            tries.append(without)
+            return not set(guilty) <= without | before
+
+        def is_late(tries: list[Set[Suspect]] = tries) -> bool:
+            return len(tries) >= tries_in_time
+
+        try:
+            found, probes = fewest(cast(Rehearsal, Suspected()), fails, is_late, probes, lambda: True) or [], ()
+        except TimeIsUp as over:
+            found, probes = list(over.found), over.probes
+        apart |= set(found)
+    assert apart == set(guilty)
+
+
 def test_what_is_left_out_is_not_taken_in_when_it_comes_again() -> None:
     apart, short, ran = SetApart(), PoolShort("us-east-1/c5.xlarge/us-east-1a", "no capacity"), host(1)
     assert apart.taken(short, NOW) is short
@@ -74,7 +127,8 @@ def test_what_is_left_out_is_not_taken_in_when_it_comes_again() -> None:
     assert apart.taken(ran, NOW) is ran
     apart.add(Suspect("fact", "0"), [(ran, NOW)], "x", NOW)
     sweep = Observed(NOW, hosts=(ran, host(2)), fleets=(fleet(),))
-    assert apart.taken(sweep, NOW) == Observed(NOW, hosts=(host(2),), fleets=(fleet(),))
+    left_out = frozenset({instance_id(1)})
+    assert apart.taken(sweep, NOW) == Observed(NOW, hosts=(host(2),), fleets=(fleet(),), left_out=left_out)
     assert apart.taken(sweep, NOW + 61) == sweep, "an instance is forgotten for a while only: it costs money"
 
 
@@ -132,3 +186,38 @@ def test_a_run_whose_tasks_were_stopped_and_that_fails_again_is_acquitted_once()
     assert not apart.acquits("something else fails")
     assert apart.acquits("it fails")
     assert not apart.acquits("it fails")
+
+
+def failed_again_after(seconds: float) -> tuple[int, float]:
+    """A run that was suspended three times is tried again, and works so long: how often in a row, and since when."""
+    state, apart = state_with_instance(), SetApart()
+    run = state.runs[RUN_ID]
+    apart.earlier[RUN_ID] = Suspension(RunRecord.of(run), "it failed", NOW - 80_000, NOW, 3)
+    apart.tried_at[RUN_ID] = NOW
+    apart.add(Suspect("run", RUN_ID), [], "it fails", NOW + seconds)
+    apart.leave_out(state, NOW + seconds, lambda run_id: RunRecord.of(run))
+    found = state.suspended[RUN_ID]
+    return found.times, found.since
+
+
+def test_a_run_that_has_worked_for_ten_minutes_fails_for_the_first_time() -> None:
+    assert failed_again_after(SURVIVED_S - 1) == (4, NOW - 80_000)
+    assert failed_again_after(SURVIVED_S) == (1, NOW + SURVIVED_S)
+
+
+def test_an_instance_at_which_the_code_fails_for_the_third_time_in_a_row_is_ended_when_it_is_shown() -> None:
+    state, apart = state_with_instance(), SetApart()
+    forget(state, instance_id(1))
+    found: list[Terminate] = []
+    for now in (NOW, NOW + 60, NOW + 300):
+        assert not found
+        for suspect in (Suspect("instance", instance_id(1)), Suspect("fact", "0")):  # together one failure
+            apart.add(suspect, [(host(1), now)], "x", now)
+        for seen in (host(1, state="terminated"), host(2)):
+            apart.taken(seen, now)
+        assert not apart.hopeless(state, now)
+        apart.taken(host(1), now)
+        found = apart.hopeless(state, now)
+    assert found == [Terminate(CELL, (instance_id(1),))]
+    assert "it is ended" in apart.reported()[0].reason
+    assert not apart.hopeless(state, NOW + 300), "once for each sweep"

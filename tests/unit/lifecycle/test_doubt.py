@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from argosy.lifecycle.forgetting import forget
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.events import (
@@ -11,11 +16,14 @@ from argosy.model.events import (
     LaunchInDoubt,
     Observed,
 )
+from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
     NOW,
+    POLICY,
     RUN_ID,
     begun,
+    host,
     instance_id,
     launched,
     state_with_instance,
@@ -77,3 +85,51 @@ def test_an_intent_that_was_never_sent_is_dropped_when_its_instance_is_warned() 
     told(state, InterruptionWarned(instance_id(1), NOW))
     assert status_of(state) is TaskStatus.PENDING
     assert state.row_of(key) is None
+
+
+def with_intent_on_a_forgotten_instance() -> tuple[State, AttemptKey]:
+    state = state_with_instance()
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    forget(state, instance_id(1))
+    return state, key
+
+
+OLD = NOW + POLICY.intent_age_s
+OVER = OLD + POLICY.absence_s
+
+
+@pytest.mark.parametrize(("doubted", "attempts", "launch"), [(True, 1, 0), (False, 0, 1)])
+def test_a_launch_on_an_instance_that_is_not_known_is_settled_once_it_is_old_and_no_task_of_it_runs(
+    doubted: bool, attempts: int, launch: int
+) -> None:
+    state, key = with_intent_on_a_forgotten_instance()
+    if doubted:
+        told(state, LaunchInDoubt(key, "no reply"))
+    for at in (OLD - 1, OLD, OVER - 1):
+        told(state, Observed(at))
+        assert state.row_of(key) is not None
+    told(state, Observed(OVER, tasks_complete=False))
+    assert state.row_of(key) is not None
+    told(state, Observed(OVER), policy=replace(POLICY, max_settling_documents=0))
+    assert state.row_of(key) is not None, "the commit has no room"
+    told(state, Observed(OVER))
+    assert status_of(state) is TaskStatus.PENDING
+    run = the_run(state)
+    assert (run.attempts, run.tasks["losses"][0], run.tasks["launch"][0]) == (attempts, attempts, launch)
+
+
+def test_a_launch_on_an_instance_that_is_not_known_is_adopted_when_a_sweep_shows_its_task() -> None:
+    state, key = with_intent_on_a_forgotten_instance()
+    told(state, LaunchInDoubt(key, "no reply"), Observed(OLD))
+    told(state, Observed(OVER, tasks=(task(7, "RUNNING", key=key),)))
+    assert status_of(state) is TaskStatus.RUNNING
+    told(state, host(1))  # it is learned again
+
+
+def test_a_launch_in_doubt_on_a_known_instance_is_not_settled_by_a_sweep() -> None:
+    state = state_with_instance()
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    told(state, LaunchInDoubt(key, "no reply"), Observed(OLD, hosts=(host(1),)), Observed(OVER, hosts=(host(1),)))
+    assert state.row_of(key) is not None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.lifecycle.forgetting import forget, remember
+from argosy.lifecycle.forgetting import charge_rest, forget, remember
+from argosy.model.events import Observed
 from argosy.model.instances import InstanceStatus
 from argosy.model.state import State
-from tests.builders import NOW, instance_id, state_with_instance
+from tests.builders import NOW, host, instance_id, state_with_instance, told
 
 
 def with_charges() -> State:
@@ -42,3 +43,30 @@ def test_of_one_that_is_gone_the_rest_is_charged_to_nobody_and_one_that_is_settl
     forget(state, "i-never-known")
     assert state.unattributed.total == pytest.approx(0.05)
     assert not state.forgotten
+
+
+def test_of_one_that_is_ended_unseen_its_time_so_far_is_spent_for_nobody_and_once() -> None:
+    state = with_charges()
+    forget(state, instance_id(1))
+    for _ in range(2):
+        charge_rest(state, instance_id(1), NOW - 3600, NOW)
+        assert (state.spent_usd, state.spent_on_demand_usd) == pytest.approx((0.1, 0.3))
+        assert state.unattributed.total == pytest.approx(0.05)
+    charge_rest(state, "i-never-known", NOW - 3600, NOW)
+    assert state.spent_usd == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "stays"),
+    [
+        (Observed(NOW), False),
+        (Observed(NOW, hosts_complete=False), True),
+        (Observed(NOW, hosts=(host(1, state="terminated"),)), True),
+        (Observed(NOW, left_out=frozenset({instance_id(1)})), True),
+    ],
+)
+def test_what_is_known_of_its_money_goes_once_a_complete_listing_does_not_show_it(sweep: Observed, stays: bool) -> None:
+    state = with_charges()
+    forget(state, instance_id(1))
+    told(state, sweep)
+    assert (instance_id(1) in state.forgotten) is stays
