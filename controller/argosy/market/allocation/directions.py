@@ -62,9 +62,10 @@ def directions_of(problem: Problem, knots: int, most: int) -> Directions:
     task = np.concatenate([part.task for part in parts])
     row = np.concatenate([part.row + offset for part, offset in zip(parts, offsets, strict=False)])
     share = np.concatenate([part.share for part in parts])
-    fits = np.zeros((len(problem.sizes), len(unit)), dtype=bool)
-    for size, some in zip(problem.sizes, fits, strict=True):
-        some[row[(need[task] <= size).all(axis=1)]] = True
+    order = np.argsort(row, kind="stable")
+    starts = np.searchsorted(row[order], np.arange(len(unit)))
+    holds = problem.room[:, task[order]] > 0
+    fits = np.logical_or.reduceat(holds, starts, axis=1) if len(unit) else holds
     return Directions(unit, fits, task, row, share)
 
 

@@ -27,6 +27,8 @@ _STARTS = 1.6  # columns of one direction are known from the start on sizes up t
 _PENALTY = 40.0  # of a unit left out, in prices of the dearest instance
 _SHARES = (1.0, 0.6)  # of the tasks with GPUs that an instance would hold: the rest of it is for other tasks
 _LITTLE = 1e-9
+_ROUGH = 1.02  # times what a size is worth or costs: above, its bound is sharpened
+_CHUNK = 64  # sizes at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,14 +64,13 @@ class FluidPlanner:
         axis = axis_prices(self.directions, value, worth, pattern, capacity)
         bound = 0.0
         if bounded:
-            spare = np.maximum(problem.cheapest(offered.price) - worth, 0)
-            raised = axis.copy()
-            raised[:, 2] += np.where(np.isfinite(spare) & (capacity[:, 2] > 0), spare, 0) / np.maximum(
-                capacity[:, 2], 1
-            )
-            tasks = _with_gpus_at_most(problem, tasks, raised)
-            at_most = np.minimum(_at_most(problem, tasks, axis), _at_most(problem, tasks, raised))
-            rough = np.flatnonzero(~np.isfinite(at_most) | (problem.sizes[:, 2] > 0))
+            if self.directions.with_gpus.any():
+                axis_too = _raised(axis, worth, problem)
+                tasks = _with_gpus_at_most(problem, tasks, axis_too)
+                at_most = np.minimum(_at_most(self.problem, tasks, axis), _at_most(self.problem, tasks, axis_too))
+            else:
+                at_most = _at_most(self.problem, tasks, axis)
+            rough = ~(at_most <= np.maximum(worth, problem.cheapest(offered.price)) * _ROUGH)
             relaxed = relaxed_worth(problem.sizes[rough], problem.backlog.need, tasks)
             at_most[rough] = np.minimum(at_most[rough], relaxed)
             bound = max(0.0, scaled_bound(problem, count, tasks, offered.price, at_most))
@@ -202,6 +203,15 @@ def axis_prices(
     return price
 
 
+def _raised(axis_price: FloatArray, worth: FloatArray, problem: Problem) -> FloatArray:
+    """(k, 3) the prices, those of GPUs raised until a size is worth what it costs: no plan pays less for it."""
+    spare = np.maximum(problem.cheapest(problem.offered.price) - worth, 0)
+    gpus = problem.sizes[:, 2]
+    found = axis_price.copy()
+    found[:, 2] += np.where(np.isfinite(spare) & (gpus > 0), spare, 0) / np.maximum(gpus, 1)
+    return found
+
+
 def _with_gpus_at_most(problem: Problem, value: FloatArray, axis_price: FloatArray) -> FloatArray:
     """(s,) values, those of tasks with GPUs as high as the prices of every size that holds them allow."""
     need, some = problem.backlog.need, np.isfinite(problem.cheapest(problem.offered.price))
@@ -216,13 +226,20 @@ def _with_gpus_at_most(problem: Problem, value: FloatArray, axis_price: FloatArr
 
 
 def _at_most(problem: Problem, value: FloatArray, axis_price: FloatArray) -> FloatArray:
-    """(k,) the worth that no filling of true tasks exceeds: prices that are raised until no task is worth more."""
-    need = problem.backlog.need.astype(np.float64)
-    found = np.full(len(problem.sizes), np.inf)
-    for size, (capacity, price) in enumerate(zip(problem.sizes, axis_price, strict=True)):
-        fits = (problem.backlog.need <= capacity).all(axis=1) & (value > 0)
-        cost = need[fits] @ price
-        if (cost > 0).all():
-            factor = float((value[fits] / cost).max(initial=0.0))
-            found[size] = factor * float(price @ capacity) * (1 + 1e-9)
+    """(k,) the worth that no filling of true tasks exceeds: prices that are raised until no task is worth more.
+
+    Infinite where a task with a value needs only what has no price.
+    """
+    tasks = np.flatnonzero(value > 0)
+    need, worth = problem.backlog.need[tasks].astype(np.float64).T, value[tasks]
+    found = np.zeros(len(problem.sizes))
+    for start in range(0, len(found), _CHUNK):
+        sizes = slice(start, start + _CHUNK)
+        with np.errstate(divide="ignore"):
+            ratio = np.where(problem.room[sizes][:, tasks] > 0, worth / (axis_price[sizes] @ need), 0.0)
+        factor = ratio.max(axis=1, initial=0.0)
+        room = (axis_price[sizes] * problem.sizes[sizes]).sum(axis=1)
+        found[sizes] = np.where(
+            np.isfinite(factor), np.where(np.isfinite(factor), factor, 0) * room * (1 + 1e-9), np.inf
+        )
     return found

@@ -24,6 +24,7 @@ from argosy.placement.arrays import FloatArray, IntArray
 
 _GUIDE = (12, 60)  # directions and rows of the LP that guides plans
 _BOUND = (24, 150)  # and of the one that bounds them
+_FINER_TAKES = 3  # times as long
 _NEAR = 2e-3  # share of the cost to which the guide is solved
 _PARTS = (0.3, 0.1, 0.05, 0.2)  # of the cost, that is bought again
 _GROUPS = (40, 240)
@@ -35,7 +36,9 @@ def by_dives(problem: Problem, start: Plan, effort: Effort) -> tuple[Plan, float
     """The best plan (perhaps `start`) and a lower bound of the cost of placing what it places."""
     every, depth, wholly = problem.backlog.count, problem.offered.depth, np.ones(len(problem.sizes))
     planner = FluidPlanner(problem, directions_of(problem, *_GUIDE), _NEAR)
+    begun = effort.time.now()
     guide = planner.plan(every, depth, wholly, bounded=True)
+    took = effort.time.now() - begun
     bound, rng = guide.bound, np.random.default_rng(0)
     diver, plans = Diver(planner, effort.time), [start]
 
@@ -51,6 +54,8 @@ def by_dives(problem: Problem, start: Plan, effort: Effort) -> tuple[Plan, float
         if effort.time.passed() or (not best.rest.any() and best.usd_per_hour() <= bound * (1 + effort.good_enough)):
             break
         if number == 0:
+            if effort.time.left() < _FINER_TAKES * took:
+                break
             finer = FluidPlanner(problem, directions_of(problem, *_BOUND))
             bound = max(bound, finer.plan(every, depth, wholly, bounded=True).bound)
         part, chance = _PARTS[number % len(_PARTS)], float(rng.choice(_CHANCE))
