@@ -16,7 +16,7 @@ from argosy.market.allocation.bound import quick_bound
 from argosy.market.allocation.effort import THOROUGH, Effort
 from argosy.market.allocation.generate import Centre
 from argosy.market.allocation.lots import Lot, Plan
-from argosy.market.allocation.many import by_dives, by_groups
+from argosy.market.allocation.many import by_dives, by_groups, fluid_bound_of
 from argosy.market.allocation.master import Unsolved, is_available
 from argosy.market.allocation.patterns import by_patterns
 from argosy.market.allocation.problem import Problem, TaskShapes
@@ -25,6 +25,8 @@ from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
 _MANY = 150  # shapes: above, the LP over patterns has too many rows
+_MANY_POOLS = 5_000  # more take the fluid LP seconds
+_FAR = 1.03  # times a bound: then every other one is looked for
 _ROUGH_SLACK = 0.75  # the same where much better plans follow
 _GREEDY_SLACK = 0.9  # offers nearly as good as the best are bought without looking again
 
@@ -90,7 +92,9 @@ def allocate(
     if solver:
         try:
             best, bound, kept = by_patterns(problem, greedy, value, kept, effort)
-            return _answer(best.plan(), unplaceable, bound, "greedy" if best is greedy else "patterns", kept)
+            plan = best.plan()
+            bound = max(bound, _without_tables(problem, value, plan, bound, effort))
+            return _answer(plan, unplaceable, bound, "greedy" if best is greedy else "patterns", kept)
         except Unsolved:
             pass  # the greedy answer is complete without it
     return _answer(greedy.plan(), unplaceable, _quick_bound(problem, value, greedy.plan()), "greedy", kept)
@@ -106,6 +110,18 @@ def _many(problem: Problem, value: FloatArray, effort: Effort, solver: bool) -> 
     if not bound:
         bound = _quick_bound(problem, value, best)
     return best, bound, "greedy" if best is greedy else "dives"
+
+
+def _without_tables(problem: Problem, value: FloatArray, plan: Plan, bound: float, effort: Effort) -> float:
+    """Another bound, where that of the patterns is not near: those that need no tables are there at once."""
+    if not effort.again or plan.usd_per_hour() <= bound * (1 + effort.good_enough):
+        return 0.0
+    quick = _quick_bound(problem, value, plan) if plan.usd_per_hour() > bound * _FAR else 0.0
+    if len(problem.offered.price) > _MANY_POOLS:
+        return quick
+    with contextlib.suppress(Unsolved):
+        quick = max(quick, fluid_bound_of(problem, problem.backlog.count - plan.rest))
+    return quick
 
 
 def _quick_bound(problem: Problem, value: FloatArray, plan: Plan) -> float:

@@ -43,6 +43,8 @@ def best_bound(problem: Problem, centre: Centre, basket: Basket, generation: Col
     pricer, time = generation.pricer, effort.time
     worth = relaxed_worth(problem.sizes, problem.backlog.need, value)
     bound, begun, took = scaled_bound(problem, count, value, price, worth), time.now(), 0.0
+    if not effort.looks:
+        return max(0.0, bound * (1 - _SAFETY))
     cheapest = problem.cheapest(price)
     known = np.maximum(pricer.fillings(value, cheapest, generation.work)[1], cheapest)
     for look in range(effort.looks):

@@ -49,15 +49,18 @@ class FluidPlanner:
         self.problem, self.directions, self._near = problem, directions, near
         self._size, self._content = np.zeros(0, dtype=np.int64), np.zeros((0, len(directions.unit)))
 
-    def plan(self, count: IntArray, depth: IntArray, usable: FloatArray, bounded: bool = False) -> Fluid:
+    def plan(
+        self, count: IntArray, depth: IntArray, usable: FloatArray, bounded: bool = False, part: float = 1.0
+    ) -> Fluid:
         """For `count` (s,) tasks, `depth` (p,) instances, of which only the share `usable` (k,) can be filled.
 
-        The bound holds only where every size is wholly usable. Unsolved when HiGHS finds no optimum.
+        The bound holds only where every size is wholly usable. part: of the tasks, that the LP is asked for: where all
+        is sold out, its duals are what a place is worth to one task more. Unsolved when HiGHS finds no optimum.
         """
         offered = replace(self.problem.offered, depth=depth)
         problem = Problem(offered, TaskShapes(self.problem.backlog.need, count))
         capacity = problem.sizes * usable[:, None]
-        demand = self.directions.demand(count)
+        demand = self.directions.demand(count) * part
         solution, value = self._generate(problem, usable, demand)
         worth, pattern = self.fillings(value, capacity)
         tasks = self.directions.value(value, len(count))
@@ -70,7 +73,8 @@ class FluidPlanner:
                 at_most = np.minimum(_at_most(self.problem, tasks, axis), _at_most(self.problem, tasks, axis_too))
             else:
                 at_most = _at_most(self.problem, tasks, axis)
-            rough = ~(at_most <= np.maximum(worth, problem.cheapest(offered.price)) * _ROUGH)
+            cheapest = problem.cheapest(offered.price)
+            rough = np.isinf(at_most) | (at_most > np.maximum(worth, cheapest) * _ROUGH)
             relaxed = relaxed_worth(problem.sizes[rough], problem.backlog.need, tasks)
             at_most[rough] = np.minimum(at_most[rough], relaxed)
             bound = max(0.0, scaled_bound(problem, count, tasks, offered.price, at_most))

@@ -6,7 +6,7 @@ few patterns jump, and patterns made for them are wasted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from argosy.placement.arrays import AnyArray, FloatArray, IntArray
 _BETTER = 1 + 1e-7  # a pattern must be worth so much more than its size
 _SMOOTHING = 0.5
 _QUICK_GAIN = 0.002  # quick pricing continues while it lowers the cost by more than this share
+_STATE_EVERY = 16  # rounds with tables
 _TOLERANCE = 0.0001  # share of the cost, in fractions of instances
 
 
@@ -44,11 +45,21 @@ class ColumnGeneration:
     time_is_up: Callable[[], bool]
 
     def run(self, problem: Problem) -> tuple[Solution, Centre]:
-        """Until the LP is near what its duals promise, nothing improves, or time or rounds are up."""
+        """The last of `states`, however far they came."""
+        *_, (solution, centre, _) = self.states(problem)
+        return solution, centre
+
+    def states(self, problem: Problem) -> Iterator[tuple[Solution, Centre, bool]]:
+        """The LP after the quick rounds and after every few rounds with tables, and whether these are all.
+
+        They end when the LP is near what its duals promise, nothing improves, or time or rounds are up.
+        """
         solution = self._quick_rounds(problem)
         centre = Centre(0.0, solution.task_value, pool_prices(problem, solution))
         smoothing = 0.0
-        for _ in range(self.rounds):
+        for number in range(self.rounds):
+            if number % _STATE_EVERY == 0 and self.rounds > _STATE_EVERY:
+                yield solution, centre, False
             if self.time_is_up():
                 break
             value = smoothing * centre.task_value + (1 - smoothing) * solution.task_value
@@ -65,7 +76,7 @@ class ColumnGeneration:
                 smoothing = 0.0
             else:
                 break
-        return solution, centre
+        yield solution, centre, True
 
     def _quick_rounds(self, problem: Problem) -> Solution:
         """Rounds that price with quick fillings, as long as that lowers the cost."""

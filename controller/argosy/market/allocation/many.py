@@ -24,6 +24,7 @@ from argosy.placement.arrays import FloatArray, IntArray
 
 _GUIDE = (12, 60)  # directions and rows of the LP that guides plans
 _BOUND = (24, 150)  # and of the one that bounds them
+_PART_OF_PLACED = 0.995
 _FINER_TAKES = 3  # times as long
 _NEAR = 2e-3  # share of the cost to which the guide is solved
 _PARTS = (0.3, 0.1, 0.05, 0.2)  # of the cost, that is bought again
@@ -63,8 +64,18 @@ def by_dives(problem: Problem, start: Plan, effort: Effort) -> tuple[Plan, float
         if diver.complete(plan) and plan.cost() < best.cost():
             best = plan
     if best.rest.any():
-        bound = planner.plan(every - best.rest, depth, wholly, bounded=True).bound
+        bound = planner.plan(every - best.rest, depth, wholly, bounded=True, part=_PART_OF_PLACED).bound
     return best, bound
+
+
+def fluid_bound_of(problem: Problem, count: IntArray) -> float:
+    """A lower bound of the cost of placing `count` (s,) tasks. Unsolved when HiGHS finds no optimum."""
+    if not count.any():
+        return 0.0
+    planner = FluidPlanner(problem, directions_of(problem, *_GUIDE), _NEAR)
+    return planner.plan(
+        count, problem.offered.depth, np.ones(len(problem.sizes)), bounded=True, part=_PART_OF_PLACED
+    ).bound
 
 
 def _poor(plan: Plan, guide: Fluid, part: float, chance: float, rng: np.random.Generator) -> IntArray:

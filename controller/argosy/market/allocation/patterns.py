@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -18,8 +17,6 @@ from argosy.market.allocation.rounding import rounded
 from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
-_SHARES = (0.6, 0.75)  # of the time, for patterns: first and on finer grids; a whole plan and a bound come after
-_ROOM_FOR_MORE = 0.3  # of the time: if a coarse grid took more, no finer one is begun
 _NEVER_DEARER = 10.0  # a task is left out only if its place costs more than so many of the dearest instances
 _SLIGHTLY_LESS = 0.998
 _NEAR = 0.002  # patterns that would be used if a size were cheaper by this share are kept too
@@ -38,23 +35,29 @@ def by_patterns(
     master.add(*recall(problem, kept))
     pricer = Pricer(problem.sizes, problem.backlog.need, problem.backlog.count)
     best, bound, keeping = greedy, 0.0, kept
-    for number, work in enumerate(effort.work):
-        share = _SHARES[min(number, len(_SHARES) - 1)]
-        generation = ColumnGeneration(master, pricer, work, effort.rounds, partial(effort.time.passed, share))
-        solution, centre = generation.run(problem)
-        keeping = keep(problem, master, solution)
-        basket = rounded(problem, master, solution, np.maximum(solution.task_value, value * 1e-6))
-        if _cost(basket) < _cost(best):
-            bound = bound if np.array_equal(best.rest, basket.rest) else 0.0
-            best = basket
-        enough = best.usd_per_hour() / (1 + effort.good_enough)
-        bound = max(bound, best_bound(problem, centre, best, generation, effort))
-        if best.rest.any() and bound < enough:
+    for work in effort.work:
+        generation = ColumnGeneration(master, pricer, work, effort.rounds, effort.time.passed)
+        for solution, centre, last in generation.states(problem):
+            # What time cuts short is not looked at, so that more time adds steps and never changes those before.
+            if effort.time.passed():
+                return best, bound, keeping
+            keeping = keep(problem, master, solution)
+            basket = rounded(problem, master, solution, np.maximum(solution.task_value, value * 1e-6))
+            if _cost(basket) < _cost(best):
+                bound = bound if np.array_equal(best.rest, basket.rest) else 0.0
+                best = basket
+            looks = effort if last else replace(effort, looks=0)
+            bound = max(bound, best_bound(problem, centre, best, generation, looks))
+        if best.rest.any() and not _is_near(best, bound, effort):
             centre = _centre_of_placed(problem, best, generation)
             bound = max(bound, best_bound(problem, centre, best, generation, effort))
-        if bound >= enough or effort.time.passed(_ROOM_FOR_MORE):
+        if _is_near(best, bound, effort):
             break
     return best, bound, keeping
+
+
+def _is_near(basket: Basket, bound: float, effort: Effort) -> bool:
+    return bound >= basket.usd_per_hour() / (1 + effort.good_enough)
 
 
 def _centre_of_placed(problem: Problem, basket: Basket, generation: ColumnGeneration) -> Centre:
