@@ -40,6 +40,14 @@ MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
 UNUSED_S = 60.0  # a definition stays so long after its last run while others are open: the next one may be its like
 DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
 OVER_TIME = "argosy: the attempt took longer than its time-out allows"
+# When a stop is asked for again: the first request may have been lost, and ECS shows the reason of the one that came.
+SAID_AGAIN = {
+    StopCause.CANCELLED: "argosy: the run was cancelled",
+    StopCause.CAPPED: "argosy: the run's budget is used up",
+    StopCause.TIMED_OUT: OVER_TIME,
+    StopCause.INTERRUPTED: "argosy: the instance is about to be interrupted",
+    StopCause.STUCK: "argosy: the task or its instance was stuck",
+}
 UNWATCHED = "argosy: the controller fails at its run, and nobody watches over it"
 
 
@@ -198,13 +206,13 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
     table, timeout_s = state.attempts, run.terms.attempt_timeout_s
     already = StopCause(int(table["stop_cause"][row]))
     if already is not StopCause.NONE:
-        return already, "argosy: asked again"
+        return already, SAID_AGAIN[already]
     instance = state.instance_of(row)
     started_at = float(table["started_at"][row])
     if stopped := _why_stop_run(run, started_at, now, policy):
         return stopped
     if instance is not None and instance.interrupted_at:
-        return StopCause.INTERRUPTED, "argosy: the instance is about to be interrupted"
+        return StopCause.INTERRUPTED, SAID_AGAIN[StopCause.INTERRUPTED]
     if instance is not None and _drained_too_long(instance, now, policy):
         return StopCause.STUCK, "argosy: the instance has been draining for too long"
     if started_at and timeout_s and now - started_at >= timeout_s:
@@ -217,11 +225,11 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
 def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tuple[StopCause, str] | None:
     """What ends all attempts of a run, this one among them."""
     if run.cancelled:
-        return StopCause.CANCELLED, "argosy: the run was cancelled"
+        return StopCause.CANCELLED, SAID_AGAIN[StopCause.CANCELLED]
     if run.is_over_time(now):
         return StopCause.CANCELLED, f"argosy: the run took longer than {run.terms.duration_limit_s:.0f} s"
     if run.capped_at and (run.terms.drains_at_cap or (started_at and now - started_at >= finish_seconds(run, policy))):
-        return StopCause.CAPPED, "argosy: the run's budget is used up"
+        return StopCause.CAPPED, SAID_AGAIN[StopCause.CAPPED]
     return None
 
 
