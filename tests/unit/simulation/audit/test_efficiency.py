@@ -11,7 +11,7 @@ from tests.fakes.worlds import world
 
 
 def checked() -> tuple[TrialFacts, EfficiencyChecker]:
-    facts = TrialFacts(Regions(world()), {}, Policy())
+    facts = TrialFacts(Regions(world()), {}, Policy(), one_controller=True)
     return facts, EfficiencyChecker(facts)
 
 
