@@ -113,6 +113,6 @@ def test_missing_results_use_up_attempts_where_nothing_has_happened_to_their_hos
 
 @pytest.mark.parametrize("seed", [19, 20, 41])
 def test_seeds_in_which_shutdowns_were_once_booked_on_users(seed: int) -> None:
-    verdict = run_trial(TrialPlan(seed, kinds_of("os-shutdown,host-loss,events-lost")))
+    verdict = run_trial(TrialPlan(seed, kinds_of("os-shutdown,host-loss,events-lost"), every_kind=True))
     assert verdict.ok, verdict.violations
     assert verdict.seen["os-shutdown"]

@@ -81,8 +81,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("local --port 4567 --settings mine.json", {"port": 4567, "settings": Path("mine.json")}),
     ("local --cells us-east-1,eu-west-1 --runtime podman", {"cells": "us-east-1,eu-west-1", "runtime": "podman"}),
     ("local --python x=python --python y=python3", {"python": ["x=python", "y=python3"]}),
+    ("local --runtime docker --base-image mine:1", {"runtime": "docker", "base_image": "mine:1"}),
     ("demo --out DIR", {"out": Path("DIR")}),
+    ("demo --runtime podman --base-image B", {"runtime": "podman", "base_image": "B"}),
     ("demo-tensorflow --out DIR --python P", {"out": Path("DIR"), "python": Path("P")}),
+    ("demo-tensorflow --runtime podman --base-image B", {"runtime": "podman", "base_image": "B"}),
 ]
 
 
