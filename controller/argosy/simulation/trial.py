@@ -189,8 +189,8 @@ class Trial:
 
     def _run_to_rest(self) -> None:
         pause_s, limit_s = BUSY_S, self.plan.limit_s
-        if self.faults.seen["hours"]:  # one instance may be all that there is, for one task after the other
-            limit_s += sum(job.tasks * job.longest_s for job in self.jobs.values())
+        if self.faults.seen["hours"] or self.faults.seen["quota"]:  # one instance may be all that there is
+            limit_s += sum(job.tasks * max(job.longest_s, job.longest_attempt_s) for job in self.jobs.values())
         while not self.auditor.violations:
             self._step(pause_s)
             busy = any(controller.busy for controller in self.deployment.controllers)

@@ -44,7 +44,7 @@ class InstanceChecker(Checker):
             facts.violated("I7", f"{held} instances, {facts.policy.max_instances} are allowed")
         for instance in ours:
             age_s = world.now - max(instance.launched_at, facts.unattended_until)
-            if age_s > KNOWN_AFTER_S and not facts.stored.names(instance.instance_id):
+            if age_s > KNOWN_AFTER_S + facts.stands_still_s and not facts.stored.names(instance.instance_id):
                 facts.violated("I6", f"the stored state does not name {instance.instance_id}", instance.instance_id)
             if instance.instance_id in world.ec2.ledger.instances:  # a further cell may be left out for hours
                 self._check_use(instance)

@@ -29,6 +29,8 @@ class LaunchChecker(Checker):
         self.launches = 0
         """ECS tasks that were started."""
         self._unsent: set[AttemptKey] = set()
+        self._suspended: set[str] = set()
+        """Runs that were suspended at some time."""
         self._copies: defaultdict[tuple[str, int, int], list[str]] = defaultdict(list)
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
@@ -102,9 +104,14 @@ class LaunchChecker(Checker):
             self.facts.violated(invariant, f"{key} is placed on {target}, which takes no work", target)
 
     def _check_room(self) -> None:
+        """The attempts of runs that were suspended do not count: a launch in doubt gives its place back meanwhile, and
+        takes it again when it turns out to have started. Whether it runs still is seen later."""
         stored = self.facts.stored
+        self._suspended |= {run_id for run_id, record in stored.records.items() if record.suspended_at}
         used: Counter[tuple[str, int]] = Counter()
         for live in stored.live.values():
+            if live.key.run_id in self._suspended:
+                continue
             record = stored.records.get(live.key.run_id)
             for axis, need in enumerate(record.needs if record else ()):
                 used[live.instance, axis] += need
