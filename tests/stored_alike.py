@@ -24,6 +24,8 @@ def forgotten(state: State, store: Store) -> list[str]:
     """What differs between the state in memory, which has just been committed, and what the store holds of it."""
     stored = load(store)
     found = [*_records(state.instances, stored.instances, Instance), *_records(state.pools, stored.pools, Pool)]
+    if state.announced != stored.announced:
+        found.append(f"announced: {state.announced} in memory, {stored.announced} stored")
     found += [f"run {run_id}: suspended" for run_id in state.suspended.keys() ^ stored.suspended.keys()]
     mine, theirs = _attempts(state), _attempts(stored)
     found += [

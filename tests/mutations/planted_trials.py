@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.engine import steps
 from argosy.engine.tick import Engine
-from argosy.lifecycle import attempts
+from argosy.lifecycle import announcements, attempts
 from argosy.lifecycle.accounts import Account
 from argosy.model.actions import StopAttempt
 from argosy.model.events import Event, RebalanceAdvised
@@ -92,6 +92,11 @@ def advice_is_not_stored(patch: Patch) -> None:
             state.changed_instances = changed
 
     patch.setattr(steps, "apply", apply)
+
+
+@planted("a warning or advice about an instance that is not known yet is dropped", "interruption", "rebalance", "storm")
+def early_warnings_are_dropped(patch: Patch) -> None:
+    patch.setattr(announcements, "keep", lambda state, instance_id, announced: None)
 
 
 @planted("messages are deleted before what they say is stored", "interruption", "rebalance", "storm")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from argosy.lifecycle.forgetting import forget
 from argosy.lifecycle.suspension import bare_record, suspend
-from argosy.model.events import Event, FleetSeen, Observed
+from argosy.model.events import Event, FleetSeen, InterruptionWarned, Observed, RebalanceAdvised
 from argosy.model.instances import pool_key
 from argosy.model.state import State
 
@@ -27,7 +27,7 @@ def leave_out(state: State, suspect: Suspect, now: float) -> None:
     if suspect.kind == "run" and suspect.name in state.runs:  # else it is suspended, and stays so
         suspend(state, bare_record(state.runs[suspect.name]), "", now)
     elif suspect.kind == "instance":
-        forget(state, suspect.name)
+        forget(state, suspect.name, now)
     elif suspect.kind == "pool":
         state.pools.pop(suspect.name, None)
         state.changed_pools = True
@@ -43,7 +43,10 @@ def trim(event: Event, counts: Callable[[Any], bool]) -> Event | None:
 
 
 def capacity_of(event: Event) -> set[Suspect]:
-    """The instance and the pool that it is about."""
+    """The instance and the pool that it is about. What EC2 announces is taken in even while its instance is forgotten:
+    no sweep shows it."""
+    if isinstance(event, InterruptionWarned | RebalanceAdvised):
+        return set()
     return {Suspect("instance", str(getattr(event, "instance_id", ""))), Suspect("pool", pool_of(event))}
 
 

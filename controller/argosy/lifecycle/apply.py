@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import singledispatch
 
 from argosy.lifecycle import (
+    announcements,
     attempts,
     charges,
     definitions,
@@ -20,6 +21,7 @@ from argosy.lifecycle import (
     suspended_tasks,
     suspension,
 )
+from argosy.lifecycle.announcements import Announced
 from argosy.lifecycle.halts import drop_unsent, give_up
 from argosy.lifecycle.marks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back, set_task
 from argosy.model import events
@@ -49,14 +51,16 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     """What follows from the time alone, once the facts of a tick are known.
 
     Lost instances are settled, failures booked once it is known whose they are, orders grow late, instances that have
-    not joined the cluster are given up, tasks that nobody watches over are stopped, and the intents of runs that start
-    nothing more are dropped: once all outcomes are known, what is left was never sent.
+    not joined the cluster are given up, tasks that nobody watches over are stopped, what EC2 announced about instances
+    that nothing has shown since is dropped, and so are the intents of runs that start nothing more: once all outcomes
+    are known, what is left was never sent.
     """
     hosts.settle_lost(state, policy)
     fates.settle_open_ends(state, now, policy)
     suspension.pass_time(state, now, policy)
     pools.note_orders(state, now)
     pools.note_unregistered(state, now, policy)
+    announcements.drop_old(state, now)
     for run in state.runs.values():
         if run.halted:
             drop_unsent(state, run, now, policy)
@@ -286,17 +290,12 @@ def _(event: events.HostStateChanged, state: State, now: float, policy: Policy) 
 
 @_apply.register
 def _(event: events.InterruptionWarned, state: State, now: float, policy: Policy) -> None:
-    instance = state.instances.get(event.instance_id)
-    if instance is not None:
-        hosts.warn(state, instance, event.at or now, now, policy)
+    hosts.hear(state, event.instance_id, Announced(warned_at=event.at or now, heard_at=now), policy)
 
 
 @_apply.register
 def _(event: events.RebalanceAdvised, state: State, now: float, policy: Policy) -> None:
-    instance = state.instances.get(event.instance_id)
-    if instance is not None and instance.alive and not instance.rebalance_at:
-        instance.rebalance_at = event.at or now
-        state.changed_instances.add(instance.id)
+    hosts.hear(state, event.instance_id, Announced(advised_at=event.at or now, heard_at=now), policy)
 
 
 @_apply.register

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from argosy.lifecycle import announcements
 from argosy.model.costs import Costs
 from argosy.model.instances import LEAST_BILLED_S, Instance, InstanceStatus
 from argosy.model.state import State
 
 
-def forget(state: State, instance_id: str) -> None:
+def forget(state: State, instance_id: str, now: float) -> None:
     """As though it was not known. Only members are read here: any property may be what fails."""
     instance = state.instances.pop(instance_id, None)
     state.changed_instances.add(instance_id)
     if instance is None:
         return
+    announcements.keep_of(state, instance, now)
     if instance.status is not InstanceStatus.GONE:
         prices = instance.price_usd_per_hour, instance.on_demand_usd_per_hour
         state.forgotten[instance_id] = [instance.charged_s, instance.charged_boot_s, *prices]

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.overheads import overheads_of
-from argosy.lifecycle import charges, forgetting, health, pools, suspended_tasks
+from argosy.lifecycle import announcements, charges, forgetting, health, pools, suspended_tasks
+from argosy.lifecycle.announcements import Announced
 from argosy.lifecycle.attempts import disprove, lose
 from argosy.lifecycle.marks import carried_out, may_settle_more
 from argosy.model.arns import cluster_of
@@ -39,7 +40,7 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
     if instance is None:
         if seen.status != "ACTIVE":
             return
-        instance = _meet(state, seen)
+        instance = _meet(state, seen, now, policy)
     starts_over = bool(instance.arn) and seen.arn != instance.arn
     if starts_over and not replaces_registration(instance, seen):
         return
@@ -63,13 +64,14 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
     state.changed_instances.add(instance.id)
 
 
-def _meet(state: State, seen: ContainerInstanceSeen) -> Instance:
+def _meet(state: State, seen: ContainerInstanceSeen, now: float, policy: Policy) -> Instance:
     """An instance that ECS knows before EC2 told us: not ours until a sweep shows it with our tag."""
     kind = seen.attributes.get("ecs.instance-type", "")
     zone = seen.attributes.get("ecs.availability-zone", "")
     instance = Instance(seen.instance_id, seen.cell, kind, zone, launched_at=seen.registered_at)
     state.instances[instance.id] = instance
     state.observed_at = 0.0  # look at EC2 soon
+    _note(state, instance, announcements.take(state, instance.id)._replace(heard_at=now), policy)
     return instance
 
 
@@ -104,10 +106,13 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
         _price(state, instance, policy)
         forgetting.remember(state, instance)
         pools.note_delivery(state, instance, now)
+        if instance.interrupted_at:  # before it was known to be ours
+            pools.note_interruption(state, instance, instance.interrupted_at, policy)
         state.changed_instances.add(instance.id)
     if seen.fleet_id and instance.fleet_id != seen.fleet_id:
         instance.fleet_id = seen.fleet_id
         state.changed_instances.add(instance.id)
+    _note(state, instance, announcements.take(state, instance.id)._replace(heard_at=now), policy)
     if seen.state == "running" and state.open_ends:
         # It ran when EC2 was asked: that tells whose the attempts were that failed there before.
         state.open_ends.ran_at[instance.id] = max(seen.at, state.open_ends.ran_at.get(instance.id, 0.0))
@@ -146,6 +151,23 @@ def _follow(state: State, instance: Instance, host_state: str, at: float, policy
         lose_instance(state, instance, at, policy)
     elif host_state in LEAVING_STATES and instance.status is not InstanceStatus.RELEASING:
         warn(state, instance, at, at, policy)
+
+
+def hear(state: State, instance_id: str, announced: Announced, policy: Policy) -> None:
+    """A warning, or the advice to leave. Of an instance that is not known yet it is kept until it is met."""
+    instance = state.instances.get(instance_id)
+    if instance is None:
+        announcements.keep(state, instance_id, announced)
+    else:
+        _note(state, instance, announced, policy)
+
+
+def _note(state: State, instance: Instance, announced: Announced, policy: Policy) -> None:
+    if announced.advised_at and instance.alive and not instance.rebalance_at:
+        instance.rebalance_at = announced.advised_at
+        state.changed_instances.add(instance.id)
+    if announced.warned_at:
+        warn(state, instance, announced.warned_at, announced.heard_at, policy)
 
 
 def warn(state: State, instance: Instance, at: float, now: float, policy: Policy) -> None:

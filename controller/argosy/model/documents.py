@@ -86,6 +86,7 @@ _ROOT_FIELDS = [
     "peak_memory",
     "peak_gpus",
     "forgotten",
+    "announced",
 ]
 
 

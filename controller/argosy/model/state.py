@@ -44,6 +44,8 @@ class State:
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
     forgotten: dict[str, list[float]] = field(default_factory=dict)  # by instance (`lifecycle.forgetting`)
+    # by instance that is not known yet: what EC2 has announced of it (`lifecycle.announcements`)
+    announced: dict[str, list[float]] = field(default_factory=dict)
     open_ends: OpenEnds = field(default_factory=OpenEnds)  # not stored
     setbacks: dict[Subject, Setback] = field(default_factory=dict)  # by what failed
     losses: Losses = field(default_factory=Losses)  # what could not be read

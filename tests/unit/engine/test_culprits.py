@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from functools import partial
 from typing import cast
 
 import pytest
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 from argosy.engine.culprits import Rehearsal, TimeIsUp, culprits, fewest
 from argosy.engine.leaving_out import Suspect, leave_out
 from argosy.engine.set_apart import SetApart
+from argosy.engine.steps import take
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.forgetting import forget
 from argosy.model.actions import Terminate
-from argosy.model.events import HostSeen, Observed, PoolShort
+from argosy.model.events import HostSeen, InterruptionWarned, Observed, PoolShort, RebalanceAdvised
 from argosy.model.run_record import RunRecord
 from argosy.model.suspensions import LONGEST_PAUSE_S, SURVIVED_S, Suspension
 from tests.builders import (
@@ -171,6 +173,18 @@ def test_an_instance_is_forgotten_with_its_place_and_its_row() -> None:
     assert isinstance(apart.taken(host(2), NOW), HostSeen)
 
 
+def test_what_ec2_announces_of_a_forgotten_instance_is_taken_in() -> None:
+    """No sweep shows it when the instance is learned again."""
+    state, apart = state_with_instance(), SetApart()
+    apart.add(Suspect("instance", instance_id(1)), [], "x", NOW)
+    apart.leave_out(state, NOW, lambda run_id: None)  # type: ignore[arg-type, return-value]
+    for announced in (InterruptionWarned(instance_id(1), NOW), RebalanceAdvised(instance_id(1), NOW)):
+        assert take(state, (announced, NOW), POLICY, partial(apart.taken, now=NOW))
+    assert not take(state, (host(1), NOW), POLICY, partial(apart.taken, now=NOW))
+    assert take(state, (host(1), NOW + 61), POLICY, partial(apart.taken, now=NOW + 61))
+    assert state.instances[instance_id(1)].interrupted_at == state.instances[instance_id(1)].rebalance_at == NOW
+
+
 def test_a_run_that_is_left_out_of_a_rehearsal_is_not_given_up_there() -> None:
     state = state_with_instance()
     leave_out(state, Suspect("run", RUN_ID), NOW)
@@ -207,7 +221,7 @@ def test_a_run_that_has_worked_for_ten_minutes_fails_for_the_first_time() -> Non
 
 def test_an_instance_at_which_the_code_fails_for_the_third_time_in_a_row_is_ended_when_it_is_shown() -> None:
     state, apart = state_with_instance(), SetApart()
-    forget(state, instance_id(1))
+    forget(state, instance_id(1), NOW)
     found: list[Terminate] = []
     for now in (NOW, NOW + 60, NOW + 300):
         assert not found

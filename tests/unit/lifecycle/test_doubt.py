@@ -91,7 +91,7 @@ def with_intent_on_a_forgotten_instance() -> tuple[State, AttemptKey]:
     state = state_with_instance()
     key = AttemptKey(RUN_ID, 0, 1, 0)
     begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
-    forget(state, instance_id(1))
+    forget(state, instance_id(1), NOW)
     return state, key
 
 

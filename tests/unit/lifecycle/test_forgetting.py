@@ -22,7 +22,7 @@ def with_charges() -> State:
 def test_what_was_charged_counts_as_spent_until_the_instance_is_learned_again() -> None:
     state = with_charges()
     before = state.instances[instance_id(1)]
-    forget(state, instance_id(1))
+    forget(state, instance_id(1), NOW)
     assert (state.spent_usd, state.spent_on_demand_usd) == pytest.approx((0.05, 0.15))
     learned = before.__class__(before.id, before.cell, before.instance_type, before.zone, price_usd_per_hour=0.7)
     remember(state, learned)
@@ -35,19 +35,19 @@ def test_of_one_that_is_gone_the_rest_is_charged_to_nobody_and_one_that_is_settl
     state = with_charges()
     gone = state.instances[instance_id(1)]
     gone.status, gone.stopped_at, gone.losing = InstanceStatus.GONE, NOW, True
-    forget(state, gone.id)
+    forget(state, gone.id, NOW)
     assert (state.unattributed.total, state.spent_usd) == (pytest.approx(0.05), 0.0)
     state.instances[gone.id] = gone
     gone.losing = False
-    forget(state, gone.id)
-    forget(state, "i-never-known")
+    forget(state, gone.id, NOW)
+    forget(state, "i-never-known", NOW)
     assert state.unattributed.total == pytest.approx(0.05)
     assert not state.forgotten
 
 
 def test_of_one_that_is_ended_unseen_its_time_so_far_is_spent_for_nobody_and_once() -> None:
     state = with_charges()
-    forget(state, instance_id(1))
+    forget(state, instance_id(1), NOW)
     for _ in range(2):
         charge_rest(state, instance_id(1), NOW - 3600, NOW)
         assert (state.spent_usd, state.spent_on_demand_usd) == pytest.approx((0.1, 0.3))
@@ -67,6 +67,6 @@ def test_of_one_that_is_ended_unseen_its_time_so_far_is_spent_for_nobody_and_onc
 )
 def test_what_is_known_of_its_money_goes_once_a_complete_listing_does_not_show_it(sweep: Observed, stays: bool) -> None:
     state = with_charges()
-    forget(state, instance_id(1))
+    forget(state, instance_id(1), NOW)
     told(state, sweep)
     assert (instance_id(1) in state.forgotten) is stays

@@ -80,8 +80,6 @@ LATE: list[Any] = [
     events.LaunchMissed(GONE_KEY),
     events.LaunchDisproved(GONE_KEY),
     events.LaunchRefused(GONE_KEY, "AGENT"),
-    events.InterruptionWarned("i-00000000"),
-    events.RebalanceAdvised("i-00000000"),
     events.HostStateChanged("i-00000000", "terminated"),
     events.PoolShort("nobody", "no"),
     replace(container_instance(9), status="DRAINING"),

@@ -100,6 +100,8 @@ CASES: list[list[Event]] = [
     [*UP, RebalanceAdvised(instance_id(1), NOW + 5)],
     [*UP, InterruptionWarned(instance_id(1), NOW + 5)],
     [InterruptionWarned(instance_id(1), NOW + 5)],
+    [InterruptionWarned(instance_id(2), NOW + 5), RebalanceAdvised(instance_id(2), NOW + 5), host(2)],
+    [RebalanceAdvised(instance_id(2), NOW + 5), container_instance(2)],
     [*UP, GONE, BACK, replace(GONE, at=LATER + POLICY.absence_s + 2)],
     [*UP, GONE, replace(GONE, at=LATER + POLICY.absence_s + 2)],
     [*UP, Observed(LATER), Observed(LATER + POLICY.absence_s + 1), Observed(LATER + 2 * POLICY.absence_s + 2)],

@@ -2,6 +2,7 @@
 
 R12: once the message of an interruption or of advice to leave is deleted from the queue, it is stored, and no attempt
 is placed on that instance any more. The message is gone: a controller that starts then has nothing else to know it by.
+That holds for an instance that the state does not know yet as well.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operatio
 
 JSON = dict[str, Any]
 
-KINDS = {  # of messages -> the member of a stored instance that they set
+KINDS = {  # of messages -> the member of a stored instance that they set; in the order of what is kept of others
     "EC2 Spot Instance Interruption Warning": "interrupted_at",
     "EC2 Instance Rebalance Recommendation": "rebalance_at",
 }
@@ -42,7 +43,7 @@ class WarningChecker(Checker):
     def _receive(self, request: JSON, reply: JSON) -> None:
         for message in reply.get("Messages", ()):
             found = _announcement(message["Body"])
-            if found is not None and found[1] in self.facts.stored.instances:  # of others it says nothing yet
+            if found is not None:
                 self._received[message["ReceiptHandle"]] = found
 
     def _deleted(self, request: JSON, reply: JSON) -> None:
@@ -53,10 +54,17 @@ class WarningChecker(Checker):
 
     def _check_stored(self, kind: str, instance_id: str) -> None:
         self._announced[instance_id] = kind
-        known = self.facts.stored.instances.get(instance_id)
-        if known is not None and known["status"] != "GONE" and not (known[KINDS[kind]] or known["interrupted_at"]):
+        instance = self.facts.regions.find(instance_id)
+        if instance is not None and instance.alive and not self._is_stored(kind, instance_id):
             sentence = f"the message about {instance_id} is deleted, and nothing of it is stored: {kind}"
             self.facts.violated("R12", sentence, instance_id)
+
+    def _is_stored(self, kind: str, instance_id: str) -> bool:
+        stored = self.facts.stored
+        known = stored.instances.get(instance_id)
+        if known is None:
+            return bool(stored.root.get("announced", {}).get(instance_id, (0, 0))[list(KINDS).index(kind)])
+        return known["status"] == "GONE" or bool(known[KINDS[kind]] or known["interrupted_at"])
 
 
 def _announcement(body: str) -> tuple[str, str] | None:
