@@ -12,7 +12,7 @@ from argosy.local.lambdas.function import LambdaFunction
 from argosy.local.lambdas.invoke_api import LambdaApi
 from argosy.local.server.front import Admin, Front
 from argosy.local.server.tables import OwnTable
-from argosy.local.server.wsgi import Application, Bounds, WsgiServer
+from argosy.loopback.server import Application, Bounds, WsgiServer
 
 
 def no_moto(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:

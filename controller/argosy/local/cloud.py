@@ -29,9 +29,9 @@ from argosy.local.moto.app import MotoApp
 from argosy.local.options import LocalOptions
 from argosy.local.server.front import Front, NotReadyError, UnknownThingError
 from argosy.local.server.tables import OwnTable
-from argosy.local.server.wsgi import LOOPBACK, WsgiServer
 from argosy.local.state_folder import StateFolder
 from argosy.local.task_definitions import register
+from argosy.loopback.server import LOOPBACK, WsgiServer
 
 ACCOUNT = "123456789012"  # moto's
 

@@ -17,7 +17,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from argosy.local.moto import events, queues
-from argosy.local.server.wsgi import Environ, StartResponse
+from argosy.loopback.server import Environ, StartResponse
 
 _POLL_S = 1  # moto counts long polls in whole seconds; also how long close() may have to wait for one
 

@@ -21,7 +21,7 @@ from argosy.local.server.callers import ADMIN_PREFIX
 from argosy.local.server.ec2_query import Ec2Wire, action_of
 from argosy.local.server.protocol import JsonWire, Reply, answer
 from argosy.local.server.tables import TARGET, OwnTable
-from argosy.local.server.wsgi import Application, Environ, StartResponse
+from argosy.loopback.server import Application, Environ, StartResponse
 
 Admin = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]  # path below /argosy/ -> what it does
 

@@ -13,7 +13,7 @@ import requests
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import AwsRegion
 from argosy.local.server.front import UnknownThingError
-from argosy.local.server.wsgi import Bounds, WsgiServer
+from argosy.loopback.server import Bounds, WsgiServer
 from tests.fakes.serving import Region, front, served
 from tests.fakes.waiting import until
 

@@ -23,7 +23,7 @@ Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 
-LOOPBACK = "127.0.0.1"  # never another address: the embedded AWS runs any command it is given
+LOOPBACK = "127.0.0.1"  # never another address: what is served here is for this user only
 PATIENCE_S = 30.0  # for the client's next bytes; AWS SDKs open another connection when an idle one was closed
 MAX_CONNECTIONS = 512  # half of the usual limit of open files
 MAX_BODY_BYTES = 5 * 1024**3  # the largest object that S3 takes in one PutObject
