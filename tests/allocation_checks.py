@@ -57,6 +57,8 @@ def _faults_of_pattern(pattern: Mapping[str, Any], pool: Mapping[str, str], need
     held = pattern["counts"]
     if pattern["instances"] <= 0 or not held or min(held.values()) <= 0:
         return [f"{pool}: an empty pattern or row"]
+    if sum(held.values()) > int(pool.get("maxTasks") or 1 << 40):
+        return [f"{pool}: {held} are more tasks than its most"]
     columns = enumerate(("cpu", "memory", "gpus"))
     used = {column: sum(count * needs[shape][axis] for shape, count in held.items()) for axis, column in columns}
     return [
@@ -64,16 +66,25 @@ def _faults_of_pattern(pattern: Mapping[str, Any], pool: Mapping[str, str], need
     ]
 
 
-def all_patterns(size: Size, needs: Sequence[Size], counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Every filling of an instance with at most `counts` of each shape."""
+def all_patterns(
+    size: Size, needs: Sequence[Size], counts: Sequence[int], most_tasks: int = 1 << 40
+) -> Iterator[tuple[int, ...]]:
+    """Every filling of an instance with at most `counts` of each shape, and `most_tasks` in all."""
     ranges = [range(count + 1) for count in counts]
     for pattern in itertools.product(*ranges):
-        if all(sum(n * need[axis] for n, need in zip(pattern, needs, strict=True)) <= size[axis] for axis in range(3)):
+        if sum(pattern) <= most_tasks and all(
+            sum(n * need[axis] for n, need in zip(pattern, needs, strict=True)) <= size[axis] for axis in range(3)
+        ):
             yield pattern
 
 
 def cheapest_usd(
-    sizes: Sequence[Size], prices: Sequence[float], depths: Sequence[int], needs: Sequence[Size], counts: Sequence[int]
+    sizes: Sequence[Size],
+    prices: Sequence[float],
+    depths: Sequence[int],
+    needs: Sequence[Size],
+    counts: Sequence[int],
+    most_tasks: Sequence[int] | None = None,
 ) -> float:
     """The exact optimum: a whole-number programme over every pattern of every pool. AssertionError if there is none."""
     solver = highspy.Highs()
@@ -86,7 +97,7 @@ def cheapest_usd(
         solver.addRow(-highspy.kHighsInf, float(depth), 0, none, none.astype(float))
     columns = 0
     for pool, size in enumerate(sizes):
-        for pattern in all_patterns(size, needs, counts):
+        for pattern in all_patterns(size, needs, counts, most_tasks[pool] if most_tasks else 1 << 40):
             rows = [*[s for s, n in enumerate(pattern) if n], len(counts) + pool]
             amounts = [*[float(n) for n in pattern if n], 1.0]
             at = np.array(rows, dtype=np.int32)
@@ -125,6 +136,7 @@ def assert_whole(problem: Problem, found: Allocation) -> None:
         assert len(lot.count)
         assert (lot.count > 0).all()
         assert (lot.count @ wanted.need[lot.shape] <= offered.capacity[lot.pool]).all()
+        assert offered.most_tasks is None or lot.count.sum() <= offered.most_tasks[lot.pool]
         np.add.at(placed, lot.shape, lot.count * lot.times)
     assert (placed + found.left_out == wanted.count).all()
     assert (np.bincount(found.pool, weights=found.times, minlength=len(offered.depth)) <= offered.depth).all()

@@ -66,7 +66,11 @@ small = st.integers(0, 3)
 groups = st.dictionaries(st.sampled_from(["", "g1", "g2"]), st.integers(0, 2), max_size=2)
 
 
-port_sets = st.frozensets(st.sampled_from([(80, "tcp"), (81, "tcp"), (80, "udp")]), max_size=2)
+# 93 more of other tasks: one is left of the most that ECS reserves for tasks.
+others = st.sampled_from([frozenset()] * 4 + [frozenset((port, "tcp") for port in range(100, 193))])
+port_sets = st.builds(
+    frozenset.union, st.frozensets(st.sampled_from([(80, "tcp"), (81, "tcp"), (80, "udp")]), max_size=2), others
+)
 
 
 constraint = st.sampled_from([*QUERIES, "distinctInstance"])
@@ -104,6 +108,7 @@ def instance_rows(draw: st.DrawFn) -> list[InstanceRow]:
                 attributes=draw(st.dictionaries(st.sampled_from(["zone", "type"]), st.sampled_from(["a", "b", "t"]))),
                 used_host_ports=draw(port_sets),
                 disk_gib=draw(st.sampled_from([-1, 0, 2, 5, 9])),
+                most_tasks=draw(st.sampled_from([None, None, None, 0, 3, 6, 9, 1_023])),
                 status=draw(st.sampled_from(["ACTIVE"] * 9 + ["DRAINING"])),
                 agent_connected=draw(st.sampled_from([True] * 9 + [False])),
                 interrupted=draw(st.sampled_from([False] * 9 + [True])),

@@ -97,6 +97,8 @@ class Reference:
             and all(self._accepts(constraint, host, b) for constraint in b.constraints)
             and (not b.disk_gib or host.disk_gib >= b.disk_gib)
             and not host.ports & set(b.host_ports)
+            and (not b.host_ports or len(host.ports) + len(b.host_ports) <= 94)
+            and (row.most_tasks is None or host.running < row.most_tasks)
             and (b.max_per_instance is None or here < b.max_per_instance)
             and (most is None or here > 0 or used < most)
             and all(host.groups[g] for g in b.affinity if g != b.group)

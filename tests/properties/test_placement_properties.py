@@ -81,6 +81,11 @@ def test_nothing_is_over_committed_where_chance_decides(
     np.add.at(used, plan.row, needs[plan.batch] * plan.count[:, None])
     assert (supply.free >= used.T).all()
     assert supply.healthy[plan.row].all()
+    added = np.bincount(plan.row, weights=plan.count, minlength=len(rows))
+    assert all(
+        n == 0 or row.most_tasks is None or row.running_tasks + n <= row.most_tasks
+        for n, row in zip(added, rows, strict=True)
+    )
     for batch, placed in zip(queue, per_batch(plan, len(queue)), strict=True):
         if "distinctInstance" in batch.constraints or batch.host_ports:
             assert max(placed.values(), default=0) <= 1

@@ -33,23 +33,26 @@ class PoolName:
 def read_pools(path: Path) -> tuple[list[PoolName], Offered]:
     """The pools of `pools.csv`, in its order. InvalidInput with the line of every fault, or when it offers nothing.
 
-    Where cpu, memory and gpus are all empty, the catalogue gives the size of the type.
+    Where cpu, memory and gpus are all empty, the catalogue gives the size of the type. The column maxTasks is optional:
+    the most tasks on one instance.
     """
     names: list[PoolName] = []
     sizes: list[list[int]] = []
     prices: list[float] = []
     depths: list[int] = []
+    mosts: list[int] = []
     for record in CsvFile(path, POOL_COLUMNS).records():
         names.append(PoolName(*map(record.filled, ("region", "availabilityZone", "instanceType"))))
         sizes.append(_size_of_pool(record))
         prices.append(record.number("priceUsdPerHour", _MIN_PRICE_USD, _MAX_PRICE_USD))
         depths.append(record.whole("maxInstances", MAX_TASKS))
+        mosts.append(record.whole("maxTasks", MAX_TASKS) if record.text("maxTasks") else MAX_TASKS)
         if record.text("interruptionRate"):
             record.number("interruptionRate", 0.0, 1.0)
     if not any(depths):
         raise InvalidInput(f"{path}: offers no instances.", next_step="one line per pool, with maxInstances above 0")
     types = {name: number for number, name in enumerate(dict.fromkeys(pool.instance_type for pool in names))}
-    return names, Offered.of(sizes, prices, depths, [types[pool.instance_type] for pool in names])
+    return names, Offered.of(sizes, prices, depths, [types[pool.instance_type] for pool in names], mosts)
 
 
 def read_backlog(path: Path) -> tuple[list[str], TaskShapes]:

@@ -36,6 +36,7 @@ def read_instances(path: Path) -> Supply:
             InstanceRow(
                 record.new_id("instanceId"),
                 *_size(record) * 2,
+                most_tasks=record.whole("maxTasks", MAX_TASKS) if record.text("maxTasks") else None,
                 attributes={name: text for name, text in (attributes | own).items() if text},
                 price_usd_per_hour=record.number("price", 0.0, float("inf")) if record.text("price") else 0.0,
             )

@@ -107,6 +107,7 @@ def hypothetical(offer: Offer, number: int) -> InstanceRow:
         *size,
         dict(offer.attributes),
         disk_gib=offer.disk_gib,
+        most_tasks=offer.most_tasks,
         price_usd_per_hour=offer.price_usd_per_hour,
         interruption_rate=offer.interruption_rate,
     )

@@ -80,7 +80,9 @@ def _stance(run: Run, moment: Moment, progress: Progress | None, before: Steerin
     if before.stance is Stance.SPOT:
         spot_for_s = 0.0 if before.short_since else math.inf
     else:
-        spot_for_s = math.inf if now >= before.try_spot_at and _is_worth_a_try(run, moment.state, now) else 0.0
+        spot_for_s = (
+            math.inf if now >= before.try_spot_at and _is_worth_a_try(run, moment.state, now, moment.policy) else 0.0
+        )
     # Late on on-demand in any case, for lack of room there: spot has more of it, as long as there is some.
     overdue = progress is not None and progress.narrow and progress.slack_s < 0 and spot_for_s > 0
     by_deadline = stance_of(progress, before.stance, spot_for_s) if progress and not overdue else Stance.SPOT
@@ -91,9 +93,9 @@ def _stance(run: Run, moment: Moment, progress: Progress | None, before: Steerin
     return Stance.SPOT if progress or spot_for_s else Stance.ON_DEMAND
 
 
-def _is_worth_a_try(run: Run, state: State, now: float) -> bool:
+def _is_worth_a_try(run: Run, state: State, now: float, policy: Policy) -> bool:
     """Whether some pool that could hold the run is not cooling off from a shortage."""
-    return any(pool.short_until <= now and tasks_in(pool, run) for pool in state.pools.values())
+    return any(pool.short_until <= now and tasks_in(pool, run, policy) for pool in state.pools.values())
 
 
 def _has_waited(run: Run, before: Steering, now: float, policy: Policy) -> bool:

@@ -63,6 +63,7 @@ def offers_of(
             price_usd_per_hour=price,
             resources=resources_of(kind),
             disk_gib=policy.task_disk_gib_of(kind),
+            most_tasks=policy.most_tasks_of(kind.name),
             attributes=tuple(expected_attributes(kind, pool.zone, purchase, pool.cell, policy).items()),
             effective_usd_per_hour=useful,
             interruption_rate=rate,
@@ -195,15 +196,16 @@ def resources_of(kind: InstanceType) -> Resources:
     return Resources(kind.cpu_units, kind.registered_memory_mib, kind.gpus)
 
 
-def tasks_in(pool: Pool, run: Run) -> int:
-    """How many of a run's tasks an empty instance of the pool takes, by their resources; 0 outside the run's cells, and
-    where its image does not run or the GPUs are others."""
+def tasks_in(pool: Pool, run: Run, policy: Policy) -> int:
+    """How many of a run's tasks an empty instance of the pool takes, by their resources and its most; 0 outside the
+    run's cells, and where its image does not run or the GPUs are others."""
     kind = load_catalogue().get(pool.instance_type)
     if kind is None or (run.terms.cells and pool.cell not in run.terms.cells):
         return 0
     if not (kind.has_gpus(run.terms.gpu_model, run.terms.gpu_memory_mib) and kind.runs(run.architecture)):
         return 0
-    return min((have // need for have, need in zip(resources_of(kind), run.needs, strict=True) if need), default=1)
+    fits = min((have // need for have, need in zip(resources_of(kind), run.needs, strict=True) if need), default=1)
+    return min(fits, policy.most_tasks_of(pool.instance_type))
 
 
 def expected_attributes(

@@ -32,7 +32,7 @@ def is_ever_available(run: Run, state: State, policy: Policy) -> bool:
 def most_tasks(run: Run, state: State, policy: Policy) -> float:
     """The most tasks that on-demand takes at a time, by quotas and the run's hourly cap; infinite without limits."""
     pools = list(_open_to(run, state, policy))
-    by_money = max((_affordable(run, pool, policy) * _tasks(pool, run) for pool in pools), default=0)
+    by_money = max((_affordable(run, pool, policy) * _tasks(pool, run, policy) for pool in pools), default=0)
     return min(_by_quotas(run, state, pools, policy), by_money)
 
 
@@ -48,7 +48,7 @@ def _by_quotas(run: Run, state: State, pools: list[Pool], policy: Policy) -> flo
         key = _key(pool)
         if key not in left:
             return math.inf
-        tasks = left[key] // load_catalogue()[pool.instance_type].vcpus * _tasks(pool, run)
+        tasks = left[key] // load_catalogue()[pool.instance_type].vcpus * _tasks(pool, run, policy)
         if tasks > 0:
             fewest[key] = min(tasks, fewest.get(key, tasks))
     return sum(fewest.values())
@@ -76,7 +76,7 @@ def _is_its(run: Run, state: State, instance: Instance, or_idle: bool = False) -
 def _open_to(run: Run, state: State, policy: Policy) -> Iterator[Pool]:
     """The pools that sell on-demand instances for the run's tasks, including those that are cooling off."""
     closed = {key for key, _ in rejected(state.pools.values(), load_catalogue(), math.inf, policy, Purchase.ON_DEMAND)}
-    return (pool for key, pool in state.pools.items() if key not in closed and tasks_in(pool, run))
+    return (pool for key, pool in state.pools.items() if key not in closed and tasks_in(pool, run, policy))
 
 
 def _affordable(run: Run, pool: Pool, policy: Policy) -> float:
@@ -87,8 +87,8 @@ def _affordable(run: Run, pool: Pool, policy: Policy) -> float:
     return int(run.terms.max_hourly_usd / max(price, ROUNDING) * (1 + ROUNDING))
 
 
-def _tasks(pool: Pool, run: Run) -> int:
-    return min(tasks_in(pool, run), run.terms.max_tasks_per_instance or 1_000_000)
+def _tasks(pool: Pool, run: Run, policy: Policy) -> int:
+    return min(tasks_in(pool, run, policy), run.terms.max_tasks_per_instance or 1_000_000)
 
 
 def _quotas(policy: Policy) -> dict[_QuotaKey, int]:

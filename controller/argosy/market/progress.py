@@ -8,6 +8,7 @@ from argosy.market.on_demand import instances_of_others, most_tasks
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
+from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
@@ -88,13 +89,13 @@ def _at_once(run: Run, moment: Moment) -> tuple[int, bool]:
     state, policy = moment.state, moment.policy
     room = max(0, policy.max_instances - instances_of_others(run, state))
     instances = min(room, run.terms.max_instances or room)
-    at_once = max(instances * _fewest(run, state), len(state.attempts.here_of_run(run.number)), 1)
+    at_once = max(instances * _fewest(run, state, policy), len(state.attempts.here_of_run(run.number)), 1)
     at_once = min(at_once, run.terms.max_concurrent or at_once)
     bound = max(most_tasks(run, state, policy), len(_done_on_demand(run, moment)), 1)
     return int(min(at_once, bound)), bound < min(at_once, run.task_count)
 
 
-def _fewest(run: Run, state: State) -> int:
+def _fewest(run: Run, state: State, policy: Policy) -> int:
     """Tasks on an instance of the smallest type that takes any."""
-    fits = [room for pool in state.pools.values() if (room := tasks_in(pool, run))]
+    fits = [room for pool in state.pools.values() if (room := tasks_in(pool, run, policy))]
     return min(min(fits, default=1), run.terms.max_tasks_per_instance or 1_000_000)

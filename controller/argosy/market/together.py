@@ -1,8 +1,8 @@
 """Which types are bought for several batches at once? Asks the pattern allocator.
 
 A batch takes part when an empty instance of every offer that admits it takes exactly as many of its tasks as their
-resources allow: no limit per instance, no port, no distinctInstance, no disk. Batches with equal constraints share an
-order.
+resources and the offer's most of tasks allow: no limit per instance of its own, no port, no distinctInstance, no disk.
+Batches with equal constraints share an order.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def joint_order(
     """
     sizes = np.array([offer.resources for offer in offers], dtype=np.int64).reshape(-1, 3)
     needs = np.array([batch.need for batch in batches], dtype=np.int64).reshape(-1, 3)
-    groups = _groups(batches, fits, sizes, needs) if is_available() else []
+    mosts = np.array([MAX_TASKS if o.most_tasks is None else o.most_tasks for o in offers], dtype=np.int64)
+    groups = _groups(batches, fits, np.minimum(rooms(sizes, needs).T, mosts)) if is_available() else []
     bought: list[Offer] = []
     found: list[Allocation] = []
     for members in groups:
@@ -68,9 +69,10 @@ def joint_order(
     )
 
 
-def _groups(batches: Sequence[Batch], fits: IntArray, sizes: IntArray, needs: IntArray) -> list[list[int]]:
-    """Indexes of batches that may share an order, in the order of the first of each group."""
-    plain = ((fits == 0) | (fits == np.minimum(rooms(sizes, needs).T, MAX_TASKS))).all(axis=1)
+def _groups(batches: Sequence[Batch], fits: IntArray, room: IntArray) -> list[list[int]]:
+    """Indexes of batches that may share an order, in the order of the first of each group. room: as `fits`, by nothing
+    but resources and the most tasks on an instance."""
+    plain = ((fits == 0) | (fits == room)).all(axis=1)
     groups: dict[object, list[int]] = {}
     for number, batch in enumerate(batches):
         if batch.count and plain[number] and batch.max_instances is None and not (batch.affinity or batch.disk_gib):
@@ -94,6 +96,7 @@ def _allocated(
         [option.effective for option in options],
         _depths(options, admitted, tasks, limits),
         [kinds[option.instance_type] for option in options],
+        [MAX_TASKS if option.most_tasks is None else option.most_tasks for option in options],
     )
     share = max(limits.max_type_share, 1 / len(kinds))
     found = allocate(Problem(offered, wanted, share if share < 1 else None), QUICK, kept=patterns)

@@ -13,6 +13,9 @@ from argosy.model.instance_types import InstanceType
 # several GB with CUDA, and for what tasks write.
 CPU_DISK_GIB, GPU_DISK_GIB = 60, 150
 SYSTEM_DISK_GIB = 30  # of it, for the AMI, Docker and images; tasks that ask for disk share the rest
+# Interfaces of one Linux bridge: BR_PORT_BITS of net/bridge/br_private.h, less one that is never given away. Our tasks
+# are in bridge mode, so each has one on docker0; the next one fails with "exchange full" (moby/moby issue 44973).
+BRIDGE_PORTS = 1_023
 
 
 class VcpuQuota(NamedTuple):
@@ -32,6 +35,7 @@ class Policy:
     linger_by_type: tuple[tuple[str, float], ...] = ()  # (glob, seconds) for some types; the first that matches counts
     attributes_by_type: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()  # (glob, (name, value)s) for types
     disk_gib_by_type: tuple[tuple[str, int], ...] = ()  # (glob, GiB) for some types; the first that matches counts
+    most_tasks_by_type: tuple[tuple[str, int], ...] = ()  # (glob, tasks) for some types; the first that matches counts
     cool_down_s: float = 120.0  # nothing idle of a type is let go for so long after more of it was ordered
     min_idle: int = 0  # so many idle instances are kept, work or no work
     min_instances: int = 0  # the cluster is kept at least this large while runs are open
@@ -125,3 +129,8 @@ class Policy:
     def task_disk_gib_of(self, kind: InstanceType) -> int:
         """How much of it tasks may ask for together: GiB."""
         return max(0, self.disk_gib_of(kind) - SYSTEM_DISK_GIB)
+
+    def most_tasks_of(self, instance_type: str) -> int:
+        """How many tasks an instance of the type runs at a time at most, whatever they need."""
+        named = (tasks for glob, tasks in self.most_tasks_by_type if fnmatchcase(instance_type, glob))
+        return next(named, BRIDGE_PORTS)

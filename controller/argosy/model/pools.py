@@ -82,6 +82,7 @@ class Offer:
     price_usd_per_hour: float  # of the instance with its disk and its address
     resources: Resources  # what will really register
     disk_gib: int = 0  # of its volume, for tasks
+    most_tasks: int | None = None  # at a time, whatever they need; None = as many as its resources take
     attributes: tuple[tuple[str, str], ...] = ()
     effective_usd_per_hour: float = 0.0  # price with what risk adds to it; 0 = no more than the price
     interruption_rate: float = 0.0  # expected interruptions per instance-hour

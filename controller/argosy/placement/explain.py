@@ -11,9 +11,9 @@ import numpy as np
 from argosy.placement.arrays import BoolArray, IntArray
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import AXES
-from argosy.placement.pass_state import PassState
+from argosy.placement.pass_state import PassState, Port
 from argosy.placement.query import DISTINCT_INSTANCE, matching, parse
-from argosy.placement.supply import Supply
+from argosy.placement.supply import MOST_HOST_PORTS, Supply
 
 _UNITS: Final = {"cpu": "cpu units", "memory": "MiB of memory", "gpu": "GPUs"}
 
@@ -23,7 +23,7 @@ class Reason:
     """One reason for which instances refuse a task. An instance may count under several."""
 
     kind: str
-    """cpu, memory, gpu, health, constraint, distinctInstance, ports, limit, affinity, antiAffinity."""
+    """cpu, memory, gpu, tasks, health, constraint, distinctInstance, disk, ports, limit, affinity, antiAffinity."""
     detail: str
     """The request in words: "needs 2 GPUs", or the constraint itself."""
     refused: int
@@ -111,6 +111,7 @@ def explain(batch: Batch, supply: Supply) -> Explanation:
 
 def _checks(batch: Batch, state: PassState) -> list[_Check]:
     found = [_resource(axis, batch, state) for axis in AXES if batch.need[AXES[axis]]]
+    found += _most_tasks(state)
     found.append(_health(state.supply))
     found += [_constraint(text, batch, state) for text in batch.constraints]
     found += _limits(batch, state)
@@ -131,6 +132,18 @@ def _resource(axis: str, batch: Batch, state: PassState) -> _Check:
         )
 
     return _Check(axis, f"needs {need} {_unit(axis, need)}", free >= need, total >= need, relaxed, need, free)
+
+
+def _most_tasks(state: PassState) -> list[_Check]:
+    """How many tasks of all groups an instance may run, whatever they need."""
+    if state.tasks_left is None:
+        return []
+    mosts = [row.most_tasks for row in state.supply.rows]
+    lowest, highest = min(m for m in mosts if m is not None), max(m for m in mosts if m is not None)
+    each = str(lowest) if lowest == highest else f"{lowest} to {highest}"
+    ever = np.array([most is None or most > 0 for most in mosts], dtype=np.bool_)
+    words = f"more than {each} tasks were allowed per instance"
+    return [_Check("tasks", f"at most {each} tasks per instance", state.tasks_left > 0, ever, lambda _: words)]
 
 
 def _unit(axis: str, amount: int) -> str:
@@ -182,16 +195,19 @@ def _disk(batch: Batch, state: PassState) -> list[_Check]:
 
 
 def _ports(batch: Batch, state: PassState) -> list[_Check]:
+    if not batch.host_ports:
+        return []
+    room = state.host_ports() + len(batch.host_ports) <= MOST_HOST_PORTS
+    what = f"at most {MOST_HOST_PORTS} host ports of tasks per instance"
     return [
-        _Check(
-            "ports",
-            f"host port {port[0]}/{port[1]}",
-            ~state.port_used(port),
-            np.ones(len(state.supply), dtype=np.bool_),
-            _dropped(f"host port {port[0]}/{port[1]}"),
-        )
-        for port in batch.host_ports
+        _Check("ports", what, room, np.ones_like(room), _dropped(what)),
+        *(_port(port, state) for port in batch.host_ports),
     ]
+
+
+def _port(port: Port, state: PassState) -> _Check:
+    text = f"host port {port[0]}/{port[1]}"
+    return _Check("ports", text, ~state.port_used(port), np.ones(len(state.supply), dtype=np.bool_), _dropped(text))
 
 
 def _with_group(group: str, batch: Batch, state: PassState) -> _Check:

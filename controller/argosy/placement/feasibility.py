@@ -12,7 +12,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.pass_state import PassState
 from argosy.placement.query import DISTINCT_INSTANCE, Query, matching, parse
 from argosy.placement.query_nodes import LiveTasks
-from argosy.placement.supply import Supply
+from argosy.placement.supply import MOST_HOST_PORTS, Supply
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +65,8 @@ def fitting(rules: Rules, state: PassState) -> IntArray:
     for axis, need in enumerate(rules.batch.need):
         if need:
             fits = fits & (state.free[axis] >= need)
+    if state.tasks_left is not None:
+        fits = fits & (state.tasks_left > 0)
     return fits.nonzero()[0]
 
 
@@ -78,6 +80,8 @@ def room(rules: Rules, state: PassState, rows: IntArray) -> IntArray:
             rooms = here if rooms is None else np.minimum(rooms, here, out=rooms)
     if rooms is None:
         rooms = np.full(len(rows), ENDLESS, dtype=np.int64)
+    if state.tasks_left is not None:
+        np.minimum(rooms, state.tasks_left.take(rows), out=rooms)
     return rooms if rules.simple else _limited(rules, state, rows, rooms)
 
 
@@ -90,6 +94,8 @@ def _limited(rules: Rules, state: PassState, rows: IntArray, rooms: IntArray) ->
         rooms = np.minimum(rooms, np.maximum(batch.max_per_instance - here, 0))
     if batch.disk_gib:
         rooms = np.minimum(rooms, state.disk_gib()[rows] // batch.disk_gib)
+    if batch.host_ports:
+        rooms = np.where(state.host_ports()[rows] + len(batch.host_ports) > MOST_HOST_PORTS, 0, rooms)
     for port in batch.host_ports:
         rooms = np.minimum(rooms, ~state.port_used(port)[rows])
     for group in batch.anti_affinity:

@@ -142,6 +142,10 @@ class _Board:
         self._drop = _drops(chains, self._needs, top)
         self._woken = np.array([_factor(chain, BUSY_FIRST, top) for chain in chains], dtype=np.int64)
         self._idle = (state.running_tasks == 0).tolist()
+        self._left: list[int] | None = None
+        if state.tasks_left is not None:
+            self.keys[:, state.tasks_left <= 0] = FAR
+            self._left = state.tasks_left.tolist()
         self._recomputed = self._curved(chains, top)
         self._alive = [len(state.supply) > 0] * len(kinds)
         self._columns = [self.keys[:, row] for row in range(len(state.supply))]
@@ -179,6 +183,10 @@ class _Board:
             seen = KindCandidates(self._state, row, needs, np.zeros(1), self._mix)
             column[who] = np.where(column[who] >= _NONE, FAR, _combined(chain, seen, self._top))
         np.copyto(column, FAR, where=self._any_short)
+        if self._left is not None:
+            self._left[row] -= 1
+            if not self._left[row]:
+                column[:] = FAR
         return row
 
 

@@ -5,24 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from argosy.placement.arrays import BoolArray, IntArray
-from argosy.placement.demand import Batch
+from argosy.placement.demand import Batch, Queue
 from argosy.placement.supply import Supply
 
 Port = tuple[int, str]
 
 
 class PassState:
-    """The changing columns of one pass over one supply."""
+    """The changing columns of one pass over one supply. queue: what is placed in it; None = not known."""
 
-    def __init__(self, supply: Supply) -> None:
+    def __init__(self, supply: Supply, queue: Queue | None = None) -> None:
         self.supply = supply
         self.free = supply.free.copy()
         """(3, m) int64."""
         self.running_tasks = supply.running_tasks.copy()
+        left = supply.tasks_left
+        self.tasks_left = None if left is None or _is_beyond_reach(supply, queue) else left.copy()
+        """(m,) how many more tasks each may run; None where no instance comes to its most in this pass."""
         self.finish_at = supply.finish_at.copy()
         self._groups: dict[str, IntArray] = {}
         self._ports: dict[Port, BoolArray] = {}
         self._disk_gib: IntArray | None = None
+        self._host_ports: IntArray | None = None
 
     @property
     def group_names(self) -> frozenset[str]:
@@ -43,6 +47,12 @@ class PassState:
             )
         return used
 
+    def host_ports(self) -> IntArray:
+        """(m,) int64: how many host ports tasks have reserved; made when ports are first asked for."""
+        if self._host_ports is None:
+            self._host_ports = np.array([len(row.used_host_ports) for row in self.supply.rows], dtype=np.int64)
+        return self._host_ports
+
     def disk_gib(self) -> IntArray:
         """(m,) int64: GiB that are free for tasks; made when disk is first asked for."""
         if self._disk_gib is None:
@@ -57,6 +67,8 @@ class PassState:
         self.count_tasks(batch.group, rows, counts)
         if batch.disk_gib:
             self.disk_gib()[rows] -= batch.disk_gib * counts
+        if batch.host_ports:
+            self.host_ports()[rows] += len(batch.host_ports)
         for port in batch.host_ports:
             self.port_used(port)[rows] = True
         if batch.finish_at:
@@ -65,7 +77,20 @@ class PassState:
     def count_tasks(self, group: str, rows: IntArray, counts: IntArray) -> None:
         """Count tasks of a group as running on `rows`, which are distinct."""
         self.running_tasks[rows] += counts
+        if self.tasks_left is not None:
+            self.tasks_left[rows] -= counts
         there = self._groups.get(group)
         if there is None:
             there = self._groups[group] = self.supply.of_group(group).copy()
         there[rows] += counts
+
+
+def _is_beyond_reach(supply: Supply, queue: Queue | None) -> bool:
+    """Whether no instance can come to its most tasks: the queue has too few, or resources run out before."""
+    if queue is None:
+        return False
+    reach = int(queue.count.sum())
+    for axis, free in enumerate(supply.most_free):
+        if least := min((batch.need[axis] for batch in queue.kinds), default=0):
+            reach = min(reach, free // least)
+    return reach <= supply.least_tasks_left

@@ -59,7 +59,7 @@ def place_queue(
     matrix_from: int = interleaved.MATRIX_FROM,
 ) -> Assignment:
     """`place` for a queue that is columns already. matrix_from: changes speed only (`interleaved`)."""
-    state, mix = PassState(supply), mix_of(queue)
+    state, mix = PassState(supply, queue), mix_of(queue)
     kinds = [TaskKind.of(batch, supply, fitness) for batch in queue.kinds]
     plan: list[tuple[IntArray, IntArray, IntArray]] = []
     for start, stop, many in interleaved.stretches(queue, kinds, state, matrix_from):

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isfinite
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.placement.arrays import MAX_AMOUNT, MAX_GPUS, MAX_TASKS, BoolArray, FloatArray, IntArray
+from argosy.placement.arrays import ENDLESS, MAX_AMOUNT, MAX_GPUS, MAX_TASKS, BoolArray, FloatArray, IntArray
 
+# ECS keeps at most 100 ports of an instance reserved, ssh's, Docker's and the agent's six among them (API reference,
+# PortMapping).
+MOST_HOST_PORTS = 94
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _MAX_KEYS = 1_000  # keys kept per supply: 10 MB at 5,000 instances
 _MAX_MASKS = 1_000  # masks kept per supply: 5 MB at 5,000 instances
@@ -39,6 +43,8 @@ class InstanceRow:
     """(port, "tcp" | "udp")."""
     disk_gib: int = 0
     """Of its volume, still free for tasks that ask for disk; a negative number counts as 0."""
+    most_tasks: int | None = None
+    """The most tasks at a time, of every group; None = as many as its resources take."""
     status: str = "ACTIVE"
     agent_connected: bool = True
     agent_version: str = ""
@@ -84,7 +90,7 @@ class Codes:
         return table[self.codes]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Supply:
     """Columns over m instances in a fixed row order. Read only: a pass works on a copy (`PassState`)."""
 
@@ -97,6 +103,8 @@ class Supply:
     healthy: BoolArray
     """(m,): ACTIVE, agent connected, not interrupted."""
     running_tasks: IntArray
+    tasks_left: IntArray | None
+    """(m,): how many more tasks each may run, whatever they need; None = no instance has a most."""
     price_usd_per_hour: FloatArray
     interruption_rate: FloatArray
     finish_at: FloatArray
@@ -126,10 +134,21 @@ class Supply:
                 [r.status == "ACTIVE" and r.agent_connected and not r.interrupted for r in rows], np.bool_
             ),
             running_tasks=np.array([row.running_tasks for row in rows], dtype=np.int64),
+            tasks_left=_tasks_left(rows),
             price_usd_per_hour=np.array([row.price_usd_per_hour for row in rows], dtype=np.float64),
             interruption_rate=np.array([row.interruption_rate for row in rows], dtype=np.float64),
             finish_at=np.array([row.finish_at for row in rows], dtype=np.float64),
         )
+
+    @cached_property
+    def least_tasks_left(self) -> int:
+        """The smallest of `tasks_left`."""
+        return ENDLESS if self.tasks_left is None else int(self.tasks_left.min(initial=ENDLESS))
+
+    @cached_property
+    def most_free(self) -> tuple[int, ...]:
+        """The most that is free on one instance: cpu units, MiB, GPUs."""
+        return tuple(self.free.max(axis=1, initial=0).tolist())
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -201,6 +220,13 @@ def _column(subject: str, rows: Sequence[InstanceRow]) -> list[str | None]:
     raise ValueError(f"no column of strings is called {subject}")
 
 
+def _tasks_left(rows: Sequence[InstanceRow]) -> IntArray | None:
+    if all(row.most_tasks is None for row in rows):
+        return None
+    left = [ENDLESS if row.most_tasks is None else max(0, row.most_tasks - row.running_tasks) for row in rows]
+    return np.array(left, dtype=np.int64)
+
+
 def _ints(triples: list[tuple[int, int, int]]) -> IntArray:
     return np.ascontiguousarray(np.array(triples, dtype=np.int64).reshape(-1, 3).T)
 
@@ -223,5 +249,7 @@ def _refuse_impossible(rows: Sequence[InstanceRow]) -> None:
             raise ValueError(f"instance {r.id}: cpu units and MiB are 0 to {MAX_AMOUNT}, GPUs 0 to {MAX_GPUS}")
         if not 0 <= r.running_tasks <= MAX_TASKS or not all(0 <= n <= MAX_TASKS for n in r.running_by_group.values()):
             raise ValueError(f"instance {r.id}: a number of running tasks is negative or above {MAX_TASKS}")
+        if r.most_tasks is not None and not 0 <= r.most_tasks <= MAX_TASKS:
+            raise ValueError(f"instance {r.id}: the most tasks are 0 to {MAX_TASKS}")
         if not isfinite(r.price_usd_per_hour + r.interruption_rate + r.finish_at + r.registered_at):
             raise ValueError(f"instance {r.id}: price, interruption rate or a time is not a finite number")

@@ -248,6 +248,7 @@ def _rows_of(state: State, instances: Sequence[Instance], policy: Policy) -> lis
             running_by_group=groups.get(instance.id, {}),
             used_host_ports=ports.get(instance.id, frozenset()),
             disk_gib=_task_disk_gib(instance, policy) - disks.get(instance.id, 0),
+            most_tasks=policy.most_tasks_of(instance.instance_type),
         )
         for instance in sorted(instances, key=lambda i: (i.registered_at, i.id))
     ]
@@ -382,4 +383,11 @@ def _task_disk_gib(instance: Instance, policy: Policy) -> int:
 def _expected(row_id: str, kind: InstanceType, at: Instance | Pool, purchase: Purchase, policy: Policy) -> InstanceRow:
     size = resources_of(kind)  # all of it is free
     attributes = expected_attributes(kind, at.zone, purchase, at.cell, policy)
-    return InstanceRow(row_id, *size, *size, attributes, disk_gib=policy.task_disk_gib_of(kind))
+    return InstanceRow(
+        row_id,
+        *size,
+        *size,
+        attributes,
+        disk_gib=policy.task_disk_gib_of(kind),
+        most_tasks=policy.most_tasks_of(kind.name),
+    )

@@ -50,5 +50,5 @@ def _is_short(moment: Moment, run: Run) -> bool:
     return any(
         pool.short_until > now or (pool.ordered_since and now - pool.ordered_since >= patience_s)
         for pool in moment.state.pools.values()
-        if tasks_in(pool, run)
+        if tasks_in(pool, run, moment.policy)
     )

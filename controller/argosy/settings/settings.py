@@ -29,6 +29,7 @@ from argosy.settings.values import (
     ImageNames,
     ImageNetModel,
     Listed,
+    MostTasks,
     OnDemandQuotaName,
     QuotaName,
     Region,
@@ -168,6 +169,9 @@ class Settings(_SettingsModel):
     linger_by_type: Mapping[TypeGlob, Seconds] = Field(default_factory=dict)  # instead: the first glob that matches
     # Volume of an instance, by the first glob of its type that matches; otherwise 60, and 150 with GPUs.
     disk_gib: Mapping[TypeGlob, DiskGib] = Field(default_factory=dict, alias="diskGiB")
+    # The most tasks on an instance at a time, by the first glob of its type that matches; otherwise 1,023, which is
+    # what Docker's bridge takes.
+    max_tasks_per_instance: Mapping[TypeGlob, MostTasks] = Field(default_factory=dict)
     # Attributes of instances that constraints may name, by globs of their types: every glob that matches gives its own.
     attributes: Mapping[TypeGlob, Annotated[Mapping[AttributeName, AttributeValue], Field(max_length=10)]] = Field(
         default_factory=dict
@@ -252,6 +256,7 @@ class Settings(_SettingsModel):
             linger_s=self.linger_s,
             linger_by_type=tuple(self.linger_by_type.items()),
             disk_gib_by_type=tuple(self.disk_gib.items()),
+            most_tasks_by_type=tuple(self.max_tasks_per_instance.items()),
             attributes_by_type=tuple((glob, tuple(given.items())) for glob, given in self.attributes.items()),
             cool_down_s=self.cool_down_s,
             min_idle=self.min_idle,

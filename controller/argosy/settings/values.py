@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import BY_KEY
+from argosy.model.policy import BRIDGE_PORTS
 
 # The retentions that CloudWatch Logs accepts (PutRetentionPolicy), up to two years.
 LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731)
@@ -99,6 +100,7 @@ AttributeValue = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9_.@/\\:-]([A-Za-z0-9_.@/\\: -]{0,126}[A-Za-z0-9_.@/\\:-])?$")
 ]
 DiskGib = Annotated[int, Field(ge=30, le=16_384)]  # the ECS-optimised AMIs need 30
+MostTasks = Annotated[int, Field(ge=1, le=BRIDGE_PORTS)]
 Share = Annotated[float, Field(gt=0, le=1)]
 UsdPerHour = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 RetentionDays = Annotated[int, AfterValidator(_retention)]

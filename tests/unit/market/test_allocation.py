@@ -29,7 +29,9 @@ def small(**changes: Any) -> Problem:
         "need": [(1024, GIB, 0), (512, 6 * GIB, 0)],
         "count": [40, 20],
     } | changes
-    offered = Offered.of(columns["capacity"], columns["price"], columns["depth"], columns["kind"])
+    offered = Offered.of(
+        columns["capacity"], columns["price"], columns["depth"], columns["kind"], columns.get("most_tasks")
+    )
     return Problem(offered, TaskShapes.of(columns["need"], columns["count"]))
 
 
@@ -40,6 +42,7 @@ def small(**changes: Any) -> Problem:
         ({"price": [float("nan"), 0.1]}, "price must be"),
         ({"price": [float("inf"), 0.1]}, "price must be"),
         ({"depth": [-1, 1]}, "depth must be"),
+        ({"most_tasks": [-1, 1]}, "most of tasks must be"),
         ({"capacity": [(-1, 1, 1), (1, 1, 1)]}, "capacity must be"),
         ({"capacity": [(2**41, 1, 1), (1, 1, 1)]}, "capacity must be"),
         ({"need": [(1, 1, 1), (0, 0, 0)]}, "ask for something"),
@@ -50,6 +53,30 @@ def small(**changes: Any) -> Problem:
 def test_impossible_numbers_are_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         small(**changes)
+
+
+def test_a_most_of_tasks_that_no_instance_can_reach_changes_nothing() -> None:
+    assert small(most_tasks=[4, 16]).most_tasks is None  # 2,048 and 8,192 cpu units, and no task takes less than 512
+    assert small(most_tasks=[3, 16]).most_tasks is not None
+
+
+def test_patterns_that_are_kept_hold_no_more_than_the_most_of_tasks_when_that_comes_later() -> None:
+    kept = allocate(small()).kept
+    capped = small(most_tasks=[1, 3])
+    found = allocate(capped, kept=kept)
+    assert_whole(capped, found)
+    assert not found.left_out.any()
+    assert found.gap < 0.03
+
+
+def test_thousands_of_sizes_on_instances_with_a_most_of_tasks_are_planned_within_it_and_above_the_bound() -> None:
+    rng = np.random.default_rng(0)
+    need = [(int(cpu), int(memory), 0) for cpu, memory in rng.integers((64, 128), (512, GIB), size=(400, 2))]
+    many = small(need=need, count=[1] * 400, most_tasks=[2, 7])
+    found = allocate(many)
+    assert_whole(many, found)
+    assert not found.left_out.any()
+    assert found.gap < 0.1
 
 
 def test_nothing_wanted_and_nothing_offered_cost_nothing() -> None:

@@ -94,6 +94,17 @@ def test_constraints_hold_for_what_is_bought_together() -> None:
     assert {purchase for _, purchase in order.instances} == {Purchase.ON_DEMAND}
 
 
+def test_what_is_bought_together_holds_no_more_tasks_than_the_most_of_each_instance() -> None:
+    batches = [replace(batch, cpu_units=batch.cpu_units // 8, memory_mib=batch.memory_mib // 8) for batch in MIXED]
+    offers = [replace(offer, most_tasks=5) for offer in market()]
+    order = buy(backlogs(batches, 200, 200), offers, OrderLimits(200))
+    assert uncovered(order) == [0, 0]
+    assert 16 <= order.instances.total() <= 18  # 80 tasks; first come first served fills some by four
+    assert order.gap is not None
+    assert order.gap < 0.13
+    assert buy(backlogs(batches, 200, 200), market(), OrderLimits(200)).instances.total() < 16
+
+
 def test_runs_with_a_cap_or_a_limit_per_instance_are_still_bought_for_one_by_one() -> None:
     batches = [MIXED[0], replace(MIXED[1], constraints=("distinctInstance",), count=6)]
     order = buy(backlogs(batches, 3, 200), market(), OrderLimits(200))

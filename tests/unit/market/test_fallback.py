@@ -114,9 +114,9 @@ def test_what_has_ended_leaves_nothing_to_do() -> None:
 def test_a_pool_of_another_cell_or_an_unknown_type_takes_none_of_the_tasks() -> None:
     state = a_run(cells=["eu-west-1"])
     pool = next(iter(state.pools.values()))
-    assert tasks_in(pool, the_run(state)) == 0
-    assert tasks_in(pool, the_run(a_run())) == 4
-    assert tasks_in(replace(pool, instance_type="x9.huge"), the_run(a_run())) == 0
+    assert tasks_in(pool, the_run(state), POLICY) == 0
+    assert tasks_in(pool, the_run(a_run()), POLICY) == 4
+    assert tasks_in(replace(pool, instance_type="x9.huge"), the_run(a_run()), POLICY) == 0
 
 
 @pytest.mark.parametrize(("purchase", "expected"), [("spot", Purchase.SPOT), ("on-demand", Purchase.ON_DEMAND)])

@@ -98,6 +98,28 @@ def test_every_rule_is_a_reason_and_can_give_way(batch: Batch, kind: str, relaxa
     assert relaxation in answer.relaxation
 
 
+def test_an_instance_with_its_most_of_tasks_says_so_and_could_run_it_when_empty() -> None:
+    full = [row(f"i-{most}", (99, 99, 0), (99, 99, 0), running_tasks=9, most_tasks=most) for most in (2, 9)]
+    supply = Supply.of([*full, row("i-none", (0, 0, 0), (99, 99, 0))])
+    answer = explain(Batch(1, 1, 0, 1), supply)
+    assert place([Batch(1, 1, 0, 1)], supply).placed == 0
+    assert not answer.never
+    reasons = {reason.kind: (reason.detail, reason.refused, reason.only) for reason in answer.reasons}
+    assert reasons["tasks"] == ("at most 2 to 9 tasks per instance", 2, 2)
+    assert answer.relaxation == "more than 2 to 9 tasks were allowed per instance"
+
+
+def test_an_instance_without_a_host_port_to_spare_says_so() -> None:
+    ports = frozenset((port, "udp") for port in range(1_000, 1_093))
+    supply = Supply.of([row("i-a", (99, 99, 0), (99, 99, 0), used_host_ports=ports)])
+    two, one = (Batch(1, 1, 0, 1, host_ports=each) for each in (((80, "tcp"), (81, "tcp")), ((80, "tcp"),)))
+    assert (place([two], supply).placed, place([one], supply).placed, explain(one, supply).fits) == (0, 1, 1)
+    assert explain(two, supply).sentence() == (
+        "waiting: at most 94 host ports of tasks per instance: 1 instances refuse; "
+        "it would fit if the rule 'at most 94 host ports of tasks per instance' were dropped"
+    )
+
+
 def test_running_tasks_do_not_make_it_impossible_for_ever() -> None:
     supply = Supply.of([row("i-a", (99, 99, 0), (99, 99, 0), running_tasks=5)])
     assert not explain(Batch(1, 1, 0, 1, constraints=("runningTasksCount == 0",)), supply).never

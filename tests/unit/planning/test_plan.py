@@ -9,6 +9,7 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.events import PoolShort
+from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import needs_of
 from argosy.model.state import State
@@ -38,11 +39,12 @@ def planned(
     tasks: int = 40,
     fleets: tuple[tuple[str, str, str], ...] = (),
     notes: tuple[str, ...] = (),
+    policy: Policy = POLICY,
     **overrides: Any,
 ) -> Any:
     form = spec(**overrides)
     question = PlanQuestion(
-        moment=moment_of(state, NOW, replace(POLICY, boot_s=100.0, start_s=0.0)),
+        moment=moment_of(state, NOW, replace(policy, boot_s=100.0, start_s=0.0)),
         form=form,
         task_count=tasks,
         needs=needs_of(form),
@@ -162,6 +164,15 @@ def test_a_spread_over_zones_is_planned_for_with_what_it_costs() -> None:
     (found,) = (row for row in reply["relaxations"] if "spreading" in row["sentence"])
     assert found["sentence"] == "without spreading over ecs.availability-zone"
     assert found["saves"] > 0.4
+
+
+def test_a_plan_counts_the_instances_that_their_most_of_tasks_takes() -> None:
+    state = state_with(fleet("c5.xlarge"))
+    rows = {}
+    for most in (1_023, 3):
+        reply = planned(state, 30, policy=replace(POLICY, most_tasks_by_type=(("*", most),)))
+        rows[most] = [(row["count"], row["tasksAtATime"]) for row in reply["instances"]]
+    assert rows == {1_023: [(8, 4)], 3: [(10, 3)]}
 
 
 def test_a_model_of_gpu_is_planned_for_and_named_where_it_costs_money() -> None:

@@ -12,6 +12,7 @@ from argosy.api.explaining import explain_run
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.actions import Action, HaltRun, Launch, PrepareRun, Remark, SetTarget
 from argosy.model.events import LaunchAccepted, RunPrepared
+from argosy.model.policy import Policy
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from argosy.placement.arrays import AnyArray
@@ -20,6 +21,7 @@ from argosy.placement.fitness import Candidates
 from argosy.scheduler.decide import NO_FUNCTIONS, decide
 from argosy.scheduler.places import active_rows
 from tests.builders import (
+    POLICY,
     RUN_ID,
     begun,
     container_instance,
@@ -56,8 +58,14 @@ def cluster(instances: int = 1) -> State:
     return state_with(fleet(spot_target=instances), *seen)
 
 
-def decided(state: State, *kinds: type, functions: OwnFunctions = NO_FUNCTIONS, launching: bool = True) -> list[Any]:
-    actions: list[Action] = decide(moment_of(state), launching, functions)
+def decided(
+    state: State,
+    *kinds: type,
+    functions: OwnFunctions = NO_FUNCTIONS,
+    launching: bool = True,
+    policy: Policy = POLICY,
+) -> list[Any]:
+    actions: list[Action] = decide(moment_of(state, policy=policy), launching, functions)
     return [action for action in actions if isinstance(action, kinds)]
 
 
@@ -66,8 +74,8 @@ def where(state: State, **options: Any) -> list[tuple[str, str]]:
     return [(launch.key.run_id, launch.instance_id) for launch in decided(state, Launch, **options)]
 
 
-def bought(state: State) -> int:
-    return sum(action.spot_target for action in decided(state, SetTarget))
+def bought(state: State, policy: Policy = POLICY) -> int:
+    return sum(action.spot_target for action in decided(state, SetTarget, policy=policy))
 
 
 def start(state: State, most: int = 100) -> None:
@@ -101,6 +109,42 @@ def test_the_limit_of_tasks_on_an_instance_counts_the_whole_group() -> None:
 def test_what_is_bought_knows_the_limit_of_tasks_on_an_instance() -> None:
     state = ready(state_with(fleet()), tasks=6, placement={"maxTasksPerInstance": 2})
     assert bought(state) == 3
+
+
+TWO_AT_MOST = replace(POLICY, most_tasks_by_type=(("c5.*", 2),))  # by its resources a c5.xlarge takes four
+
+
+def test_an_instance_has_a_most_of_tasks_over_all_groups_and_what_ends_makes_room() -> None:
+    state = ready(ready(cluster(), tasks=1), OTHER, tasks=5)
+    assert [run for run, _ in where(state)] == [RUN_ID, OTHER, OTHER, OTHER]
+    assert [run for run, _ in where(state, policy=TWO_AT_MOST)] == [RUN_ID, OTHER]
+    start(state, 2)
+    assert not where(state, policy=TWO_AT_MOST)
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    assert [run for run, _ in where(state, policy=TWO_AT_MOST)] == [OTHER]
+
+
+def test_what_is_bought_and_what_waits_for_instances_on_their_way_know_their_most_of_tasks() -> None:
+    alone = ready(state_with(fleet()), tasks=8)
+    assert (bought(alone), bought(alone, TWO_AT_MOST)) == (2, 4)
+    coming = ready(state_with(fleet(spot_target=1)), tasks=8)
+    assert (bought(coming), bought(coming, TWO_AT_MOST)) == (2, 4)
+
+
+def test_a_run_that_waits_because_instances_have_their_most_of_tasks_is_told_so() -> None:
+    state = ready(cluster())
+    start(state, 2)
+    why = json.dumps(explain_run(moment_of(state, policy=TWO_AT_MOST), state.runs[RUN_ID]))
+    assert "at most 2 tasks per instance" in why
+
+
+def test_an_instance_never_reserves_more_host_ports_than_ecs_lets_it() -> None:
+    """Of tasks 94, besides the six that are never theirs."""
+    state = cluster()
+    for number in range(4):
+        first = 1_000 + number * 30
+        ready(state, f"web{number}-261121-062733-k3f9", tasks=1, **web(*range(first, first + 30)))
+    assert len(where(state)) == 3
 
 
 def test_a_host_port_is_given_out_once_on_an_instance_and_again_when_it_is_free() -> None:

@@ -51,6 +51,7 @@ def test_all_faults_are_told_at_once_with_their_paths() -> None:
             "maxInstances": "many",
             "subnets": "isolated",
             "diskGiB": {"c5.*": 8},
+            "maxTasksPerInstance": {"c5.*": 0, "m5.*": 1_024},
             "attributes": {"c5.*": {"ecs.instance-type": "x"}, "g5.*": {"team": " vision"}},
             "amis": {"us-east-1": {"gpu": "latest"}},
         }
@@ -68,6 +69,8 @@ def test_all_faults_are_told_at_once_with_their_paths() -> None:
         "maxInstances",
         "subnets",
         "diskGiB.c5.*",
+        "maxTasksPerInstance.c5.*",
+        "maxTasksPerInstance.m5.*",
         "attributes.c5.*.ecs.instance-type.[key]",
         "attributes.g5.*.team",
         "amis.us-east-1.gpu",
@@ -187,6 +190,11 @@ def test_the_volume_of_a_type_is_the_first_that_its_owner_names_else_the_default
         for name in ("c5.9xlarge", "c5.large", "m5.large", "g5.xlarge", "p3.2xlarge")
     }
     assert sizes == {"c5.9xlarge": 400, "c5.large": 100, "m5.large": 60, "g5.xlarge": 300, "p3.2xlarge": 150}
+
+
+def test_an_instance_runs_as_many_tasks_as_the_first_glob_of_its_type_says_else_as_a_bridge_takes() -> None:
+    policy = load_settings({"maxTasksPerInstance": {"c5.9*": 40, "c5.*": 10}}).policy()
+    assert [policy.most_tasks_of(name) for name in ("c5.9xlarge", "c5.large", "m5.large")] == [40, 10, 1_023]
 
 
 def test_a_type_has_the_attributes_of_every_glob_that_matches_and_of_equal_names_the_first() -> None:

@@ -30,7 +30,7 @@ class AllocationInput:
         typer.Option(
             metavar="FILE",
             help="CSV: region,availabilityZone,instanceType,cpu,memory,gpus,priceUsdPerHour,maxInstances; "
-            "an interruptionRate is checked, not priced.",
+            "also maxTasks, the most tasks on one instance; an interruptionRate is checked, not priced.",
         ),
     ]
     backlog: Annotated[Path, typer.Option(metavar="FILE", help="CSV: shapeId,cpu,memory,gpus,count")]

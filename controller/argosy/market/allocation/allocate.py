@@ -104,7 +104,7 @@ def _many(problem: Problem, value: FloatArray, effort: Effort, solver: bool) -> 
     """For more shapes than the LP over patterns can have rows."""
     greedy = by_groups(Plan.empty(problem), value, _ROUGH_SLACK)
     best, bound = greedy, 0.0
-    if solver and problem.max_share is None:
+    if solver and problem.max_share is None and problem.most_tasks is None:  # dives know neither
         with contextlib.suppress(Unsolved):  # the greedy answer is complete without it
             best, bound = by_dives(problem, greedy, effort)
     if not bound:

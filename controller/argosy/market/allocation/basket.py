@@ -98,7 +98,11 @@ def complete(basket: Basket, value: FloatArray, price: FloatArray, slack: float 
         open_ = basket.may_buy()
         sizes = np.unique(problem.size_of_pool[open_])
         part, worth = best_fillings(
-            problem.sizes[sizes], problem.backlog.need[wanted], value[wanted], basket.rest[wanted]
+            problem.sizes[sizes],
+            problem.backlog.need[wanted],
+            value[wanted],
+            basket.rest[wanted],
+            None if problem.most_tasks is None else problem.most_tasks[sizes],
         )
         row = np.full(len(problem.sizes), -1)
         row[sizes] = np.arange(len(sizes))
@@ -126,6 +130,9 @@ def fit_smaller(basket: Basket) -> None:
     open_ = basket.may_buy()
     np.minimum.at(cheapest, problem.size_of_pool[open_], price[open_])
     holds = (problem.sizes[None, :, :] >= needed[:, None, :]).all(axis=2)
+    if problem.most_tasks is not None:
+        tasks = np.array([pattern.sum() for _, pattern, _ in rows])
+        holds &= problem.most_tasks[None, :] >= tasks[:, None]
     gain = own - np.where(holds, cheapest, np.inf).min(axis=1)
     for number in np.argsort(-own, kind="stable").tolist():
         if gain[number] > own[number] * 1e-9:
@@ -137,6 +144,8 @@ def _move(basket: Basket, row: tuple[int, IntArray, int], needed: IntArray) -> N
     offered = basket.problem.offered
     better = basket.may_buy() & (offered.price < offered.price[pool] * (1 - 1e-9))
     better &= (offered.capacity >= needed).all(axis=1)
+    if (most_tasks := basket.problem.pool_most_tasks) is not None:
+        better &= most_tasks >= pattern.sum()
     for other in np.flatnonzero(better)[np.argsort(offered.price[better], kind="stable")].tolist():
         basket.give_back(pool, pattern, times)
         times -= basket.buy(other, pattern, times)

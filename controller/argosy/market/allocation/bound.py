@@ -11,6 +11,7 @@ import numpy as np
 
 from argosy.market.allocation.basket import Basket
 from argosy.market.allocation.effort import Effort
+from argosy.market.allocation.filling import with_places
 from argosy.market.allocation.generate import Centre, ColumnGeneration, dual_bound
 from argosy.market.allocation.problem import Problem
 from argosy.market.allocation.relaxed import relaxed_worth
@@ -28,7 +29,7 @@ def quick_bound(problem: Problem, centre: Centre, count: IntArray, usd_per_hour:
 
     centre: any values of the tasks and the prices of the pools. usd_per_hour: of some plan for them.
     """
-    worth = relaxed_worth(problem.sizes, problem.backlog.need, centre.task_value)
+    worth = relaxed_worth(problem.sizes, problem.backlog.need, centre.task_value, problem.most_tasks)
     bound = scaled_bound(problem, count, centre.task_value, centre.pool_price, worth)
     return max(0.0, max(bound, fluid_bound(problem, count, usd_per_hour)) * (1 - _SAFETY))
 
@@ -41,7 +42,7 @@ def best_bound(problem: Problem, centre: Centre, basket: Basket, generation: Col
     """
     value, price, count = centre.task_value, centre.pool_price, problem.backlog.count - basket.rest
     pricer, time = generation.pricer, effort.time
-    worth = relaxed_worth(problem.sizes, problem.backlog.need, value)
+    worth = relaxed_worth(problem.sizes, problem.backlog.need, value, problem.most_tasks)
     bound, begun, took = scaled_bound(problem, count, value, price, worth), time.now(), 0.0
     if not effort.looks:
         return max(0.0, bound * (1 - _SAFETY))
@@ -74,20 +75,23 @@ def scaled_bound(problem: Problem, count: AnyArray, value: FloatArray, price: Fl
 def fluid_bound(problem: Problem, count: IntArray, usd_per_hour: float) -> float:
     """A lower bound in USD an hour of any plan for `count` (s,) tasks, as if tasks could be split; at least 0.
 
-    Every task is worth what its cpu, memory and GPUs cost at one price each. No filling is then worth more than the
-    size it fills, so `sum(count x value) - sum(depth x max(0, value of the size - price))` is a bound for any three
-    prices. It is concave in them: the ellipsoid method halves the region of the best prices about a hundred times. On
-    1,500 pools the result is a sixth below the bound of the patterns; the values of single shapes alone give a fifth to
-    two fifths less. It takes milliseconds and no solver.
+    Every task is worth what its cpu, memory and GPUs cost at one price each, and its place where instances have a most
+    of tasks. No filling is then worth more than the size it fills, so `sum(count x value) - sum(depth x max(0, value of
+    the size - price))` is a bound for any such prices. It is concave in them: the ellipsoid method halves the region of
+    the best prices about a hundred times. On 1,500 pools the result is a sixth below the bound of the patterns; the
+    values of single shapes alone give a fifth to two fifths less. It takes milliseconds and no solver.
     usd_per_hour: the cost of some plan, which says where to look.
     """
     some = problem.offered.depth > 0
-    wanted = count.astype(np.float64) @ problem.backlog.need
+    capacity, need = problem.offered.capacity, problem.backlog.need
+    if problem.pool_most_tasks is not None:
+        capacity, need = with_places(capacity, need, problem.pool_most_tasks)
+    wanted = count.astype(np.float64) @ need
     used = np.flatnonzero(wanted > 0)
     if not len(used) or not some.any() or usd_per_hour <= 0:
         return 0.0
     # Rates in shares of the plan's cost: 1 = the whole cost is paid for that axis.
-    size = problem.offered.capacity[some][:, used] * (usd_per_hour / wanted[used])
+    size = capacity[some][:, used] * (usd_per_hour / wanted[used])
     price, depth = problem.offered.price[some], problem.offered.depth[some].astype(np.float64)
     total = np.full(len(used), usd_per_hour)
     return max(0.0, _best(total, size, price, depth) * (1 - _SAFETY))

@@ -84,7 +84,9 @@ class ColumnGeneration:
         for _ in range(self.rounds):
             if self.time_is_up():
                 break
-            pattern, _worth = best_fillings(problem.sizes, backlog.need, solution.task_value, backlog.count)
+            pattern, _worth = best_fillings(
+                problem.sizes, backlog.need, solution.task_value, backlog.count, problem.most_tasks
+            )
             if not _add_better(problem, self.master, solution, pattern):
                 break
             before, solution = solution, self.master.solve()

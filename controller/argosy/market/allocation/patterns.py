@@ -33,7 +33,7 @@ def by_patterns(
     master = Master(problem, np.full(len(value), _NEVER_DEARER * dearest))
     master.add(*_single_patterns(problem))
     master.add(*recall(problem, kept))
-    pricer = Pricer(problem.sizes, problem.backlog.need, problem.backlog.count)
+    pricer = Pricer(problem.sizes, problem.backlog.need, problem.backlog.count, problem.most_tasks)
     best, bound, keeping = greedy, 0.0, kept
     for work in effort.work:
         generation = ColumnGeneration(master, pricer, work, effort.rounds, effort.time.passed)
@@ -96,13 +96,19 @@ def keep(problem: Problem, master: Master, solution: Solution) -> Patterns:
     for number in np.flatnonzero(near).tolist():
         held = np.flatnonzero(master.pattern[number]).tolist()
         tasks = tuple((needs[shape], int(master.pattern[number, shape])) for shape in held)
-        patterns.append((tuple(problem.sizes[master.size_of[number]].tolist()), tasks))
+        patterns.append((_names(problem)[int(master.size_of[number])], tasks))
     return tuple(patterns)
+
+
+def _names(problem: Problem) -> list[tuple[int, ...]]:
+    """What each size is kept under: what it offers, and the most tasks on it where that can bind."""
+    columns = problem.sizes if problem.most_tasks is None else np.column_stack([problem.sizes, problem.most_tasks])
+    return [tuple(size) for size in columns.tolist()]
 
 
 def recall(problem: Problem, kept: Patterns) -> tuple[IntArray, IntArray]:
     """(q,) sizes and (q, s) tasks of the kept patterns whose size this problem has, less shapes it does not have."""
-    sizes = {tuple(size): number for number, size in enumerate(problem.sizes.tolist())}
+    sizes = {name: number for number, name in enumerate(_names(problem))}
     shapes = {tuple(need): number for number, need in enumerate(problem.backlog.need.tolist())}
     known = [(sizes[size], tasks) for size, tasks in kept if size in sizes]
     pattern = np.zeros((len(known), len(problem.backlog.need)), dtype=np.int64)

@@ -10,21 +10,26 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from argosy.market.allocation.filling import fill, order_by_worth
+from argosy.market.allocation.filling import fill, order_by_worth, with_places
 from argosy.market.allocation.knapsack import LARGEST_VALUE, Grid, fill_table, grid_for, patterns_at, values_at
-from argosy.market.allocation.relaxed import relaxed_worth, undominated
+from argosy.market.allocation.relaxed import place_prices, relaxed_worth, undominated
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _NEGLIGIBLE = 1e-9
 _LEAST_VALUE = 1e-12  # USD per hour: less counts as nothing, and in bounds as this much
+_PLACES_APART = 3  # of the prices of a place, every so many have tables
 _MOST_GPUS = 32  # on an instance: one layer of the table each; above, quick fillings and the relaxation must do
 
 
 class Pricer:
-    """Prices the fillings of `sizes` (k, 3) with tasks of `need` (s, 3), at most `most` (s,) of a shape on each."""
+    """Prices the fillings of `sizes` (k, 3) with tasks of `need` (s, 3), at most `most` (s,) of a shape on each.
 
-    def __init__(self, sizes: IntArray, need: IntArray, most: IntArray) -> None:
-        self.sizes, self.need, self.most = sizes, need, most
+    most_tasks: (k,) the most tasks on each. A table does not count tasks. So a place gets a price, as in `relaxed`, and
+    there is a table for each price: the dearer a place, the fewer and the more valuable are the tasks of a filling.
+    """
+
+    def __init__(self, sizes: IntArray, need: IntArray, most: IntArray, most_tasks: IntArray | None = None) -> None:
+        self.sizes, self.need, self.most, self.most_tasks = sizes, need, most, most_tasks
         self._grids: dict[tuple[int, ...], Grid] = {}
         self.exact = True
         """Whether every table so far had a grid on which no need was rounded."""
@@ -35,16 +40,27 @@ class Pricer:
         work: the most cells times shapes of a table. Needs are rounded up to the grid, so every filling fits.
         """
         value = np.where(value < _LEAST_VALUE, 0.0, value)
+        active = relaxed_worth(self.sizes, self.need, value, self.most_tasks) > floor * (1 + _NEGLIGIBLE)
+        best = self._completed(self._filled(value, active, work), value)
+        worth = best @ value
+        for price in self._place_prices(value):
+            above = np.where(value - price < _LEAST_VALUE, 0.0, value - price)
+            pattern = self._completed(self._filled(above, active, work), value)
+            total = pattern @ value
+            better = total > worth
+            best[better], worth[better] = pattern[better], total[better]
+        return best, worth
+
+    def _filled(self, value: FloatArray, active: BoolArray, work: int) -> IntArray:
+        """(k, s) the fillings of the tables, at most `most` of a shape."""
         pattern = np.zeros((len(self.sizes), len(self.need)), dtype=np.int64)
-        active = relaxed_worth(self.sizes, self.need, value) > floor * (1 + _NEGLIGIBLE)
         for rows, shapes, grid in self._tables(value, active, work):
             need, sizes = grid.up(self.need[shapes]), grid.down(self._useful(rows, shapes))
             worth = np.floor(value[shapes] * _scale(sizes, need, value[shapes])).astype(np.int64)
             kept = undominated(need, worth)
             layers = fill_table(need[kept], worth[kept], sizes)
             pattern[np.ix_(rows, shapes[kept])] = patterns_at(layers, need[kept], worth[kept], sizes)
-        pattern = self._completed(np.minimum(pattern, self.most), value)
-        return pattern, pattern @ value
+        return np.minimum(pattern, self.most)
 
     def at_most(self, value: FloatArray, active: BoolArray, work: int) -> FloatArray:
         """(k,) an upper bound of the worth of any filling of each size, sharper for the sizes that are `active` (k,).
@@ -52,7 +68,18 @@ class Pricer:
         Needs are rounded down to the grid and values up, so that the worth is never underestimated.
         """
         value = np.where((value > 0) & (value < _LEAST_VALUE), _LEAST_VALUE, value)
-        bound = relaxed_worth(self.sizes, self.need, value)
+        bound = relaxed_worth(self.sizes, self.need, value, self.most_tasks)
+        bound = np.minimum(bound, self._at_most(value, active, work))
+        places = np.zeros(len(self.sizes)) if self.most_tasks is None else self.most_tasks * (1 + _NEGLIGIBLE)
+        for price in self._place_prices(value):
+            above = np.maximum(value - price, 0)
+            above = np.where((above > 0) & (above < _LEAST_VALUE), _LEAST_VALUE, above)
+            bound = np.minimum(bound, self._at_most(above, active, work) + price * places)
+        return bound
+
+    def _at_most(self, value: FloatArray, active: BoolArray, work: int) -> FloatArray:
+        """(k,) the same by tables alone; infinite for sizes that are in none."""
+        bound = np.full(len(self.sizes), np.inf)
         for rows, shapes, grid in self._tables(value, active, work):
             need, sizes = grid.down(self.need[shapes]), grid.down(self._useful(rows, shapes))
             if (need == 0).all(axis=1).any():
@@ -63,6 +90,10 @@ class Pricer:
             layers = fill_table(need[kept], worth[kept], sizes)
             bound[rows] = np.minimum(bound[rows], values_at(layers, sizes) / scale * (1 + 1e-12))
         return bound
+
+    def _place_prices(self, value: FloatArray) -> list[float]:
+        """Prices of a place with a table each: tables take long, so only some of those that the relaxation tries."""
+        return place_prices(value)[1:-1:_PLACES_APART] if self.most_tasks is not None else []
 
     def _tables(self, value: FloatArray, active: BoolArray, work: int) -> Iterator[tuple[IntArray, IntArray, Grid]]:
         """(sizes, shapes, grid) of each table that has to be filled."""
@@ -109,11 +140,24 @@ class Pricer:
         return self._grids[key]
 
     def _completed(self, pattern: IntArray, value: FloatArray) -> IntArray:
-        """The pattern with the room filled that rounding has left."""
-        free = self.sizes - pattern @ self.need
-        order = order_by_worth(self.sizes, self.need, value, (1.0, 1.0, 1.0))
-        full: IntArray = np.minimum(pattern + fill(free, self.need, order, self.most), self.most)
+        """The pattern, without the least valuable tasks above the most, and with the room filled that is left."""
+        sizes, need = self.sizes, self.need
+        if self.most_tasks is not None:
+            pattern = _cut_to(pattern, value, self.most_tasks)
+            sizes, need = with_places(sizes, need, self.most_tasks)
+        free = sizes - pattern @ need
+        order = order_by_worth(sizes, need, value, (1.0,) * sizes.shape[1])
+        full: IntArray = np.minimum(pattern + fill(free, need, order, self.most), self.most)
         return full
+
+
+def _cut_to(pattern: IntArray, value: FloatArray, most_tasks: IntArray) -> IntArray:
+    """The most valuable tasks of each pattern (k, s), at most `most_tasks` (k,)."""
+    order = np.argsort(-value, kind="stable")
+    before = np.minimum(pattern[:, order].cumsum(axis=1), most_tasks[:, None])
+    kept = np.empty_like(pattern)
+    kept[:, order] = np.diff(before, axis=1, prepend=0)
+    return kept
 
 
 def _scale(sizes: IntArray, need: IntArray, value: FloatArray) -> float:

@@ -15,17 +15,24 @@ from argosy.placement.arrays import MAX_AMOUNT, MAX_TASKS, BoolArray, FloatArray
 class Offered:
     """Pools: row p is `depth[p]` instances of `capacity[p]` (cpu units, MiB, GPUs) at `price[p]` USD per hour each.
 
-    kind: (p,) int64, a number per instance type: what a maximum share counts by.
+    kind: (p,) int64, a number per instance type: what a maximum share counts by. most_tasks: (p,) int64, how many tasks
+    go on one instance at most, whatever they need; None = as many as fit.
     """
 
     capacity: IntArray
     price: FloatArray
     depth: IntArray
     kind: IntArray
+    most_tasks: IntArray | None = None
 
     @classmethod
     def of(
-        cls, capacity: Sequence[Sequence[int]], price: Sequence[float], depth: Sequence[int], kind: Sequence[int]
+        cls,
+        capacity: Sequence[Sequence[int]],
+        price: Sequence[float],
+        depth: Sequence[int],
+        kind: Sequence[int],
+        most_tasks: Sequence[int] | None = None,
     ) -> Offered:
         """ValueError for a price that is not positive, a negative amount, or one too large for int64 sums."""
         sizes = np.array(capacity, dtype=np.int64).reshape(-1, 3)
@@ -34,7 +41,10 @@ class Offered:
         _refuse_beyond(depths, MAX_TASKS, "depth")
         if not (np.isfinite(prices) & (prices > 0)).all():
             raise ValueError("a price must be a positive number of USD per hour")
-        return cls(sizes, prices, depths, np.array(kind, dtype=np.int64))
+        mosts = None if most_tasks is None else np.array(most_tasks, dtype=np.int64)
+        if mosts is not None:
+            _refuse_beyond(mosts, MAX_TASKS, "most of tasks")
+        return cls(sizes, prices, depths, np.array(kind, dtype=np.int64), mosts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +72,8 @@ def _refuse_beyond(amounts: IntArray, most: int, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One allocation. Sizes are the distinct capacities among the offers: patterns belong to sizes, not to pools."""
+    """One allocation. Sizes are the distinct capacities among the offers, with the most tasks on each where that can
+    bind: patterns belong to sizes, not to pools."""
 
     offered: Offered
     backlog: TaskShapes
@@ -70,14 +81,33 @@ class Problem:
     """Largest share of the bought cpu that one kind may have, 0 < share <= 1; None = any."""
 
     @cached_property
+    def pool_most_tasks(self) -> IntArray | None:
+        """(p,) int64: how many tasks go on an instance at most; None where resources always end before a most does."""
+        mosts = self.offered.most_tasks
+        if mosts is None:
+            return None
+        need, reach = self.backlog.need[self.backlog.count > 0], np.full(len(mosts), self.backlog.count.sum())
+        for axis in range(3):
+            if least := int(need[:, axis].min(initial=MAX_AMOUNT)):
+                reach = np.minimum(reach, self.offered.capacity[:, axis] // least)
+        return np.minimum(mosts, reach) if (mosts < reach).any() else None
+
+    @cached_property
     def _grouped(self) -> tuple[IntArray, IntArray]:
-        sizes, of_pool = np.unique(self.offered.capacity, axis=0, return_inverse=True)
-        return sizes, of_pool.reshape(-1).astype(np.int64)
+        sizes, most = self.offered.capacity, self.pool_most_tasks
+        columns = sizes if most is None else np.column_stack([sizes, most])
+        distinct, of_pool = np.unique(columns, axis=0, return_inverse=True)
+        return distinct, of_pool.reshape(-1).astype(np.int64)
 
     @property
     def sizes(self) -> IntArray:
-        """(k, 3) int64, the distinct capacities."""
-        return self._grouped[0]
+        """(k, 3) int64, the capacities."""
+        return self._grouped[0][:, :3]
+
+    @property
+    def most_tasks(self) -> IntArray | None:
+        """(k,) int64: how many tasks go on an instance of each size at most; None as in `pool_most_tasks`."""
+        return None if self.pool_most_tasks is None else self._grouped[0][:, 3]
 
     @property
     def size_of_pool(self) -> IntArray:
@@ -87,7 +117,8 @@ class Problem:
     @cached_property
     def room(self) -> IntArray:
         """(k, s) int64: how many tasks of one shape alone an empty instance takes, at most all of them."""
-        return np.minimum(rooms(self.sizes, self.backlog.need), self.backlog.count)
+        room = np.minimum(rooms(self.sizes, self.backlog.need), self.backlog.count)
+        return room if self.most_tasks is None else np.minimum(room, self.most_tasks[:, None])
 
     @cached_property
     def unplaceable(self) -> BoolArray:

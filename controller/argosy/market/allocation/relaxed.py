@@ -16,13 +16,29 @@ _UP = 1 + 1e-10  # above what the few float operations here can lose
 _CANDIDATES = 20_000
 _MANY = 300  # shapes: of more, only those that some mix of prices puts first are compared
 _MIXES = 192
+_PLACE_QUANTILES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
-def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatArray:
+def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray, most_tasks: IntArray | None = None) -> FloatArray:
     """(k,) an upper bound of the worth of any filling of `sizes` (k, 3) with tasks `need` (s, 3) of `value` (s,) >= 0.
 
-    Only shapes count that fit at least once.
+    Only shapes count that fit at least once. most_tasks: (k,) the most tasks on an instance. At any price of a place,
+    no filling is worth more than its places cost and its tasks are worth above that; the best of some prices counts.
     """
+    worth = _relaxed(sizes, need, value)
+    if most_tasks is not None:
+        for price in place_prices(value):
+            worth = np.minimum(worth, _relaxed(sizes, need, np.maximum(value - price, 0)) + price * most_tasks * _UP)
+    return worth
+
+
+def place_prices(value: FloatArray) -> list[float]:
+    """Prices of a place that are tried: from what the least valuable tasks are worth to what the most valuable are."""
+    worthy = value[value > 0]
+    return np.unique(np.quantile(worthy, _PLACE_QUANTILES)).tolist() if len(worthy) else []
+
+
+def _relaxed(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatArray:
     fits = (need[None, :, :] <= sizes[:, None, :]).all(axis=2) & (value > 0)
     alike, of_size = np.unique(fits, axis=0, return_inverse=True)
     worth = np.zeros(len(sizes))

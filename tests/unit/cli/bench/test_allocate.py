@@ -50,6 +50,14 @@ def planned(bench: Any, tmp_path: Path, *options: str, **files: str) -> tuple[di
     return json.loads(answer.stdout), json.loads(out.read_text()), answer.stderr
 
 
+def test_no_instance_of_a_plan_has_more_tasks_than_its_pool_says(bench: Any, tmp_path: Path) -> None:
+    rows = [f"{row},{most}" for row, most in zip(POOLS.splitlines()[1:], ("1", "", "2", "1"), strict=True)]
+    pools = "\n".join([f"{POOL_HEAD.strip()},maxTasks", *rows]) + "\n"
+    report, plan, _ = planned(bench, tmp_path, pools=pools)
+    assert faults_of_plan(plan, records(pools), records(BACKLOG), report) == []
+    assert report["instances"] > planned(bench, tmp_path)[0]["instances"]
+
+
 def test_the_plan_holds_every_task_and_adds_up(bench: Any, tmp_path: Path) -> None:
     report, plan, said = planned(bench, tmp_path)
     assert faults_of_plan(plan, records(POOLS), records(BACKLOG), report) == []
