@@ -9,14 +9,16 @@ from typing import Any
 
 from argosy.engine import steps
 from argosy.engine.tick import Engine
-from argosy.lifecycle import announcements, attempts
-from argosy.lifecycle.accounts import Account
+from argosy.lifecycle import announcements, attempts, history
+from argosy.lifecycle.accounts import Account, AttemptEnd
+from argosy.model import documents
 from argosy.model.actions import StopAttempt
 from argosy.model.events import Event, RebalanceAdvised
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
+from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.scheduler import capacity, upkeep
 from argosy.scheduler import decide as decide_module
@@ -139,3 +141,26 @@ def orders_are_too_large(patch: Patch) -> None:
 @planted("a run is said to be held back by a cap that it does not have", "bad-program", "quota")
 def caps_that_nobody_set_are_named(patch: Patch) -> None:
     patch.setattr(decide_module, "why_all_back_off", lambda run, now: SHORT_OF_BUDGET.format(cap="$0.00"))
+
+
+@planted("what ended in one commit is appended to the history by the next one again", "bad-program")
+def history_row_twice(patch: Patch) -> None:
+    real = documents.committed
+
+    def committed(state: State) -> None:
+        ended = dict(state.ended)
+        real(state)
+        state.ended.update({run_id: rows for run_id, rows in ended.items() if run_id in state.runs})
+
+    patch.setattr(documents, "committed", committed)
+
+
+@planted("an attempt whose end nobody saw leaves no trace in the history", "host-loss", "interruption")
+def losses_are_not_history(patch: Patch) -> None:
+    real = history.note_end
+
+    def note_end(state: State, run: Run, row: int, end: AttemptEnd, ran: tuple[float, float]) -> None:
+        if end.account is not Account.LOST:
+            real(state, run, row, end, ran)
+
+    patch.setattr(history, "note_end", note_end)

@@ -23,6 +23,7 @@ from argosy.model.events import Event, LaunchInDoubt, LaunchMissed, NotCarriedOu
 from argosy.model.moment import Moment
 from argosy.model.state import State
 
+RECORD, HISTORY = -1, -2  # in place of a chunk's number
 MOST_ITEMS = 99  # of a commit: a transaction of DynamoDB holds 100, the version among them
 
 
@@ -39,21 +40,29 @@ def check_size(puts: int, deletions: int) -> None:
 
 
 def touched(action: Action, state: State) -> set[tuple[str, int]]:
-    """The run's record and the chunk of its tasks that the action or its outcome writes; empty for what concerns
-    capacity only, which is never held back (Claim and NoteOrder among it), and for what sees to its own bounds
-    (ReviveTasks, MendState)."""
+    """The run's record, the chunk of its tasks and the piece of its history that the action or its outcome writes;
+    empty for what concerns capacity only, which is never held back (Claim and NoteOrder among it), and for what sees to
+    its own bounds (ReviveTasks, MendState)."""
     if isinstance(action, ResolveLaunches):
-        return {touch for launch in action.launches for touch in touched(launch, state)}
+        return {touch for launch in action.launches for touch in _resolving(launch, state)}
     if isinstance(action, Launch | StopAttempt):
         run_id, index = action.key.run_id, action.key.index
     elif isinstance(action, VerifyResult):
         run_id, index = action.run_id, action.index
     elif isinstance(action, CloseRun | PrepareRun | Remark | HaltRun | Steer | CapRun):
-        return {(action.run_id, -1)}
+        return {(action.run_id, RECORD)}
     else:
         return set()
     run = state.runs.get(run_id)
-    return {(run_id, -1), (run_id, index // run.tasks.chunk_rows)} if run else set()
+    if run is None:
+        return set()
+    ends = {(run_id, HISTORY)} if isinstance(action, StopAttempt | VerifyResult) else set()
+    return {(run_id, RECORD), (run_id, index // run.tasks.chunk_rows), *ends}
+
+
+def _resolving(launch: Launch, state: State) -> set[tuple[str, int]]:
+    """A launch in doubt may turn out to be an attempt that is lost."""
+    return touched(launch, state) | {(launch.key.run_id, HISTORY)}
 
 
 def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: int) -> Action:
@@ -63,7 +72,7 @@ def cut(action: Action, state: State, promised: Set[tuple[str, int]], at_most: i
         return action
     reach, kept = set(promised), []
     for launch in action.launches:
-        more = reach | touched(launch, state)
+        more = reach | _resolving(launch, state)
         if len(more) <= at_most:
             reach = more
             kept.append(launch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle import charges, health, suspended_tasks
+from argosy.lifecycle import charges, health, history, suspended_tasks
 from argosy.lifecycle.accounts import (
     Account,
     AttemptEnd,
@@ -225,8 +225,9 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
     run = state.run_by_number(int(table["run"][row]))
     instance = state.instance_of(row)
     if run is not None:  # else it is closed; of a suspended one nothing comes here
-        _book(state, run, row, seen, now)
+        ran = _book(state, run, row, seen, now)
         ended = _end_of(run, row, seen, state)
+        history.note_end(state, run, row, ended, ran)
         _settle(state, run, ended, now, policy)
         if ended.account is Account.LOST:
             run.interruptions += ended.cause is StopCause.INTERRUPTED or host_was_lost(seen, instance)
@@ -261,7 +262,9 @@ def end_without_result(state: State, run: Run, index: int, now: float, policy: P
     if account is not Account.USER:
         missing = "the program was stopped before it wrote a result"
     seen = TaskSeen(arn="", version=0, last_status="STOPPED", exit_code=0, status_reason=missing)
-    _settle(state, run, AttemptEnd(index, account, cause, missing, seen, instance_id), now, policy)
+    ended = AttemptEnd(index, account, cause, missing, seen, instance_id)
+    history.amend(state, run, ended)
+    _settle(state, run, ended, now, policy)
     run.interruptions += account is Account.LOST and cause is not StopCause.STUCK
     charges.unbook(state, run, index, _work(account, TaskStatus(int(run.tasks["status"][index]))))
 
@@ -373,8 +376,8 @@ def _note_gpus(state: State, row: int, gpu_ids: tuple[str, ...]) -> None:
     state.attempts.set(row, gpu_mask=mask)
 
 
-def _book(state: State, run: Run, row: int, seen: TaskSeen, now: float) -> None:
-    """What the attempt used: seconds, instance, GPUs."""
+def _book(state: State, run: Run, row: int, seen: TaskSeen, now: float) -> tuple[float, float]:
+    """What the attempt used: seconds, instance, GPUs. Answers from when to when it ran; 0 = not known."""
     table = state.attempts
     started_at = seen.started_at or float(table["started_at"][row])
     ended_at = seen.stopped_at or float(table["left_at"][row]) or now
@@ -391,3 +394,4 @@ def _book(state: State, run: Run, row: int, seen: TaskSeen, now: float) -> None:
     run.started_at = run.started_at or started_at
     if run.status is RunStatus.PROVISIONING and started_at:
         run.status = RunStatus.RUNNING
+    return started_at, ended_at

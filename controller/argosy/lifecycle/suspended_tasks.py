@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.lifecycle import charges
+from argosy.lifecycle import charges, history
 from argosy.lifecycle.marks import has_room, left_out_if_it_fails, note_idle
 from argosy.model.arns import cell_of, name_of, task_arn
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
@@ -80,6 +80,9 @@ def leave(state: State, row: int, started_at: float, ended_at: float, now: float
 def lose(state: State, row: int, at: float) -> None:
     """The attempt was lost with its instance: its time is charged to the run all the same."""
     _book(state, row, float(state.attempts["started_at"][row]), at, Work.REDONE)
+    number = int(state.attempts["run"][row])
+    run_id = next(run_id for run_id, found in state.suspended.items() if found.record.number == number)
+    history.note_lost(state, run_id, row, at)
     state.attempts.remove(row)
 
 

@@ -1,7 +1,8 @@
 """How does the state become items of the store, and come back?
 
 Partitions: `STATE` (root, pools, instances in 16 buckets, attempt chunks), `RUNS` (one small record per run, sort key
-by time, which is also what users are shown), `RUN#<id>` (the spec once, the task chunks that were ever touched).
+by time, which is also what users are shown), `RUN#<id>` (the spec once, the task chunks that were ever touched),
+`HISTORY#<id>` (attempts that ended, by version: appended to, and read by nobody who works).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, fields, replace
 from typing import Any
 
+from argosy.model import ended_attempts
 from argosy.model.costs import Costs
 from argosy.model.damage import Damage, NewerFormat, OlderFormat, UnreadableState, tried
 from argosy.model.instances import Instance, InstanceStatus, Purchase
@@ -69,6 +71,15 @@ def partition_keys(record: RunRecord) -> list[tuple[str, str]]:
     return [(partition, "SPEC"), *((partition, task_chunk(number)) for number in chunks)]
 
 
+def history_partition(run_id: str) -> str:
+    return f"HISTORY#{run_id}"
+
+
+def history_key(version: int, number: int = 0) -> str:
+    """Of what the commit that makes this version appends: sorts like versions."""
+    return f"{version:012d}" + (f"#{number}" if number else "")
+
+
 def task_chunk(number: int) -> str:
     return f"TASKS#{number:05d}"
 
@@ -105,12 +116,27 @@ def changed(state: State) -> Documents:
         documents[RUNS, sort_key(run_id)] = encode(record.to_json())
     for name, body in state.damaged.items():
         documents[DAMAGED, name] = body
+    return documents | _changed_runs(state) | _history(state)
+
+
+def _changed_runs(state: State) -> Documents:
+    """Records and chunks of tasks."""
+    documents: Documents = {}
     for run_id, run in state.runs.items():
         if run_id in state.changed_runs or run.tasks.dirty:
             documents[RUNS, sort_key(run_id)] = encode(RunRecord.of(run).to_json())
         for chunk in run.tasks.dirty:
             documents[run_partition(run_id), task_chunk(chunk)] = run.tasks.pack(chunk)
     return documents
+
+
+def _history(state: State) -> Documents:
+    """What is appended: each commit has keys of its own."""
+    return {
+        (history_partition(run_id), history_key(state.version + 1, number)): body
+        for run_id, rows in state.ended.items()
+        for number, body in enumerate(ended_attempts.pack(rows))
+    }
 
 
 def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:
@@ -135,6 +161,7 @@ def committed(state: State) -> None:
     state.changed_runs.clear()
     state.changed_instances.clear()
     state.changed_pools = False
+    state.ended.clear()
     state.quarantined.clear()
     state.damaged.clear()
     state.losses.buckets.clear()

@@ -9,6 +9,7 @@ from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey, AttemptTable
 from argosy.model.costs import Costs
 from argosy.model.damage import Losses
+from argosy.model.ended_attempts import BYTES_PER_ROW, ROWS_PER_ITEM, EndedAttempt
 from argosy.model.instances import Instance, Purchase
 from argosy.model.open_ends import OpenEnds
 from argosy.model.pools import OrderNote, Pool
@@ -60,6 +61,7 @@ class State:
     changed_runs: set[str] = field(default_factory=set)
     changed_instances: set[str] = field(default_factory=set)
     changed_pools: bool = False
+    ended: dict[str, list[EndedAttempt]] = field(default_factory=dict)  # attempts that ended, by run
 
     def run_by_number(self, number: int) -> Run | None:
         return next((run for run in self.runs.values() if run.number == number), None)
@@ -190,7 +192,10 @@ class State:
         tables = [self.attempts, *(run.tasks for run in self.runs.values())]
         damaged = sum(map(len, self.damaged.values()))
         bucket = max(10_000, BYTES_PER_INSTANCE * len(self.instances) // 16)
-        return sum(table.dirty_bytes for table in tables) + bucket * min(len(self.changed_instances), 16) + damaged
+        ended = BYTES_PER_ROW * sum(map(len, self.ended.values()))
+        return (
+            sum(table.dirty_bytes for table in tables) + bucket * min(len(self.changed_instances), 16) + damaged + ended
+        )
 
     @property
     def dirty_documents(self) -> int:
@@ -198,4 +203,5 @@ class State:
         chunks = sum(len(run.tasks.dirty) for run in self.runs.values()) + len(self.attempts.dirty)
         instances = min(len(self.changed_instances) + len(self.losses.buckets), 16)
         records = len(self.changed_runs) + len(self.quarantined) + len(self.damaged)
-        return chunks + records + 2 * len(self.new_runs) + instances + 2
+        history = sum(-(-len(rows) // ROWS_PER_ITEM) for rows in self.ended.values())
+        return chunks + records + 2 * len(self.new_runs) + instances + history + 2

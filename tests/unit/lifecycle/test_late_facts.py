@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.engine.bounds import is_progress, one_by_one, touched
+from argosy.engine.bounds import HISTORY, RECORD, is_progress, one_by_one, touched
 from argosy.engine.loading import load
 from argosy.lifecycle import charges, hosts, revival
 from argosy.lifecycle.apply import apply, pass_time
@@ -338,10 +338,10 @@ def test_rules_of_ecs_are_narrowed_to_our_clusters_and_those_of_ec2_are_not() ->
     assert "detail" not in patterns["aws.ec2"]
 
 
-def test_what_a_tick_touches_is_the_record_and_the_chunk_and_nothing_for_closed_runs() -> None:
+def test_what_a_tick_touches_is_record_chunk_and_history_and_nothing_for_closed_runs() -> None:
     state = state_with_instance(tasks=20_000)
-    assert touched(VerifyResult(RUN_ID, 9_000, 1), state) == {(RUN_ID, -1), (RUN_ID, 1)}
-    assert touched(CloseRun(RUN_ID), state) == {(RUN_ID, -1)}
+    assert touched(VerifyResult(RUN_ID, 9_000, 1), state) == {(RUN_ID, RECORD), (RUN_ID, 1), (RUN_ID, HISTORY)}
+    assert touched(CloseRun(RUN_ID), state) == {(RUN_ID, RECORD)}
     assert touched(VerifyResult(NOBODY, 0, 1), state) == set()
     assert touched(SetTarget("pool", 0, 0), state) == set()
 

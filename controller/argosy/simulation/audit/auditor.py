@@ -19,6 +19,7 @@ from argosy.simulation.audit.definitions import DefinitionChecker
 from argosy.simulation.audit.efficiency import EfficiencyChecker
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
 from argosy.simulation.audit.fleets import FleetChecker
+from argosy.simulation.audit.history import HistoryChecker
 from argosy.simulation.audit.instances import InstanceChecker
 from argosy.simulation.audit.launches import LaunchChecker
 from argosy.simulation.audit.money import MoneyChecker
@@ -58,6 +59,7 @@ class Auditor:
             EfficiencyChecker(facts),
             WarningChecker(facts),
             DefinitionChecker(facts),
+            HistoryChecker(facts),
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)
         for checker in self._checkers:

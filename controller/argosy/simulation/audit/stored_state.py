@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from argosy.model import documents
+from argosy.model import documents, ended_attempts
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable
+from argosy.model.ended_attempts import EndedAttempt
 from argosy.model.run_record import RunRecord
 from argosy.model.tasks import TaskStatus, TaskTable
 
@@ -35,6 +36,8 @@ class StoredState:
         """By run: status, user_failures, losses, committed of each task."""
         self.live: dict[tuple[int, int], StoredAttempt] = {}
         """By chunk and row of the attempt table."""
+        self.ended: list[tuple[str, EndedAttempt]] = []
+        """By run, the rows that the latest transaction has added to its history."""
         self.intended: set[AttemptKey] = set()
         """Every intent that was ever stored."""
         self._buckets: dict[str, list[str]] = {}
@@ -54,12 +57,16 @@ class StoredState:
         for (pk, sk), body in puts.items():
             self._take_summary(pk, sk, body)
         fresh: list[StoredAttempt] = []
+        self.ended = []
         for (pk, sk), body in puts.items():
             kind, _, number = sk.partition("#")
             if pk.startswith("RUN#") and kind == "TASKS":
                 self._take_tasks(pk.removeprefix("RUN#"), int(number), body)
             elif pk == documents.STATE and kind == "ATTEMPTS":
                 fresh += self._take_attempts(int(number), body)
+            elif pk.startswith(documents.history_partition("")):
+                run_id = pk.removeprefix(documents.history_partition(""))
+                self.ended += [(run_id, row) for row in ended_attempts.from_bytes(body).rows()]
         return fresh
 
     def _take_summary(self, pk: str, sk: str, body: bytes) -> None:

@@ -1,0 +1,79 @@
+"""What is noted of an attempt that is over?
+
+One row for each that was an attempt: ECS started a task for it, or may have. A launch that was refused or disproved is
+none. `model.documents` appends the rows in the commit in which the attempts ended.
+"""
+
+from __future__ import annotations
+
+from argosy.lifecycle.accounts import Account, AttemptEnd, host_was_lost
+from argosy.model.attempts import StopCause
+from argosy.model.ended_attempts import EndedAttempt, Outcome
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import NO_EXIT_CODE
+
+_OUTCOMES = {
+    Account.SUCCESS: Outcome.SUCCEEDED,
+    Account.USER: Outcome.FAILED,
+    Account.LOST: Outcome.LOST,
+    Account.START: Outcome.NOT_STARTED,
+    Account.BUSY: Outcome.NOT_STARTED,
+    Account.CANCELLED: Outcome.CANCELLED,
+}
+
+
+def note_end(state: State, run: Run, row: int, end: AttemptEnd, ran: tuple[float, float]) -> None:
+    """The attempt in a row of the table has ended. ran: from when to when, epoch seconds, 0 = not known."""
+    seen = end.seen
+    went = host_was_lost(seen, state.instance_of(row)) if seen.arn else seen.reason.startswith("Host EC2")
+    outcome = _outcome(end, went)
+    noted = _known_of(state, row)._replace(
+        outcome=outcome,
+        started_at=ran[0],
+        stopped_at=ran[1],
+        exit_code=NO_EXIT_CODE if seen.exit_code is None else seen.exit_code,
+        reason=0 if outcome is Outcome.SUCCEEDED else run.reason_row(end.reason),
+    )
+    state.ended.setdefault(run.id, []).append(noted)
+
+
+def note_lost(state: State, run_id: str, row: int, stopped_at: float) -> None:
+    """An attempt of a suspended run went with its instance. Nothing is said of why: the reasons are the run's."""
+    state.ended.setdefault(run_id, []).append(_known_of(state, row)._replace(stopped_at=stopped_at))
+
+
+def amend(state: State, run: Run, end: AttemptEnd) -> None:
+    """The task's latest attempt, noted as a success, has left no result."""
+    amended = EndedAttempt(
+        index=end.index,
+        attempt=int(run.tasks["attempts"][end.index]),
+        outcome=_outcome(end, end.cause is not StopCause.STUCK),
+        exit_code=NO_EXIT_CODE if end.seen.exit_code is None else end.seen.exit_code,
+        reason=run.reason_row(end.reason),
+        amends=True,
+    )
+    state.ended.setdefault(run.id, []).append(amended)
+
+
+def _outcome(end: AttemptEnd, with_its_instance: bool) -> Outcome:
+    if end.account is Account.USER and end.cause is StopCause.TIMED_OUT:
+        return Outcome.TIMED_OUT
+    if end.account is Account.LOST and (end.cause is StopCause.INTERRUPTED or with_its_instance):
+        return Outcome.INTERRUPTED
+    return _OUTCOMES[end.account]
+
+
+def _known_of(state: State, row: int) -> EndedAttempt:
+    """What the table says of the attempt; its outcome, unless another is known, is that it was interrupted."""
+    table = state.attempts
+    return EndedAttempt(
+        index=int(table["index"][row]),
+        attempt=int(table["attempt"][row]),
+        outcome=Outcome.INTERRUPTED,
+        instance=bytes(table["instance"][row]).decode(),
+        task_id=bytes(table["task_id"][row]).decode(),
+        launched_at=float(table["launched_at"][row]),
+        started_at=float(table["started_at"][row]),
+        gpu_mask=int(table["gpu_mask"][row]),
+    )

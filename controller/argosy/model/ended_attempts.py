@@ -1,0 +1,225 @@
+"""How did each attempt end, and how is that kept?
+
+An attempt that is over leaves one row, appended by the commit in which it ended: an item of columns for each run and
+version, in a partition that no load reads. A row is never changed. What becomes known of an attempt later, that it left
+no result, is a row that amends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model import packing
+from argosy.model.tasks import NO_EXIT_CODE
+
+Columns = dict[str, NDArray[Any]]
+
+ROWS_PER_ITEM = 5_000  # at 60 bytes a row when nothing compresses, below the 400 KB of an item
+BYTES_PER_ROW = 40  # as stored: about 30 where runs are measured, 16 of them the task's id
+TENTHS = 10.0  # times are kept in tenths of a second
+
+
+class Outcome(IntEnum):
+    """How an attempt ended. Only the first is a success; the last four used up nobody's attempt."""
+
+    SUCCEEDED = 1
+    FAILED = 2  # on the user's account: an exit code, or no result
+    TIMED_OUT = 3  # the user's as well
+    INTERRUPTED = 4  # its instance was taken back, or went
+    LOST = 5  # to infrastructure in another way: stuck, or its end was not seen
+    NOT_STARTED = 6  # its container could not be made
+    CANCELLED = 7
+
+
+FAILURES = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.NOT_STARTED})  # what a person may have to mend
+
+
+class EndedAttempt(NamedTuple):
+    """One row. Times are epoch seconds, 0 = not known."""
+
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no row needs
+    attempt: int
+    outcome: Outcome
+    instance: str = ""  # EC2 id
+    task_id: str = ""  # last part of the ECS task's ARN
+    launched_at: float = 0.0
+    started_at: float = 0.0
+    stopped_at: float = 0.0
+    exit_code: int = NO_EXIT_CODE
+    reason: int = 0  # row in the run's `reasons`
+    gpu_mask: int = 0  # bit j = the j-th registered GPU of the instance
+    amends: bool = False  # the outcome, exit code and reason of an earlier row; nothing else of it is known
+
+
+_SCHEMA: Mapping[str, tuple[str, Any]] = {
+    "index": ("u4", 0),
+    "attempt": ("u4", 0),
+    "outcome": ("u1", 0),
+    "instance": ("u4", 0),  # row in the table of instances, 0 = ""
+    "task_high": ("u8", 0),  # the first 16 hex digits of the task's id, and the other ones
+    "task_low": ("u8", 0),
+    "launched": ("u4", 0),  # tenths of a second after `origin`, at least 1; 0 = not known
+    "started": ("u4", 0),
+    "stopped": ("u4", 0),
+    "exit_code": ("i4", NO_EXIT_CODE),
+    "reason": ("u2", 0),
+    "gpu_mask": ("u4", 0),
+    "amends": ("u1", 0),
+}
+_NAMES = ("S19", b"")  # of the table of instances
+_ORIGIN = ("f8", 0.0)
+_DEFAULTS = {name: default for name, (_, default) in _SCHEMA.items()}
+
+
+@dataclass(slots=True)
+class EndedAttempts:
+    """Rows as columns (`_SCHEMA`; shape (rows,)). origin: epoch seconds, what the times count from. instances: what the
+    column `instance` counts; the first is "", for none."""
+
+    origin: float
+    columns: Columns
+    instances: list[str]
+
+    def __len__(self) -> int:
+        return len(self.columns["index"])
+
+    def rows(self) -> Iterator[EndedAttempt]:
+        names = list(_SCHEMA)
+        for values in zip(*(self.columns[name].tolist() for name in names), strict=True):
+            row = dict(zip(names, values, strict=True))
+            launched, started, stopped = (self.origin + row[name] / TENTHS if row[name] else 0.0 for name in _TIMES)
+            yield EndedAttempt(
+                row["index"],
+                row["attempt"],
+                Outcome(row["outcome"]),
+                self.instances[row["instance"]],
+                _id_of(row["task_high"], row["task_low"]),
+                launched,
+                started,
+                stopped,
+                exit_code=row["exit_code"],
+                reason=row["reason"],
+                gpu_mask=row["gpu_mask"],
+                amends=bool(row["amends"]),
+            )
+
+    def where(self, chosen: NDArray[Any]) -> EndedAttempts:
+        """Some of the rows, by number or by a mask."""
+        return EndedAttempts(
+            self.origin, {name: column[chosen] for name, column in self.columns.items()}, self.instances
+        )
+
+
+_TIMES = ("launched", "started", "stopped")
+
+
+def from_rows(rows: Sequence[EndedAttempt]) -> EndedAttempts:
+    """Times before 1970 are not known. Ids that are not 32 hex digits, which no task of ECS has, are left out."""
+    origin = float(int(min((at for row in rows for at in row[5:8] if at), default=1.0)) - 1)
+    instances = ["", *sorted({row.instance for row in rows if row.instance})]
+    number = {name: place for place, name in enumerate(instances)}
+    ids = [_halves_of(row.task_id) for row in rows]
+    values = {
+        "index": [row.index for row in rows],
+        "attempt": [row.attempt for row in rows],
+        "outcome": [row.outcome for row in rows],
+        "instance": [number[row.instance] for row in rows],
+        "task_high": [high for high, _ in ids],
+        "task_low": [low for _, low in ids],
+        "launched": [_tenths(row.launched_at, origin) for row in rows],
+        "started": [_tenths(row.started_at, origin) for row in rows],
+        "stopped": [_tenths(row.stopped_at, origin) for row in rows],
+        "exit_code": [row.exit_code for row in rows],
+        "reason": [row.reason for row in rows],
+        "gpu_mask": [row.gpu_mask for row in rows],
+        "amends": [row.amends for row in rows],
+    }
+    return EndedAttempts(origin, {name: np.array(values[name], dtype=_SCHEMA[name][0]) for name in _SCHEMA}, instances)
+
+
+def pack(rows: Sequence[EndedAttempt]) -> list[bytes]:
+    """The items of one commit, each of at most ROWS_PER_ITEM rows."""
+    starts = range(0, len(rows), ROWS_PER_ITEM)
+    return [to_bytes(from_rows(rows[start : start + ROWS_PER_ITEM])) for start in starts]
+
+
+def to_bytes(ended: EndedAttempts) -> bytes:
+    extra: Columns = {
+        "instances": np.array([name.encode() for name in ended.instances], dtype=_NAMES[0]),
+        "origin": np.array([ended.origin], dtype=_ORIGIN[0]),
+    }
+    defaults = {**_DEFAULTS, "instances": _NAMES[1], "origin": _ORIGIN[1]}
+    return packing.pack(ended.columns | extra, defaults, len(ended))
+
+
+def from_bytes(stored: bytes) -> EndedAttempts:
+    """Raises packing.Unreadable."""
+    rows, found = packing.unpack(stored)
+    columns: Columns = {}
+    for name, (dtype, default) in _SCHEMA.items():
+        columns[name] = np.full(rows, default, dtype=dtype)
+        columns[name][: len(found.get(name, ()))] = found.get(name, ())
+    origin = found["origin"][0] if "origin" in found else 0.0
+    names = [name.decode() for name in found.get("instances", np.array([b""])).tolist()]
+    return EndedAttempts(float(origin), columns, names or [""])
+
+
+def joined(parts: Iterable[EndedAttempts]) -> EndedAttempts:
+    """One after the other, with one origin and one table of instances, in which what an amending row says stands in the
+    row that it amends where that is among them."""
+    found = [part for part in parts if len(part)]
+    origin = min((part.origin for part in found if part.origin), default=0.0)
+    instances = ["", *sorted({name for part in found for name in part.instances if name})]
+    number = {name: place for place, name in enumerate(instances)}
+    columns = {name: [part.columns[name] for part in found] for name in _SCHEMA}
+    for place, part in enumerate(found):
+        renumbered = np.array([number[name] for name in part.instances], dtype="u4")
+        columns["instance"][place] = renumbered[part.columns["instance"]]
+        shift = round((part.origin - origin) * TENTHS)
+        for name in _TIMES:
+            tenths = part.columns[name].astype("i8")
+            columns[name][place] = np.where(tenths > 0, tenths + shift, 0).astype("u4")
+    whole = {
+        name: np.concatenate([np.empty(0, _SCHEMA[name][0]), *parts]).astype(_SCHEMA[name][0])
+        for name, parts in columns.items()
+    }
+    return _amended(EndedAttempts(origin, whole, instances))
+
+
+def _amended(ended: EndedAttempts) -> EndedAttempts:
+    amending = np.flatnonzero(ended.columns["amends"])
+    if not len(amending):
+        return ended
+    keys = (ended.columns["index"].astype("u8") << np.uint64(32)) | ended.columns["attempt"].astype("u8")
+    plain = np.flatnonzero(ended.columns["amends"] == 0)
+    order = plain[np.argsort(keys[plain], kind="stable")]
+    kept = np.ones(len(ended), dtype=np.bool_)
+    for row in amending.tolist():
+        place = int(np.searchsorted(keys[order], keys[row]))
+        if place < len(order) and keys[order[place]] == keys[row]:
+            for name in ("outcome", "exit_code", "reason"):
+                ended.columns[name][order[place]] = ended.columns[name][row]
+            kept[row] = False
+    return ended.where(kept)
+
+
+def _tenths(at: float, origin: float) -> int:
+    return max(1, round((at - origin) * TENTHS)) if at > 0 else 0
+
+
+def _halves_of(task_id: str) -> tuple[int, int]:
+    """0, 0 for an id that has another form."""
+    try:
+        return (int(task_id[:16], 16), int(task_id[16:], 16)) if len(task_id) == 32 else (0, 0)
+    except ValueError:
+        return 0, 0
+
+
+def _id_of(high: int, low: int) -> str:
+    return f"{high:016x}{low:016x}" if high or low else ""
