@@ -9,6 +9,7 @@ from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.events import (
     HostStateChanged,
     NotCarriedOut,
+    Observed,
     ResultSeen,
 )
 from argosy.model.instances import InstanceStatus
@@ -18,6 +19,7 @@ from argosy.model.tasks import TaskStatus
 from tests.builders import (
     CELL,
     NOW,
+    POLICY,
     RUN_ID,
     begun,
     instance_id,
@@ -150,3 +152,14 @@ def test_results_that_nobody_can_look_up_count_as_missing_in_the_end() -> None:
         told(state, NotCarriedOut("no access", about=Subject(What.VERIFY, RUN_ID)), now=NOW + 60 * minute)
     assert status_of(state) is TaskStatus.FAILED
     assert the_run(state).complete
+
+
+def test_a_task_that_was_launched_a_moment_ago_is_missed_by_no_listing() -> None:
+    """Listings lag. What the first one lacks counts from the next one on, as if that were the first."""
+    state = state_with_instance()
+    launched(state)
+    for after_s in (10.0, POLICY.absence_s + 10):
+        told(state, Observed(NOW + after_s), now=NOW + after_s)
+    assert status_of(state) is TaskStatus.STARTING
+    told(state, Observed(NOW + 2 * POLICY.absence_s + 10), now=NOW + 2 * POLICY.absence_s + 10)
+    assert status_of(state) is TaskStatus.PENDING

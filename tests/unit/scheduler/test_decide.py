@@ -210,6 +210,11 @@ def test_the_limits_on_instances_hold() -> None:
     assert targets_of(state, growth_per_tick=1) == {f"{CELL}/c5.xlarge/us-east-1a": 1}
 
 
+def test_what_is_on_order_counts_for_the_most_instances_of_the_deployment() -> None:
+    state = state_with(submitted(tasks=40), prepared(), fleet(spot_target=2))
+    assert targets_of(state, max_instances=3) == {f"{CELL}/c5.xlarge/us-east-1a": 3}
+
+
 def test_on_demand_runs_buy_on_demand_and_are_not_placed_on_spot() -> None:
     capacity = {"purchase": "on-demand"}
     state = state_with_instance(tasks=4, capacity=capacity)
