@@ -251,7 +251,13 @@ class MemoryStore:
         self.items.update(items)
         self.expires_at.update(expires_at or {})
 
-    def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
+    def commit(
+        self,
+        version: int,
+        puts: Mapping[Key, bytes],
+        deletes: Iterable[Key],
+        expires_at: Mapping[Key, float] | None = None,
+    ) -> None:
         if version != self.stored_version:
             raise StaleState(f"{version} is not {self.stored_version}")
         deletes = list(deletes)
@@ -259,6 +265,7 @@ class MemoryStore:
         assert sum(map(len, puts.values())) <= 4_000_000, "a transaction holds 4 MB"
         assert all(len(body) <= 400_000 for body in puts.values()), "an item holds 400 KB"
         self.items.update(puts)
+        self.expires_at.update(expires_at or {})
         for key in deletes:
             self.items.pop(key, None)
         self.stored_version += 1

@@ -210,6 +210,7 @@ def api_of_process() -> Any:
         cells=settings.cells,
         now=time.time,
         policy=_policy(),
+        pause=time.sleep,
         fleets=[(cell, kind, zone) for cell in settings.cells for kind, zone in settings.pools(cell)],
     )
 

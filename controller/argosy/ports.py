@@ -62,8 +62,17 @@ class Store(Protocol):
         written together with `items`, whether or not it exists.
         """
 
-    def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
+    def commit(
+        self,
+        version: int,
+        puts: Mapping[Key, bytes],
+        deletes: Iterable[Key],
+        expires_at: Mapping[Key, float] | None = None,
+    ) -> None:
         """One transaction on condition that the stored version is `version`; it becomes `version + 1`.
+
+        expires_at: epoch seconds after which the store may delete an item of `puts`, as in `create`: it may do so days
+        later, and never before.
 
         Version 0 means "no state yet". At most 99 items besides the version, and 4 MB. If the reply is lost, the
         version is read again to see whether the commit took effect. Raises StaleState.

@@ -13,6 +13,7 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.costs import Costs, market_of
 from argosy.model.events import RunCancelled, RunSubmitted
 from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.journal.commit import documents_of_commit
 from argosy.model.pools import Pool
 from argosy.model.resources import Resources
 from argosy.model.runs import Failure, RunStatus
@@ -106,7 +107,8 @@ class Desk:
         self.commit(*((inbox.INBOX, key) for key in waiting))
 
     def commit(self, *deletes: Key) -> None:
-        self.store.commit(self.state.version, documents.changed(self.state), deletes)
+        puts, expires_at = documents_of_commit(self.state, self.time)
+        self.store.commit(self.state.version, puts, deletes, expires_at)
         documents.committed(self.state)
 
 

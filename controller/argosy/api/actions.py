@@ -1,5 +1,5 @@
 """What may users ask for, and what are they answered? One method for each action: SubmitRun, ValidateRun, PlanRun,
-DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster.
+DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster, ListChanges.
 
 The api reads the state and puts requests into the inbox; it never writes the versioned documents (DESIGN D12). Users'
 errors are replies, not exceptions: an exception from here is a fault of ours or of AWS.
@@ -21,6 +21,7 @@ from argosy import layout
 from argosy.api import explaining, reading, requests, retrying, spending, views
 from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fingerprint
 from argosy.api.caps import budget_warnings, hourly_faults, market_of
+from argosy.api.changes import ChangesExpired, list_changes
 from argosy.api.estimates import estimates
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
@@ -46,6 +47,7 @@ _STATUS_CODES = {
     "ValidationException": 400,
     "ResourceNotFoundException": 404,
     "ConflictException": 409,
+    "ChangesExpired": 410,
     "ThrottlingException": 429,
 }
 
@@ -70,6 +72,7 @@ class Api:
     cells: Sequence[str]
     now: Callable[[], float]
     policy: Policy = field(default_factory=Policy)
+    pause: Callable[[float], None] | None = None  # waits for so many seconds; None = nothing is waited for
     fleets: Sequence[tuple[str, str, str]] = ()  # (cell, instance type, zone) of every fleet that exists
 
     def handle(self, request: Any, request_id: str) -> dict[str, Any]:
@@ -83,6 +86,10 @@ class Api:
             return envelope_of_error("ValidationException", message, request_id, refusal.faults)
         except RequestRefused as refusal:
             return envelope_of_error(refusal.code, refusal.message, request_id, refusal.faults)
+        except ChangesExpired as refusal:
+            envelope = envelope_of_error("ChangesExpired", str(refusal), request_id)
+            envelope["body"]["error"]["oldest"] = refusal.oldest and refusal.oldest.to_text()
+            return envelope
 
     @singledispatchmethod
     def _act(self, request: Any, request_id: str) -> dict[str, Any]:
@@ -277,6 +284,10 @@ class Api:
         state, run_ids = reading.cluster(self.store)
         needs = reading.needs_by_number(self.store, run_ids)
         return views.cluster_view(state, needs, self.cluster, self.cells, self.now(), self.policy)
+
+    @_act.register
+    def _list_changes(self, request: requests.ListChanges, request_id: str) -> dict[str, Any]:
+        return list_changes(self.store, request, self.now, self.pause)
 
     def _full_view(self, run_id: str) -> dict[str, Any]:
         return views.full_run_view(self._record(run_id))

@@ -8,14 +8,18 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
+from argosy.model.journal.lines import SUBJECTS, LineType
+from argosy.model.journal.stored import Place
 from argosy.spec.faults import Fault, SpecError, from_pydantic
 from argosy.spec.fields import USD_LIMIT, Strict, refused
 
 PAGE_LIMIT = 100  # runs
 TASK_PAGE_LIMIT = 1000  # tasks; keeps a reply far below Lambda's 6 MB
 TOKEN_LIMIT = 64  # characters, as of ECS's clientToken
+CHANGE_LIMIT = 10_000  # lines of the journal
+MAX_WAIT_S = 20  # for a change; the function may take a minute
 PLACE_LIMIT = 200  # characters of where a page starts: a run's time and id
 TOKEN_DAYS = 30  # how long client tokens, and pointers to requests, are kept; runs are kept for ever
 
@@ -87,7 +91,50 @@ class DescribeCluster(Strict):
     action: Literal["DescribeCluster"]
 
 
-_MODELS = (SubmitRun, ValidateRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster)
+def _place(value: Any) -> str:
+    if Place.from_text(str(value)) is None:
+        raise refused("must be the sequence of a change: VERSION or VERSION.LINE")
+    return str(value)
+
+
+def _known_types(types: list[str]) -> list[str]:
+    known = {*SUBJECTS, *LineType}
+    if unknown := sorted({*types} - known):
+        raise refused(f"{unknown[0][:60]!r} is unknown; known: {', '.join(sorted(known))}")
+    return types
+
+
+class ListChanges(Strict):
+    """since: after which change; since_seconds: those of the last seconds; neither: all that are kept."""
+
+    action: Literal["ListChanges"]
+    since: Annotated[str, BeforeValidator(_place)] | None = None
+    since_seconds: float | None = Field(default=None, ge=0)
+    types: Annotated[list[str], AfterValidator(_known_types)] = Field(default_factory=list)
+    run_id: str | None = None
+    instance: str | None = None
+    max_results: int = Field(default=1000, ge=1, le=CHANGE_LIMIT)
+    wait_seconds: float = Field(default=0, ge=0, le=MAX_WAIT_S)
+
+    @model_validator(mode="after")
+    def _one_start(self) -> ListChanges:
+        if self.since is not None and self.since_seconds is not None:
+            raise refused("since and sinceSeconds exclude each other")
+        return self
+
+
+_MODELS = (
+    SubmitRun,
+    ValidateRun,
+    PlanRun,
+    DescribeRun,
+    ListRuns,
+    CancelRun,
+    RetryRun,
+    ExplainRun,
+    DescribeCluster,
+    ListChanges,
+)
 ACTIONS: dict[str, type[Strict]] = {model.__name__: model for model in _MODELS}
 
 

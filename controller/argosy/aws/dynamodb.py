@@ -87,12 +87,18 @@ class DynamoStore:
             if any(self.read(key) != body for key, body in items.items()):
                 raise
 
-    def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
-        deleted = list(deletes)
+    def commit(
+        self,
+        version: int,
+        puts: Mapping[Key, bytes],
+        deletes: Iterable[Key],
+        expires_at: Mapping[Key, float] | None = None,
+    ) -> None:
+        deleted, ends = list(deletes), expires_at or {}
         digest = _digest(version, puts, deleted)
         actions = [
             {"Update": self._raise_version(version, digest)},
-            *({"Put": self._put(key, body)} for key, body in puts.items()),
+            *({"Put": self._put(key, body, ends.get(key))} for key, body in puts.items()),
             *({"Delete": {"TableName": self._table, "Key": _key(key)}} for key in deleted),
         ]
         try:

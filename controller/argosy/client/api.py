@@ -9,7 +9,7 @@ from typing import Any
 from argosy.client.errors import ArgosyError
 
 PAGE_SIZE = 1000  # tasks asked for in one DescribeRun
-_USERS_FAULTS = (400, 404, 409)  # a different request would succeed
+_USERS_FAULTS = (400, 404, 409, 410)  # a different request would succeed
 
 
 class ApiError(ArgosyError):
@@ -30,6 +30,7 @@ def _next_step(code: str, request_id: str) -> str:
     steps = {
         "ResourceNotFoundException": "type `argosy runs` to see the runs there are",
         "ConflictException": "use another --client-token, or leave it out",
+        "ChangesExpired": "see what there is with `argosy cluster` and `argosy runs`, then leave --since out",
         "ThrottlingException": "wait a little and type it again",
         "InternalError": f"look for request {request_id} in the api function's log",
     }
@@ -108,6 +109,11 @@ class ApiClient:
     def cluster(self) -> dict[str, Any]:
         """The deployment's instances, fleets and cost."""
         return self._call("DescribeCluster")
+
+    def changes(self, **wanted: Any) -> dict[str, Any]:
+        """A page of the journal's lines: `changes`, and `next`, after which the following page begins. wanted: members
+        of ListChanges, camelCase. Raises ApiError with the code ChangesExpired when lines after `since` are gone."""
+        return self._call("ListChanges", **wanted)
 
     def _call(self, action: str, **fields: Any) -> dict[str, Any]:
         request = json.dumps({"action": action, **fields})

@@ -15,8 +15,8 @@ from argosy.engine.leaving_out import Suspect, capacity_of, leave_out, trim
 from argosy.engine.steps import Fact, conclude, start, take
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.marks import has_room
-from argosy.model import documents
 from argosy.model.events import Event, RunResumed
+from argosy.model.journal.commit import documents_of_commit
 from argosy.model.moment import Moment
 from argosy.model.state import State
 from argosy.placement.custom import OwnFunctions
@@ -102,7 +102,7 @@ class Rehearsal:
             has_room(state, policy)
             pass_time(state, now, policy)
             conclude(replace(self.moment, state=state), self.switches, self.functions, 0)
-            documents.changed(state)
+            documents_of_commit(state, now)
         except Exception:  # noqa: BLE001 - whatever it is: this is what is looked for
             return True
         return False

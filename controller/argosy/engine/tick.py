@@ -34,12 +34,13 @@ from argosy.model.damage import FAULTS
 from argosy.model.documents import Documents
 from argosy.model.events import ActionFailed, Event, Observed, RunResumed
 from argosy.model.instance_types import InstanceType
+from argosy.model.journal.commit import documents_of_commit
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.suspensions import reason_of
 from argosy.placement.custom import OwnFunctions
-from argosy.ports import EventQueue, Executor, Message, Store
+from argosy.ports import EventQueue, Executor, Key, Message, Store
 from argosy.scheduler.decide import NO_FUNCTIONS
 
 MOST_ROUNDS = 4  # of one tick: what our own code fails at is left out in the next one
@@ -161,8 +162,8 @@ class Engine:
             actions = self._decide(state, taken)
             effects = [action for action in actions if not isinstance(action, Inside)]
             effects += [] if state.losses.blind else self.apart.hopeless(state, self.now())
-            puts = documents.changed(state)
-        self._commit(state, puts, bool(effects))
+            puts, expires_at = documents_of_commit(state, self.now(), taken.refused)
+        self._commit(state, puts, expires_at, bool(effects))
         self._carry_out(state, effects)
         self._observe(state)
         return self._report(state, actions)
@@ -354,14 +355,14 @@ class Engine:
                 taken.messages.pop()  # left to the dead letters like one that cannot be read
                 taken.poison += 1
 
-    def _commit(self, state: State, puts: Documents, effects: bool) -> None:
+    def _commit(self, state: State, puts: Documents, expires_at: Mapping[Key, float], effects: bool) -> None:
         """Store what has changed, then delete the messages that are in it. Nothing is done outside without a commit
         before it; a tick that changes nothing writes nothing."""
         taken, root = self.taken, puts[documents.STATE, documents.ROOT]
         if len(puts) > 1 or root != self.committed_root or taken.folded or effects:
             puts |= {(inbox.REFUSED, key): body for key, body in taken.refused.items()}
             check_size(len(puts), len(taken.folded))
-            self.store.commit(state.version, puts, [(inbox.INBOX, key) for key in taken.folded])
+            self.store.commit(state.version, puts, [(inbox.INBOX, key) for key in taken.folded], expires_at)
             documents.committed(state)
             self.committed_root = root
             self.apart.runs.clear()

@@ -65,6 +65,9 @@ class AttemptTable(ColumnTable):
         "absent_since": ("f8", 0.0),  # first complete sweep, or look for a launch in doubt, that did not show it
         "left_at": ("f8", 0.0),  # since when it takes nothing on its instance, as far as is known; 0 = it does
     }
+    watched: ClassVar[tuple[str, ...]] = (
+        "status", "run", "index", "attempt", "launch", "instance", "stop_cause", "left_at"
+    )  # fmt: skip
     chunk_rows = 2048
 
     def __init__(self, rows: int = 0) -> None:

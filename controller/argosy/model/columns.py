@@ -6,8 +6,8 @@ only the touched ones are written. A chunk that was never touched is not stored:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import KeysView, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,23 @@ class CorruptChunk(ValueError):
     """A stored chunk whose checksum, columns or length are wrong."""
 
 
+class Differences(NamedTuple):
+    """Rows whose watched columns are not as they were last committed, ascending, and those columns of these rows."""
+
+    rows: NDArray[np.int64]
+    old: Mapping[str, NDArray[Any]]
+    new: Mapping[str, NDArray[Any]]
+
+
 class ColumnTable:
     """Equal-length columns by name, with the numbers of the chunks touched since the last commit.
 
-    `schema` maps a column's name to its dtype and default; `chunk_rows` rows make one stored chunk.
+    `schema` maps a column's name to its dtype and default; `chunk_rows` rows make one stored chunk. Of a touched chunk
+    the `watched` columns are kept as they were committed, so that the commit can say what it changes.
     """
 
     schema: ClassVar[Mapping[str, tuple[str, Any]]] = {}
+    watched: ClassVar[tuple[str, ...]] = ()
     chunk_rows = 8192
 
     def __init__(self, rows: int) -> None:
@@ -35,7 +45,8 @@ class ColumnTable:
         self.columns: dict[str, NDArray[Any]] = {
             name: np.full(rows, default, dtype=dtype) for name, (dtype, default) in self.schema.items()
         }
-        self.dirty: set[int] = set()
+        self.writes = 0  # rows written since the last commit, counted as often as they were
+        self._before: dict[int, dict[str, NDArray[Any]]] = {}  # by touched chunk: watched columns as committed
         self.packed_bytes: dict[int, int] = {}  # size of each chunk when it was last stored or read
 
     def __getitem__(self, name: str) -> NDArray[Any]:
@@ -43,14 +54,56 @@ class ColumnTable:
 
     def set(self, row: int, **values: Any) -> None:
         """Write one row's values and mark its chunk."""
+        self.touch(row // self.chunk_rows)
+        self.writes += 1
         for name, value in values.items():
             self.columns[name][row] = value
-        self.dirty.add(row // self.chunk_rows)
 
     def set_many(self, rows: NDArray[np.int64], **values: Any) -> None:
+        for chunk in np.unique(rows // self.chunk_rows).tolist():
+            self.touch(chunk)
+        self.writes += len(rows)
         for name, value in values.items():
             self.columns[name][rows] = value
-        self.dirty.update(np.unique(rows // self.chunk_rows).tolist())
+
+    @property
+    def dirty(self) -> KeysView[int]:
+        """The chunks touched since the last commit."""
+        return self._before.keys()
+
+    def touch(self, chunk: int) -> None:
+        """The chunk is to be stored with the next commit. Called before its rows are written."""
+        if chunk not in self._before:
+            part = slice(chunk * self.chunk_rows, (chunk + 1) * self.chunk_rows)
+            self._before[chunk] = {name: self.columns[name][part].copy() for name in self.watched}
+
+    def committed(self) -> None:
+        """Every touched chunk is stored as it is."""
+        self._before.clear()
+        self.writes = 0
+
+    def differences(self) -> Differences:
+        """What the next commit changes in the watched columns."""
+        found = [self._differences_of(chunk) for chunk in sorted(self._before)] or [self._differences_of(0)]
+        rows, old, new = zip(*found, strict=True)
+        joined = [{name: np.concatenate([each[name] for each in side]) for name in self.watched} for side in (old, new)]
+        return Differences(np.concatenate(rows), *joined)
+
+    def _differences_of(self, chunk: int) -> Differences:
+        part = slice(chunk * self.chunk_rows, (chunk + 1) * self.chunk_rows)
+        new = {name: self.columns[name][part] for name in self.watched}
+        old = {name: self._grown(name, column, new[name]) for name, column in self._before.get(chunk, new).items()}
+        differs = np.zeros(len(self.columns[self.watched[0]][part]), dtype=np.bool_)
+        for name in self.watched:
+            differs |= old[name] != new[name]
+        rows = np.flatnonzero(differs)
+        sides = [{name: column[rows] for name, column in side.items()} for side in (old, new)]
+        return Differences(rows + part.start, *sides)
+
+    def _grown(self, name: str, old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+        """`old` with defaults for the rows that the chunk did not have yet."""
+        more = np.full(len(new) - len(old), self.schema[name][1], dtype=old.dtype)
+        return np.concatenate([old, more]) if len(more) else old
 
     def grow(self, rows: int) -> None:
         """Add rows at the end, filled with the defaults."""
@@ -69,7 +122,7 @@ class ColumnTable:
     @property
     def dirty_bytes(self) -> int:
         """About what the touched chunks will take when stored."""
-        return sum(self.packed_bytes.get(chunk, 0) + GROWTH_BYTES for chunk in self.dirty)
+        return sum(self.packed_bytes.get(chunk, 0) + GROWTH_BYTES for chunk in self._before)
 
     def unpack(self, chunk: int, body: bytes) -> None:
         """Read a stored chunk into place. Columns that the chunk does not know get their defaults, and so do rows

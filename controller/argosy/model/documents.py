@@ -86,6 +86,7 @@ def task_chunk(number: int) -> str:
 
 _ROOT_FIELDS = [
     "epoch",
+    "lines_at",
     "next_run",
     "next_wave",
     "orphans",
@@ -152,9 +153,12 @@ def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:
 def committed(state: State) -> None:
     """Forget what was changed, and the runs that are closed: all of it is stored now."""
     state.version += 1
-    state.attempts.dirty.clear()
+    state.committed.note(state.instances, state.changed_instances, state.pools, state.last_order)
+    for run_id in state.changed_runs & state.runs.keys():
+        state.runs[run_id].committed = state.runs[run_id].facts()
+    state.attempts.committed()
     for run in state.runs.values():
-        run.tasks.dirty.clear()
+        run.tasks.committed()
     for run_id in [run.id for run in state.runs.values() if run.done]:
         del state.runs[run_id]
     state.new_runs.clear()
@@ -175,7 +179,7 @@ def restore(
     What cannot be read is left out and named in `losses`. Raises NewerFormat, OlderFormat; UnreadableState when the
     root itself cannot be read.
     """
-    state = State(version=version)
+    state = State(version=version, lines_at=version)  # where the root does not say: nothing before has lines
     root = _read_root(items)
     for name in _ROOT_FIELDS:
         if name in root:
@@ -188,6 +192,7 @@ def restore(
         if (subject := Subject.from_text(text)) is not None
     }
     _restore_capacity(state, items)
+    state.committed.note(state.instances, state.instances, state.pools, state.last_order)
     for run_id in root["runs"]:
         found = _restored_run(run_id, read_run.get(run_id), root.get("suspended", {}).get(run_id))
         if isinstance(found, Suspension):
@@ -329,5 +334,5 @@ def _restore_attempts(state: State, items: Mapping[str, bytes]) -> None:
         if damage is not None:  # its rows read as free; what they said is found missing by `lifecycle.quarantine`
             state.losses.found.append(damage)
             state.losses.attempts = True
-            state.attempts.dirty.add(chunk)
+            state.attempts.touch(chunk)
     state.attempts.reindex()

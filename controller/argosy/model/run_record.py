@@ -153,7 +153,9 @@ class RunRecord:
         for name in _LISTS:
             values[name] = list(values[name])
         values |= {"instances": set(self.instances), "costs": dict(self.costs)}
-        return Run(spec=spec, tasks=tasks, **values)
+        run = Run(spec=spec, tasks=tasks, **values)
+        run.committed = run.facts()._replace(was_suspended=bool(self.suspended_at))
+        return run
 
 
 def _terms_of(terms: RunTerms) -> dict[str, Any]:

@@ -41,6 +41,20 @@ class Failure:
     task_arn: str | None = None  # finds its log
 
 
+class RunFacts(NamedTuple):
+    """What the journal tells of a run, as it was last committed."""
+
+    status: RunStatus
+    task_definition: str
+    waiting: str
+    halted: bool
+    cancelled: bool
+    is_capped: bool
+    steering: Steering
+    retries: int
+    was_suspended: bool = False
+
+
 class ManifestBound(NamedTuple):
     """Where a part of the manifest ends and the next one begins: before a task, or in the middle of its objects."""
 
@@ -98,11 +112,25 @@ class Run:
     manifest_bounds: list[ManifestBound] = field(default_factory=list)  # where each part that is written ends
     manifest_after: str = ""  # name in the run's folder after which the next part begins; "" = where its task does
     terms: RunTerms = field(init=False)  # what `spec` says
+    committed: RunFacts | None = field(default=None, init=False)  # None = nothing of it was committed yet
 
     def __post_init__(self) -> None:
         self.terms = RunTerms.of(self.spec)
         if self.new_budget_usd:
             self.set_budget(self.new_budget_usd)
+
+    def facts(self) -> RunFacts:
+        """As they are now."""
+        return RunFacts(
+            status=self.status,
+            task_definition=self.task_definition,
+            waiting=self.waiting,
+            halted=self.halted,
+            cancelled=self.cancelled,
+            is_capped=bool(self.capped_at),
+            steering=self.steering,
+            retries=self.retries,
+        )
 
     def set_budget(self, usd: float) -> None:
         """What the run may cost, all its tries together, whatever its spec says."""

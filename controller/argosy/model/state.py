@@ -11,6 +11,7 @@ from argosy.model.costs import Costs
 from argosy.model.damage import Losses
 from argosy.model.ended_attempts import BYTES_PER_ROW, ROWS_PER_ITEM, EndedAttempt
 from argosy.model.instances import Instance, Purchase
+from argosy.model.journal.capacity import Committed
 from argosy.model.open_ends import OpenEnds
 from argosy.model.pools import OrderNote, Pool
 from argosy.model.resources import NOTHING, Resources
@@ -20,6 +21,8 @@ from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Setback, Subject
 from argosy.model.suspensions import Suspension
 
 BYTES_PER_INSTANCE = 130  # as stored, compressed: measured with 5,000 and with 20,000
+BYTES_PER_WRITE = 12  # of a row, in the journal's lines, compressed
+BYTES_PER_ITEM = 150_000  # of the journal; lines are cut in two until none is larger than twice that
 
 
 @dataclass(slots=True)
@@ -28,6 +31,7 @@ class State:
 
     version: int = 0
     epoch: str = ""  # tells this state's waves from those of an earlier deployment under the same name
+    lines_at: int = 0  # the last version whose commit had lines for the journal
     next_run: int = 1
     next_wave: int = 1
     runs: dict[str, Run] = field(default_factory=dict)  # not yet closed, in order of submission
@@ -62,6 +66,7 @@ class State:
     changed_instances: set[str] = field(default_factory=set)
     changed_pools: bool = False
     ended: dict[str, list[EndedAttempt]] = field(default_factory=dict)  # attempts that ended, by run
+    committed: Committed = field(default_factory=Committed)  # how capacity was committed last; not stored itself
 
     def run_by_number(self, number: int) -> Run | None:
         return next((run for run in self.runs.values() if run.number == number), None)
@@ -193,9 +198,14 @@ class State:
         damaged = sum(map(len, self.damaged.values()))
         bucket = max(10_000, BYTES_PER_INSTANCE * len(self.instances) // 16)
         ended = BYTES_PER_ROW * sum(map(len, self.ended.values()))
-        return (
-            sum(table.dirty_bytes for table in tables) + bucket * min(len(self.changed_instances), 16) + damaged + ended
-        )
+        buckets = bucket * min(len(self.changed_instances), 16)
+        return sum(table.dirty_bytes for table in tables) + buckets + damaged + ended + self._journal_bytes
+
+    @property
+    def _journal_bytes(self) -> int:
+        """About how many bytes its lines take at most."""
+        writes = self.attempts.writes + sum(run.tasks.writes for run in self.runs.values())
+        return BYTES_PER_WRITE * writes + 100 * (len(self.changed_runs) + len(self.changed_instances))
 
     @property
     def dirty_documents(self) -> int:
@@ -204,4 +214,5 @@ class State:
         instances = min(len(self.changed_instances) + len(self.losses.buckets), 16)
         records = len(self.changed_runs) + len(self.quarantined) + len(self.damaged)
         history = sum(-(-len(rows) // ROWS_PER_ITEM) for rows in self.ended.values())
-        return chunks + records + 2 * len(self.new_runs) + instances + history + 2
+        journal = 1 + self._journal_bytes // BYTES_PER_ITEM
+        return chunks + records + 2 * len(self.new_runs) + instances + history + journal + 2

@@ -46,6 +46,7 @@ class TaskTable(ColumnTable):
         "stop_cause": ("u1", 0),  # StopCause of an attempt that is VERIFYING; INTERRUPTED too if its host was lost
         "gpu_mask": ("u4", 0),  # bit j = the j-th registered GPU of that instance was pinned to it
     }
+    watched: ClassVar[tuple[str, ...]] = ("status", "attempts", "user_failures", "losses")
 
     def __init__(self, rows: int, halted: bool = False) -> None:
         super().__init__(rows)

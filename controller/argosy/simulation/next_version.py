@@ -37,9 +37,15 @@ class NextVersionStore(DynamoStore):
             items[documents.ROOT] = self._as_read(items[documents.ROOT])
         return items
 
-    def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
+    def commit(
+        self,
+        version: int,
+        puts: Mapping[Key, bytes],
+        deletes: Iterable[Key],
+        expires_at: Mapping[Key, float] | None = None,
+    ) -> None:
         as_stored = {key: _as_stored(body) if key == ROOT else body for key, body in puts.items()}
-        super().commit(version, as_stored, deletes)
+        super().commit(version, as_stored, deletes, expires_at)
 
     def _as_read(self, body: bytes) -> bytes:
         root = documents.decode(body)

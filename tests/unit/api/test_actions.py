@@ -17,7 +17,8 @@ from tests.builders import NOW
 from tests.fakes.api import SPEC, Desk, error_of
 
 ACTIONS = (
-    "known: SubmitRun, ValidateRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster"
+    "known: SubmitRun, ValidateRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster, "
+    "ListChanges"
 )
 
 

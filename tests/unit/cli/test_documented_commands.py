@@ -65,6 +65,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         {"merge": True, "form": "csv", "output": "table.csv", "partial": False},
     ),
     ("logs RUN --task 3 --follow", {"task": 3, "follow": True}),
+    (
+        "events RUN --since 10m --follow --type task.ended --type instance --instance i-0abc",
+        {"run": "RUN", "since": "10m", "follow": True, "kinds": ["task.ended", "instance"], "instance": "i-0abc"},
+    ),
     ("cancel RUN --reason wrong", {"reason": "wrong"}),
     ("explain RUN --task 7", {"run": "RUN", "task": 7}),
     (

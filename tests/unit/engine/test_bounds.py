@@ -86,8 +86,14 @@ class CountingStore(MemoryStore):
         self.killed = "no launches in these tests"
         self.sizes: list[int] = []
 
-    def commit(self, version: int, puts: Mapping[Key, bytes], deletes: Iterable[Key]) -> None:
-        super().commit(version, puts, deletes)
+    def commit(
+        self,
+        version: int,
+        puts: Mapping[Key, bytes],
+        deletes: Iterable[Key],
+        expires_at: Mapping[Key, float] | None = None,
+    ) -> None:
+        super().commit(version, puts, deletes, expires_at)
         self.sizes.append(len(puts))
 
 

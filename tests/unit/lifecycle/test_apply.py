@@ -71,7 +71,7 @@ def test_cancelling_cancels_what_waits_and_lets_what_runs_be_stopped() -> None:
 
 def test_a_million_pending_tasks_are_cancelled_without_touching_a_row() -> None:
     state = state_with(submitted(tasks=1_000_000), prepared())
-    the_run(state).tasks.dirty.clear()
+    the_run(state).tasks.committed()
     told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "")))
     assert the_run(state).complete
     assert not the_run(state).tasks.dirty

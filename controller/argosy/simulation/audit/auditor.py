@@ -21,6 +21,7 @@ from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operatio
 from argosy.simulation.audit.fleets import FleetChecker
 from argosy.simulation.audit.history import HistoryChecker
 from argosy.simulation.audit.instances import InstanceChecker
+from argosy.simulation.audit.journal import JournalChecker
 from argosy.simulation.audit.launches import LaunchChecker
 from argosy.simulation.audit.money import MoneyChecker
 from argosy.simulation.audit.progress import ProgressChecker
@@ -49,6 +50,7 @@ class Auditor:
     ) -> None:
         self.facts = facts = TrialFacts(regions, jobs, policy, one_controller, nothing_goes_wrong, stands_still_s)
         self._launches = LaunchChecker(facts)
+        self.journal = JournalChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,
             InstanceChecker(facts),
@@ -60,6 +62,7 @@ class Auditor:
             WarningChecker(facts),
             DefinitionChecker(facts),
             HistoryChecker(facts),
+            self.journal,
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)
         for checker in self._checkers:

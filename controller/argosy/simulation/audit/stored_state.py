@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from argosy.model import documents, ended_attempts
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable
 from argosy.model.ended_attempts import EndedAttempt
+from argosy.model.instances import pool_key
 from argosy.model.run_record import RunRecord
 from argosy.model.tasks import TaskStatus, TaskTable
 
@@ -32,6 +33,8 @@ class StoredState:
         self.root: JSON = {}
         self.records: dict[str, RunRecord] = {}
         self.instances: dict[str, JSON] = {}
+        self.pools: dict[str, JSON] = {}
+        """By key."""
         self.tables: dict[str, list[tuple[int, ...]]] = {}
         """By run: status, user_failures, losses, committed of each task."""
         self.live: dict[tuple[int, int], StoredAttempt] = {}
@@ -70,11 +73,14 @@ class StoredState:
         return fresh
 
     def _take_summary(self, pk: str, sk: str, body: bytes) -> None:
-        """Root, runs and instances, without which the columns mean nothing."""
+        """Root, runs, pools and instances, without which the columns mean nothing."""
         if pk == documents.RUNS:
             self._take_record(documents.record_from(body))
         elif (pk, sk) == (documents.STATE, documents.ROOT):
             self.root = documents.decode(body)
+        elif (pk, sk) == (documents.STATE, documents.POOLS):
+            pools = documents.decode(body)
+            self.pools = {pool_key(each["cell"], each["instance_type"], each["zone"]): each for each in pools}
         elif pk == documents.STATE and sk.startswith("INSTANCES#"):
             self._take_instances(sk, documents.decode(body))
 

@@ -1,0 +1,160 @@
+"""How does a person read a line of the journal? One sentence for each type; unknown ones are shown as they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Change = Mapping[str, Any]
+MOST_RANGES = 5
+
+
+def sentence(change: Change) -> str:
+    """In plain words. What an api of a later version tells is shown as it came."""
+    kind = str(change.get("type"))
+    words = _SENTENCES.get(kind)
+    if words is None:
+        return json.dumps(dict(change))
+    return words(change) + _why(change)
+
+
+def tasks_of(change: Change) -> str:
+    """`task 7`, `tasks 3-9, 12`; of many ranges the first ones."""
+    pairs: Sequence[Sequence[int]] = change.get("tasks", ())
+    shown = [str(first) if first == last else f"{first}-{last}" for first, last in pairs[:MOST_RANGES]]
+    more = [f"and {len(pairs) - MOST_RANGES} more ranges"] if len(pairs) > MOST_RANGES else []
+    is_one = len(pairs) == 1 and pairs[0][0] == pairs[0][1]
+    return f"{'task' if is_one else 'tasks'} {', '.join([*shown, *more])} of {_run(change)}"
+
+
+def _run(change: Change) -> str:
+    return str(change.get("runId") or f"run number {change.get('runNumber')}")
+
+
+def _why(change: Change) -> str:
+    return f": {change['reason']}" if change.get("reason") else ""
+
+
+def _about_run(words: str) -> Callable[[Change], str]:
+    return lambda change: f"{_run(change)} {words}"
+
+
+def _about_tasks(words: str) -> Callable[[Change], str]:
+    def says(change: Change) -> str:
+        place = f" on {change['instance']}" if change.get("instance") else ""
+        return f"{tasks_of(change)} {words}{place}"
+
+    return says
+
+
+def _about_instance(words: str) -> Callable[[Change], str]:
+    return lambda change: f"{change['instance']} {words}"
+
+
+def _about_pool(words: str) -> Callable[[Change], str]:
+    return lambda change: f"{change['pool']} {words}"
+
+
+def _submitted(change: Change) -> str:
+    return f"{_run(change)} was taken in: {change['taskCount']:,} tasks"
+
+
+def _closed(change: Change) -> str:
+    cost = f", ${change['costUsd']:.4f}" if "costUsd" in change else ""
+    return f"{_run(change)} ended as {change['status']}{cost}"
+
+
+def _waiting(change: Change) -> str:
+    return f"{_run(change)} {'waits' if change.get('reason') else 'waits no longer'}"
+
+
+def _ended(change: Change) -> str:
+    code = f" with exit code {change['exitCode']}" if "exitCode" in change else ""
+    account = f", charged to {change['chargedTo']}" if change.get("chargedTo") else ""
+    place = f" on {change['instance']}" if change.get("instance") else ""
+    return f"attempt {change['attempt']} of {tasks_of(change)} ended{place}{code}{account}; now {change['status']}"
+
+
+def _refused(change: Change) -> str:
+    return f"{tasks_of(change)} could not be started on {change['instance']}; now {change['status']}"
+
+
+def _settled(change: Change) -> str:
+    return f"{tasks_of(change)} {'is' if _is_one(change) else 'are'} now {change['status']}"
+
+
+def _is_one(change: Change) -> bool:
+    return tasks_of(change).startswith("task ")
+
+
+def _booting(change: Change) -> str:
+    return (
+        f"{change['instance']} is booting: {change['instanceType']} in {change['zone']}, {change['purchase']}, "
+        f"${change['usdPerHour']:.4f} an hour"
+    )
+
+
+def _cordoned(change: Change) -> str:
+    return f"{change['instance']} {'gets no more work' if change.get('reason') else 'gets work again'}"
+
+
+def _targets(words: str) -> Callable[[Change], str]:
+    return lambda change: f"{change['pool']} {words}: {change['spot']} spot, {change['onDemand']} on demand"
+
+
+def _closed_pool(change: Change) -> str:
+    return f"{change['pool']} {'is closed' if change.get('reason') else 'is open again'}"
+
+
+def _order(change: Change) -> str:
+    gap = f", {change['gapPct']:.1f} % above the least possible" if change.get("gapPct") is not None else ""
+    count = change["instances"]
+    return f"{count} instance{'' if count == 1 else 's'} ordered for ${change['usdPerHour']:.4f} an hour{gap}"
+
+
+_SENTENCES: Mapping[str, Callable[[Change], str]] = {
+    "run.submitted": _submitted,
+    "run.prepared": _about_run("is prepared"),
+    "run.running": _about_run("runs"),
+    "run.waiting": _waiting,
+    "run.steered": lambda change: f"{_run(change)} buys {change['buys']}{' and is late' if change.get('late') else ''}",
+    "run.halted": _about_run("starts nothing more"),
+    "run.reopened": _about_run("was opened again"),
+    "run.revived": _about_run("has its tasks back"),
+    "run.suspended": _about_run("is left alone"),
+    "run.resumed": _about_run("is tried again"),
+    "run.closed": _closed,
+    "task.placed": _about_tasks("to start"),
+    "task.inDoubt": _about_tasks("may have been launched"),
+    "task.launched": _about_tasks("launched"),
+    "task.running": _about_tasks("running"),
+    "task.stopping": lambda change: f"{_about_tasks('asked to stop')(change)} ({change['cause']})",
+    "task.left": _about_tasks("stopped while the run is left alone,"),
+    "task.returned": _about_tasks("was launched after all"),
+    "task.refused": _refused,
+    "task.ended": _ended,
+    "task.dropped": _about_tasks("not known any more"),
+    "task.verified": _about_tasks("SUCCEEDED: the result is there"),
+    "task.settled": _settled,
+    "instance.booting": _booting,
+    "instance.registered": _about_instance("has joined the cluster"),
+    "instance.advised": _about_instance("is at risk: EC2 advises to leave it"),
+    "instance.warned": _about_instance("is interrupted: EC2 takes it back"),
+    "instance.cordoned": _cordoned,
+    "instance.paused": lambda change: f"{change['instance']} refused tasks and gets none until {change['until']}",
+    "instance.disconnected": _about_instance("has lost its agent"),
+    "instance.connected": _about_instance("has its agent back"),
+    "instance.draining": _about_instance("drains"),
+    "instance.releasing": _about_instance("is let go"),
+    "instance.gone": _about_instance("is gone"),
+    "instance.forgotten": _about_instance("is not kept in mind any longer"),
+    "pool.found": _targets("is a fleet to buy from"),
+    "pool.target": _targets("is to keep"),
+    "pool.short": lambda change: f"{change['pool']} is not asked for more until {change['until']}",
+    "pool.closed": _closed_pool,
+    "pool.forgotten": _about_pool("is not known any more"),
+    "order": _order,
+    "request.refused": lambda change: f"request {change['request']} cannot be carried out and was set aside",
+    "state.damaged": lambda change: "something stored was damaged; changes may be missing here",
+}

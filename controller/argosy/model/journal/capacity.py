@@ -1,0 +1,134 @@
+"""Which lines say what a commit changes in instances, pools and orders?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.journal.lines import Line, LineType, line
+from argosy.model.pools import OrderNote, Pool
+
+
+class InstanceFacts(NamedTuple):
+    """What the journal tells of an instance of ours."""
+
+    status: InstanceStatus
+    is_connected: bool
+    interrupted_at: float
+    rebalance_at: float
+    cordon: str
+    paused_until: float
+
+
+class PoolFacts(NamedTuple):
+    """What the journal tells of a pool."""
+
+    spot_target: int
+    on_demand_target: int
+    short_until: float
+    short_reason: str
+    closed: str
+
+
+@dataclass(slots=True)
+class Committed:
+    """Instances, pools and the last order as they were last committed."""
+
+    instances: dict[str, InstanceFacts] = field(default_factory=dict)  # by EC2 id, those that are ours
+    pools: dict[str, PoolFacts] = field(default_factory=dict)  # by Pool.key
+    ordered_at: float = 0.0
+
+    def note(
+        self, instances: Mapping[str, Instance], changed: Iterable[str], pools: Mapping[str, Pool], order: OrderNote
+    ) -> None:
+        """They are committed as they are. changed: the instances that may differ from what is known here."""
+        for name in changed:
+            facts = instance_facts(instances.get(name))
+            if facts is not None:
+                self.instances[name] = facts
+            else:
+                self.instances.pop(name, None)
+        self.pools = {key: pool_facts(pool) for key, pool in pools.items()}
+        self.ordered_at = order.at
+
+
+def instance_facts(instance: Instance | None) -> InstanceFacts | None:
+    """None for one that is not ours, or is not there."""
+    if instance is None or not instance.owned:
+        return None
+    return InstanceFacts(
+        status=instance.status,
+        is_connected=instance.agent_connected,
+        interrupted_at=instance.interrupted_at,
+        rebalance_at=instance.rebalance_at,
+        cordon=instance.cordon,
+        paused_until=instance.paused_until,
+    )
+
+
+def pool_facts(pool: Pool) -> PoolFacts:
+    short_until = max(pool.short_until, pool.on_demand_short_until)
+    return PoolFacts(pool.spot_target, pool.on_demand_target, short_until, pool.short_reason, pool.closed)
+
+
+_STATUS_LINES = {
+    InstanceStatus.BOOTING: LineType.INSTANCE_BOOTING,
+    InstanceStatus.ACTIVE: LineType.INSTANCE_REGISTERED,
+    InstanceStatus.DRAINING: LineType.INSTANCE_DRAINING,
+    InstanceStatus.RELEASING: LineType.INSTANCE_RELEASING,
+    InstanceStatus.GONE: LineType.INSTANCE_GONE,
+}
+
+
+def instance_lines(name: str, before: InstanceFacts | None, instance: Instance | None) -> Iterator[Line]:
+    """`name`: its EC2 id."""
+    now = instance_facts(instance)
+    if instance is None or now is None:
+        if before is not None:
+            yield line(LineType.INSTANCE_FORGOTTEN, instance=name)
+        return
+    if before is None:
+        before = InstanceFacts(InstanceStatus.BOOTING, now.is_connected, 0.0, 0.0, "", 0.0)
+        yield _booting(instance)
+    if now.rebalance_at and not before.rebalance_at:
+        yield line(LineType.INSTANCE_ADVISED, instance=name)
+    if now.interrupted_at and not before.interrupted_at:
+        yield line(LineType.INSTANCE_WARNED, instance=name)
+    if now.status is not before.status:
+        yield line(_STATUS_LINES[now.status], instance=name, status=str(now.status))
+    elif now.is_connected != before.is_connected:
+        kind = LineType.INSTANCE_CONNECTED if now.is_connected else LineType.INSTANCE_DISCONNECTED
+        yield line(kind, instance=name)
+    if now.cordon != before.cordon:
+        yield line(LineType.INSTANCE_CORDONED, instance=name, reason=now.cordon)
+    if now.paused_until > before.paused_until:
+        yield line(LineType.INSTANCE_PAUSED, instance=name, until=now.paused_until)
+
+
+def _booting(instance: Instance) -> Line:
+    return line(
+        LineType.INSTANCE_BOOTING,
+        instance=instance.id,
+        status=str(InstanceStatus.BOOTING),
+        instanceType=instance.instance_type,
+        zone=instance.zone,
+        cell=instance.cell,
+        purchase=str(instance.purchase),
+        usdPerHour=instance.price_usd_per_hour,
+    )
+
+
+def pool_lines(pool: Pool, before: PoolFacts | None) -> Iterator[Line]:
+    now = pool_facts(pool)
+    targets = {"spot": now.spot_target, "onDemand": now.on_demand_target}
+    if before is None:
+        before = PoolFacts(now.spot_target, now.on_demand_target, 0.0, "", "")
+        yield line(LineType.POOL_FOUND, pool=pool.key, **targets)
+    if (now.spot_target, now.on_demand_target) != (before.spot_target, before.on_demand_target):
+        yield line(LineType.POOL_TARGET, pool=pool.key, **targets)
+    if now.short_until > before.short_until or (now.short_reason != before.short_reason and now.short_until):
+        yield line(LineType.POOL_SHORT, pool=pool.key, reason=now.short_reason, until=now.short_until)
+    if now.closed != before.closed:
+        yield line(LineType.POOL_CLOSED, pool=pool.key, reason=now.closed)

@@ -1,0 +1,59 @@
+"""What does a commit write: which documents have changed, and which lines say so?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from argosy.model import documents
+from argosy.model.documents import Documents
+from argosy.model.journal import stored
+from argosy.model.journal.capacity import instance_lines, pool_lines
+from argosy.model.journal.lines import Line, LineType, line
+from argosy.model.journal.runs import run_lines
+from argosy.model.journal.tasks import task_lines
+from argosy.model.state import State
+
+Expiries = dict[tuple[str, str], float]
+"""Epoch seconds by key."""
+
+
+def documents_of_commit(state: State, now: float, refused: Iterable[str] = ()) -> tuple[Documents, Expiries]:
+    """What the next commit puts, and which of it expires when.
+
+    refused: requests that it sets aside. The state must be committed next, or dropped.
+    """
+    lines = lines_of_commit(state, refused)
+    version = state.version + 1
+    journal = stored.items(version, now, state.lines_at, lines)
+    if lines:
+        state.lines_at = version
+    return documents.changed(state) | journal, dict.fromkeys(journal, now + stored.KEPT_S)
+
+
+def lines_of_commit(state: State, refused: Iterable[str] = ()) -> list[Line]:
+    """What it changes; damage first, since a reader begins anew at it, and the ends of runs last."""
+    runs = run_lines(state)
+    closed = [each for each in runs if each["type"] == LineType.RUN_CLOSED]
+    return [
+        *(line(LineType.STATE_DAMAGED, reason=damage.sentence) for damage in state.losses.found),
+        *(line(LineType.REQUEST_REFUSED, request=key) for key in refused),
+        *(each for each in runs if each["type"] != LineType.RUN_CLOSED),
+        *_capacity_lines(state),
+        *task_lines(state),
+        *closed,
+    ]
+
+
+def _capacity_lines(state: State) -> list[Line]:
+    before, found = state.committed, list[Line]()
+    for name in sorted(state.changed_instances):
+        found += instance_lines(name, before.instances.get(name), state.instances.get(name))
+    if state.changed_pools:
+        for key, pool in state.pools.items():
+            found += pool_lines(pool, before.pools.get(key))
+        found += [line(LineType.POOL_FORGOTTEN, pool=key) for key in before.pools.keys() - state.pools.keys()]
+    if state.last_order.at != before.ordered_at:
+        found.append(
+            line(LineType.ORDER, **{name: value for name, value in state.last_order.to_json().items() if name != "at"})
+        )
+    return found

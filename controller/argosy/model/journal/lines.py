@@ -1,0 +1,82 @@
+"""What is a line of the journal, and of which kinds are there?
+
+A line says what one commit changed. It is the difference between what was stored before and what is stored now, so that
+no line can lack its change and no change its line. Members are named as the api shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+Line = dict[str, Any]
+"""`type` (a `LineType`) and the facts of it: JSON values. What is not known or not set is left out."""
+
+
+class LineType(StrEnum):
+    """What happened. Tasks are named by ranges of indexes: `tasks: [[first, last], ...]`."""
+
+    RUN_SUBMITTED = "run.submitted"  # taken in by the controller
+    RUN_PREPARED = "run.prepared"  # it has its task definition
+    RUN_RUNNING = "run.running"
+    RUN_WAITING = "run.waiting"  # why nothing starts; without a reason: that is over
+    RUN_STEERED = "run.steered"  # between spot and on-demand
+    RUN_HALTED = "run.halted"  # nothing is started any more: what is pending counts as cancelled
+    RUN_REOPENED = "run.reopened"  # by a retry; halted until its tasks are revived
+    RUN_REVIVED = "run.revived"  # they are
+    RUN_SUSPENDED = "run.suspended"  # the controller's own code failed at it
+    RUN_RESUMED = "run.resumed"
+    RUN_CLOSED = "run.closed"
+    TASK_PLACED = "task.placed"  # to be launched on an instance
+    TASK_IN_DOUBT = "task.inDoubt"  # it may have been launched
+    TASK_LAUNCHED = "task.launched"  # ECS has taken it
+    TASK_RUNNING = "task.running"
+    TASK_STOPPING = "task.stopping"  # we ask for its end
+    TASK_LEFT = "task.left"  # it takes nothing any more; its run, which is suspended, has not heard so
+    TASK_RETURNED = "task.returned"  # it does again: it was launched after all
+    TASK_REFUSED = "task.refused"  # the launch did not happen
+    TASK_ENDED = "task.ended"  # an attempt is over; `status` says what becomes of the task
+    TASK_DROPPED = "task.dropped"  # an attempt of a run that is not at work is not known any more
+    TASK_VERIFIED = "task.verified"  # its result is there
+    TASK_SETTLED = "task.settled"  # another status without the end of an attempt
+    INSTANCE_BOOTING = "instance.booting"  # EC2 shows it
+    INSTANCE_REGISTERED = "instance.registered"
+    INSTANCE_ADVISED = "instance.advised"  # EC2 expects to take it back
+    INSTANCE_WARNED = "instance.warned"  # EC2 takes it back
+    INSTANCE_CORDONED = "instance.cordoned"  # no more work, and why; without a reason: that is over
+    INSTANCE_PAUSED = "instance.paused"  # it refused tasks
+    INSTANCE_DISCONNECTED = "instance.disconnected"
+    INSTANCE_CONNECTED = "instance.connected"
+    INSTANCE_DRAINING = "instance.draining"
+    INSTANCE_RELEASING = "instance.releasing"  # we let it go
+    INSTANCE_GONE = "instance.gone"
+    INSTANCE_FORGOTTEN = "instance.forgotten"  # nothing is kept of it any more
+    POOL_FOUND = "pool.found"  # a fleet to buy from
+    POOL_TARGET = "pool.target"  # how many instances its fleet is to keep
+    POOL_SHORT = "pool.short"  # nothing is ordered there for a while
+    POOL_CLOSED = "pool.closed"  # its cell is closed, or open again: without a reason
+    POOL_FORGOTTEN = "pool.forgotten"
+    ORDER = "order"
+    REQUEST_REFUSED = "request.refused"
+    STATE_DAMAGED = "state.damaged"  # a stored document could not be read: list everything again
+
+
+SUBJECTS: Mapping[str, str] = MappingProxyType(
+    {
+        "run": "runs",
+        "task": "their tasks and attempts",
+        "instance": "EC2 instances",
+        "pool": "fleets",
+        "order": "what is bought",
+        "request": "requests of users",
+        "state": "what is stored",
+    }
+)
+"""What stands before the dot of a type."""
+
+
+def line(kind: LineType, **facts: Any) -> Line:
+    """Without the facts that are None or empty texts."""
+    return {"type": str(kind), **{name: value for name, value in facts.items() if value is not None and value != ""}}

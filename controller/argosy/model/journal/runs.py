@@ -1,0 +1,73 @@
+"""Which lines say what a commit changes in runs?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from argosy.model.journal.lines import Line, LineType, line
+from argosy.model.purchases import Stance
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import Run, RunFacts
+from argosy.model.state import State
+
+_FIGURES = re.compile(r"[0-9][0-9.,:]*")
+
+
+def run_lines(state: State) -> list[Line]:
+    """Of open runs, and of records that are written for others."""
+    found = [each for run in state.runs.values() if run.id in state.changed_runs for each in _changes(run)]
+    return found + [_of_record(record) for record in state.quarantined.values()]
+
+
+def _changes(run: Run) -> Iterator[Line]:
+    before, now = run.committed, run.facts()
+    if before is None:
+        yield _line(LineType.RUN_SUBMITTED, run, name=run.name, taskCount=run.task_count, output=run.output)
+        before = RunFacts(run.status, "", "", halted=False, cancelled=False, is_capped=False, steering=now.steering,
+                          retries=0)  # fmt: skip
+    if before.was_suspended:
+        yield _line(LineType.RUN_RESUMED, run)
+    yield from _retried(run, before, now)
+    if now.task_definition and now.task_definition != before.task_definition:
+        yield _line(LineType.RUN_PREPARED, run, taskDefinition=now.task_definition)
+    if now.status != before.status and now.status == "RUNNING":
+        yield _line(LineType.RUN_RUNNING, run)
+    yield from _halted(run, before, now)
+    if (now.steering.stance, now.steering.late) != (before.steering.stance, before.steering.late):
+        buys = "spot" if now.steering.stance is Stance.SPOT else "on-demand"
+        yield _line(LineType.RUN_STEERED, run, buys=buys, late=now.steering.late, reason=now.steering.reason)
+    if not run.done and _words(now.waiting) != _words(before.waiting):
+        yield _line(LineType.RUN_WAITING, run, reason=now.waiting)
+    if run.done:
+        yield _line(LineType.RUN_CLOSED, run, reason=run.status_reason, costUsd=round(run.cost_usd, 6))
+
+
+def _retried(run: Run, before: RunFacts, now: RunFacts) -> Iterator[Line]:
+    """Halted while its tasks are looked through."""
+    if now.retries != before.retries:
+        yield _line(LineType.RUN_REOPENED, run, retries=now.retries)
+    if (before.halted or now.retries != before.retries) and not now.halted:
+        yield _line(LineType.RUN_REVIVED, run)
+
+
+def _halted(run: Run, before: RunFacts, now: RunFacts) -> Iterator[Line]:
+    given_up = (now.cancelled, now.is_capped) != (before.cancelled, before.is_capped)
+    if now.halted and now.retries == before.retries and (given_up or not before.halted):
+        yield _line(LineType.RUN_HALTED, run, reason=run.status_reason, cancelled=now.cancelled or None)
+
+
+def _line(kind: LineType, run: Run, **facts: object) -> Line:
+    return line(kind, runId=run.id, status=str(run.status), **facts)
+
+
+def _of_record(record: RunRecord) -> Line:
+    """Of a run that the controller leaves alone, or has set aside."""
+    if record.has_ended:
+        return line(LineType.RUN_CLOSED, runId=record.id, status=str(record.status), reason=record.status_reason)
+    return line(LineType.RUN_SUSPENDED, runId=record.id, status=str(record.status), reason=record.waiting)
+
+
+def _words(sentence: str) -> str:
+    """A sentence in which only figures change is no news."""
+    return _FIGURES.sub("0", sentence)

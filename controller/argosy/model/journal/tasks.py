@@ -1,0 +1,177 @@
+"""Which lines say what a commit changes in tasks and attempts?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.columns import Differences
+from argosy.model.journal.lines import Line, LineType, line
+from argosy.model.journal.ranges import grouped
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
+
+Rows = NDArray[Any]
+_KEY = ("run", "index", "attempt", "launch")
+_MOVES = {
+    AttemptStatus.IN_DOUBT: LineType.TASK_IN_DOUBT,
+    AttemptStatus.LAUNCHED: LineType.TASK_LAUNCHED,
+    AttemptStatus.RUNNING: LineType.TASK_RUNNING,
+}
+_HELD = (TaskStatus.STARTING, TaskStatus.RUNNING)  # by an attempt, whose own lines say so
+_WELL = (TaskStatus.SUCCEEDED, TaskStatus.VERIFYING)
+
+
+def task_lines(state: State) -> list[Line]:
+    """Ends first, since what has ended may have been placed again in the same commit."""
+    seen = _Attempts(state)
+    found = [*seen.ended(), *seen.begun(), *seen.moved()]
+    for run in state.runs.values():
+        if run.tasks.dirty:
+            found += _settled(run, seen.of_run(run.number))
+    return found
+
+
+class _Attempts:
+    """What changes in the table of attempts."""
+
+    def __init__(self, state: State) -> None:
+        self._table: Differences = state.attempts.differences()
+        self._runs = {run.number: run for run in state.runs.values()}
+        self._names = {number: run.id for number, run in self._runs.items()}
+        for found in state.suspended.values():
+            self._names[found.record.number] = found.record.id
+        for record in state.quarantined.values():
+            self._names.setdefault(record.number, record.id)
+        old, new = self._table.old, self._table.new
+        same = (old["status"] != AttemptStatus.FREE) & (new["status"] != AttemptStatus.FREE)
+        for name in _KEY:
+            same &= old[name] == new[name]
+        self._same = same
+        self._gone = (old["status"] != AttemptStatus.FREE) & ~same
+        self._new = (new["status"] != AttemptStatus.FREE) & ~same
+
+    def of_run(self, number: int) -> Rows:
+        """Indexes of the tasks whose status the lines about attempts tell."""
+        old, new = self._table.old, self._table.new
+        runs = new["status"] == AttemptStatus.RUNNING
+        told = self._new | (self._same & runs & (old["status"] != AttemptStatus.RUNNING))
+        gone = old["index"][self._gone & (old["run"] == number)]
+        return np.concatenate([gone, new["index"][told & (new["run"] == number)]])
+
+    def ended(self) -> Iterator[Line]:
+        old = {name: column[self._gone] for name, column in self._table.old.items()}
+        for number in np.unique(old["run"]).tolist():
+            mine = {name: column[old["run"] == number] for name, column in old.items()}
+            run = self._runs.get(number)
+            yield from self._dropped(number, mine) if run is None else _ends(run, mine)
+
+    def _dropped(self, number: int, old: Mapping[str, Rows]) -> Iterator[Line]:
+        for (attempt, instance), indexes in grouped([old["attempt"], old["instance"]], old["index"]):
+            yield line(
+                LineType.TASK_DROPPED,
+                **self._run(number),
+                tasks=indexes,
+                attempt=attempt,
+                instance=instance.decode(),
+            )
+
+    def begun(self) -> Iterator[Line]:
+        new = {name: column[self._new] for name, column in self._table.new.items()}
+        keys = [new[name] for name in ("run", "attempt", "launch", "instance")]
+        for (number, attempt, launch, instance), indexes in grouped(keys, new["index"]):
+            yield line(
+                LineType.TASK_PLACED,
+                **self._run(number),
+                tasks=indexes,
+                attempt=attempt,
+                launch=launch or None,
+                instance=instance.decode(),
+            )
+
+    def moved(self) -> Iterator[Line]:
+        """Attempts that stay, and come further."""
+        old, new = self._table.old, self._table.new
+        for status, kind in _MOVES.items():
+            moved = (new["status"] == status) & ((old["status"] != status) | self._new)
+            yield from self._lines(kind, moved & (self._same | self._new))
+        asked = self._same & (new["stop_cause"] != old["stop_cause"])
+        for cause in np.unique(new["stop_cause"][asked]).tolist():
+            to_stop = asked & (new["stop_cause"] == cause)
+            yield from self._lines(LineType.TASK_STOPPING, to_stop, cause=StopCause(cause).name.lower())
+        left, had_left = new["left_at"] > 0, old["left_at"] > 0
+        yield from self._lines(LineType.TASK_LEFT, self._same & left & ~had_left)
+        yield from self._lines(LineType.TASK_RETURNED, self._same & had_left & ~left)
+
+    def _lines(self, kind: LineType, rows: NDArray[np.bool_], **facts: Any) -> Iterator[Line]:
+        new = {name: column[rows] for name, column in self._table.new.items()}
+        keys = [new[name] for name in ("run", "attempt", "instance")]
+        for (number, attempt, instance), indexes in grouped(keys, new["index"]):
+            who = self._run(number)
+            yield line(kind, **who, tasks=indexes, attempt=attempt, instance=instance.decode(), **facts)
+
+    def _run(self, number: int) -> dict[str, Any]:
+        """A run that is set aside is not known by name any more."""
+        return {"runId": self._names[number]} if number in self._names else {"runNumber": number}
+
+
+def _ends(run: Run, old: Mapping[str, Rows]) -> Iterator[Line]:
+    """Of attempts whose rows are free, or another attempt's."""
+    tasks, indexes = run.tasks, old["index"]
+    charged = _charged(run, indexes)
+    status = tasks["status"][indexes]
+    status = np.where(np.isin(status, _HELD), TaskStatus.PENDING, status)  # placed again already: the next line says so
+    happened = tasks["attempts"][indexes] >= old["attempt"]
+    columns = [happened, status, old["attempt"], old["instance"], tasks["exit_code"][indexes], tasks["reason"][indexes]]
+    for values, rows in grouped([*columns, charged], indexes):
+        took_place, becomes, attempt, instance, exit_code, reason, account = values
+        shows_code = took_place and exit_code != NO_EXIT_CODE
+        yield line(
+            LineType.TASK_ENDED if took_place else LineType.TASK_REFUSED,
+            runId=run.id,
+            tasks=rows,
+            attempt=attempt,
+            instance=instance.decode(),
+            status=TaskStatus(becomes).name,
+            exitCode=exit_code if shows_code else None,
+            reason=None if becomes in _WELL else run.reasons[reason],
+            chargedTo=_ACCOUNTS[account] if took_place else None,
+        )
+
+
+def _settled(run: Run, told: Rows) -> Iterator[Line]:
+    """Tasks whose status changes, and no line about an attempt says so."""
+    rows, old, new = run.tasks.differences()
+    changed = (old["status"] != new["status"]) & ~np.isin(rows, told)
+    indexes = rows[changed]
+    columns = [new["status"][changed], new["attempts"][changed], run.tasks["reason"][indexes], _charged(run, indexes)]
+    for (status, attempt, reason, account), found in grouped(columns, indexes):
+        yield line(
+            LineType.TASK_VERIFIED if status == TaskStatus.SUCCEEDED else LineType.TASK_SETTLED,
+            runId=run.id,
+            tasks=found,
+            attempt=attempt or None,
+            status=TaskStatus(status).name,
+            reason=None if status in _WELL else run.reasons[reason],
+            chargedTo=_ACCOUNTS[account],
+        )
+
+
+_ACCOUNTS = (None, "user", "infrastructure")
+
+
+def _charged(run: Run, indexes: Rows) -> NDArray[np.int64]:
+    """On whose account an attempt of each task has failed since the last commit: a place in `_ACCOUNTS`."""
+    rows, old, new = run.tasks.differences()
+    charged = np.zeros(len(indexes), dtype=np.int64)
+    if len(rows):
+        at = np.clip(np.searchsorted(rows, indexes), 0, len(rows) - 1)
+        known = rows[at] == indexes
+        for place, name in enumerate(("user_failures", "losses"), start=1):
+            charged[known & (new[name] > old[name])[at]] = place
+    return charged
