@@ -36,7 +36,8 @@ def events(
 ) -> None:
     """What happened in a run or anywhere, oldest first.
 
-    One line for each change of a run, its tasks, an instance or a fleet, kept for three days. Each has a sequence; with the last one as --since nothing is missed or repeated.
+    One line for each change of a run, its tasks, an instance or a fleet, kept for three days. Each has a sequence: with
+    the last one as --since, nothing is missed or repeated.
     """
     wanted = {"types": kinds, "runId": run, "instance": instance}
     wanted = {name: value for name, value in wanted.items() if value}
