@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from argosy.engine.culprits import Trouble
@@ -50,11 +51,16 @@ class AuditedRuns:
         self.advised, self.retried = advised, retried
         self._cancelled, self._tried_at = False, 0.0
         self.trial = Trial(PLAN)
-        self.trial.users.submit(60.0)
+        for job in self.trial.jobs.values():
+            self.trial.world.later(job.submitted_after_s, partial(self._submit, job))
         self.at_rest = False
         self.troubles: list[Trouble] = []
         self.first_instance = ""
         self._cancelled_at = float("-inf")
+
+    def _submit(self, job: SimulatedJob) -> None:
+        """Without the api, which makes up run ids."""
+        self.trial.deployment.submit(job.request(self.trial.world.now))
 
     def record(self, run_id: str) -> RunRecord | None:
         return self.trial.auditor.stored.records.get(run_id)

@@ -13,13 +13,12 @@ SMALL_JOB = SimulatedJob(
     {
         "version": 1,
         "name": "small",
-        "container": {"image": "argosy/digits", "command": ["work"]},
+        "container": {"image": "argosy/digits", "command": ["work", "${part}"]},
         "resources": {"vcpus": 1, "memory": 512, "gpus": 0},
         "array": {"size": 2},
         "retryStrategy": {"attempts": 1},
     },
     2,
-    expects_result=True,
     longest_s=30.0,
 )
 

@@ -24,7 +24,7 @@ from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import Behaviour, World
 from tests.fakes.trials import SMALL_JOB
 
-JOB = replace(SMALL_JOB, expects_result=False)
+JOB = replace(SMALL_JOB, spec={**SMALL_JOB.spec, "container": {"image": "argosy/digits", "command": ["work"]}})
 SCHEDULE_S = 60.0
 LIMIT_S = 900.0
 RECOVERY_S = 120.0
@@ -56,8 +56,8 @@ class Cloud:
         return loop.run(lambda: ends - self.world.now)
 
     def die_at(self, call: int) -> None:
-        """Nor does a dead process give its lease back."""
-        self.conditions.script = {call: "crash-after", call + 1: "crash-before"}
+        """A dead process does not give its lease back."""
+        self.conditions.script = {call: "crash-after"}
 
 
 @pytest.mark.parametrize("call", [3, 20, 33, 60, 150, 400])

@@ -7,9 +7,9 @@ makes launches unique.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
 from argosy.engine.report import TickReport
 from argosy.engine.tick import Engine
@@ -26,11 +26,11 @@ WAIT_S = 5.0  # long poll on the queue when nothing happens
 BEAT_S = 30.0  # the heartbeat is written at most this often
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LoopReport:
     """Why the loop ended, and what it did."""
 
-    reason: str  # "no lease" | "rest" | "time" | "lease lost"
+    reason: str  # "no lease" | "rest" | "time" | "lease lost" | "" = it goes on
     ticks: int = 0
     events: int = 0
     poison: int = 0
@@ -54,6 +54,7 @@ class Loop:
     leased_at: float = float("-inf")
     beaten_at: float = float("-inf")
     lost: bool = False  # the lease, to another controller
+    report: LoopReport = field(default_factory=lambda: LoopReport(""))
 
     def run(self, remaining_s: Callable[[], float]) -> LoopReport:
         """Work until rest or until `remaining_s()` falls under the reserve.
@@ -61,20 +62,37 @@ class Loop:
         An invocation that runs out of time leaves the rest to the schedule's next minute and does not invoke itself:
         Lambda cuts functions that drive themselves (DESIGN D12a, reliability.md row 33).
         """
+        self.begin()
+        while not self.report.reason:
+            self.step(remaining_s())
+        return self.report
+
+    def begin(self) -> None:
+        """Take the lease. `report.reason` says whether the loop goes on."""
         if not self.renew():
-            return LoopReport("no lease")
+            self.report.reason = "no lease"
+            return
         self.engine.forget()  # somebody else may have committed since this process last worked
-        try:
+        with self._tidied_up():
             self.wake.stay()  # an update of the stack may have disabled the tick while the one before us worked
-            report = self._loop(remaining_s)
-            if report.reason == "time":
-                self.wake.stay()  # or while we did: nothing else would begin the next invocation
+
+    def step(self, remaining_s: float) -> None:
+        """One more tick, or the end."""
+        with self._tidied_up():
+            self.report.reason = self._step(remaining_s)
+            if self.report.reason == "time":
+                self.wake.stay()  # it may have been disabled while we worked: nothing else would begin the next one
+        if self.report.reason:
+            self.store.release_lease(self.owner)
+
+    @contextmanager
+    def _tidied_up(self) -> Iterator[None]:
+        try:
+            yield
         except BaseException:
             with suppress(Exception):  # what ended the loop is told, not what came of tidying up after it
                 self.store.release_lease(self.owner)  # the next invocation need not wait until it expires
             raise
-        self.store.release_lease(self.owner)
-        return report
 
     def renew(self) -> bool:
         """Renew the lease once a third of it is over; the executor calls it during long work. False = lost."""
@@ -84,26 +102,25 @@ class Loop:
             self.leased_at = now
         return not self.lost
 
-    def _loop(self, remaining_s: Callable[[], float]) -> LoopReport:
-        ticks = events = poison = launches = conflicts = 0
-        reason = "time"
-        while remaining_s() > self.reserve_s:
-            if not self.renew():
-                reason = "lease lost"
-                break
-            try:
-                tick = self.engine.tick(self.wait_s)
-            except StaleState:
-                conflicts += 1
-                continue
-            self._beat()
-            self.on_tick(tick)
-            ticks, events, poison = ticks + 1, events + tick.events, poison + tick.poison
-            launches += tick.launches
-            if tick.at_rest and self._rested():
-                reason = "rest"
-                break
-        return LoopReport(reason, ticks, events, poison, launches, conflicts)
+    def _step(self, remaining_s: float) -> str:
+        """Why the loop ends; "" = it goes on."""
+        report = self.report
+        if remaining_s <= self.reserve_s:
+            return "time"
+        if not self.renew():
+            return "lease lost"
+        try:
+            tick = self.engine.tick(self.wait_s)
+        except StaleState:
+            report.conflicts += 1
+            return ""
+        self._beat()
+        self.on_tick(tick)
+        report.ticks += 1
+        report.events += tick.events
+        report.poison += tick.poison
+        report.launches += tick.launches
+        return "rest" if tick.at_rest and self._rested() else ""
 
     def _beat(self) -> None:
         """Only a tick that was carried through counts: one that fails every time must look dead to the watchdog."""

@@ -54,6 +54,13 @@ class Crash(BaseException):
     """The controller's process is gone, in the middle of whatever it did."""
 
 
+@dataclass(slots=True)
+class Life:
+    """Of a process: once it has crashed, nothing that it would still call takes effect."""
+
+    is_over: bool = False
+
+
 class Call(NamedTuple):
     """One call of a controller."""
 
@@ -117,9 +124,9 @@ class Boundary:
         self._refused: dict[tuple[str, str], float] = {}
         """Until when calls of an operation are refused."""
 
-    def client(self, service: str, client: Any) -> Any:
-        """The same client, whose calls pass the boundary."""
-        return FaultyClient(self, service, client)
+    def client(self, service: str, client: Any, life: Life | None = None) -> Any:
+        """The same client, whose calls pass the boundary. life: of the process that it belongs to."""
+        return FaultyClient(self, service, client, life or Life())
 
     def call(self, call: Call, effect: Callable[..., JSON]) -> JSON:
         service, operation, request = call
@@ -271,8 +278,8 @@ class Boundary:
 class FaultyClient:
     """A boto3-like client whose calls pass the boundary."""
 
-    def __init__(self, boundary: Boundary, service: str, client: Any) -> None:
-        self._boundary, self._service, self._client = boundary, service, client
+    def __init__(self, boundary: Boundary, service: str, client: Any, life: Life) -> None:
+        self._boundary, self._service, self._client, self._life = boundary, service, client, life
         self._methods: dict[str, Callable[..., JSON]] = {}
 
     def __getattr__(self, name: str) -> Callable[..., JSON]:
@@ -280,7 +287,13 @@ class FaultyClient:
             effect = getattr(self._client, name)
 
             def call(**request: Any) -> JSON:
-                return self._boundary.call(Call(self._service, name, request), effect)
+                if self._life.is_over:
+                    raise Crash
+                try:
+                    return self._boundary.call(Call(self._service, name, request), effect)
+                except Crash:
+                    self._life.is_over = True
+                    raise
 
             self._methods[name] = call
         return self._methods[name]

@@ -16,53 +16,32 @@ from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
 from argosy.aws.results import Coordination
 from argosy.aws.sqs import SqsQueue
+from argosy.aws.wake import AwsWake
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
-from argosy.emulator.bus import BusModel
+from argosy.emulator.bus import BusModel, LambdaModel
 from argosy.emulator.dynamodb.service import DynamoModel
 from argosy.emulator.s3 import S3Model
 from argosy.emulator.sqs import SqsModel
-from argosy.engine.loop import BEAT_S
+from argosy.engine.report import TickReport
 from argosy.engine.tick import Engine
 from argosy.model import inbox
 from argosy.model.damage import NewerFormat
 from argosy.model.policy import Policy
-from argosy.ports import StaleState
-from argosy.simulation.boundary import Boundary, CallConditions, Crash
-from argosy.simulation.deployed_fleets import STAGE
+from argosy.simulation.boundary import Boundary, CallConditions, Crash, Life
+from argosy.simulation.controllers import OpenLease, Process, SimulatedController
+from argosy.simulation.deployed_fleets import STAGE, fleet_is_ours
 from argosy.simulation.next_version import NextVersionStore
 from argosy.simulation.own_faults import OwnFaults
 from argosy.simulation.regions import Regions
 from argosy.simulation.world import World
 
-TABLE, QUEUE = "argosy-state", "events"
+TABLE, QUEUE, TICK_RULE = "argosy-state", "events", "argosy-tick"
 ROLE = "arn:aws:iam::123456789012:role/argosy"
 DEPLOYMENT = AwsDeployment(
     STAGE, "argosy", "/ecs/argosy/tasks", f"{ROLE}-execution", f"{ROLE}-task", part_size=PartSize(5, 5), threads=1
 )
 INTRUDING = 0.02  # the chance of another controller to work in the middle of a call
-
-
-@dataclass(slots=True)
-class SimulatedController:
-    """One controller process, dead or alive, with its own clock."""
-
-    name: str
-    skew_s: float = 0.0
-    is_next: bool = False
-    """Of the invented next version, which reads this version's state and stores a format that this version refuses."""
-    engine: Engine = field(init=False)
-    down_until: float = 0.0
-    working: bool = False
-    at_rest: bool = False
-    busy: bool = False
-    """Whether the last tick did anything, or failed."""
-    beaten_at: float = 0.0
-    """When it last wrote the heartbeat, by its own clock."""
-    ticks: int = 0
-    conflicts: int = 0
-    failures: int = 0
-    """Ticks that an AWS call ended."""
 
 
 @dataclass(slots=True)
@@ -73,6 +52,7 @@ class SimulatedServices:
     dynamodb: DynamoModel = field(default_factory=DynamoModel)
     s3: S3Model = field(default_factory=S3Model)
     bus: BusModel = field(default_factory=BusModel)
+    functions: LambdaModel = field(default_factory=LambdaModel)
 
 
 def _raise(sentence: str) -> None:
@@ -95,6 +75,8 @@ class SimulatedDeployment:
         self.regions, self.world, self.services, self.policy = regions, regions.home, services, policy
         self.named = tuple(world.region for world in regions.worlds)
         """The cells that the settings name."""
+        self.lease_holds = True
+        """Else only the conditional commit keeps controllers apart."""
         self.is_torn_down = False
         """Whether the deletion of its stacks has begun."""
         self.boundary = Boundary(regions, conditions, self._intrude)
@@ -107,7 +89,7 @@ class SimulatedDeployment:
 
     def add_controller(self, skew_s: float = 0.0, *, is_next: bool = False) -> SimulatedController:
         controller = SimulatedController(f"controller-{len(self.controllers)}", skew_s, is_next)
-        controller.engine = self._engine(controller)
+        controller.process = self._process(controller)
         self.controllers.append(controller)
         return controller
 
@@ -116,40 +98,50 @@ class SimulatedDeployment:
         del self.controllers[1:]
         (controller,) = self.controllers
         controller.down_until = 0.0
-        controller.at_rest = False
         if upgrade and not controller.is_next:
             controller.is_next = True
-            controller.engine = self._engine(controller)
+            controller.process = self._process(controller)
 
     def name_cells(self, named: tuple[str, ...]) -> None:
         """New settings. Every other controller knows them at once, the others when their process ends."""
         self.named = named
         for controller in self.controllers[::2]:
-            controller.engine = self._engine(controller)
+            controller.process = self._process(controller)
 
     def submit(self, request: inbox.SubmitRequest) -> None:
+        """Without the api; so is `cancel`."""
         self._put(request, request.run_id)
 
     def cancel(self, run_id: str) -> None:
         self._put(inbox.CancelRequest(run_id, self.world.now, "enough"), f"{run_id}#cancel")
 
+    def _put(self, request: inbox.Request, name: str) -> None:
+        self.store.create({(inbox.INBOX, inbox.inbox_key(self.world.now, name)): inbox.to_bytes(request)})
+        self.services.bus.enabled.add(TICK_RULE)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no controller works, and none will before a user asks for something."""
+        at_work = any(controller.process.loop is not None for controller in self.controllers)
+        return not (at_work or self._is_scheduled)
+
+    @property
+    def _is_scheduled(self) -> bool:
+        return TICK_RULE in self.services.bus.enabled
+
     def tick(self, controller: SimulatedController) -> None:
-        """One tick of one controller, if it is alive. It may crash, come second, or give up on a call."""
+        """One tick of one controller, if it is alive and at work, or due. It may crash, come second, or give up on a
+        call."""
         if controller.working or controller.down_until > self.world.now:
             return
-        controller.working = controller.busy = True
-        controller.ticks += 1
+        if controller.process.loop is None and not self._is_scheduled:
+            controller.busy = False
+            return
+        controller.working, controller.busy = True, False
         self._own_faults.strike(controller.engine)
         try:
-            report = controller.engine.tick()
-            for trouble in report.troubles:
-                self._on_error(f"{trouble.what}: {trouble.reason}")
-            self._on_tick()
-            self._beat(controller)
-            controller.at_rest, controller.busy = report.at_rest, bool(report.events or report.actions)
+            controller.step(self.world.clock, partial(self._ticked, controller))
             return
-        except StaleState:
-            controller.conflicts += 1
         except Crash:
             self._restart_later(controller)
         except NewerFormat:
@@ -161,19 +153,19 @@ class SimulatedDeployment:
             self._on_error(f"{type(fault).__name__}: {fault}")
         finally:
             controller.working = False
-        controller.at_rest = False
+        controller.busy = True
 
-    def _beat(self, controller: SimulatedController) -> None:
-        """As the loop does after a tick that was carried through."""
-        now = self.world.now + controller.skew_s
-        if abs(now - controller.beaten_at) >= BEAT_S:
-            controller.engine.store.beat(now)
-            controller.beaten_at = now
+    def _ticked(self, controller: SimulatedController, report: TickReport) -> None:
+        controller.ticks += 1
+        controller.busy = bool(report.events or report.actions)
+        for trouble in report.troubles:
+            self._on_error(f"{trouble.what}: {trouble.reason}")
+        self._on_tick()
 
     def _restart_later(self, controller: SimulatedController) -> None:
-        """A crashed controller stays away for as long as lease and schedule take, and has nothing in memory then."""
+        """A crashed controller stays away for a while, and has nothing in memory then. Its lease stays."""
         controller.down_until = self.world.now + self._faults.between(1, 120)
-        controller.engine = self._engine(controller)
+        controller.process = self._process(controller)
 
     def _intrude(self) -> None:
         """Another controller may work in the middle of a call."""
@@ -183,42 +175,27 @@ class SimulatedDeployment:
             number = int(self._faults.between(0, len(self.controllers)))
             self.tick(self.controllers[number])
 
-    def _put(self, request: inbox.Request, name: str) -> None:
-        key = (inbox.INBOX, inbox.inbox_key(self.world.now, name))
-        self.store.create({key: inbox.to_bytes(request)})
-
     def _client(self, service: str, model: Any) -> Any:
         return SimulatedClient(model, service, strict=self.boundary.conditions.strict, region=self.world.region)
 
-    def _faulty(self, service: str, model: Any) -> Any:
-        return self.boundary.client(service, self._client(service, model))
-
-    def _cell(self, world: World, clock: Callable[[], float]) -> Cell:
+    def _cell(self, world: World, clock: Callable[[], float], life: Life) -> Cell:
         def client(name: str, model: Any) -> Any:
             strict = self._conditions.strict
-            return self.boundary.client(name, SimulatedClient(model, name, strict=strict, region=world.region))
+            return self.boundary.client(name, SimulatedClient(model, name, strict=strict, region=world.region), life)
 
         rates = CallRates.of_aws(clock, world.run_for)
         return Cell(world.region, world.cluster, client("ecs", world.ecs), client("ec2", world.ec2), rates)
 
-    def _store(self, client: Any) -> DynamoStore:
-        return DynamoStore(client, TABLE)
-
-    def _engine(self, controller: SimulatedController) -> Engine:
-        """A fresh process: nothing in memory."""
+    def _process(self, controller: SimulatedController) -> Process:
+        """A fresh one: nothing in memory."""
 
         def clock() -> float:
             return self.world.now + controller.skew_s
 
-        models: Mapping[str, Any] = {
-            "dynamodb": self.services.dynamodb,
-            "sqs": self.services.sqs,
-            "s3": self.services.s3,
-            "events": self.services.bus,
-        }
-        clients = {name: self._faulty(name, model) for name, model in models.items()}
-        cells = [self._cell(self.regions.of(region), clock) for region in self.named]
-        store = self._store(clients["dynamodb"])
+        life = Life()
+        clients = self.clients(life)
+        cells = [self._cell(self.regions.of(region), clock, life) for region in self.named]
+        store = DynamoStore(clients["dynamodb"], TABLE)
         if controller.is_next:
             store = NextVersionStore(clients["dynamodb"], TABLE, partial(self._faults.note, "two-versions"))
         executor = AwsExecutor(
@@ -226,7 +203,33 @@ class SimulatedDeployment:
             cells,
             HomeClients(clients["s3"], clients["events"]),
             clock,
-            Coordination(retries_of=partial(reading.retries_of, store)),
+            Coordination(keep_alive=controller.keep_alive, retries_of=partial(reading.retries_of, store)),
         )
         queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for, threads=1)
-        return Engine(store, queue, executor, load_catalogue(), self.policy, clock)
+        engine = Engine(store, queue, executor, load_catalogue(), self.policy, clock, keep_alive=controller.keep_alive)
+        with_lease = (DynamoStore if self.lease_holds else OpenLease)(clients["dynamodb"], TABLE)
+        return Process(engine, with_lease, self.wake_of(clients))
+
+    def clients(self, life: Life | None = None) -> dict[str, Any]:
+        """Home's, of one process: their calls pass the boundary."""
+        services = self.services
+        models: Mapping[str, Any] = {
+            "dynamodb": services.dynamodb,
+            "sqs": services.sqs,
+            "s3": services.s3,
+            "events": services.bus,
+            "lambda": services.functions,
+            "ecs": self.world.ecs,
+        }
+        life = life or Life()
+        return {name: self.boundary.client(name, self._client(name, model), life) for name, model in models.items()}
+
+    @property
+    def pools(self) -> list[tuple[str, str, str]]:
+        """Region, instance type and zone of home's fleets that are ours."""
+        fleets = [each for each in self.world.ec2.ledger.fleets.values() if fleet_is_ours(each)]
+        pools = {(pool.instance_type, pool.zone) for fleet in fleets for pool in fleet.pools}
+        return [(self.world.region, *pool) for pool in sorted(pools)]
+
+    def wake_of(self, clients: Mapping[str, Any]) -> AwsWake:
+        return AwsWake(clients["lambda"], clients["events"], "argosy-controller", TICK_RULE)

@@ -56,6 +56,8 @@ class _Draft:
         }
         hanging = draw(0, 0.1)
         expects_result, longest_s, failing = draw(0, 1) < 0.5, draw(40, 240), max(0.0, draw(-0.2, 0.3))
+        if expects_result:
+            spec["container"]["command"].append("${part}")
         shortest_s, capacity = 20.0, self._capacity()
         if self.faults.strikes("tight-budget"):
             shortest_s, longest_s = PAID_S
@@ -68,7 +70,6 @@ class _Draft:
             f"trial{self.number}-270115-0800{self.number:02d}-{self.seed % 10000:04d}",
             spec,
             tasks,
-            expects_result=expects_result,
             shortest_s=shortest_s,
             longest_s=longest_s,
             failing=self._share("failing") if self.faults.strikes("bad-program") else failing,

@@ -19,8 +19,9 @@ from argosy.simulation.audit.auditor import Auditor
 from argosy.simulation.audit.facts import Rest
 from argosy.simulation.boundary import HANG_S, LONGEST_FREEZE_S, CallConditions
 from argosy.simulation.cells import FurtherCell
+from argosy.simulation.controllers import SimulatedController
 from argosy.simulation.deployed_fleets import Bill, add_fleets, add_foreign_fleets
-from argosy.simulation.deployment import SimulatedController, SimulatedDeployment, SimulatedServices
+from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
 from argosy.simulation.event_path import EventPath
 from argosy.simulation.faults import Faults
 from argosy.simulation.machine_faults import MachineDefects, MachineFaults
@@ -39,6 +40,7 @@ from argosy.simulation.world import START, Behaviour, World, share
 HOME = ("us-east-1", ("us-east-1a", "us-east-1b"))
 FURTHER = ("eu-west-1", ("eu-west-1a",))
 ANOTHER = 0.25  # the chance of each other controller to work in the same step
+LEASED = 0.5  # of the trials: in the others all controllers work at once, and only the commit keeps them apart
 JUMP_S = 300.0
 SKEW_S = 120.0
 BUSY_S, IDLE_S = 15.0, 110.0  # between ticks once the faults have ended; a sweep every 120 s leaves ticks without one
@@ -86,6 +88,7 @@ class Trial:
         self.deployment = SimulatedDeployment(
             self.regions, self.services, policy, conditions, on_error, self.auditor.ticked
         )
+        self.deployment.lease_holds = share(plan.seed, "lease") < LEASED
         self.controllers = self._add_controllers()
         self.teardown = SimulatedTeardown(self.deployment, self.auditor)
         self.cell = FurtherCell(self.deployment, worlds[1], plan.types, faults) if further else None
@@ -176,7 +179,8 @@ class Trial:
             self.teardown.begin()
 
     def _step(self, seconds: float, *, everybody: bool = True) -> None:
-        """One controller works, or all do, and then time passes."""
+        """Users ask for what they want, one controller works, or all do, and then time passes."""
+        self.users.act()
         controllers = self.deployment.controllers
         chosen = int(self.faults.between(0, len(controllers)))
         for number, controller in enumerate(controllers):
@@ -208,15 +212,11 @@ class Trial:
             return False
         if self.cell is not None and not self.cell.is_settled:
             return False
-        submitted = len(self.auditor.stored.records) == len(self.jobs)
-        return submitted and all(controller.at_rest for controller in self.deployment.controllers)
+        return len(self.auditor.stored.records) == len(self.jobs) and self.deployment.is_at_rest
 
     def _is_asked_for_more(self) -> bool:
         """Even when everything is at rest and has been forgotten, a user may want more of a run."""
-        asked = not self.teardown.complete and self.users.try_again()
-        for controller in self.deployment.controllers if asked else ():
-            controller.at_rest = False
-        return asked
+        return not self.teardown.complete and self.users.try_again()
 
     def _rest(self) -> Rest:
         return Rest(self.services.s3.objects, self.bill, self.outline.absent_s if self._was_absent else 0.0)

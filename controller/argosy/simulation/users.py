@@ -1,74 +1,148 @@
 """What do users ask for during a trial? They submit, lose patience, and try again what did not succeed.
 
-Their requests go through the api's own code: it refuses some, and puts the others into the inbox.
+They call the api's own actions, whose calls to AWS go wrong like the controllers'. A user who got no answer asks again,
+with the same client token; one who is refused for too little money offers more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 from zlib import crc32
 
-from argosy.api import reading, retrying
-from argosy.api.caps import market_of
-from argosy.model.inbox import RetryRequest
-from argosy.model.moment import Moment
+from botocore.exceptions import BotoCoreError, ClientError
+
+from argosy.api import reading
+from argosy.model.damage import NewerFormat
 from argosy.model.run_record import RunRecord
 from argosy.simulation.audit.stored_state import StoredState
+from argosy.simulation.boundary import Crash
 from argosy.simulation.deployment import SimulatedDeployment
 from argosy.simulation.faults import Faults
+from argosy.simulation.front_desk import FrontDesk
 from argosy.simulation.workload import SimulatedJob
 
+JSON = dict[str, Any]
+
 MOST_RETRIES = 2  # of a run
+REFUSED = (400, 404, 409)
+MORE_MONEY = 4  # times the hourly cap that was too small
+
+
+@dataclass(slots=True)
+class _Wish:
+    """What a user wants, from some time on. ask: returns whether there was an answer."""
+
+    at: float
+    ask: Callable[[], bool]
 
 
 class Users:
-    """Those of one trial. `retry`: whether they try runs again."""
+    """Those of one trial. jobs: by run id, which changes as soon as the api makes one up; retry: whether they try runs
+    again."""
 
     def __init__(
-        self, deployment: SimulatedDeployment, jobs: Mapping[str, SimulatedJob], stored: StoredState, *, retry: bool
+        self,
+        deployment: SimulatedDeployment,
+        jobs: MutableMapping[str, SimulatedJob],
+        stored: StoredState,
+        *,
+        retry: bool,
     ) -> None:
-        self._world, self._deployment, self._jobs, self._stored = deployment.world, deployment, jobs, stored
-        self._retry = retry
+        self._deployment, self._world, self._desk = deployment, deployment.world, FrontDesk(deployment, self._named)
+        self._jobs, self._stored, self._retry = jobs, stored, retry
         self.retries = 0
+        self._run_ids = list(jobs)
+        """As of now, of each job."""
+        self._submitted = 0
+        """The number of the job that is being submitted."""
+        self._wishes: list[_Wish] = []
+        self._answered: set[tuple[str, int]] = set()
+        """Wishes to retry: run id, and how often it had been retried."""
 
     def submit(self, faulty_s: float) -> None:
         """All runs, one soon after the other unless a job says when."""
         for number, job in enumerate(self._jobs.values()):
             after_s = number * min(60.0, faulty_s / 4)
-            self._world.later(job.submitted_after_s or after_s, partial(self._submit, job))
+            self._later(job.submitted_after_s or after_s, partial(self._submit, number))
 
     def cancel_later(self, faults: Faults, faulty_s: float) -> None:
         """Each loses patience with some runs, before anything has started, in the middle or when all is over."""
-        for run_id in self._jobs:
+        for number, run_id in enumerate(self._run_ids):
             if faults.strikes("cancel"):
                 after_s = 10.0 + faulty_s * self._world.share("cancel", run_id)
-                self._world.later(after_s, partial(self._deployment.cancel, run_id))
+                self._later(after_s, partial(self._cancel, number))
+
+    def act(self) -> None:
+        """Ask for everything that they want by now."""
+        now = self._world.now
+        for wish in [each for each in self._wishes if each.at <= now]:
+            if wish.ask():
+                self._wishes.remove(wish)
 
     def try_again(self) -> bool:
         """Whether they asked for more of a run that has ended without every result."""
-        asked = [self._try_again(record) for record in self._stored.records.values()] if self._retry else ()
+        asked = [self._try_again(record) for record in list(self._stored.records.values())] if self._retry else ()
         return any(asked)
 
-    def _submit(self, job: SimulatedJob) -> None:
-        self._deployment.submit(job.request(self._world.now))
+    def _later(self, after_s: float, ask: Callable[[], bool]) -> None:
+        self._wishes.append(_Wish(self._world.now + after_s, ask))
+
+    def _ask(self, request: JSON) -> JSON | None:
+        """The api's answer; None where there was none."""
+        try:
+            answer = self._desk.ask(request)
+        except (Crash, ClientError, BotoCoreError, NewerFormat):
+            return None
+        return answer if answer["statusCode"] == 200 or answer["statusCode"] in REFUSED else None
+
+    def _named(self, run_id: str) -> None:
+        """The api is about to store the run that is being submitted, under this id."""
+        number = self._submitted
+        job = self._jobs.pop(self._run_ids[number])
+        self._run_ids[number] = run_id
+        self._jobs[run_id] = replace(job, run_id=run_id)
+
+    def _submit(self, number: int) -> bool:
+        self._submitted = number
+        job = self._jobs[self._run_ids[number]]
+        answer = self._ask({"action": "SubmitRun", "clientToken": f"job-{number}", "spec": dict(job.spec)})
+        if answer is None or answer["statusCode"] == 200:
+            return answer is not None
+        capacity = job.spec.get("capacity", {})
+        if "maxHourlyCost" not in capacity:
+            raise ValueError(f"the api refuses the run: {answer['body']}")
+        offered: Mapping[str, Any] = {**capacity, "maxHourlyCost": MORE_MONEY * capacity["maxHourlyCost"]}
+        self._jobs[self._run_ids[number]] = replace(job, spec={**job.spec, "capacity": offered})
+        return False
+
+    def _cancel(self, number: int) -> bool:
+        """One that is not known yet is cancelled later."""
+        answer = self._ask({"action": "CancelRun", "runId": self._run_ids[number], "reason": "enough"})
+        return answer is not None and answer["statusCode"] == 200
 
     def _try_again(self, record: RunRecord) -> bool:
-        if not record.has_ended or record.retries >= MOST_RETRIES:
+        if not record.has_ended or record.retries >= MOST_RETRIES or (record.id, record.retries) in self._answered:
             return False
         said = reading.run(self._deployment.store, record.id)
-        cancelled = crc32(f"cancelled/{record.id}/{record.retries}".encode()) % 2 == 0
-        budget = record.cost_usd + record.budget_usd if record.budget_usd and record.capped_at and cancelled else None
-        wish = RetryRequest(record.id, self._world.now, failed=True, cancelled=cancelled, budget_usd=budget)
         if said is None or not said.has_ended:
             return False
-        try:
-            created = retrying.put(self._deployment.store, said, wish, f"{wish.requested_at}", self._market)
-        except retrying.NotRetried:  # what a user would be told: there is nothing to try again, or no money for it
-            return False
+        answer = self._ask(_retry_of(record))
+        if answer is None:
+            return True  # and they ask again
+        self._answered.add((record.id, record.retries))
+        created: bool = answer["statusCode"] == 200  # else there is nothing to try again, or no money for it
         self.retries += created
         return created
 
-    def _market(self) -> Moment:
-        state, _ = reading.cluster(self._deployment.store)
-        return market_of(state, (), self._world.now, self._deployment.policy)
+
+def _retry_of(record: RunRecord) -> JSON:
+    """Of what failed and, for every other run, of what was cancelled; with more money where it was used up."""
+    cancelled = crc32(f"cancelled/{record.id}/{record.retries}".encode()) % 2 == 0
+    request: JSON = {"action": "RetryRun", "runId": record.id, "failed": True, "cancelled": cancelled}
+    request["clientToken"] = f"retry-{record.retries}"
+    if record.budget_usd and record.capped_at and cancelled:
+        request["budgetUsd"] = record.cost_usd + record.budget_usd
+    return request

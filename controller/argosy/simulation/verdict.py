@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from argosy.simulation.audit.auditor import Auditor
 from argosy.simulation.audit.facts import Violation
+from argosy.simulation.controllers import SimulatedController
 from argosy.simulation.deployed_fleets import Bill
-from argosy.simulation.deployment import SimulatedController
 from argosy.simulation.regions import Regions
 from argosy.simulation.workload import SimulatedJob
 

@@ -14,9 +14,11 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.inbox import SubmitRequest
 from argosy.simulation.virtual_task import SIGTERM_CODE, TaskBehaviour
 from argosy.simulation.world import share
+from argosy.spec import shards
 
 JSON = dict[str, Any]
 WITH_FILES, FILES = 0.1, 12  # share of attempts that leave files beside their part, and how many
+BUCKET = "results"
 CANARY = "canary-7c1f-secret"  # a secret in the environment of every task: it must appear in no log
 
 
@@ -27,7 +29,6 @@ class SimulatedJob:
     run_id: str
     spec: Mapping[str, Any]
     tasks: int
-    expects_result: bool = False
     submitted_after_s: float = 0.0  # the trial's start; 0 = soon after the run before it
     shortest_s: float = 20.0
     longest_s: float = 240.0
@@ -40,13 +41,18 @@ class SimulatedJob:
     instant: float = 0.0  # attempts that take no time
 
     @property
+    def expects_result(self) -> bool:
+        """Whether success needs an object, as the spec says."""
+        return shards.expects_result(self.spec)
+
+    @property
     def longest_attempt_s(self) -> float:
         """Hanging ones have a time-out."""
         return float(self.spec.get("timeout", {}).get("attemptDurationSeconds", self.longest_s))
 
     @property
     def output(self) -> str:
-        return f"s3://results/{self.run_id}/"
+        return f"s3://{BUCKET}/{self.run_id}/"
 
     def request(self, now: float) -> SubmitRequest:
         image = str(self.spec.get("container", {}).get("image", ""))

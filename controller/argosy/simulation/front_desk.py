@@ -1,0 +1,80 @@
+"""How do users of a trial reach the api? Its own actions answer them, and every call that they make may go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from argosy.api.actions import Api
+from argosy.api.admission import DeploymentLimits, Sources
+from argosy.aws.definitions import EcsDefinitions
+from argosy.layout import split_s3
+from argosy.model import inbox
+from argosy.ports import Key
+from argosy.simulation.deployment import TABLE, SimulatedDeployment
+from argosy.simulation.next_version import NextVersionStore
+from argosy.simulation.workload import BUCKET
+
+JSON = dict[str, Any]
+
+
+class _SubmissionsNamed(NextVersionStore):
+    """The table, which says under which id a run is about to be stored. The api reads what both versions store."""
+
+    def __init__(self, client: Any, named: Callable[[str], None]) -> None:
+        super().__init__(client, TABLE)
+        self._named = named
+
+    def create(
+        self,
+        items: Mapping[Key, bytes],
+        expires_at: Mapping[Key, float] | None = None,
+        replacing: Mapping[Key, bytes] | None = None,
+    ) -> None:
+        for key, body in items.items():
+            request = inbox.from_bytes(body) if key[0] == inbox.INBOX else None
+            if isinstance(request, inbox.SubmitRequest):
+                self._named(request.run_id)
+        super().create(items, expires_at, replacing)
+
+
+class _AnyImage:
+    def resolve(self, image: str) -> str | None:
+        return image
+
+
+class _NoItems:
+    def read_items(self, uri: str) -> list[Any]:
+        raise NotImplementedError("no run of a trial has its items in an object")
+
+
+class FrontDesk:
+    """The api of one trial's deployment. named: told of the id of each run before it is stored."""
+
+    def __init__(self, deployment: SimulatedDeployment, named: Callable[[str], None]) -> None:
+        self._deployment, self._named = deployment, named
+        self._count = 0
+
+    def ask(self, request: JSON) -> JSON:
+        """The answer of one invocation of the function. Raises what ends it, as boto3 and a dead process do."""
+        self._count += 1
+        return self._api(request).handle(request, f"request-{self._count}")
+
+    def _api(self, request: JSON) -> Api:
+        """A fresh process: one that dies answers nothing any more."""
+        deployment = self._deployment
+        world, clients = deployment.world, deployment.clients()
+        output = request.get("spec", {}).get("output", f"s3://{BUCKET}/")
+        return Api(
+            store=_SubmissionsNamed(clients["dynamodb"], self._named),
+            wake=deployment.wake_of(clients),
+            sources=Sources(_AnyImage(), _NoItems(), EcsDefinitions(lambda: clients["ecs"])),
+            limits=DeploymentLimits(
+                f"s3://{BUCKET}/", frozenset({BUCKET, split_s3(output)[0]}), {}, policy=deployment.policy
+            ),
+            cluster=world.cluster,
+            cells=deployment.named,
+            now=world.clock,
+            policy=deployment.policy,
+            fleets=deployment.pools,
+        )
