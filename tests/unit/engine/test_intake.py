@@ -12,7 +12,7 @@ import pytest
 from argosy.engine.leaving_out import Suspect
 from argosy.engine.loading import record_of
 from argosy.engine.set_apart import KEPT_S, SetApart
-from argosy.engine.tick import Engine
+from argosy.engine.tick import MAX_REQUESTS_PER_TICK, Engine
 from argosy.model import documents, inbox
 from argosy.model.events import Event, HostStateChanged, RebalanceAdvised, RunCancelled, RunRetried
 from argosy.model.inbox import REFUSED, CancelRequest, RetryRequest
@@ -183,3 +183,12 @@ def test_what_was_set_apart_is_known_when_it_comes_again_and_forgotten_in_the_en
     other = RebalanceAdvised(instance_id(2))
     apart.add(Suspect("fact", "0"), [(other, NOW)], "it fails", NOW + KEPT_S)
     assert list(apart.facts) == [other]
+
+
+def test_of_more_requests_than_a_tick_takes_the_oldest_come_first() -> None:
+    store = MemoryStore()
+    numbers = range(2 * MAX_REQUESTS_PER_TICK)
+    asked(store, *(submitted(f"run{number:02d}-261121-062733-k3f9").request for number in numbers))
+    engine_on(store).tick()
+    left = [inbox.from_bytes(body).run_id for body in store.read_partition(inbox.INBOX).values()]
+    assert sorted(left) == [f"run{number:02d}-261121-062733-k3f9" for number in numbers[MAX_REQUESTS_PER_TICK:]]

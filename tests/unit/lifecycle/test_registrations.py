@@ -80,3 +80,10 @@ def test_what_is_refused_within_a_pause_does_not_prolong_it() -> None:
         health.note_refusal(state, instance_id(1), "AGENT", NOW, POLICY)
     instance = state.instances[instance_id(1)]
     assert (instance.refusals, instance.paused_until) == (3, NOW + POLICY.refusal_pause_s)
+
+
+def test_an_instance_that_was_taken_for_another_clusters_is_the_listed_clusters_whatever_is_older() -> None:
+    """No instance changes clusters: the first message named a wrong one."""
+    elsewhere = replace(FIRST, arn=FIRST.arn.replace("/argosy/", "/other/"), registered_at=NOW - 100)
+    assert after(replace(elsewhere, listed=True)).arn == elsewhere.arn
+    assert after(replace(elsewhere, listed=False, registered_at=NOW + 100)).arn == FIRST.arn

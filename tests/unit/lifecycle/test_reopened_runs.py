@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from argosy.lifecycle import revival
 from argosy.model.inbox import RetryRequest
+from argosy.model.runs import Run
+from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from tests.builders import NOW, POLICY, RUN_ID, launched, state_with_instance, status_of, task, the_run, told
+from tests.builders import (
+    NOW,
+    POLICY,
+    RUN_ID,
+    launched,
+    state_with_instance,
+    status_of,
+    stored,
+    submitted,
+    task,
+    the_run,
+    told,
+)
 
 
 def test_a_task_that_was_given_up_for_its_losses_may_be_lost_as_often_again() -> None:
@@ -19,3 +33,52 @@ def test_a_task_that_was_given_up_for_its_losses_may_be_lost_as_often_again() ->
     launched(state, number=21, attempt=21)
     told(state, task(21, "STOPPED", 3, stop_code="SpotInterruption"))
     assert (status_of(state), the_run(state).tasks["losses"][0]) == (TaskStatus.PENDING, 1)
+
+
+def set_aside(state: State) -> Run:
+    """The run, as it is stored, when it is not among the open ones."""
+    return state.runs.pop(RUN_ID)
+
+
+def tried_again(state: State, run: Run) -> None:
+    revival.reopen(state, RetryRequest(RUN_ID, NOW), run)
+    revival.revive(state, run, POLICY)
+
+
+def test_a_live_task_whose_attempt_is_not_known_any_more_gets_the_next_number_and_a_first_launch() -> None:
+    state = state_with_instance(tasks=2)
+    run = set_aside(state)
+    run.tasks.set(0, status=TaskStatus.RUNNING, attempts=3, launch=2)
+    tried_again(state, run)
+    assert [run.tasks[name].tolist() for name in ("attempts", "launch")] == [[4, 0], [0, 0]]
+    assert (status_of(state), status_of(state, 1)) == (TaskStatus.PENDING, TaskStatus.PENDING)
+
+
+def test_a_run_whose_number_was_given_away_meanwhile_gets_another() -> None:
+    state = state_with_instance(tasks=2)
+    run = set_aside(state)
+    told(state, submitted("other-261121-062733-k3f9"))
+    (other,) = state.runs.values()
+    other.number = run.number
+    tried_again(state, run)
+    assert run.number != other.number
+    assert state.next_run > max(run.number, other.number)
+
+
+def test_every_task_of_a_run_that_is_taken_in_to_be_cancelled_is_looked_at() -> None:
+    state = state_with_instance(tasks=3)
+    run = set_aside(state)
+    for index in range(3):
+        run.tasks.set(index, status=TaskStatus.RUNNING)
+    assert revival.adopt(state, run) is run
+    run.cancelled = True
+    revival.revive(state, run, POLICY)
+    assert run.tasks.counts()[TaskStatus.CANCELLED] == 3
+
+
+def test_the_manifest_of_the_next_end_begins_where_the_first_task_does() -> None:
+    state = state_with_instance(tasks=1)
+    run = set_aside(state)
+    run.manifest_after = "0000/rest"
+    tried_again(state, run)
+    assert stored(state, {}).runs[RUN_ID].manifest_after == ""

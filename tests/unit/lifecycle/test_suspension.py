@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from argosy.lifecycle import charges
+from argosy.lifecycle import charges, quarantine
 from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.suspension import bare_record, close, resume, suspend
 from argosy.model import documents
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
 from argosy.model.costs import Work
+from argosy.model.damage import Damage
 from argosy.model.documents import STATE, restore
 from argosy.model.events import HostStateChanged, LaunchAccepted, Observed, RebalanceAdvised
 from argosy.model.instances import Instance
@@ -73,6 +74,16 @@ def test_a_record_that_cannot_be_read_either_is_damage() -> None:
     state = suspended()
     items = {key: body for (part, key), body in documents.changed(state).items() if part == STATE}
     assert [damage.run_id for damage in restore(1, items, {RUN_ID: (b"x", {})}).losses.runs] == [RUN_ID]
+
+
+def test_a_record_of_which_no_bytes_are_left_is_set_aside_with_its_reason_alone() -> None:
+    state = state_with_instance()
+    state.losses.runs.append(Damage("record", "its column run is gone", RUN_ID))
+    quarantine.set_aside(state, NOW, POLICY)
+    assert state.quarantined[RUN_ID].status_reason == (
+        "set aside: the stored record is corrupt: its column run is gone"
+    )
+    assert not state.damaged
 
 
 def test_its_tasks_keep_their_place_and_no_fact_but_their_end_is_taken_in() -> None:

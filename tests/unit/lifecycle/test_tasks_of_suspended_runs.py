@@ -269,3 +269,34 @@ def test_attempts_that_have_left_are_asked_to_stop_by_nobody_when_their_run_is_t
     told(state, stopped(), now=END)
     resume(state, run)
     assert not list(upkeep.stops(moment_of(state, now=END + 500)))
+
+
+def test_an_end_that_was_taken_in_hides_no_other_task_that_is_missing() -> None:
+    state = state_with_instance(tasks=3)
+    for index in (0, 1):
+        launched(state, index=index, number=index + 1)
+        told(state, task(index + 1, "RUNNING"))
+    left_alone(state)
+    told(state, stopped(), now=END)
+    for at in (END + POLICY.absence_s, END + 2 * POLICY.absence_s):
+        sweep(state, at)
+    assert (state.attempts["left_at"][state.attempts.live()] > 0).tolist() == [True, True]
+
+
+def test_strikes_that_the_end_of_a_resumed_runs_task_wipes_out_are_stored() -> None:
+    state, run = running()
+    state.instances[instance_id(1)].strikes = 2
+    told(state, stopped(), now=END)
+    resume(state, run)
+    state.changed_instances.clear()
+    told(state, stopped(), now=END)
+    assert run.tasks["status"][0] == TaskStatus.SUCCEEDED
+    assert state.instances[instance_id(1)].strikes == 0
+    assert instance_id(1) in state.changed_instances
+
+
+def test_a_run_that_is_resumed_waits_for_nothing_until_somebody_says_so() -> None:
+    state, run = running()
+    run.waiting = "it is left alone"
+    resume(state, run)
+    assert run.waiting == ""

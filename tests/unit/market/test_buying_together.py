@@ -125,6 +125,17 @@ def test_a_maximum_share_diversifies_the_types() -> None:
     assert largest_share(0.5) <= 0.55  # what the tasks really need may fall short of the plan by an instance
 
 
+def test_what_is_bought_together_keeps_within_the_quotas_and_turns_to_what_they_leave() -> None:
+    quota = OrderLimits(400, vcpus_left={("us-east-1", "spot", "standard"): 32})
+    offers = market(types=TYPES[:-1])  # all of one family
+    vcpus = {(offer.pool, offer.purchase): offer.resources.cpu_units // 1024 for offer in offers}
+    order = buy(backlogs(MIXED, 400, 400), offers, quota)
+    assert uncovered(order) == [0, 0]
+    spot = sum(vcpus[what] * count for what, count in order.instances.items() if what[1] is Purchase.SPOT)
+    assert 16 < spot <= 32
+    assert any(purchase is Purchase.ON_DEMAND for _, purchase in order.instances)
+
+
 def test_mixed_runs_on_an_empty_cluster_order_their_fleets_once() -> None:
     state = state_with(
         *(event for n, overrides in enumerate(SPECS) for event in run_of(n, overrides)),

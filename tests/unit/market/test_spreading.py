@@ -80,3 +80,8 @@ def test_the_room_on_what_is_bought_for_others_counts_before_anything_is_bought(
     spread = Backlog(replace(BATCH, count=3), BatchLimits(100), Spread(ZONE, {}))
     order = buy([first, spread], market({"a": 0.02, "b": 0.08, "c": 0.08}), OrderLimits(100))
     assert by_zone(order) == {"a": 1}
+
+
+def test_what_is_over_goes_to_the_cheapest_zone_whatever_its_name() -> None:
+    order = bought({"a": 0.08, "b": 0.08, "c": 0.02}, BatchLimits(100), {}, replace(BATCH, count=13))
+    assert by_zone(order) == {"a": 1, "b": 1, "c": 2}

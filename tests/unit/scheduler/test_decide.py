@@ -10,6 +10,7 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.pools import note_orders
+from argosy.lifecycle.suspension import suspend
 from argosy.model.actions import (
     Action,
     CloseRun,
@@ -36,6 +37,7 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.inbox import CancelRequest
+from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -476,3 +478,44 @@ def test_a_run_keeps_to_its_number_of_instances_on_those_that_others_bought() ->
     for index in range(4):
         launched(state, index, index + 1)
     assert not decided(state, Launch)
+
+
+def test_pools_that_only_an_operator_can_bring_back_are_told_apart_from_those_that_cool_off() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet(), fleet(zone="us-east-1b"))
+    for number, pool in enumerate(state.pools.values()):
+        pool.short_until, pool.short_reason, pool.needs_mending = NOW + 600, f"reason {number}", True
+        pool.on_demand_short_until = NOW + 600
+    (remark,) = decided(state, Remark)
+    assert remark.sentence.startswith("nothing that could hold it launches before somebody acts: c5.xlarge in us-east")
+    next(iter(state.pools.values())).needs_mending = False
+    (remark,) = decided(state, Remark)
+    assert remark.sentence.startswith("the pools that could hold it are short of capacity")
+    assert "1 offers come back only when somebody acts" in remark.sentence
+
+
+def test_offers_above_the_price_caps_are_counted_beside_the_short_ones() -> None:
+    dear = fleet(spot_usd_per_hour=10.0)
+    state = state_with(submitted(tasks=4), prepared(), dear, fleet(zone="us-east-1b"))
+    short = state.pools[f"{CELL}/c5.xlarge/us-east-1b"]
+    short.short_until, short.short_reason = NOW + 600, "no capacity"
+    (remark,) = decided(state, Remark, max_usd_per_hour=5.0)
+    assert remark.sentence.endswith("; 1 offers are above the price caps")
+
+
+def test_a_run_with_a_budget_that_no_instance_could_hold_says_why() -> None:
+    huge = {"resources": {"vcpus": 90, "memory": 512, "gpus": 0}}
+    state = state_with(submitted(tasks=4, capacity={"budgetUsd": 1.0}, **huge), prepared(**huge), fleet())
+    (remark,) = decided(state, Remark)
+    assert remark.sentence.startswith("can never run here: needs 92160 cpu units")
+
+
+def test_attempts_of_a_suspended_run_hide_no_other_that_has_to_stop() -> None:
+    state = state_with_instance(tasks=1)
+    launched(state)
+    suspend(state, RunRecord.of(state.runs[RUN_ID]), "it fails", NOW)
+    other = "other-261121-062733-k3f9"
+    told(state, submitted(other, tasks=1), prepared(other))
+    launched(state, number=2)
+    told(state, InterruptionWarned(instance_id(1), NOW))
+    (stop,) = decided(state, StopAttempt)
+    assert stop.key.run_id == other

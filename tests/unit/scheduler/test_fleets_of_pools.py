@@ -11,7 +11,7 @@ import pytest
 from argosy.market.buy import Order
 from argosy.model import documents
 from argosy.model.actions import SetTarget, Terminate
-from argosy.model.events import FleetSeen, HostStateChanged, NotCarriedOut, Observed, TargetAccepted
+from argosy.model.events import FleetSeen, HostStateChanged, InterruptionWarned, NotCarriedOut, Observed, TargetAccepted
 from argosy.model.instances import Purchase
 from argosy.model.pools import Pool
 from argosy.model.setbacks import Subject, What
@@ -161,6 +161,14 @@ def test_an_instance_that_ec2_will_not_end_is_asked_for_again_after_a_pause_and_
     assert instance_id(1) not in named
     told(state, HostStateChanged(instance_id(1), "shutting-down", NOW))
     assert not state.setbacks
+
+
+def test_the_fleet_of_a_warned_instance_replaces_it_only_while_it_is_not_let_go() -> None:
+    state = idle()
+    told(state, InterruptionWarned(instance_id(1), NOW))
+    order = Order(Counter({(POOL, Purchase.SPOT): 1}))
+    assert capacity.targets(moment_of(state), NO_PLACES, order, []) == [SetTarget(POOL, 5, 0)]
+    assert capacity.targets(moment_of(state), NO_PLACES, order, [state.instances[instance_id(1)]]) == []
 
 
 def test_what_is_known_of_fleets_is_stored() -> None:
