@@ -146,6 +146,22 @@ cases = st.tuples(instance_rows(), st.lists(batches(), min_size=2, max_size=6))
 plain_cases = st.tuples(instance_rows(), st.lists(batches(plain=True), min_size=1, max_size=12))
 
 
+DRAWING = ("random", "random:7", "spread:instanceId", "best-fit", "busy-first", "dot-product", "spread:attribute:zone")
+
+
+drawing_cases = st.tuples(
+    instance_rows(),
+    st.lists(
+        st.builds(
+            lambda each, chain: replace(each, strategy=tuple(chain), count=min(each.count, 8)),
+            batches(plain=True),
+            st.lists(st.sampled_from(DRAWING), min_size=1, max_size=3),
+        ),
+        max_size=12,
+    ),
+)
+
+
 busy_cases = st.tuples(
     instance_rows(),
     st.lists(batches(plain=True).map(lambda each: replace(each, strategy=("busy-first", "best-fit"))), max_size=12),

@@ -47,20 +47,23 @@ class Reference:
     queries: Mapping[str, Predicate]
     functions: Mapping[str, Key] = field(default_factory=dict)
     mix: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    turn: tuple[int, int] = (0, 0)
+    """The position of the batch in the queue, and the number of the task in it."""
 
     def place(self, batches: Sequence[Batch]) -> list[Counter[int]]:
         """For each batch, how many of its tasks went to which row."""
         for batch in batches:
             if batch.gpus:
                 self.mix[batch.need] += batch.count
-        return [self._batch(batch) for batch in batches]
+        return [self._batch(batch, position) for position, batch in enumerate(batches)]
 
-    def _batch(self, batch: Batch) -> Counter[int]:
+    def _batch(self, batch: Batch, position: int) -> Counter[int]:
         plan: Counter[int] = Counter()
         for host in self.hosts:
             host.frozen_finish_at = host.finish_at
             host.soft = sum(s.weight for s in batch.soft if not self._accepts(s.constraint, host, batch))
-        for _ in range(batch.count):
+        for number in range(batch.count):
+            self.turn = (position, number)
             row = self._choose(batch)
             if row is None:
                 break
@@ -77,6 +80,9 @@ class Reference:
     def _choose(self, batch: Batch) -> int | None:
         left = [row for row, host in enumerate(self.hosts) if self._feasible(host, batch)]
         for step in self._chain(batch):
+            if isinstance(step, int):
+                left = [left[draw(step, *self.turn, len(left))]] if left else []
+                continue
             keys = {row: step(self.hosts[row], batch) for row in left}
             left = [row for row in left if keys[row] == min(keys.values())]
         return left[0] if left else None
@@ -105,8 +111,10 @@ class Reference:
             and not any(host.groups[g] for g in b.anti_affinity)
         )  # fmt: skip
 
-    def _chain(self, batch: Batch) -> list[Key]:
-        chain = [self._key(name) for name in batch.strategy or ("least-waste", "best-fit")]
+    def _chain(self, batch: Batch) -> list[Key | int]:
+        """An int is the seed of a draw."""
+        names = batch.strategy or ("least-waste", "best-fit")
+        chain = [int(name[7:] or 0) if name.startswith("random") else self._key(name) for name in names]
         if batch.keep_gpus_free and not batch.gpus:
             chain.insert(0, self._key("keep-gpus-free"))
         return [lambda host, _: host.soft, *chain]
@@ -140,6 +148,19 @@ class Reference:
         after, before = left(host, batch), tuple(host.free)
         growth = stranded(after, kept) - stranded(before, kept)
         return growth * 100 // sum(kept.values()) if sum(kept.values()) else 0
+
+
+def draw(seed: int, position: int, number: int, candidates: int) -> int:
+    """Small batches: so many steps into SplitMix64, begun at the seed after one round of its mixing; of that the
+    highest 53 bits as a share."""
+    start, steps = mixed(seed), 8 * position + number + 1
+    return (mixed((start + steps * 0x9E3779B97F4A7C15) % 2**64) >> 11) * candidates // 2**53
+
+
+def mixed(word: int) -> int:
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        word = (word ^ word >> shift) * factor % 2**64
+    return word ^ word >> 31
 
 
 def left(host: Host, batch: Batch) -> tuple[int, ...]:

@@ -112,7 +112,7 @@ def interleaved(chain: tuple[str, ...]) -> Queue:
     return Queue.from_columns(kinds, np.cumsum(random.integers(1, 160, size=100_000)) % 160, [1] * 100_000)
 
 
-@pytest.mark.parametrize("chain", [("best-fit",), EMPTYING])
+@pytest.mark.parametrize("chain", [("best-fit",), EMPTYING, ("spread:instanceId",), ("random",)])
 def test_a_hundred_thousand_interleaved_tasks_by_other_chains(chain: tuple[str, ...]) -> None:
     supply, queue = fleet(), interleaved(chain)
     report(f"the same by {', '.join(chain)}", least_seconds(lambda: place_queue(queue, supply), 3), 5.0)

@@ -17,6 +17,7 @@ from tests.placement_cases import (
     FUNCTIONS,
     cases,
     check,
+    drawing_cases,
     per_batch,
     plain_cases,
     tall_cases,
@@ -37,6 +38,14 @@ def test_a_plan_equals_the_reference_loop(case: tuple[list[InstanceRow], list[Ba
 @ORDINARY
 def test_an_interleaved_plan_equals_the_reference_loop(case: tuple[list[InstanceRow], list[Batch]]) -> None:
     check(*case, matrix_from=0)
+
+
+@given(drawing_cases, st.sampled_from((0, 10_000)))
+@ORDINARY
+def test_small_batches_draw_as_the_reference_loop_does_one_by_one_and_interleaved(
+    case: tuple[list[InstanceRow], list[Batch]], matrix_from: int
+) -> None:
+    check(*case, matrix_from=matrix_from)
 
 
 @given(tall_cases())

@@ -11,7 +11,7 @@ With keys that look at one instance only, what happens on one instance never cha
   value puts its next instance forward, and the best of those by the rest of the chain win;
 - keys that may rise: the instances' sequences of keys, merged;
 - a spread or a draw after a key that drops with every task: one instance at a time, to the brim;
-- anything else (a spread over two attributes): one task at a time.
+- anything else (a spread over two attributes), and small batches that draw (`draws`): one task at a time.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from argosy.placement import kernels
 from argosy.placement.arrays import BoolArray, IntArray, sums
 from argosy.placement.candidates import RowCandidates
 from argosy.placement.demand import Batch
+from argosy.placement.draws import TaskDraws
 from argosy.placement.fitness import Mix
 from argosy.placement.keys import Key, Trend
 from argosy.placement.pass_state import PassState
@@ -60,7 +61,7 @@ class BatchTurn:
     """(f,) int64, ascending."""
     room: IntArray
     """(f,) int64."""
-    random: np.random.Generator | None
+    random: np.random.Generator | TaskDraws | None
     """For the steps that draw."""
 
     def only(self, kept: BoolArray) -> BatchTurn:
@@ -73,7 +74,10 @@ class BatchTurn:
             return np.zeros(0, dtype=np.int64)
         room = np.minimum(self.room, n)
         none_yet = np.zeros(len(self.rows), np.int64)
-        return self._follow(tuple(steps), _Part(np.arange(len(self.rows)), room, none_yet, min(n, int(room.sum()))))
+        part = _Part(np.arange(len(self.rows)), room, none_yet, min(n, int(room.sum())))
+        if isinstance(self.random, TaskDraws):
+            return self._one_at_a_time(tuple(steps), part, to_the_brim=False)
+        return self._follow(tuple(steps), part)
 
     def _follow(self, steps: tuple[Step, ...], part: _Part) -> IntArray:
         """(a,) int64: tasks of the part for each of its positions."""
@@ -221,10 +225,11 @@ class BatchTurn:
         taken = np.zeros(len(at), dtype=np.int64)
         now = part.counts.copy()
         while n:
+            number = part.n - n
             kept = np.flatnonzero(room > taken)
             for step in steps:
                 if len(kept) > 1:
-                    kept = self._best(step, at, kept, now)
+                    kept = self._best(step, at, kept, now, number)
             chosen = kept[0]
             got = min(n, int(room[chosen] - taken[chosen])) if to_the_brim else 1
             taken[chosen] += got
@@ -232,8 +237,11 @@ class BatchTurn:
             n -= got
         return taken
 
-    def _best(self, step: Step, at: IntArray, kept: IntArray, counts: IntArray) -> IntArray:
+    def _best(self, step: Step, at: IntArray, kept: IntArray, counts: IntArray, number: int) -> IntArray:
+        """number: of the task, from 0."""
         if isinstance(step, Random):
+            if isinstance(self.random, TaskDraws):
+                return kept[[self.random.pick(number, len(kept))]]
             return kept[self._chance().integers(len(kept), size=1)]
         if isinstance(step, SpreadInstances):
             key = self._existing(at[kept]) + counts[at[kept]]
@@ -246,7 +254,7 @@ class BatchTurn:
         return best
 
     def _chance(self) -> np.random.Generator:
-        if self.random is None:
+        if not isinstance(self.random, np.random.Generator):
             raise ValueError("a chain with a random step needs a random generator")
         return self.random
 

@@ -2,31 +2,52 @@
 
 A decision is the lowest entry of one row, and each task changes one column. Placing a task lowers the key of its
 instance for every kind. Where the chain is a weighted sum of what stays free, the amount depends only on the task and
-the kind, so one subtraction brings the column up to date; where the instance was idle, another one for busy-first.
+the kind, so one subtraction brings the column up to date; where the instance was idle, another one for busy-first. A
+spread over instances rises by one for the kinds of the task's group, which is part of the same subtraction. Where a
+chain ends with a draw, the decision is one of the lowest entries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 import numpy as np
 
-from argosy.placement.arrays import FAR, IntArray
+from argosy.placement.arrays import IntArray
 from argosy.placement.candidates import KindCandidates, RowCandidates
 from argosy.placement.demand import Queue
+from argosy.placement.draws import SMALL_BATCH, draws_of, pick
 from argosy.placement.fitness import Mix
 from argosy.placement.keys import BUSY_FIRST, Key, Trend
 from argosy.placement.pass_state import PassState
+from argosy.placement.strategy import Random, SpreadInstances
 from argosy.placement.task_kinds import TaskKind
 
-_SMALL_BATCH: Final = 8  # tasks: above, the closed form of a batch is quicker
 MATRIX_FROM: Final = 64  # batches: below, making the matrix takes longer than it saves
 _KINDS: Final = 20  # kinds among MATRIX_FROM batches, and in proportion: above, the same holds
 _MAX_CELLS: Final = 1 << 23  # of the matrix: 64 MiB
 _KEY_LIMIT: Final = 1 << 61
-_NONE: Final = 1 << 62  # larger entries mean "does not fit": FAR, less what was subtracted since
-Chain = tuple[Key, ...]
+_NONE: Final = 1 << 62  # larger entries mean "does not fit": _NEVER, and what was added or subtracted since
+_NEVER: Final = 3 << 61  # no sum of changes reaches _KEY_LIMIT
+Chain = tuple[Key | SpreadInstances, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """The most of what keys look at. amounts: cpu units, MiB and GPUs of an instance. tasks: of one group on one."""
+
+    amounts: tuple[int, int, int]
+    tasks: int
+
+    @classmethod
+    def of(cls, state: PassState, kinds: Sequence[TaskKind], queue: Queue) -> _Reach:
+        cpu, memory, gpu = np.maximum(state.free, state.supply.total).max(axis=1, initial=0).tolist()
+        spread = {kind.rules.batch.group for kind in kinds if any(isinstance(s, SpreadInstances) for s in kind.steps)}
+        before = max((int(state.supply.of_group(group).max(initial=0)) for group in spread), default=0)
+        return cls((cpu, memory, gpu), before + int(queue.count.sum()))
 
 
 def stretches(
@@ -37,9 +58,9 @@ def stretches(
     if end < max(1, matrix_from):
         yield 0, end, False
         return
-    top = _top(state)
-    able = np.array([_able(kind, top) for kind in kinds], dtype=np.bool_)
-    small = able[queue.kind] & (queue.count <= _SMALL_BATCH)
+    reach = _Reach.of(state, kinds, queue)
+    able = np.array([_able(kind, reach) for kind in kinds], dtype=np.bool_)
+    small = able[queue.kind] & (queue.count <= SMALL_BATCH)  # above, the closed form of a batch is quicker
     edges = np.flatnonzero(np.diff(small, prepend=not small[0], append=not small[-1]))
     for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         if small[start]:
@@ -57,36 +78,36 @@ def _cut(queue: Queue, start: int, stop: int, most_kinds: int, matrix_from: int)
         start = until
 
 
-def _top(state: PassState) -> tuple[int, int, int]:
-    cpu, memory, gpu = np.maximum(state.free, state.supply.total).max(axis=1, initial=0).tolist()
-    return cpu, memory, gpu
-
-
-def _able(kind: TaskKind, top: tuple[int, int, int]) -> bool:
-    """Whether only free resources and built-in keys of them matter, and the keys fit into one number."""
+def _able(kind: TaskKind, reach: _Reach) -> bool:
+    """Whether only free resources, built-in keys of them and the tasks of the group matter, and the keys fit into one
+    number."""
     batch, chain = kind.rules.batch, _chain(kind)
     if not kind.rules.simple or batch.soft or batch.finish_at or kind.names_function:
         return False
-    if len(chain) < len(kind.steps) or (BUSY_FIRST in chain and _is_curved(chain)):
-        return False  # a curved chain is worked out anew, from running tasks that are counted at the end of a stretch
-    return _digits(chain, top)[0] < _KEY_LIMIT
+    if len(chain) < len(kind.steps) and not isinstance(kind.steps[len(chain)], Random):
+        return False
+    if _is_curved(chain) and (BUSY_FIRST in chain or SpreadInstances() in chain):
+        return False  # a curved chain is worked out anew, from tasks that are counted at the end of a stretch
+    return _digits(chain, reach)[0] < _KEY_LIMIT
 
 
 def _chain(kind: TaskKind) -> Chain:
-    return tuple(step for step in kind.steps if isinstance(step, Key))
+    """The steps before the first draw (which leaves nothing to decide), and before what no key of a row stands for."""
+    return tuple(takewhile(lambda step: isinstance(step, Key | SpreadInstances), kind.steps))  # type: ignore[arg-type]
 
 
 def _is_curved(chain: Chain) -> bool:
     """Whether the keys of a row are more than a subtraction away from those before the task was placed."""
-    return any(key.weights is None and key.trend is not Trend.STILL and key is not BUSY_FIRST for key in chain)
+    keys = (step for step in chain if isinstance(step, Key))
+    return any(key.weights is None and key.trend is not Trend.STILL and key is not BUSY_FIRST for key in keys)
 
 
-def _digits(chain: Chain, top: tuple[int, int, int]) -> tuple[int, list[int]]:
-    """The size of the combined key, and what each key is multiplied by in it."""
+def _digits(chain: Chain, reach: _Reach) -> tuple[int, list[int]]:
+    """The size of the combined key, and what each step's key is multiplied by in it."""
     size, factors = 1, []
-    for key in reversed(chain):
+    for step in reversed(chain):
         factors.append(size)
-        size *= 2 * key.high(top) + 1
+        size *= 2 * (step.high(reach.amounts) if isinstance(step, Key) else reach.tasks) + 1
     return size, factors[::-1]
 
 
@@ -95,22 +116,34 @@ def place_stretch(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Place the batches of a stretch and update `state`: the columns batch, row and count of an Assignment."""
     present, local = np.unique(queue.kind[stretch], return_inverse=True)
-    board = _Board([kinds[index] for index in present.tolist()], state, mix)
+    board = _Board([kinds[index] for index in present.tolist()], state, mix, _Reach.of(state, kinds, queue))
     batches: list[int] = []
     rows: list[int] = []
-    counts = queue.count[stretch].tolist()
+    counts, drawn, first = queue.count[stretch].tolist(), _drawn(queue, kinds, stretch), 0
     for position, kind in enumerate(local.tolist()):
-        for _ in range(counts[position]):
-            row = board.place_one(kind)
+        for number in range(first, first + counts[position]):
+            row = board.place_one(kind, drawn[number] if drawn else None)
             if row < 0:
                 break
             batches.append(position)
             rows.append(row)
+        first += counts[position]
     batch, row_of = np.array(batches, dtype=np.int64), np.array(rows, dtype=np.int64)
     _settle(state, board.kinds, local[batch], row_of)
     pairs, count = np.unique(batch * max(1, len(state.supply)) + row_of, return_counts=True)
     batch, row_of = np.divmod(pairs, max(1, len(state.supply)))
     return batch + stretch.start, row_of, count.astype(np.int64, copy=False)
+
+
+def _drawn(queue: Queue, kinds: Sequence[TaskKind], stretch: slice) -> list[int] | None:
+    """What each task of a stretch draws, batch after batch; None where no chain draws."""
+    seeds = np.array([kind.seed if kind.draws else -1 for kind in kinds], dtype=np.int64)[queue.kind[stretch]]
+    if (seeds < 0).all():
+        return None
+    counts = queue.count[stretch]
+    position = np.repeat(np.arange(len(counts)), counts)
+    number = np.arange(len(position)) - (counts.cumsum() - counts)[position]
+    return draws_of(np.maximum(seeds, 0)[position], position + stretch.start, number)
 
 
 def _settle(state: PassState, kinds: Sequence[TaskKind], kind: IntArray, row: IntArray) -> None:
@@ -126,51 +159,54 @@ def _settle(state: PassState, kinds: Sequence[TaskKind], kind: IntArray, row: In
 class _Board:
     """The matrix. keys: (k, m) int64, the combined key of kind i on row j; 2^62 or more where the task does not fit."""
 
-    def __init__(self, kinds: Sequence[TaskKind], state: PassState, mix: Mix) -> None:
-        self.kinds, self._state, self._mix = kinds, state, mix
+    def __init__(self, kinds: Sequence[TaskKind], state: PassState, mix: Mix, reach: _Reach) -> None:
+        self.kinds, self._state, self._mix, self._reach = kinds, state, mix, reach
         self._needs = np.array([kind.rules.batch.need for kind in kinds], dtype=np.int64).T.copy()
         self._steps = [tuple(need) for need in self._needs.T.tolist()]
-        top = _top(state)
         chains = [_chain(kind) for kind in kinds]
         self.keys = np.empty((len(kinds), len(state.supply)), dtype=np.int64)
         rows = np.arange(len(state.supply))
         for index, kind in enumerate(kinds):
             seen = RowCandidates(state, kind.rules.batch, rows, None, mix)
-            self.keys[index] = _combined(chains[index], seen, top)
+            self.keys[index] = _combined(chains[index], seen, reach, state.of_group(kind.rules.batch.group))
             short = (state.free < self._needs[:, index : index + 1]).any(axis=0)
-            self.keys[index, short | ~kind.rules.allowed] = FAR
-        self._drop = _drops(chains, self._needs, top)
-        self._woken = np.array([_factor(chain, BUSY_FIRST, top) for chain in chains], dtype=np.int64)
+            self.keys[index, short | ~kind.rules.allowed] = _NEVER
+        self._drop = _drops(chains, self._needs, reach) - _rises(kinds, chains, reach)
+        self._woken = np.array([_factor(chain, BUSY_FIRST, reach) for chain in chains], dtype=np.int64)
+        self._draws = [kind.draws for kind in kinds]
         self._idle = (state.running_tasks == 0).tolist()
         self._left: list[int] | None = None
         if state.tasks_left is not None:
-            self.keys[:, state.tasks_left <= 0] = FAR
+            self.keys[:, state.tasks_left <= 0] = _NEVER
             self._left = state.tasks_left.tolist()
-        self._recomputed = self._curved(chains, top)
+        self._recomputed = self._curved(chains)
         self._alive = [len(state.supply) > 0] * len(kinds)
         self._columns = [self.keys[:, row] for row in range(len(state.supply))]
         self._free = [self._state.free[:, row] for row in range(len(state.supply))]
         self._short = np.empty(self._needs.shape, dtype=np.bool_)
         self._any_short = np.empty(len(kinds), dtype=np.bool_)
 
-    def _curved(self, chains: Sequence[Chain], top: tuple[int, int, int]) -> list[tuple[Chain, IntArray, IntArray]]:
+    def _curved(self, chains: Sequence[Chain]) -> list[tuple[Chain, IntArray, IntArray]]:
         """The chains whose keys are more than a subtraction, with the kinds that follow them and their needs."""
         found = []
         for chain in {chain for chain in chains if _is_curved(chain)}:
             who = np.array([index for index, other in enumerate(chains) if other == chain], dtype=np.int64)
             found.append((chain, who, self._needs[:, who].copy()))
-        self._top = top
         return found
 
-    def place_one(self, kind: int) -> int:
+    def place_one(self, kind: int, drawn: int | None) -> int:
         """The row that takes one more task of a kind, or -1; free resources and the row's keys are updated."""
         if not self._alive[kind]:
             return -1
         keys = self.keys[kind]
         row = int(keys.argmin())
-        if keys[row] >= _NONE:
+        lowest = keys[row]
+        if lowest >= _NONE:
             self._alive[kind] = False  # free resources only shrink during a pass
             return -1
+        if drawn is not None and self._draws[kind]:
+            equal = (keys == lowest).nonzero()[0]
+            row = int(equal[pick(drawn, len(equal))])
         free, column = self._free[row], self._columns[row]
         free -= self._needs[:, kind]
         column -= self._drop[kind]
@@ -181,32 +217,46 @@ class _Board:
         np.logical_or.reduce(self._short, axis=0, out=self._any_short)
         for chain, who, needs in self._recomputed:
             seen = KindCandidates(self._state, row, needs, np.zeros(1), self._mix)
-            column[who] = np.where(column[who] >= _NONE, FAR, _combined(chain, seen, self._top))
-        np.copyto(column, FAR, where=self._any_short)
+            column[who] = np.where(column[who] >= _NONE, _NEVER, _combined(chain, seen, self._reach))
+        np.copyto(column, _NEVER, where=self._any_short)
         if self._left is not None:
             self._left[row] -= 1
             if not self._left[row]:
-                column[:] = FAR
+                column[:] = _NEVER
         return row
 
 
-def _combined(chain: Chain, seen: RowCandidates | KindCandidates, top: tuple[int, int, int]) -> IntArray:
-    _, factors = _digits(chain, top)
-    terms = [key.of(seen) * factor for key, factor in zip(chain, factors, strict=True)]
-    return sum(terms[1:], start=terms[0])
+def _combined(
+    chain: Chain, seen: RowCandidates | KindCandidates, reach: _Reach, here: IntArray | None = None
+) -> IntArray:
+    """here: tasks of the group, for a chain that spreads over instances."""
+    found = np.zeros(1, dtype=np.int64)
+    for step, factor in zip(chain, _digits(chain, reach)[1], strict=True):
+        if isinstance(step, Key):
+            found = found + step.of(seen) * factor
+        elif here is not None:
+            found = found + here * factor
+    return found
 
 
-def _factor(chain: Chain, key: Key, top: tuple[int, int, int]) -> int:
-    """What a key is multiplied by in the chain's combined key; 0 if the chain lacks it."""
-    return sum(factor for each, factor in zip(chain, _digits(chain, top)[1], strict=True) if each is key)
+def _factor(chain: Chain, step: Key | SpreadInstances, reach: _Reach) -> int:
+    """What a step's key is multiplied by in the chain's combined key; 0 if the chain lacks it."""
+    return sum(factor for each, factor in zip(chain, _digits(chain, reach)[1], strict=True) if each == step)
 
 
-def _drops(chains: Sequence[Chain], needs: IntArray, top: tuple[int, int, int]) -> IntArray:
+def _drops(chains: Sequence[Chain], needs: IntArray, reach: _Reach) -> IntArray:
     """(k, k) int64: by how much a task of kind i lowers the keys of kind j on its row; 0 unless weighted sums."""
     weights = np.zeros((len(chains), 3), dtype=np.int64)
     for index, chain in enumerate(chains):
-        _, factors = _digits(chain, top)
-        for key, factor in zip(chain, factors, strict=True):
-            if key.weights is not None:
-                weights[index] += factor * np.array(key.weights, dtype=np.int64)
+        _, factors = _digits(chain, reach)
+        for step, factor in zip(chain, factors, strict=True):
+            if isinstance(step, Key) and step.weights is not None:
+                weights[index] += factor * np.array(step.weights, dtype=np.int64)
     return np.ascontiguousarray((weights @ needs).T)
+
+
+def _rises(kinds: Sequence[TaskKind], chains: Sequence[Chain], reach: _Reach) -> IntArray:
+    """(k, k) int64: by how much a task of kind i raises the keys of kind j on its row, if j spreads the same group."""
+    groups = np.array([kind.rules.batch.group for kind in kinds])
+    factors = np.array([_factor(chain, SpreadInstances(), reach) for chain in chains], dtype=np.int64)
+    return np.where(groups[:, None] == groups[None, :], factors[None, :], 0)

@@ -86,8 +86,7 @@ def place_batch(kind: TaskKind, n: int, position: int, state: PassState, mix: Mi
     if not len(rows) or not n:
         return empty_rows(), empty_rows()
     rooms = np.ones(len(rows), np.int64) if n == 1 and kind.rules.simple else room(kind.rules, state, rows)
-    random = kind.random(position) if kind.draws else None
-    turn = BatchTurn(state, kind.rules.batch, mix, rows, rooms, random)
+    turn = BatchTurn(state, kind.rules.batch, mix, rows, rooms, kind.random(position, n))
     steps = kind.steps_now(state)
     if not kind.rules.simple:
         turn = turn.only(rooms > 0)

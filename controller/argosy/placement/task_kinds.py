@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from argosy.placement.demand import Batch
+from argosy.placement.draws import SMALL_BATCH, TaskDraws
 from argosy.placement.feasibility import Rules, unmet_weight
 from argosy.placement.fitness import Candidates, Fitness
 from argosy.placement.keys import GPUS_LAST, Key, Trend
@@ -37,10 +38,18 @@ class TaskKind:
         """Whether a step draws."""
         return any(isinstance(step, Random) for step in self.steps)
 
-    def random(self, position: int) -> np.random.Generator:
-        """The generator of the batch at `position` of the queue: the same for the same seed and queue."""
-        seed = next((step.seed for step in self.steps if isinstance(step, Random)), 0)
-        return np.random.default_rng((seed, position))
+    @property
+    def seed(self) -> int:
+        """Of the draws."""
+        return next((step.seed for step in self.steps if isinstance(step, Random)), 0)
+
+    def random(self, position: int, n: int) -> np.random.Generator | TaskDraws | None:
+        """What the batch of n tasks at `position` of the queue draws from: the same for the same seed and queue."""
+        if not self.draws:
+            return None
+        if n <= SMALL_BATCH and self.rules.simple:
+            return TaskDraws(self.seed, position)
+        return np.random.default_rng((self.seed, position))
 
     def steps_now(self, state: PassState) -> tuple[Step, ...]:
         """The chain, preceded by the weight of unmet soft constraints as they stand now."""

@@ -4,6 +4,7 @@ choice?
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 
@@ -200,6 +201,19 @@ def test_random_placement_is_uniform_and_repeats_with_its_seed() -> None:
     again = place([Batch(1, 1, 0, 40_000, strategy=("random:5",))], supply).count
     other = place([Batch(1, 1, 0, 40_000, strategy=("random:6",))], supply).count
     assert counts.tolist() == again.tolist() != other.tolist()
+
+
+def test_tasks_that_draw_one_by_one_choose_every_instance_equally_often_and_each_seed_differs() -> None:
+    supply = Supply.of([row(f"i-{number}", 100_000, 100_000) for number in range(7)])
+    queues = [[Batch(1, 1, 0, 1, strategy=(f"random:{seed}",))] * 7_000 for seed in (5, 6)]
+    plans = [place(queue, supply).row.tolist() for queue in queues]
+    expected, tasks = 1_000, 7_000
+    for plan in plans:
+        chi_squared = sum((plan.count(number) - expected) ** 2 / expected for number in range(7))
+        assert chi_squared < 22.5  # six degrees of freedom: above that once in a thousand
+        pairs = sum(one == other for one, other in itertools.pairwise(plan))
+        assert abs(pairs - tasks / 7) < 120  # four deviations
+    assert abs(sum(a == b for a, b in zip(*plans, strict=True)) - tasks / 7) < 120
 
 
 def test_random_placement_follows_the_sequential_draw_when_instances_fill_up() -> None:
