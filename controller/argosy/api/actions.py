@@ -1,5 +1,6 @@
 """What may users ask for, and what are they answered? One method for each action: SubmitRun, ValidateRun, PlanRun,
-DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster, ListChanges.
+DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster, ListChanges, DescribeHistory, DescribeTask,
+ListAttempts.
 
 The api reads the state and puts requests into the inbox; it never writes the versioned documents (DESIGN D12). Users'
 errors are replies, not exceptions: an exception from here is a fault of ours or of AWS.
@@ -18,7 +19,7 @@ from functools import singledispatchmethod
 from typing import Any
 
 from argosy import layout
-from argosy.api import explaining, reading, requests, retrying, spending, views
+from argosy.api import explaining, history, reading, requests, retrying, spending, views
 from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fingerprint
 from argosy.api.caps import budget_warnings, hourly_faults, market_of
 from argosy.api.changes import ChangesExpired, list_changes
@@ -33,6 +34,7 @@ from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from argosy.ports import AlreadyExists, StaleState, Store, Wake
 from argosy.spec import bounds, shards
 from argosy.spec.faults import Fault, SpecError
@@ -288,6 +290,41 @@ class Api:
     @_act.register
     def _list_changes(self, request: requests.ListChanges, request_id: str) -> dict[str, Any]:
         return list_changes(self.store, request, self.now, self.pause)
+
+    @_act.register
+    def _describe_history(self, request: requests.DescribeHistory, request_id: str) -> dict[str, Any]:
+        version, record = self.store.version(), self._record(request.run_id)
+        state = reading.cluster(self.store)[0]
+        used = (state.instances[name] for name in record.instances if name in state.instances)
+        series = history.series_of(self.store, record.id)
+        return history.history_view(record, version, series, map(history.instance_view, used))
+
+    @_act.register
+    def _list_attempts(self, request: requests.ListAttempts, request_id: str) -> dict[str, Any]:
+        after = None if request.next_token is None else requests.page_place(request.next_token)
+        version = self.store.version()
+        page, following = history.attempts_page(self.store, self._record(request.run_id), after)
+        # A record that is read after the rows holds every reason that they refer to by number.
+        view = history.attempts_view(self._record(request.run_id), version, page)
+        return {**view, "nextToken": None if following is None else requests.page_token(following)}
+
+    @_act.register
+    def _describe_task(self, request: requests.DescribeTask, request_id: str) -> dict[str, Any]:
+        record = self._record(request.run_id)
+        if request.index >= record.task_count:
+            raise SpecError([Fault("index", f"the run has {record.task_count} tasks, counted from 0")])
+        version = self.store.version()
+        rows = history.attempts_of_task(self.store, record, request.index)
+        [(first, chunk)] = reading.task_chunks(self.store, record, request.index, request.index + 1)
+        record, state = self._record(request.run_id), reading.cluster(self.store)[0]
+        log = history.log_of(record, self.sources.definitions)
+        return {
+            "runId": record.id,
+            "asOf": version,
+            "index": request.index,
+            "status": TaskStatus(int(chunk.statuses()[request.index - first])).name,
+            "attempts": [history.task_view(record, row, self.cluster, log, state) for row in rows],
+        }
 
     def _full_view(self, run_id: str) -> dict[str, Any]:
         return views.full_run_view(self._record(run_id))

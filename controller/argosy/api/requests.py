@@ -123,6 +123,23 @@ class ListChanges(Strict):
         return self
 
 
+class DescribeHistory(Strict):
+    action: Literal["DescribeHistory"]
+    run_id: str
+
+
+class DescribeTask(Strict):
+    action: Literal["DescribeTask"]
+    run_id: str
+    index: int = Field(ge=0)
+
+
+class ListAttempts(Strict):
+    action: Literal["ListAttempts"]
+    run_id: str
+    next_token: str | None = None
+
+
 _MODELS = (
     SubmitRun,
     ValidateRun,
@@ -134,6 +151,9 @@ _MODELS = (
     ExplainRun,
     DescribeCluster,
     ListChanges,
+    DescribeHistory,
+    DescribeTask,
+    ListAttempts,
 )
 ACTIONS: dict[str, type[Strict]] = {model.__name__: model for model in _MODELS}
 

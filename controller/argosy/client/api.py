@@ -115,6 +115,18 @@ class ApiClient:
         of ListChanges, camelCase. Raises ApiError with the code ChangesExpired when lines after `since` are gone."""
         return self._call("ListChanges", **wanted)
 
+    def history(self, run_id: str) -> dict[str, Any]:
+        """The run's course, its instances and its failures in groups."""
+        return self._call("DescribeHistory", runId=run_id)
+
+    def task(self, run_id: str, index: int) -> dict[str, Any]:
+        """One task with all its attempts, and where each one's log is."""
+        return self._call("DescribeTask", runId=run_id, index=index)
+
+    def attempts(self, run_id: str, token: str | None = None) -> dict[str, Any]:
+        """A page of the run's attempts as columns (`client.history` reads them)."""
+        return self._call("ListAttempts", runId=run_id, **({"nextToken": token} if token else {}))
+
     def _call(self, action: str, **fields: Any) -> dict[str, Any]:
         request = json.dumps({"action": action, **fields})
         answer = self._functions.invoke(FunctionName=self._function_name, Payload=request.encode())

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable
 
 from argosy.engine.bounds import begin_all
+from argosy.lifecycle import series
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.closed_cells import close_cells
 from argosy.lifecycle.hosts import measure
@@ -50,6 +51,7 @@ def conclude(moment: Moment, switches: Switches, functions: OwnFunctions, deleti
     close_cells(moment.state, switches.cells)
     actions = begin_all(moment, decide(moment, switches.deployment is None, functions), deletions)
     measure(moment.state)
+    series.sample(moment.state, moment.now, moment.policy, deletions)
     return actions
 
 

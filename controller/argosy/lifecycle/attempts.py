@@ -263,7 +263,7 @@ def end_without_result(state: State, run: Run, index: int, now: float, policy: P
         missing = "the program was stopped before it wrote a result"
     seen = TaskSeen(arn="", version=0, last_status="STOPPED", exit_code=0, status_reason=missing)
     ended = AttemptEnd(index, account, cause, missing, seen, instance_id)
-    history.amend(state, run, ended)
+    history.amend(state, run, ended, now)
     _settle(state, run, ended, now, policy)
     run.interruptions += account is Account.LOST and cause is not StopCause.STUCK
     charges.unbook(state, run, index, _work(account, TaskStatus(int(run.tasks["status"][index]))))

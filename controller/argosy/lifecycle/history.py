@@ -7,8 +7,9 @@ none. `model.documents` appends the rows in the commit in which the attempts end
 from __future__ import annotations
 
 from argosy.lifecycle.accounts import Account, AttemptEnd, host_was_lost
+from argosy.model import failure_groups
 from argosy.model.attempts import StopCause
-from argosy.model.ended_attempts import EndedAttempt, Outcome
+from argosy.model.ended_attempts import FAILURES, EndedAttempt, Outcome
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE
@@ -28,14 +29,15 @@ def note_end(state: State, run: Run, row: int, end: AttemptEnd, ran: tuple[float
     seen = end.seen
     went = host_was_lost(seen, state.instance_of(row)) if seen.arn else seen.reason.startswith("Host EC2")
     outcome = _outcome(end, went)
+    started_at, stopped_at = ran
     noted = _known_of(state, row)._replace(
         outcome=outcome,
-        started_at=ran[0],
-        stopped_at=ran[1],
+        started_at=started_at,
+        stopped_at=stopped_at,
         exit_code=NO_EXIT_CODE if seen.exit_code is None else seen.exit_code,
         reason=0 if outcome is Outcome.SUCCEEDED else run.reason_row(end.reason),
     )
-    state.ended.setdefault(run.id, []).append(noted)
+    _append(state, run, noted, stopped_at)
 
 
 def note_lost(state: State, run_id: str, row: int, stopped_at: float) -> None:
@@ -43,7 +45,7 @@ def note_lost(state: State, run_id: str, row: int, stopped_at: float) -> None:
     state.ended.setdefault(run_id, []).append(_known_of(state, row)._replace(stopped_at=stopped_at))
 
 
-def amend(state: State, run: Run, end: AttemptEnd) -> None:
+def amend(state: State, run: Run, end: AttemptEnd, now: float) -> None:
     """The task's latest attempt, noted as a success, has left no result."""
     amended = EndedAttempt(
         index=end.index,
@@ -53,7 +55,13 @@ def amend(state: State, run: Run, end: AttemptEnd) -> None:
         reason=run.reason_row(end.reason),
         amends=True,
     )
-    state.ended.setdefault(run.id, []).append(amended)
+    _append(state, run, amended, now)
+
+
+def _append(state: State, run: Run, row: EndedAttempt, at: float) -> None:
+    state.ended.setdefault(run.id, []).append(row)
+    if row.outcome in FAILURES:
+        failure_groups.note(run.failure_groups, row.reason, row.exit_code, row.index, at)
 
 
 def _outcome(end: AttemptEnd, with_its_instance: bool) -> Outcome:
@@ -66,12 +74,13 @@ def _outcome(end: AttemptEnd, with_its_instance: bool) -> Outcome:
 
 def _known_of(state: State, row: int) -> EndedAttempt:
     """What the table says of the attempt; its outcome, unless another is known, is that it was interrupted."""
-    table = state.attempts
+    table, instance = state.attempts, state.instance_of(row)
     return EndedAttempt(
         index=int(table["index"][row]),
         attempt=int(table["attempt"][row]),
         outcome=Outcome.INTERRUPTED,
         instance=bytes(table["instance"][row]).decode(),
+        cell=instance.cell if instance else "",
         task_id=bytes(table["task_id"][row]).decode(),
         launched_at=float(table["launched_at"][row]),
         started_at=float(table["started_at"][row]),

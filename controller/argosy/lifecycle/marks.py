@@ -94,3 +94,9 @@ def may_settle_more(state: State, policy: Policy) -> bool:
     """Whether this commit holds the end of one more attempt, or one more payer: one fact may bring hundreds of them."""
     few = state.dirty_documents < policy.max_settling_documents
     return few and state.dirty_bytes < policy.full_commit_bytes
+
+
+def has_room_for_series(state: State, policy: Policy, deletions: int) -> bool:
+    """Whether this commit holds one more series of a run. It comes after everything else, which never waits for it."""
+    few = state.dirty_documents + deletions < policy.full_commit_documents
+    return few and state.dirty_bytes < policy.full_commit_bytes

@@ -1,8 +1,8 @@
 """How does the state become items of the store, and come back?
 
 Partitions: `STATE` (root, pools, instances in 16 buckets, attempt chunks), `RUNS` (one small record per run, sort key
-by time, which is also what users are shown), `RUN#<id>` (the spec once, the task chunks that were ever touched),
-`HISTORY#<id>` (attempts that ended, by version: appended to, and read by nobody who works).
+by time, which is also what users are shown), `RUN#<id>` (the spec once, the task chunks that were ever touched, the
+run's series), `HISTORY#<id>` (attempts that ended, by version: appended to, and read by nobody who works).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import astuple, fields, replace
 from typing import Any
 
@@ -17,10 +18,12 @@ from argosy.model import ended_attempts
 from argosy.model.costs import Costs
 from argosy.model.damage import Damage, NewerFormat, OlderFormat, UnreadableState, tried
 from argosy.model.instances import Instance, InstanceStatus, Purchase
+from argosy.model.packing import Unreadable
 from argosy.model.pools import OrderNote, Pool
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
+from argosy.model.series import Series
 from argosy.model.setbacks import Setback, Subject
 from argosy.model.state import State
 from argosy.model.suspensions import Suspension
@@ -32,6 +35,7 @@ FORMAT = 1
 STATE, RUNS = "STATE", "RUNS"
 DAMAGED = "DAMAGED"  # partition of records that could not be read, byte for byte: kept for a person to restore
 ROOT, POOLS = "ROOT", "POOLS"
+SERIES = "SERIES"  # of a run's partition
 INSTANCE_BUCKETS = 16
 Documents = dict[tuple[str, str], bytes]
 
@@ -57,7 +61,10 @@ def run_from(record: RunRecord, partition: Mapping[str, bytes]) -> Run:
     for key, body in partition.items():
         if key.startswith("TASKS#"):
             tasks.unpack(int(key.split("#")[1]), body)
-    return record.to_run(decode(partition["SPEC"]), tasks)
+    run = record.to_run(decode(partition["SPEC"]), tasks)
+    with suppress(Unreadable):  # it says what was: without it the run goes on all the same
+        run.series = Series.unpack(partition[SERIES]) if SERIES in partition else run.series
+    return run
 
 
 def run_partition(run_id: str) -> str:
@@ -68,7 +75,7 @@ def partition_keys(record: RunRecord) -> list[tuple[str, str]]:
     """Every document that a run's partition may have. Chunks of tasks that were never touched are not there."""
     partition = run_partition(record.id)
     chunks = range(-(-record.task_count // TaskTable.chunk_rows))
-    return [(partition, "SPEC"), *((partition, task_chunk(number)) for number in chunks)]
+    return [(partition, "SPEC"), (partition, SERIES), *((partition, task_chunk(number)) for number in chunks)]
 
 
 def history_partition(run_id: str) -> str:
@@ -128,6 +135,8 @@ def _changed_runs(state: State) -> Documents:
             documents[RUNS, sort_key(run_id)] = encode(RunRecord.of(run).to_json())
         for chunk in run.tasks.dirty:
             documents[run_partition(run_id), task_chunk(chunk)] = run.tasks.pack(chunk)
+        if run.series.dirty:
+            documents[run_partition(run_id), SERIES] = run.series.pack()
     return documents
 
 
@@ -159,6 +168,7 @@ def committed(state: State) -> None:
     state.attempts.committed()
     for run in state.runs.values():
         run.tasks.committed()
+        run.series.dirty = False
     for run_id in [run.id for run in state.runs.values() if run.done]:
         del state.runs[run_id]
     state.new_runs.clear()

@@ -7,9 +7,10 @@ no result, is a row that amends it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from argosy.model import packing
 from argosy.model.tasks import NO_EXIT_CODE
 
 Columns = dict[str, NDArray[Any]]
+Place = tuple[str, str]  # EC2 id, cell
+NOWHERE: Place = ("", "")
 
 ROWS_PER_ITEM = 5_000  # at 60 bytes a row when nothing compresses, below the 400 KB of an item
 BYTES_PER_ROW = 40  # as stored: about 30 where runs are measured, 16 of them the task's id
@@ -47,6 +50,7 @@ class EndedAttempt(NamedTuple):
     attempt: int
     outcome: Outcome
     instance: str = ""  # EC2 id
+    cell: str = ""  # of the instance, where that is known
     task_id: str = ""  # last part of the ECS task's ARN
     launched_at: float = 0.0
     started_at: float = 0.0
@@ -72,19 +76,19 @@ _SCHEMA: Mapping[str, tuple[str, Any]] = {
     "gpu_mask": ("u4", 0),
     "amends": ("u1", 0),
 }
-_NAMES = ("S19", b"")  # of the table of instances
+_PLACES = (("instances", "S19"), ("cells", "S20"))  # the table of instances
 _ORIGIN = ("f8", 0.0)
 _DEFAULTS = {name: default for name, (_, default) in _SCHEMA.items()}
 
 
 @dataclass(slots=True)
 class EndedAttempts:
-    """Rows as columns (`_SCHEMA`; shape (rows,)). origin: epoch seconds, what the times count from. instances: what the
-    column `instance` counts; the first is "", for none."""
+    """Rows as columns (`_SCHEMA`; shape (rows,)). origin: epoch seconds, what the times count from. places: what the
+    column `instance` counts, EC2 ids and their cells; the first is of none."""
 
     origin: float
     columns: Columns
-    instances: list[str]
+    places: list[Place]
 
     def __len__(self) -> int:
         return len(self.columns["index"])
@@ -93,12 +97,14 @@ class EndedAttempts:
         names = list(_SCHEMA)
         for values in zip(*(self.columns[name].tolist() for name in names), strict=True):
             row = dict(zip(names, values, strict=True))
+            instance, cell = self.places[row["instance"]]
             launched, started, stopped = (self.origin + row[name] / TENTHS if row[name] else 0.0 for name in _TIMES)
             yield EndedAttempt(
                 row["index"],
                 row["attempt"],
                 Outcome(row["outcome"]),
-                self.instances[row["instance"]],
+                instance,
+                cell,
                 _id_of(row["task_high"], row["task_low"]),
                 launched,
                 started,
@@ -111,25 +117,24 @@ class EndedAttempts:
 
     def where(self, chosen: NDArray[Any]) -> EndedAttempts:
         """Some of the rows, by number or by a mask."""
-        return EndedAttempts(
-            self.origin, {name: column[chosen] for name, column in self.columns.items()}, self.instances
-        )
+        return EndedAttempts(self.origin, {name: column[chosen] for name, column in self.columns.items()}, self.places)
 
 
 _TIMES = ("launched", "started", "stopped")
+_FIRST_TIME = EndedAttempt._fields.index("launched_at")
 
 
 def from_rows(rows: Sequence[EndedAttempt]) -> EndedAttempts:
     """Times before 1970 are not known. Ids that are not 32 hex digits, which no task of ECS has, are left out."""
-    origin = float(int(min((at for row in rows for at in row[5:8] if at), default=1.0)) - 1)
-    instances = ["", *sorted({row.instance for row in rows if row.instance})]
-    number = {name: place for place, name in enumerate(instances)}
+    origin = float(int(min((at for row in rows for at in row[_FIRST_TIME : _FIRST_TIME + 3] if at), default=1.0)) - 1)
+    places = _places({(row.instance, row.cell) for row in rows})
+    number = {place: at for at, place in enumerate(places)}
     ids = [_halves_of(row.task_id) for row in rows]
     values = {
         "index": [row.index for row in rows],
         "attempt": [row.attempt for row in rows],
         "outcome": [row.outcome for row in rows],
-        "instance": [number[row.instance] for row in rows],
+        "instance": [number[row.instance, row.cell] for row in rows],
         "task_high": [high for high, _ in ids],
         "task_low": [low for _, low in ids],
         "launched": [_tenths(row.launched_at, origin) for row in rows],
@@ -140,7 +145,11 @@ def from_rows(rows: Sequence[EndedAttempt]) -> EndedAttempts:
         "gpu_mask": [row.gpu_mask for row in rows],
         "amends": [row.amends for row in rows],
     }
-    return EndedAttempts(origin, {name: np.array(values[name], dtype=_SCHEMA[name][0]) for name in _SCHEMA}, instances)
+    return EndedAttempts(origin, {name: np.array(values[name], dtype=_SCHEMA[name][0]) for name in _SCHEMA}, places)
+
+
+def _places(found: Set[Place]) -> list[Place]:
+    return [NOWHERE, *sorted(found - {NOWHERE})]
 
 
 def pack(rows: Sequence[EndedAttempt]) -> list[bytes]:
@@ -150,11 +159,10 @@ def pack(rows: Sequence[EndedAttempt]) -> list[bytes]:
 
 
 def to_bytes(ended: EndedAttempts) -> bytes:
-    extra: Columns = {
-        "instances": np.array([name.encode() for name in ended.instances], dtype=_NAMES[0]),
-        "origin": np.array([ended.origin], dtype=_ORIGIN[0]),
-    }
-    defaults = {**_DEFAULTS, "instances": _NAMES[1], "origin": _ORIGIN[1]}
+    named = zip(_PLACES, zip(*ended.places, strict=True), strict=True)
+    extra: Columns = {name: np.array([each.encode() for each in texts], dtype) for (name, dtype), texts in named}
+    extra["origin"] = np.array([ended.origin], dtype=_ORIGIN[0])
+    defaults = {**_DEFAULTS, **{name: b"" for name, _ in _PLACES}, "origin": _ORIGIN[1]}
     return packing.pack(ended.columns | extra, defaults, len(ended))
 
 
@@ -166,8 +174,9 @@ def from_bytes(stored: bytes) -> EndedAttempts:
         columns[name] = np.full(rows, default, dtype=dtype)
         columns[name][: len(found.get(name, ()))] = found.get(name, ())
     origin = found["origin"][0] if "origin" in found else 0.0
-    names = [name.decode() for name in found.get("instances", np.array([b""])).tolist()]
-    return EndedAttempts(float(origin), columns, names or [""])
+    names = [[text.decode() for text in found[name].tolist()] if name in found else [""] for name, _ in _PLACES]
+    places = [(instance, cell) for instance, cell in zip_longest(*names, fillvalue="")]
+    return EndedAttempts(float(origin), columns, places)
 
 
 def joined(parts: Iterable[EndedAttempts]) -> EndedAttempts:
@@ -175,11 +184,11 @@ def joined(parts: Iterable[EndedAttempts]) -> EndedAttempts:
     row that it amends where that is among them."""
     found = [part for part in parts if len(part)]
     origin = min((part.origin for part in found if part.origin), default=0.0)
-    instances = ["", *sorted({name for part in found for name in part.instances if name})]
-    number = {name: place for place, name in enumerate(instances)}
+    places = _places({place for part in found for place in part.places})
+    number = {place: at for at, place in enumerate(places)}
     columns = {name: [part.columns[name] for part in found] for name in _SCHEMA}
     for place, part in enumerate(found):
-        renumbered = np.array([number[name] for name in part.instances], dtype="u4")
+        renumbered = np.array([number[each] for each in part.places], dtype="u4")
         columns["instance"][place] = renumbered[part.columns["instance"]]
         shift = round((part.origin - origin) * TENTHS)
         for name in _TIMES:
@@ -189,7 +198,7 @@ def joined(parts: Iterable[EndedAttempts]) -> EndedAttempts:
         name: np.concatenate([np.empty(0, _SCHEMA[name][0]), *parts]).astype(_SCHEMA[name][0])
         for name, parts in columns.items()
     }
-    return _amended(EndedAttempts(origin, whole, instances))
+    return _amended(EndedAttempts(origin, whole, places))
 
 
 def _amended(ended: EndedAttempts) -> EndedAttempts:

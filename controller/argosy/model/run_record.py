@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from argosy.model.costs import Costs
+from argosy.model.failure_groups import FailureGroup
 from argosy.model.inbox import SubmitRequest
 from argosy.model.policy import Policy
 from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
@@ -64,6 +65,7 @@ class RunRecord:
     instances: tuple[str, ...] = ()  # sorted
     reasons: tuple[str, ...] = ("",)
     failures: tuple[Failure, ...] = ()
+    failure_groups: tuple[FailureGroup, ...] = ()
     waiting: str = ""
     unaffordable_since: float = 0.0
     purchase: PurchaseMode = PurchaseMode.SPOT
@@ -172,7 +174,14 @@ def _failures(rows: list[dict[str, Any]]) -> tuple[Failure, ...]:
     return tuple(Failure(**{name: row[name] for name in known if name in row}) for row in rows)
 
 
-_LISTS = ("reasons", "failures", "retried", "revives", "manifest_bounds")  # of a Run; tuples in its record
+_LISTS = (
+    "reasons",
+    "failures",
+    "failure_groups",
+    "retried",
+    "revives",
+    "manifest_bounds",
+)  # of a Run; tuples in its record
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("counts", "instances", "reasons", "retried", "revives"), tuple),
     "status": RunStatus,
@@ -183,6 +192,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "costs": _costs,
     "steering": Steering.from_json,
     "failures": _failures,
+    "failure_groups": lambda rows: tuple(FailureGroup(*row) for row in rows),
 }
 _STORED = tuple(
     field.name for field in fields(RunRecord) if field.name not in ("retry_at", "reserved_usd", "usd_per_hour")

@@ -9,9 +9,11 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from argosy.model.costs import Costs
+from argosy.model.failure_groups import FailureGroup
 from argosy.model.purchases import UNSTEERED, Steering
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import Port, RunTerms
+from argosy.model.series import Series
 from argosy.model.tasks import TERMINAL, TaskStatus, TaskTable
 
 
@@ -100,6 +102,8 @@ class Run:
     instances: set[str] = field(default_factory=set)  # EC2 ids that ran an attempt
     reasons: list[str] = field(default_factory=lambda: [""])
     failures: list[Failure] = field(default_factory=list)
+    failure_groups: list[FailureGroup] = field(default_factory=list)  # of all tries
+    series: Series = field(default_factory=Series)  # a document of its own
     waiting: str = ""
     unaffordable_since: float = 0.0  # since when its cap on money an hour is below the cheapest instance; 0 = it is not
     steering: Steering = UNSTEERED  # between spot and on-demand

@@ -17,6 +17,7 @@ from argosy.model.pools import OrderNote, Pool
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
+from argosy.model.series import SERIES_BYTES
 from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Setback, Subject, What
 from argosy.model.suspensions import Suspension
 
@@ -198,6 +199,7 @@ class State:
         damaged = sum(map(len, self.damaged.values()))
         bucket = max(10_000, BYTES_PER_INSTANCE * len(self.instances) // 16)
         ended = BYTES_PER_ROW * sum(map(len, self.ended.values()))
+        ended += SERIES_BYTES * sum(run.series.dirty for run in self.runs.values())
         buckets = bucket * min(len(self.changed_instances), 16)
         return sum(table.dirty_bytes for table in tables) + buckets + damaged + ended + self._journal_bytes
 
@@ -214,5 +216,6 @@ class State:
         instances = min(len(self.changed_instances) + len(self.losses.buckets), 16)
         records = len(self.changed_runs) + len(self.quarantined) + len(self.damaged)
         history = sum(-(-len(rows) // ROWS_PER_ITEM) for rows in self.ended.values())
+        history += sum(run.series.dirty for run in self.runs.values())
         journal = 1 + self._journal_bytes // BYTES_PER_ITEM
         return chunks + records + 2 * len(self.new_runs) + instances + history + journal + 2

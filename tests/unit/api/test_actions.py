@@ -18,7 +18,7 @@ from tests.fakes.api import SPEC, Desk, error_of
 
 ACTIONS = (
     "known: SubmitRun, ValidateRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster, "
-    "ListChanges"
+    "ListChanges, DescribeHistory, DescribeTask, ListAttempts"
 )
 
 

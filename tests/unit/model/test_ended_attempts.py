@@ -18,6 +18,7 @@ ROWS = st.builds(
     attempt=st.integers(1, 70_000),
     outcome=st.sampled_from(Outcome),
     instance=st.one_of(st.just(""), st.integers(0, 16**17 - 1).map("i-{:017x}".format)),
+    cell=st.sampled_from(["", "us-east-1", "eu-west-1"]),
     task_id=st.one_of(st.just(""), st.integers(1, 16**32 - 1).map("{:032x}".format)),
     launched_at=st.one_of(st.just(0.0), TENTHS),
     started_at=st.one_of(st.just(0.0), TENTHS),
@@ -36,8 +37,8 @@ def read(rows: list[EndedAttempt]) -> EndedAttempts:
 def alike(found: list[EndedAttempt], rows: list[EndedAttempt]) -> bool:
     """Times to the tenth of a second."""
     exact = [row._replace(launched_at=0.0, started_at=0.0, stopped_at=0.0) for row in rows]
-    times = [at for row in rows for at in row[5:8]]
-    seen = [at for row in found for at in row[5:8]]
+    times = [at for row in rows for at in row[6:9]]
+    seen = [at for row in found for at in row[6:9]]
     near = all(bool(at) == bool(then) and abs(at - then) < 0.051 for at, then in zip(seen, times, strict=True))
     return near and [row._replace(launched_at=0.0, started_at=0.0, stopped_at=0.0) for row in found] == exact
 
@@ -72,7 +73,7 @@ def test_an_amendment_of_a_row_that_is_elsewhere_stays() -> None:
 
 def test_a_commit_with_very_many_ends_has_several_items_each_below_what_an_item_holds() -> None:
     rows = [
-        EndedAttempt(row, 1, Outcome.FAILED, f"i-{row * 7919:017x}", f"{row * 2**96 + 1:032x}", AT + row, AT, AT)
+        EndedAttempt(row, 1, Outcome.FAILED, f"i-{row * 7919:017x}", "", f"{row * 2**96 + 1:032x}", AT + row, AT, AT)
         for row in range(1, ROWS_PER_ITEM + 2)
     ]
     bodies = ended_attempts.pack(rows)

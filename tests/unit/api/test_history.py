@@ -1,0 +1,190 @@
+"""What users are shown of what has happened: attempts as columns, a task's attempts, a run's course and failures."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+import pytest
+
+from argosy.api import history
+from argosy.lifecycle import series
+from argosy.model import documents
+from argosy.model.ended_attempts import EndedAttempt, Outcome, pack
+from argosy.model.events import LaunchAccepted
+from tests.builders import (
+    NOW,
+    POLICY,
+    RUN_ID,
+    container_instance,
+    fleet,
+    host,
+    instance_id,
+    launched,
+    prepared,
+    submitted,
+    task,
+    task_arn,
+    told,
+)
+from tests.fakes.api import Definitions, Desk, error_of
+
+END = NOW + 60
+
+
+def with_a_run(desk: Desk, expects_result: bool = False, **spec: Any) -> Desk:
+    """Of ten tasks, on an active instance."""
+    told(
+        desk.state,
+        submitted(expects_result=expects_result, **spec),
+        prepared(**spec),
+        fleet(spot_target=1),
+        host(1),
+        container_instance(1),
+    )
+    desk.commit()
+    return desk
+
+
+def with_three_attempts(desk: Desk) -> Desk:
+    """Of task 0: one that failed, one that was interrupted, and one that runs; of task 1: one that succeeded."""
+    with_a_run(desk)
+    for attempt, stop in ((1, {"exit_code": 3}), (2, {"stop_code": "SpotInterruption"})):
+        launched(desk.state, number=attempt, attempt=attempt)
+        told(desk.state, task(attempt, "STOPPED", 3, started_at=NOW + 1, stopped_at=END, **stop), now=END)
+        desk.commit()
+    launched(desk.state, number=3, attempt=3)
+    told(desk.state, task(3, "RUNNING"))
+    launched(desk.state, index=1, number=4)
+    told(desk.state, task(4, "STOPPED", 3, exit_code=0, started_at=NOW + 2, stopped_at=END), now=END)
+    desk.commit()
+    return desk
+
+
+def columns_of(view: dict[str, Any]) -> dict[str, list[int]]:
+    return {
+        name: np.frombuffer(base64.b64decode(column["data"]), column["dtype"]).tolist()
+        for name, column in view["columns"].items()
+    }
+
+
+def test_attempts_are_listed_as_columns_and_those_that_are_alive_come_last(desk: Desk) -> None:
+    view = with_three_attempts(desk).body("ListAttempts", runId=RUN_ID)
+    found = columns_of(view)
+    assert found["index"] == [0, 0, 1, 0]
+    assert found["attempt"] == [1, 2, 1, 3]
+    assert found["outcome"] == [Outcome.FAILED, Outcome.INTERRUPTED, Outcome.SUCCEEDED, history.ALIVE]
+    assert found["exitCode"] == [3, -32768, 0, -32768]
+    assert found["started"] == [10, 10, 20, 1]  # a start at the very origin is told from "not known"
+    assert found["stopped"] == [600, 600, 600, 0]
+    assert [view["instances"][row] for row in found["instance"]] == [instance_id(1)] * 4
+    assert view["reasons"][found["reason"][0]]
+    assert (view["rows"], view["origin"], view["asOf"], view["nextToken"]) == (4, NOW, desk.state.version, None)
+
+
+def test_attempts_come_in_pages_that_hold_every_row_once(desk: Desk) -> None:
+    with_a_run(desk)
+    versions = range(10, 40)
+    for version in versions:
+        rows = [EndedAttempt(row, version, Outcome.FAILED) for row in range(4_500)]
+        key = documents.history_partition(RUN_ID), documents.history_key(version)
+        desk.store.items[key] = pack(rows)[0]
+    seen: list[tuple[int, int]] = []
+    token: dict[str, Any] = {}
+    while True:
+        view = desk.body("ListAttempts", runId=RUN_ID, **token)
+        found = columns_of(view)
+        assert view["rows"] <= history.MOST_ROWS
+        seen += zip(found["index"], found["attempt"], strict=True)
+        if view["nextToken"] is None:
+            break
+        token = {"nextToken": view["nextToken"]}
+    assert seen == [(row, version) for version in versions for row in range(4_500)]
+
+
+def test_a_task_is_shown_with_every_attempt_it_had_and_where_each_ones_log_is(desk: Desk) -> None:
+    view = with_three_attempts(desk).body("DescribeTask", runId=RUN_ID, index=0)
+    assert view["status"] == "RUNNING"
+    first, second, third = view["attempts"]
+    assert first == {
+        "attempt": 1, "taskArn": task_arn(1), "taskId": task_arn(1)[-32:], "instance": instance_id(1),
+        "launchedAt": "2027-01-15T08:00:00.000Z", "startedAt": "2027-01-15T08:00:01.000Z",
+        "stoppedAt": "2027-01-15T08:01:00.000Z", "outcome": "FAILED", "exitCode": 3,
+        "reason": first["reason"], "gpus": [], "gpuIds": [], "region": "us-east-1",
+        "logGroup": None, "logStream": f"argosy/main/{task_arn(1)[-32:]}",
+    }  # fmt: skip
+    assert (second["outcome"], second["exitCode"]) == ("INTERRUPTED", None)
+    assert (third["outcome"], third["stoppedAt"], third["taskArn"]) == (None, None, task_arn(3))
+
+
+def test_a_definition_of_the_users_own_says_where_its_attempts_log(desk: Desk) -> None:
+    options = {"awslogs-group": "/mine", "awslogs-stream-prefix": "p"}
+    logs = {"logConfiguration": {"logDriver": "awslogs", "options": options}}
+    described = {"containerDefinitions": [{"name": "sidecar"}, {"name": "main", **logs}]}
+    desk.api.sources = desk.api.sources.__class__(desk.api.sources.images, desk.items, Definitions(mine=described))
+    with_three_attempts(desk)
+    run = desk.state.runs[RUN_ID]
+    run.image, run.task_definition = "", "arn:aws:ecs:us-east-1:123456789012:task-definition/mine:3"
+    desk.state.changed_runs.add(RUN_ID)
+    desk.commit()
+    (attempt,) = desk.body("DescribeTask", runId=RUN_ID, index=1)["attempts"]
+    assert (attempt["logGroup"], attempt["logStream"]) == ("/mine", f"p/main/{task_arn(4)[-32:]}")
+
+
+@pytest.mark.parametrize("described", [None, {"containerDefinitions": [{"name": "sidecar"}]}])
+def test_of_a_definition_that_is_gone_the_deployments_own_group_is_assumed(
+    desk: Desk, described: dict[str, Any] | None
+) -> None:
+    desk.api.sources = desk.api.sources.__class__(desk.api.sources.images, desk.items, Definitions(mine=described))
+    with_three_attempts(desk)
+    run = desk.state.runs[RUN_ID]
+    run.image, run.task_definition = "", "arn:aws:ecs:us-east-1:123456789012:task-definition/mine:3"
+    desk.state.changed_runs.add(RUN_ID)
+    desk.commit()
+    (attempt,) = desk.body("DescribeTask", runId=RUN_ID, index=1)["attempts"]
+    assert (attempt["logGroup"], attempt["logStream"]) == (None, f"argosy/main/{task_arn(4)[-32:]}")
+
+
+def test_a_task_that_does_not_exist_is_refused_and_one_that_never_started_has_no_attempts(desk: Desk) -> None:
+    with_a_run(desk)
+    assert desk.body("DescribeTask", runId=RUN_ID, index=9)["attempts"] == []
+    fault = error_of(desk.ask("DescribeTask", runId=RUN_ID, index=10))
+    assert fault["fieldList"] == [{"path": "index", "message": "the run has 10 tasks, counted from 0"}]
+
+
+def test_a_history_shows_course_instances_and_failures_in_groups(desk: Desk) -> None:
+    with_three_attempts(desk)
+    series.sample(desk.state, NOW, POLICY)
+    told(desk.state, LaunchAccepted(launched(desk.state, index=2, number=5), task_arn(5)))
+    series.sample(desk.state, END, POLICY)
+    desk.commit()
+    view = desk.body("DescribeHistory", runId=RUN_ID)
+    course = view["series"]
+    assert course["at"] == [END]  # nothing had changed before
+    assert (course["queued"], course["starting"], course["running"], course["succeeded"]) == ([7], [1], [1], [1])
+    assert course["instances"] == [1]
+    assert {len(course[name]) for name in ("usdPerHour", "onDemandUsd")} == {1}
+    assert set(course["cost"]) == {"useful", "boot", "idle", "redone", "failed"}
+    (shown,) = view["instances"]
+    assert (shown["id"], shown["type"], shown["cause"], shown["endedAt"]) == (instance_id(1), "c5.xlarge", None, None)
+    assert view["failures"] == [
+        {
+            "reason": view["failures"][0]["reason"], "exitCode": 3, "count": 1, "firstIndex": 0, "lastIndex": 0,
+            "firstAt": "2027-01-15T08:01:00.000Z", "lastAt": "2027-01-15T08:01:00.000Z",
+        }
+    ]  # fmt: skip
+
+
+def test_the_history_of_a_run_that_nobody_has_taken_in_yet_is_empty(desk: Desk) -> None:
+    run_id = desk.submit()["runId"]
+    view = desk.body("DescribeHistory", runId=run_id)
+    assert (view["series"]["at"], view["instances"], view["failures"]) == ([], [], [])
+    assert desk.body("ListAttempts", runId=run_id)["rows"] == 0
+    assert desk.body("DescribeTask", runId=run_id, index=0)["attempts"] == []
+
+
+def test_a_series_that_cannot_be_read_is_left_out(desk: Desk) -> None:
+    with_three_attempts(desk)
+    desk.store.items[documents.run_partition(RUN_ID), documents.SERIES] = b"not a series"
+    assert desk.body("DescribeHistory", runId=RUN_ID)["series"]["at"] == []
