@@ -130,7 +130,7 @@ def warnings_are_not_stored(patch: Patch) -> None:
     def warn(state: Any, instance: Any, *rest: Any) -> None:
         before = set(state.changed_instances)
         real(state, instance, *rest)
-        state.changed_instances = before
+        state.changed_instances &= before
 
     patch.setattr(hosts, "warn", warn)
 

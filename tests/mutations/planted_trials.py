@@ -91,7 +91,7 @@ def advice_is_not_stored(patch: Patch) -> None:
         changed = set(state.changed_instances)
         real(state, event, now, policy)
         if isinstance(event, RebalanceAdvised):
-            state.changed_instances = changed
+            state.changed_instances &= changed
 
     patch.setattr(steps, "apply", apply)
 

@@ -25,6 +25,7 @@ from argosy.model.policy import Policy
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.ports import Message, StaleState
+from argosy.simulation.audit.kept_rows import drifted
 from argosy.simulation.virtual_task import TaskBehaviour
 from argosy.simulation.world import Behaviour, World
 from tests.builders import CELL, RUN_ID, MemoryStore, spec
@@ -203,6 +204,7 @@ class Controlled:
                 self.repaired += report.repaired
                 if not self.faulty:
                     self.check_stored(engine)
+                    assert drifted(engine) == []
             except StaleState:
                 self.conflicts += 1
                 at_rest = False

@@ -215,7 +215,7 @@ class _Ask:
         batch, fits = backlog.batch, self.fits(backlog.batch)
         if backlog.spread is None:
             return cover(batch, backlog.limits, self.offers, fits, headroom)
-        spread = backlog.spread.also_on(chosen, batch.group)
+        spread = backlog.spread.also_on(Supply.of(chosen), batch.group)
         return cover_evenly(spread, batch, backlog.limits, self.offers, fits, headroom)
 
 

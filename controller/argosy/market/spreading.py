@@ -16,9 +16,9 @@ import numpy as np
 from argosy.market.cover import cover
 from argosy.market.limits import BatchLimits, Headroom
 from argosy.model.pools import Offer
-from argosy.placement.arrays import IntArray
+from argosy.placement.arrays import IntArray, sums
 from argosy.placement.demand import Batch
-from argosy.placement.supply import InstanceRow
+from argosy.placement.supply import Supply
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class Spread:
     attribute: str
     tasks: Mapping[str, int]
 
-    def also_on(self, rows: Sequence[InstanceRow], group: str) -> Spread:
+    def also_on(self, supply: Supply, group: str) -> Spread:
         """With the group's tasks on these instances as well."""
-        tasks = Counter(self.tasks)
-        for row in rows:
-            tasks[row.attributes.get(self.attribute, "")] += row.running_by_group.get(group, 0)
-        return replace(self, tasks=tasks)
+        found = supply.attribute(self.attribute)
+        counts = sums(found.codes, supply.of_group(group), len(found.values) + 1)
+        more = {value: count for value, count in zip((*found.values, ""), counts.tolist(), strict=True) if count}
+        return replace(self, tasks=Counter(self.tasks) + Counter(more))
 
 
 def cover_evenly(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.columns import ColumnTable
+from argosy.model.touched import Touched
 
 LAUNCH_VARIABLE = "ARGOSY_LAUNCH"  # in a task's environment, the launch number: internal, no promise to tasks
 
@@ -76,6 +77,7 @@ class AttemptTable(ColumnTable):
         self.row_of_task: dict[tuple[int, int], int] = {}
         self.rows_of_instance: defaultdict[bytes, set[int]] = defaultdict(set)
         self.runs_on_instance: defaultdict[bytes, Counter[int]] = defaultdict(Counter)  # live attempts by Run.number
+        self.touched_instances = Touched[bytes]()  # by what began or ended there
         self.free_rows: list[int] = list(range(rows - 1, -1, -1))
 
     def reindex(self) -> None:
@@ -87,6 +89,7 @@ class AttemptTable(ColumnTable):
         self.row_of_task_id = {task_id: row for task_id, row in zip(ids, rows, strict=True) if task_id}
         self.rows_of_instance.clear()
         self.runs_on_instance.clear()
+        self.touched_instances = Touched()
         placed = self.placed()
         instances, runs = (self[name][placed].tolist() for name in ("instance", "run"))
         for instance, run, row in zip(instances, runs, placed.tolist(), strict=True):
@@ -173,10 +176,12 @@ class AttemptTable(ColumnTable):
         instance = bytes(self["instance"][row])
         self.rows_of_instance[instance].add(row)
         self.runs_on_instance[instance][int(self["run"][row])] += 1
+        self.touched_instances.note(instance)
 
     def _give_place_back(self, row: int) -> None:
         instance = bytes(self["instance"][row])
         self.rows_of_instance[instance].discard(row)
         self.runs_on_instance[instance][int(self["run"][row])] -= 1
+        self.touched_instances.note(instance)
         if not self.rows_of_instance[instance]:
             del self.rows_of_instance[instance], self.runs_on_instance[instance]

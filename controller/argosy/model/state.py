@@ -20,6 +20,7 @@ from argosy.model.runs import Run
 from argosy.model.series import SERIES_BYTES
 from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Setback, Subject, What
 from argosy.model.suspensions import Suspension
+from argosy.model.touched import ChangedIds
 
 BYTES_PER_INSTANCE = 130  # as stored, compressed: measured with 5,000 and with 20,000
 BYTES_PER_WRITE = 12  # of a row, in the journal's lines, compressed
@@ -64,7 +65,7 @@ class State:
     # what changed since the last commit; documents reads and clears it
     new_runs: set[str] = field(default_factory=set)  # whose spec is not stored yet
     changed_runs: set[str] = field(default_factory=set)
-    changed_instances: set[str] = field(default_factory=set)
+    changed_instances: ChangedIds = field(default_factory=ChangedIds)
     changed_pools: bool = False
     ended: dict[str, list[EndedAttempt]] = field(default_factory=dict)  # attempts that ended, by run
     committed: Committed = field(default_factory=Committed)  # how capacity was committed last; not stored itself

@@ -32,6 +32,7 @@ from argosy.placement.fitness import Mix
 from argosy.placement.keys import Key, Trend
 from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Random, SpreadInstances, SpreadValues, Step
+from argosy.placement.supply import Supply
 
 _BLOCKS = 32  # blocks of tasks looked at per instance where keys never fall
 _SLOTS = 1 << 20  # keys worked out at once where keys may rise: 8 MiB
@@ -288,8 +289,8 @@ class BatchTurn:
     def _kept(self, keys: tuple[Key, ...]) -> NDArray[np.int16]:
         """(m,): the keys as one number, for every row of the supply."""
 
-        def made() -> IntArray:
-            seen = RowCandidates(self.state, self.batch, np.arange(len(self.state.supply)), None, self.mix)
+        def made(supply: Supply) -> IntArray:
+            seen = RowCandidates(PassState(supply), self.batch, np.arange(len(supply)), None, self.mix)
             return kernels.combine([key.of(seen) for key in keys])
 
         return self.state.supply.kept_key((tuple(key.name for key in keys), self.batch.need), made)

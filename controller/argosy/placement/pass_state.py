@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argosy.placement.arrays import BoolArray, IntArray
+from argosy.placement.arrays import ENDLESS, BoolArray, IntArray
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.supply import Supply
 
@@ -19,8 +19,7 @@ class PassState:
         self.free = supply.free.copy()
         """(3, m) int64."""
         self.running_tasks = supply.running_tasks.copy()
-        left = supply.tasks_left
-        self.tasks_left = None if left is None or _is_beyond_reach(supply, queue) else left.copy()
+        self.tasks_left = None if _is_beyond_reach(supply, queue) else supply.tasks_left.copy()
         """(m,) how many more tasks each may run; None where no instance comes to its most in this pass."""
         self.finish_at = supply.finish_at.copy()
         self._groups: dict[str, IntArray] = {}
@@ -42,21 +41,20 @@ class PassState:
         """(m,) bool; made when a port is first asked for."""
         used = self._ports.get(port)
         if used is None:
-            used = self._ports[port] = np.array(
-                [port in row.used_host_ports for row in self.supply.rows], dtype=np.bool_
-            )
+            kept = self.supply.column(("port", port), lambda row: port in row.used_host_ports, np.bool_)
+            used = self._ports[port] = kept.copy()
         return used
 
     def host_ports(self) -> IntArray:
         """(m,) int64: how many host ports tasks have reserved; made when ports are first asked for."""
         if self._host_ports is None:
-            self._host_ports = np.array([len(row.used_host_ports) for row in self.supply.rows], dtype=np.int64)
+            self._host_ports = self.supply.column("ports", lambda row: len(row.used_host_ports), np.int64).copy()
         return self._host_ports
 
     def disk_gib(self) -> IntArray:
         """(m,) int64: GiB that are free for tasks; made when disk is first asked for."""
         if self._disk_gib is None:
-            self._disk_gib = np.array([max(0, row.disk_gib) for row in self.supply.rows], dtype=np.int64)
+            self._disk_gib = self.supply.column("disk", lambda row: max(0, row.disk_gib), np.int64).copy()
         return self._disk_gib
 
     def take(self, batch: Batch, rows: IntArray, counts: IntArray) -> None:
@@ -86,11 +84,14 @@ class PassState:
 
 
 def _is_beyond_reach(supply: Supply, queue: Queue | None) -> bool:
-    """Whether no instance can come to its most tasks: the queue has too few, or resources run out before."""
-    if queue is None:
-        return False
+    """Whether no instance can come to its most tasks: there is none, the queue has too few, or resources run out
+    before."""
+    least = int(supply.tasks_left.min(initial=ENDLESS))
+    if least == ENDLESS or queue is None:
+        return least == ENDLESS
     reach = int(queue.count.sum())
-    for axis, free in enumerate(supply.most_free):
-        if least := min((batch.need[axis] for batch in queue.kinds), default=0):
-            reach = min(reach, free // least)
-    return reach <= supply.least_tasks_left
+    if reach > least:
+        for axis, free in enumerate(supply.free.max(axis=1, initial=0).tolist()):
+            if need := min((batch.need[axis] for batch in queue.kinds), default=0):
+                reach = min(reach, free // need)
+    return reach <= least

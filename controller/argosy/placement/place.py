@@ -59,8 +59,19 @@ def place_queue(
     matrix_from: int = interleaved.MATRIX_FROM,
 ) -> Assignment:
     """`place` for a queue that is columns already. matrix_from: changes speed only (`interleaved`)."""
-    state, mix = PassState(supply, queue), mix_of(queue)
-    kinds = [TaskKind.of(batch, supply, fitness) for batch in queue.kinds]
+    return place_further(queue, PassState(supply, queue), fitness=fitness, matrix_from=matrix_from)
+
+
+def place_further(
+    queue: Queue,
+    state: PassState,
+    *,
+    fitness: Mapping[str, Fitness] = _NO_FITNESS,
+    matrix_from: int = interleaved.MATRIX_FROM,
+) -> Assignment:
+    """`place_queue` on what a pass has left, which goes on from there."""
+    mix = mix_of(queue)
+    kinds = [TaskKind.of(batch, state.supply, fitness) for batch in queue.kinds]
     plan: list[tuple[IntArray, IntArray, IntArray]] = []
     for start, stop, many in interleaved.stretches(queue, kinds, state, matrix_from):
         if many:

@@ -71,10 +71,9 @@ def _not_unicode(expression: str) -> int | None:
 
 def matching(query: Query, supply: Supply, live: LiveTasks | None = None) -> BoolArray:
     """(m,) bool, read only: the rows that the query accepts. live: running tasks; None = the supply as it stands."""
-    if query.changes and live is not None:
-        return query.root.rows(supply, live)
-    kept = supply.cached_mask(query.expression)
-    return kept if kept is not None else supply.keep_mask(query.expression, query.root.rows(supply, supply))
+    if query.changes:
+        return query.root.rows(supply, live or supply)
+    return supply.kept_mask(query.expression, lambda whole: query.root.rows(whole, whole))
 
 
 def subjects(expression: str) -> frozenset[str]:

@@ -137,7 +137,7 @@ class ByRegistration:
 
     def rows(self, supply: Supply, live: LiveTasks) -> BoolArray:
         """(m,) bool."""
-        at = np.array([row.registered_at for row in supply.rows], dtype=np.float64)
+        at = supply.column("registeredAt", lambda row: row.registered_at, np.float64)
         return np.asarray(self.compare(at, self.instant), dtype=np.bool_) & (at > 0)
 
 

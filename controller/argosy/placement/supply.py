@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import isfinite
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ MOST_HOST_PORTS = 94
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _MAX_KEYS = 1_000  # keys kept per supply: 10 MB at 5,000 instances
 _MAX_MASKS = 1_000  # masks kept per supply: 5 MB at 5,000 instances
+_MAX_GROUPS = 1_000  # counts of groups kept per supply: 40 MB at 5,000 instances
+_COLUMNS = (
+    "free", "total", "healthy", "running_tasks", "tasks_left", "price_usd_per_hour", "interruption_rate", "finish_at",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,9 @@ class InstanceRow:
     """Epoch seconds when the last of its live tasks is expected to end; 0 = idle, or not asked for by any strategy."""
 
 
+OfRow = Callable[[InstanceRow], Any]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Codes:
     """`values`: the distinct values in order of first appearance; `codes`: (m,) int64 into it, `len(values)` =
@@ -84,18 +91,42 @@ class Codes:
             array[array > missing] -= 1
         return cls(tuple(value for value in seen if value is not None), array)
 
+    def moved(self, source: IntArray, added: IntArray, more: Codes) -> Codes:
+        """The codes of other rows: row i is row `source[i]` of these, but for those at `added`, whose codes are
+        `more`."""
+        values = dict.fromkeys(self.values + more.values)
+        place = {value: code for code, value in enumerate(values)}
+        mine, theirs = (
+            np.array([*(place[value] for value in each.values), len(values)], dtype=np.int64) for each in (self, more)
+        )
+        codes: IntArray = mine[self.codes].take(source)
+        codes[added] = theirs[more.codes]
+        return Codes(tuple(values), codes)
+
     def where(self, accepts: Callable[[str], bool], *, missing: bool = False) -> BoolArray:
         """(m,) bool: the rows whose value is accepted; a row without the value gets `missing`."""
         table = np.array([accepts(value) for value in self.values] + [missing], dtype=np.bool_)
         return table[self.codes]
 
 
-@dataclass(frozen=True, eq=False)
-class Supply:
-    """Columns over m instances in a fixed row order. Read only: a pass works on a copy (`PassState`)."""
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """What is worked out of rows when it is first asked for."""
 
-    rows: tuple[InstanceRow, ...]
-    ids: tuple[str, ...]
+    codes: dict[str, Codes] = field(default_factory=dict)
+    masks: dict[str, BoolArray] = field(default_factory=dict)
+    keys: dict[Hashable, NDArray[np.int16]] = field(default_factory=dict)
+    groups: dict[str, IntArray] = field(default_factory=dict)
+    columns: dict[Hashable, tuple[OfRow, NDArray[Any]]] = field(default_factory=dict)
+    names: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Supply:
+    """Columns over m instances in a fixed row order. A pass works on a copy (`PassState`): only who keeps a supply from
+    pass to pass (`KeptSupply`) changes it, in between."""
+
+    _rows: list[InstanceRow]
     free: IntArray
     """(3, m) int64: cpu units, MiB, GPUs; each axis contiguous."""
     total: IntArray
@@ -103,16 +134,14 @@ class Supply:
     healthy: BoolArray
     """(m,): ACTIVE, agent connected, not interrupted."""
     running_tasks: IntArray
-    tasks_left: IntArray | None
-    """(m,): how many more tasks each may run, whatever they need; None = no instance has a most."""
+    tasks_left: IntArray
+    """(m,): how many more tasks each may run, whatever they need; ENDLESS where the instance has no most."""
     price_usd_per_hour: FloatArray
     interruption_rate: FloatArray
     finish_at: FloatArray
-    _codes: dict[str, Codes] = field(default_factory=dict)
-    _masks: dict[str, BoolArray] = field(default_factory=dict)
-    _groups: dict[str, IntArray] = field(default_factory=dict)
-    _keys: dict[Hashable, NDArray[np.int16]] = field(default_factory=dict)
-    _names: list[frozenset[str]] = field(default_factory=list)
+    _kept: _Kept = field(default_factory=_Kept)
+    _part: tuple[Supply, slice] | None = None
+    """What this is a part of, and which."""
 
     @classmethod
     def of(cls, rows: Sequence[InstanceRow]) -> Supply:
@@ -120,118 +149,207 @@ class Supply:
 
         ValueError names the instance whose numbers are impossible or whose id is doubled.
         """
-        ids = tuple(row.id for row in rows)
-        _refuse_doubles(ids)
+        _refuse_doubles([row.id for row in rows])
         _refuse_impossible(rows)
         free = np.maximum(_ints([(row.cpu_units, row.memory_mib, row.gpus) for row in rows]), 0)
         total = _ints([(row.total_cpu_units, row.total_memory_mib, row.total_gpus) for row in rows])
         return cls(
-            rows=tuple(rows),
-            ids=ids,
+            list(rows),
             free=free,
             total=np.maximum(total, free),  # shares of an instance are never above 1
-            healthy=np.array(
-                [r.status == "ACTIVE" and r.agent_connected and not r.interrupted for r in rows], np.bool_
-            ),
+            healthy=np.array([_is_healthy(row) for row in rows], np.bool_),
             running_tasks=np.array([row.running_tasks for row in rows], dtype=np.int64),
-            tasks_left=_tasks_left(rows),
+            tasks_left=np.array([_tasks_left(row) for row in rows], dtype=np.int64),
             price_usd_per_hour=np.array([row.price_usd_per_hour for row in rows], dtype=np.float64),
             interruption_rate=np.array([row.interruption_rate for row in rows], dtype=np.float64),
             finish_at=np.array([row.finish_at for row in rows], dtype=np.float64),
         )
 
-    @cached_property
-    def least_tasks_left(self) -> int:
-        """The smallest of `tasks_left`."""
-        return ENDLESS if self.tasks_left is None else int(self.tasks_left.min(initial=ENDLESS))
-
-    @cached_property
-    def most_free(self) -> tuple[int, ...]:
-        """The most that is free on one instance: cpu units, MiB, GPUs."""
-        return tuple(self.free.max(axis=1, initial=0).tolist())
-
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.healthy)
+
+    @property
+    def rows(self) -> Sequence[InstanceRow]:
+        """The instances as they were described."""
+        return self._rows if self._part is None else self._part[0].rows[self._part[1]]
+
+    def row(self, at: int) -> InstanceRow:
+        """The instance in one row."""
+        return self._rows[at if self._part is None else at + self._part[1].start]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """(m,)."""
+        return tuple(row.id for row in self.rows)
+
+    def part(self, start: int, stop: int) -> Supply:
+        """The rows from `start` to `stop`, as a view: it changes with this supply, and shares what is worked out."""
+        if (start, stop) == (0, len(self)):
+            return self
+        at = slice(start, stop)
+        columns: dict[str, Any] = {name: getattr(self, name)[..., at] for name in _COLUMNS}
+        return Supply(self._rows, **columns, _part=(self, at))
 
     def attribute(self, name: str) -> Codes:
         """The codes of one attribute; made at first use."""
         return self.codes("attribute:" + name)
 
     def codes(self, subject: str) -> Codes:
-        """The codes of a subject that is one string per instance.
+        """The codes of a subject that is one string per instance. Of a part, some values may be those of other rows.
 
         ValueError for others than attribute:NAME, ec2InstanceId, agentVersion and agentConnected.
         """
-        found = self._codes.get(subject)
-        if found is None:
-            found = self._codes[subject] = Codes.of(_column(subject, self.rows))
-        return found
+        if self._part is not None:
+            found = self._part[0].codes(subject)
+            return Codes(found.values, found.codes[self._part[1]])
+        if subject not in self._kept.codes:
+            self._kept.codes[subject] = Codes.of(map(_text_of(subject), self._rows))
+        return self._kept.codes[subject]
 
     @property
     def group_names(self) -> frozenset[str]:
-        """Every group with a task on some instance."""
-        if not self._names:
-            self._names.append(
-                frozenset(name for row in self.rows for name, count in row.running_by_group.items() if count)
-            )
-        return self._names[0]
+        """Every group with a task on some instance; of a part, perhaps on another one."""
+        if self._part is not None:
+            return self._part[0].group_names
+        if self._kept.names is None:
+            self._kept.names = frozenset(name for row in self._rows for name in _groups_on(row))
+        return self._kept.names
 
     def of_group(self, name: str) -> IntArray:
         """(m,) int64: live tasks of a group on each instance; read only."""
-        found = self._groups.get(name)
+        if self._part is not None:
+            return self._part[0].of_group(name)[self._part[1]]
+        found = self._kept.groups.get(name)
         if found is None:
-            found = np.array([row.running_by_group.get(name, 0) for row in self.rows], dtype=np.int64)
+            if len(self._kept.groups) >= _MAX_GROUPS:
+                self._kept.groups.clear()
+            found = np.array([row.running_by_group.get(name, 0) for row in self._rows], dtype=np.int64)
+            self._kept.groups[name] = found
+        return found
+
+    def column(self, name: Hashable, of: OfRow, dtype: type[np.generic]) -> NDArray[Any]:
+        """(m,): a number of each row, made at first use; read only. name: what `of` depends on beside the row."""
+        if self._part is not None:
+            return self._part[0].column(name, of, dtype)[self._part[1]]
+        if name not in self._kept.columns:
+            self._kept.columns[name] = of, np.array([of(row) for row in self._rows], dtype=dtype)
+        return self._kept.columns[name][1]
+
+    def kept_mask(self, expression: str, made: Callable[[Supply], BoolArray]) -> BoolArray:
+        """(m,) bool, read only: the mask of an expression that no pass can change, made once."""
+        if self._part is not None:
+            return self._part[0].kept_mask(expression, made)[self._part[1]]
+        found = self._kept.masks.get(expression)
+        if found is None:
+            if len(self._kept.masks) >= _MAX_MASKS:
+                self._kept.masks.clear()
+            found = self._kept.masks[expression] = made(self)
             found.setflags(write=False)
-            self._groups[name] = found
         return found
 
-    def cached_mask(self, expression: str) -> BoolArray | None:
-        """The mask of an expression, if it was kept; only for expressions that a pass cannot change."""
-        return self._masks.get(expression)
-
-    def keep_mask(self, expression: str, mask: BoolArray) -> BoolArray:
-        """Keep a mask as long as this supply lives; it is read only from then on."""
-        if len(self._masks) >= _MAX_MASKS:
-            self._masks.clear()
-        mask.setflags(write=False)
-        self._masks[expression] = mask
-        return mask
-
-    def kept_key(self, name: Hashable, made: Callable[[], IntArray]) -> NDArray[np.int16]:
+    def kept_key(self, name: Hashable, made: Callable[[Supply], IntArray]) -> NDArray[np.int16]:
         """(m,): a key below 2^15 that no pass can change, made once. name: what it depends on besides the instances."""
-        found = self._keys.get(name)
+        if self._part is not None:
+            return self._part[0].kept_key(name, made)[self._part[1]]
+        found = self._kept.keys.get(name)
         if found is None:
-            if len(self._keys) >= _MAX_KEYS:
-                self._keys.clear()
-            found = self._keys[name] = made().astype(np.int16)
+            if len(self._kept.keys) >= _MAX_KEYS:
+                self._kept.keys.clear()
+            found = self._kept.keys[name] = made(self).astype(np.int16)
         return found
 
+    def put(self, at: int, row: InstanceRow) -> None:
+        """Replace the instance in one row, in every column. ValueError as in `of`; then nothing has changed."""
+        _refuse_impossible([row])
+        old, self._rows[at] = self._rows[at], row
+        free = (max(0, row.cpu_units), max(0, row.memory_mib), max(0, row.gpus))
+        total = (row.total_cpu_units, row.total_memory_mib, row.total_gpus)
+        self.free[:, at] = free
+        before = self.total[:, at].tolist()
+        self.total[:, at] = now = [*map(max, total, free)]
+        if before != now:
+            self._kept.keys.clear()
+        self.healthy[at] = _is_healthy(row)
+        self.running_tasks[at] = row.running_tasks
+        self.tasks_left[at] = _tasks_left(row)
+        self.price_usd_per_hour[at] = row.price_usd_per_hour
+        self.interruption_rate[at] = row.interruption_rate
+        self.finish_at[at] = row.finish_at
+        self._put_kept(at, old, row)
 
-def _column(subject: str, rows: Sequence[InstanceRow]) -> list[str | None]:
+    def _put_kept(self, at: int, old: InstanceRow, row: InstanceRow) -> None:
+        kept = self._kept
+        if _nature(old) != _nature(row):
+            kept.codes.clear()
+            kept.masks.clear()
+        if _groups_on(old) != _groups_on(row):
+            kept.names = None
+        for name in {**old.running_by_group, **row.running_by_group}:
+            if name in kept.groups:
+                kept.groups[name][at] = row.running_by_group.get(name, 0)
+        for of, column in kept.columns.values():
+            column[at] = of(row)
+
+    def rearranged(self, rows: Sequence[InstanceRow], source: IntArray) -> Supply:
+        """A supply of `rows` in another order, with others left out or added. source: (len(rows),) int64, where each
+        is now, or -1. ValueError as in `of`, of those added."""
+        if not len(self) or not len(rows):
+            return Supply.of(rows)
+        added = np.flatnonzero(source < 0)
+        more = Supply.of([rows[at] for at in added.tolist()])
+
+        def moved(mine: NDArray[Any], theirs: NDArray[Any]) -> NDArray[Any]:
+            found = mine.take(source, axis=-1)
+            found[..., added] = theirs
+            return found
+
+        columns: dict[str, Any] = {name: moved(getattr(self, name), getattr(more, name)) for name in _COLUMNS}
+        return Supply(
+            list(rows),
+            **columns,
+            _kept=_Kept(
+                codes={name: codes.moved(source, added, more.codes(name)) for name, codes in self._kept.codes.items()},
+                groups={name: moved(group, more.of_group(name)) for name, group in self._kept.groups.items()},
+            ),
+        )
+
+
+def _is_healthy(row: InstanceRow) -> bool:
+    return row.status == "ACTIVE" and row.agent_connected and not row.interrupted
+
+
+def _nature(row: InstanceRow) -> tuple[object, ...]:
+    """What expressions look at that no task changes."""
+    return row.id, row.attributes, row.agent_connected, row.agent_version, row.registered_at, row.started_by
+
+
+def _groups_on(row: InstanceRow) -> set[str]:
+    return {name for name, count in row.running_by_group.items() if count}
+
+
+def _text_of(subject: str) -> Callable[[InstanceRow], str | None]:
+    """What a subject says of one instance; None = nothing."""
     if subject.startswith("attribute:"):
         name = subject.removeprefix("attribute:")
-        return [row.attributes.get(name) for row in rows]
+        return lambda row: row.attributes.get(name)
     if subject == "ec2InstanceId":
-        return [row.id for row in rows]
+        return lambda row: row.id
     if subject == "agentVersion":
-        return [row.agent_version or None for row in rows]
+        return lambda row: row.agent_version or None
     if subject == "agentConnected":
-        return ["true" if row.agent_connected else "false" for row in rows]
+        return lambda row: "true" if row.agent_connected else "false"
     raise ValueError(f"no column of strings is called {subject}")
 
 
-def _tasks_left(rows: Sequence[InstanceRow]) -> IntArray | None:
-    if all(row.most_tasks is None for row in rows):
-        return None
-    left = [ENDLESS if row.most_tasks is None else max(0, row.most_tasks - row.running_tasks) for row in rows]
-    return np.array(left, dtype=np.int64)
+def _tasks_left(row: InstanceRow) -> int:
+    return ENDLESS if row.most_tasks is None else max(0, row.most_tasks - row.running_tasks)
 
 
 def _ints(triples: list[tuple[int, int, int]]) -> IntArray:
     return np.ascontiguousarray(np.array(triples, dtype=np.int64).reshape(-1, 3).T)
 
 
-def _refuse_doubles(ids: tuple[str, ...]) -> None:
+def _refuse_doubles(ids: list[str]) -> None:
     if len(set(ids)) == len(ids):
         return
     twice = next(row_id for index, row_id in enumerate(ids) if row_id in ids[:index])

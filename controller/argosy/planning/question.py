@@ -14,6 +14,7 @@ from argosy.model.pools import not_seen_yet
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.touched import ChangedIds
 from argosy.planning.durations import Seconds
 from argosy.planning.forecast import Forecast, forecast
 
@@ -67,5 +68,5 @@ def _copy(state: State) -> State:
         setbacks={},
         new_runs=set(),
         changed_runs=set(),
-        changed_instances=set(),
+        changed_instances=ChangedIds(),
     )

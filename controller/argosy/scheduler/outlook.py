@@ -16,7 +16,7 @@ from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.placement.strategy import FINISH_TOGETHER, LEAST_INTERRUPTED, may_read
-from argosy.placement.supply import InstanceRow
+from argosy.placement.supply import Supply
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,13 @@ class Outlook:
             ends=_ends(moment) if any(may_read(each, FINISH_TOGETHER) for each in strategies) else {},
         )
 
-    def on(self, rows: list[InstanceRow], pool_of: Callable[[str], str]) -> list[InstanceRow]:
-        """The rows with what is expected of them. pool_of: the key of a row's pool, by the row's id."""
+    def on(self, supply: Supply, pool_of: Callable[[str], str]) -> Supply:
+        """With what is expected of the instances. pool_of: the key of an instance's pool, by its id."""
         if not (self.rates or self.ends):
-            return rows
-        return [
-            replace(
-                row,
-                interruption_rate=self.rates.get((pool_of(row.id), row.attributes[PURCHASE_ATTRIBUTE]), 0.0),
-                finish_at=self.ends.get(row.id, 0.0),
-            )
-            for row in rows
-        ]
+            return supply
+        rates = [self.rates.get((pool_of(row.id), row.attributes[PURCHASE_ATTRIBUTE]), 0.0) for row in supply.rows]
+        ends = [self.ends.get(row.id, 0.0) for row in supply.rows]
+        return replace(supply, interruption_rate=np.array(rates, float), finish_at=np.array(ends, float))
 
 
 def expected_end(run: Run, now: float) -> float:

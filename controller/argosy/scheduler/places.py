@@ -8,19 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 
-from argosy.catalogue.lookup import load_catalogue
 from argosy.market.buy import NO_FITNESS
-from argosy.market.offers import expected_attributes, own_attributes, resources_of
 from argosy.market.spreading import Spread
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
-from argosy.model.instance_types import InstanceType
-from argosy.model.instances import Instance, InstanceStatus, Purchase
+from argosy.model.instances import Instance
 from argosy.model.moment import Moment, PoolPurchase
 from argosy.model.policy import Policy
-from argosy.model.pools import Pool
-from argosy.model.resources import Resources
-from argosy.model.run_terms import Port
 from argosy.model.runs import Run
 from argosy.model.setbacks import What
 from argosy.model.state import State
@@ -28,13 +22,11 @@ from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.placement.place import place
 from argosy.placement.strategy import own_functions, spread_attribute
-from argosy.placement.supply import InstanceRow, Supply
+from argosy.placement.supply import Supply
 from argosy.scheduler.outlook import Outlook
 from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, place_now
+from argosy.scheduler.standing import Standing
 from argosy.scheduler.upkeep import next_key
-
-_USUAL = Policy()
-COUNTED_ON = 3  # refusals in a row, for lack of room, after which tasks do not wait for an instance any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,32 +69,37 @@ class _Ordered:
 
 
 def assign(
-    moment: Moment, fitness: Mapping[str, Fitness] = NO_FITNESS, at_most: Mapping[str, int] = NO_BOUND
+    moment: Moment,
+    standing: Standing,
+    fitness: Mapping[str, Fitness] = NO_FITNESS,
+    at_most: Mapping[str, int] = NO_BOUND,
 ) -> Places:
     """Place the pending tasks of all ready runs, first come first served.
 
-    fitness: users' own functions; a run that names another function is left out. at_most: by run id, the number of
-    tasks that it may ask for.
+    standing: what is kept of earlier looks at the state; it changes no answer. fitness: users' own functions; a run
+    that names another function is left out. at_most: by run id, the number of tasks that it may ask for.
     """
     state = moment.state
     ready = [run for run in state.runs.values() if run.ready and state.may_try(What.LAUNCH, run.id, moment.now)]
     runs = [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
     asks = asks_of(moment, runs, at_most)
-    rows = active_rows(moment.state, moment.now, moment.policy)
-    coming, owed = coming_rows(moment)
-    outlook, instances = Outlook.of(moment, runs), moment.state.instances
-    rows = outlook.on(rows, lambda name: instances[name].pool)
-    coming = outlook.on(coming, lambda name: owed[name][0] if name in owed else instances[name].pool)
-    placed, not_here = place_now([ask.batch for ask in asks], rows, coming, fitness)
+    stand = standing.at(moment)
+    owed, instances = stand.owed, moment.state.instances
+    seen = Outlook.of(moment, runs).on(
+        stand.supply, lambda name: owed[name][0] if name in owed else instances[name].pool
+    )
+    stand = replace(stand, supply=seen)
+    here, coming = stand.here, stand.coming
+    placed, not_here = place_now([ask.batch for ask in asks], stand, fitness)
     counted_on = _instances_in_use(moment.state, runs)
     for number, row in placed:
-        counted_on[asks[number].run.id].add(rows[row].id)
-    here = [(number, rows[row].id, count) for (number, row), count in sorted(placed.items())]
+        counted_on[asks[number].run.id].add(here.row(row).id)
+    on_here = [(number, here.row(row).id, count) for (number, row), count in sorted(placed.items())]
     ordered = _place_on_ordered(_rest(moment.state, asks, not_here, counted_on), asks, coming, fitness, counted_on)
     return Places(
-        runs=_with_spreads(_per_run(asks, ordered, counted_on), asks, [(rows, placed), (coming, ordered.tasks)]),
-        launches=tuple(_launches(moment, asks, here)),
-        wanted=frozenset({rows[row].id for _, row in placed} | (ordered.used - owed.keys())),
+        runs=_with_spreads(_per_run(asks, ordered, counted_on), asks, [(here, placed), (coming, ordered.tasks)]),
+        launches=tuple(_launches(moment, asks, on_here)),
+        wanted=frozenset({here.row(row).id for _, row in placed} | (ordered.used - owed.keys())),
         owed=owed,
         owed_used=Counter(owed[name] for name in ordered.used & owed.keys()),
     )
@@ -127,17 +124,17 @@ def _rest(
 def _place_on_ordered(
     asked: list[Batch],
     asks: Sequence[Ask],
-    coming: Sequence[InstanceRow],
+    coming: Supply,
     fitness: Mapping[str, Fitness],
     counted_on: Mapping[str, set[str]],
 ) -> _Ordered:
     """Adds the instances that the runs are promised to `counted_on`."""
-    placed = place(asked, Supply.of(coming), fitness=fitness)
+    placed = place(asked, coming, fitness=fitness)
     keys = zip(placed.batch.tolist(), placed.row.tolist(), strict=True)
     tasks = dict(zip(keys, placed.count.tolist(), strict=True))
     for number, row in tasks:
-        counted_on[asks[number].run.id].add(coming[row].id)
-    return _Ordered(asked, placed.unplaced.tolist(), tasks, {coming[row].id for _, row in tasks})
+        counted_on[asks[number].run.id].add(coming.row(row).id)
+    return _Ordered(asked, placed.unplaced.tolist(), tasks, {coming.row(row).id for _, row in tasks})
 
 
 def _per_run(asks: Sequence[Ask], ordered: _Ordered, counted_on: Mapping[str, set[str]]) -> tuple[RunPlaces, ...]:
@@ -151,7 +148,7 @@ def _per_run(asks: Sequence[Ask], ordered: _Ordered, counted_on: Mapping[str, se
 def _with_spreads(
     runs: tuple[RunPlaces, ...],
     asks: Sequence[Ask],
-    placed: Sequence[tuple[Sequence[InstanceRow], Mapping[tuple[int, int], int]]],
+    placed: Sequence[tuple[Supply, Mapping[tuple[int, int], int]]],
 ) -> tuple[RunPlaces, ...]:
     """placed: instances with the tasks that are placed on them, by (ask, row), in this tick."""
     return tuple(
@@ -166,15 +163,15 @@ def _spread(
     run: Run,
     attribute: str,
     asks: Sequence[Ask],
-    placed: Sequence[tuple[Sequence[InstanceRow], Mapping[tuple[int, int], int]]],
+    placed: Sequence[tuple[Supply, Mapping[tuple[int, int], int]]],
 ) -> Spread:
     """Where the tasks of the run's group are, those that were placed in this tick among them."""
     spread, tasks = Spread(attribute, {}), Counter[str]()
-    for rows, counts in placed:
-        spread = spread.also_on(rows, run.group)
+    for supply, counts in placed:
+        spread = spread.also_on(supply, run.group)
         for (number, row), count in counts.items():
             if asks[number].run.group == run.group:
-                tasks[rows[row].attributes.get(attribute, "")] += count
+                tasks[supply.row(row).attributes.get(attribute, "")] += count
     return replace(spread, tasks=Counter(spread.tasks) + tasks)
 
 
@@ -231,59 +228,6 @@ def group_is_running(state: State, group: str) -> bool:
     return any(runs[number] for runs in state.attempts.runs_on_instance.values() for number in numbers)
 
 
-def active_rows(state: State, now: float = float("inf"), policy: Policy = _USUAL) -> list[InstanceRow]:
-    """The instances that may be given work, with what is free on them, in a stable order, without those that refused
-    a task a moment before `now`."""
-    return _rows_of(state, [i for i in state.instances.values() if i.placeable and i.paused_until <= now], policy)
-
-
-def _rows_of(state: State, instances: Sequence[Instance], policy: Policy) -> list[InstanceRow]:
-    if not instances:
-        return []
-    used = state.used_by_instance()
-    groups, ports, disks = _running_by_group(state), _ports_in_use(state), _disk_in_use(state)
-    return [
-        replace(
-            _row(instance, *used.get(instance.id, (Resources(), 0))),
-            running_by_group=groups.get(instance.id, {}),
-            used_host_ports=ports.get(instance.id, frozenset()),
-            disk_gib=_task_disk_gib(instance, policy) - disks.get(instance.id, 0),
-            most_tasks=policy.most_tasks_of(instance.instance_type),
-        )
-        for instance in sorted(instances, key=lambda i: (i.registered_at, i.id))
-    ]
-
-
-def coming_rows(moment: Moment) -> tuple[list[InstanceRow], dict[str, PoolPurchase]]:
-    """Instances that refused a task a moment ago, those that boot, then those that fleets owe us; and by id, which
-    (pool, purchase) owes each of the latter."""
-    state, catalogue, now = moment.state, moment.catalogue, moment.now
-    rows, owed = _rows_of(state, [i for i in state.instances.values() if _pauses(i, now)], moment.policy), {}
-    for instance in sorted(state.instances.values(), key=lambda i: i.id):
-        kind = catalogue.get(instance.instance_type)
-        if kind and _may_still_come(instance, now, moment.policy):
-            rows.append(_expected(instance.id, kind, instance, instance.purchase, moment.policy))
-    for (pool_key, purchase), count in sorted(moment.owed.items()):
-        pool = state.pools[pool_key]
-        for number in range(count if pool.instance_type in catalogue else 0):
-            row_id = f"owed/{pool_key}/{purchase}/{number}"
-            owed[row_id] = (pool_key, purchase)
-            rows.append(_expected(row_id, catalogue[pool.instance_type], pool, purchase, moment.policy))
-    return rows, owed
-
-
-def _pauses(instance: Instance, now: float) -> bool:
-    """Whether it will probably take tasks again soon; one that refuses them again and again is not counted on."""
-    return instance.placeable and instance.paused_until > now and instance.refusals < COUNTED_ON
-
-
-def _may_still_come(instance: Instance, now: float, policy: Policy) -> bool:
-    """Whether tasks may count on it: it boots, is not about to go, and has not been silent for too long."""
-    leaving = instance.interrupted_at or instance.rebalance_at or instance.cordon
-    late = now - instance.launched_at >= policy.register_patience_s
-    return instance.status is InstanceStatus.BOOTING and not (leaving or late)
-
-
 def _launch(state: State, run: Run, index: int, instance: Instance, wave: int) -> Launch:
     """wave: how many waves of this tick are full already."""
     key = next_key(run.id, index, int(run.tasks["attempts"][index]), int(run.tasks["launch"][index]))
@@ -319,75 +263,3 @@ def _tasks_on_warned(state: State) -> Counter[int]:
         if instance.alive and instance.interrupted_at:
             found.update(state.attempts.runs_on_instance.get(instance.id.encode(), {}))
     return found
-
-
-def _running_by_group(state: State) -> dict[str, dict[str, int]]:
-    """Live tasks on each instance, those of runs that share a group added up."""
-    groups = {run.number: run.group for run in state.runs.values()}
-    found: dict[str, dict[str, int]] = {}
-    for name, runs in state.attempts.runs_on_instance.items():
-        here = found[name.decode()] = {}
-        for number, count in runs.items():
-            if count and number in groups:
-                here[groups[number]] = here.get(groups[number], 0) + count
-    return found
-
-
-def _ports_in_use(state: State) -> dict[str, frozenset[Port]]:
-    """The host ports that live attempts hold on each instance."""
-    ports = {run.number: run.host_ports for run in state.runs.values() if run.host_ports}
-    if not ports:
-        return {}
-    return {
-        name.decode(): frozenset(port for number, count in runs.items() if count for port in ports.get(number, ()))
-        for name, runs in state.attempts.runs_on_instance.items()
-    }
-
-
-def _disk_in_use(state: State) -> dict[str, int]:
-    """GiB that live attempts have asked for on each instance."""
-    asked = {run.number: run.terms.disk_gib for run in state.runs.values() if run.terms.disk_gib}
-    if not asked:
-        return {}
-    return {
-        name.decode(): sum(count * asked.get(number, 0) for number, count in runs.items())
-        for name, runs in state.attempts.runs_on_instance.items()
-    }
-
-
-def _row(instance: Instance, used: Resources, tasks: int) -> InstanceRow:
-    free = instance.total.minus(used)
-    if any(instance.foreign):
-        free = free.minus(instance.foreign)
-    return InstanceRow(
-        id=instance.id,
-        cpu_units=max(0, free.cpu_units),
-        memory_mib=max(0, free.memory_mib),
-        gpus=max(0, free.gpus),
-        total_cpu_units=instance.total.cpu_units,
-        total_memory_mib=instance.total.memory_mib,
-        total_gpus=instance.total.gpus,
-        attributes=instance.attributes
-        | own_attributes(load_catalogue().get(instance.instance_type), instance.purchase, instance.cell),
-        registered_at=instance.registered_at,
-        running_tasks=tasks,
-        price_usd_per_hour=instance.price_usd_per_hour,
-    )
-
-
-def _task_disk_gib(instance: Instance, policy: Policy) -> int:
-    kind = load_catalogue().get(instance.instance_type)
-    return policy.task_disk_gib_of(kind) if kind else 0
-
-
-def _expected(row_id: str, kind: InstanceType, at: Instance | Pool, purchase: Purchase, policy: Policy) -> InstanceRow:
-    size = resources_of(kind)  # all of it is free
-    attributes = expected_attributes(kind, at.zone, purchase, at.cell, policy)
-    return InstanceRow(
-        row_id,
-        *size,
-        *size,
-        attributes,
-        disk_gib=policy.task_disk_gib_of(kind),
-        most_tasks=policy.most_tasks_of(kind.name),
-    )

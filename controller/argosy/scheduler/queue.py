@@ -10,7 +10,6 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.market.cover import less
 from argosy.market.fallback import purchases
 from argosy.market.offers import CELL_ATTRIBUTE, GPU_MEMORY_ATTRIBUTE, GPU_MODEL_ATTRIBUTE, PURCHASE_ATTRIBUTE
 from argosy.market.on_demand import is_ever_available
@@ -20,12 +19,13 @@ from argosy.model.purchases import Stance
 from argosy.model.run_terms import ARM64, RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.placement.demand import Batch, WeightedConstraint
+from argosy.placement.demand import Batch, Queue, WeightedConstraint
 from argosy.placement.fitness import Fitness
-from argosy.placement.place import place
+from argosy.placement.pass_state import PassState
+from argosy.placement.place import place, place_further
 from argosy.placement.strategy import spread_attribute
-from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.outlook import expected_end
+from argosy.scheduler.standing import Stand
 
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
@@ -154,9 +154,9 @@ def _where(terms: RunTerms) -> tuple[str, ...]:
 
 
 def place_now(
-    batches: Sequence[Batch], rows: Sequence[InstanceRow], coming: Sequence[InstanceRow], fitness: Mapping[str, Fitness]
+    batches: Sequence[Batch], stand: Stand, fitness: Mapping[str, Fitness]
 ) -> tuple[Counter[tuple[int, int]], list[int]]:
-    """(batch, row) -> tasks on `rows`; and how many tasks of each batch found no place there.
+    """(batch, row) -> tasks on instances that are here; and how many tasks of each batch found no place there.
 
     Instances join in any order. If the first run in the queue filled each one that joins, it would take what was bought
     for the last run, and more would be bought tick after tick. So everything that is here or on its way is filled in
@@ -165,45 +165,36 @@ def place_now(
     bought to spread them.
     """
     ours = [_emptying(batch) for batch in batches]
-    meant = _meant_for(batches, rows, coming, fitness)
+    meant = _meant_for(batches, stand, fitness)
     placed: Counter[tuple[int, int]] = Counter()
     left = [batch.count for batch in batches]
-    free = list(rows)
+    free = PassState(stand.here, Queue.of(ours))
     for counts in [meant[0], None] if meant is not None else [None]:
         waits = meant[1] if meant is not None and counts is None else [0] * len(left)
         asked = [replace(batch, count=n - wait) for batch, n, wait in zip(ours, counts or left, waits, strict=True)]
-        for (number, row), count in _on(asked, free, fitness).items():
+        found = place_further(Queue.of(asked), free, fitness=fitness)
+        for number, row, count in zip(found.batch.tolist(), found.row.tolist(), found.count.tolist(), strict=True):
             placed[number, row] += count
             left[number] -= count
-            if counts is not None:  # there is another round
-                free[row] = less(free[row], batches[number], count)
     return placed, left
 
 
 def _meant_for(
-    batches: Sequence[Batch], rows: Sequence[InstanceRow], coming: Sequence[InstanceRow], fitness: Mapping[str, Fitness]
+    batches: Sequence[Batch], stand: Stand, fitness: Mapping[str, Fitness]
 ) -> tuple[list[int], list[int]] | None:
-    """How many tasks of each batch would fall on `rows` if all instances were here, and how many of those that are to
+    """How many tasks of each batch would fall on instances that are here if all were, and how many of those that are to
     be spread over an attribute would fall on the others; None where it makes no difference."""
     spread = [spread_attribute(batch.strategy) is not None for batch in batches]
     alike = len({batch.need for batch in batches if batch.count}) < 2
-    if not rows or not coming or (alike and not any(spread)):
+    if not 0 < stand.ready < len(stand.supply) or (alike and not any(spread)):
         return None
-    together = place(batches, Supply.of([*rows, *coming]), fitness=fitness)
-    here = together.row < len(rows)
+    together = place(batches, stand.supply, fitness=fitness)
+    here = together.row < stand.ready
     now, later = (
         np.bincount(together.batch[chosen], weights=together.count[chosen], minlength=len(batches)).astype(int)
         for chosen in (here, ~here)
     )
     return now.tolist(), np.where(spread, later, 0).tolist()
-
-
-def _on(
-    batches: Sequence[Batch], rows: Sequence[InstanceRow], fitness: Mapping[str, Fitness]
-) -> dict[tuple[int, int], int]:
-    placed = place(batches, Supply.of(rows), fitness=fitness)
-    keys = zip(placed.batch.tolist(), placed.row.tolist(), strict=True)
-    return dict(zip(keys, placed.count.tolist(), strict=True))
 
 
 def _emptying(batch: Batch) -> Batch:

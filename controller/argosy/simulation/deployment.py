@@ -28,6 +28,7 @@ from argosy.engine.tick import Engine
 from argosy.model import inbox
 from argosy.model.damage import NewerFormat
 from argosy.model.policy import Policy
+from argosy.simulation.audit.kept_rows import drifted
 from argosy.simulation.boundary import Boundary, CallConditions, Crash, Life
 from argosy.simulation.controllers import OpenLease, Process, SimulatedController
 from argosy.simulation.deployed_fleets import STAGE, fleet_is_ours
@@ -160,6 +161,8 @@ class SimulatedDeployment:
         controller.busy = bool(report.events or report.actions)
         for trouble in report.troubles:
             self._on_error(f"{trouble.what}: {trouble.reason}")
+        for difference in drifted(controller.engine):
+            self._on_error(difference)
         self._on_tick()
 
     def _restart_later(self, controller: SimulatedController) -> None:

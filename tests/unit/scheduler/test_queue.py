@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.placement.demand import Batch
-from argosy.placement.supply import InstanceRow
+from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.queue import place_now
+from argosy.scheduler.standing import Stand
 
 WIDE, DEEP = Batch(3072, 2048, 0, 4, group="wide"), Batch(512, 13_000, 0, 4, group="deep")
 ON_GPU = Batch(2048, 4096, 1, 1, group="gpu")
@@ -19,28 +20,34 @@ def instance(name: str, cpu: int, memory: int, gpus: int = 0, running: int = 0) 
     return InstanceRow(name, cpu, memory, gpus, cpu, memory, gpus, {}, running_tasks=running)
 
 
+def placed_now(
+    batches: list[Batch], here: list[InstanceRow], coming: list[InstanceRow]
+) -> tuple[Counter[tuple[int, int]], list[int]]:
+    return place_now(batches, Stand(Supply.of([*here, *coming]), len(here), {}), {})
+
+
 COMPUTE, MEMORY = instance("i-compute", 16_384, 30_000), instance("i-memory", 8192, 60_000)
 
 
 def test_what_was_bought_for_the_last_is_not_taken_by_the_first_that_could_use_it() -> None:
-    placed, left = place_now([WIDE, DEEP], [MEMORY], [COMPUTE], {})
+    placed, left = placed_now([WIDE, DEEP], [MEMORY], [COMPUTE])
     assert placed[1, 0] == 4  # the deep tasks, for which there is no room on what is coming
     assert left[0] == 4 - placed[0, 0]
 
 
 def test_room_that_nobody_was_meant_for_is_given_to_those_who_would_wait() -> None:
-    placed, _ = place_now([WIDE, DEEP], [MEMORY], [COMPUTE], {})
+    placed, _ = placed_now([WIDE, DEEP], [MEMORY], [COMPUTE])
     assert placed[0, 0] == 2  # 6 vCPU and 8,000 MiB were left
 
 
 def test_tasks_without_gpus_leave_the_gpu_that_came_first_to_those_that_need_it() -> None:
     gpu = instance("i-gpu", 4096, 15_000, 1)
-    placed, left = place_now([WIDE, ON_GPU], [gpu], [COMPUTE], {})
+    placed, left = placed_now([WIDE, ON_GPU], [gpu], [COMPUTE])
     assert (placed[1, 0], left) == (1, [4, 0])
 
 
 def test_when_nothing_is_coming_first_come_first_served() -> None:
-    placed, left = place_now([WIDE, DEEP], [MEMORY], [], {})
+    placed, left = placed_now([WIDE, DEEP], [MEMORY], [])
     assert placed == Counter({(0, 0): 2, (1, 0): 4})
     assert left == [2, 0]
 
@@ -48,9 +55,9 @@ def test_when_nothing_is_coming_first_come_first_served() -> None:
 def test_idle_instances_come_last_unless_the_run_says_otherwise() -> None:
     busy, idle = instance("i-busy", 16_384, 30_000, running=1), instance("i-idle", 2048, 4096)
     small = Batch(1024, 1024, 0, 1)
-    assert list(place_now([small], [idle, busy], [], {})[0]) == [(0, 1)]
+    assert list(placed_now([small], [idle, busy], [])[0]) == [(0, 1)]
     own = Batch(1024, 1024, 0, 1, strategy=("best-fit",))
-    assert list(place_now([own], [idle, busy], [], {})[0]) == [(0, 0)]
+    assert list(placed_now([own], [idle, busy], [])[0]) == [(0, 0)]
 
 
 small = st.integers(1, 4)
@@ -65,7 +72,7 @@ def test_no_room_is_given_twice_and_none_is_left_that_a_waiting_task_could_use(
     asked = [Batch(cpu, memory, 0, count, group=str(n)) for n, (cpu, memory, count) in enumerate(work)]
     rows = [instance(f"here-{n}", *size) for n, size in enumerate(here)]
     later = [instance(f"coming-{n}", *size) for n, size in enumerate(coming)]
-    placed, left = place_now(asked, rows, later, {})
+    placed, left = placed_now(asked, rows, later)
     for row, (cpu, memory) in enumerate(here):
         used = [(placed[n, row] * batch.cpu_units, placed[n, row] * batch.memory_mib) for n, batch in enumerate(asked)]
         free_cpu, free_memory = cpu - sum(c for c, _ in used), memory - sum(m for _, m in used)

@@ -1,0 +1,106 @@
+"""How does an instance look to placement, one that is here or one that is still to come?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from argosy.catalogue.lookup import load_catalogue
+from argosy.market.offers import expected_attributes, own_attributes, resources_of
+from argosy.model.instances import Instance, InstanceStatus, Purchase
+from argosy.model.moment import Moment
+from argosy.model.policy import Policy
+from argosy.model.pools import Pool
+from argosy.model.resources import Resources
+from argosy.model.run_terms import Port
+from argosy.model.state import State
+from argosy.placement.supply import InstanceRow
+
+COUNTED_ON = 3  # refusals in a row, for lack of room, after which tasks do not wait for an instance any more
+
+
+class TaskUse(NamedTuple):
+    """What each task of a run takes where it runs."""
+
+    needs: Resources
+    group: str | None = None  # None: the run is suspended
+    host_ports: tuple[Port, ...] = ()
+    disk_gib: int = 0
+
+
+def uses_by_number(state: State) -> dict[int, TaskUse]:
+    """By Run.number, of open and suspended runs; tasks of suspended runs go on."""
+    suspended = {found.record.number: TaskUse(found.record.needs) for found in state.suspended.values()}
+    return suspended | {
+        run.number: TaskUse(run.needs, run.group, run.host_ports, run.terms.disk_gib) for run in state.runs.values()
+    }
+
+
+def row_of(instance: Instance, runs: Mapping[int, int], uses: Mapping[int, TaskUse], policy: Policy) -> InstanceRow:
+    """A registered instance. runs: by Run.number, its live attempts there."""
+    kind = load_catalogue().get(instance.instance_type)
+    cpu, memory, gpus = (total - foreign for total, foreign in zip(instance.total, instance.foreign, strict=True))
+    disk = policy.task_disk_gib_of(kind) if kind else 0
+    groups: dict[str, int] = {}
+    ports: frozenset[Port] = frozenset()
+    for number, count in runs.items():
+        use = uses.get(number)
+        if use is None or not count:
+            continue
+        cpu -= count * use.needs.cpu_units
+        memory -= count * use.needs.memory_mib
+        gpus -= count * use.needs.gpus
+        if use.group is not None:
+            groups[use.group] = groups.get(use.group, 0) + count
+            ports, disk = ports.union(use.host_ports), disk - count * use.disk_gib
+    return InstanceRow(
+        instance.id,
+        max(0, cpu),
+        max(0, memory),
+        max(0, gpus),
+        *instance.total,
+        attributes=instance.attributes | own_attributes(kind, instance.purchase, instance.cell),
+        used_host_ports=ports,
+        disk_gib=disk,
+        most_tasks=policy.most_tasks_of(instance.instance_type),
+        registered_at=instance.registered_at,
+        running_tasks=sum(runs.values()),
+        running_by_group=groups,
+        price_usd_per_hour=instance.price_usd_per_hour,
+    )
+
+
+def pauses(instance: Instance, now: float) -> bool:
+    """Whether it will probably take tasks again soon; one that refuses them again and again is not counted on."""
+    return instance.placeable and instance.paused_until > now and instance.refusals < COUNTED_ON
+
+
+def may_still_come(instance: Instance, now: float, policy: Policy) -> bool:
+    """Whether tasks may count on it: it boots, is not about to go, and has not been silent for too long."""
+    leaving = instance.interrupted_at or instance.rebalance_at or instance.cordon
+    late = now - instance.launched_at >= policy.register_patience_s
+    return instance.status is InstanceStatus.BOOTING and not (leaving or late)
+
+
+class ExpectedRows:
+    """How instances will look that are still to come, as far as a moment can know."""
+
+    def __init__(self, moment: Moment) -> None:
+        self._moment = moment
+        self._made: dict[tuple[str, str, str, Purchase], InstanceRow | None] = {}
+
+    def of(self, at: Instance | Pool, purchase: Purchase) -> InstanceRow | None:
+        """Without its id. None for a type that the catalogue lacks."""
+        key = at.cell, at.instance_type, at.zone, purchase
+        if key not in self._made:
+            self._made[key] = self._row(*key)
+        return self._made[key]
+
+    def _row(self, cell: str, type_name: str, zone: str, purchase: Purchase) -> InstanceRow | None:
+        kind, policy = self._moment.catalogue.get(type_name), self._moment.policy
+        if kind is None:
+            return None
+        size = resources_of(kind)  # all of it is free
+        attributes = expected_attributes(kind, zone, purchase, cell, policy)
+        disk, most = policy.task_disk_gib_of(kind), policy.most_tasks_of(kind.name)
+        return InstanceRow("", *size, *size, attributes, disk_gib=disk, most_tasks=most)

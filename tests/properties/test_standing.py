@@ -1,0 +1,195 @@
+"""After every event and every action, does who has followed a state see what one sees who looks for the first time?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import get_args
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+
+from argosy.lifecycle.apply import apply, pass_time
+from argosy.lifecycle.begin import begin
+from argosy.lifecycle.closed_cells import close_cells
+from argosy.lifecycle.suspension import suspend
+from argosy.model import events
+from argosy.model.arns import family_of
+from argosy.model.attempts import AttemptKey
+from argosy.model.documents import changed, committed
+from argosy.model.events import Event
+from argosy.model.inbox import CancelRequest, RetryRequest
+from argosy.model.run_record import RunRecord
+from argosy.model.runs import ManifestBound
+from argosy.model.state import State
+from argosy.scheduler.decide import decide
+from argosy.scheduler.standing import Standing
+from argosy.simulation.audit.kept_rows import differences
+from tests.builders import (
+    CELL,
+    NOW,
+    POLICY,
+    container_instance,
+    fleet,
+    host,
+    instance_id,
+    moment_of,
+    prepared,
+    submitted,
+    task,
+    task_arn,
+)
+
+RUNS = ("a-261121-062733-aaaa", "b-261121-062734-bbbb", "c-261121-062735-cccc")
+ZONE = "attribute:ecs.availability-zone"
+FORMS = (  # each looks at something else of an instance
+    {"placement": {"group": "team", "constraints": [f"{ZONE} == us-east-1a"]}},
+    {
+        "resources": {"vcpus": 0.5, "memory": 512, "diskGiB": 5},
+        "container": {"image": "argosy/digits", "hostPorts": [8080]},
+        "placement": {"group": "team", "strategy": [f"spread:{ZONE}", "binpack:memory"]},
+    },
+    {
+        "resources": {"vcpus": 1, "memory": 900},
+        "placement": {"constraints": ["not(task:group == team)"], "strategy": ["finish-together"]},
+    },
+)
+INSTANCES = 4
+Drawn = tuple[int, int, int, int]  # what an event is about: a run, a task of it, an instance, and one more number
+
+
+def key(state: State, run: int, index: int) -> AttemptKey:
+    """Of the live attempt at the task, if there is one."""
+    known = state.runs.get(RUNS[run])
+    row = state.attempts.row_of_task.get((known.number, index)) if known else None
+    return (state.key_of(row) if row is not None else None) or AttemptKey(RUNS[run], index, 1, 0)
+
+
+def arn(run: int, index: int) -> str:
+    return task_arn(100 * run + index + 1)
+
+
+def a_sweep(state: State, drawn: Drawn, at: float) -> Event:
+    """One that shows some of the instances, and all fleets."""
+    _, _, instance, more = drawn
+    shown = [number for number in range(INSTANCES) if more % 2 or number != instance]
+    return events.Observed(
+        at,
+        fleets=(fleet(spot_target=more),),
+        hosts=tuple(host(number) for number in shown),
+        container_instances=tuple(container_instance(number, version=more) for number in shown),
+    )
+
+
+EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
+    lambda _, d, at: submitted(RUNS[d[0]], tasks=5, expects_result=d[3] == 7, **FORMS[d[0]]),
+    lambda _, d, at: replace(
+        prepared(RUNS[d[0]], **FORMS[d[0]]), host_ports=((8080, "tcp"),) if d[0] == 1 else ()
+    ),
+    lambda _, d, at: events.RunNotPrepared(RUNS[d[0]], "no such image", final=d[3] == 7),
+    lambda _, d, at: events.RunCancelled(CancelRequest(RUNS[d[0]], at, "enough")),
+    lambda s, d, at: events.RunRetried(RetryRequest(RUNS[d[0]], at, cancelled=True)),
+    lambda _, d, at: events.RunClosed(RUNS[d[0]]),
+    lambda _, d, at: events.DefinitionDeregistered(family_of(prepared().task_definition)),
+    lambda _, d, at: events.ManifestPartWritten(RUNS[d[0]], 0, ManifestBound(), ManifestBound(5)),
+    lambda _, d, at: events.ResultSeen(RUNS[d[0]], d[1], d[3] % 2, 5),
+    lambda _, d, at: events.NotCarriedOut("throttled"),
+    lambda _, d, at: events.ControllerStarted(),
+    lambda s, d, at: events.LaunchAccepted(key(s, d[0], d[1]), arn(d[0], d[1])),
+    lambda s, d, at: events.LaunchRefused(key(s, d[0], d[1]), "RESOURCE:CPU"),
+    lambda s, d, at: events.LaunchInDoubt(key(s, d[0], d[1]), "no reply"),
+    lambda s, d, at: events.LaunchMissed(key(s, d[0], d[1])),
+    lambda s, d, at: events.LaunchDisproved(key(s, d[0], d[1])),
+    lambda s, d, at: replace(task(1, "RUNNING", 2 + d[3]), arn=arn(d[0], d[1]), key=key(s, d[0], d[1])),
+    lambda s, d, at: replace(task(1, "STOPPED", 9 + d[3], exit_code=d[3] % 2), arn=arn(d[0], d[1])),
+    lambda _, d, at: container_instance(
+        d[2],
+        version=d[3],
+        agent_connected=d[3] % 5 != 0,
+        status="DRAINING" if d[3] == 7 else "ACTIVE",
+        remaining=(1024 * (d[3] % 4), 7000, 0),
+        memory_mib=7000 * (1 + d[3] % 3),
+        attributes={"ecs.availability-zone": f"us-east-1{'ab'[d[3] % 2]}", "colour": str(d[3])},
+    ),
+    lambda _, d, at: host(d[2], state=("running", "running", "shutting-down", "terminated")[d[3] % 4]),
+    lambda _, d, at: events.HostStateChanged(instance_id(d[2]), ("stopping", "terminated")[d[3] % 2], at),
+    lambda _, d, at: events.InterruptionWarned(instance_id(d[2]), at),
+    lambda _, d, at: events.RebalanceAdvised(instance_id(d[2]), at),
+    lambda _, d, at: fleet(zone=f"us-east-1{'ab'[d[3] % 2]}", spot_target=d[3], on_demand_target=d[3] // 4),
+    lambda _, d, at: events.TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", d[3], 0),
+    lambda _, d, at: events.PoolShort(f"{CELL}/c5.xlarge/us-east-1a", "no capacity"),
+    lambda _, d, at: events.HistoryRead(f"{CELL}/c5.xlarge/us-east-1a", None),
+    a_sweep,
+)  # fmt: skip
+
+
+class Followed:
+    """A state to which anything happens, and who follows it."""
+
+    def __init__(self) -> None:
+        self.state, self.standing, self.at = State(epoch="e"), Standing(), NOW
+        for zone in "ab":
+            self.take(fleet(zone=f"us-east-1{zone}"))
+        for number in range(INSTANCES):
+            self.take(host(number))
+            self.take(container_instance(number))
+        for number, run_id in enumerate(RUNS):
+            self.take(submitted(run_id, tasks=5, **FORMS[number]))
+        self.take(prepared(RUNS[0], **FORMS[0]))
+
+    def take(self, event: Event) -> None:
+        apply(self.state, event, self.at, POLICY)
+        self.check(event)
+
+    def check(self, what: object) -> None:
+        assert not list(differences(self.standing, moment_of(self.state, self.at))), what
+
+    def step(self, kind: int, drawn: Drawn) -> None:
+        """One event, or something else that changes the state."""
+        if kind < len(EVENTS):
+            self.take(EVENTS[kind](self.state, drawn, self.at))
+        elif kind == len(EVENTS):
+            self.decide()
+        elif kind == len(EVENTS) + 1:
+            self.at += (1, 20, 200, 2000)[drawn[3] % 4]
+            pass_time(self.state, self.at, POLICY)
+        elif kind == len(EVENTS) + 2:
+            self.suspend_or_resume(RUNS[drawn[0]])
+        elif kind == len(EVENTS) + 3:
+            close_cells(self.state, {CELL: "its stack is being deleted"} if drawn[3] == 7 else {})
+        else:
+            changed(self.state)
+            committed(self.state)
+        self.check((kind, drawn))
+
+    def decide(self) -> None:
+        for action in decide(moment_of(self.state, self.at), standing=self.standing):
+            begin(self.state, action, self.at, POLICY)
+            self.check(action)
+
+    def suspend_or_resume(self, run_id: str) -> None:
+        run, found = self.state.runs.get(run_id), self.state.suspended.get(run_id)
+        if run is not None and run.task_definition and not run.done:
+            self.left = run
+            suspend(self.state, RunRecord.of(run), "our own fault", self.at)
+        elif found is not None:
+            self.take(events.RunResumed(run_id, self.left))
+
+
+KINDS = [*range(len(EVENTS) + 5), *[len(EVENTS)] * 6, *[len(EVENTS) + 1] * 4]  # more decisions, and more time
+drawn = st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(0, INSTANCES), st.integers(0, 7))
+steps = st.lists(st.tuples(st.sampled_from(KINDS), drawn), min_size=5, max_size=40)
+
+
+@settings(max_examples=25)
+@given(steps)
+def test_what_is_kept_is_what_would_be_made_anew_after_every_event_and_action(taken: list[tuple[int, Drawn]]) -> None:
+    followed = Followed()
+    for kind, about in taken:
+        followed.step(kind, about)
+
+
+def test_every_kind_of_event_is_drawn() -> None:
+    state = State()
+    made = {type(make(state, (0, 0, 0, 1), NOW)) for make in EVENTS}
+    assert set(get_args(Event)) - made == {events.RunResumed, events.ActionFailed}
