@@ -22,7 +22,7 @@ from argosy.scheduler.budget import is_about_money
 from argosy.scheduler.places import assign
 from argosy.scheduler.queue import batch_of, shunned_by
 from argosy.scheduler.reasons import HELD_BY, market_answer, why_nothing_is_bought
-from argosy.scheduler.standing import Standing
+from argosy.scheduler.roster import Roster
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
 def _answers(moment: Moment, run: Run) -> _Answers:
     state = moment.state
     batch = replace(batch_of(state, run, math.inf, shunned_by(state)), count=1)
-    stand = Standing().at(moment)
+    lineup = Roster().at(moment)
     # The scheduler knows which limit it was.
     limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) else ""
     return _Answers(
-        here=explain(batch, stand.here),
-        soon=explain(batch, stand.coming),
+        here=explain(batch, lineup.here),
+        soon=explain(batch, lineup.coming),
         market=market_answer(batch, _offers(moment, run)),
         buying=why_nothing_is_bought(moment, batch, limit),
     )
@@ -138,7 +138,7 @@ def _held_back(moment: Moment, run: Run, verdict: str) -> str:
     if is_about_money(run.waiting):
         return "capped"
     if verdict == "placed" and run.ready and next(iter(state.runs)) != run.id:
-        launched = {launch.key.run_id for launch in assign(moment, Standing()).launches}
+        launched = {launch.key.run_id for launch in assign(moment, Roster()).launches}
         return verdict if run.id in launched or not launched else "behind"
     return verdict
 

@@ -23,7 +23,7 @@ from argosy.model.state import State
 from argosy.placement.custom import OwnFunctions
 from argosy.ports import Switches
 from argosy.scheduler.decide import decide
-from argosy.scheduler.standing import Standing
+from argosy.scheduler.roster import Roster
 
 Fact = tuple[Event, float]
 """And the time that it counts from, where it carries none of its own."""
@@ -47,12 +47,12 @@ def take(state: State, fact: Fact, policy: Policy, counts: Callable[[Event], Eve
 
 
 def conclude(
-    moment: Moment, switches: Switches, functions: OwnFunctions, deletions: int, standing: Standing | None = None
+    moment: Moment, switches: Switches, functions: OwnFunctions, deletions: int, roster: Roster | None = None
 ) -> list[Action]:
     """Once all facts are taken in: what is to be done, marked in the state as far as a commit can hold the marks.
-    deletions: items that the commit removes. standing: as for `decide`."""
+    deletions: items that the commit removes. roster: as for `decide`."""
     close_cells(moment.state, switches.cells)
-    actions = begin_all(moment, decide(moment, switches.deployment is None, functions, standing), deletions)
+    actions = begin_all(moment, decide(moment, switches.deployment is None, functions, roster), deletions)
     measure(moment.state)
     series.sample(moment.state, moment.now, moment.policy, deletions)
     return actions

@@ -42,7 +42,7 @@ from argosy.model.suspensions import reason_of
 from argosy.placement.custom import OwnFunctions
 from argosy.ports import EventQueue, Executor, Key, Message, Store
 from argosy.scheduler.decide import NO_FUNCTIONS
-from argosy.scheduler.standing import Standing
+from argosy.scheduler.roster import Roster
 
 MOST_ROUNDS = 4  # of one tick: what our own code fails at is left out in the next one
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion
@@ -74,7 +74,7 @@ class Engine:
     looked_at: float = 0.0  # the last sweep that showed every instance
     apart: SetApart = field(default_factory=SetApart)
     taken: Taken = field(default_factory=Taken)  # by the tick at work
-    standing: Standing = field(default_factory=Standing)
+    roster: Roster = field(default_factory=Roster)
     is_new: bool = True  # as long as nothing was loaded: a new deployment, perhaps
 
     def tick(self, wait_s: float = 0.0) -> TickReport:
@@ -225,7 +225,7 @@ class Engine:
         """What is to be done, marked in the state as far as a commit can hold the marks."""
         switches = marked(self.store).switches()
         moment = Moment(state, self.catalogue, self.now(), self.policy)
-        return conclude(moment, switches, self.functions, len(taken.folded), self.standing)
+        return conclude(moment, switches, self.functions, len(taken.folded), self.roster)
 
     def _carry_out(self, state: State, effects: Sequence[Action]) -> None:
         if effects:

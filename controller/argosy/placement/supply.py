@@ -110,7 +110,7 @@ class Codes:
 
 
 @dataclass(slots=True, eq=False)
-class _Kept:
+class _Derived:
     """What is worked out of rows when it is first asked for."""
 
     codes: dict[str, Codes] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class Supply:
     price_usd_per_hour: FloatArray
     interruption_rate: FloatArray
     finish_at: FloatArray
-    _kept: _Kept = field(default_factory=_Kept)
+    _kept: _Derived = field(default_factory=_Derived)
     _part: tuple[Supply, slice] | None = None
     """What this is a part of, and which."""
 
@@ -307,7 +307,7 @@ class Supply:
         return Supply(
             list(rows),
             **columns,
-            _kept=_Kept(
+            _kept=_Derived(
                 codes={name: codes.moved(source, added, more.codes(name)) for name, codes in self._kept.codes.items()},
                 groups={name: moved(group, more.of_group(name)) for name, group in self._kept.groups.items()},
             ),

@@ -29,7 +29,7 @@ from argosy.planning.durations import Seconds
 from argosy.planning.schedule import Completion, InstanceGroup, completion
 from argosy.scheduler.capacity import order_for
 from argosy.scheduler.places import Places, RunPlaces, assign
-from argosy.scheduler.standing import Standing
+from argosy.scheduler.roster import Roster
 
 # What a low and a high forecast assume, beside quick and slow tasks. Boots, in units of the policy's boot_s: from an
 # instance that needs no image to one that pulls a large one.
@@ -88,7 +88,7 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
     at_once = replace(policy, growth_per_tick=policy.max_instances, min_instances=0)
     moment = replace(moment, catalogue=as_registered(moment.catalogue, pools), policy=at_once)
     fitness = _constant_fitness(moment.state)
-    places = assign(moment, Standing(), fitness)
+    places = assign(moment, Roster(), fitness)
     mine = next(its for its in places.runs if its.run.id == run.id)
     offers = offers_of(pools, moment.catalogue, offers_at or moment.now, at_once, seconds.expected)
     order = order_for(_after_others(moment, places, mine, offers), _only(places, mine), offers, fitness)

@@ -26,7 +26,7 @@ from argosy.scheduler import capacity, upkeep
 from argosy.scheduler.budget import CappedRuns, RunBudget, run_budgets, used_up
 from argosy.scheduler.places import Places, assign
 from argosy.scheduler.reasons import why_all_back_off, why_nothing_is_bought
-from argosy.scheduler.standing import Standing
+from argosy.scheduler.roster import Roster
 from argosy.scheduler.steering import steers
 
 NO_FUNCTIONS = OwnFunctions()
@@ -36,12 +36,12 @@ def decide(
     moment: Moment,
     launching: bool = True,
     functions: OwnFunctions = NO_FUNCTIONS,
-    standing: Standing | None = None,
+    roster: Roster | None = None,
 ) -> list[Action]:
     """The actions of one tick.
 
     launching: False (the kill switch) starts and buys nothing more, and releases what idles. functions: the users' own
-    fitness functions that strategies may name. standing: what the ticks before kept of their looks at the state, which
+    fitness functions that strategies may name. roster: what the ticks before kept of their looks at the state, which
     changes no answer.
     """
     state, now = moment.state, moment.now
@@ -54,7 +54,7 @@ def decide(
         actions += upkeep.preparations(state, now, functions)
         ended = {each.run_id for each in ends}
         placed, functions = _without_failures(
-            functions, lambda ready: _place_and_buy(moment, standing or Standing(), ready, budgets, ended)
+            functions, lambda ready: _place_and_buy(moment, roster or Roster(), ready, budgets, ended)
         )
         actions += [*placed, *upkeep.histories(moment), *upkeep.deregistrations(state, now)]
     else:
@@ -78,7 +78,7 @@ def _without_failures(
 
 def _place_and_buy(
     moment: Moment,
-    standing: Standing,
+    roster: Roster,
     fitness: Mapping[str, Fitness],
     budgets: Mapping[str, RunBudget],
     ended: Collection[str],
@@ -91,7 +91,7 @@ def _place_and_buy(
     unsent = [launch for launch in upkeep.unsent(moment) if launch.key.run_id not in ended]
     intended = len(state.attempts.with_status(AttemptStatus.INTENT))  # whether or not they may be sent now
     at_most = capped.at_most(offers) | dict.fromkeys(ended, 0)
-    places = capped.allowed(assign(moment, standing, fitness, at_most))
+    places = capped.allowed(assign(moment, roster, fitness, at_most))
     places, order = capacity.order_in_turn(moment, places, offers, fitness)
     leaving = capacity.leaving_instances(moment, places)
     exhausted = [action for action in capped.exhausted(places, order) if action.run_id not in ended]

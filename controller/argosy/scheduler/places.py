@@ -25,7 +25,7 @@ from argosy.placement.strategy import own_functions, spread_attribute
 from argosy.placement.supply import Supply
 from argosy.scheduler.outlook import Outlook
 from argosy.scheduler.queue import NO_BOUND, Ask, asks_of, place_now
-from argosy.scheduler.standing import Standing
+from argosy.scheduler.roster import Roster
 from argosy.scheduler.upkeep import next_key
 
 
@@ -70,27 +70,27 @@ class _Ordered:
 
 def assign(
     moment: Moment,
-    standing: Standing,
+    roster: Roster,
     fitness: Mapping[str, Fitness] = NO_FITNESS,
     at_most: Mapping[str, int] = NO_BOUND,
 ) -> Places:
     """Place the pending tasks of all ready runs, first come first served.
 
-    standing: what is kept of earlier looks at the state; it changes no answer. fitness: users' own functions; a run
+    roster: what is kept of earlier looks at the state; it changes no answer. fitness: users' own functions; a run
     that names another function is left out. at_most: by run id, the number of tasks that it may ask for.
     """
     state = moment.state
     ready = [run for run in state.runs.values() if run.ready and state.may_try(What.LAUNCH, run.id, moment.now)]
     runs = [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
     asks = asks_of(moment, runs, at_most)
-    stand = standing.at(moment)
-    owed, instances = stand.owed, moment.state.instances
+    lineup = roster.at(moment)
+    owed, instances = lineup.owed, moment.state.instances
     seen = Outlook.of(moment, runs).on(
-        stand.supply, lambda name: owed[name][0] if name in owed else instances[name].pool
+        lineup.supply, lambda name: owed[name][0] if name in owed else instances[name].pool
     )
-    stand = replace(stand, supply=seen)
-    here, coming = stand.here, stand.coming
-    placed, not_here = place_now([ask.batch for ask in asks], stand, fitness)
+    lineup = replace(lineup, supply=seen)
+    here, coming = lineup.here, lineup.coming
+    placed, not_here = place_now([ask.batch for ask in asks], lineup, fitness)
     counted_on = _instances_in_use(moment.state, runs)
     for number, row in placed:
         counted_on[asks[number].run.id].add(here.row(row).id)

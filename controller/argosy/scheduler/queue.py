@@ -25,7 +25,7 @@ from argosy.placement.pass_state import PassState
 from argosy.placement.place import place, place_further
 from argosy.placement.strategy import spread_attribute
 from argosy.scheduler.outlook import expected_end
-from argosy.scheduler.standing import Stand
+from argosy.scheduler.roster import Lineup
 
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
@@ -154,7 +154,7 @@ def _where(terms: RunTerms) -> tuple[str, ...]:
 
 
 def place_now(
-    batches: Sequence[Batch], stand: Stand, fitness: Mapping[str, Fitness]
+    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
 ) -> tuple[Counter[tuple[int, int]], list[int]]:
     """(batch, row) -> tasks on instances that are here; and how many tasks of each batch found no place there.
 
@@ -165,10 +165,10 @@ def place_now(
     bought to spread them.
     """
     ours = [_emptying(batch) for batch in batches]
-    meant = _meant_for(batches, stand, fitness)
+    meant = _meant_for(batches, lineup, fitness)
     placed: Counter[tuple[int, int]] = Counter()
     left = [batch.count for batch in batches]
-    free = PassState(stand.here, Queue.of(ours))
+    free = PassState(lineup.here, Queue.of(ours))
     for counts in [meant[0], None] if meant is not None else [None]:
         waits = meant[1] if meant is not None and counts is None else [0] * len(left)
         asked = [replace(batch, count=n - wait) for batch, n, wait in zip(ours, counts or left, waits, strict=True)]
@@ -180,16 +180,16 @@ def place_now(
 
 
 def _meant_for(
-    batches: Sequence[Batch], stand: Stand, fitness: Mapping[str, Fitness]
+    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
 ) -> tuple[list[int], list[int]] | None:
     """How many tasks of each batch would fall on instances that are here if all were, and how many of those that are to
     be spread over an attribute would fall on the others; None where it makes no difference."""
     spread = [spread_attribute(batch.strategy) is not None for batch in batches]
     alike = len({batch.need for batch in batches if batch.count}) < 2
-    if not 0 < stand.ready < len(stand.supply) or (alike and not any(spread)):
+    if not 0 < lineup.ready < len(lineup.supply) or (alike and not any(spread)):
         return None
-    together = place(batches, stand.supply, fitness=fitness)
-    here = together.row < stand.ready
+    together = place(batches, lineup.supply, fitness=fitness)
+    here = together.row < lineup.ready
     now, later = (
         np.bincount(together.batch[chosen], weights=together.count[chosen], minlength=len(batches)).astype(int)
         for chosen in (here, ~here)

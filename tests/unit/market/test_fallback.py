@@ -25,7 +25,7 @@ from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
 from argosy.scheduler.places import assign
 from argosy.scheduler.queue import ON_DEMAND_ONLY, SPOT_ONLY, asks_of
-from argosy.scheduler.standing import Standing
+from argosy.scheduler.roster import Roster
 from tests.builders import (
     CELL,
     NOW,
@@ -234,10 +234,10 @@ def test_tasks_that_were_lost_too_often_ask_for_on_demand_and_the_others_do_not(
 def test_what_was_lost_too_often_is_bought_for_first_and_the_rest_in_the_next_tick() -> None:
     state = a_run()
     lost(state, 2, 5)
-    places = assign(moment_of(state), Standing())
+    places = assign(moment_of(state), Roster())
     assert [its.left_over.count for its in places.runs] == [2]
     begun(state, decide(moment_of(state)))
-    later = assign(moment_of(state, NOW + 1), Standing())
+    later = assign(moment_of(state, NOW + 1), Roster())
     assert [its.left_over.count for its in later.runs] == [8]
     assert [its.coming for its in later.runs] == [2]
 

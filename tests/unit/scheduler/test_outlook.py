@@ -15,7 +15,7 @@ from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.scheduler.outlook import Outlook, expected_end
 from argosy.scheduler.places import assign
-from argosy.scheduler.standing import Standing
+from argosy.scheduler.roster import Roster
 from tests.builders import (
     CELL,
     NOW,
@@ -67,7 +67,7 @@ def outlook(state: State, now: float = NOW) -> Outlook:
 def goes_to(state: State) -> list[str]:
     """The instances of the launches of the last run."""
     last = list(state.runs)[-1]
-    launches = assign(moment_of(state, NOW + 100), Standing()).launches
+    launches = assign(moment_of(state, NOW + 100), Roster()).launches
     return [launch.instance_id for launch in launches if launch.key.run_id == last]
 
 
@@ -128,7 +128,7 @@ def test_an_attempt_that_has_not_started_ends_its_whole_length_from_now() -> Non
 def test_nothing_is_worked_out_unless_a_strategy_asks() -> None:
     state = ready(busy_for(100), RUN_ID, "best-fit", "busy-first", expected_s=600)
     assert outlook(state) == Outlook()
-    supply = Standing().at(moment_of(state)).supply
+    supply = Roster().at(moment_of(state)).supply
     assert Outlook().on(supply, lambda name: "") is supply
     assert expected_end(state.runs[RUN_ID], NOW) == 0.0
 
@@ -142,7 +142,7 @@ def test_a_users_function_may_look_at_both() -> None:
 
 def test_tasks_of_one_batch_count_for_the_next_round() -> None:
     """What is placed on an instance in one round of a tick keeps it until the task's end in the next round."""
-    row = Standing().at(moment_of(state_with(fleet(), host(1), container_instance(1)))).here.row(0)
+    row = Roster().at(moment_of(state_with(fleet(), host(1), container_instance(1)))).here.row(0)
     assert less(row, Batch(1, 1, 0, 1, finish_at=NOW + 9), 1).finish_at == NOW + 9
 
 

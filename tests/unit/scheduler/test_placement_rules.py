@@ -19,7 +19,7 @@ from argosy.placement.arrays import AnyArray
 from argosy.placement.custom import OwnFunctions
 from argosy.placement.fitness import Candidates
 from argosy.scheduler.decide import NO_FUNCTIONS, decide
-from argosy.scheduler.standing import Standing
+from argosy.scheduler.roster import Roster
 from tests.builders import (
     POLICY,
     RUN_ID,
@@ -89,7 +89,7 @@ def start(state: State, most: int = 100) -> None:
 def test_two_runs_of_one_group_on_one_instance_add_up() -> None:
     state = ready(ready(cluster(), tasks=1, placement={"group": "team"}), OTHER, placement={"group": "team"})
     start(state, 3)
-    assert Standing().at(moment_of(state)).here.row(0).running_by_group == {"team": 3}
+    assert Roster().at(moment_of(state)).here.row(0).running_by_group == {"team": 3}
 
 
 def test_distinct_instance_holds_over_all_runs_of_a_group() -> None:
@@ -151,7 +151,7 @@ def test_a_host_port_is_given_out_once_on_an_instance_and_again_when_it_is_free(
     state = ready(ready(cluster(), **web(8080, "53/udp")), OTHER, **web("53/udp", 9000))
     assert [run for run, _ in where(state)] == [RUN_ID]
     start(state)
-    assert Standing().at(moment_of(state)).here.row(0).used_host_ports == {(8080, "tcp"), (53, "udp")}
+    assert Roster().at(moment_of(state)).here.row(0).used_host_ports == {(8080, "tcp"), (53, "udp")}
     assert not decided(state, Launch)
     free = ready(cluster(), **web(8080))
     launched(free)
@@ -168,7 +168,7 @@ def test_disk_is_given_out_once_on_an_instance_and_again_when_it_is_free() -> No
     state = ready(ready(cluster(), **DISK_20), OTHER, resources={"vcpus": 0.25, "memory": 128, "diskGiB": 10})
     assert [run for run, _ in where(state)] == [RUN_ID, OTHER]
     start(state)
-    assert Standing().at(moment_of(state)).here.row(0).disk_gib == 0
+    assert Roster().at(moment_of(state)).here.row(0).disk_gib == 0
     assert not decided(state, Launch)
     ended = ready(cluster(), **DISK_20)
     launched(ended)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from argosy.placement.demand import Batch
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.queue import place_now
-from argosy.scheduler.standing import Stand
+from argosy.scheduler.roster import Lineup
 
 WIDE, DEEP = Batch(3072, 2048, 0, 4, group="wide"), Batch(512, 13_000, 0, 4, group="deep")
 ON_GPU = Batch(2048, 4096, 1, 1, group="gpu")
@@ -23,7 +23,7 @@ def instance(name: str, cpu: int, memory: int, gpus: int = 0, running: int = 0) 
 def placed_now(
     batches: list[Batch], here: list[InstanceRow], coming: list[InstanceRow]
 ) -> tuple[Counter[tuple[int, int]], list[int]]:
-    return place_now(batches, Stand(Supply.of([*here, *coming]), len(here), {}), {})
+    return place_now(batches, Lineup(Supply.of([*here, *coming]), len(here), {}), {})
 
 
 COMPUTE, MEMORY = instance("i-compute", 16_384, 30_000), instance("i-memory", 8192, 60_000)

@@ -20,7 +20,7 @@ from argosy.placement.place import place
 from argosy.placement.strategy import own_functions
 from argosy.placement.supply import Codes, Supply
 from argosy.scheduler.queue import asks_of
-from argosy.scheduler.standing import Standing
+from argosy.scheduler.roster import Roster
 
 COLUMNS = ("free", "total", "healthy", "running_tasks", "tasks_left", "price_usd_per_hour")
 
@@ -31,12 +31,12 @@ def drifted(engine: Engine) -> list[str]:
     if state is None:
         return []
     catalogue = as_registered(engine.catalogue, state.pools.values())
-    return list(differences(engine.standing, Moment(state, catalogue, engine.now(), engine.policy)))
+    return list(differences(engine.roster, Moment(state, catalogue, engine.now(), engine.policy)))
 
 
-def differences(standing: Standing, moment: Moment) -> Iterator[str]:
+def differences(roster: Roster, moment: Moment) -> Iterator[str]:
     """Between what has been kept and what the moment's state says."""
-    kept, fresh = standing.at(moment), Standing().at(moment)
+    kept, fresh = roster.at(moment), Roster().at(moment)
     if (kept.supply.ids, kept.ready, kept.owed) != (fresh.supply.ids, fresh.ready, fresh.owed):
         yield f"kept: {kept.ready} of {kept.supply.ids} are ready, it should be {fresh.ready} of {fresh.supply.ids}"
         return

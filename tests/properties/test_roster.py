@@ -23,7 +23,7 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound
 from argosy.model.state import State
 from argosy.scheduler.decide import decide
-from argosy.scheduler.standing import Standing
+from argosy.scheduler.roster import Roster
 from argosy.simulation.audit.kept_rows import differences
 from tests.builders import (
     CELL,
@@ -123,11 +123,11 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
 )  # fmt: skip
 
 
-class Followed:
+class FollowedState:
     """A state to which anything happens, and who follows it."""
 
     def __init__(self) -> None:
-        self.state, self.standing, self.at = State(epoch="e"), Standing(), NOW
+        self.state, self.roster, self.at = State(epoch="e"), Roster(), NOW
         for zone in "ab":
             self.take(fleet(zone=f"us-east-1{zone}"))
         for number in range(INSTANCES):
@@ -142,7 +142,7 @@ class Followed:
         self.check(event)
 
     def check(self, what: object) -> None:
-        assert not list(differences(self.standing, moment_of(self.state, self.at))), what
+        assert not list(differences(self.roster, moment_of(self.state, self.at))), what
 
     def step(self, kind: int, drawn: Drawn) -> None:
         """One event, or something else that changes the state."""
@@ -163,7 +163,7 @@ class Followed:
         self.check((kind, drawn))
 
     def decide(self) -> None:
-        for action in decide(moment_of(self.state, self.at), standing=self.standing):
+        for action in decide(moment_of(self.state, self.at), roster=self.roster):
             begin(self.state, action, self.at, POLICY)
             self.check(action)
 
@@ -184,7 +184,7 @@ steps = st.lists(st.tuples(st.sampled_from(KINDS), drawn), min_size=5, max_size=
 @settings(max_examples=25)
 @given(steps)
 def test_what_is_kept_is_what_would_be_made_anew_after_every_event_and_action(taken: list[tuple[int, Drawn]]) -> None:
-    followed = Followed()
+    followed = FollowedState()
     for kind, about in taken:
         followed.step(kind, about)
 

@@ -25,8 +25,8 @@ Rows = dict[str, tuple[Rank, InstanceRow] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
-    """What tasks can be placed on, in a stable order. Valid until the `Standing` that made it is asked again."""
+class Lineup:
+    """What tasks can be placed on, in a stable order. Valid until the `Roster` that made it is asked again."""
 
     supply: Supply
     """Instances that may be given work now; then those to come: that refused a task a moment ago, that boot, and that
@@ -47,23 +47,23 @@ class Stand:
         return self.supply.part(self.ready, len(self.supply))
 
 
-class Standing:
+class Roster:
     """What is kept between two looks at one state. Of another state, all rows are made anew."""
 
     def __init__(self) -> None:
-        self._kept: _Kept | None = None
+        self._kept: _Followed | None = None
 
-    def at(self, moment: Moment) -> Stand:
+    def at(self, moment: Moment) -> Lineup:
         """ValueError names an instance whose numbers are impossible."""
         kept, self._kept = self._kept, None  # unless it comes to its end, what is kept is half old
         if kept is None or not kept.can_go_on(moment):
-            kept = _Kept(moment)
+            kept = _Followed(moment)
         kept.follow(moment)
         self._kept = kept
-        return Stand(kept.rows.supply, kept.rows.below((_PAUSING,)), kept.owed)
+        return Lineup(kept.rows.supply, kept.rows.below((_PAUSING,)), kept.owed)
 
 
-class _Kept:
+class _Followed:
     """The rows of all instances, and what they were made of."""
 
     def __init__(self, moment: Moment) -> None:
