@@ -14,6 +14,8 @@ from aws_cdk import aws_iam as iam
 
 from argosy.settings.settings import Settings
 
+JOURNAL = "argosy/journal/"  # folder of the results bucket
+
 
 @dataclass(frozen=True)
 class Arns:
@@ -74,6 +76,11 @@ def allow(
 ) -> iam.PolicyStatement:
     """Keywords such as `StringEquals={...}` are the conditions."""
     return iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions or None)
+
+
+def deny(actions: Iterable[str], resources: Iterable[str]) -> iam.PolicyStatement:
+    """Whatever else allows it."""
+    return iam.PolicyStatement(effect=iam.Effect.DENY, actions=list(actions), resources=list(resources))
 
 
 def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
@@ -174,13 +181,17 @@ def _reads(arns: Arns, bucket: str, *inputs: str) -> list[iam.PolicyStatement]:
 
 def task(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     """The users' programs: read the buckets and those of the inputs, write attempts and parts, and never a run's spec,
-    manifest or marker."""
+    manifest or marker. What Argosy keeps of the whole deployment is out of their reach: they have no right on the
+    table, and none on the folder of the journal."""
     places = [f"{name}/*{part}/*" for name in arns.buckets(bucket) for part in ("/attempts", "/parts")]
     versions = [f"{name}/*" for name in arns.buckets(bucket)]  # of an input that a program may ask for by its version
     return [
         allow(["s3:PutObject", "s3:AbortMultipartUpload"], places),
         allow(["s3:GetObjectVersion"], versions),
         *_reads(arns, bucket, *arns.inputs),
+        deny(
+            ["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject", "s3:AbortMultipartUpload"], [f"{bucket}/{JOURNAL}*"]
+        ),
     ]
 
 

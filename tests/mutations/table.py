@@ -39,6 +39,7 @@ def main() -> int:
         planted_cells,
         planted_faults,
         planted_further,
+        planted_journal,
         planted_once_missed,
         planted_outages,
         planted_trials,
@@ -57,7 +58,7 @@ def main() -> int:
     print(text(rows), end="")
     assert planted.Patch is planted_buying.Patch is planted_further.Patch is planted_outages.Patch
     assert planted.Patch is planted_cells.Patch is planted_trials.Patch is planted_faults.Patch
-    assert planted.Patch is planted_once_missed.Patch
+    assert planted.Patch is planted_once_missed.Patch is planted_journal.Patch
     return 1 if missed else 0
 
 

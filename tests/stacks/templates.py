@@ -47,11 +47,12 @@ class Template:
         for id, properties in {**self.of_type("AWS::IAM::Policy"), **self.of_type("AWS::IAM::ManagedPolicy")}.items():
             yield from _statements(id, properties["PolicyDocument"])
 
-    def role_statements(self, role: str) -> list[Statement]:
-        """What the role with this logical id may do. CDK puts what an inline policy cannot hold into managed ones."""
+    def role_statements(self, role: str, effect: str = "Allow") -> list[Statement]:
+        """What the role with this logical id may do, or with the effect Deny must not. CDK puts what an inline policy
+        cannot hold into managed ones."""
         policies = {**self.of_type("AWS::IAM::Policy"), **self.of_type("AWS::IAM::ManagedPolicy")}
         mine = [(id, p) for id, p in policies.items() if {"Ref": role} in p.get("Roles", ())]
-        return [statement for id, p in mine for statement in _statements(id, p["PolicyDocument"])]
+        return [statement for id, p in mine for statement in _statements(id, p["PolicyDocument"], effect)]
 
     def function_role(self, function: str) -> str:
         """The logical id of the role of the function with this name."""
@@ -98,9 +99,9 @@ def text(value: Any) -> str:
             return str(value)
 
 
-def _statements(policy: str, document: dict[str, Any]) -> Iterator[Statement]:
+def _statements(policy: str, document: dict[str, Any], effect: str = "Allow") -> Iterator[Statement]:
     for each in document["Statement"]:
-        if each["Effect"] == "Allow":
+        if each["Effect"] == effect:
             resources = [text(r) for r in _list(each["Resource"])]
             yield Statement(policy, _list(each["Action"]), resources, each.get("Condition", {}))
 

@@ -114,6 +114,22 @@ def test_tasks_write_attempts_and_parts_only(home: Template, wide: dict[str, Tem
         }  # fmt: skip
 
 
+def test_programs_cannot_read_the_journal(home: Template, wide: dict[str, Template]) -> None:
+    """Neither its lines, which lie in the table, nor what lies in the results bucket, which they read otherwise."""
+    for template in (home, wide["argosy-dev"]):
+        (role,) = [
+            id for id, p in template.of_type("AWS::IAM::Role").items() if p.get("RoleName", "").endswith("-task")
+        ]
+        rights = template.role_statements(role)
+        assert not [action for s in rights for action in s.actions if not action.startswith("s3:")]
+        (denied,) = template.role_statements(role, "Deny")
+        on_objects = {a for s in rights for a in s.actions} - {"s3:ListBucket"}
+        assert set(denied.actions) == on_objects
+        assert [each.partition("/")[2] for each in denied.resources] == ["argosy/journal/*"]
+        (own,) = {r.partition("/")[0] for r in denied.resources}
+        assert own in {r.partition("/")[0] for s in rights for r in s.resources}
+
+
 def test_tasks_read_the_input_buckets_and_nobody_writes_them(home: Template, wide: dict[str, Template]) -> None:
     assert not [s for s in home.statements() if any("data-bucket" in r for r in s.resources)]
     template = wide["argosy-dev"]

@@ -24,6 +24,7 @@ from argosy.simulation.deployed_fleets import Bill, add_fleets, add_foreign_flee
 from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
 from argosy.simulation.event_path import EventPath
 from argosy.simulation.faults import Faults
+from argosy.simulation.follower import Follower
 from argosy.simulation.machine_faults import MachineDefects, MachineFaults
 from argosy.simulation.owner import Owner
 from argosy.simulation.plan import Outline, TrialPlan
@@ -95,6 +96,7 @@ class Trial:
         self.watchdogs = Watchdogs(self.deployment, self.cell, self._watchdog_said)
         retry = faults.strikes("retry")
         self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
+        self.follower = Follower(self.deployment.store, self.world)
         self.started_at = self.faults_ended_at = timeline.now
         self._was_absent = False
 
@@ -188,6 +190,7 @@ class Trial:
                 self.deployment.tick(controller)
         self.world.run_for(seconds)
         self.auditor.time_passed()
+        self.follower.step()
         if self.faults.active and not self.teardown.complete:
             self.users.try_again()
 
@@ -200,6 +203,8 @@ class Trial:
             busy = any(controller.busy for controller in self.deployment.controllers)
             pause_s = BUSY_S if busy else min(IDLE_S, 2 * pause_s)
             if self._is_over() and not self._is_asked_for_more():
+                self.follower.read_to_the_end()
+                self.auditor.journal.compare(self.follower.seen)
                 self.auditor.at_rest(self._rest())
                 return
             if self.world.now - self.faults_ended_at > limit_s:

@@ -7,7 +7,7 @@ numbered without a gap, each item names the one before it, and expires three day
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argosy.model.attempts import AttemptStatus
@@ -37,6 +37,18 @@ class JournalChecker(Checker):
             ("dynamodb", "put_item"): self._put,
             ("dynamodb", "update_item"): self._put,
         }
+
+    def compare(self, seen: Sequence[JSON]) -> None:
+        """What a reader has been shown with what was stored, line by line."""
+        shown = [(each["sequence"], each["type"], each.get("runId"), each.get("tasks")) for each in seen]
+        stored = [(name, line["type"], line.get("runId"), line.get("tasks")) for name, line in self.sequence]
+        if shown == stored:
+            return
+        place = next((n for n, pair in enumerate(zip(shown, stored, strict=False)) if pair[0] != pair[1]), len(shown))
+        self._violated(
+            f"a reader was shown {len(shown)} lines of {len(stored)}; the first that differs is "
+            f"{shown[place : place + 1]}, where {stored[place : place + 1]} is stored"
+        )
 
     def committed(self, commit: Commit) -> None:
         items, self._items = self._items, []
