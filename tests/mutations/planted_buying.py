@@ -3,14 +3,16 @@ charged to the wrong run or forgotten."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from argosy.aws.fleets import AwsFleets
 from argosy.catalogue.overheads import Overheads
 from argosy.lifecycle import charges, hosts, pools
-from argosy.market import offers
+from argosy.market import cover, offers
 from argosy.model.events import NotCarriedOut
 from argosy.model.state import State
+from argosy.placement import supply
 from argosy.scheduler import budget, capacity
 from tests.fakes.trials import SMALL, WARM
 from tests.mutations.catalogue import Patch, planned, planted, scenario
@@ -79,3 +81,20 @@ def disks_are_free(patch: Patch) -> None:
 @planted("what is bought is compared by EC2's price alone", check=scenario(WHOLE, CHOICE, 1.05, "c5.4xlarge"))
 def small_ones_look_cheap(patch: Patch) -> None:
     patch.setattr(offers, "overheads_of", lambda region, disk_gib, has_address: Overheads(0.0, 0.0))
+
+
+@planted("instances get more tasks than their most", "most-tasks")
+def mosts_are_ignored(patch: Patch) -> None:
+    patch.setattr(supply, "_tasks_left", lambda rows: None)
+
+
+@planted(
+    "what is bought does not know the most tasks of an instance",
+    check=scenario(
+        "tests.unit.scheduler.test_placement_rules",
+        "test_what_is_bought_and_what_waits_for_instances_on_their_way_know_their_most_of_tasks",
+    ),
+)
+def offers_have_no_most(patch: Patch) -> None:
+    real = cover.hypothetical
+    patch.setattr(cover, "hypothetical", lambda offer, number: replace(real(offer, number), most_tasks=None))

@@ -1,6 +1,7 @@
 """What does the owner of a trial's deployment set, and what is deployed while it works?
 
-The account's quotas, which the settings may name or not, and new versions of the launch templates.
+The account's quotas, which the settings may name or not, the most tasks on an instance, and new versions of the launch
+templates.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ SPOT_CLASSES = {"standard": "Standard", "g": "G and VT"}  # as settings and as E
 VCPUS = 4  # of each instance type in a trial
 MOST_INSTANCES = 4  # that a quota lets through
 MOST_IMAGES = 3
+MOST_TASKS, MOST_TASKS_OF = 3, ("*", "c5.*", "g*")  # an instance has 4 vCPUs, so up to 4 tasks fill it
 
 
 class Owner:
@@ -35,6 +37,15 @@ class Owner:
             world.ec2.set_spot_quota(name, vcpus)
             known.append(VcpuQuota(world.region, "spot", key, vcpus))
         return replace(policy, vcpu_quotas=tuple(known)) if world.share("quota is known") < 0.5 else policy
+
+    def set_most_tasks(self, policy: Policy) -> Policy:
+        """Of one type, or of all."""
+        if not self._faults.strikes("most-tasks"):
+            return policy
+        world = self._world
+        glob = MOST_TASKS_OF[int(len(MOST_TASKS_OF) * world.share("most tasks", "of"))]
+        most = 1 + int(MOST_TASKS * world.share("most tasks"))
+        return replace(policy, most_tasks_by_type=((glob, most),))
 
     def plan_deployments(self, faulty_s: float) -> None:
         """At random moments of the phase of faults."""

@@ -66,6 +66,7 @@ class Trial:
         self.regions, self.world = Regions(*worlds), worlds[0]
         self.owner = Owner(self.regions, faults)
         policy = self.owner.set_quotas(replace(plan.policy, max_instances=plan.instances))
+        policy = self.owner.set_most_tasks(policy)
         self.auditor = Auditor(
             self.regions,
             self.jobs,

@@ -94,7 +94,14 @@ class EfficiencyChecker(Checker):
         stored = self.facts.stored
         unfinished = sum(row[0] not in TERMINAL for row in stored.tables[run_id])
         served = sum(each.key.run_id == run_id and self._stays(each.instance) for each in stored.live.values())
-        return math.ceil(max(0, unfinished - served) / _at_least_fit(self.facts.jobs[run_id].spec))
+        return math.ceil(max(0, unfinished - served) / self._at_least_fit(self.facts.jobs[run_id].spec))
+
+    def _at_least_fit(self, spec: Mapping[str, Any]) -> int:
+        """How many tasks an instance of a trial takes at least; 1 where more than cpu may decide that."""
+        needs = spec.get("resources", {})
+        is_plain = "placement" not in spec and needs.get("memory") == PLAIN_MIB and not needs.get("gpus")
+        mosts = [tasks for _, tasks in self.facts.policy.most_tasks_by_type]
+        return max(1, min([VCPUS // int(needs["vcpus"]), *mosts])) if is_plain else 1
 
     def _stays(self, instance_id: str) -> bool:
         each = self.facts.stored.instances.get(instance_id)
@@ -113,10 +120,3 @@ class EfficiencyChecker(Checker):
         ended = all(record.has_ended for record in facts.stored.records.values())
         asked = any(fleet.total_target for fleet in facts.regions.fleets() if fleet.is_live and fleet.tags)
         return done and ended and not asked and not facts.regions.ours()
-
-
-def _at_least_fit(spec: Mapping[str, Any]) -> int:
-    """How many tasks an instance of a trial takes at least; 1 where more than cpu may decide that."""
-    needs = spec.get("resources", {})
-    is_plain = "placement" not in spec and needs.get("memory") == PLAIN_MIB and not needs.get("gpus")
-    return max(1, VCPUS // int(needs["vcpus"])) if is_plain else 1

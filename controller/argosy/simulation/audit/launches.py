@@ -1,8 +1,9 @@
 """Does every launch start one task, once, where it may run?
 
 D4: a launch is sent only after its intent was stored. I1: at most one copy of an attempt runs. I5: no instance is
-over-committed. I10: work is placed on the deployment's own instances. R12: nothing is placed on, or sent to, an
-instance that was warned. `kill`: nothing starts after teardown. `liveness`: no attempt is launched for ever.
+over-committed, nor runs more tasks than its most. I10: work is placed on the deployment's own instances. R12: nothing
+is placed on, or sent to, an instance that was warned. `kill`: nothing starts after teardown. `liveness`: no attempt is
+launched for ever.
 """
 
 from __future__ import annotations
@@ -76,6 +77,16 @@ class LaunchChecker(Checker):
                 facts.violated("I1", f"task {key[:2]} runs while an earlier attempt still does", arn, earlier)
         copies.append(arn)
         facts.arns[key[:2]].append(arn)
+        self._check_what_runs(arn)
+
+    def _check_what_runs(self, arn: str) -> None:
+        """The tasks on the instance that ECS has not ended, whatever is stored. Those of suspended runs as below."""
+        task = self.facts.regions.task(arn)
+        machine = self.facts.regions.find(task.instance.ec2_instance_id) if task else None
+        if task is None or machine is None or self._suspended:
+            return
+        running = sum((each.started_by or "").startswith("argosy-") for each in task.instance.tasks.values())
+        self._check_most_tasks(machine.instance_id, machine.instance_type, running)
 
     def _really_runs(self, arn: str) -> bool:
         """Whether the task's program is alive on its instance, whatever ECS says."""
@@ -109,9 +120,11 @@ class LaunchChecker(Checker):
         stored = self.facts.stored
         self._suspended |= {run_id for run_id, record in stored.records.items() if record.suspended_at}
         used: Counter[tuple[str, int]] = Counter()
+        tasks: Counter[str] = Counter()
         for live in stored.live.values():
             if live.key.run_id in self._suspended:
                 continue
+            tasks[live.instance] += 1
             record = stored.records.get(live.key.run_id)
             for axis, need in enumerate(record.needs if record else ()):
                 used[live.instance, axis] += need
@@ -119,3 +132,12 @@ class LaunchChecker(Checker):
             instance = stored.instances.get(instance_id)
             if instance is not None and instance["status"] != "GONE" and amount > instance["total"][axis]:
                 self.facts.violated("I5", f"{instance_id} is over-committed", instance_id)
+        for instance_id, count in tasks.items():
+            instance = stored.instances.get(instance_id)
+            if instance is not None and instance["status"] != "GONE":
+                self._check_most_tasks(instance_id, instance["instance_type"], count)
+
+    def _check_most_tasks(self, instance_id: str, instance_type: str, count: int) -> None:
+        most = self.facts.policy.most_tasks_of(instance_type)
+        if count > most:
+            self.facts.violated("I5", f"{instance_id} has {count} tasks, its most is {most}", instance_id)
