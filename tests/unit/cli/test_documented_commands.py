@@ -65,6 +65,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         {"merge": True, "form": "csv", "output": "table.csv", "partial": False},
     ),
     ("logs RUN --task 3 --follow", {"task": 3, "follow": True}),
+    ("logs RUN --task 3 --attempt 2 --tail 50", {"attempt": 2, "tail": 50}),
+    ("logs RUN --failed --since 10m --grep Error", {"failed": True, "since": "10m", "grep": "Error"}),
     (
         "events RUN --since 10m --follow --type task.ended --type instance --instance i-0abc",
         {"run": "RUN", "since": "10m", "follow": True, "kinds": ["task.ended", "instance"], "instance": "i-0abc"},

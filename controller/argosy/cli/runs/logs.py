@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -12,117 +13,177 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.options import RunId
-from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
+from argosy.cli.runs.log_lines import LinePrinter, Lines
 from argosy.cli.session import Session, warn
-from argosy.client.errors import error_code
-from argosy.client.logs.streams import LogStream, find_streams
+from argosy.client.logs.streams import LogStream, find_streams, stream_of
 from argosy.client.progress import TERMINAL
 
 FOLLOW_INTERVAL_S = 2.0
 LATE_LINES_S = 4.0  # the log driver may deliver a task's last lines shortly after its end
 STREAMS_LIMIT = 100  # without --task: as many tasks as a person might read
+MOST_LINES = 10_000  # of --tail: what one call of GetLogEvents answers
+SUCCEEDED, CANCELLED = "SUCCEEDED", "CANCELLED"
+ENDED = (SUCCEEDED, "FAILED", CANCELLED)  # of a task
+_AGO = re.compile(r"([0-9]{1,6})([smhd])", re.ASCII)
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+Streams = dict[str, LogStream]
 
 
 def register(app: typer.Typer) -> None:
     command(app, "logs", panel=panels.RUNS)(logs)
 
 
+@dataclass(frozen=True)
+class Which:
+    """Whose lines."""
+
+    task: Annotated[int | None, typer.Option("--task", min=0, help="Only this task; otherwise all tasks.")] = None
+    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Of the task, only this attempt.")] = None
+    failed: Annotated[bool, typer.Option("--failed", help="Only what failed last.")] = False
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which lines."""
+
+    tail: Annotated[int | None, typer.Option("--tail", min=1, max=MOST_LINES, help="Only the last ones of each.")] = (
+        None
+    )
+    since: Annotated[str | None, typer.Option("--since", help="Only those since: 90s, 10m, 2h, 1d, or a time.")] = None
+    grep: Annotated[str | None, typer.Option("--grep", metavar="RE", help="Only those that match.")] = None
+
+    def lines(self, now: float) -> Lines:
+        """Raises CliError."""
+        try:
+            pattern = re.compile(self.grep) if self.grep is not None else None
+        except re.error as fault:
+            raise CliError(f"--grep {self.grep} is no regular expression: {fault}.") from fault
+        return Lines(_since(self.since, now) if self.since else 0.0, self.tail or 0, pattern)
+
+
 def logs(
     session: Session,
     run: RunId,
-    task: Annotated[int | None, typer.Option("--task", min=0, help="Only this task; otherwise all tasks.")] = None,
+    which: Which,
+    lines: Filter,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Continue until the task or the run has ended.")
     ] = False,
 ) -> None:
     """What a run's tasks print.
 
-    A terminal is shown control characters by signs; a pipe or file gets what the tasks wrote, byte for byte.
+    A terminal is shown control characters by signs; a pipe or file gets what the tasks wrote, byte for byte. Of one
+    task, every attempt is found, however long ago it ended.
     """
-    printer = _Printer(session, labels=task is None)
-    streams: dict[str, LogStream] = {}
-    known: set[tuple[int, int]] = set()  # (task, attempt) whose stream was found
+    if which.attempt is not None and which.task is None:
+        raise CliError("--attempt is an attempt of a task.", next_step="add --task N")
+    look = _Task(session, run, which) if which.task is not None else _Tasks(session, run, which.failed)
+    printer = LinePrinter(session, lines.lines(session.tools.now()), labels=which.task is None)
     while True:
-        view = session.api.describe_with_tasks(run)
-        tasks = _wanted(view, task)
-        unknown = [each for each in tasks if (each["index"], each["attempts"]) not in known]
-        found = find_streams(session.access, view, unknown, warn)
-        streams |= found
-        indexes = {stream.index for stream in found.values()}
-        known |= {(each["index"], each["attempts"]) for each in unknown if each["index"] in indexes}
-        printer.new_lines(streams.values())
-        ended = view["status"] in TERMINAL or all(t["status"] in ("SUCCEEDED", "FAILED") for t in tasks)
-        if not follow or ended:
+        look.again()
+        printer.new_lines(look.streams.values())
+        if not follow or look.ended:
             break
         session.tools.sleep(FOLLOW_INTERVAL_S)
-    if follow and streams:
+    if follow and look.streams:
         session.tools.sleep(LATE_LINES_S)
-        printer.new_lines(streams.values())
+        printer.new_lines(look.streams.values())
     if not printer.printed:
-        raise _nothing(session, view, tasks, streams)
+        raise _nothing(session, run, look)
 
 
-def _wanted(view: Mapping[str, Any], index: int | None) -> list[Any]:
-    tasks = view["taskList"]
-    if index is None:
-        return [each for each in tasks if each["attempts"]][:STREAMS_LIMIT]
-    if index >= len(tasks):
-        raise CliError(f"{view['runId']} has tasks 0 to {len(tasks) - 1}; there is no task {index}.")
-    return [tasks[index]]
+class _Task:
+    """The streams of one task, which DescribeTask knows."""
+
+    def __init__(self, session: Session, run: str, which: Which) -> None:
+        self._session, self._run, self._which = session, run, which
+        self.streams: Streams = {}
+        self.started = self.ended = False
+
+    def again(self) -> None:
+        """Raises CliError when there is no such attempt."""
+        assert self._which.task is not None
+        reply = self._session.api.task(self._run, self._which.task)
+        chosen = self._chosen(reply["attempts"])
+        self.started = self.started or bool(reply["attempts"])
+        self.ended = reply["status"] in ENDED or bool(chosen and self._is_fixed and chosen["stoppedAt"])
+        stream = stream_of(self._session.access, reply["index"], chosen) if chosen else None
+        if stream is not None:
+            self.streams.setdefault(stream.name, stream)
+
+    @property
+    def _is_fixed(self) -> bool:
+        return self._which.attempt is not None or self._which.failed
+
+    def _chosen(self, attempts: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+        number, index = self._which.attempt, self._which.task
+        if self._which.failed:
+            attempts = [each for each in attempts if each["outcome"] not in (None, SUCCEEDED, CANCELLED)]
+            if not attempts:
+                raise CliError(f"No attempt of task {index} has failed.")
+        known = [each["attempt"] for each in attempts]
+        if number is not None:
+            attempts = [each for each in attempts if each["attempt"] == number]
+            if not attempts:
+                shown = ", ".join(map(str, known)) or "none"
+                raise CliError(f"Task {index} has no attempt {number}; its attempts: {shown}.")
+        return attempts[-1] if attempts else None
 
 
-def _nothing(session: Session, view: Any, tasks: list[Any], streams: dict[str, LogStream]) -> CliError:
-    if not tasks or not any(each["attempts"] for each in tasks):
-        step = session.again(f"watch {view['runId']}")
+class _Tasks:
+    """The streams of up to a hundred tasks that are alive, or ended within the hour that ECS remembers them."""
+
+    def __init__(self, session: Session, run: str, failed: bool) -> None:
+        self._session, self._run, self._failed = session, run, failed
+        self._known: set[tuple[int, int]] = set()  # (task, attempt) whose stream was found
+        self.streams: Streams = {}
+        self.started = self.ended = False
+
+    def again(self) -> None:
+        """Raises CliError when nothing has failed and failures are wanted."""
+        view = self._failures() if self._failed else self._session.api.describe_with_tasks(self._run)
+        tasks = [each for each in view["taskList"] if each["attempts"]][:STREAMS_LIMIT]
+        unknown = [each for each in tasks if (each["index"], each["attempts"]) not in self._known]
+        found = find_streams(self._session.access, view, unknown, warn)
+        self.streams |= found
+        indexes = {stream.index for stream in found.values()}
+        self._known |= {(each["index"], each["attempts"]) for each in unknown if each["index"] in indexes}
+        self.started = bool(tasks)
+        self.ended = view["status"] in TERMINAL or all(task["status"] in ENDED for task in tasks)
+
+    def _failures(self) -> dict[str, Any]:
+        """The run's view with its latest failures in place of its tasks."""
+        view = self._session.api.describe(self._run)
+        if not view["failures"]:
+            raise CliError("No attempt has failed.")
+        rows = [
+            {"index": each["index"], "attempts": each["attempt"], "taskArn": each["taskArn"], "status": "FAILED"}
+            for each in view["failures"]
+        ]
+        return {**view, "taskList": rows}
+
+
+def _nothing(session: Session, run: str, look: _Task | _Tasks) -> CliError:
+    if not look.started:
+        step = session.again(f"watch {run}")
         return CliError("Nothing has been started yet, so nothing has been printed.", next_step=step)
-    if streams:
-        return CliError("The program has printed nothing so far.", next_step="--follow waits for lines")
-    step = f"the streams are in the log group {session.deployment.log_group}"
-    return CliError("It is no longer known which log belongs to an attempt that ended long ago.", next_step=step)
+    if look.streams:
+        return CliError("No line that was asked for has been printed so far.", next_step="--follow waits for lines")
+    if isinstance(look, _Task):
+        return CliError("No ECS task of that attempt is known: it may never have started.")
+    return CliError(
+        "It is no longer known which log belongs to an attempt that ended long ago.",
+        next_step=session.again(f"logs {run} --task N"),
+    )
 
 
-class _Printer:
-    """Prints new lines of the streams in the order of time, each with its task's number when there are several."""
-
-    def __init__(self, session: Session, labels: bool) -> None:
-        self._session = session
-        self._labels = labels
-        self.printed = 0  # lines
-
-    def new_lines(self, streams: Iterable[LogStream]) -> None:
-        found = [(event["timestamp"], each.index, event["message"]) for each in streams for event in self._events(each)]
-        for timestamp, index, message in sorted(found, key=lambda line: line[:2]):
-            self._print(datetime.fromtimestamp(timestamp / 1000, UTC), index, message)
-        self.printed += len(found)
-
-    def _print(self, at: datetime, index: int, message: str) -> None:
-        if self._session.wants_json:
-            say(json.dumps({"timestamp": at.isoformat(), "task": index, "message": message}))
-        else:
-            label = f"[task {index}] " if self._labels else ""
-            self._line(f"{at:%H:%M:%S} {label}{message.rstrip()}")
-
-    def _line(self, text: str) -> None:
-        if self._session.tools.is_terminal():
-            say(text)
-        else:
-            typer.echo(text.encode("utf-8", "replace"))  # as the task wrote it, escape sequences included
-
-    def _events(self, stream: LogStream) -> Iterator[Any]:
-        """A stream that does not exist yet has no lines; the same token twice means the end."""
-        client = self._session.client("logs", stream.region)
-        while True:
-            token = {"nextToken": stream.token} if stream.token else {}
-            try:
-                page = client.get_log_events(
-                    logGroupName=stream.group, logStreamName=stream.name, startFromHead=True, **token
-                )
-            except Exception as fault:
-                if error_code(fault) == "ResourceNotFoundException":
-                    return
-                raise
-            yield from page["events"]
-            if page["nextForwardToken"] == stream.token:
-                return
-            stream.token = page["nextForwardToken"]
+def _since(text: str, now: float) -> float:
+    """Epoch seconds. Raises CliError."""
+    if ago := _AGO.fullmatch(text):
+        return now - int(ago[1]) * _UNITS[ago[2]]
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as fault:
+        raise CliError(f"--since {text} is neither like 90s, 10m, 2h, 1d nor a time like 2026-11-21T17:03Z.") from fault
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

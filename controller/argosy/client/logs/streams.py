@@ -1,8 +1,8 @@
 """Which CloudWatch stream holds what an attempt printed?
 
-It is found by the ARN of the attempt's ECS task. DescribeRun knows the ARN while the attempt is alive, and ECS keeps a
-stopped task for about an hour. The task definition gives the log group and the prefix; without it, those of the
-deployment are taken.
+Of one task DescribeTask says it, for every attempt it had, however long ago. Of many tasks at once it is found by the
+ARN of the attempt's ECS task: DescribeRun knows that while the attempt is alive, and ECS keeps a stopped task for about
+an hour. The task definition gives the log group and the prefix; without it, those of the deployment are taken.
 """
 
 from __future__ import annotations
@@ -29,6 +29,15 @@ class LogStream:
     name: str
     region: str
     token: str | None = None
+
+
+def stream_of(access: Access, index: int, attempt: Mapping[str, Any]) -> LogStream | None:
+    """Of one attempt in DescribeTask's reply; None where no ECS task is known, or it logs elsewhere."""
+    if not attempt["logStream"]:
+        return None
+    deployment = access.deployment
+    group, region = attempt["logGroup"] or deployment.log_group, attempt["region"] or deployment.region
+    return LogStream(index, group, attempt["logStream"], region)
 
 
 def find_streams(

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.fakes.cli import RUN_ID, Pages, World, ended, refusal, run_view, task_row
 
 ARN = "arn:aws:ecs:us-east-1:1:task/argosy/"
@@ -22,20 +24,32 @@ class Logs:
     def __init__(self, **streams: list[dict[str, Any]]) -> None:
         self.streams = streams
         self.denied = False
+        self.calls = 0
         self.place = ("/ecs/argosy/tasks", "argosy", "main")
 
     def get_log_events(
-        self, *, logGroupName: str, logStreamName: str, startFromHead: bool, nextToken: str = "f/0"
+        self,
+        *,
+        logGroupName: str,
+        logStreamName: str,
+        startFromHead: bool,
+        nextToken: str = "f/0",
+        startTime: int = 0,
+        limit: int = 2,
     ) -> Any:
-        assert startFromHead
+        self.calls += 1
+        assert startFromHead or nextToken == "f/0", "the token of a page leads forward only"
         if self.denied:
             raise refusal("AccessDeniedException", operation="GetLogEvents")
         prefix, container, task_id = logStreamName.split("/")
         assert (logGroupName, prefix, container) == self.place
         if task_id not in self.streams:
             raise refusal("ResourceNotFoundException", operation="GetLogEvents")
-        begin = int(nextToken.removeprefix("f/"))
-        events = self.streams[task_id][begin : begin + 2]
+        written = self.streams[task_id]
+        begin = int(nextToken.removeprefix("f/")) if startFromHead else max(0, len(written) - limit)
+        while begin < len(written) and written[begin]["timestamp"] < startTime:
+            begin += 1
+        events = written[begin : begin + limit]
         return {"events": events, "nextForwardToken": f"f/{begin + len(events)}"}
 
 
@@ -87,18 +101,111 @@ def world(view: dict[str, Any], logs: Logs, ecs: Ecs | None = None) -> World:
     return World(others={"logs": logs, "ecs": ecs or Ecs()}).answers("DescribeRun", view)
 
 
-def test_a_live_task_s_log_is_found_by_its_arn() -> None:
-    view = run_view(taskList=[task_row(0), task_row(1, status="RUNNING", taskArn=f"{ARN}aa")])
-    logs = Logs(aa=[line(0, "one"), line(1, "two"), line(2, "three\n")])
-    result = world(view, logs).argosy("logs", RUN_ID, "--task", "1")
+def attempt(number: int, task_id: str, outcome: str | None = "SUCCEEDED", **changes: Any) -> dict[str, Any]:
+    """One of DescribeTask's attempts."""
+    return {
+        "attempt": number,
+        "outcome": outcome,
+        "stoppedAt": None if outcome is None else "2026-11-21T06:27:45.000Z",
+        "region": "us-east-1",
+        "logGroup": None,
+        "logStream": f"argosy/main/{task_id}",
+        **changes,
+    }
+
+
+def with_task(logs: Logs, *attempts: dict[str, Any], status: str = "SUCCEEDED") -> World:
+    reply = {"runId": RUN_ID, "asOf": 7, "index": 1, "status": status, "attempts": list(attempts)}
+    return World(others={"logs": logs, "ecs": Ecs()}).answers("DescribeTask", reply)
+
+
+THREE = [line(0, "one"), line(1, "two"), line(2, "three\n")]
+
+
+def test_the_latest_attempt_of_a_task_is_shown_after_two_kinds_of_calls() -> None:
+    logs = Logs(aa=THREE, bb=[line(9, "again")])
+    shell = with_task(logs, attempt(1, "bb", "FAILED"), attempt(2, "aa"))
+    result = shell.argosy("logs", RUN_ID, "--task", "1")
     assert result.stdout.splitlines() == ["06:27:33 one", "06:27:34 two", "06:27:35 three"]
+    assert [each["action"] for each in shell.functions.requests] == ["DescribeTask"]
 
 
-def test_an_ended_attempt_is_found_through_ecs_and_the_latest_one_counts() -> None:
+def test_the_last_lines_of_a_task_take_two_calls_however_long_ago_it_ended() -> None:
+    logs = Logs(aa=THREE)
+    shell = with_task(logs, attempt(1, "aa"))
+    assert shell.argosy("logs", RUN_ID, "--task", "1", "--tail", "1").stdout == "06:27:35 three\n"
+    assert (len(shell.functions.requests), logs.calls) == (1, 1)
+
+
+def test_an_earlier_attempt_and_the_one_that_failed_last_can_be_asked_for() -> None:
+    logs = Logs(aa=[line(0, "a")], bb=[line(1, "b")], cc=[line(2, "c")])
+    shell = with_task(logs, attempt(1, "aa", "INTERRUPTED"), attempt(2, "bb", "FAILED"), attempt(3, "cc"))
+    assert shell.argosy("logs", RUN_ID, "--task", "1", "--attempt", "1").stdout == "06:27:33 a\n"
+    assert shell.argosy("logs", RUN_ID, "--task", "1", "--failed").stdout == "06:27:34 b\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--attempt", "1"), "--attempt is an attempt of a task"),
+        (("--task", "1", "--attempt", "9"), "Task 1 has no attempt 9; its attempts: 1."),
+        (("--task", "1", "--failed"), "No attempt of task 1 has failed."),
+        (("--task", "1", "--since", "yesterday"), "--since yesterday is neither like 90s"),
+        (("--task", "1", "--grep", "("), "is no regular expression"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(words: tuple[str, ...], sentence: str) -> None:
+    result = with_task(Logs(aa=[line(0, "x")]), attempt(1, "aa")).argosy("logs", RUN_ID, *words)
+    assert result.exit_code == 2
+    assert sentence in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("--grep", "o"), ["one", "two"]),
+        (("--grep", "^t", "--tail", "1"), ["three"]),
+        (("--since", "2026-11-21T06:27:34Z"), ["two", "three"]),
+        (("--since", "2026-11-21T06:27:35"), ["three"]),
+        (("--since", "1m"), ["one", "two", "three"]),
+    ],
+)
+def test_lines_can_be_chosen(words: tuple[str, ...], shown: list[str]) -> None:
+    printed = with_task(Logs(aa=THREE), attempt(1, "aa")).argosy("logs", RUN_ID, "--task", "1", *words).stdout
+    assert [each.split()[-1] for each in printed.splitlines()] == shown
+
+
+def test_where_a_definition_of_the_user_s_own_logs_is_read() -> None:
+    logs = Logs(aa=[line(0, "x")])
+    logs.place = ("/mine", "p", "app")
+    shell = with_task(logs, attempt(1, "aa", logGroup="/mine", logStream="p/app/aa", region="eu-west-1"))
+    assert shell.argosy("logs", RUN_ID, "--task", "1").stdout == "06:27:33 x\n"
+    assert [each.region for each in shell.connections].count("eu-west-1") == 1
+
+
+def test_a_task_that_never_got_an_ecs_task_says_so() -> None:
+    shell = with_task(Logs(), attempt(1, "", "LOST", logStream=None))
+    assert "No ECS task of that attempt is known" in shell.argosy("logs", RUN_ID, "--task", "1").stderr
+
+
+def test_a_task_that_has_not_started_says_so() -> None:
+    shell = with_task(Logs(), status="PENDING")
+    assert "Nothing has been started yet" in shell.argosy("logs", RUN_ID, "--task", "1").stderr
+
+
+def test_the_latest_failures_of_a_run_are_shown() -> None:
+    failure = {"index": 4, "attempt": 2, "exitCode": 1, "reason": "", "instance": "i-a", "taskArn": f"{ARN}aa"}
+    shell = world(run_view(failures=[failure]), Logs(aa=[line(0, "boom")]))
+    assert shell.argosy("logs", RUN_ID, "--failed").stdout == "06:27:33 [task 4] boom\n"
+    none = world(run_view(), Logs()).argosy("logs", RUN_ID, "--failed")
+    assert "No attempt has failed" in none.stderr
+
+
+def test_of_several_tasks_an_ended_attempt_is_found_through_ecs_and_the_latest_one_counts() -> None:
     view = ended(taskList=[task_row(0, attempts=2)])
     ecs = Ecs(aa=(RUN_ID, 0, 1), bb=(RUN_ID, 0, 2), cc=("other-run", 0, 9))
     logs = Logs(aa=[line(0, "first try")], bb=[line(9, "second try")], cc=[line(0, "not ours")])
-    assert world(view, logs, ecs).argosy("logs", RUN_ID, "--task", "0").stdout == "06:27:42 second try\n"
+    assert world(view, logs, ecs).argosy("logs", RUN_ID).stdout == "06:27:42 [task 0] second try\n"
 
 
 def test_without_a_task_every_line_says_whose_it_is() -> None:
@@ -116,19 +223,18 @@ def test_json_is_one_document_per_line() -> None:
 
 
 def test_following_goes_on_until_the_task_has_ended_and_takes_late_lines() -> None:
-    live = run_view(taskList=[task_row(0, status="RUNNING", taskArn=f"{ARN}aa")])
     logs = Logs(aa=[line(0, "one")])
-    shell = world(live, logs)
-    shell.functions.answers["DescribeRun"] = [live, ended(taskList=[task_row(0)])]
+    shell = with_task(logs, attempt(1, "aa", None), status="RUNNING")
+    over = {"runId": RUN_ID, "asOf": 8, "index": 1, "status": "SUCCEEDED", "attempts": [attempt(1, "aa")]}
+    shell.functions.answers["DescribeTask"].append(over)
     shell.on_sleep = lambda _: logs.streams["aa"].append(line(len(logs.streams["aa"]), "more"))
-    result = shell.argosy("logs", RUN_ID, "--task", "0", "--follow")
+    result = shell.argosy("logs", RUN_ID, "--task", "1", "--follow")
     assert result.stdout.splitlines() == ["06:27:33 one", "06:27:34 more", "06:27:35 more"]
 
 
-def test_a_task_that_does_not_exist_is_refused() -> None:
-    result = world(run_view(taskList=[task_row(0)]), Logs()).argosy("logs", RUN_ID, "--task", "7")
-    assert result.exit_code == 2
-    assert "there is no task 7" in result.stderr
+def test_following_an_attempt_ends_with_it_though_its_task_goes_on() -> None:
+    shell = with_task(Logs(aa=[line(0, "x")]), attempt(1, "aa", "FAILED"), attempt(2, "bb", None), status="RUNNING")
+    assert shell.argosy("logs", RUN_ID, "--task", "1", "--attempt", "1", "-f").stdout == "06:27:33 x\n"
 
 
 def test_before_anything_has_started_it_says_so() -> None:
@@ -139,13 +245,13 @@ def test_before_anything_has_started_it_says_so() -> None:
 
 def test_a_program_that_has_printed_nothing_is_no_fault_of_the_log() -> None:
     view = run_view(taskList=[task_row(0, taskArn=f"{ARN}aa")])
-    assert "printed nothing so far" in world(view, Logs()).argosy("logs", RUN_ID).stderr
+    assert "No line that was asked for has been printed so far" in world(view, Logs()).argosy("logs", RUN_ID).stderr
 
 
-def test_an_attempt_ecs_has_forgotten_names_the_log_group() -> None:
+def test_of_several_attempts_that_ecs_has_forgotten_the_way_to_each_ones_log_is_told() -> None:
     result = world(ended(taskList=[task_row(0)]), Logs()).argosy("logs", RUN_ID)
     assert result.exit_code == 2
-    assert "/ecs/argosy/tasks" in result.stderr
+    assert f"argosy logs {RUN_ID} --task N" in result.stderr
 
 
 def test_a_refusal_of_cloudwatch_is_not_taken_for_an_empty_log() -> None:
@@ -198,7 +304,7 @@ def test_without_the_right_to_list_tasks_live_logs_are_still_shown() -> None:
 def test_a_failure_that_knows_its_task_needs_no_ecs() -> None:
     failure = {"index": 0, "attempt": 2, "exitCode": 1, "reason": "", "instance": "i-a", "taskArn": f"{ARN}aa"}
     view = ended("FAILED", taskList=[task_row(0, status="FAILED", attempts=2)], failures=[failure])
-    assert world(view, Logs(aa=[line(0, "boom")])).argosy("logs", RUN_ID, "--task", "0").stdout == "06:27:33 boom\n"
+    assert world(view, Logs(aa=[line(0, "boom")])).argosy("logs", RUN_ID).stdout == "06:27:33 [task 0] boom\n"
 
 
 def test_lines_of_several_tasks_come_in_the_order_of_time() -> None:
@@ -212,5 +318,5 @@ def test_a_task_s_log_is_read_where_the_task_ran() -> None:
     arn = ARN.replace("us-east-1", "eu-west-1")
     view = run_view(taskList=[task_row(0, status="RUNNING", taskArn=f"{arn}aa")])
     shell = world(view, Logs(aa=[line(0, "one")]))
-    assert shell.argosy("logs", RUN_ID, "--task", "0").stdout == "06:27:33 one\n"
+    assert shell.argosy("logs", RUN_ID).stdout == "06:27:33 [task 0] one\n"
     assert [each.region for each in shell.connections].count("eu-west-1") == 2, "ECS and CloudWatch Logs of that Region"
