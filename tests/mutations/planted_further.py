@@ -23,7 +23,7 @@ from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler import upkeep
+from argosy.scheduler import roster, upkeep
 from tests.mutations.catalogue import DAMAGE, LIFE, MESSAGES, PROTOCOL, RETRY, SICK, Patch, planted, scenario
 
 
@@ -111,7 +111,8 @@ def closed_under_live_tasks(patch: Patch) -> None:
 
 @planted("what was launched a moment ago takes no room")
 def live_attempts_take_no_room(patch: Patch) -> None:
-    patch.setattr(State, "used_by_instance", lambda self: {})
+    real = roster.row_of
+    patch.setattr(roster, "row_of", lambda instance, runs, *rest: real(instance, {}, *rest))
 
 
 @planted(

@@ -10,6 +10,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.overheads import overheads_of
 from argosy.lifecycle import announcements, charges, forgetting, health, pools, suspended_tasks
@@ -21,7 +24,7 @@ from argosy.model.attempts import AttemptStatus
 from argosy.model.events import ContainerInstanceSeen, HostSeen, HostStateChanged, Observed
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.policy import Policy
-from argosy.model.resources import Resources
+from argosy.model.resources import NOTHING, Resources
 from argosy.model.setbacks import What
 from argosy.model.state import State
 
@@ -30,6 +33,7 @@ REGISTERED = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING)
 ENDS_WITH_HOST = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING, AttemptStatus.INTENT)
 GONE_STATES = frozenset({"terminated", "stopped"})
 LACKS_GPUS = "registered "
+NO_RUNS: Mapping[int, int] = {}
 LEAVING_STATES = frozenset({"shutting-down", "stopping"})
 
 
@@ -318,12 +322,15 @@ def _note_agent(instance: Instance, connected: bool, now: float) -> None:
 
 def measure(state: State) -> None:
     """Remember the highest allocated share of the active instances."""
-    used_by_instance = state.used_by_instance()
-    total = used = Resources()
-    for instance in state.instances.values():
-        if instance.status is InstanceStatus.ACTIVE:
-            total = total.plus(instance.total)
-            used = used.plus(used_by_instance.get(instance.id, (Resources(), 0))[0])
+    tasks, runs_on = Counter[int](), state.attempts.runs_on_instance
+    active = [instance for instance in state.instances.values() if instance.status is InstanceStatus.ACTIVE]
+    for instance in active:
+        for number, count in runs_on.get(instance.id.encode(), NO_RUNS).items():
+            tasks[number] += count
+    needs, used = state.needs_by_number(), Resources()
+    for number, count in tasks.items():
+        used = used.plus(needs.get(number, NOTHING), count)
+    total = map(sum, zip(*(instance.total for instance in active), strict=True)) if active else NOTHING
     shares = [mine / all_ if all_ else 0.0 for mine, all_ in zip(used, total, strict=True)]
     state.peak_cpu = max(state.peak_cpu, shares[0])
     state.peak_memory = max(state.peak_memory, shares[1])

@@ -73,7 +73,7 @@ def _may_go(moment: Moment, instance: Instance, no_linger: bool) -> bool:
     past_hope = _is_past_hope(instance, now, policy)
     if past_hope and instance.status in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
         return True  # its tasks count as lost only once EC2 confirms that it is gone (reliability.md row 45)
-    if state.attempts.on_instance(instance.id) and not (past_hope and instance.status is InstanceStatus.RELEASING):
+    if state.attempts.is_busy(instance.id) and not (past_hope and instance.status is InstanceStatus.RELEASING):
         return False
     if instance.status is InstanceStatus.RELEASING:
         return now - instance.released_at >= policy.stop_again_s
@@ -91,6 +91,8 @@ def _is_past_hope(instance: Instance, now: float, policy: Policy) -> bool:
     """Whether it goes, whatever runs there: its agent is silent, it was warned and is still here, or it was told to
     drain and neither the time that its tasks were given nor their stops have emptied it (reliability.md rows 45 and
     47)."""
+    if not (instance.disconnected_at or instance.interrupted_at or instance.draining_since):
+        return False
     waited = (
         (instance.disconnected_at, policy.agent_patience_s),
         (instance.interrupted_at, policy.warning_patience_s),

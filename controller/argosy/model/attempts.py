@@ -118,6 +118,10 @@ class AttemptTable(ColumnTable):
         """Rows that take their place on the instance, lowest first."""
         return sorted(self.rows_of_instance.get(instance_id.encode(), ()))
 
+    def is_busy(self, instance_id: str) -> bool:
+        """Whether any attempt takes its place on the instance."""
+        return bool(self.rows_of_instance.get(instance_id.encode()))
+
     def of_run(self, number: int) -> NDArray[np.int64]:
         """Rows, also those of attempts that ended while the run was suspended."""
         return np.flatnonzero((self["run"] == number) & (self["status"] != AttemptStatus.FREE))

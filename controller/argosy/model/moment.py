@@ -40,7 +40,7 @@ class Moment:
     @cached_property
     def owed(self) -> Mapping[PoolPurchase, int]:
         """Instances that the targets promise and EC2 has not shown yet."""
-        return self.state.owed()
+        return self.state.owed_beyond(self.held, self.warned)
 
     @cached_property
     def promised(self) -> Mapping[PoolPurchase, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from argosy.model.arns import family_of
@@ -14,7 +15,7 @@ from argosy.model.instances import Instance, Purchase
 from argosy.model.journal.capacity import Committed
 from argosy.model.open_ends import OpenEnds
 from argosy.model.pools import OrderNote, Pool
-from argosy.model.resources import NOTHING, Resources
+from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.series import SERIES_BYTES
@@ -112,18 +113,6 @@ class State:
         suspended = {found.record.number: found.record.needs for found in self.suspended.values()}
         return suspended | {run.number: run.needs for run in self.runs.values()}
 
-    def used_by_instance(self) -> dict[str, tuple[Resources, int]]:
-        """What live attempts take on each instance, and how many they are."""
-        needs = self.needs_by_number()
-        used: dict[str, tuple[Resources, int]] = {}
-        for name, runs in self.attempts.runs_on_instance.items():
-            taken = NOTHING
-            for number, count in runs.items():
-                if count and number in needs:
-                    taken = taken.plus(needs[number], count)
-            used[name.decode()] = (taken, sum(runs.values()))
-        return used
-
     def used_on(self, instance_id: str) -> Resources:
         """What live attempts take on one instance."""
         needs = self.needs_by_number()
@@ -165,7 +154,12 @@ class State:
 
     def owed(self) -> Counter[tuple[str, Purchase]]:
         """Instances that the targets promise and EC2 has not shown yet, by (pool, purchase)."""
-        held, warned = self.held(), self.warned()
+        return self.owed_beyond(self.held(), self.warned())
+
+    def owed_beyond(
+        self, held: Mapping[tuple[str, Purchase], int], warned: Mapping[tuple[str, Purchase], int]
+    ) -> Counter[tuple[str, Purchase]]:
+        """`owed`, where `held` and `warned` are known."""
         owed: Counter[tuple[str, Purchase]] = Counter()
         for pool in self.pools.values():
             for purchase, target in ((Purchase.SPOT, pool.spot_target), (Purchase.ON_DEMAND, pool.on_demand_target)):

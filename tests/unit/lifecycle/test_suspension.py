@@ -24,6 +24,7 @@ from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.state import State
 from argosy.model.suspensions import pause_s
+from argosy.scheduler.rows import row_of, uses_by_number
 from tests.builders import (
     CELL,
     NOW,
@@ -95,7 +96,9 @@ def test_its_tasks_keep_their_place_and_no_fact_but_their_end_is_taken_in() -> N
     assert not state.orphans
     assert len(state.attempts.live()) == 2
     assert state.used_on(instance_id(1)) == taken
-    assert state.used_by_instance()[instance_id(1)] == (taken, 2)
+    instance, runs = state.instances[instance_id(1)], state.attempts.runs_on_instance[instance_id(1).encode()]
+    row = row_of(instance, runs, uses_by_number(state), POLICY)
+    assert (row.running_tasks, row.cpu_units) == (2, instance.total.cpu_units - taken.cpu_units)
 
 
 def test_sweeps_neither_lose_its_tasks_nor_take_them_for_strays() -> None:
