@@ -177,7 +177,7 @@ def test_commands_print_only_through_what_shows_control_characters() -> None:
     forbidden = {"echo", "echo_via_pager", "Console", "Text", "from_markup", "from_ansi", "escape"}
     allowed = {
         ("outside_text.py", "echo"),  # behind `visible`
-        ("logs.py", "echo"),  # into a pipe or a file
+        ("log_lines.py", "echo"),  # into a pipe or a file
         *(("console.py", each) for each in ("Console", "Text")),  # the base classes
     }
     found = set()
