@@ -15,7 +15,7 @@ from argosy.cli.here.demo import command as demo
 from argosy.cli.late import Late, LateGroup
 from argosy.cli.outside_text import say
 from argosy.cli.problems import AWS_FAULT, print_traceback
-from argosy.cli.runs import cost, events, explain, logs, plan, results, retry, status, submit, validate, watch
+from argosy.cli.runs import cost, events, explain, logs, plan, results, retry, status, submit, ui, validate, watch
 
 _QUERY = "Which instances does a placement expression choose?"
 _DEMO_TENSORFLOW = "TensorFlow here: train, classify, benchmark."
@@ -28,7 +28,7 @@ class Commands(LateGroup):
 
     late: ClassVar[Mapping[str, Late]] = {
         "query": Late("argosy.cli.cluster.query", _QUERY, panels.CLUSTER),
-        "report": Late("argosy.cli.runs.report", "Benchmark runs side by side.", panels.RUNS),
+        "report": Late("argosy.cli.runs.report", "Runs as a page; benchmarks side by side.", panels.RUNS),
         "demo-tensorflow": Late("argosy.cli.here.demo_tensorflow.command", _DEMO_TENSORFLOW, panels.HERE),
         "simulate": Late("argosy.cli.here.simulation.command", _SIMULATE, panels.HERE),
         "catalogue": Late("argosy.cli.cluster.catalogue.command", _CATALOGUE, panels.CLUSTER),
@@ -36,7 +36,7 @@ class Commands(LateGroup):
     }
 
 
-_RUNS = (submit, plan, watch, status, retry, explain, cost, results, logs, events, validate)
+_RUNS = (submit, plan, watch, status, ui, retry, explain, cost, results, logs, events, validate)
 app = typer.Typer(
     name="argosy",
     cls=Commands,

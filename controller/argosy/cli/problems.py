@@ -12,8 +12,9 @@ from typing import Any
 
 import typer
 
-from argosy.cli.outside_text import say, visible
+from argosy.cli.outside_text import say
 from argosy.client.errors import ArgosyError, from_aws, is_from_aws
+from argosy.figures.visible_text import visible
 
 OK = 0
 RUN_FAILED = 1

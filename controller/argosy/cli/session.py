@@ -30,6 +30,12 @@ ENDPOINT_VARIABLES = ["ARGOSY_ENDPOINT_URL", "AWS_ENDPOINT_URL"]
 REGION_VARIABLES = ["AWS_REGION", "AWS_DEFAULT_REGION"]
 
 
+def _open_page(address: str) -> None:
+    import webbrowser
+
+    webbrowser.open(address)
+
+
 @dataclass
 class Tools:
     """What reaches outside the process. clients: (connection, service name) -> boto3 client."""
@@ -39,6 +45,7 @@ class Tools:
     sleep: Callable[[float], None] = time.sleep
     new_token: Callable[[], str] = lambda: uuid.uuid4().hex
     is_terminal: Callable[[], bool] = lambda: bool(sys.stdout.isatty())
+    open_page: Callable[[str], object] = _open_page
 
 
 @dataclass

@@ -13,6 +13,7 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.placement.strategy import spread_attribute
 from argosy.planning.forecast import Forecast
 from argosy.planning.question import PlanQuestion
+from argosy.planning.schedule import Completion
 
 LARGEST_CUT = 0.25  # of a task's memory or cpu: more is another program, not a relaxation
 LEAST_SAVING = 0.03
@@ -30,14 +31,24 @@ class _Change:
 
 
 def relaxations(question: PlanQuestion, found: Forecast) -> list[dict[str, Any]]:
-    """`sentence` and `saves` (0..1 of the expected cost) of the changes that save most, at most five."""
-    best: dict[str, tuple[float, str]] = {}
+    """`sentence`, `saves` (0..1 of the expected cost), `costUsd` and `seconds`, both expected, of the changes that save
+    most, at most five."""
+    best: dict[str, tuple[float, str, Completion]] = {}
     for change in _changes(question):
-        saves = _saving(found, question.forecast(change.form, change.needs))
-        if saves >= LEAST_SAVING and saves > best.get(change.kind, (0.0, ""))[0]:
-            best[change.kind] = saves, change.sentence
-    shown = sorted(best.values(), reverse=True)[:_SHOWN]
-    return [{"sentence": sentence, "saves": saves if found.possible else None} for saves, sentence in shown]
+        other = question.forecast(change.form, change.needs)
+        saves = _saving(found, other)
+        if saves >= LEAST_SAVING and (change.kind not in best or saves > best[change.kind][0]):
+            best[change.kind] = saves, change.sentence, other.expected
+    shown = sorted(best.values(), key=lambda row: row[:2], reverse=True)[:_SHOWN]
+    return [
+        {
+            "sentence": sentence,
+            "saves": saves if found.possible else None,
+            "costUsd": expected.cost_usd,
+            "seconds": expected.seconds,
+        }
+        for saves, sentence, expected in shown
+    ]
 
 
 def _saving(found: Forecast, other: Forecast) -> float:

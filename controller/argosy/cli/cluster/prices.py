@@ -18,7 +18,7 @@ from argosy.client.aws_clients import DEFAULT_REGION
 from argosy.client.errors import ArgosyError, is_from_aws
 
 if TYPE_CHECKING:
-    from argosy.cli.cluster.price_history import Pool, PriceSeries
+    from argosy.client.price_history import Pool, PriceSeries
     from argosy.model.instance_types import InstanceType
 
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ def prices(
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many rows.")] = 40,
 ) -> None:
     """Spot prices now and in the last week, cheapest first."""
-    from argosy.cli.cluster.price_history import history
+    from argosy.client.price_history import history
 
     region = session.client("ec2").meta.region_name or DEFAULT_REGION
     fleets, unknown = _fleets(session, region)
@@ -94,7 +94,7 @@ class PriceRow:
 
     def as_json(self, region: str, now: float) -> Row:
         from argosy.catalogue.lookup import BANDS, interruption_band
-        from argosy.cli.cluster.price_history import as_json, sparkline
+        from argosy.client.price_history import as_json, sparkline
 
         kind, series, fleet = self.kind, self.series, self.fleet
         band = interruption_band(region, kind.name)

@@ -10,19 +10,12 @@ import typer
 
 from argosy.cli import figures, panels
 from argosy.cli.command import command
+from argosy.cli.html_file import HtmlFile, write
 from argosy.cli.options import RunId
 from argosy.cli.session import Session
 from argosy.client.progress import TERMINAL
 
 View = Mapping[str, Any]
-# What each kind of cost means, for readers who see the word for the first time.
-KINDS = (
-    ("useful", "attempts that succeeded"),
-    ("boot", "from the launch of an instance until it could take tasks"),
-    ("idle", "paid for while no task of the run used it"),
-    ("redone", "attempts lost with their instance and repeated"),
-    ("failed", "attempts that failed or were stopped"),
-)
 
 
 class By(StrEnum):
@@ -43,9 +36,14 @@ def cost(
     by: Annotated[
         By, typer.Option("--by", help="pool: where it was spent; waste: what it was spent on; line: as AWS bills it.")
     ] = By.WASTE,
+    html: HtmlFile = None,
 ) -> None:
     """What a run has cost: where, and what it was spent on."""
     view = session.api.describe_with_cost(run)
+    if html is not None:
+        from argosy.figures.spending import cost_page
+
+        write(session, cost_page(view), html, f"cost {run}")
     if session.wants_json:
         session.print_json(document(view))
         return
@@ -80,6 +78,7 @@ def headline(view: View) -> str:
 
 def by_waste(view: View) -> Any:
     from argosy.cli.runs.views import plain_table
+    from argosy.figures.spending import KINDS
 
     table = plain_table("SPENT ON", ">COST", ">SHARE", "WHAT THAT IS")
     parts, total = view["cost"]["byWaste"], sum(view["cost"]["byWaste"].values())

@@ -27,6 +27,8 @@ def next_steps(session: Session, view: Any) -> list[str]:
     logged = [each for each in view.get("failures", ()) if _has_log(each)]
     if logged:
         steps.append(f"logs {run} --task {logged[-1]['index']}")
+    if view["status"] in TERMINAL:
+        steps.append(f"report run {run} --html {run}.html")
     return [f"next: {session.again(step)}" for step in steps]
 
 

@@ -10,6 +10,7 @@ import typer
 
 from argosy.cli import figures, panels
 from argosy.cli.command import command
+from argosy.cli.html_file import HtmlFile, write
 from argosy.cli.options import SpecFile
 from argosy.cli.runs.spec_source import SpecChanges, load
 from argosy.cli.runs.submit import sent
@@ -25,10 +26,14 @@ def register(app: typer.Typer) -> None:
     command(app, "plan", panel=panels.RUNS)(plan)
 
 
-def plan(session: Session, file: SpecFile, changes: SpecChanges) -> None:
+def plan(session: Session, file: SpecFile, changes: SpecChanges, html: HtmlFile = None) -> None:
     """What a run would buy, cost and take. Nothing is started."""
     spec, document = load(file, changes)
     reply = sent(session.api.plan, spec, str(file), document)
+    if html is not None:
+        from argosy.figures.plan import plan_page
+
+        write(session, plan_page(reply), html, shlex.join(["plan", str(file), *changes.as_typed()]))
     if session.wants_json:
         session.print_json(reply)
         return

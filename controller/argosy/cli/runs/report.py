@@ -1,4 +1,4 @@
-"""How do finished benchmark runs compare? `report benchmark` reads runs, or logs that were kept."""
+"""What is left of a run to show? `report run` writes it as a page, `report benchmark` compares measurements."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.cli import figures, panels
 from argosy.cli.command import command
 from argosy.cli.console import PlainText
+from argosy.cli.html_file import write
+from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
 from argosy.cli.runs.views import plain_table
 from argosy.cli.session import Session
@@ -22,19 +24,44 @@ from argosy.client.benchmarks.comparison import comparable_groups, comparison, p
 from argosy.client.benchmarks.records import Measurement, NoRecord, read
 from argosy.client.progress import TERMINAL
 from argosy.client.results.manifest import open_manifest
+from argosy.figures.document import Page
 
-HELP = "Benchmark runs side by side."
+HELP = "Runs as a page; benchmarks side by side."
 
 
 def register(app: typer.Typer) -> None:
     report = typer.Typer(help=HELP, no_args_is_help=True)
+    command(report, "run", panel=panels.RUNS, as_json=False)(run)
     command(report, "benchmark", panel=panels.RUNS)(benchmark)
     report.callback()(_report)
     app.add_typer(report, name="report", rich_help_panel=panels.RUNS)
 
 
 def _report() -> None:
-    """Benchmark runs side by side."""
+    """Runs as a page; benchmarks side by side."""
+
+
+def run(
+    session: Session,
+    run: RunId,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Where the page goes. [default: RUN.html]", show_default=False),
+    ] = None,
+) -> None:
+    """A run as one page, whether it goes on or ended long ago: what happened, how long, at what cost."""
+    file = html or Path(f"{run}.html")
+    write(session, run_report(session, run), file, f"report run {run}")
+
+
+def run_report(session: Session, run: str) -> Page:
+    """Raises CliError for an id that no run has."""
+    from argosy.ui.looks import Looks, NoSuchPage
+
+    try:
+        return Looks(session.access, session.tools.now).read_run(run)
+    except NoSuchPage as why:
+        raise CliError(str(why), next_step="`argosy status` lists the runs") from why
 
 
 def benchmark(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.cluster.price_history import BLOCKS, SPARK_CELLS, PriceSeries, sparkline
+from argosy.client.price_history import BLOCKS, SPARK_CELLS, PriceSeries, sparkline
 from tests.fakes.cli import NOW, Pages, World, golden, refusal
 
 DAY = 86_400

@@ -15,6 +15,7 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.here.simulation import views
+from argosy.cli.html_file import HtmlFile, write
 from argosy.cli.outside_text import say
 from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
@@ -51,6 +52,7 @@ class Options:
     ] = None
     task_seconds: Annotated[float, typer.Option(min=0.1, help="With --spec: how long a task runs.")] = 60.0
     jobs: Annotated[int, typer.Option(min=0, max=64, help="Processes; 0 = one per core.")] = 0
+    html: HtmlFile = None
 
 
 def register(app: typer.Typer) -> None:
@@ -73,7 +75,7 @@ def simulate(session: Session, options: Options) -> None:
     workers = options.jobs or ((os.cpu_count() or 1) if options.trials >= FEW_TRIALS else 1)
     for verdict in campaign.run_all(plans, workers):
         summary.add(verdict)
-    _show(session, summary, {plan.seed: plan for plan in plans}, options.trace)
+    _show(session, summary, {plan.seed: plan for plan in plans}, options)
     if summary.bad:
         raise typer.Exit(RUN_FAILED)
 
@@ -137,7 +139,7 @@ def _of_spec(plan: TrialPlan, file: Path, task_seconds: float) -> TrialPlan:
     return replace(plan, jobs=(job,), types=types, limit_s=LONGEST_S, words=words)
 
 
-def _show(session: Session, summary: Summary, plans: dict[int, TrialPlan], trace: bool) -> None:
+def _show(session: Session, summary: Summary, plans: dict[int, TrialPlan], options: Options) -> None:
     from argosy.simulation import campaign
 
     report = summary.report()
@@ -145,7 +147,11 @@ def _show(session: Session, summary: Summary, plans: dict[int, TrialPlan], trace
     for verdict in summary.bad[: campaign.SHOWN]:
         small = campaign.shrink(plans[verdict.seed], verdict.violations[0].invariant)
         story = campaign.story_of(campaign.run_trial(small), small)
-        stories.append(story if trace else {**story, "story": story["story"][-20:]})
+        stories.append(story if options.trace else {**story, "story": story["story"][-20:]})
+    if options.html is not None:
+        from argosy.figures.campaign import campaign_page
+
+        write(session, campaign_page(report, stories), options.html, f"simulate --trials {options.trials}")
     if session.wants_json:
         session.print_json({**report, "found": stories})
         return

@@ -1,0 +1,253 @@
+"""What does a page consist of, and how does it become HTML: complete without script, as one file or served?"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from argosy.figures.markup import Content, Markup, element, joined
+
+Cell = str | Markup
+ROWS_SHOWN = 200  # of a table: what is longer says how to get the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The figures behind a picture, as they are read aloud or copied. `>` before a heading aligns to the right. more:
+    said when rows were left out."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    more: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One picture. key: its id in the page. note: what to see, in a sentence. wide: it takes all of the page's width.
+    data: what the script draws on the canvas. empty: said instead, while there is nothing."""
+
+    key: str
+    title: str
+    note: str = ""
+    picture: Markup | None = None
+    table: Table | None = None
+    wide: bool = False
+    data: Mapping[str, Any] | None = None
+    empty: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One number that matters. tone: good, bad or nothing."""
+
+    label: str
+    value: str
+    note: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """title: of the window. heading: what the page is about; status: its state, a word; facts: lines below it."""
+
+    title: str
+    heading: str
+    figures: Sequence[Figure]
+    status: str = ""
+    facts: Sequence[tuple[str, Content]] = ()
+    tiles: Sequence[Tile] = ()
+    warnings: Sequence[str] = ()
+    next_steps: Sequence[tuple[str, str]] = field(default=())  # (what for, what to type)
+
+
+def body(page: Page) -> Markup:
+    """What stands between the header and the end of the page."""
+    return joined(
+        [
+            part("summary", _summary(page)),
+            element("div", *(part(each.key, figure(each), _span(each)) for each in page.figures), class_="figures"),
+        ]
+    )
+
+
+def part(key: str, content: Content, kind: str = "") -> Markup:
+    """What is replaced as a whole when it has changed."""
+    return element("section", content, id=key, class_=kind or None)
+
+
+def parts(page: Page) -> dict[str, str]:
+    """The inner HTML of each part, by its key."""
+    return {"summary": _summary(page), **{each.key: figure(each) for each in page.figures}}
+
+
+def _span(each: Figure) -> str:
+    return "figure wide" if each.wide else "figure"
+
+
+def _summary(page: Page) -> Markup:
+    status = element("span", page.status, class_=f"status status-{page.status.lower()}") if page.status else None
+    facts = [element("div", element("dt", name), element("dd", value)) for name, value in page.facts]
+    return joined(
+        [
+            element("h1", page.heading, " ", status),
+            element("dl", *facts, class_="facts") if facts else None,
+            element("ul", *(element("li", each) for each in page.warnings), class_="warnings", role="list")
+            if page.warnings
+            else None,
+            element("dl", *map(_tile, page.tiles), class_="tiles") if page.tiles else None,
+            _next_steps(page.next_steps),
+        ]
+    )
+
+
+def _tile(tile: Tile) -> Markup:
+    return element(
+        "div",
+        element("dt", tile.label),
+        element("dd", tile.value, class_="number"),
+        element("dd", tile.note, class_="note") if tile.note else None,
+        class_=f"tile {tile.tone}".strip(),
+    )
+
+
+def _next_steps(steps: Sequence[tuple[str, str]]) -> Markup | None:
+    if not steps:
+        return None
+    rows = [element("li", f"{what} ", element("code", typed)) for what, typed in steps]
+    return element("ul", *rows, class_="steps")
+
+
+def figure(each: Figure) -> Markup:
+    """Its title, what to see, the picture, and the table behind it."""
+    if each.empty:
+        return joined([element("h2", each.title), element("p", each.empty, class_="empty")])
+    return joined(
+        [
+            element("h2", each.title),
+            element("p", each.note, class_="note") if each.note else None,
+            each.picture,
+            _table(each.title, each.table, is_open=each.picture is None) if each.table else None,
+        ]
+    )
+
+
+def _table(title: str, table: Table, is_open: bool) -> Markup:
+    shown = table.rows[:ROWS_SHOWN]
+    left = len(table.rows) - len(shown)
+    more = table.more or (f"{left:,} more rows are left out here." if left else "")
+    heads = [
+        element("th", each.removeprefix(">"), scope="col", class_="right" if each.startswith(">") else None)
+        for each in table.headings
+    ]
+    right = [each.startswith(">") for each in table.headings]
+    rows = [
+        element(
+            "tr",
+            *(element("td", cell, class_="right" if side else None) for cell, side in zip(row, right, strict=True)),
+        )
+        for row in shown
+    ]
+    grid = element(
+        "table",
+        element("caption", title),
+        element("thead", element("tr", *heads)),
+        element("tbody", *rows),
+    )
+    # Scrolled by keyboard, too: so it takes the focus, and has a name.
+    box = element("div", grid, class_="scroll", tabindex="0", role="region", aria_label=f"Table: {title}")
+    noted = element("p", more, class_="note") if more else None
+    if is_open:
+        return joined([box, noted])
+    return element("details", element("summary", "Table"), box, noted)
+
+
+def one_file(page: Page, made: str) -> str:
+    """The page as one file that loads nothing. made: when, and by which command.
+
+    The policy allows just the one script and the one style sheet, by their digests: markup that slips in cannot run.
+    """
+    style, script = asset("page.css"), asset("dense.js")
+    policy = f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; img-src data:"
+    policy += "; base-uri 'none'; form-action 'none'"
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", page.title),
+        element("style", Markup(style)),
+    )
+    content = element(
+        "body",
+        element("header", element("span", "Argosy", class_="brand"), element("span", made, class_="made")),
+        element("main", body(page)),
+        element("script", data_block(drawn(page)), type="application/json", id="data"),
+        element("script", Markup(script), type="module"),
+    )
+    return "<!doctype html>\n" + element("html", head, content, lang="en") + "\n"
+
+
+def served(page: Page, address: str, title: str, poll_s: float) -> str:
+    """The page as `argosy ui` sends it: style and scripts come from the same server. address: of this page, without
+    the host. title: of the deployment. poll_s: how often what changed is asked for."""
+    run = address.removeprefix("/runs/").partition("/")[0] if address.startswith("/runs/") else ""
+    links = [("/", "Runs"), ("/cluster", "Cluster"), ("/market", "Market")]
+    if run:
+        links += [(f"/runs/{run}", "This run"), (f"/runs/{run}/plan", "Its plan")]
+    anchors = (element("a", name, href=to, aria_current="page" if to == address else None) for to, name in links)
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", page.title),
+        element("link", rel="stylesheet", href="/static/page.css"),
+        element("link", rel="icon", href="data:,"),
+        element("script", Markup(""), type="module", src="/static/dense.js"),
+        element("script", Markup(""), type="module", src="/static/live.js"),
+    )
+    content = element(
+        "body",
+        element(
+            "header",
+            element("span", "Argosy", class_="brand"),
+            element("nav", *anchors, aria_label="Pages"),
+            element("span", title, class_="made"),
+            element("span", id="fresh", class_="made", role="status"),
+        ),
+        element("main", body(page)),
+        element("script", data_block(drawn(page)), type="application/json", id="data"),
+        data_poll=str(round(poll_s * 1000)),
+    )
+    return "<!doctype html>\n" + element("html", head, content, lang="en") + "\n"
+
+
+def drawn(page: Page) -> dict[str, Mapping[str, Any]]:
+    """What the script draws, by the figure's key."""
+    return {each.key: each.data for each in page.figures if each.data is not None}
+
+
+def data_block(data: Mapping[str, Any]) -> Markup:
+    """JSON that cannot end its own script element."""
+    text = json.dumps(data, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+@cache
+def asset(name: str) -> str:
+    """One of the files in `static/`."""
+    return files("argosy.figures").joinpath("static", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,118 @@
+"""What has happened in a run, as columns? From the replies of DescribeHistory and ListAttempts. Times are seconds after
+the run's origin."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+JSON = Mapping[str, Any]
+Floats = NDArray[np.float64]
+TENTHS = 10.0
+RUNNING = 8  # beside the outcomes of attempts that ended
+
+
+class Fate(IntEnum):
+    """What a picture tells apart; outcomes as of `model.ended_attempts.Outcome`."""
+
+    SUCCEEDED = 0
+    FAILED = 1
+    LOST = 2
+    CANCELLED = 3
+    RUNNING = 4
+
+
+FATE_OF_OUTCOME = np.array([4, 0, 1, 1, 2, 2, 1, 3, 4], dtype="u1")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """One row each; shape (rows,). instance: a row of `instances`. started, stopped: seconds after the origin, 0 = not
+    known. reason: a row of `reasons`."""
+
+    index: NDArray[np.uint32]
+    attempt: NDArray[np.uint32]
+    instance: NDArray[np.uint32]
+    started: Floats
+    stopped: Floats
+    outcome: NDArray[np.uint8]
+    exit_code: NDArray[np.int32]
+    reason: NDArray[np.uint32]
+    instances: Sequence[str]
+    reasons: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def ran(self) -> Floats:
+        """Seconds; 0 for what never started."""
+        known = (self.started > 0) & (self.stopped > self.started)
+        return np.where(known, self.stopped - self.started, 0.0)
+
+    @property
+    def fate(self) -> NDArray[np.uint8]:
+        """`Fate` of each."""
+        return FATE_OF_OUTCOME[np.minimum(self.outcome, RUNNING)]
+
+
+def column(stored: JSON) -> NDArray[Any]:
+    """`{dtype, data}` as the api sends it: little-endian, base64."""
+    return np.frombuffer(base64.b64decode(stored["data"]), dtype=np.dtype(stored["dtype"]))
+
+
+def stored(values: NDArray[Any]) -> dict[str, str]:
+    """The inverse of `column`."""
+    little = values.astype(values.dtype.newbyteorder("<"), copy=False)
+    code = little.dtype.str.replace("|", "<")
+    return {"dtype": code, "data": base64.b64encode(little.tobytes()).decode()}
+
+
+def attempts_of(pages: Iterable[JSON]) -> Attempts:
+    """All pages of ListAttempts as one table. Each page has its own lists of instances and reasons."""
+    instances: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _COLUMNS}
+    for page in pages:
+        found = {name: column(page["columns"][name]) for name in _COLUMNS if name in page["columns"]}
+        found["instance"] = _renumbered(found["instance"], page["instances"], instances)
+        found["reason"] = _renumbered(found["reason"], page["reasons"], reasons)
+        for name in _COLUMNS:
+            parts[name].append(found[name])
+    whole = {name: np.concatenate([np.empty(0, dtype), *parts[name]]).astype(dtype) for name, dtype in _COLUMNS.items()}
+    return Attempts(
+        index=whole["index"],
+        attempt=whole["attempt"],
+        instance=whole["instance"],
+        started=whole["started"] / TENTHS,
+        stopped=whole["stopped"] / TENTHS,
+        outcome=whole["outcome"],
+        exit_code=whole["exitCode"],
+        reason=whole["reason"],
+        instances=list(instances),
+        reasons=list(reasons),
+    )
+
+
+_COLUMNS = {
+    "index": "u4",
+    "attempt": "u4",
+    "instance": "u4",
+    "started": "u4",
+    "stopped": "u4",
+    "outcome": "u1",
+    "exitCode": "i4",
+    "reason": "u4",
+}
+
+
+def _renumbered(rows: NDArray[Any], names: Sequence[str], known: dict[str, int]) -> NDArray[Any]:
+    """The rows of a page's list as rows of the list of all pages, which grows."""
+    numbers = np.array([known.setdefault(name, len(known)) for name in names] or [0], dtype="u4")
+    return numbers[rows] if len(names) else np.zeros(len(rows), dtype="u4")

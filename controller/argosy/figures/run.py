@@ -1,0 +1,303 @@
+"""What does the page of a run show? From the replies of DescribeRun, DescribeHistory, ListAttempts and ExplainRun."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.client.progress import TERMINAL
+from argosy.figures import axes, lanes, spending, svg
+from argosy.figures.document import Figure, Page, Table, Tile
+from argosy.figures.history import Attempts, Fate
+from argosy.figures.markup import Markup, element
+from argosy.figures.numbers import clock, counted, duration, instant, money, saved, share
+
+View = Mapping[str, Any]
+
+STATES = ("succeeded", "running", "starting", "queued", "failed", "cancelled")
+_BARS = 32
+_FATES = (
+    (Fate.SUCCEEDED, "succeeded", "succeeded"),
+    (Fate.FAILED, "failed", "failed"),
+    (Fate.LOST, "lost", "lost and repeated"),
+    (Fate.CANCELLED, "cancelled", "cancelled"),
+)
+_LOG_TICKS = (
+    (0.1, "0.1 s"),
+    (1.0, "1 s"),
+    (10.0, "10 s"),
+    (60.0, "1 min"),
+    (600.0, "10 min"),
+    (3600.0, "1 h"),
+    (36_000.0, "10 h"),
+    (360_000.0, "100 h"),
+)
+
+
+def run_page(
+    view: View, history: View | None, attempts: Attempts | None, explained: View | None = None, now: float = 0.0
+) -> Page:
+    """view: DescribeRun with its cost. history, attempts: None where the deployment keeps none. now: epoch seconds."""
+    return Page(
+        title=f"{view['runId']} · Argosy",
+        heading=view["runId"],
+        status=view["status"],
+        facts=list(_facts(view)),
+        tiles=list(_tiles(view, now)),
+        warnings=list(_warnings(view)),
+        figures=list(_figures(view, history, attempts, explained)),
+        next_steps=_steps(view),
+    )
+
+
+def _facts(view: View) -> Iterator[tuple[str, str]]:
+    if view.get("statusReason"):
+        yield "reason", view["statusReason"]
+    yield "submitted", clock(view["submittedAt"])
+    if view.get("stoppedAt"):
+        yield "ended", clock(view["stoppedAt"])
+    if view.get("deadline"):
+        yield "deadline", clock(view["deadline"]) + (", missed" if view.get("late") else "")
+    if view.get("purchase"):
+        yield "bought", view["purchase"]["now"]
+    yield "output", view["output"]
+
+
+def _warnings(view: View) -> Iterator[str]:
+    if view.get("waiting"):
+        yield f"Waiting: {view['waiting']}"
+    if (view.get("purchase") or {}).get("reason"):
+        yield f"Bought {view['purchase']['now']}: {view['purchase']['reason']}"
+    if (view.get("budget") or {}).get("usedUp"):
+        yield f"The budget of {money(view['budget']['budgetUsd'])} is used up."
+
+
+def _tiles(view: View, now: float) -> Iterator[Tile]:
+    tasks = view["tasks"]
+    rest = f"{tasks['failed']:,} failed" if tasks["failed"] else f"{tasks['running'] + tasks['starting']:,} at work"
+    note = f"of {counted(tasks['total'], 'task')}; {rest}"
+    yield Tile("Succeeded", f"{tasks['succeeded']:,}", note, "bad" if tasks["failed"] else "")
+    took = _took_s(view, now)
+    yield Tile("Took" if view["status"] in TERMINAL else "So far", duration(took), _first_start(view))
+    less = saved(view["costUsd"], view["onDemandCostUsd"])
+    on_demand = f"{money(view['onDemandCostUsd'])} on demand"
+    yield Tile("Cost", money(view["costUsd"]), f"{less} than {on_demand}" if less else on_demand)
+    if view.get("usefulUsd") is not None and view["costUsd"]:
+        useful = share(view["usefulUsd"], view["costUsd"])
+        yield Tile("Useful", useful, "of the cost went into attempts that succeeded")
+    yield Tile("Instances", f"{view['instances']:,}", "have worked for it")
+    lost = f"{counted(view['interruptions'], 'interruption')}"
+    yield Tile("Attempts", f"{view['attempts']:,}", lost)
+
+
+def _took_s(view: View, now: float) -> float:
+    begun, ended = instant(view["submittedAt"]), instant(view.get("stoppedAt"))
+    if begun is None:
+        return 0.0
+    return max(0.0, (ended.timestamp() if ended else now) - begun.timestamp())
+
+
+def _first_start(view: View) -> str:
+    begun, started = instant(view["submittedAt"]), instant(view.get("startedAt"))
+    if begun is None or started is None:
+        return "no task has started yet"
+    return f"first task after {duration((started - begun).total_seconds())}"
+
+
+def _steps(view: View) -> list[tuple[str, str]]:
+    run = view["runId"]
+    if view["status"] not in TERMINAL:
+        return [("Follow it:", f"argosy watch {run}"), ("Stop it:", f"argosy cancel {run}")]
+    steps = [("Results:", f"argosy results {run} --download out")]
+    return [*steps, ("Try what failed again:", f"argosy retry {run}")] if view["tasks"]["failed"] else steps
+
+
+def _figures(view: View, history: View | None, attempts: Attempts | None, explained: View | None) -> Iterator[Figure]:
+    series = (history or {}).get("series") or {}
+    yield _states(series)
+    yield spending.over_time(view, series)
+    yield _seconds(attempts)
+    yield failures(view, history)
+    yield _lanes(view, history, attempts)
+    if explained is not None and view["status"] not in TERMINAL:
+        yield _explained(explained)
+
+
+def _states(series: View) -> Figure:
+    key, title = "states", "Tasks over time"
+    at = np.array(series.get("at", ()), dtype="f8")
+    if len(at) < 2:
+        return Figure(key, title, empty="Nothing has been recorded yet: the first samples follow within a minute.")
+    rows = {name: np.array(series[name], dtype="f8") for name in STATES}
+    total = sum(rows.values(), np.zeros(len(at)))
+    frame = svg.Frame(
+        axes.seconds(at[0], at[-1]),
+        axes.counts(float(total.max())),
+        "since it was submitted",
+        "tasks",
+        f"Tasks by state over {duration(at[-1] - at[0])}: {rows['succeeded'][-1]:,.0f} succeeded at the end.",
+    )
+    drawn = [svg.Series(name, name, rows[name], f"{rows[name][-1]:,.0f}") for name in STATES if rows[name].any()]
+    table = Table(
+        (">After", *(f">{name.capitalize()}" for name in STATES)),
+        [(duration(moment), *(f"{rows[name][row]:,.0f}" for name in STATES)) for row, moment in enumerate(at.tolist())],
+    )
+    return Figure(key, title, picture=svg.areas(frame, at, drawn), table=table)
+
+
+def _seconds(attempts: Attempts | None) -> Figure:
+    key, title = "seconds", "How long attempts ran"
+    ran = np.empty(0) if attempts is None else attempts.ran
+    if attempts is None or not (ran > 0).any():
+        return Figure(key, title, empty="No attempt has ended yet.")
+    edges, axis = _bins(ran[ran > 0])
+    fates = attempts.fate
+    rows = []
+    for fate, kind, name in _FATES:
+        mine = ran[(fates == fate) & (ran > 0)]
+        if len(mine):
+            counts = np.histogram(mine, edges)[0].astype("f8")
+            rows.append(svg.Series(name, kind, counts, f"{len(mine):,}, median {duration(float(np.median(mine)))}"))
+    most = float(sum((row.values for row in rows), np.zeros(len(edges) - 1)).max())
+    median = float(np.median(ran[ran > 0]))
+    placed = np.log10(edges) if axis.low != 0 else edges  # only a linear axis begins with 0
+    frame = svg.Frame(
+        axis,
+        axes.counts(most),
+        "seconds that it ran",
+        "attempts",
+        f"Histogram of seconds; the median is {duration(median)}.",
+    )
+    table = Table(
+        ("From", "To", *(f">{row.name.capitalize()}" for row in rows)),
+        [
+            (duration(low), duration(high), *(f"{row.values[place]:,.0f}" for row in rows))
+            for place, (low, high) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+        ],
+    )
+    return Figure(key, title, picture=svg.bars(frame, placed, rows), table=table)
+
+
+def _bins(ran: NDArray[np.float64]) -> tuple[NDArray[np.float64], axes.Axis]:
+    """Edges in seconds, and their axis: by powers of ten where the longest took far more than the median."""
+    longest, median = float(ran.max()), float(np.median(ran))
+    if longest <= 8 * median:
+        axis = axes.seconds(0.0, longest * 1.02)
+        return np.linspace(axis.low, axis.high, _BARS + 1), axis
+    low, high = np.log10(max(float(ran.min()), 0.1)) - 1e-6, np.log10(longest * 1.02)  # the shortest is inside
+    ticks = [(float(np.log10(at)), label) for at, label in _LOG_TICKS if low <= np.log10(at) <= high]
+    return np.logspace(low, high, _BARS + 1), axes.Axis(float(low), float(high), ticks)
+
+
+def failures(view: View, history: View | None) -> Figure:
+    """Grouped, the most frequent first, with the way to a log of each."""
+    key, title = "failures", "Failures"
+    rows = (history or {}).get("failures") or _latest(view)
+    if not rows:
+        return Figure(key, title, empty="No attempt has failed.")
+    shown = []
+    for each in sorted(rows, key=lambda row: -row["count"]):
+        code = "" if each["exitCode"] is None else f"exit {each['exitCode']}"
+        first, last = each["firstIndex"], each["lastIndex"]
+        tasks = f"{first}" if first == last else f"{first} to {last}"
+        log = element("code", f"argosy logs {view['runId']} --task {last}")
+        shown.append((f"{each['count']:,}", each["reason"] or "no reason given", code, tasks, log))
+    table = Table((">Attempts", "Reason", "Exit", "Tasks", "What they printed"), shown)
+    total = sum(each["count"] for each in rows)
+    return Figure(key, title, note=f"{counted(total, 'attempt')} in {counted(len(rows), 'group')}.", table=table)
+
+
+def _latest(view: View) -> list[dict[str, Any]]:
+    """The run's last failures, grouped like a history's."""
+    groups: dict[tuple[Any, Any], dict[str, Any]] = {}
+    for each in view.get("failures", ()):
+        place = each["reason"], each["exitCode"]
+        start = {"reason": place[0], "exitCode": place[1], "count": 0, "firstIndex": each["index"], "lastIndex": 0}
+        group = groups.setdefault(place, start)
+        group["count"] += 1
+        group["firstIndex"] = min(group["firstIndex"], each["index"])
+        group["lastIndex"] = max(group["lastIndex"], each["index"])
+    return list(groups.values())
+
+
+def _lanes(view: View, history: View | None, attempts: Attempts | None) -> Figure:
+    key, title = "attempts", "Attempts by instance"
+    lives = lives_of(history or {}, attempts)
+    if not lives or attempts is None:
+        return Figure(key, title, empty="No instance has worked for it yet.", wide=True)
+    seconds = max(each.ended for each in lives)
+    kept, shown, step = lanes.thinned(lives, attempts)
+    lost = sum(each.interrupted for each in lives)
+    note = f"A row for each of {counted(len(kept), 'instance')}, from its launch to its end."
+    note += " Black or white marks are interruptions." if lost else ""
+    if step > 1:
+        note += f" Every {step}th of {len(lives):,} instances is shown, with all of its attempts."
+    said = f"Time line of {len(shown):,} attempts on {len(kept):,} instances; {lost:,} were interrupted."
+    return Figure(
+        key,
+        title,
+        note=note,
+        picture=lanes.picture(key, said),
+        table=_instances(lives, attempts),
+        wide=True,
+        data=lanes.lanes(kept, shown, seconds),
+    )
+
+
+def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Life]:
+    """The run's instances; one that lives still ends with the last thing that is known."""
+    origin = history.get("origin", 0.0)
+    rows = history.get("instances", ())
+    ends = [_after(each["endedAt"], origin) for each in rows if each["endedAt"]]
+    stops = [float(attempts.stopped.max(initial=0.0))] if attempts is not None else []
+    samples = list((history.get("series") or {}).get("at", ()))[-1:]
+    end = max([*ends, *stops, *samples, 0.0])
+    return [
+        lanes.Life(
+            id=each["id"],
+            kind=f"{each['type']} in {each['zone']}, {each['purchase']}",
+            launched=max(0.0, _after(each["launchedAt"], origin)),
+            registered=max(0.0, _after(each["registeredAt"], origin)),
+            ended=_after(each["endedAt"], origin) if each["endedAt"] else end,
+            interrupted=bool(each["warnedAt"]) and bool(each["endedAt"]),
+        )
+        for each in rows
+    ]
+
+
+def _after(at: Any, origin: float) -> float:
+    """Seconds after the origin; 0 for what is not known."""
+    if not at:
+        return 0.0
+    moment = instant(at) if isinstance(at, str) else None
+    return (moment.timestamp() if moment else float(at)) - origin
+
+
+def _instances(lives: Sequence[lanes.Life], attempts: Attempts) -> Table:
+    counts = np.zeros((len(attempts.instances) or 1, len(Fate)), dtype="i8")
+    np.add.at(counts, (attempts.instance, attempts.fate), 1)
+    row_of = {name: row for row, name in enumerate(attempts.instances)}
+    none = np.zeros(len(Fate), dtype="i8")
+    rows = []
+    for each in sorted(lives, key=lambda life: (life.launched, life.id)):
+        mine = counts[row_of[each.id]] if each.id in row_of else none
+        lived = duration(max(0.0, each.ended - each.launched))
+        lost = "interrupted" if each.interrupted else ""
+        fates = (f"{mine[fate]:,}" for fate in (Fate.SUCCEEDED, Fate.FAILED, Fate.LOST))
+        rows.append((each.id, each.kind, duration(each.launched), lived, *fates, lost))
+    heads = ("Instance", "Type", ">Launched after", ">Lived", ">Succeeded", ">Failed", ">Lost", "End")
+    return Table(heads, rows)
+
+
+def _explained(reply: View) -> Figure:
+    said: list[Markup] = [element("p", reply["sentence"])]
+    rows = [
+        (title, f"{reason['refused']:,}", reason["detail"])
+        for name, title in (("cluster", "running"), ("coming", "on order"), ("market", "could be bought"))
+        for reason in (reply.get(name) or {}).get("reasons", ())
+    ]
+    table = Table(("Instances", ">Refuse", "Because"), rows) if rows else None
+    return Figure("explain", "Why tasks wait", picture=Markup("".join(said)), table=table)

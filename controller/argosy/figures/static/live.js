@@ -1,0 +1,45 @@
+// How does a page keep up with the deployment? It asks what has changed, while somebody looks at it.
+
+/** How long until the next question, in ms: longer after failures, a minute at most. */
+export function pause(usual, failures) {
+  return Math.min(60000, usual * 2 ** Math.min(failures, 6));
+}
+
+/** Puts new parts in place of the old; tables that were open stay open, and the focus stays where it was. */
+export function replaceParts(root, parts) {
+  for (const [key, html] of Object.entries(parts)) {
+    const part = root.getElementById(key);
+    if (!part) continue;
+    const open = [...part.querySelectorAll("details")].map((each) => each.open), focused = part.contains(root.activeElement);
+    part.innerHTML = html;
+    part.querySelectorAll("details").forEach((each, place) => { each.open = open[place] ?? false; });
+    if (focused) part.querySelector("canvas, [tabindex]")?.focus({ preventScroll: true });
+  }
+}
+
+async function follow(usual) {
+  let version = "", failures = 0;
+  const fresh = document.getElementById("fresh");
+  for (;;) {
+    await new Promise((done) => setTimeout(done, pause(usual, failures)));
+    while (document.hidden) await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
+    try {
+      const reply = await fetch(`${location.pathname}?changes`, { headers: version ? { "If-None-Match": version } : {} });
+      if (reply.status === 200) {
+        const { parts, data } = await reply.json();
+        version = reply.headers.get("ETag");
+        replaceParts(document, parts);
+        document.dispatchEvent(new CustomEvent("argosy:figures", { detail: { root: document, data } }));
+      } else if (reply.status !== 304) throw new Error(`status ${reply.status}`);
+      failures = 0;
+      fresh.textContent = "";
+      fresh.classList.remove("stale");
+    } catch {
+      failures += 1;
+      fresh.textContent = "No answer: is argosy ui still running?";
+      fresh.classList.add("stale");
+    }
+  }
+}
+
+if (typeof document !== "undefined") follow(Number(document.body.dataset.poll));

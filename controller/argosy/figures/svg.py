@@ -1,0 +1,192 @@
+"""How is an ordinary chart drawn? As SVG that needs no script and no style attribute, in the colours of the page.
+
+The plot fills whatever width the page gives it: its shapes lie in a coordinate system of 1,000 x 1,000 that is
+stretched, while text and lines stand outside that system, at percentages, and keep their size. Colours are classes
+(`s-useful`), so that light and dark differ in the style sheet only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.figures.axes import Axis
+from argosy.figures.markup import Content, Markup, element
+
+Floats = NDArray[np.float64]
+SIDE = 1000.0  # of the stretched coordinate system
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """name: for the legend. kind: its colour, a class of the style sheet without `s-`. values: shape (samples,). shown:
+    what the legend says beside the name."""
+
+    name: str
+    kind: str
+    values: Floats
+    shown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One mark with its whiskers: (low, high) along each axis."""
+
+    name: str
+    kind: str
+    x: float
+    y: float
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around a plot. y_name: what is counted, in which unit. said: the picture in a sentence, for those who
+    do not see it. marks: moments on the x axis that a line names."""
+
+    x: Axis
+    y: Axis
+    x_name: str
+    y_name: str
+    said: str
+    marks: Sequence[tuple[float, str]] = field(default=())
+
+
+def areas(frame: Frame, at: Floats, series: Sequence[Series]) -> Markup:
+    """Stacked, the first at the bottom. at: shape (samples,)."""
+    below = np.zeros(len(at))
+    shapes = []
+    for each in series:
+        above = below + each.values
+        if each.values.any():
+            shapes.append(_shape(_band(frame, at, below, above), each, "area"))
+        below = above
+    return _chart(frame, shapes, legend(series))
+
+
+def lines(frame: Frame, series: Sequence[tuple[Floats, Series]], *, steps: bool = False) -> Markup:
+    """Each series has its own times. steps: a value holds until the next."""
+    shapes = [_shape(_line(frame, at, each.values, steps), each, "line") for at, each in series if len(at)]
+    return _chart(frame, shapes, legend([each for _, each in series]))
+
+
+def bars(frame: Frame, edges: Floats, series: Sequence[Series]) -> Markup:
+    """Stacked bars between edges; shape of edges (bars + 1,), of each series' values (bars,)."""
+    below = np.zeros(len(edges) - 1)
+    shapes = []
+    for each in series:
+        above = below + each.values
+        if each.values.any():
+            shapes.append(_shape(" ".join(_boxes(frame, edges, below, above)), each, "area"))
+        below = above
+    return _chart(frame, shapes, legend(series))
+
+
+def points(frame: Frame, found: Sequence[Point]) -> Markup:
+    """Marks with whiskers; each says its name."""
+    marks: list[Markup] = []
+    for each in found:
+        x, y = _across(frame, each.x), _down(frame, each.y)
+        whiskers = []
+        if each.x_range is not None:
+            low, high = (_across(frame, value) for value in each.x_range)
+            whiskers.append(element("line", class_="whisker", x1=low, x2=high, y1=y, y2=y))
+        if each.y_range is not None:
+            low, high = (_down(frame, value) for value in each.y_range)
+            whiskers.append(element("line", class_="whisker", x1=x, x2=x, y1=low, y2=high))
+        dot = element("circle", element("title", each.name), cx=x, cy=y, r="6")
+        marks.append(element("g", *whiskers, dot, class_=f"point s-{each.kind}"))
+    return _chart(frame, (), None, marks)
+
+
+def legend(series: Sequence[Series]) -> Markup:
+    rows = [
+        element("li", element("span", class_=f"key s-{each.kind}"), each.name, _beside(each.shown)) for each in series
+    ]
+    return element("ul", *rows, class_="legend")
+
+
+def _beside(text: str) -> Markup | None:
+    return element("span", text, class_="value") if text else None
+
+
+def _chart(frame: Frame, shapes: Sequence[Markup], below: Content, above: Sequence[Markup] = ()) -> Markup:
+    plot = element(
+        "svg", *shapes, viewBox=f"0 0 {SIDE:g} {SIDE:g}", preserveAspectRatio="none", width="100%", height="100%"
+    )
+    drawing = element("svg", *_grid(frame), plot, *_named_marks(frame), *above, role="img", aria_label=frame.said)
+    return element("div", element("div", drawing, class_="chart"), below)
+
+
+def _grid(frame: Frame) -> Iterator[Markup]:
+    for value, label in frame.y.ticks:
+        y = _down(frame, value)
+        yield element("line", class_="grid" if value else "axis", x1="0", x2="100%", y1=y, y2=y)
+        yield element("text", label, class_="tick y", x="0", y=y, dx="-8", dy="4")
+    for place, (value, label) in enumerate(frame.x.ticks):
+        rank = "tick x" if place % 2 == 0 else "tick x odd"
+        x = _across(frame, value)
+        yield element("line", class_="axis", x1=x, x2=x, y1="100%", y2="101.5%")
+        yield element("text", label, class_=rank, x=x, y="100%", dy="19")
+    yield element("text", frame.y_name, class_="name y", x="0", y="0", dx="-8", dy="-14")
+    yield element("text", frame.x_name, class_="name x", x="100%", y="100%", dy="38")
+
+
+def _named_marks(frame: Frame) -> Iterator[Markup]:
+    for at, name in frame.marks:
+        if frame.x.low <= at <= frame.x.high:
+            x = _across(frame, at)
+            line = element("line", x1=x, x2=x, y1="0", y2="100%", class_="mark")
+            yield element("g", line, element("text", name, class_="mark", x=x, y="0", dx="4", dy="10"))
+
+
+def _shape(path: str, series: Series, kind: str) -> Markup:
+    shown = element("title", f"{series.name} {series.shown}".strip())
+    return element("path", shown, d=path, class_=f"{kind} s-{series.kind}", vector_effect="non-scaling-stroke")
+
+
+def _band(frame: Frame, at: Floats, below: Floats, above: Floats) -> str:
+    across, outline = _xs(frame, at), np.concatenate([_ys(frame, above), _ys(frame, below)[::-1]])
+    return _path(np.concatenate([across, across[::-1]]), outline) + "Z"
+
+
+def _line(frame: Frame, at: Floats, values: Floats, steps: bool) -> str:
+    if steps:
+        at, values = np.repeat(at, 2)[1:], np.repeat(values, 2)[:-1]
+    return _path(_xs(frame, at), _ys(frame, values))
+
+
+def _boxes(frame: Frame, edges: Floats, below: Floats, above: Floats) -> Iterator[str]:
+    across = _xs(frame, edges)
+    gap = min(2.0, float(np.diff(across).min()) * 0.1)
+    for left, right, low, high in zip(across[:-1], across[1:], _ys(frame, below), _ys(frame, above), strict=True):
+        if low > high:
+            yield f"M{left + gap:.1f} {low:.1f}V{high:.1f}H{right - gap:.1f}V{low:.1f}Z"
+
+
+def _path(xs: Floats, ys: Floats) -> str:
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs.tolist(), ys.tolist(), strict=True))
+
+
+def _xs(frame: Frame, values: Floats) -> Floats:
+    width = frame.x.high - frame.x.low or 1.0
+    scaled: Floats = (values - frame.x.low) / width * SIDE
+    return scaled
+
+
+def _ys(frame: Frame, values: Floats) -> Floats:
+    height = frame.y.high - frame.y.low or 1.0
+    scaled: Floats = SIDE - (values - frame.y.low) / height * SIDE
+    return scaled
+
+
+def _across(frame: Frame, value: float) -> str:
+    return f"{100 * frame.x.place(value):.2f}%"
+
+
+def _down(frame: Frame, value: float) -> str:
+    return f"{100 - 100 * frame.y.place(value):.2f}%"

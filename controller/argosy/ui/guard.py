@@ -1,0 +1,53 @@
+"""Who may look? The user who started the page, in the browser that opened the printed address.
+
+Programs of other users of this machine can reach the port as well, and a browser may be told to. So beside the gate of
+the room `loopback` there is a token: it stands in the address that is opened, counts once, and is exchanged for a
+cookie. The cookie's name carries the port, because cookies do not tell ports apart.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from argosy.loopback.server import Environ
+
+PARAMETER = "token"  # of the first address
+
+
+@dataclass
+class Guard:
+    """The secrets of one server. token: what the first address holds, until it was used."""
+
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    _cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def knows(self, environ: Environ) -> bool:
+        """Whether the request brings the cookie."""
+        given = _cookies(environ).get(_name(environ))
+        return given is not None and hmac.compare_digest(given.value.encode(), self._cookie.encode())
+
+    def exchanged(self, environ: Environ) -> str | None:
+        """The cookie to set for the token in the address; None when there is none, or it was used."""
+        [given] = parse_qs(str(environ["QUERY_STRING"])).get(PARAMETER, [""])[:1]
+        with self._lock:
+            if not self.token or not hmac.compare_digest(given.encode(), self.token.encode()):
+                return None
+            self.token = ""
+        return f"{_name(environ)}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
+
+
+def _name(environ: Environ) -> str:
+    return f"argosy-{environ['SERVER_PORT']}"
+
+
+def _cookies(environ: Environ) -> SimpleCookie:
+    try:
+        return SimpleCookie(environ.get("HTTP_COOKIE", ""))
+    except CookieError:
+        return SimpleCookie()

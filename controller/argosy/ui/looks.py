@@ -1,0 +1,137 @@
+"""What does the deployment say now, and how often is it asked?
+
+Everything is read with the user's own rights through the api; nothing is asked of the controller. What one page has
+read serves every tab for some seconds. Pages of ListAttempts never change once another follows them, so that only the
+last one is read again.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from argosy import layout
+from argosy.client.access import Access
+from argosy.client.api import ApiError
+from argosy.client.errors import ArgosyError, is_from_aws
+from argosy.client.price_history import history
+from argosy.client.progress import TERMINAL
+from argosy.figures.cluster import cluster_page
+from argosy.figures.document import Page
+from argosy.figures.history import Attempts, attempts_of
+from argosy.figures.market import market_page
+from argosy.figures.plan import plan_page
+from argosy.figures.run import run_page
+from argosy.figures.runs import runs_page
+
+JSON = dict[str, Any]
+RUNS_SHOWN = 100
+RUN_S, CLUSTER_S, MARKET_S, ENDED_S = 2.0, 8.0, 300.0, 30.0  # how long an answer serves
+
+T = TypeVar("T")
+
+
+class NoSuchPage(Exception):
+    """There is nothing to show at that address; the message says why."""
+
+
+@dataclass
+class Looks:
+    """One user's looks at one deployment. now: epoch seconds."""
+
+    access: Access
+    now: Callable[[], float]
+    _kept: dict[Any, tuple[float, Any]] = field(default_factory=dict)
+    _locks: dict[Any, threading.Lock] = field(default_factory=dict)
+    _pages: dict[str, list[JSON]] = field(default_factory=dict)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def runs(self) -> Page:
+        """The newest runs."""
+        reply = self._once("runs", RUN_S, lambda: self.access.api.runs(RUNS_SHOWN))
+        return runs_page(reply["runs"], bool(reply["nextToken"]))
+
+    def run(self, run_id: str) -> Page:
+        """Raises NoSuchPage for an id that no run has."""
+        return self._once(("run", run_id), RUN_S, lambda: self.read_run(run_id))
+
+    def cluster(self) -> Page:
+        return self._once("cluster page", CLUSTER_S, lambda: cluster_page(self._cluster()))
+
+    def market(self) -> Page:
+        """Prices of all deployed pools in every cell."""
+        return market_page(self._cluster(), self._once("prices", MARKET_S, self._prices), self.now())
+
+    def plan(self, run_id: str) -> Page:
+        """What the run would cost if it were submitted again now. Raises NoSuchPage when its spec is not in S3."""
+        return self._once(("plan", run_id), ENDED_S, lambda: plan_page(self.access.api.plan(self._spec(run_id))))
+
+    def read_run(self, run_id: str) -> Page:
+        """The run's page from fresh answers."""
+        api = self.access.api
+        view = self._found(run_id)
+        told = _known(lambda: api.history(run_id))
+        attempts = _known(lambda: self._attempts(run_id))
+        explained = None if view["status"] in TERMINAL else _known(lambda: api.explain(run_id, None))
+        return run_page(view, told, attempts, explained, self.now())
+
+    def _found(self, run_id: str) -> JSON:
+        try:
+            return self.access.api.describe_with_cost(run_id)
+        except ApiError as refusal:
+            if refusal.code == "ResourceNotFoundException":
+                raise NoSuchPage(f"There is no run {run_id!r}.") from refusal
+            raise
+
+    def _attempts(self, run_id: str) -> Attempts:
+        kept = self._pages.setdefault(run_id, [])
+        while True:
+            page = self.access.api.attempts(run_id, kept[-1]["nextToken"] if kept else None)
+            if not page.get("nextToken"):
+                return attempts_of([*kept, page])
+            kept.append(page)
+
+    def _cluster(self) -> JSON:
+        return self._once("cluster", CLUSTER_S, self.access.api.cluster)
+
+    def _prices(self) -> Mapping[tuple[str, str], tuple[list[float], list[float]]]:
+        cluster = self._cluster()
+        found: dict[tuple[str, str], tuple[list[float], list[float]]] = {}
+        for cell in cluster["cells"]:
+            names = sorted({each["instanceType"] for each in cluster["fleets"] if each["cell"] == cell})
+            series, _ = history(self.access.client("ec2", cell), names, self.now())
+            found |= {pool: (each.times, each.prices) for pool, each in series.items()}
+        return found
+
+    def _spec(self, run_id: str) -> JSON:
+        bucket, key = layout.split_s3(layout.spec_uri(str(self._found(run_id)["output"])))
+        try:
+            body = self.access.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+        except Exception as fault:
+            if not is_from_aws(fault):
+                raise
+            raise NoSuchPage(f"The spec of {run_id} cannot be read from its results.") from fault
+        found: JSON = json.loads(body)
+        return found
+
+    def _once(self, key: Any, seconds: float, read: Callable[[], T]) -> T:
+        """What was read less than so long ago, or is read now, by one thread for all."""
+        with self._guard:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            at, found = self._kept.get(key, (float("-inf"), None))
+            if self.now() - at >= seconds:
+                found = read()
+                self._kept[key] = self.now(), found
+            return cast("T", found)
+
+
+def _known(read: Callable[[], T]) -> T | None:
+    """None where the deployment is older than the action, or cannot answer just now: the rest of the page stands."""
+    try:
+        return read()
+    except ArgosyError:
+        return None

@@ -1,0 +1,144 @@
+"""Which page is at which address, and what of it is new to a browser that has seen it?"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from argosy.client.errors import ArgosyError
+from argosy.figures import document
+from argosy.figures.document import Figure, Page
+from argosy.figures.markup import element
+from argosy.loopback.server import Environ, StartResponse
+from argosy.loopback.strangers import stranger
+from argosy.ui.guard import PARAMETER, Guard
+from argosy.ui.looks import Looks, NoSuchPage
+
+_RUN = re.compile(r"/runs/([a-z0-9-]{1,100})(/plan)?", re.ASCII)
+_STATIC = {"/static/page.css": "text/css", "/static/dense.js": "text/javascript", "/static/live.js": "text/javascript"}
+_POLL_S, _SLOW_POLL_S = 3.0, 15.0
+_VERSIONS_KEPT = 64
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+_ALWAYS = (
+    ("Content-Security-Policy", _POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cache-Control", "no-store"),
+)
+_HTML, _JSON, _TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One reply."""
+
+    status: HTTPStatus
+    body: bytes = b""
+    kind: str = _TEXT
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
+class Pages:
+    """The WSGI application. title: of the deployment, as every page names it."""
+
+    looks: Looks
+    guard: Guard
+    title: str
+    _seen: OrderedDict[str, dict[str, str]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> list[bytes]:
+        answer = self._answer(environ)
+        headers = [("Content-Type", answer.kind), *_ALWAYS, *answer.headers]
+        if environ["REQUEST_METHOD"] == "HEAD":
+            headers.append(("Content-Length", str(len(answer.body))))
+        start_response(f"{answer.status.value} {answer.status.phrase}", headers)
+        return [answer.body]
+
+    def _answer(self, environ: Environ) -> Answer:
+        if (why := stranger(environ)) is not None:
+            return Answer(HTTPStatus.FORBIDDEN, f"{why}\n".encode())
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            return Answer(HTTPStatus.METHOD_NOT_ALLOWED, b"this page only reads\n", headers=(("Allow", "GET, HEAD"),))
+        path, query = str(environ["PATH_INFO"]), str(environ["QUERY_STRING"])
+        if not self.guard.knows(environ):
+            return self._let_in(environ, path)
+        if f"{PARAMETER}=" in query:  # it is known here: the address need not hold it any longer
+            return Answer(HTTPStatus.SEE_OTHER, headers=(("Location", path),))
+        if path in _STATIC:
+            return Answer(HTTPStatus.OK, document.asset(path.rpartition("/")[2]).encode(), _STATIC[path])
+        return self._page(environ, path, query)
+
+    def _let_in(self, environ: Environ, path: str) -> Answer:
+        cookie = self.guard.exchanged(environ)
+        if cookie is None:
+            said = "Open the address that `argosy ui` printed. It counts once: for another browser start it again.\n"
+            return Answer(HTTPStatus.FORBIDDEN, said.encode())
+        return Answer(HTTPStatus.SEE_OTHER, headers=(("Location", path), ("Set-Cookie", cookie)))
+
+    def _page(self, environ: Environ, path: str, query: str) -> Answer:
+        status = HTTPStatus.OK
+        try:
+            page, poll_s = self._at(path)
+        except NoSuchPage as why:
+            page, poll_s, status = _said("Not here", str(why)), _SLOW_POLL_S, HTTPStatus.NOT_FOUND
+        except ArgosyError as fault:
+            page, poll_s, status = _said("No answer", str(fault)), _SLOW_POLL_S, HTTPStatus.BAD_GATEWAY
+        if query == "changes":
+            return (
+                self._changes(page, environ.get("HTTP_IF_NONE_MATCH", ""))
+                if status == HTTPStatus.OK
+                else Answer(status)
+            )
+        return Answer(status, document.served(page, path, self.title, poll_s).encode(), _HTML)
+
+    def _at(self, path: str) -> tuple[Page, float]:
+        """Raises NoSuchPage."""
+        if path == "/":
+            return self.looks.runs(), _POLL_S
+        if path == "/cluster":
+            return self.looks.cluster(), _SLOW_POLL_S
+        if path == "/market":
+            return self.looks.market(), _SLOW_POLL_S
+        found = _RUN.fullmatch(path)
+        if found is None:
+            raise NoSuchPage("There is no page at this address.")
+        return (self.looks.plan(found[1]), _SLOW_POLL_S) if found[2] else (self.looks.run(found[1]), _POLL_S)
+
+    def _changes(self, page: Page, seen: str) -> Answer:
+        """The parts that differ from those of the version that the browser has; all of them for an unknown one."""
+        parts, data = document.parts(page), document.drawn(page)
+        digests = {key: _digest(html + json.dumps(data.get(key))) for key, html in parts.items()}
+        version = f'"{_digest(json.dumps(digests))}"'
+        with self._lock:
+            known = self._seen.get(seen, {})
+            self._seen[version] = digests
+            while len(self._seen) > _VERSIONS_KEPT:
+                self._seen.popitem(last=False)
+        if seen == version:
+            return Answer(HTTPStatus.NOT_MODIFIED, headers=(("ETag", version),))
+        changed = [key for key in parts if digests[key] != known.get(key)]
+        body = {
+            "parts": {key: parts[key] for key in changed},
+            "data": {key: data[key] for key in changed if key in data},
+        }
+        return Answer(HTTPStatus.OK, json.dumps(body).encode(), _JSON, (("ETag", version),))
+
+
+def _said(heading: str, sentence: str) -> Page:
+    return Page(f"{heading} · Argosy", heading, [Figure("said", heading, picture=element("p", sentence), wide=True)])
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

@@ -1,0 +1,31 @@
+"""How is the page served, from when to when?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from argosy.loopback.server import LOOPBACK, WsgiServer
+from argosy.ui.guard import PARAMETER, Guard
+from argosy.ui.looks import Looks
+from argosy.ui.pages import Pages
+
+
+@contextmanager
+def serving(looks: Looks, title: str, path: str = "/", port: int = 0) -> Iterator[str]:
+    """The address to open first: it holds the token. path: of the page. Raises OSError when the port is taken."""
+    guard = Guard()
+    server = WsgiServer(Pages(looks, guard, title), port)
+    server.start()
+    try:
+        yield f"http://{LOOPBACK}:{server.port}{path}?{PARAMETER}={guard.token}"
+    finally:
+        server.close()
+
+
+def serve(looks: Looks, title: str, path: str, port: int, opened: Callable[[str], None]) -> None:
+    """Until Ctrl-C. opened: gets the address. Raises OSError when the port is taken, KeyboardInterrupt at the end."""
+    with serving(looks, title, path, port) as address:
+        opened(address)
+        threading.Event().wait()

@@ -1,0 +1,165 @@
+"""A deployment of a few dictionaries that the pages of `argosy ui` look at."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import numpy as np
+
+from argosy.client.api import ApiError
+from argosy.ui.looks import Looks
+from tests.fakes.cli import NOW, RUN_ID, instance, refusal
+from tests.fakes.histories import ZONES, history
+
+JSON = dict[str, Any]
+PLAN: JSON = {
+    "name": "digits",
+    "tasks": 500,
+    "possible": True,
+    "placesHere": 0,
+    "places": 120,
+    "instances": [
+        {
+            "pool": "us-east-1/c6i.2xlarge/us-east-1a",
+            "cell": "us-east-1",
+            "zone": "us-east-1a",
+            "instanceType": "c6i.2xlarge",
+            "purchase": "spot",
+            "count": 15,
+            "tasksAtATime": 8,
+            "priceUsdPerHour": 0.1432,
+        }
+    ],
+    "costUsd": {"low": 0.8, "expected": 1.2, "high": 2.1},
+    "seconds": {"low": 1500.0, "expected": 1900.0, "high": 3100.0},
+    "instanceHours": 8.1,
+    "taskSeconds": {"low": 30.0, "expected": 60.0, "high": 90.0},
+    "onDemand": {"region": "us-east-1", "costUsd": 3.4, "seconds": 1700.0, "instanceTypes": ["c6i.xlarge"]},
+    "rejected": [{"reason": "needs 4 GPUs, has none", "pools": 12, "instanceTypes": ["c5.large", "c5.xlarge"]}],
+    "relaxations": [
+        {"sentence": "7,500 MiB lets one more fit on an instance", "saves": 0.21, "costUsd": 0.95, "seconds": 1800.0},
+        {"sentence": "in any cell", "saves": 0.12, "costUsd": 1.06, "seconds": 1850.0},
+    ],
+    "assumptions": ["seconds of a task: 60 s, from 3 earlier runs"],
+    "warnings": ["the run may miss its deadline"],
+}
+
+
+def fleet(instance_type: str, zone: str, **changes: Any) -> JSON:
+    return {
+        "instanceType": instance_type,
+        "availabilityZone": zone,
+        "cell": "us-east-1",
+        "spotTarget": 0,
+        "onDemandTarget": 0,
+        "spotUsdPerHour": 0.07,
+        "pricedAt": None,
+        "priceIsStale": False,
+        "assumedUsdPerHour": 0.07,
+        "interruptionBand": "<5 %",
+        "interruptionsPerHour": 0.001,
+        "coolingOffUntil": None,
+        "coolingOffAfter": None,
+        "needsMending": False,
+        "unsettledUntil": None,
+        "placementScore": 7,
+        "noOfferBecause": None,
+        **changes,
+    }
+
+
+class Api:
+    """Answers as `client.api.ApiClient` does. asked: the names of the actions, in order."""
+
+    def __init__(self, instances: int, attempts: int) -> None:
+        self.view, self.told, self.pages = history(instances, attempts)
+        self.asked: list[str] = []
+
+    def runs(self, limit: int) -> JSON:
+        self.asked.append("runs")
+        return {"runs": [self.view], "nextToken": None}
+
+    def describe_with_cost(self, run_id: str) -> JSON:
+        self.asked.append("describe")
+        if run_id != RUN_ID:
+            error = {"code": "ResourceNotFoundException", "message": "there is no such run", "requestId": "r"}
+            raise ApiError(404, error)
+        return self.view
+
+    def history(self, run_id: str) -> JSON:
+        self.asked.append("history")
+        return self.told
+
+    def attempts(self, run_id: str, token: str | None = None) -> JSON:
+        self.asked.append(f"attempts {token}")
+        return self.pages[int(token or 0)]
+
+    def explain(self, run_id: str, index: int | None) -> JSON:
+        self.asked.append("explain")
+        return {"sentence": "nothing waits"}
+
+    def plan(self, spec: JSON) -> JSON:
+        self.asked.append("plan")
+        return PLAN
+
+    def cluster(self) -> JSON:
+        self.asked.append("cluster")
+        rng = np.random.default_rng(1)
+        return {
+            "cluster": "argosy",
+            "cells": ["us-east-1"],
+            "instances": [self._instance(rng, life) for life in self.told["instances"]],
+            "fleets": [fleet("c5.xlarge", zone, spotTarget=3 if place == 0 else 0) for place, zone in enumerate(ZONES)],
+            "usdPerHour": 1.0,
+            "spentUsd": 12.3,
+            "onDemandUsd": 40.0,
+            "peakUtilisation": {},
+        }
+
+    def _instance(self, rng: np.random.Generator, life: JSON) -> JSON:
+        used, gpus = float(rng.beta(3, 1)), int(life["type"].startswith("g"))
+        return instance(
+            instanceId=life["id"],
+            instanceType=life["type"],
+            availabilityZone=life["zone"],
+            purchase=life["purchase"],
+            cpu={"total": 4.0, "used": 4 * used},
+            memory={"total": 8192, "used": 6000 * used},
+            gpus={"total": gpus, "used": gpus * round(used)},
+            tasks=int(4 * used),
+        )
+
+
+class Objects:
+    """S3 with a spec, and EC2 without prices."""
+
+    def __init__(self, spec: bytes | None) -> None:
+        self.spec = spec
+
+    def get_object(self, **place: str) -> JSON:
+        if self.spec is None:
+            raise refusal("NoSuchKey")
+        return {"Body": io.BytesIO(self.spec)}
+
+    def get_paginator(self, operation: str) -> Objects:
+        return self
+
+    def paginate(self, **request: Any) -> list[JSON]:
+        return [{"SpotPriceHistory": []}]
+
+
+class Reached:
+    """As `client.access.Access`."""
+
+    def __init__(self, api: Api, spec: bytes | None) -> None:
+        self.api, self.spec = api, spec
+
+    def client(self, service: str, region: str | None = None) -> Objects:
+        return Objects(self.spec)
+
+
+def looks(instances: int = 20, attempts: int = 300, *, spec: JSON | None = None, now: float = NOW) -> Looks:
+    access: Any = Reached(Api(instances, attempts), json.dumps(spec or {}).encode())
+    return Looks(access, lambda: now)

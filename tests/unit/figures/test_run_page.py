@@ -1,0 +1,213 @@
+"""The page of a run: its figures are the replies', hostile texts stay texts, and nothing is left blank."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import numpy as np
+import pytest
+
+from argosy.figures import lanes
+from argosy.figures.document import Page, one_file, parts
+from argosy.figures.history import Attempts, Fate, attempts_of, column, stored
+from argosy.figures.run import lives_of, run_page
+from tests.fakes.cli import NOW, ended, run_view, tasks
+from tests.fakes.histories import history
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[2J\u202e'\""
+MB = 1_000_000
+
+
+def page_of(instances: int = 40, attempts: int = 900) -> Page:
+    view, told, pages = history(instances, attempts)
+    return run_page(view, told, attempts_of(pages))
+
+
+def text_of(html: str) -> str:
+    return unescape(re.sub(r"<[^>]+>", " ", html))
+
+
+def tiles(page: Page) -> dict[str, str]:
+    return {tile.label: tile.value for tile in page.tiles}
+
+
+def test_the_tiles_are_the_views_figures() -> None:
+    view, told, pages = history(40, 900)
+    shown = tiles(run_page(view, told, attempts_of(pages)))
+    assert shown["Succeeded"] == f"{view['tasks']['succeeded']:,}"
+    assert shown["Attempts"] == "900"
+    assert shown["Cost"] == f"${view['costUsd']:.2f}"
+
+
+def test_every_picture_has_a_table_whose_last_row_is_the_end() -> None:
+    page = page_of()
+    assert all(each.table for each in page.figures if each.picture is not None)
+    states = next(each for each in page.figures if each.key == "states")
+    assert states.table is not None
+    assert states.table.rows[-1][1] == tiles(page)["Succeeded"]
+
+
+def test_the_histogram_counts_each_attempt_once() -> None:
+    page = page_of()
+    [seconds] = [each for each in page.figures if each.key == "seconds"]
+    assert seconds.table is not None
+    assert sum(int(str(cell).replace(",", "")) for row in seconds.table.rows for cell in row[2:]) == 900
+
+
+def test_attempts_that_took_very_different_times_get_an_axis_of_powers() -> None:
+    view, told, [page] = history(10, 200)
+    started = column(page["columns"]["started"])
+    ran = np.geomspace(1, 100_000, len(started)).astype("u4")
+    page["columns"]["stopped"] = stored(started + ran)
+    seconds = next(each for each in run_page(view, told, attempts_of([page])).figures if each.key == "seconds")
+    assert seconds.table is not None
+    assert "10 min" in str(seconds.picture)
+    assert sum(int(str(cell).replace(",", "")) for row in seconds.table.rows for cell in row[2:]) == 200
+
+
+def test_failures_are_grouped_with_the_way_to_a_log() -> None:
+    shown = text_of(parts(page_of())["failures"])
+    assert re.search(r"7\s+Essential container in task exited\s+exit 1\s+3 to 412", shown)
+    assert "argosy logs digits-261121-062733-k3f9 --task 412" in shown
+
+
+def test_without_a_history_the_last_failures_are_grouped() -> None:
+    failure = {"index": 3, "attempt": 1, "exitCode": 1, "reason": "boom", "instance": "i-1", "taskArn": None}
+    view = ended("FAILED", failures=[failure, {**failure, "index": 9}], cost={"byWaste": {}})
+    shown = text_of(parts(run_page(view, None, None))["failures"])
+    assert re.search(r"2\s+boom\s+exit 1\s+3 to 9", shown)
+
+
+def test_a_run_that_has_just_begun_says_so_in_every_figure() -> None:
+    page = run_page(run_view(tasks=tasks(pending=9), startedAt=None), None, None, None, NOW)
+    assert all(each.empty for each in page.figures)
+    assert "no task has started yet" in {tile.note for tile in page.tiles}
+
+
+def test_an_open_run_explains_itself_and_says_what_is_bought_late_or_used_up() -> None:
+    reason = {"refused": 3, "detail": "needs 4 GPUs"}
+    explained = {"sentence": "no instance fits", "cluster": {"reasons": [reason]}, "coming": None, "market": None}
+    view = run_view(
+        waiting="no capacity",
+        purchase={"now": "on-demand", "reason": "14 min of slack left"},
+        deadline="2026-11-21T18:00:00Z",
+        late=True,
+        budget={"usedUp": True, "budgetUsd": 2.0},
+    )
+    shown = text_of(" ".join(parts(run_page(view, None, None, explained, NOW)).values()))
+    for text in ("no instance fits", "needs 4 GPUs", "no capacity", "14 min of slack", "missed", "$2.00 is used up"):
+        assert text in shown
+
+
+def test_hostile_names_and_reasons_stay_text() -> None:
+    view, told, pages = history(3, 20)
+    told["failures"][0]["reason"] = HOSTILE
+    told["instances"][0]["type"] = HOSTILE
+    view |= {"statusReason": HOSTILE, "runId": HOSTILE, "output": HOSTILE}
+    made = one_file(run_page(view, told, attempts_of(pages)), HOSTILE)
+    assert len(re.findall(r"<script", made)) == 2
+    assert "<img" not in made
+    assert not {"\x1b", "\u202e"} & set(made)
+
+
+def test_a_file_loads_nothing_and_allows_only_its_own_script_and_style() -> None:
+    made = one_file(page_of(), "argosy report run x")
+    assert not re.search(r"https?://", re.sub(r"<script.*?</script>", "", made, flags=re.DOTALL))
+    [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', made)
+    assert "unsafe" not in policy
+    assert unescape(policy).count("'sha256-") == 2
+    assert not re.search(r"\sstyle=|\son[a-z]+=", re.sub(r"<(script|style).*?</\1>", "", made, flags=re.DOTALL))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("instances", "attempts", "most"), [(1_000, 20_000, 1.0), (5_000, 100_000, 2.5)])
+def test_a_report_stays_small(instances: int, attempts: int, most: float) -> None:
+    made = one_file(page_of(instances, attempts), "argosy report run x")
+    assert len(made.encode()) <= most * MB
+
+
+def test_the_picture_of_attempts_has_each_of_them_in_the_lane_of_its_instance() -> None:
+    view, told, pages = history(20, 300)
+    attempts = attempts_of(pages)
+    data = next(each for each in run_page(view, told, attempts).figures if each.key == "attempts").data
+    assert data is not None
+    lane = column(data["attempts"]["lane"])
+    start = column(data["attempts"]["start"])
+    found = sorted(
+        (data["instances"]["ids"][place], int(index), int(at))
+        for place, index, at in zip(lane, column(data["attempts"]["index"]), start, strict=True)
+    )
+    names = [attempts.instances[place] for place in attempts.instance.tolist()]
+    assert found == sorted(
+        (name, int(index), round(at * 10))
+        for name, index, at in zip(names, attempts.index, attempts.started.tolist(), strict=True)
+    )
+    assert (np.diff(lane.astype("i8")) >= 0).all()
+    launched = column(data["instances"]["launched"])
+    assert (np.diff(launched.astype("i8")) >= 0).all()
+
+
+def test_a_huge_run_shows_every_nth_instance_with_all_of_its_attempts() -> None:
+    _, told, pages = history(50, 1_000)
+    attempts = attempts_of(pages)
+    lives = lives_of(told, attempts)
+    kept, shown, step = lanes.thinned(lives, attempts, 300)
+    assert (step, len(kept)) == (4, 13)
+    counts = np.bincount(attempts.instance, minlength=50)
+    wanted = sum(int(counts[attempts.instances.index(life.id)]) for life in kept)
+    assert len(shown) == wanted
+
+
+def test_pages_of_attempts_are_joined_whatever_they_call_their_instances() -> None:
+    _, _, [page] = history(5, 60)
+    whole = attempts_of([page])
+    half = {name: stored(column(each)[:30]) for name, each in page["columns"].items()}
+    order = list(reversed(range(5)))
+    other = {name: stored(column(each)[30:]) for name, each in page["columns"].items()}
+    other["instance"] = stored(np.array(order, "u4")[column(other["instance"])])
+    renamed = [page["instances"][place] for place in order]
+    joined = attempts_of([{**page, "columns": half}, {**page, "columns": other, "instances": renamed}])
+    names = lambda found: [found.instances[place] for place in found.instance.tolist()]  # noqa: E731
+    assert names(joined) == names(whole)
+    assert (joined.started == whole.started).all()
+
+
+def test_no_pages_are_no_attempts() -> None:
+    none = attempts_of([])
+    assert (len(none), none.instances) == (0, [])
+
+
+def test_attempts_have_one_fate_each_and_those_that_never_started_ran_no_time() -> None:
+    found = Attempts(
+        *(np.arange(9, dtype="u4") for _ in range(2)),
+        instance=np.zeros(9, "u4"),
+        started=np.array([0.0, 1, 1, 1, 1, 1, 0, 1, 1]),
+        stopped=np.array([5.0, 5, 5, 5, 5, 5, 5, 5, 5]),
+        outcome=np.arange(9, dtype="u1"),
+        exit_code=np.zeros(9, "i4"),
+        reason=np.zeros(9, "u4"),
+        instances=["i-1"],
+        reasons=[""],
+    )
+    assert found.ran.tolist() == [0, 4, 4, 4, 4, 4, 0, 4, 4]
+    assert [Fate(each).name for each in found.fate.tolist()][1:8] == [
+        "SUCCEEDED", "FAILED", "FAILED", "LOST", "LOST", "FAILED", "CANCELLED",
+    ]  # fmt: skip
+
+
+def test_an_instance_that_lives_still_ends_with_the_last_thing_that_is_known() -> None:
+    _view, told, pages = history(5, 60)
+    told["instances"][0]["endedAt"] = None
+    lives = lives_of(told, attempts_of(pages))
+    assert lives[0].ended == max(life.ended for life in lives)
+    assert not lives[0].interrupted
+
+
+def test_the_same_replies_give_the_same_bytes() -> None:
+    assert one_file(page_of(), "x") == one_file(page_of(), "x")
+
+
+def test_what_is_left_out_of_a_long_table_is_counted() -> None:
+    page = page_of(300, 900)
+    assert "100 more rows are left out here." in text_of(parts(page)["attempts"])

@@ -1,0 +1,174 @@
+"""Who may look: nobody but the browser that opened the printed address, and nobody may do anything else."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from argosy.loopback.server import WsgiServer
+from argosy.ui.guard import Guard
+from argosy.ui.pages import Pages
+from tests.fakes.looks import looks
+
+pytestmark = pytest.mark.slow
+
+Headers = dict[str, str]
+
+
+@dataclass
+class Reply:
+    status: int
+    headers: Headers
+    text: str
+
+
+@dataclass
+class Site:
+    port: int
+    token: str
+    jar: str = ""
+    asked: list[str] = field(default_factory=list)
+
+    def ask(self, path: str, method: str = "GET", **headers: str) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        given = {name.replace("_", "-"): value.replace("PORT", str(self.port)) for name, value in headers.items()}
+        if self.jar:
+            given.setdefault("Cookie", self.jar)
+        connection.request(method, path, headers=given)
+        reply = connection.getresponse()
+        answer = Reply(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read().decode())
+        connection.close()
+        return answer
+
+    def enter(self) -> Reply:
+        reply = self.ask(f"/?token={self.token}")
+        self.jar = reply.headers.get("set-cookie", "").partition(";")[0]
+        return reply
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    guard = Guard()
+    server = WsgiServer(Pages(looks(), guard, "argosy in us-east-1"))
+    server.start()
+    try:
+        yield Site(server.port, guard.token)
+    finally:
+        server.close()
+
+
+def test_the_printed_address_lets_one_browser_in(site: Site) -> None:
+    entered = site.enter()
+    assert (entered.status, entered.headers["location"]) == (303, "/")
+    cookie = entered.headers["set-cookie"]
+    assert cookie.startswith(f"argosy-{site.port}=")  # cookies do not tell ports apart
+    assert {"HttpOnly", "SameSite=Strict"} <= {part.strip() for part in cookie.split(";")}
+    assert site.ask("/").status == 200
+
+
+def test_a_token_counts_once(site: Site) -> None:
+    site.enter()
+    assert site.ask(f"/?token={site.token}", Cookie="").status == 403
+    assert site.ask(f"/?token={site.token}").status == 303  # the same browser, reloading: it has the cookie
+
+
+@pytest.mark.parametrize("token", ["", "x", "%ff", "%00", "&token="])
+def test_a_wrong_token_lets_nobody_in_and_does_not_use_up_the_right_one(site: Site, token: str) -> None:
+    assert site.ask(f"/?token={token}").status == 403
+    assert site.enter().status == 303
+
+
+@pytest.mark.parametrize("cookie", ["", "argosy-PORT=x", "argosy-1=x", "=;;==", "argosy-PORT=\xe9"])
+def test_without_the_cookie_there_is_nothing_to_see(site: Site, cookie: str) -> None:
+    site.enter()
+    for path in ("/", "/cluster", "/static/page.css", "/runs/digits-261121-062733-k3f9?changes"):
+        assert site.ask(path, Cookie=cookie).status == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example:PORT"},
+        {"Host": "evil.example:PORT", "Origin": "http://evil.example:PORT", "Sec_Fetch_Site": "same-origin"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://localhost:3000"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+    ],
+)
+def test_strangers_are_refused_even_with_the_cookie(site: Site, headers: Headers) -> None:
+    site.enter()
+    assert site.ask("/", **headers).status == 403
+    assert site.ask(f"/?token={site.token}", **headers).status == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "status"), [("POST", 405), ("PUT", 405), ("DELETE", 405), ("PATCH", 405), ("OPTIONS", 403)]
+)
+def test_nothing_but_reading_is_possible(site: Site, method: str, status: int) -> None:
+    site.enter()
+    assert site.ask("/", method).status == status
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../guard.py",
+        "/static/%2e%2e/guard.py",
+        "/static/",
+        "/static/README.md",
+        "//etc/passwd",
+        "/runs/../x",
+        "/runs/%00",
+    ],
+)
+def test_there_are_no_other_files(site: Site, path: str) -> None:
+    site.enter()
+    reply = site.ask(path)
+    assert reply.status == 404
+    assert "There is no" in reply.text
+
+
+def test_every_reply_has_the_policy(site: Site) -> None:
+    site.enter()
+    for reply in (
+        site.ask("/"),
+        site.ask("/", Cookie=""),
+        site.ask("/x"),
+        site.ask("/", "POST"),
+        site.ask("/?changes"),
+    ):
+        policy = reply.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["cache-control"] == "no-store"
+
+
+def test_a_page_has_no_inline_script_or_style_for_the_policy_to_refuse(site: Site) -> None:
+    site.enter()
+    for path in ("/", "/cluster", "/market", "/runs/digits-261121-062733-k3f9", "/runs/digits-261121-062733-k3f9/plan"):
+        text = site.ask(path).text
+        for attributes, content in re.findall(r"<script([^>]*)>(.*?)</script>", text, flags=re.DOTALL):
+            assert 'type="application/json"' in attributes or not content
+        assert not re.search(r"<style|\sstyle=|\son[a-z]+=", text)
+
+
+def test_a_browser_that_has_seen_it_all_gets_nothing_new(site: Site) -> None:
+    site.enter()
+    path = "/runs/digits-261121-062733-k3f9?changes"
+    first = site.ask(path)
+    again = site.ask(path, If_None_Match=first.headers["etag"])
+    assert (first.status, again.status, again.text) == (200, 304, "")
+    assert site.ask(path, If_None_Match='"unknown"').text == first.text
+
+
+def test_a_head_request_states_the_length(site: Site) -> None:
+    site.enter()
+    reply = site.ask("/", "HEAD")
+    assert (reply.status, reply.text) == (200, "")
+    assert int(reply.headers["content-length"]) > 1000
