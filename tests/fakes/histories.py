@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 
+from argosy.api.views import iso
 from argosy.figures.history import stored
 from tests.fakes.cli import ended, tasks
 
@@ -26,8 +28,24 @@ def history(instances: int, attempts: int, seed: int = 0) -> tuple[JSON, JSON, l
     series = _series(columns, lives, ends)
     view = _view(columns, lives, series)
     failures = [
-        {"reason": REASONS[1], "exitCode": 1, "count": 7, "firstIndex": 3, "lastIndex": 412, "firstAt": 1, "lastAt": 2},
-        {"reason": REASONS[3], "exitCode": 137, "count": 2, "firstIndex": 9, "lastIndex": 9, "firstAt": 1, "lastAt": 2},
+        {
+            "reason": REASONS[1],
+            "exitCode": 1,
+            "count": 7,
+            "firstIndex": 3,
+            "lastIndex": 412,
+            "firstAt": None,
+            "lastAt": None,
+        },
+        {
+            "reason": REASONS[3],
+            "exitCode": 137,
+            "count": 2,
+            "firstIndex": 9,
+            "lastIndex": 9,
+            "firstAt": None,
+            "lastAt": None,
+        },
     ]
     told = {"runId": view["runId"], "asOf": 9, "origin": ORIGIN, "series": series, "orders": [], "failures": failures}
     page = {
@@ -55,10 +73,11 @@ def _lives(rng: np.random.Generator, count: int) -> list[JSON]:
                 "type": KINDS[int(rng.integers(len(KINDS)))],
                 "zone": ZONES[int(rng.integers(len(ZONES)))],
                 "purchase": "spot" if rng.random() < 0.95 else "on-demand",
-                "launchedAt": ORIGIN + launched,
-                "registeredAt": ORIGIN + launched + float(rng.uniform(40, 110)),
-                "warnedAt": ORIGIN + warned if warned else None,
-                "endedAt": ORIGIN + ended_at,
+                "cell": "us-east-1",
+                "launchedAt": iso(ORIGIN + launched),
+                "registeredAt": iso(ORIGIN + launched + float(rng.uniform(40, 110))),
+                "warnedAt": iso(ORIGIN + warned) if warned else None,
+                "endedAt": iso(ORIGIN + ended_at),
                 "cause": "interrupted" if warned else "released",
                 "usdPerHour": 0.07,
             }
@@ -66,11 +85,15 @@ def _lives(rng: np.random.Generator, count: int) -> list[JSON]:
     return lives
 
 
+def _after(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp() - ORIGIN
+
+
 def _attempts(rng: np.random.Generator, lives: list[JSON], count: int) -> tuple[dict[str, Any], Any]:
     """Columns as ListAttempts sends them, and the end of each in seconds."""
     each = np.sort(rng.integers(len(lives), size=count))
-    first = np.array([life["registeredAt"] - ORIGIN for life in lives])[each]
-    last = np.array([life["endedAt"] - ORIGIN for life in lives])[each]
+    first = np.array([_after(life["registeredAt"]) for life in lives])[each]
+    last = np.array([_after(life["endedAt"]) for life in lives])[each]
     place = np.arange(count) - np.searchsorted(each, each)
     mine = np.bincount(each, minlength=len(lives))[each]
     lanes = 2
@@ -93,6 +116,7 @@ def _attempts(rng: np.random.Generator, lives: list[JSON], count: int) -> tuple[
         "exitCode": np.where(outcome == 2, 1, 0).astype("i4"),
         "reason": np.where(outcome == 2, 1, np.where(outcome == 4, 2, 0)).astype("u2"),
         "gpuMask": np.zeros(count, "u4"),
+        "amends": np.zeros(count, "u1"),
     }
     return columns, stop
 
@@ -104,13 +128,13 @@ def _series(columns: JSON, lives: list[JSON], ends: Any) -> JSON:
     running, succeeded = below(starts) - below(ends), below(ends[good])
     failed = below(ends[columns["outcome"] == 2])
     total = len(good)
-    alive = below(np.array([life["launchedAt"] - ORIGIN for life in lives]))
-    alive -= below(np.array([life["endedAt"] - ORIGIN for life in lives]))
+    alive = below(np.array([_after(life["launchedAt"]) for life in lives]))
+    alive -= below(np.array([_after(life["endedAt"]) for life in lives]))
     spent = np.cumsum(alive) * (at[1] - at[0]) * 0.07 / 3600
     shares = {"useful": 0.78, "boot": 0.05, "idle": 0.1, "redone": 0.05, "failed": 0.02}
     return {
         "intervalSeconds": float(at[1] - at[0]),
-        "at": at.tolist(),
+        "at": (ORIGIN + at).tolist(),
         "queued": np.maximum(0, total - succeeded - failed - running).tolist(),
         "starting": (running * 0.05).tolist(),
         "running": running.tolist(),

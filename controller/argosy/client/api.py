@@ -106,14 +106,6 @@ class ApiClient:
         """Why the run's tasks wait; with `index`, that task's own state too."""
         return self._call("ExplainRun", runId=run_id, **({} if index is None else {"index": index}))
 
-    def history(self, run_id: str) -> dict[str, Any]:
-        """The run's series, instances, orders and grouped failures."""
-        return self._call("DescribeHistory", runId=run_id)
-
-    def attempts(self, run_id: str, token: str | None = None) -> dict[str, Any]:
-        """A page of the run's ended attempts, as columns."""
-        return self._call("ListAttempts", runId=run_id, **({"nextToken": token} if token else {}))
-
     def cluster(self) -> dict[str, Any]:
         """The deployment's instances, fleets and cost."""
         return self._call("DescribeCluster")

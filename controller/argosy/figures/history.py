@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 JSON = Mapping[str, Any]
 Floats = NDArray[np.float64]
 TENTHS = 10.0
-RUNNING = 8  # beside the outcomes of attempts that ended
+ALIVE = 0  # in place of an outcome
 
 
 class Fate(IntEnum):
@@ -28,13 +28,13 @@ class Fate(IntEnum):
     RUNNING = 4
 
 
-FATE_OF_OUTCOME = np.array([4, 0, 1, 1, 2, 2, 1, 3, 4], dtype="u1")
+FATE_OF_OUTCOME = np.array([4, 0, 1, 1, 2, 2, 1, 3], dtype="u1")
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
     """One row each; shape (rows,). instance: a row of `instances`. started, stopped: seconds after the origin, 0 = not
-    known. reason: a row of `reasons`."""
+    known, or not yet. reason: a row of `reasons`."""
 
     index: NDArray[np.uint32]
     attempt: NDArray[np.uint32]
@@ -59,7 +59,7 @@ class Attempts:
     @property
     def fate(self) -> NDArray[np.uint8]:
         """`Fate` of each."""
-        return FATE_OF_OUTCOME[np.minimum(self.outcome, RUNNING)]
+        return FATE_OF_OUTCOME[np.minimum(self.outcome, len(FATE_OF_OUTCOME) - 1)]
 
 
 def column(stored: JSON) -> NDArray[Any]:
@@ -80,12 +80,15 @@ def attempts_of(pages: Iterable[JSON]) -> Attempts:
     reasons: dict[str, int] = {}
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _COLUMNS}
     for page in pages:
-        found = {name: column(page["columns"][name]) for name in _COLUMNS if name in page["columns"]}
+        found = {name: column(page["columns"][name]) for name in _COLUMNS}
         found["instance"] = _renumbered(found["instance"], page["instances"], instances)
         found["reason"] = _renumbered(found["reason"], page["reasons"], reasons)
         for name in _COLUMNS:
             parts[name].append(found[name])
-    whole = {name: np.concatenate([np.empty(0, dtype), *parts[name]]).astype(dtype) for name, dtype in _COLUMNS.items()}
+    joined = {
+        name: np.concatenate([np.empty(0, dtype), *parts[name]]).astype(dtype) for name, dtype in _COLUMNS.items()
+    }
+    whole = _amended(joined)
     return Attempts(
         index=whole["index"],
         attempt=whole["attempt"],
@@ -109,10 +112,28 @@ _COLUMNS = {
     "outcome": "u1",
     "exitCode": "i4",
     "reason": "u4",
+    "amends": "u1",
 }
+
+
+def _amended(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """A row that amends gives its outcome, exit code and reason to its attempt's row, which an earlier page has."""
+    amends = columns["amends"] == 1
+    if not amends.any():
+        return columns
+    key = (columns["index"].astype("u8") << np.uint64(32)) | columns["attempt"].astype("u8")
+    plain = np.flatnonzero(~amends)
+    order = plain[np.argsort(key[plain], kind="stable")]
+    rows = np.flatnonzero(amends)
+    place = np.minimum(np.searchsorted(key[order], key[rows]), max(0, len(order) - 1))
+    known = key[order][place] == key[rows] if len(order) else np.zeros(len(rows), dtype=np.bool_)
+    for name in ("outcome", "exitCode", "reason"):
+        columns[name][order[place[known]]] = columns[name][rows[known]]
+    return {name: values[~amends] for name, values in columns.items()}
 
 
 def _renumbered(rows: NDArray[Any], names: Sequence[str], known: dict[str, int]) -> NDArray[Any]:
     """The rows of a page's list as rows of the list of all pages, which grows."""
-    numbers = np.array([known.setdefault(name, len(known)) for name in names] or [0], dtype="u4")
-    return numbers[rows] if len(names) else np.zeros(len(rows), dtype="u4")
+    numbers = np.array([known.setdefault(name, len(known)) for name in names or [""]], dtype="u4")
+    renumbered: NDArray[Any] = numbers[np.minimum(rows, len(numbers) - 1)]
+    return renumbered

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.figures.history import Attempts, stored
+from argosy.figures.history import ALIVE, Attempts, stored
 from argosy.figures.markup import Markup, element
 from argosy.figures.svg import Series, legend
 
@@ -53,7 +53,8 @@ def lanes(lives: Sequence[Life], attempts: Attempts, seconds: float) -> dict[str
     lives = sorted(lives, key=lambda each: (each.launched, each.id))
     lane_of = {each.id: lane for lane, each in enumerate(lives)}
     lane = np.array([lane_of.get(name, -1) for name in attempts.instances] or [-1])[attempts.instance]
-    shown = (lane >= 0) & (attempts.started > 0) & (attempts.stopped >= attempts.started)
+    stopped = np.where(attempts.outcome == ALIVE, seconds, attempts.stopped)
+    shown = (lane >= 0) & (attempts.started > 0) & (stopped >= attempts.started)
     order = np.lexsort((attempts.started[shown], lane[shown]))
     rows = np.flatnonzero(shown)[order]
     kinds = sorted({each.kind for each in lives})
@@ -65,7 +66,7 @@ def lanes(lives: Sequence[Life], attempts: Attempts, seconds: float) -> dict[str
             "lane": stored(_small(lane[rows])),
             "index": stored(attempts.index[rows]),
             "start": stored(_tenths(attempts.started[rows])),
-            "ran": stored(_tenths(attempts.ran[rows])),
+            "ran": stored(_tenths((stopped - attempts.started)[rows])),
             "outcome": stored(attempts.outcome[rows]),
         },
         "instances": {

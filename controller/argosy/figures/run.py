@@ -116,7 +116,7 @@ def _steps(view: View) -> list[tuple[str, str]]:
 
 
 def _figures(view: View, history: View | None, attempts: Attempts | None, explained: View | None) -> Iterator[Figure]:
-    series = (history or {}).get("series") or {}
+    series = _from_origin(history or {})
     yield _states(series)
     yield spending.over_time(view, series)
     yield _seconds(attempts)
@@ -124,6 +124,12 @@ def _figures(view: View, history: View | None, attempts: Attempts | None, explai
     yield _lanes(view, history, attempts)
     if explained is not None and view["status"] not in TERMINAL:
         yield _explained(explained)
+
+
+def _from_origin(history: View) -> dict[str, Any]:
+    """The series, with its moments in seconds after the origin."""
+    series = history.get("series") or {}
+    return {**series, "at": [max(0.0, at - history["origin"]) for at in series["at"]]} if series else {}
 
 
 def _states(series: View) -> Figure:
@@ -253,7 +259,7 @@ def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Life]:
     rows = history.get("instances", ())
     ends = [_after(each["endedAt"], origin) for each in rows if each["endedAt"]]
     stops = [float(attempts.stopped.max(initial=0.0))] if attempts is not None else []
-    samples = list((history.get("series") or {}).get("at", ()))[-1:]
+    samples = _from_origin(history).get("at", [])[-1:]
     end = max([*ends, *stops, *samples, 0.0])
     return [
         lanes.Life(
@@ -262,7 +268,7 @@ def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Life]:
             launched=max(0.0, _after(each["launchedAt"], origin)),
             registered=max(0.0, _after(each["registeredAt"], origin)),
             ended=_after(each["endedAt"], origin) if each["endedAt"] else end,
-            interrupted=bool(each["warnedAt"]) and bool(each["endedAt"]),
+            interrupted=each["cause"] == "interrupted",
         )
         for each in rows
     ]

@@ -211,3 +211,28 @@ def test_the_same_replies_give_the_same_bytes() -> None:
 def test_what_is_left_out_of_a_long_table_is_counted() -> None:
     page = page_of(300, 900)
     assert "100 more rows are left out here." in text_of(parts(page)["attempts"])
+
+
+def test_a_row_that_amends_replaces_what_became_of_an_attempt_of_an_earlier_page() -> None:
+    _, _, [page] = history(5, 60)
+    of = {name: column(each) for name, each in page["columns"].items()}
+    later = {name: each[[7]].copy() for name, each in of.items()}
+    later |= {"outcome": np.array([2], "u1"), "exitCode": np.array([9], "i2"), "amends": np.array([1], "u1")}
+    unknown = {**later, "index": np.array([10_000], "u4")}
+    further = [{**page, "columns": {name: stored(each) for name, each in part.items()}} for part in (later, unknown)]
+    found = attempts_of([page, *further])
+    assert len(found) == 60
+    assert (found.outcome[7], found.exit_code[7]) == (2, 9)
+    assert found.instances[found.instance[7]] == page["instances"][of["instance"][7]]
+
+
+def test_an_attempt_that_is_alive_is_drawn_until_now() -> None:
+    view, told, [page] = history(5, 60)
+    outcome, stopped = (column(page["columns"][name]).copy() for name in ("outcome", "stopped"))
+    outcome[3], stopped[3] = 0, 0
+    page["columns"] |= {"outcome": stored(outcome), "stopped": stored(stopped)}
+    data = next(each for each in run_page(view, told, attempts_of([page])).figures if each.key == "attempts").data
+    assert data is not None
+    [row] = np.flatnonzero(column(data["attempts"]["outcome"]) == 0)
+    end = column(data["attempts"]["start"])[row] + column(data["attempts"]["ran"])[row]
+    assert int(end) == pytest.approx(10 * data["seconds"], abs=2)

@@ -1,10 +1,10 @@
 // How are many thousands of attempts or instances drawn? Two canvases, which read the page's `data` by their `data-of`.
 // Pure functions are exported, for the tests; the page starts what is at the end.
 
-// Outcomes 1 to 7 are those of attempts that ended (model/ended_attempts), 8 is one that runs.
+// Outcomes 1 to 7 are those of attempts that ended (model/ended_attempts), 0 is one that is alive.
 const KINDS = ["succeeded", "failed", "lost", "cancelled", "running"];
-const KIND_OF = [4, 0, 1, 1, 2, 2, 1, 3, 4];  // outcome -> place in KINDS
-const SAID = ["", "succeeded", "failed", "timed out", "interrupted", "lost", "not started", "cancelled", "running"];
+const KIND_OF = [4, 0, 1, 1, 2, 2, 1, 3];  // outcome -> place in KINDS
+const SAID = ["running", "succeeded", "failed", "timed out", "interrupted", "lost", "not started", "cancelled"];
 const TYPES = { "<u1": Uint8Array, "<u2": Uint16Array, "<u4": Uint32Array };
 const NEAR_PX = 5;  // a lane this high is drawn attempt by attempt
 const BOTTOM = 26, LEFT = 62, TOP = 8;
