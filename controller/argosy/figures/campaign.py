@@ -58,7 +58,7 @@ def _counted(key: str, title: str, counts: Mapping[str, int], unit: str) -> Figu
         unit,
         ", ".join(f"{name} {count:,}" for name, count in rows) + ".",
     )
-    return Figure(key, title, picture=svg.bars(frame, edges, [svg.Series(unit, "plain", values)]), table=table)
+    return Figure(key, title, picture=svg.bars(frame, edges, [svg.Layer(unit, "plain", values)]), table=table)
 
 
 def _story(place: int, told: Report) -> Figure:

@@ -11,7 +11,7 @@ import numpy as np
 
 from argosy.figures.history import ALIVE, Attempts, stored
 from argosy.figures.markup import Markup, element
-from argosy.figures.svg import Series, legend
+from argosy.figures.svg import Layer, legend
 
 MOST_ATTEMPTS = 100_000
 _KINDS = (
@@ -26,7 +26,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class Lifetime:
     """An instance of the run. Times in seconds after the origin; ended: of the picture's end while it lives."""
 
     id: str
@@ -37,7 +37,9 @@ class Life:
     interrupted: bool
 
 
-def thinned(lives: Sequence[Life], attempts: Attempts, most: int = MOST_ATTEMPTS) -> tuple[list[Life], Attempts, int]:
+def thinned(
+    lives: Sequence[Lifetime], attempts: Attempts, most: int = MOST_ATTEMPTS
+) -> tuple[list[Lifetime], Attempts, int]:
     """Every n-th instance with all of its attempts, so that at most about `most` attempts are left; and n."""
     step = max(1, -(-len(attempts) // most)) if most else 1
     if step == 1:
@@ -48,7 +50,7 @@ def thinned(lives: Sequence[Life], attempts: Attempts, most: int = MOST_ATTEMPTS
     return kept, _where(attempts, wanted[attempts.instance]), step
 
 
-def lanes(lives: Sequence[Life], attempts: Attempts, seconds: float) -> dict[str, Any]:
+def lanes(lives: Sequence[Lifetime], attempts: Attempts, seconds: float) -> dict[str, Any]:
     """What the page's script draws. Attempts on instances without a life are left out."""
     lives = sorted(lives, key=lambda each: (each.launched, each.id))
     lane_of = {each.id: lane for lane, each in enumerate(lives)}
@@ -90,7 +92,7 @@ def picture(key: str, said: str) -> Markup:
         role="application",
         aria_label=f"{said} Arrow keys move, plus and minus zoom, 0 shows all.",
     )
-    kinds = [Series(name, kind, np.empty(0)) for kind, name in _KINDS]
+    kinds = [Layer(name, kind, np.empty(0)) for kind, name in _KINDS]
     return element(
         "div",
         element("div", class_="tools"),

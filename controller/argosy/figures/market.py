@@ -55,7 +55,7 @@ def _tiles(pools: Sequence[View]) -> Iterator[Tile]:
 
 def _history(pools: Sequence[View], prices: Prices, now: float) -> Figure:
     key, title = "prices", "Spot price of a vCPU"
-    drawn: list[tuple[Any, svg.Series]] = []
+    drawn: list[tuple[Any, svg.Layer]] = []
     first = now
     for pool in pools:
         series = prices.get((pool["instanceType"], pool["availabilityZone"]))
@@ -65,7 +65,7 @@ def _history(pools: Sequence[View], prices: Prices, now: float) -> Figure:
         at, usd = np.append(at, now), np.append(usd, usd[-1]) / pool["vcpus"]
         first = min(first, float(at[0]))
         shown = f"${float(usd[-1]):.4f}{', bought' if pool['chosen'] else ''}"
-        drawn.append((at, svg.Series(pool["name"], str(len(drawn)), usd, shown)))
+        drawn.append((at, svg.Layer(pool["name"], str(len(drawn)), usd, shown)))
     if not drawn:
         return Figure(key, title, empty="No spot price has been seen.", wide=True)
     top = max(float(each.values.max()) for _, each in drawn)

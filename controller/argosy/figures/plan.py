@@ -63,7 +63,7 @@ def _against_time(reply: View) -> Figure:
         "US dollars",
         "; ".join(f"{each.name}: {money(each.y)} in {duration(each.x)}" for each in points) + ".",
     )
-    names = [svg.Series(each.name, each.kind, np.empty(0), f"{money(each.y)}, {duration(each.x)}") for each in points]
+    names = [svg.Layer(each.name, each.kind, np.empty(0), f"{money(each.y)}, {duration(each.x)}") for each in points]
     table = Table(("Variant", ">Cost", ">Ends after"), [(p.name, money(p.y), duration(p.x)) for p in points])
     note = "Whiskers: nine runs of ten lie between."
     picture = element("div", svg.points(frame, points), svg.legend(names))

@@ -146,7 +146,7 @@ def _states(series: View) -> Figure:
         "tasks",
         f"Tasks by state over {duration(at[-1] - at[0])}: {rows['succeeded'][-1]:,.0f} succeeded at the end.",
     )
-    drawn = [svg.Series(name, name, rows[name], f"{rows[name][-1]:,.0f}") for name in STATES if rows[name].any()]
+    drawn = [svg.Layer(name, name, rows[name], f"{rows[name][-1]:,.0f}") for name in STATES if rows[name].any()]
     table = Table(
         (">After", *(f">{name.capitalize()}" for name in STATES)),
         [(duration(moment), *(f"{rows[name][row]:,.0f}" for name in STATES)) for row, moment in enumerate(at.tolist())],
@@ -166,7 +166,7 @@ def _seconds(attempts: Attempts | None) -> Figure:
         mine = ran[(fates == fate) & (ran > 0)]
         if len(mine):
             counts = np.histogram(mine, edges)[0].astype("f8")
-            rows.append(svg.Series(name, kind, counts, f"{len(mine):,}, median {duration(float(np.median(mine)))}"))
+            rows.append(svg.Layer(name, kind, counts, f"{len(mine):,}, median {duration(float(np.median(mine)))}"))
     most = float(sum((row.values for row in rows), np.zeros(len(edges) - 1)).max())
     median = float(np.median(ran[ran > 0]))
     placed = np.log10(edges) if axis.low != 0 else edges  # only a linear axis begins with 0
@@ -253,7 +253,7 @@ def _lanes(view: View, history: View | None, attempts: Attempts | None) -> Figur
     )
 
 
-def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Life]:
+def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Lifetime]:
     """The run's instances; one that lives still ends with the last thing that is known."""
     origin = history.get("origin", 0.0)
     rows = history.get("instances", ())
@@ -262,7 +262,7 @@ def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Life]:
     samples = _from_origin(history).get("at", [])[-1:]
     end = max([*ends, *stops, *samples, 0.0])
     return [
-        lanes.Life(
+        lanes.Lifetime(
             id=each["id"],
             kind=f"{each['type']} in {each['zone']}, {each['purchase']}",
             launched=max(0.0, _after(each["launchedAt"], origin)),
@@ -282,7 +282,7 @@ def _after(at: Any, origin: float) -> float:
     return (moment.timestamp() if moment else float(at)) - origin
 
 
-def _instances(lives: Sequence[lanes.Life], attempts: Attempts) -> Table:
+def _instances(lives: Sequence[lanes.Lifetime], attempts: Attempts) -> Table:
     counts = np.zeros((len(attempts.instances) or 1, len(Fate)), dtype="i8")
     np.add.at(counts, (attempts.instance, attempts.fate), 1)
     row_of = {name: row for row, name in enumerate(attempts.instances)}

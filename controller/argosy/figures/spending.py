@@ -39,7 +39,7 @@ def over_time(view: View, series: View) -> Figure:
         "US dollars so far",
         f"Cost by kind over {duration(at[-1] - at[0])}: {money(float(total[-1]))} at the end.",
     )
-    drawn = [svg.Series(kind, kind, rows[kind], money(float(rows[kind][-1]))) for kind, _ in KINDS if rows[kind].any()]
+    drawn = [svg.Layer(kind, kind, rows[kind], money(float(rows[kind][-1]))) for kind, _ in KINDS if rows[kind].any()]
     less = saved(float(total[-1]), float(on_demand[-1]))
     note = f"The same time on demand costs {money(float(on_demand[-1]))}: this is {less}." if less else ""
     return Figure(key, title, note=note, picture=svg.areas(frame, at, drawn), table=table)
@@ -55,7 +55,7 @@ def by_kind(view: View) -> Figure:
     for place, (kind, usd) in enumerate(parts.items()):
         values = np.zeros(len(parts))
         values[place] = usd
-        drawn.append(svg.Series(kind, kind, values, money(usd)))
+        drawn.append(svg.Layer(kind, kind, values, money(usd)))
     edges = np.arange(len(parts) + 1, dtype="f8")
     ticks = [(place + 0.5, kind) for place, kind in enumerate(parts)]
     frame = svg.Frame(

@@ -21,7 +21,7 @@ SIDE = 1000.0  # of the stretched coordinate system
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class Layer:
     """name: for the legend. kind: its colour, a class of the style sheet without `s-`. values: shape (samples,). shown:
     what the legend says beside the name."""
 
@@ -56,7 +56,7 @@ class Frame:
     marks: Sequence[tuple[float, str]] = field(default=())
 
 
-def areas(frame: Frame, at: Floats, series: Sequence[Series]) -> Markup:
+def areas(frame: Frame, at: Floats, series: Sequence[Layer]) -> Markup:
     """Stacked, the first at the bottom. at: shape (samples,)."""
     below = np.zeros(len(at))
     shapes = []
@@ -68,13 +68,13 @@ def areas(frame: Frame, at: Floats, series: Sequence[Series]) -> Markup:
     return _chart(frame, shapes, legend(series))
 
 
-def lines(frame: Frame, series: Sequence[tuple[Floats, Series]], *, steps: bool = False) -> Markup:
+def lines(frame: Frame, series: Sequence[tuple[Floats, Layer]], *, steps: bool = False) -> Markup:
     """Each series has its own times. steps: a value holds until the next."""
     shapes = [_shape(_line(frame, at, each.values, steps), each, "line") for at, each in series if len(at)]
     return _chart(frame, shapes, legend([each for _, each in series]))
 
 
-def bars(frame: Frame, edges: Floats, series: Sequence[Series]) -> Markup:
+def bars(frame: Frame, edges: Floats, series: Sequence[Layer]) -> Markup:
     """Stacked bars between edges; shape of edges (bars + 1,), of each series' values (bars,)."""
     below = np.zeros(len(edges) - 1)
     shapes = []
@@ -103,7 +103,7 @@ def points(frame: Frame, found: Sequence[Point]) -> Markup:
     return _chart(frame, (), None, marks)
 
 
-def legend(series: Sequence[Series]) -> Markup:
+def legend(series: Sequence[Layer]) -> Markup:
     rows = [
         element("li", element("span", class_=f"key s-{each.kind}"), each.name, _beside(each.shown)) for each in series
     ]
@@ -144,7 +144,7 @@ def _named_marks(frame: Frame) -> Iterator[Markup]:
             yield element("g", line, element("text", name, class_="mark", x=x, y="0", dx="4", dy="10"))
 
 
-def _shape(path: str, series: Series, kind: str) -> Markup:
+def _shape(path: str, series: Layer, kind: str) -> Markup:
     shown = element("title", f"{series.name} {series.shown}".strip())
     return element("path", shown, d=path, class_=f"{kind} s-{series.kind}", vector_effect="non-scaling-stroke")
 

@@ -74,7 +74,7 @@ def shapes(chart: str) -> list[list[tuple[float, float]]]:
 def test_areas_lie_on_each_other() -> None:
     at = np.array([0.0, 10.0])
     made = svg.areas(
-        frame(), at, [svg.Series("a", "useful", np.array([1.0, 2.0])), svg.Series("b", "idle", np.array([1.0, 2.0]))]
+        frame(), at, [svg.Layer("a", "useful", np.array([1.0, 2.0])), svg.Layer("b", "idle", np.array([1.0, 2.0]))]
     )
     first, second = shapes(made)
     assert first == [(0, 750), (1000, 500), (1000, 1000), (0, 1000)]
@@ -82,13 +82,13 @@ def test_areas_lie_on_each_other() -> None:
 
 
 def test_a_line_of_prices_holds_until_the_next() -> None:
-    series = svg.Series("a", "0", np.array([1.0, 3.0]))
+    series = svg.Layer("a", "0", np.array([1.0, 3.0]))
     [line] = shapes(svg.lines(frame(), [(np.array([0.0, 10.0]), series)], steps=True))
     assert line == [(0, 750), (1000, 750), (1000, 250)]
 
 
 def test_nothing_is_drawn_for_a_series_of_zeros_but_it_has_its_place_in_the_legend() -> None:
-    made = svg.areas(frame(), np.array([0.0, 1.0]), [svg.Series("none", "failed", np.zeros(2), "0")])
+    made = svg.areas(frame(), np.array([0.0, 1.0]), [svg.Layer("none", "failed", np.zeros(2), "0")])
     assert shapes(made) == []
     assert "none" in made
 
@@ -104,7 +104,7 @@ def test_points_say_their_names_and_marks_outside_are_left_out() -> None:
 def test_every_chart_is_well_formed_and_stays_inside(values: list[float], name: str) -> None:
     at = np.arange(len(values), dtype="f8")
     top = axes.counts(max(values))
-    made = svg.areas(frame(x=axes.seconds(0.0, at[-1]), y=top), at, [svg.Series(name, "useful", np.array(values))])
+    made = svg.areas(frame(x=axes.seconds(0.0, at[-1]), y=top), at, [svg.Layer(name, "useful", np.array(values))])
     ElementTree.fromstring(made)
     assert all(-0.1 <= y <= 1000.1 for path in shapes(made) for _, y in path)
     assert "style=" not in made
@@ -112,5 +112,5 @@ def test_every_chart_is_well_formed_and_stays_inside(values: list[float], name: 
 
 
 def test_bars_leave_out_what_is_empty() -> None:
-    made = svg.bars(frame(), np.array([0.0, 5.0, 10.0]), [svg.Series("a", "useful", np.array([2.0, 0.0]))])
+    made = svg.bars(frame(), np.array([0.0, 5.0, 10.0]), [svg.Layer("a", "useful", np.array([2.0, 0.0]))])
     assert made.count("V500.0") == 1
