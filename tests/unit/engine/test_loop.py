@@ -11,6 +11,7 @@ from argosy.aws.clients import READ_TIMEOUT_S
 from argosy.aws.observer import SWEEP_LIMIT_S
 from argosy.engine.culprits import SEARCH_S
 from argosy.engine.loop import BEAT_S, LEASE_S, RESERVE_S, WAIT_S
+from argosy.engine.report import TickReport
 from argosy.engine.tick import Engine
 from argosy.model.actions import Action
 from argosy.model.events import Event, Observed
@@ -26,6 +27,14 @@ def test_a_controller_without_work_looks_once_around_and_goes_to_rest() -> None:
     assert (report.reason, wake.calls) == ("rest", ["stay", "rest"])
     assert report.ticks <= 3
     assert store.lease is None
+
+
+def test_every_tick_is_reported_as_it_ends() -> None:
+    reports: list[TickReport] = []
+    loop = loop_with(MemoryStore(), RecordingWake())
+    loop.on_tick = reports.append
+    assert loop.run(lambda: 600.0).ticks == len(reports)
+    assert [report.at_rest for report in reports] == [False] * (len(reports) - 1) + [True]
 
 
 def test_an_invocation_without_the_lease_leaves_at_once_and_touches_nothing() -> None:
