@@ -19,7 +19,7 @@ from argosy.aws import cell_guard, cell_records
 from argosy.aws.cell_guard import CellInUse, Home, take_over
 from tests.fakes.ending import FakeEc2, FakeTable, Unreachable, busy_ec2
 
-HOME, AWAY = "us-east-1", "eu-west-1"
+HOME, AWAY, NOT_RECORDED = "us-east-1", "eu-west-1", "ap-southeast-2"
 
 
 def home(table: FakeTable, away: Any) -> Home:
@@ -144,3 +144,5 @@ def test_the_function_works_over_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
         assert records == cell_records.read(dynamodb, "argosy-state")
         assert records is not None
         assert records.cells == {HOME: None, AWAY: cell_records.LEFT_OUT}
+        told("Update", [HOME], OldResourceProperties={"Cells": [HOME, NOT_RECORDED]})  # by a version without records
+        assert NOT_RECORDED in cell_records.read(dynamodb, "argosy-state").cells  # type: ignore[union-attr]

@@ -25,10 +25,13 @@ def test_waking_enables_the_tick_and_invokes_without_waiting() -> None:
     assert all(request == {"Name": "argosy-tick"} for _, request in events.calls)
 
 
-def test_an_invocation_that_fails_only_costs_a_minute_but_a_tick_that_stays_off_is_raised() -> None:
+def test_an_invocation_that_fails_only_costs_a_minute_but_a_tick_that_stays_off_is_raised(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     AwsWake(
         ScriptedClient("lambda", invoke=timed_out()), ScriptedClient("events", enable_rule={}), "f", "r"
     ).controller()
+    assert "the controller could not be invoked, the tick will do it: ReadTimeoutError" in caplog.text
     denied = ScriptedClient("events", enable_rule=refusal("AccessDeniedException"))
     with pytest.raises(ClientError):
         AwsWake(ScriptedClient("lambda", invoke={}), denied, "f", "r").controller()

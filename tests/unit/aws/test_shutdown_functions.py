@@ -114,6 +114,6 @@ def test_what_the_watchdog_says_is_a_metric_too(deployed: Any, capsys: pytest.Ca
     watchdog.handler({}, Context())
     said = json.loads(capsys.readouterr().out)
     (definition,) = said["_aws"]["CloudWatchMetrics"]
-    assert definition["Dimensions"] == [["Cluster"]]
+    assert (definition["Namespace"], definition["Dimensions"]) == ("Argosy", [["Cluster"]])  # as the alarm has it
     assert said[definition["Metrics"][0]["Name"]] == len(said["terminated"])
     assert said["terminated"] or said["foreign"]
