@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from argosy.engine.bounds import CommitTooLarge, check_size
@@ -19,6 +20,7 @@ from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.costs import Costs
 from argosy.model.events import Event, HostStateChanged, InterruptionWarned, LaunchAccepted, LaunchInDoubt, Observed
 from argosy.model.instances import Instance
+from argosy.model.journal.commit import documents_of_commit
 from argosy.model.resources import Resources
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -27,6 +29,7 @@ from tests.builders import (
     CELL,
     NOW,
     POLICY,
+    RUN_ID,
     MemoryStore,
     begun,
     container_instance,
@@ -35,6 +38,7 @@ from tests.builders import (
     instance_id,
     prepared,
     state_with,
+    state_with_instance,
     submitted,
     task,
     task_arn,
@@ -245,3 +249,27 @@ def test_a_tick_that_would_commit_too_much_says_so() -> None:
     with pytest.raises(CommitTooLarge):
         controller.tick()
     assert not store.commits
+
+
+def test_what_a_tick_is_thought_to_write_is_never_less_than_what_it_writes() -> None:
+    """Thousands of attempts end at once, each with a code of its own, for one of two hundred long reasons."""
+    state = state_with_instance(tasks=1000, retryStrategy={"attempts": 1})
+    run, words = state.runs[RUN_ID], np.random.default_rng(0)
+    for number in range(2, 60):
+        told(state, host(number), container_instance(number))
+    for index in range(1000):
+        key = AttemptKey(RUN_ID, index, 1, 0)
+        begun(state, [Launch(key, 1, state.started_by(1), instance_id(1 + index % 59), CELL)])
+        told(state, LaunchAccepted(key, task_arn(index)))
+    run.tasks.set(0, status=TaskStatus.SUCCEEDED)  # or the first failures, all alike, would stop the run
+    documents_of_commit(state, NOW)
+    documents.committed(state)
+    reasons = [words.bytes(150).hex() for _ in range(200)]
+    for index in range(1000):
+        told(state, task(index, "STOPPED", 3, exit_code=1 + index % 200, reason=reasons[index % 199]))
+    thought, documents_thought = state.dirty_bytes, state.dirty_documents
+    puts, expires_at = documents_of_commit(state, NOW)
+    assert sum(map(len, puts.values())) < thought
+    assert len(puts) <= documents_thought
+    assert len(expires_at) >= 1
+    assert all(len(body) < 400_000 for body in puts.values())

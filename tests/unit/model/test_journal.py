@@ -290,7 +290,7 @@ def test_a_state_of_a_version_without_a_journal_has_none_before_its_next_commit(
 
 
 def test_lines_of_a_large_commit_lie_in_several_items_that_are_numbered_on() -> None:
-    lines = [{"type": "task.ended", "reason": np.random.default_rng(n).bytes(300).hex()} for n in range(3000)]
+    lines = [{"type": "task.ended", "reason": np.random.default_rng(n).bytes(300).hex()} for n in range(1200)]
     found = stored.items(7, NOW, 6, lines)
     assert len(found) > 1
     assert all(len(body) <= stored.MOST_BYTES for body in found.values())

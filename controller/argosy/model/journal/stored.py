@@ -3,7 +3,8 @@
 `CHANGES / <version, 12 digits>` holds the lines of the commit that made this version; where they are many, more items
 follow as `<version>#001` and so on. Each names the version of the item before it: a reader that goes on from a version
 knows by that whether something is missing. Items expire after KEPT_S; DynamoDB deletes them some time later, so readers
-go by the time as well. A line's sequence is `<version>.<number of the line in its commit>`, counted from 1.
+go by the time as well. Reasons, which may be long and many times the same, stand in an item once each. A line's
+sequence is `<version>.<number of the line in its commit>`, counted from 1.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ def items(version: int, at: float, previous: int, lines: Sequence[Line]) -> Docu
 
 
 def _bodies(at: float, previous: int, first: int, lines: Sequence[Line]) -> list[bytes]:
-    body = encode({"at": at, "previous": previous, "first": first, "lines": lines})
+    reasons = list(dict.fromkeys(line["reason"] for line in lines if "reason" in line))
+    places = {reason: place for place, reason in enumerate(reasons)}
+    short = [{**line, "reason": places[line["reason"]]} if "reason" in line else line for line in lines]
+    body = encode({"at": at, "previous": previous, "first": first, "reasons": reasons, "lines": short})
     if len(body) <= MOST_BYTES or len(lines) == 1:
         return [body]
     middle = len(lines) // 2
@@ -86,10 +90,11 @@ def _bodies(at: float, previous: int, first: int, lines: Sequence[Line]) -> list
 def item_from(key: str, body: bytes) -> JournalItem:
     """Raises one of `damage.FAULTS` for an item that was not written by `items`."""
     record = decode(body)
+    reasons = dict(enumerate(record["reasons"]))
     return JournalItem(
         version=int(key.partition("#")[0]),
         at=float(record["at"]),
         previous=int(record["previous"]),
         first=int(record["first"]),
-        lines=record["lines"],
+        lines=[{**line, "reason": reasons[line["reason"]]} if "reason" in line else line for line in record["lines"]],
     )
