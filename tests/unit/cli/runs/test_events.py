@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,6 +128,12 @@ def test_sentences_are_read_by_people() -> None:
         "tasks 1-2 of run number 7 not known any more"
     )
     assert sentence({"type": "order", "instances": 1, "usdPerHour": 0.1}) == "1 instance ordered for $0.1000 an hour"
+
+
+def test_the_page_for_users_names_every_type_and_no_other() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "events.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-zA-Z.]+)` \|", page, flags=re.MULTILINE)
+    assert rows == [str(kind) for kind in LineType]
 
 
 def test_what_a_later_version_tells_is_shown_as_it_came() -> None:
