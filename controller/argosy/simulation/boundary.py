@@ -6,6 +6,7 @@ in every way that a call over a network can. An observer sees each effect.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -59,6 +60,8 @@ class Life:
     """Of a process: once it has crashed, nothing that it would still call takes effect."""
 
     is_over: bool = False
+    ends_at: float = math.inf
+    """When Lambda ends it, whatever it does: a call that it has not sent by then is never sent."""
 
 
 class Call(NamedTuple):
@@ -128,7 +131,7 @@ class Boundary:
         """The same client, whose calls pass the boundary. life: of the process that it belongs to."""
         return FaultyClient(self, service, client, life or Life())
 
-    def call(self, call: Call, effect: Callable[..., JSON]) -> JSON:
+    def call(self, call: Call, effect: Callable[..., JSON], life: Life) -> JSON:
         service, operation, request = call
         self._number += 1
         self.calls[service, operation] += 1
@@ -140,6 +143,10 @@ class Boundary:
         if limits is not None and service in ("ecs", "ec2") and not limits.take(operation):
             fault = "throttle"
         self._fail_before(call, fault)
+        freezes = self._faults.strikes("freeze")
+        freezes_before = freezes and self._world.share("freeze before", self._number) < 0.5
+        if freezes_before:
+            self._stand_still(life.ends_at)
         if operation == "terminate_instances":
             self._refuse_protected(request["InstanceIds"])
         if fault == "time-out":
@@ -151,7 +158,7 @@ class Boundary:
                 world.ecs.ledger.clusters[world.cluster].launches.clear()
         self._observer.ended(call, fault or "ok")
         self._world.run_for(LATENCY_S)
-        if self._faults.strikes("freeze"):
+        if freezes and not freezes_before:
             self._stand_still()
         return self._answer(call, fault, reply)
 
@@ -248,12 +255,14 @@ class Boundary:
             self._faults.note("pages")
         return reply
 
-    def _stand_still(self) -> None:
-        """This process does nothing for a while, and the others go on."""
+    def _stand_still(self, ends_at: float = math.inf) -> None:
+        """This process does nothing for a while, and the others go on. Raises Crash when it ends meanwhile."""
         until = self._world.now + LONGEST_FREEZE_S ** self._world.share("freeze", self._number)
-        while self._world.now < until:
+        while self._world.now < min(until, ends_at):
             self._world.run_for(min(STIR_S, until - self._world.now))
             self._meanwhile()
+        if until > ends_at:
+            raise Crash
 
     def _lagging(self, operation: str, reply: JSON) -> JSON:
         """Listings and descriptions without the tasks that they do not show yet."""
@@ -290,7 +299,7 @@ class FaultyClient:
                 if self._life.is_over:
                     raise Crash
                 try:
-                    return self._boundary.call(Call(self._service, name, request), effect)
+                    return self._boundary.call(Call(self._service, name, request), effect, self._life)
                 except Crash:
                     self._life.is_over = True
                     raise

@@ -16,6 +16,7 @@ from argosy.engine.loop import Loop
 from argosy.engine.report import TickReport
 from argosy.engine.tick import Engine
 from argosy.ports import Wake
+from argosy.simulation.boundary import Life
 
 INVOCATION_S = 900.0  # Lambda's longest
 
@@ -34,6 +35,7 @@ class Process:
     engine: Engine
     store: DynamoStore
     wake: Wake
+    life: Life
     loop: Loop | None = None
     """Of the invocation under way."""
 
@@ -89,7 +91,7 @@ class SimulatedController:
 
     def _begin(self, process: Process, clock: Callable[[], float], on_tick: Callable[[TickReport], None]) -> None:
         self.invocations += 1
-        self.ends_at = clock() + INVOCATION_S
+        self.ends_at = process.life.ends_at = clock() + INVOCATION_S
         name = f"{self.name}#{self.invocations}"
         loop = Loop(process.engine, process.store, process.wake, name, process.engine.now, on_tick, wait_s=0.0)
         loop.begin()

@@ -211,9 +211,9 @@ class SimulatedDeployment:
         queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for, threads=1)
         engine = Engine(store, queue, executor, load_catalogue(), self.policy, clock, keep_alive=controller.keep_alive)
         with_lease = (DynamoStore if self.lease_holds else OpenLease)(clients["dynamodb"], TABLE)
-        return Process(engine, with_lease, self.wake_of(clients))
+        return Process(engine, with_lease, self.wake_of(clients), life)
 
-    def clients(self, life: Life | None = None) -> dict[str, Any]:
+    def clients(self, life: Life) -> dict[str, Any]:
         """Home's, of one process: their calls pass the boundary."""
         services = self.services
         models: Mapping[str, Any] = {
@@ -224,7 +224,6 @@ class SimulatedDeployment:
             "lambda": services.functions,
             "ecs": self.world.ecs,
         }
-        life = life or Life()
         return {name: self.boundary.client(name, self._client(name, model), life) for name, model in models.items()}
 
     @property

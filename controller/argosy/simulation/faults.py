@@ -53,7 +53,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "fleet-replaced": (0.3, 1.0),  # a trial: a pool gets another fleet, its own is deleted and its instances live on
     "os-shutdown": (0.3, 1.0),  # an instance: its system ends the containers, and the agent reports their exit codes
     "refused": (0.002, 0.01),  # a call: it and all of its kind are refused for up to 80 s, as though they were wrong
-    "freeze": (0.001, 0.005),  # a call: the process stands still after it, for up to an hour
+    "freeze": (0.001, 0.005),  # a call: the process stands still before or after it, for up to an hour
     "pages": (0.3, 1.0),  # a trial: listings and queries come in pages of a few entries
     "no-start-time": (0.05, 0.3),  # a message about a task that has ended does not say when it started
     "clean-exit": (0.2, 0.8),  # a run: some programs answer SIGTERM with exit code 0 and no result

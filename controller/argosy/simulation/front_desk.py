@@ -11,11 +11,13 @@ from argosy.aws.definitions import EcsDefinitions
 from argosy.layout import split_s3
 from argosy.model import inbox
 from argosy.ports import Key
+from argosy.simulation.boundary import Life
 from argosy.simulation.deployment import TABLE, SimulatedDeployment
 from argosy.simulation.next_version import NextVersionStore
 from argosy.simulation.workload import BUCKET
 
 JSON = dict[str, Any]
+ANSWER_S = 30.0  # the longest that Lambda lets the function take
 
 
 class _SubmissionsNamed(NextVersionStore):
@@ -63,7 +65,8 @@ class FrontDesk:
     def _api(self, request: JSON) -> Api:
         """A fresh process: one that dies answers nothing any more."""
         deployment = self._deployment
-        world, clients = deployment.world, deployment.clients()
+        world = deployment.world
+        clients = deployment.clients(Life(ends_at=world.now + ANSWER_S))
         output = request.get("spec", {}).get("output", f"s3://{BUCKET}/")
         return Api(
             store=_SubmissionsNamed(clients["dynamodb"], self._named),
