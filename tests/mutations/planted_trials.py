@@ -101,6 +101,11 @@ def early_warnings_are_dropped(patch: Patch) -> None:
     patch.setattr(announcements, "keep", lambda state, instance_id, announced: None)
 
 
+@planted("one document that cannot be read keeps every run from being read", "torn-document")
+def torn_documents_stop_everybody(patch: Patch) -> None:
+    patch.setattr(documents, "tried", lambda document, read, *rest: read())
+
+
 @planted("messages are deleted before what they say is stored", "interruption", "rebalance", "storm")
 def messages_are_deleted_before_the_commit(patch: Patch) -> None:
     real = Engine._commit

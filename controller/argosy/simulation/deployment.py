@@ -109,6 +109,11 @@ class SimulatedDeployment:
         for controller in self.controllers[::2]:
             controller.process = self._process(controller)
 
+    def restart(self) -> None:
+        """Every controller, with nothing in memory."""
+        for controller in self.controllers:
+            controller.process = self._process(controller)
+
     def submit(self, request: inbox.SubmitRequest) -> None:
         """Without the api; so is `cancel`."""
         self._put(request, request.run_id)

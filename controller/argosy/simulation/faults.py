@@ -74,6 +74,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "cell-destroyed": (0.2, 0.6),  # such a trial: the stack of the second Region is destroyed, and put back later
     "own-fault": (0.01, 0.1),  # a tick, twice at most: the controller's own code fails at one run, for up to 25 minutes
     "most-tasks": (0.1, 0.4),  # a trial: instances of one type or of all run fewer tasks than they have room for
+    "torn-document": (0.7, 1.0),  # a trial: a stored document of one run cannot be read any more
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS itself promises that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

@@ -32,6 +32,7 @@ from argosy.simulation.regions import Regions
 from argosy.simulation.submissions import drawn_jobs
 from argosy.simulation.teardown import SimulatedTeardown
 from argosy.simulation.timeline import Timeline
+from argosy.simulation.torn_documents import TornDocuments
 from argosy.simulation.users import Users
 from argosy.simulation.verdict import Evidence, Verdict, judged
 from argosy.simulation.watchdogs import Watchdogs
@@ -95,6 +96,7 @@ class Trial:
         self.teardown = SimulatedTeardown(self.deployment, self.auditor)
         self.cell = FurtherCell(self.deployment, worlds[1], plan.types, faults) if further else None
         self.watchdogs = Watchdogs(self.deployment, self.cell, self._watchdog_said)
+        self.torn_documents = TornDocuments(self.deployment, self.auditor.facts, faults)
         retry = faults.strikes("retry")
         self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
         self.follower = Follower(self.deployment.store, self.world)
@@ -119,6 +121,7 @@ class Trial:
             machines.begin()
         self.users.submit(outline.faulty_s)
         self.owner.plan_deployments(outline.faulty_s)
+        self.torn_documents.plan(outline.faulty_s)
         self._schedule_incidents()
         until = self.started_at + outline.faulty_s
         while world.now < until and self.plan.kinds and not self.auditor.violations:

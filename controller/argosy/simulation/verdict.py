@@ -72,7 +72,7 @@ def judged(evidence: Evidence) -> Verdict:
     audit, bill, now = evidence.auditor, evidence.bill, evidence.regions.now
     names = audit.violations[0].names if audit.violations else ()
     records = audit.stored.records.values()
-    makespans = [record.stopped_at - record.submitted_at for record in records if record.stopped_at]
+    makespans = [each.stopped_at - each.submitted_at for each in records if each.stopped_at and each.submitted_at]
     ours = [each for each in evidence.regions.instances() if evidence.regions.is_ours(each)]
     return Verdict(
         seed=evidence.seed,

@@ -84,12 +84,20 @@ class TrialFacts:
     closed: dict[str, float] = field(default_factory=dict)
     """Region of a cell that is closed -> since when."""
 
+    damaged: set[str] = field(default_factory=set)
+    """Ids of runs of which a stored document was torn."""
+    ledger_is_lost: bool = False
+    """Whether one of them was a record, which holds what its run has cost."""
+
     @property
     def world(self) -> World:
         """Home's."""
         return self.regions.home
 
     def violated(self, invariant: str, sentence: str, *names: str) -> None:
+        """What is said of a damaged run does not count."""
+        if any(run_id in sentence or run_id in names for run_id in self.damaged):
+            return
         self.violations.append(Violation(invariant, sentence, self.world.now, names))
 
     def names(self, run_id: str, index: int) -> tuple[str, ...]:
