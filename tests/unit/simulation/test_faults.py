@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.emulator.sqs import SqsModel
-from argosy.simulation.boundary import Boundary, Call, CallConditions
+from argosy.simulation.boundary import JSON, Boundary, Call, CallConditions, Crash, Life
 from argosy.simulation.event_path import LATEST_S, OVERTAKEN_S, EventPath
 from argosy.simulation.faults import ALL, KINDS, Faults, kinds_of
 from argosy.simulation.machine_faults import PULL_ERRORS, MachineDefects, MachineFaults
@@ -75,9 +76,31 @@ def test_ecs_lies_about_a_launch_once_and_answers_the_same_token_with_the_truth(
     place = world()
     boundary = Boundary(Regions(place), CallConditions(always("failure-lies")))
     call = Call("ecs", "run_task", {"clientToken": "t"})
-    answers = [boundary.call(call, lambda **_: {"tasks": [{"taskArn": "a"}], "failures": []}) for _ in range(2)]
+    answers = [boundary.call(call, lambda **_: {"tasks": [{"taskArn": "a"}], "failures": []}, Life()) for _ in range(2)]
     assert [len(answer["tasks"]) for answer in answers] == [0, 1]
     assert answers[0]["failures"][0]["reason"] == "RESOURCE:MEMORY"
+
+
+def test_a_process_that_stands_still_until_lambda_ends_it_never_sends_the_call() -> None:
+    """One that stands still after the call has sent it."""
+    place = world()
+    boundary = Boundary(Regions(place), CallConditions(always("freeze")))
+    sent: list[JSON] = []
+    ended = [is_ended(boundary, sent, Life(ends_at=place.now)) for _ in range(20)]
+    assert set(ended) == {True, False}
+    assert len(sent) == ended.count(False)
+
+
+def is_ended(boundary: Boundary, sent: list[JSON], life: Life) -> bool:
+    def effect(**request: Any) -> JSON:
+        sent.append(request)
+        return {}
+
+    try:
+        boundary.call(Call("sqs", "send_message", {"MessageBody": "x"}), effect, life)
+    except Crash:
+        return True
+    return False
 
 
 @pytest.mark.parametrize(("kind", "longest_s"), [("events-reordered", OVERTAKEN_S), ("events-late", LATEST_S)])
