@@ -73,7 +73,7 @@ demo: $(LOCAL) ## Run the digits batch on an emulated AWS, with an interruption;
 demo-tensorflow: $(TENSORFLOW) ## Train, classify with an interruption, and benchmark; results in out/demo-tensorflow
 	@$(BIN)/argosy demo-tensorflow $(ARGS)
 
-test: $(DEV) ## Run the tests (minutes, no network, no AWS)
+test: $(DEV) $(if $(shell command -v npm),$(NODE)) ## Run the tests (minutes, no network, no AWS)
 	@$(BIN)/python -m pytest -q $(SHARED) $(ARGS)
 
 # ARGS may name other paths than tests/unit, of which it leaves out what is slow as well.

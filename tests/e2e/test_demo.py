@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from argosy.figures.numbers import money
 from tests.wheels import copy_of_the_checkout, unpacked_wheel
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +75,20 @@ def test_spot_costs_less_than_on_demand(summary: dict[str, Any]) -> None:
 def test_the_ledger_says_what_all_of_the_cost_was_for(summary: dict[str, Any]) -> None:
     assert sum(summary["spentOn"].values()) == pytest.approx(summary["costUsd"])
     assert all(summary["spentOn"][f"{kind}Usd"] > 0 for kind in ("useful", "boot", "idle", "redone"))
+
+
+def test_the_reports_say_what_the_summary_says(out: Path, summary: dict[str, Any]) -> None:
+    for run, name in zip(summary["runs"], ("report.html", "gpu-report.html"), strict=True):
+        page = (out / name).read_text()
+        tiles = dict(re.findall(r'<dt>([^<]+)</dt><dd class="number">([^<]+)</dd>', page))
+        assert f"<h1>{run['runId']} " in page
+        assert tiles["Succeeded"] == f"{run['tasks']['succeeded']:,}"
+        assert tiles["Attempts"] == f"{run['attempts']:,}"
+        assert tiles["Cost"] == money(run["costUsd"])
+        series = re.findall(r'<li><span class="key s-succeeded"></span>succeeded<span class="value">([\d,]+)<', page)
+        assert series[0] == tiles["Succeeded"]  # the last sample of the run's course
+        histogram = re.findall(r">(?:succeeded|failed|lost and repeated)<span class=\"value\">([\d,]+), median", page)
+        assert sum(int(each.replace(",", "")) for each in histogram) == run["attempts"]
 
 
 def test_a_port_that_is_taken_is_refused_with_another_one() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from argosy.figures import axes, svg
+from argosy.figures import svg
 from argosy.figures.document import Figure, Page, Table, Tile
 from argosy.figures.numbers import counted, duration, money
 
@@ -46,19 +44,11 @@ def _counted(key: str, title: str, counts: Mapping[str, int], unit: str) -> Figu
     if not counts:
         return Figure(key, title, empty="None.")
     rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
-    table = Table((title, f">{unit.capitalize()}"), [(name, f"{count:,}") for name, count in rows])
-    if len(rows) > 12:
-        return Figure(key, title, table=table)
-    edges = np.arange(len(rows) + 1, dtype="f8")
-    values = np.array([count for _, count in rows], dtype="f8")
-    frame = svg.Frame(
-        axes.Axis(0.0, float(len(rows)), [(place + 0.5, str(place + 1)) for place in range(len(rows))]),
-        axes.counts(float(values.max())),
-        "",
-        unit,
-        ", ".join(f"{name} {count:,}" for name, count in rows) + ".",
+    most = rows[0][1]
+    table = Table(
+        ("What", f">{unit.capitalize()}", ""), [(name, f"{count:,}", svg.bar(count / most)) for name, count in rows]
     )
-    return Figure(key, title, picture=svg.bars(frame, edges, [svg.Layer(unit, "plain", values)]), table=table)
+    return Figure(key, title, table=table)
 
 
 def _story(place: int, told: Report) -> Figure:

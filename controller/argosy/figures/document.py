@@ -19,11 +19,12 @@ ROWS_SHOWN = 200  # of a table: what is longer says how to get the rest
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The figures behind a picture, as they are read aloud or copied. `>` before a heading aligns to the right. more:
-    said when rows were left out."""
+    """The figures behind a picture, as they are read aloud or copied. `>` before a heading aligns to the right. left:
+    how many rows were left out already. more: how to get them."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    left: int = 0
     more: str = ""
 
 
@@ -139,10 +140,15 @@ def figure(each: Figure) -> Markup:
 
 def _table(title: str, table: Table, is_open: bool) -> Markup:
     shown = table.rows[:ROWS_SHOWN]
-    left = len(table.rows) - len(shown)
+    left = table.left + len(table.rows) - len(shown)
     more = table.more or (f"{left:,} more rows are left out here." if left else "")
     heads = [
-        element("th", each.removeprefix(">"), scope="col", class_="right" if each.startswith(">") else None)
+        element(
+            "th" if each else "td",
+            each.removeprefix(">"),
+            scope="col" if each else None,
+            class_="right" if each.startswith(">") else None,
+        )
         for each in table.headings
     ]
     right = [each.startswith(">") for each in table.headings]

@@ -51,8 +51,7 @@ def thinned(
 
 
 def lanes(lives: Sequence[Lifetime], attempts: Attempts, seconds: float) -> dict[str, Any]:
-    """What the page's script draws. Attempts on instances without a life are left out."""
-    lives = sorted(lives, key=lambda each: (each.launched, each.id))
+    """What the page's script draws. lives: in the order of launch. Attempts on other instances are left out."""
     lane_of = {each.id: lane for lane, each in enumerate(lives)}
     lane = np.array([lane_of.get(name, -1) for name in attempts.instances] or [-1])[attempts.instance]
     stopped = np.where(attempts.outcome == ALIVE, seconds, attempts.stopped)

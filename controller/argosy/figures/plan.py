@@ -91,12 +91,16 @@ def _points(reply: View) -> Iterator[svg.Point]:
 def _relaxations(reply: View) -> Figure:
     key, title = "relaxations", "What would be cheaper"
     rows = [
-        (row["sentence"], "it could run" if row["saves"] is None else f"{100 * row['saves']:.0f} % less")
+        (
+            row["sentence"],
+            "it could run" if row["saves"] is None else f"{100 * row['saves']:.0f} % less",
+            svg.bar(row["saves"] or 0.0, "useful"),
+        )
         for row in reply["relaxations"]
     ]
     if not rows:
         return Figure(key, title, empty="No small change of the request would save 3 % or more.")
-    return Figure(key, title, table=Table(("Change", ">Saves"), rows))
+    return Figure(key, title, table=Table(("Change", ">Saves", ""), rows))
 
 
 def _bought(reply: View) -> Figure:

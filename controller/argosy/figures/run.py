@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from argosy.client.progress import TERMINAL
 from argosy.figures import axes, lanes, spending, svg
-from argosy.figures.document import Figure, Page, Table, Tile
+from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
 from argosy.figures.history import Attempts, Fate
 from argosy.figures.markup import Markup, element
 from argosy.figures.numbers import clock, counted, duration, instant, money, saved, share
@@ -77,8 +79,8 @@ def _warnings(view: View) -> Iterator[str]:
 
 def _tiles(view: View, now: float) -> Iterator[Tile]:
     tasks = view["tasks"]
-    rest = f"{tasks['failed']:,} failed" if tasks["failed"] else f"{tasks['running'] + tasks['starting']:,} at work"
-    note = f"of {counted(tasks['total'], 'task')}; {rest}"
+    rest = f"; {tasks['failed']:,} failed" if tasks["failed"] else f"; {tasks['running'] + tasks['starting']:,} at work"
+    note = f"of {counted(tasks['total'], 'task')}{'' if tasks['succeeded'] == tasks['total'] else rest}"
     yield Tile("Succeeded", f"{tasks['succeeded']:,}", note, "bad" if tasks["failed"] else "")
     took = _took_s(view, now)
     yield Tile("Took" if view["status"] in TERMINAL else "So far", duration(took), _first_start(view))
@@ -140,7 +142,7 @@ def _states(series: View) -> Figure:
     rows = {name: np.array(series[name], dtype="f8") for name in STATES}
     total = sum(rows.values(), np.zeros(len(at)))
     frame = svg.Frame(
-        axes.seconds(at[0], at[-1]),
+        axes.seconds(0.0, at[-1]),
         axes.counts(float(total.max())),
         "since it was submitted",
         "tasks",
@@ -238,7 +240,7 @@ def _lanes(view: View, history: View | None, attempts: Attempts | None) -> Figur
     kept, shown, step = lanes.thinned(lives, attempts)
     lost = sum(each.interrupted for each in lives)
     note = f"A row for each of {counted(len(kept), 'instance')}, from its launch to its end."
-    note += " Black or white marks are interruptions." if lost else ""
+    note += " Upright marks are interruptions." if lost else ""
     if step > 1:
         note += f" Every {step}th of {len(lives):,} instances is shown, with all of its attempts."
     said = f"Time line of {len(shown):,} attempts on {len(kept):,} instances; {lost:,} were interrupted."
@@ -254,32 +256,29 @@ def _lanes(view: View, history: View | None, attempts: Attempts | None) -> Figur
 
 
 def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Lifetime]:
-    """The run's instances; one that lives still ends with the last thing that is known."""
+    """The run's instances in the order of launch; one that lives still ends with the last thing that is known."""
     origin = history.get("origin", 0.0)
-    rows = history.get("instances", ())
-    ends = [_after(each["endedAt"], origin) for each in rows if each["endedAt"]]
-    stops = [float(attempts.stopped.max(initial=0.0))] if attempts is not None else []
     samples = _from_origin(history).get("at", [])[-1:]
-    end = max([*ends, *stops, *samples, 0.0])
-    return [
+    stopped = 0.0 if attempts is None else float(attempts.stopped.max(initial=0.0))
+    lives = [
         lanes.Lifetime(
             id=each["id"],
             kind=f"{each['type']} in {each['zone']}, {each['purchase']}",
-            launched=max(0.0, _after(each["launchedAt"], origin)),
-            registered=max(0.0, _after(each["registeredAt"], origin)),
-            ended=_after(each["endedAt"], origin) if each["endedAt"] else end,
+            launched=_after(each["launchedAt"], origin),
+            registered=_after(each["registeredAt"], origin),
+            ended=_after(each["endedAt"], origin),
             interrupted=each["cause"] == "interrupted",
         )
-        for each in rows
+        for each in history.get("instances", ())
     ]
+    end = max([*(each.ended for each in lives), stopped, *samples])
+    lives = [each if each.ended else replace(each, ended=end) for each in lives]
+    return sorted(lives, key=lambda life: (life.launched, life.id))
 
 
-def _after(at: Any, origin: float) -> float:
-    """Seconds after the origin; 0 for what is not known."""
-    if not at:
-        return 0.0
-    moment = instant(at) if isinstance(at, str) else None
-    return (moment.timestamp() if moment else float(at)) - origin
+def _after(at: str | None, origin: float) -> float:
+    """Seconds after the origin, 0 for what is not known; an instance that was there before is there from the start."""
+    return max(0.0, datetime.fromisoformat(at).timestamp() - origin) if at else 0.0
 
 
 def _instances(lives: Sequence[lanes.Lifetime], attempts: Attempts) -> Table:
@@ -288,14 +287,14 @@ def _instances(lives: Sequence[lanes.Lifetime], attempts: Attempts) -> Table:
     row_of = {name: row for row, name in enumerate(attempts.instances)}
     none = np.zeros(len(Fate), dtype="i8")
     rows = []
-    for each in sorted(lives, key=lambda life: (life.launched, life.id)):
+    for each in lives[:ROWS_SHOWN]:
         mine = counts[row_of[each.id]] if each.id in row_of else none
         lived = duration(max(0.0, each.ended - each.launched))
         lost = "interrupted" if each.interrupted else ""
         fates = (f"{mine[fate]:,}" for fate in (Fate.SUCCEEDED, Fate.FAILED, Fate.LOST))
         rows.append((each.id, each.kind, duration(each.launched), lived, *fates, lost))
     heads = ("Instance", "Type", ">Launched after", ">Lived", ">Succeeded", ">Failed", ">Lost", "End")
-    return Table(heads, rows)
+    return Table(heads, rows, left=len(lives) - len(rows))
 
 
 def _explained(reply: View) -> Figure:

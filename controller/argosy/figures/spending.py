@@ -33,7 +33,7 @@ def over_time(view: View, series: View) -> Figure:
     on_demand = np.array(series.get("onDemandUsd") or np.zeros(len(at)), dtype="f8")
     total = sum(rows.values(), np.zeros(len(at)))
     frame = svg.Frame(
-        axes.seconds(at[0], at[-1]),
+        axes.seconds(0.0, at[-1]),
         axes.dollars(float(total.max())),
         "since it was submitted",
         "US dollars so far",

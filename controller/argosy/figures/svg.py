@@ -103,6 +103,12 @@ def points(frame: Frame, found: Sequence[Point]) -> Markup:
     return _chart(frame, (), None, marks)
 
 
+def bar(share: float, kind: str = "plain") -> Markup:
+    """For a cell of a table: how long in proportion to the longest."""
+    full = element("rect", class_=f"area s-{kind}", width=f"{100 * share:.1f}%", height="100%", rx="2")
+    return element("svg", full, class_="bar", aria_hidden="true")
+
+
 def legend(series: Sequence[Layer]) -> Markup:
     rows = [
         element("li", element("span", class_=f"key s-{each.kind}"), each.name, _beside(each.shown)) for each in series

@@ -6,6 +6,7 @@ const KINDS = ["succeeded", "failed", "lost", "cancelled", "running"];
 const KIND_OF = [4, 0, 1, 1, 2, 2, 1, 3];  // outcome -> place in KINDS
 const SAID = ["running", "succeeded", "failed", "timed out", "interrupted", "lost", "not started", "cancelled"];
 const TYPES = { "<u1": Uint8Array, "<u2": Uint16Array, "<u4": Uint32Array };
+const LANE_PX = 30;  // as high as a lane gets
 const NEAR_PX = 5;  // a lane this high is drawn attempt by attempt
 const BOTTOM = 26, LEFT = 62, TOP = 8;
 const VIRIDIS = [[68, 1, 84], [65, 68, 135], [42, 120, 142], [34, 168, 132], [122, 209, 81], [253, 231, 37]];
@@ -61,12 +62,14 @@ export function raster(attempts, view, width, height) {
   const perSecond = width / (view.t1 - view.t0), perLane = height / (view.l1 - view.l0);
   const { lane, start, stop, outcome } = attempts;
   for (let row = 0; row < lane.length; row++) {
-    if (lane[row] < view.l0 || lane[row] >= view.l1 || stop[row] <= view.t0 || start[row] >= view.t1) continue;
-    const y = Math.min(height - 1, Math.floor((lane[row] - view.l0) * perLane));
+    if (lane[row] + 1 <= view.l0 || lane[row] >= view.l1 || stop[row] <= view.t0 || start[row] >= view.t1) continue;
+    const top = Math.max(0, Math.floor((lane[row] - view.l0) * perLane));
+    const below = Math.min(height, Math.max(top + 1, Math.floor((lane[row] + 1 - view.l0) * perLane)));
     const from = Math.max(0, (start[row] - view.t0) * perSecond), to = Math.min(width, (stop[row] - view.t0) * perSecond);
     const kind = KIND_OF[outcome[row]];
     for (let x = Math.floor(from); x < to; x++) {
-      sums[(y * width + x) * KINDS.length + kind] += (Math.min(to, x + 1) - Math.max(from, x)) / perSecond;
+      const seconds = (Math.min(to, x + 1) - Math.max(from, x)) / perSecond;
+      for (let y = top; y < below; y++) sums[(y * width + x) * KINDS.length + kind] += seconds;
     }
   }
   return sums;
@@ -261,6 +264,8 @@ class Lanes extends Picture {
   }
 
   draw() {
+    const enough = this.lanes * LANE_PX + TOP + BOTTOM;
+    if (this.canvas.clientHeight > enough) this.canvas.style.height = `${Math.max(120, enough)}px`;
     const context = this.begin(), perLane = this.plotHeight / (this.view.l1 - this.view.l0);
     if (perLane >= NEAR_PX) this.drawNear(context, perLane); else this.drawFar(context);
     this.drawEnds(context, perLane);

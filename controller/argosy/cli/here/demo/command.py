@@ -31,6 +31,7 @@ from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
 
 RUN_FILES = ("digits/run.yaml", "digits/run-gpu.yaml")
+REPORTS = ("report.html", "gpu-report.html")
 SECONDS_PER_TASK = 6.0
 TASK_PROCESSES = 12  # they mostly sleep, so more of them than cores
 
@@ -49,6 +50,8 @@ def demo(
 ) -> None:
     """A real batch here, with GPUs and a spot interruption."""
     from argosy.cli.here.demo import report
+    from argosy.cli.html_file import write
+    from argosy.cli.runs.report import run_report
 
     engine, settings = engine_of(runtime), settings_of(None, base_image=base_image)
     log = StepLog(session, session.tools.now())
@@ -67,6 +70,8 @@ def demo(
         folders = [out / "results", out / "gpu-results"]
         manifests = [download_results(inside, view, folder) for view, folder in zip(views, folders, strict=True)]
         cluster = inside.api.cluster()
+        for run, name in zip(runs, REPORTS, strict=True):
+            write(inside, run_report(inside, run["runId"]), out / name, f"report run {run['runId']}")
     took_s = session.tools.now() - log.begun
     rows = report.rows_of(folders[0])
     found = report.summary(views, manifests, cluster, rows, supervisor.taken) | {"seconds": took_s}
@@ -95,6 +100,7 @@ def _print(session: Session, found: Mapping[str, Any], out: Path) -> None:
     session.console.print()
     session.console.print(report.closing_table(found, out / "results"))
     session.console.print(f"\nThe same figures, unrounded: {out / 'summary.json'}", style="dim")
+    session.console.print(f"What happened, to look at: {out / REPORTS[0]}", style="dim")
     session.console.print(f"next: argosy local, then argosy submit {example(RUN_FILES[0])}", style="dim")
 
 
