@@ -14,6 +14,7 @@ from argosy.lifecycle.suspension import suspend
 from argosy.model.actions import (
     Action,
     CloseRun,
+    HaltRun,
     Launch,
     PrepareRun,
     Remark,
@@ -60,6 +61,7 @@ from tests.builders import (
     submitted,
     task,
     task_arn,
+    the_run,
     told,
 )
 
@@ -519,3 +521,10 @@ def test_attempts_of_a_suspended_run_hide_no_other_that_has_to_stop() -> None:
     told(state, InterruptionWarned(instance_id(1), NOW))
     (stop,) = decided(state, StopAttempt)
     assert stop.key.run_id == other
+
+
+def test_an_hourly_cap_that_nothing_is_below_ends_the_run_when_its_patience_is_over_and_no_moment_before() -> None:
+    state = state_with(submitted(tasks=4, capacity={"maxHourlyCost": 0.0001}), prepared(), fleet())
+    the_run(state).unaffordable_since = NOW - POLICY.unaffordable_patience_s
+    assert not decided(state, HaltRun, now=NOW - 0.001)
+    assert decided(state, HaltRun)
