@@ -22,7 +22,7 @@ class Store(Construct):
         self.queue = self._queue(
             "Events", f"{settings.prefix}-events", sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=5)
         )
-        self.bucket = self._bucket(destroy=settings.results == "destroy")
+        self.bucket = self._bucket(settings)
 
     def _table(self, settings: Settings) -> dynamodb.Table:
         """It holds nothing that is needed after the runs: results and manifests are in the bucket."""
@@ -57,7 +57,7 @@ class Store(Construct):
             dead_letter_queue=dead_letters,
         )
 
-    def _bucket(self, *, destroy: bool) -> s3.Bucket:
+    def _bucket(self, settings: Settings) -> s3.Bucket:
         """Unversioned: parts are created once and never overwritten (If-None-Match), and each attempt has its own path.
 
         With `results: destroy` the teardown empties it: CDK's own way has 15 minutes, too few for millions of objects.
@@ -70,9 +70,12 @@ class Store(Construct):
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             enforce_ssl=True,
             minimum_tls_version=1.2,
-            removal_policy=cdk.RemovalPolicy.DESTROY if destroy else cdk.RemovalPolicy.RETAIN,
+            removal_policy=cdk.RemovalPolicy.DESTROY if settings.results == "destroy" else cdk.RemovalPolicy.RETAIN,
             lifecycle_rules=[
-                s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1))
+                s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)),
+                s3.LifecycleRule(
+                    id="journal", prefix="argosy/journal/", expiration=cdk.Duration.days(max(1, settings.journal_days))
+                ),
             ],
         )
         _name(bucket, "ResultsBucket")

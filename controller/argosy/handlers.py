@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -223,6 +224,7 @@ def _policy() -> Policy:
 @cache
 def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     from argosy.api import reading
+    from argosy.aws.archive import S3Archive
     from argosy.aws.call_rates import CallRates
     from argosy.aws.cell import AwsDeployment, Cell, HomeClients
     from argosy.aws.executor import AwsExecutor
@@ -231,6 +233,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     from argosy.catalogue.lookup import load_catalogue
     from argosy.engine.tick import Engine
     from argosy.placement.custom import OwnFunctions
+    from argosy.recording.recorder import Recorder
 
     clients, settings = clients_of_process(), settings_of_process()
     store, wake = _store_and_wake()
@@ -267,6 +270,9 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     engine = Engine(
         store, queue, executor, load_catalogue(), _policy(), time.time, functions=functions, keep_alive=signs_of_life
     )
+    if settings.journal_days:
+        archive = S3Archive(clients.get("s3"), os.environ["ARGOSY_BUCKET"])
+        engine.recorder = Recorder(archive, engine.policy, secrets.token_hex(4))
     return store, wake, engine
 
 

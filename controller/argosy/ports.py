@@ -124,6 +124,13 @@ class Executor(Protocol):
         incomplete. None: the sweep is not finished; call again in the next tick."""
 
 
+class Archive(Protocol):
+    """Where the controller records what it takes in and decides (`recording`)."""
+
+    def put(self, name: str, body: bytes) -> None:
+        """Store a file, once. Raises what the store's client raises."""
+
+
 class Wake(Protocol):
     """How the controller is started and stopped."""
 

@@ -20,6 +20,8 @@ from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.recording.recorder import Recorder
+from argosy.recording.tick_record import TickRecord, digest_of
 from argosy.scheduler import capacity, upkeep
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler.budget import SHORT_OF_BUDGET, CappedRuns, RunBudget
@@ -169,3 +171,25 @@ def losses_are_not_history(patch: Patch) -> None:
             real(state, run, row, end, ran)
 
     patch.setattr(history, "note_end", note_end)
+
+
+@planted("what a tick decides is recorded before its commit, which may fail")
+def recorded_before_the_commit(patch: Patch) -> None:
+    real = Engine._commit
+
+    def commit(engine: Any, state: State, puts: Any, *rest: Any) -> bool:
+        engine.recorder.tick(engine.taken.record((), digest_of(puts), state.version + 1, is_whole=True))
+        return real(engine, state, puts, *rest)
+
+    patch.setattr(Engine, "_commit", commit)
+
+
+@planted("a record says when it was made, instead of from when each fact counts")
+def recorded_times_are_of_the_record(patch: Patch) -> None:
+    real = Recorder.tick
+
+    def tick(recorder: Any, record: TickRecord) -> None:
+        record.facts = [(event, record.decided_at) for event, _ in record.facts]
+        real(recorder, record)
+
+    patch.setattr(Recorder, "tick", tick)

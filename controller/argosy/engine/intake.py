@@ -7,7 +7,7 @@ not the first one only.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -15,10 +15,12 @@ from argosy.engine.loading import load_run
 from argosy.engine.steps import Fact
 from argosy.messages.eventbridge import to_event
 from argosy.model import inbox
+from argosy.model.actions import Action
 from argosy.model.events import Event, RunCancelled, RunRetried, RunSubmitted
 from argosy.model.open_ends import OpenEnds
 from argosy.model.state import State
-from argosy.ports import Message, Store
+from argosy.ports import Message, Store, Switches
+from argosy.recording.tick_record import TickRecord
 
 
 @dataclass(slots=True)
@@ -31,10 +33,20 @@ class Taken:
     requests: deque[tuple[str, bytes]] = field(default_factory=deque)  # of the inbox, not applied yet
     messages: list[Message] = field(default_factory=list)  # applied: deleted once they are committed
     facts: list[Fact] = field(default_factory=list)  # as they came
+    passed_at: float = 0.0  # epoch seconds: when what follows from the time alone was judged
+    decided_at: float = 0.0
+    switches: Switches = field(default_factory=Switches)  # as they were then
     outcomes: list[Event] = field(default_factory=list)  # of the last tick's actions
     open_ends: OpenEnds = field(default_factory=OpenEnds)  # as they were when it began: they are not stored
     poison: int = 0  # messages that cannot be read
     repaired: int = 0  # ends of tasks and instances that a sweep showed, and no event had
+
+    def record(self, actions: Sequence[Action], digest: str, version: int | None, *, is_whole: bool) -> TickRecord:
+        """For those who ask later why. is_whole: nothing is set apart, which may leave traces that no fact tells of."""
+        return TickRecord(
+            self.facts, self.passed_at, self.decided_at, self.switches, len(self.folded), actions, digest, version,
+            fault="" if is_whole and not self.refused else "its own code failed at something",
+        )  # fmt: skip
 
     def ahead(
         self, store: Store, state: State | None, sightings: Iterable[Event], messages: Iterable[Message], now: float

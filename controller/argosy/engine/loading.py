@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TypeVar
 
 from argosy.model import documents
 from argosy.model.damage import FAULTS
+from argosy.model.documents import Stored
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
 from argosy.model.state import State
@@ -22,18 +22,17 @@ def load(store: Store) -> State:
 
     Raises StaleState when a controller commits meanwhile (try again), NewerFormat, OlderFormat, UnreadableState.
     """
-    return stored(store)()
+    return stored(store).state()
 
 
-def stored(store: Store) -> Callable[[], State]:
-    """What is stored now, read once; each call makes a state of it. Raises StaleState, NewerFormat, OlderFormat,
-    UnreadableState."""
+def stored(store: Store) -> Stored:
+    """What is stored now. Raises StaleState, NewerFormat, OlderFormat, UnreadableState."""
     version = store.version()
     items = store.read_partition(documents.STATE)
     runs = _runs(store, documents.active_runs(items))
     if version != store.version():
         raise StaleState("the state changed while it was read")
-    return partial(documents.restore, version, items, runs)
+    return Stored(version, items, runs)
 
 
 def record_of(store: Store, run_id: str) -> RunRecord:

@@ -83,6 +83,7 @@ class Loop:
             if self.report.reason == "time":
                 self.wake.stay()  # it may have been disabled while we worked: nothing else would begin the next one
         if self.report.reason:
+            self.engine.recorder.flush()
             self.store.release_lease(self.owner)
 
     @contextmanager
@@ -90,6 +91,7 @@ class Loop:
         try:
             yield
         except BaseException:
+            self.engine.recorder.flush()
             with suppress(Exception):  # what ended the loop is told, not what came of tidying up after it
                 self.store.release_lease(self.owner)  # the next invocation need not wait until it expires
             raise

@@ -55,6 +55,11 @@ class SetApart:
         else:
             self._pause(suspect, now)
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether it may change what a tick takes in, or what was loaded."""
+        return bool(self.runs or self.facts or self.capacity)
+
     def acquits(self, reason: str) -> bool:
         """Whether a run has failed for it so often in a row that its tasks were stopped, and failed again when it was
         tried: then an instance or a pool may be to blame. That is assumed once; after it the run is suspended again."""

@@ -6,7 +6,9 @@ other. They reach nothing outside.
 
 from __future__ import annotations
 
+import base64
 import copy
+import hashlib
 from collections.abc import Callable
 
 from argosy.engine.bounds import begin_all
@@ -22,11 +24,26 @@ from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.placement.custom import OwnFunctions
 from argosy.ports import Switches
+from argosy.recording.recorder import Start
 from argosy.scheduler.decide import decide
 from argosy.scheduler.roster import Roster
 
 Fact = tuple[Event, float]
 """And the time that it counts from, where it carries none of its own."""
+
+
+def begin(state: State, how: Start, policy: Policy) -> bool:
+    """A controller begins with a state that it has loaded, in the way that is recorded. Whether that is idle."""
+    for suspended in state.suspended.values() if how.is_new else ():
+        suspended.again_at = min(suspended.again_at, how.at)
+    state.epoch = how.epoch
+    return start(state, how.at, policy)
+
+
+def epoch_of(state: State, now: float) -> str:
+    """Of a state that has none yet, a new one."""
+    digest = hashlib.sha256(f"{now:.6f}".encode()).digest()
+    return state.epoch or base64.b32encode(digest)[:8].decode().lower()
 
 
 def start(state: State, now: float, policy: Policy) -> bool:

@@ -5,8 +5,6 @@ Nothing is done outside before the intent is committed; every outcome is a fact 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
@@ -19,11 +17,11 @@ from argosy.engine.bounds import check_size, is_progress, one_by_one
 from argosy.engine.culprits import SEARCH_S, Rehearsal, TimeIsUp, Trouble, fewest
 from argosy.engine.intake import Taken, event_of
 from argosy.engine.leaving_out import Suspect
-from argosy.engine.loading import load, load_run, record_of, stored
+from argosy.engine.loading import load_run, record_of, stored
 from argosy.engine.report import TickReport, figures_of, reported_damage
 from argosy.engine.set_apart import SetApart
 from argosy.engine.shortages import ShortagesTold
-from argosy.engine.steps import awaits_instances, conclude, is_idle, start, take
+from argosy.engine.steps import awaits_instances, begin, conclude, epoch_of, is_idle, take
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.marks import has_room
 from argosy.lifecycle.suspension import refuse, suspend
@@ -41,6 +39,8 @@ from argosy.model.state import State
 from argosy.model.suspensions import reason_of
 from argosy.placement.custom import OwnFunctions
 from argosy.ports import EventQueue, Executor, Key, Message, Store
+from argosy.recording.recorder import Recorder, Start
+from argosy.recording.tick_record import digest_of
 from argosy.scheduler.decide import NO_FUNCTIONS
 from argosy.scheduler.roster import Roster
 
@@ -63,6 +63,7 @@ class Engine:
     execute_s: float = 5.0  # how long a tick may spend on carrying out
     functions: OwnFunctions = NO_FUNCTIONS
     keep_alive: Callable[[], None] = lambda: None  # called before every rehearsal: a search may outlast the lease
+    recorder: Recorder = field(default_factory=Recorder)
     state: State | None = None
     backlog: deque[Message] = field(default_factory=deque)
     outcomes: deque[Event] = field(default_factory=deque)
@@ -143,7 +144,7 @@ class Engine:
         ahead = [(outcome, self.carried_out_at) for outcome in self.outcomes]
         ahead += self.taken.ahead(self.store, self.state, self.sightings, self.backlog, now)
         facts, switches = [*self.taken.facts, *ahead], self.store.switches()
-        whole = Rehearsal(stored(self.store), facts, moment, switches, self.functions, self._counts)
+        whole = Rehearsal(stored(self.store).state, facts, moment, switches, self.functions, self._counts)
         self.keep_alive()
         return whole if not ahead or whole.fails(frozenset()) else replace(whole, facts=self.taken.facts)
 
@@ -164,23 +165,23 @@ class Engine:
             actions = self._decide(state, taken)
             effects = [action for action in actions if not isinstance(action, Inside)]
             effects += [] if state.losses.blind else self.apart.hopeless(state, self.now())
-            puts, expires_at = documents_of_commit(state, self.now(), taken.refused)
-        self._commit(state, puts, expires_at, bool(effects))
+            puts, expires_at = documents_of_commit(state, taken.decided_at, taken.refused)
+        committed = self._commit(state, puts, expires_at, bool(effects))
+        version = state.version if committed else None
+        self.recorder.tick(taken.record(actions, digest_of(puts), version, is_whole=not self.apart.is_in_use))
         self._carry_out(state, effects)
         self._observe(state)
         return self._report(state, actions)
 
     def _load(self) -> State:
         store = marked(self.store)
-        state = load(store)
+        read = stored(store)
+        state = read.state()
         self.apart.leave_out(state, self.now(), partial(record_of, store))
-        for suspended in state.suspended.values() if self.is_new else ():
-            suspended.again_at = min(suspended.again_at, self.now())
+        how = Start(self.now(), epoch_of(state, self.now()), self.is_new)
         self.is_new = False
-        if not state.epoch:
-            digest = hashlib.sha256(f"{self.now():.6f}".encode()).digest()
-            state.epoch = base64.b32encode(digest)[:8].decode().lower()
-        idle = start(state, self.now(), self.policy)
+        idle = begin(state, how, self.policy)
+        self.recorder.loaded(None if self.apart.is_in_use else read, how)
         self.acted_at = 0.0 if idle else self.now()  # by the controller before this one
         return state
 
@@ -197,7 +198,8 @@ class Engine:
         taken.began_at = self.now()
         taken.repaired = self._apply_sightings(state, len(taken.folded))
         self._apply_messages(state, taken)
-        pass_time(state, self.now(), self.policy)
+        taken.passed_at = self.now()
+        pass_time(state, taken.passed_at, self.policy)
         return taken
 
     @property
@@ -223,9 +225,10 @@ class Engine:
 
     def _decide(self, state: State, taken: Taken) -> list[Action]:
         """What is to be done, marked in the state as far as a commit can hold the marks."""
-        switches = marked(self.store).switches()
-        moment = Moment(state, self.catalogue, self.now(), self.policy)
-        return conclude(moment, switches, self.functions, len(taken.folded), self.roster)
+        taken.switches = marked(self.store).switches()
+        taken.decided_at = self.now()
+        moment = Moment(state, self.catalogue, taken.decided_at, self.policy)
+        return conclude(moment, taken.switches, self.functions, len(taken.folded), self.roster)
 
     def _carry_out(self, state: State, effects: Sequence[Action]) -> None:
         if effects:
@@ -250,6 +253,8 @@ class Engine:
             sweep = self.executor.observe(self.now())
             for unread in sweep.unread if isinstance(sweep, Observed) else ():
                 self.apart.troubles.append(Trouble("a thing that a sweep showed", unread.reason, unread.trace))
+            if isinstance(sweep, Observed):
+                self.recorder.observed(sweep)
             self.sightings.extend(one_by_one(sweep) if sweep else ())
             state.observed_at = before
 
@@ -328,9 +333,10 @@ class Engine:
         if not self.sightings:
             return 0
         live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]
+        now = self.now()
         while self.sightings and has_room(state, self.policy, deletions):
             seen = self.sightings.popleft()
-            self.taken.facts.append((seen, self.now()))
+            self.taken.facts.append((seen, now))
             take(state, self.taken.facts[-1], self.policy, self._counts)
             if isinstance(seen, Observed) and seen.hosts_complete:
                 self.looked_at = seen.at
@@ -338,6 +344,7 @@ class Engine:
 
     def _apply_messages(self, state: State, taken: Taken) -> None:
         """As many as the commit has room for."""
+        now = self.now()
         while self.backlog and has_room(state, self.policy, len(taken.folded)):
             message = self.backlog.popleft()
             try:
@@ -350,25 +357,27 @@ class Engine:
             taken.messages.append(message)
             if event is None:
                 continue
-            taken.facts.append((event, self.now()))
+            taken.facts.append((event, now))
             if take(state, taken.facts[-1], self.policy, self._counts):
                 continue
             if event in self.apart.facts:  # else it is about an instance that is forgotten: the next sweep shows it
                 taken.messages.pop()  # left to the dead letters like one that cannot be read
                 taken.poison += 1
 
-    def _commit(self, state: State, puts: Documents, expires_at: Mapping[Key, float], effects: bool) -> None:
+    def _commit(self, state: State, puts: Documents, expires_at: Mapping[Key, float], effects: bool) -> bool:
         """Store what has changed, then delete the messages that are in it. Nothing is done outside without a commit
-        before it; a tick that changes nothing writes nothing."""
+        before it; a tick that changes nothing writes nothing. Whether anything was written."""
         taken, root = self.taken, puts[documents.STATE, documents.ROOT]
-        if len(puts) > 1 or root != self.committed_root or taken.folded or effects:
-            puts |= {(inbox.REFUSED, key): body for key, body in taken.refused.items()}
+        wanted = len(puts) > 1 or root != self.committed_root or bool(taken.folded) or effects
+        if wanted:
+            puts = puts | {(inbox.REFUSED, key): body for key, body in taken.refused.items()}
             check_size(len(puts), len(taken.folded))
             self.store.commit(state.version, puts, [(inbox.INBOX, key) for key in taken.folded], expires_at)
             documents.committed(state)
             self.committed_root = root
             self.apart.runs.clear()
         self.queue.delete([message.receipt for message in taken.messages])
+        return wanted
 
     def _sweep_is_due(self, state: State) -> bool:
         eager = True

@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import astuple, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
 from argosy.model import ended_attempts
@@ -65,6 +65,13 @@ def run_from(record: RunRecord, partition: Mapping[str, bytes]) -> Run:
     with suppress(Unreadable):  # it says what was: without it the run goes on all the same
         run.series = Series.unpack(partition[SERIES]) if SERIES in partition else run.series
     return run
+
+
+def partition_of(run: Run) -> dict[str, bytes]:
+    """What `run_from` reads, of a run that lies in the store."""
+    chunks = {task_chunk(number): run.tasks.pack(number) for number in sorted(run.tasks.packed_bytes)}
+    series = {SERIES: run.series.pack()} if run.series.samples else {}
+    return {"SPEC": encode(run.spec), **series, **chunks}
 
 
 def run_partition(run_id: str) -> str:
@@ -179,6 +186,19 @@ def committed(state: State) -> None:
     state.quarantined.clear()
     state.damaged.clear()
     state.losses.buckets.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The state as it lies in the store. runs: by id, the record and the partition of each active run that there is."""
+
+    version: int
+    items: Mapping[str, bytes]
+    runs: Mapping[str, tuple[bytes, Mapping[str, bytes]]]
+
+    def state(self) -> State:
+        """Another one each time. Raises NewerFormat, OlderFormat, UnreadableState."""
+        return restore(self.version, self.items, self.runs)
 
 
 def restore(

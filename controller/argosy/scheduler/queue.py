@@ -164,7 +164,7 @@ def place_now(
     would have to wait, first come first served; but tasks that are to be spread over an attribute wait for what is
     bought to spread them.
     """
-    ours = [_emptying(batch) for batch in batches]
+    ours = [emptying(batch) for batch in batches]
     meant = _meant_for(batches, lineup, fitness)
     placed: Counter[tuple[int, int]] = Counter()
     left = [batch.count for batch in batches]
@@ -197,6 +197,6 @@ def _meant_for(
     return now.tolist(), np.where(spread, later, 0).tolist()
 
 
-def _emptying(batch: Batch) -> Batch:
+def emptying(batch: Batch) -> Batch:
     """Unless its run says otherwise, idle instances come last, so that they can be released."""
     return batch if batch.strategy else replace(batch, strategy=EMPTYING)

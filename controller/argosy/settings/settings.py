@@ -190,6 +190,8 @@ class Settings(_SettingsModel):
     # Families that runs may name as taskDefinition, beside the deployment's own and those of the shipped images.
     task_definitions: Annotated[Listed[FamilyGlob], Field(max_length=20)] = ()
     log_retention_days: RetentionDays = 14
+    # how long what the controller took in and decided is kept, for `argosy explain --at`; 0 = it is not recorded
+    journal_days: Annotated[int, Field(ge=0, le=3_650)] = 30
     # How instances reach AWS and registries: with public addresses, through one NAT gateway, or only over interface
     # endpoints, with images in ECR.
     subnets: Literal["public", "nat", "private"] = "public"

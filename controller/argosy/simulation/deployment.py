@@ -34,6 +34,7 @@ from argosy.simulation.controllers import OpenLease, Process, SimulatedControlle
 from argosy.simulation.deployed_fleets import STAGE, fleet_is_ours
 from argosy.simulation.next_version import NextVersionStore
 from argosy.simulation.own_faults import OwnFaults
+from argosy.simulation.recorded import RecordedTrial
 from argosy.simulation.regions import Regions
 from argosy.simulation.world import World
 
@@ -80,6 +81,8 @@ class SimulatedDeployment:
         """Else only the conditional commit keeps controllers apart."""
         self.is_torn_down = False
         """Whether the deletion of its stacks has begun."""
+        self.recorded: RecordedTrial | None = None
+        """Where the controllers that are added from now on record what they do."""
         self.boundary = Boundary(regions, conditions, self._intrude)
         self.controllers: list[SimulatedController] = []
         self.store = NextVersionStore(self._client("dynamodb", services.dynamodb), TABLE)
@@ -215,6 +218,8 @@ class SimulatedDeployment:
         )
         queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for, threads=1)
         engine = Engine(store, queue, executor, load_catalogue(), self.policy, clock, keep_alive=controller.keep_alive)
+        if self.recorded is not None:
+            engine.recorder = self.recorded.recorder(self.policy)
         with_lease = (DynamoStore if self.lease_holds else OpenLease)(clients["dynamodb"], TABLE)
         return Process(engine, with_lease, self.wake_of(clients), life)
 

@@ -28,6 +28,7 @@ from argosy.simulation.follower import Follower
 from argosy.simulation.machine_faults import MachineDefects, MachineFaults
 from argosy.simulation.owner import Owner
 from argosy.simulation.plan import Outline, TrialPlan
+from argosy.simulation.recorded import RecordedTrial
 from argosy.simulation.regions import Regions
 from argosy.simulation.submissions import drawn_jobs
 from argosy.simulation.teardown import SimulatedTeardown
@@ -46,6 +47,7 @@ LEASED = 0.5  # of the trials: in the others all controllers work at once, and o
 JUMP_S = 300.0
 SKEW_S = 120.0
 BUSY_S, IDLE_S = 15.0, 110.0  # between ticks once the faults have ended; a sweep every 120 s leaves ticks without one
+RECORDED = 5  # of so many trials one is recorded and replayed: that takes half of the trial's time again
 FREED_S = 1800.0  # how long a trial goes on after the faults once the deployment is torn down
 
 
@@ -92,6 +94,7 @@ class Trial:
             self.regions, self.services, policy, conditions, on_error, self.auditor.ticked
         )
         self.deployment.lease_holds = share(plan.seed, "lease") < LEASED
+        self.recorded = self.deployment.recorded = RecordedTrial() if plan.seed % RECORDED == 0 else None
         self.controllers = self._add_controllers()
         self.teardown = SimulatedTeardown(self.deployment, self.auditor)
         self.cell = FurtherCell(self.deployment, worlds[1], plan.types, faults) if further else None
@@ -109,6 +112,8 @@ class Trial:
             self.run_faulty_phase()
             self.end_faults()
             self._run_to_rest()
+        for fault in self.recorded.faults() if self.recorded else ():
+            self.auditor.facts.violated("replay", fault)
         return judged(self._evidence())
 
     def run_faulty_phase(self) -> None:

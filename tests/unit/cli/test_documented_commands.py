@@ -77,6 +77,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("cancel RUN --reason wrong", {"reason": "wrong"}),
     ("explain RUN --task 7", {"run": "RUN", "task": 7}),
+    ("explain RUN 7 --at 17:03", {"run": "RUN", "index": 7, "at": "17:03"}),
     (
         "retry RUN --failed --cancelled --client-token c-1",
         {"run": "RUN", "failed": True, "cancelled": True, "client_token": "c-1"},

@@ -1,4 +1,4 @@
-"""Why does a run wait, and what would help? `explain`."""
+"""Why does a run wait, and what would help? Why did it wait then, and why was a task placed there? `explain`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.figures import duration
+from argosy.cli.moments import FORMS, moment
 from argosy.cli.options import RunId
+from argosy.cli.runs.past import heading, placement_lines
 from argosy.cli.session import Session
+from argosy.client.errors import ArgosyError
+
+RECORDED = "name a time at which the controller worked; the setting journalDays says how long its record is kept"
 
 
 def register(app: typer.Typer) -> None:
@@ -21,15 +26,40 @@ def register(app: typer.Typer) -> None:
 def explain(
     session: Session,
     run: RunId,
-    task: Annotated[int | None, typer.Option("--task", min=0, help="Also the state of this task.")] = None,
+    index: Annotated[int | None, typer.Argument(metavar="[TASK]", min=0, help="The index of one of its tasks.")] = None,
+    task: Annotated[int | None, typer.Option("--task", min=0, help="The same as TASK.")] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help=f"As of then: {FORMS}.")] = None,
 ) -> None:
-    """Why a run's tasks wait, in numbers, and what would help."""
-    reply = session.api.explain(run, task)
+    """Why a run's tasks wait, in numbers, and what would help. With --at, what was so at a moment that is over, and why
+    a task was placed where it was, worked out anew from the controller's own record."""
+    wanted = task if index is None else index
+    reply = session.api.explain(run, wanted) if at is None else _then(session, run, wanted, at)
     if session.wants_json:
         session.print_json(reply)
         return
-    for line in lines_of(reply):
+    for line in lines_of(reply) if at is None else past_lines(reply):
         session.console.print(line)
+
+
+def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, Any]:
+    from argosy.client.recorded import S3Shelf  # these load the placement engine: only --at needs it
+    from argosy.replay.chains import NotRecorded
+    from argosy.replay.why import why
+
+    try:
+        when = moment(at, session.tools.now())
+        return why(S3Shelf(session.client("s3"), session.deployment.bucket), run, index, when)
+    except ValueError as fault:
+        raise ArgosyError(f"--at: {fault}", is_users_fault=True) from fault
+    except NotRecorded as gap:
+        raise ArgosyError(f"That moment cannot be had again: {gap}.", next_step=RECORDED) from gap
+
+
+def past_lines(reply: Mapping[str, Any]) -> list[str]:
+    """Which decision it was, where the task went, and what the run was told."""
+    if reply["placement"] is not None or reply["run"] is None:
+        return [*heading(reply), *placement_lines(reply)]
+    return [*heading(reply), *placement_lines(reply), *lines_of(reply["run"])]
 
 
 def lines_of(reply: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,24 @@
+"""Which moment does a user mean by `10m`, `17:03` or `2026-11-21T17:03Z`?"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+_AGO = re.compile(r"(\d{1,9}(?:\.\d+)?)([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+FORMS = "a time (2026-11-21T17:03, 17:03:20, in UTC unless it names a zone) or how long ago (90s, 10m, 2h, 3d)"
+
+
+def moment(text: str, now: float) -> float:
+    """Epoch seconds. A time without a date is the last one that was. Raises ValueError with a sentence."""
+    if ago := _AGO.fullmatch(text):
+        return now - float(ago[1]) * _SECONDS[ago[2]]
+    today = datetime.fromtimestamp(now, UTC)
+    try:
+        clock = ":" in text and "T" not in text
+        found = datetime.fromisoformat(f"{today:%Y-%m-%d}T{text}" if clock else text)
+    except ValueError:
+        raise ValueError(f"{text[:60]!r} is not {FORMS}") from None
+    at = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return at - 86_400 if clock and at > now else at

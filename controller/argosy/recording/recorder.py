@@ -1,0 +1,172 @@
+"""How does a controller record what it takes in and decides, so that any tick can be had again?
+
+In segments: files of JSON lines, each line a load, a sweep or a tick. A chain of segments begins with what was loaded
+and ends with the next load. A segment is stored once it is large or old enough, or the invocation ends, always after
+the commits that it tells of. What is lost with a dead controller are its last minutes, never a commit.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import zlib
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from argosy.model.documents import Stored
+from argosy.model.events import Event, Observed, RunClosed
+from argosy.model.policy import Policy
+from argosy.ports import Archive
+from argosy.recording.codec import action_to_json, dumped, fact_to_json, text_of, to_text
+from argosy.recording.provenance import code_digest, platform_now
+from argosy.recording.tick_record import TickRecord, switches_to_json
+
+FORMAT = 1
+FOLDER = "argosy/journal/"
+SEGMENT_BYTES = 4_000_000  # compressed
+SEGMENT_S = 60.0
+LEVEL = 1  # of compression: a sweep of the largest cluster is 20 MB of text
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """With which a controller began to work on what it had loaded."""
+
+    at: float
+    epoch: str
+    is_new: bool  # the first load of its process: suspended runs are tried again at once
+
+
+class _Sweep:
+    """A sweep whose sightings are applied one by one, over several ticks: stored once and referred to."""
+
+    def __init__(self, seen: Observed) -> None:
+        self.seen = seen
+        self.parts = [*seen.fleets, *seen.hosts, *seen.container_instances, *seen.tasks]
+        self.number = {id(part): number for number, part in enumerate(self.parts)}
+
+    def part(self, event: Event) -> int | None:
+        number = self.number.get(id(event))
+        return number if number is not None and self.parts[number] is event else None
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Of one controller. Raises nothing: what cannot be recorded is missing, and the chain says so."""
+
+    archive: Archive | None = None  # None: nothing is recorded
+    policy: Policy = field(default_factory=Policy)
+    owner: str = "0"  # tells two controllers apart that load in the same moment
+    chain: str = ""  # names the load that the present segments go on from; "" = nothing is recorded before the next one
+    part: int = 0  # of the chain
+    opened_at: float = 0.0
+    size: int = 0  # bytes that are compressed already
+    pieces: list[bytes] = field(default_factory=list)
+    pack: Any = None  # a compressor, which keeps what it has not written yet
+    sweep: _Sweep | None = None
+
+    def loaded(self, stored: Stored | None, start: Start) -> None:
+        """A controller works on what it has loaded from now on. None: on something else, which cannot be had again."""
+        with _Tolerated(self):
+            self.flush()
+            self.chain = ""
+            if self.archive is None or stored is None:
+                return
+            moment = datetime.fromtimestamp(start.at, UTC)
+            self.chain = f"{moment:%Y-%m-%d/%H%M%S.%f}-{stored.version:012d}-{self.owner}"
+            self.part, self.sweep = 0, None
+            self._open(start.at)
+            runs = {name: [text_of(record), to_text(rest)] for name, (record, rest) in stored.runs.items()}
+            body = {"version": stored.version, "items": to_text(stored.items), "runs": runs, **asdict(start)}
+            self._write(b'["load",' + json.dumps(body, separators=(",", ":")).encode() + b"]")
+
+    def observed(self, sweep: Observed) -> None:
+        """A sweep has come in; its sightings are applied from now on."""
+        with _Tolerated(self):
+            if self.chain:
+                self._open(sweep.at)
+                self.sweep = _Sweep(sweep)
+                self._write(b'["sweep",' + dumped(sweep) + b"]")
+
+    def tick(self, record: TickRecord) -> None:
+        """A tick is over, its commit included."""
+        with _Tolerated(self):
+            if not self.chain:
+                return
+            self._open(record.decided_at)
+            self._write(self._line(record))
+            if record.fault:
+                self.flush()
+                self.chain = ""
+            elif self._is_due(record):
+                self.flush()
+
+    def flush(self) -> None:
+        """Store what is recorded by now."""
+        if self.pack is None or self.archive is None:
+            return
+        body = b"".join([*self.pieces, self.pack.flush()])
+        name = f"{FOLDER}{self.chain}-{self.part:04d}.jsonl.gz"
+        self.pack, self.pieces, self.size, self.part = None, [], 0, self.part + 1
+        with _Tolerated(self):
+            self.archive.put(name, body)
+
+    def _is_due(self, record: TickRecord) -> bool:
+        """Also when a run is over: that is when people begin to ask."""
+        is_large = self.size > SEGMENT_BYTES or record.decided_at - self.opened_at > SEGMENT_S
+        return is_large or any(isinstance(event, RunClosed) for event, _ in record.facts)
+
+    def _open(self, now: float) -> None:
+        """The next segment, unless one is open."""
+        if self.pack is not None:
+            return
+        self.pack, self.opened_at = zlib.compressobj(LEVEL, wbits=31), now  # 31: with gzip's head and end
+        head = {
+            "format": FORMAT, "chain": self.chain, "part": self.part, "code": code_digest(), "platform": platform_now(),
+            "policy": asdict(self.policy),
+        }  # fmt: skip
+        self._write(json.dumps(head, separators=(",", ":")).encode())
+
+    def _write(self, line: bytes) -> None:
+        piece = self.pack.compress(line + b"\n")
+        self.pieces.append(piece)
+        self.size += len(piece)
+
+    def _line(self, record: TickRecord) -> bytes:
+        known = {
+            "passedAt": record.passed_at, "decidedAt": record.decided_at, "version": record.version,
+            "switches": switches_to_json(record.switches), "deletions": record.deletions, "digest": record.digest,
+            "fault": record.fault,
+        }  # fmt: skip
+        facts = b",".join(self._fact(event, at) for event, at in record.facts)
+        actions = b",".join(action_to_json(each) for each in record.actions)
+        head = json.dumps(known, separators=(",", ":")).encode()
+        return b'["tick",' + head + b",[" + facts + b"],[" + actions + b"]]"
+
+    def _fact(self, event: Event, at: float) -> bytes:
+        """`[at,["Kind",{...}]]`; `[at,number]` for a part of the last sweep, -1 for the whole of it."""
+        number = None
+        if self.sweep is not None:
+            number = -1 if event is self.sweep.seen else self.sweep.part(event)
+        if number == -1:
+            self.sweep = None
+        said = fact_to_json(event) if number is None else str(number).encode()
+        return b"[" + repr(at).encode() + b"," + said + b"]"
+
+
+class _Tolerated:
+    """What fails in here ends the chain: no tick may fail at what only tells of it."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        log.exception("a tick could not be recorded", exc_info=error)
+        self.recorder.chain, self.recorder.pack, self.recorder.pieces = "", None, []
+        return True

@@ -1,0 +1,1 @@
+"""What did the controller know, and decide, at a moment that is over?"""

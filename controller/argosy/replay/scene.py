@@ -1,0 +1,125 @@
+"""What lay before the placement of one tick, and why did a task of it go where it went?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from argosy.market.cover import less
+from argosy.market.offers import as_registered
+from argosy.model.actions import Launch
+from argosy.model.moment import Moment
+from argosy.model.setbacks import What
+from argosy.placement.candidates import mix_of
+from argosy.placement.demand import Batch, Queue
+from argosy.placement.explain import explain
+from argosy.placement.fitness import Fitness
+from argosy.placement.pass_state import PassState
+from argosy.placement.ranking import Ranking, ranking
+from argosy.placement.strategy import DEFAULT_STRATEGY, own_functions
+from argosy.placement.supply import InstanceRow, Supply
+from argosy.scheduler.outlook import Outlook
+from argosy.scheduler.queue import Ask, asks_of, emptying
+from argosy.scheduler.roster import Roster
+
+SHOWN = 10  # instances of a ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The instances that could be given work, and what was asked of them, in queue order."""
+
+    now: float
+    rows: Sequence[InstanceRow]
+    asks: Sequence[Ask]
+    machines: Mapping[str, Mapping[str, Any]]  # by instance id: type, zone, purchase, USD per hour
+    fitness: Mapping[str, Fitness]
+    last_order: Mapping[str, Any] | None
+
+    @classmethod
+    def of(cls, moment: Moment, fitness: Mapping[str, Fitness]) -> Scene:
+        """Of a decision that is about to be made. It keeps nothing that the decision changes."""
+        state, now = moment.state, moment.now
+        moment = replace(moment, catalogue=as_registered(moment.catalogue, state.pools.values()))
+        ready = [run for run in state.runs.values() if run.ready and state.may_try(What.LAUNCH, run.id, now)]
+        runs = [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
+        here = Outlook.of(moment, runs).on(Roster().at(moment).here, lambda name: state.instances[name].pool)
+        expected = zip(here.rows, here.interruption_rate.tolist(), here.finish_at.tolist(), strict=True)
+        rows = [replace(row, interruption_rate=rate, finish_at=end) for row, rate, end in expected]
+        machines = {
+            each.id: {
+                "id": each.id, "type": each.instance_type, "zone": each.zone, "purchase": each.purchase.value,
+                "usdPerHour": each.price_usd_per_hour,
+            }
+            for each in state.instances.values()
+        }  # fmt: skip
+        order = state.last_order
+        return cls(now, rows, asks_of(moment, runs), machines, fitness, order.to_json() if order.at else None)
+
+    def reason_for(self, launch: Launch, launches: Sequence[Launch]) -> dict[str, Any] | None:
+        """Why it was decided, of all `launches` of the tick; None when nothing was asked for its run.
+
+        The ranking is that of the run's turn: what was placed for earlier runs in the same tick is taken off, what was
+        placed for this run is shown beside it.
+        """
+        number = self._ask_of(launch)
+        if number is None:
+            return None
+        batch = emptying(replace(self.asks[number].batch, count=1))
+        rows = self._left_for(number, launches)
+        supply = Supply.of(rows)
+        ranked = ranking(batch, PassState(supply), mix_of(Queue.of([ask.batch for ask in self.asks])), self.fitness)
+        together = Counter(each.instance_id for each in launches if each.key.run_id == launch.key.run_id)
+        places = [rows[row].id for row in ranked.rows.tolist()]
+        answer = explain(batch, supply)
+        return {
+            "decidedAt": self.now,
+            "attempt": launch.key.attempt,
+            "instance": self.machines[launch.instance_id],
+            "strategy": list(batch.strategy or DEFAULT_STRATEGY),
+            "rank": places.index(launch.instance_id) + 1 if launch.instance_id in places else None,
+            "fits": answer.fits,
+            "instances": answer.instances,
+            "refusals": answer.to_json()["reasons"],
+            "placedTogether": together.total(),
+            "ranked": self._shown(ranked, rows, together, places, launch.instance_id),
+            "lastOrder": self.last_order,
+        }
+
+    def _ask_of(self, launch: Launch) -> int | None:
+        """The ask that the launch answers: of a run with two, the one that its task is among."""
+        for number, ask in enumerate(self.asks):
+            if ask.run.id == launch.key.run_id and (ask.among is None or ask.among[launch.key.index]):
+                return number
+        return None
+
+    def _left_for(self, number: int, launches: Sequence[Launch]) -> list[InstanceRow]:
+        """The instances without what earlier asks were given in the same tick."""
+        batches: dict[str, Batch] = {ask.run.id: ask.batch for ask in self.asks[:number]}
+        taken = Counter((each.instance_id, each.key.run_id) for each in launches if each.key.run_id in batches)
+        rows = {row.id: row for row in self.rows}
+        for (instance_id, run_id), count in sorted(taken.items()):
+            rows[instance_id] = less(rows[instance_id], batches[run_id], count)
+        return list(rows.values())
+
+    def _shown(
+        self, ranked: Ranking, rows: Sequence[InstanceRow], together: Counter[str], places: Sequence[str], chosen: str
+    ) -> list[dict[str, Any]]:
+        """The best, and the chosen one wherever it stands."""
+        shown = []
+        for rank, (name, row, figures) in enumerate(zip(places, ranked.rows, ranked.figures.tolist(), strict=True), 1):
+            if rank > SHOWN and name != chosen:
+                continue
+            free = rows[row]
+            shown.append(
+                {
+                    "rank": rank,
+                    **self.machines[name],
+                    "free": {"cpuUnits": free.cpu_units, "memoryMib": free.memory_mib, "gpus": free.gpus},
+                    "figures": dict(zip(ranked.steps, figures, strict=True)),
+                    "placedTogether": together[name],
+                }
+            )
+        return shown

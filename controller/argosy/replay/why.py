@@ -1,0 +1,94 @@
+"""Why was a task placed where it was, or why did it wait, at a moment that is over?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from argosy.api.explaining import explain_run
+from argosy.model.actions import Action, Launch
+from argosy.model.moment import Moment
+from argosy.model.runs import Run
+from argosy.placement.custom import OwnFunctions
+from argosy.replay.chains import NotRecorded, Shelf, chains_before
+from argosy.replay.replaying import Replay, Tick
+from argosy.replay.scene import Scene
+from argosy.scheduler.decide import NO_FUNCTIONS
+
+
+@dataclass(slots=True)
+class Standstill:
+    """A controller as it was about to decide."""
+
+    moment: Moment
+    rest: Iterator[Tick]  # the same tick, once it has decided
+    strange: list[str] = field(default_factory=list)  # what speaks against it being exactly so, in sentences
+
+    def decide(self) -> list[Action]:
+        """What it decided. The state of the moment changes with it. Once only."""
+        tick = next(self.rest)
+        self.strange += tick.differences
+        return tick.actions
+
+
+def standstill(shelf: Shelf, at: float, functions: OwnFunctions = NO_FUNCTIONS) -> Standstill:
+    """Before its last decision until `at` (epoch seconds). Raises NotRecorded."""
+    told = ""
+    for chain in chains_before(shelf, at):
+        lines: list[Any] = []
+        gap = []
+        try:
+            lines.extend(chain.lines(shelf))
+        except NotRecorded as missing:
+            gap = [told := str(missing)]
+        ticks = [number for number, (_, line) in enumerate(lines) if line[0] == "tick" and line[1]["decidedAt"] <= at]
+        if ticks:
+            replay = Replay(functions)
+            steps = replay.ticks(lines[: ticks[-1] + 1])
+            differences = [each for tick in islice(steps, 2 * len(ticks) - 2) for each in tick.differences]
+            moment = next(steps).moment
+            return Standstill(moment, steps, [*replay.strangeness, *dict.fromkeys(differences), *gap])
+    raise NotRecorded(told or "nothing was recorded in the hour before that moment")
+
+
+def why(
+    shelf: Shelf, run_id: str, index: int | None, at: float, functions: OwnFunctions = NO_FUNCTIONS
+) -> dict[str, Any]:
+    """What was known of a run in the last tick until `at` (epoch seconds), as ExplainRun would have answered then, and
+    why the attempt that the task had was placed where it was. Raises NotRecorded.
+
+    run: None when it was not open. placement: None when the task had no attempt. exact: whether code, platform, every
+    decision and every document were the same here as there; `differences` says what was not.
+    """
+    found = standstill(shelf, at, functions)
+    moment = found.moment
+    run = moment.state.runs.get(run_id)
+    reply = {
+        "runId": run_id,
+        "index": index,
+        "at": moment.now,
+        "version": moment.state.version,
+        "run": None if run is None else explain_run(moment, run, index),
+        "placement": None,
+    }
+    if run is not None and index is not None:
+        launched_at = _intended_at(moment, run, index)
+        if launched_at not in (None, moment.now):
+            found = standstill(shelf, launched_at, functions)
+        reply["placement"] = _placement(found, run_id, index, functions)
+    return {**reply, "exact": not found.strange, "differences": found.strange}
+
+
+def _intended_at(moment: Moment, run: Run, index: int) -> float | None:
+    """When the launch of the task's live attempt was decided."""
+    row = moment.state.attempts.row_of_task.get((run.number, index))
+    return None if row is None else float(moment.state.attempts["intended_at"][row])
+
+
+def _placement(found: Standstill, run_id: str, index: int, functions: OwnFunctions) -> dict[str, Any] | None:
+    scene = Scene.of(found.moment, functions.ready)
+    launches = [action for action in found.decide() if isinstance(action, Launch)]
+    mine = next((each for each in launches if (each.key.run_id, each.key.index) == (run_id, index)), None)
+    return None if mine is None else scene.reason_for(mine, launches)

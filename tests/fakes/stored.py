@@ -1,0 +1,7 @@
+"""A state as it lies in the store."""
+
+from __future__ import annotations
+
+from argosy.model.documents import Stored
+
+NOTHING_STORED = Stored(0, {}, {})

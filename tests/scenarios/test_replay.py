@@ -1,0 +1,152 @@
+"""What the controllers recorded gives again what they knew and decided, exactly; and says where it cannot."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+import pytest
+
+from argosy.recording import provenance
+from argosy.recording.recorder import FOLDER
+from argosy.replay.chains import NotRecorded, chains_of
+from argosy.replay.why import why
+from argosy.simulation.faults import ALL
+from argosy.simulation.recorded import RecordedTrial
+from tests.fakes.recorded import recorded
+
+
+@pytest.fixture(scope="module")
+def quiet() -> RecordedTrial:
+    """A trial in which nothing goes wrong."""
+    return recorded(0, tasks=12)
+
+
+def lines_of(trial: RecordedTrial) -> list[list[Any]]:
+    return [line for chain in chains_of(trial.names(FOLDER)) for _, line in chain.lines(trial)]
+
+
+def launches(trial: RecordedTrial) -> list[tuple[float, str, int, str]]:
+    """(when it was decided, run, index, instance) of every launch."""
+    return [
+        (line[1]["decidedAt"], action[1]["key"][0], action[1]["key"][1], action[1]["instance_id"])
+        for line in lines_of(trial)
+        if line[0] == "tick"
+        for action in line[3]
+        if action[0] == "Launch"
+    ]
+
+
+def test_every_commit_of_a_trial_without_faults_is_recorded_and_had_again(quiet: RecordedTrial) -> None:
+    versions = [line[1]["version"] for line in lines_of(quiet) if line[0] == "tick" and line[1]["version"]]
+    assert versions == list(range(1, len(versions) + 1))
+    assert not quiet.faults()
+
+
+def test_a_placement_is_explained_as_it_was_decided(quiet: RecordedTrial) -> None:
+    for at, run_id, index, instance in launches(quiet):
+        found = why(quiet, run_id, index, at)["placement"]
+        assert found["instance"]["id"] == instance
+        assert found["decidedAt"] == at
+        shown = {each["id"]: each for each in found["ranked"]}
+        assert found["fits"] == len(shown)
+        assert shown[instance]["rank"] == found["rank"]
+        assert found["placedTogether"] == sum(each["placedTogether"] for each in found["ranked"])
+
+
+def test_a_task_that_runs_is_explained_by_the_earlier_decision(quiet: RecordedTrial) -> None:
+    at, run_id, index, instance = launches(quiet)[0]
+    later = why(quiet, run_id, index, at + 5.0)
+    assert later["at"] >= at
+    assert later["placement"]["decidedAt"] == at
+    assert (later["placement"]["instance"]["id"], later["exact"]) == (instance, True)
+
+
+def test_a_run_without_an_instance_yet_is_told_why_it_waited(quiet: RecordedTrial) -> None:
+    at, run_id, index, _ = launches(quiet)[0]
+    before = why(quiet, run_id, index, at - 20.0)
+    assert before["placement"] is None
+    assert before["run"]["pending"] > 0
+    assert before["run"]["sentence"]
+
+
+def test_of_a_run_that_is_not_open_nothing_is_said(quiet: RecordedTrial) -> None:
+    at = launches(quiet)[-1][0]
+    reply = why(quiet, "other-261121-062733-k3f9", 0, at)
+    assert (reply["run"], reply["placement"]) == (None, None)
+
+
+def test_before_the_first_record_nothing_can_be_had(quiet: RecordedTrial) -> None:
+    first = chains_of(quiet.names(FOLDER))[0].loaded_at
+    with pytest.raises(NotRecorded, match="nothing was recorded"):
+        why(quiet, "x", None, first - 1.0)
+
+
+def kind_of(line: Any) -> str:
+    return "head" if isinstance(line, dict) else str(line[0])
+
+
+def edited(trial: RecordedTrial, change: Any) -> RecordedTrial:
+    """The same record, with every line changed by hand."""
+    copy = RecordedTrial()
+    for name, body in trial.files.items():
+        lines = [json.loads(line) for line in zlib.decompress(body, wbits=31).splitlines()]
+        for line in lines:
+            change(line)
+        pack = zlib.compressobj(wbits=31)
+        copy.files[name] = pack.compress(b"".join(json.dumps(line).encode() + b"\n" for line in lines)) + pack.flush()
+    return copy
+
+
+def test_a_fact_that_is_missing_from_the_record_is_found_out(quiet: RecordedTrial) -> None:
+    def without_tasks(line: Any) -> None:
+        if kind_of(line) == "tick":
+            line[2] = [said for said in line[2] if isinstance(said[1], int) or said[1][0] != "LaunchAccepted"]
+
+    assert any("the documents that it wrote are others" in fault for fault in edited(quiet, without_tasks).faults())
+
+
+def test_a_decision_that_was_another_one_is_found_out(quiet: RecordedTrial) -> None:
+    def without_launches(line: Any) -> None:
+        if kind_of(line) == "tick":
+            line[3] = [action for action in line[3] if action[0] != "Launch"]
+
+    assert any("the decision is another one" in fault for fault in edited(quiet, without_launches).faults())
+
+
+def test_other_code_and_another_machine_are_said(quiet: RecordedTrial) -> None:
+    def elsewhere(line: Any) -> None:
+        if kind_of(line) == "head":
+            line["code"], line["platform"]["numpy"] = "0123456789abcdef", "1.0"
+
+    copy = edited(quiet, elsewhere)
+    at, run_id, index, _ = launches(copy)[0]
+    reply = why(copy, run_id, index, at)
+    assert not reply["exact"]
+    assert [each.split(":")[0] for each in reply["differences"]] == [
+        "the controller had other code",
+        f"the controller had numpy 1.0, here it is {provenance.platform_now()['numpy']}",
+    ]
+
+
+def test_a_gap_is_told_beside_what_could_be_had_before_it(quiet: RecordedTrial) -> None:
+    at, run_id, index, _ = launches(quiet)[0]
+    copy = RecordedTrial(dict(quiet.files))
+    last = sorted(copy.files)[-1]
+    copy.files[last] = copy.files[last][:-4]
+    chain = chains_of(copy.names(FOLDER))[-1]
+    if len(chain.names) == 1:
+        with pytest.raises(NotRecorded, match="is torn"):
+            why(copy, run_id, index, at)
+        return
+    reply = why(copy, run_id, index, at)
+    assert "is torn" in reply["differences"][-1]
+
+
+@pytest.mark.parametrize("seed", [5, 10, 15, 20, 25, 30])
+def test_a_trial_with_every_fault_is_had_again(seed: int) -> None:
+    """Conflicts, crashes, clocks that jump, half-seen cells: every commit is recorded once at most, and is the same."""
+    trial = recorded(seed, ALL)
+    assert trial.files
+    assert not trial.faults()

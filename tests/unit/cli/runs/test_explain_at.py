@@ -1,0 +1,117 @@
+"""`argosy explain RUN TASK --at TIME`: a decision of the past, told; and what cannot be had is said."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from argosy.cli.runs.explain import past_lines
+from argosy.recording.recorder import FOLDER
+from argosy.replay.chains import chains_of
+from argosy.simulation.recorded import RecordedTrial
+from tests.fakes.cli import NOW, World
+from tests.fakes.recorded import recorded
+
+MACHINE = {"id": "i-1", "type": "g5.xlarge", "zone": "us-east-1a", "purchase": "spot", "usdPerHour": 0.35}
+FREE = {"cpuUnits": 2048, "memoryMib": 4096, "gpus": 1}
+
+
+@pytest.fixture(scope="module")
+def trial() -> RecordedTrial:
+    return recorded(0, tasks=12)
+
+
+def world_of(trial: RecordedTrial) -> World:
+    world = World()
+    for name, body in trial.files.items():
+        world.objects.put(f"s3://argosy-results/{name}", body)
+    return world
+
+
+def first_launch(trial: RecordedTrial) -> tuple[str, str, int]:
+    """(when, as ISO), run, index."""
+    for chain in chains_of(trial.names(FOLDER)):
+        for _, line in chain.lines(trial):
+            for action in line[3] if line[0] == "tick" else ():
+                if action[0] == "Launch":
+                    at = datetime.fromtimestamp(line[1]["decidedAt"] + 1e-3, UTC)
+                    return at.isoformat(), action[1]["key"][0], action[1]["key"][1]
+    raise AssertionError("nothing was launched")
+
+
+def test_a_placement_of_the_past_is_told_with_its_ranking(trial: RecordedTrial) -> None:
+    at, run, index = first_launch(trial)
+    result = world_of(trial).argosy("explain", run, str(index), "--at", at)
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"{run}: as of the decision at ")
+    assert lines[1].startswith(f"task {index}, attempt 1: placed on i-")
+    assert "with room, by least-waste, then by busy-first, then by best-fit" in lines[2]
+    assert any(line.strip().startswith("1. i-") for line in lines)
+
+
+def test_the_same_is_there_for_programs(trial: RecordedTrial) -> None:
+    at, run, index = first_launch(trial)
+    result = world_of(trial).argosy("explain", run, "--task", str(index), "--at", at, "--json")
+    reply = json.loads(result.stdout)
+    assert (reply["runId"], reply["index"], reply["exact"]) == (run, index, True)
+    assert reply["placement"]["attempt"] == 1
+
+
+def test_a_moment_that_was_not_recorded_is_said_with_what_to_do(trial: RecordedTrial) -> None:
+    result = world_of(trial).argosy("explain", "x", "--at", "2020-01-01T00:00")
+    assert result.exit_code != 0
+    assert "That moment cannot be had again: nothing was recorded in the hour before that moment." in result.stderr
+    assert "journalDays" in result.stderr
+
+
+def test_a_moment_that_is_none_is_the_users_fault(trial: RecordedTrial) -> None:
+    result = world_of(trial).argosy("explain", "x", "--at", "yesterday")
+    assert result.exit_code == 2
+    assert "'yesterday' is not a time" in result.stderr
+
+
+def told(**changes: Any) -> str:
+    """A reply of the past, in lines."""
+    ranked = {"rank": 1, **MACHINE, "free": FREE, "figures": {"best-fit": 7}, "placedTogether": 2}
+    refusal = {"refused": 3, "detail": "needs 1 GPU"}
+    placement = {
+        "decidedAt": NOW, "attempt": 2, "instance": MACHINE, "strategy": ["best-fit"], "rank": 1, "fits": 1,
+        "instances": 4, "refusals": [refusal], "placedTogether": 2, "ranked": [ranked],
+        "lastOrder": {"instances": 1, "usdPerHour": 0.35, "gapPct": None},
+    } | changes.pop("placement", {})  # fmt: skip
+    reply = {
+        "runId": "r", "index": 7, "at": NOW, "version": 3, "run": {}, "placement": placement, "exact": True,
+        "differences": [],
+    } | changes  # fmt: skip
+    return "\n".join(past_lines(reply))
+
+
+def test_gpus_companions_refusals_and_the_purchase_are_told() -> None:
+    text = told()
+    assert "2 vCPUs, 4,096 MiB, 1 GPU free; best-fit 7; took 2 tasks" in text
+    assert "1 other task of the run went with it in the same decision" in text
+    assert "3 had no room: needs 1 GPU" in text
+    assert "the last purchase before it: 1 instance for $0.350 an hour" in text
+
+
+def test_an_instance_that_the_ranking_does_not_hold_is_said_to_be_outside() -> None:
+    assert "outside the ranking" in told(placement={"rank": None})
+
+
+def test_differences_come_first() -> None:
+    lines = told(exact=False, differences=["the controller had other code: a, here it is b"]).splitlines()
+    assert lines[1:3] == [
+        "this is not certain to be what the controller decided:",
+        "  the controller had other code: a, here it is b",
+    ]
+
+
+def test_a_run_that_was_not_open_and_a_task_without_an_attempt_are_said() -> None:
+    reply = {"runId": "r", "index": 7, "at": NOW, "version": 3, "run": None, "placement": None}
+    text = "\n".join(past_lines({**reply, "exact": True, "differences": []}))
+    assert "the run was not open then" in text
+    assert "task 7 had no attempt then" in text

@@ -1,0 +1,94 @@
+"""A fact that was recorded comes back as it was, whatever it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.model.events import Event, RunCancelled, RunResumed, RunRetried, RunSubmitted, TaskSeen
+from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.run_record import RunRecord
+from argosy.model.tasks import TaskStatus
+from argosy.recording.codec import UnknownFact, fact_from_json, fact_to_json
+from tests.builders import RUN_ID, prepared, state_with, submitted
+
+OF_USERS = (RunSubmitted, RunCancelled, RunRetried, RunResumed)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+SUBMIT = SubmitRequest(RUN_ID, 1.5, {"name": "x", "odd": "\ud800", "list": [1, 2.0, None]}, 3, "", "s3://b/x/", True)
+
+
+def again(event: Any) -> Any:
+    name, values = json.loads(fact_to_json(event))
+    return fact_from_json(name, values)
+
+
+@pytest.fixture(autouse=True)
+def numbers_of_json() -> Iterator[None]:
+    """JSON knows no NaN and no infinity."""
+    st.register_type_strategy(float, NUMBERS)
+    yield
+    st.register_type_strategy(float, st.floats())
+
+
+@pytest.mark.parametrize("kind", [each for each in get_args(Event) if each not in OF_USERS])
+def test_every_kind_of_fact_comes_back(kind: type) -> None:
+    @settings(max_examples=15, deadline=None)
+    @given(st.from_type(kind))
+    def comes_back(event: Any) -> None:
+        assert again(event) == event
+
+    comes_back()
+
+
+def test_a_request_comes_back_with_text_that_is_none() -> None:
+    assert again(RunSubmitted(SUBMIT)) == RunSubmitted(SUBMIT)
+
+
+def test_it_is_known_again_whether_a_run_was_suspended() -> None:
+    run = state_with(submitted(), prepared()).runs[RUN_ID]
+    for was_suspended in (True, False):
+        run.committed = run.facts()._replace(was_suspended=was_suspended)
+        assert again(RunResumed(RUN_ID, run)).stored.committed == run.committed
+
+
+def test_a_run_that_a_request_brings_along_comes_back_as_it_lay_in_the_store() -> None:
+    state = state_with(submitted(tasks=3), prepared())
+    run = state.runs[RUN_ID]
+    run.tasks.set(1, status=TaskStatus.FAILED, attempts=2, exit_code=7)
+    run.tasks.pack(0)
+    for event in (
+        RunCancelled(CancelRequest(RUN_ID, 2.0, "enough"), run),
+        RunRetried(RetryRequest(RUN_ID, 2.0), run),
+        RunResumed(RUN_ID, run),
+    ):
+        found = again(event)
+        assert found == event
+        assert RunRecord.of(found.stored) == RunRecord.of(run)
+        assert found.stored.tasks["exit_code"].tolist() == run.tasks["exit_code"].tolist()
+    assert again(RunCancelled(CancelRequest(RUN_ID, 2.0, "enough"))).stored is None
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("MeteorSeen", {}),
+        ("TaskSeen", {"arn": "a", "version": "soon", "last_status": "RUNNING"}),
+        ("TaskSeen", [1, 2]),
+        ("TaskSeen", None),
+        ("RunSubmitted", {"request": {"kind": "submit"}}),
+        ("RunSubmitted", {"request": 7}),
+        ("RunResumed", {"run_id": "x", "stored": {"record": {}, "documents": {}}}),
+    ],
+)
+def test_what_this_version_does_not_write_is_refused(name: str, values: Any) -> None:
+    with pytest.raises(UnknownFact):
+        fact_from_json(name, values)
+
+
+def test_what_stands_at_its_default_takes_no_room() -> None:
+    assert fact_to_json(TaskSeen("a", 1, "RUNNING")) == b'["TaskSeen",{"arn":"a","version":1,"last_status":"RUNNING"}]'
