@@ -11,7 +11,7 @@ from argosy.model.actions import Claim, Launch
 from argosy.model.attempts import AttemptKey
 from argosy.model.costs import Costs, Spent, costs_of, market_of, split, summed
 from argosy.model.events import HostStateChanged, InterruptionWarned, ResultSeen, RunClosed
-from argosy.model.instances import Instance, InstanceStatus, Purchase
+from argosy.model.instances import Instance, Purchase
 from argosy.model.ledger import not_charged
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
@@ -359,15 +359,14 @@ def test_costs_are_priced_and_added_up_by_kind() -> None:
     assert market_of(instance) == "us-east-1/c5.xlarge/us-east-1a|on-demand"
 
 
-def test_a_boot_that_is_paid_in_two_parts_is_paid_once() -> None:
-    """The first run ends while its instance boots: what is left of the boot is the second one's, and nothing twice."""
+def test_a_boot_that_is_paid_in_parts_is_paid_once() -> None:
+    """Both runs end while the instance boots, and it goes on for nobody."""
     state = cluster(OTHER_ID)
-    instance = the_instance(state)
-    instance.registered_at, instance.status = 0.0, InstanceStatus.BOOTING
-    for run in state.runs.values():
-        count_on(state, run, instance, NOW - BOOT)
-    close_run(state, the_run(state), NOW - 40)
-    first = instance.charged_boot_s
-    close_run(state, the_run(state, OTHER_ID), NOW - 10)
-    assert instance.charged_boot_s >= first
-    assert instance.charged_boot_s <= instance.boot_s(NOW - 10)
+    instance, costs = the_instance(state), Costs()
+    for run_id, begins, ends in ((RUN_ID, -100, -60), (OTHER_ID, -60, -30)):
+        count_on(state, the_run(state, run_id), instance, NOW + begins)
+        close_run(state, the_run(state, run_id), NOW + ends)
+        costs.add(the_run(state, run_id).costs[MARKET])
+    told(state, HostStateChanged(instance_id(1), "terminated", NOW + 50), now=NOW + 50)
+    costs.add(state.unattributed)
+    assert seconds(costs) == Costs(boot=BOOT, idle=50)

@@ -11,7 +11,20 @@ from argosy.model.events import TaskSeen
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from tests.builders import POLICY, RUN_ID, container_instance, host, instance_id, state_with, submitted, told
+from tests.builders import (
+    POLICY,
+    RUN_ID,
+    container_instance,
+    host,
+    instance_id,
+    launched,
+    state_with,
+    state_with_instance,
+    stored,
+    submitted,
+    task,
+    told,
+)
 
 HOLE, OTHER, THIRD = (instance_id(number) for number in (1, 2, 3))
 
@@ -62,3 +75,13 @@ def test_nor_while_an_instance_that_could_take_its_tasks_has_not_been_tried(fit:
     state = struck(OTHER, instances=3)
     state.instances[THIRD].agent_connected = fit
     assert bool(hole_after_its_strikes(state).cordon) is fit
+
+
+def test_a_strike_of_what_never_started_is_stored_though_the_instance_works_on() -> None:
+    state, items = state_with_instance(), {}
+    launched(state, index=0, number=1)
+    launched(state, index=1, number=2)
+    stored(state, items)
+    told(state, task(1, "STOPPED", 3, exit_code=None, reason="CannotStartContainerError: no such file"))
+    assert state.instances[HOLE].strikes == 1
+    assert stored(state, items).instances[HOLE].strikes == 1
