@@ -9,7 +9,7 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
-from argosy.cli.figures import duration
+from argosy.cli.figures import duration, instant
 from argosy.cli.moments import FORMS, moment
 from argosy.cli.options import RunId
 from argosy.cli.runs.past import heading, placement_lines
@@ -48,11 +48,23 @@ def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, A
 
     try:
         when = moment(at, session.tools.now())
-        return why(S3Shelf(session.client("s3"), session.deployment.bucket), run, index, when)
+        shelf = S3Shelf(session.client("s3"), session.deployment.bucket)
+        reply = why(shelf, run, index, when)
+        if index is not None and reply["placement"] is None and (ended := _launched_before(session, run, index, when)):
+            earlier = why(shelf, run, index, ended)
+            reply |= {name: earlier[name] for name in ("placement", "exact", "differences")}
+        return reply
     except ValueError as fault:
         raise ArgosyError(f"--at: {fault}", is_users_fault=True) from fault
     except NotRecorded as gap:
         raise ArgosyError(f"That moment cannot be had again: {gap}.", next_step=RECORDED) from gap
+
+
+def _launched_before(session: Session, run: str, index: int, when: float) -> float | None:
+    """When the task's last attempt before a moment was launched, by the run's history; None = there was none."""
+    attempts = session.api.task(run, index)["attempts"]
+    launched = [at.timestamp() for each in attempts if (at := instant(each["launchedAt"])) is not None]
+    return max((at for at in launched if at <= when), default=None)
 
 
 def past_lines(reply: Mapping[str, Any]) -> list[str]:

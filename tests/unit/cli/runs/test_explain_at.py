@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -51,6 +51,27 @@ def test_a_placement_of_the_past_is_told_with_its_ranking(trial: RecordedTrial) 
     assert lines[1].startswith(f"task {index}, attempt 1: placed on i-")
     assert "with room, by least-waste, then by busy-first, then by best-fit" in lines[2]
     assert any(line.strip().startswith("1. i-") for line in lines)
+
+
+def test_of_a_task_that_had_ended_by_then_its_last_placement_is_told(trial: RecordedTrial) -> None:
+    at, run, index = first_launch(trial)
+    launched = datetime.fromisoformat(at)
+    attempts = [{"launchedAt": launched.isoformat()}, {"launchedAt": None}, {"launchedAt": "2099-01-01T00:00:00+00:00"}]
+    world = world_of(trial).answers("DescribeTask", {"attempts": attempts})
+    later = (launched + timedelta(minutes=50)).isoformat()
+    lines = world.argosy("explain", run, str(index), "--at", later).stdout.splitlines()
+    assert lines[1:3] == [
+        "the run was not open then",
+        next(line for line in lines if "attempt 1: placed on i-" in line),
+    ]
+
+
+def test_of_a_task_that_was_never_placed_that_is_told(trial: RecordedTrial) -> None:
+    at, run, index = first_launch(trial)
+    before = (datetime.fromisoformat(at) - timedelta(seconds=20)).isoformat()
+    world = world_of(trial).answers("DescribeTask", {"attempts": []})
+    lines = world.argosy("explain", run, str(index), "--at", before).stdout.splitlines()
+    assert lines[1] == f"task {index} had no attempt then"
 
 
 def test_the_same_is_there_for_programs(trial: RecordedTrial) -> None:
