@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,23 @@ def test_a_run_that_cannot_be_placed_is_explained(local: Cluster) -> None:
     assert "attribute:stack == prod" in reply["market"]["relaxation"]  # what would have to give
     local.ask("CancelRun", runId=run_id)
     local.finished(run_id)
+
+
+def test_where_a_finished_runs_task_went_is_explained_from_the_record(local: Cluster) -> None:
+    """The record has reached the bucket when the run's end has."""
+    run_id = local.submit(WRITE, 3)
+    local.finished(run_id)
+    command = [Path(sys.executable).with_name("argosy"), "explain", run_id, "2", "--at", "0s", "--json"]
+    environment = {**os.environ, "ARGOSY_ENDPOINT_URL": local.aws.endpoint_url}
+
+    def explained() -> dict[str, Any] | None:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        return dict(json.loads(done.stdout)) if not done.returncode else None
+
+    reply = local.until(lambda: (found := explained()) and found["placement"] and found)
+    assert (reply["exact"], reply["differences"]) == (True, [])
+    [attempt] = local.ask("DescribeTask", runId=run_id, index=2)["attempts"]
+    assert reply["placement"]["instance"]["id"] == attempt["instance"]
 
 
 def test_the_invocation_in_the_readme_submits_a_run_and_its_token_makes_it_once(local: Cluster, tmp_path: Path) -> None:
