@@ -113,6 +113,16 @@ def test_a_port_is_taken_once_per_protocol(cloud: EcsCloud) -> None:
     assert reasons(cloud.run("tcp")) == ["RESOURCE:PORTS"]
 
 
+def test_an_instance_reserves_a_hundred_ports_at_most_its_own_among_them(cloud: EcsCloud) -> None:
+    instance = cloud.register()
+    own = len(cloud.remaining(instance)["PORTS"])
+    for family, first, count in (("most", 1_000, 100 - own), ("one-more", 2_000, 1)):
+        ports = range(first, first + count)
+        cloud.define(family, container={"portMappings": [{"containerPort": each, "hostPort": each} for each in ports]})
+    assert cloud.run("most")["tasks"]
+    assert reasons(cloud.run("one-more")) == ["RESOURCE:PORTS"]
+
+
 def test_what_a_stopped_task_held_is_free_again_once(cloud: EcsCloud) -> None:
     instance = cloud.register("p3.8xlarge")
     cloud.define(gpus=2)

@@ -74,6 +74,7 @@ class Census:
         self.cluster, self.until = cluster, cluster.world.now + 3600
         self.together: set[frozenset[str]] = set()  # groups seen on one instance at one time
         self.most: Counter[str] = Counter()  # tasks of a group on one instance at one time
+        self.most_of_all = 0  # tasks on one instance at one time
         self.used: defaultdict[str, set[str]] = defaultdict(set)  # group -> instances
         self.types: dict[str, str] = {}  # of each instance
         self.zones: dict[str, str] = {}  # of each task
@@ -87,6 +88,7 @@ class Census:
                 self.zones[task["taskArn"]] = task["availabilityZone"]
             for instance, groups in here.items():
                 self.together.add(frozenset(groups))
+                self.most_of_all = max(self.most_of_all, groups.total())
                 self.types[instance] = self._type_of(instance)
                 for group, count in groups.items():
                     self.most[group] = max(self.most[group], count)
@@ -176,6 +178,18 @@ def test_runs_of_one_group_share_its_limit() -> None:
     ended(cluster, FIRST, 6)
     ended(cluster, SECOND, 6)
     assert census.most == {"team": 3}
+
+
+def test_an_instance_never_runs_more_tasks_than_its_most_and_enough_instances_are_bought_for_all() -> None:
+    cluster = Controlled(most_tasks_by_type=(("c5.*", 3),))
+    submit(cluster, FIRST, 5, placement={"group": "a"})
+    submit(cluster, SECOND, 4, placement={"group": "b"})
+    census = Census(cluster)
+    census.run_to_rest()
+    ended(cluster, FIRST, 5)
+    ended(cluster, SECOND, 4)
+    assert census.most_of_all == 3
+    assert len(census.used["a"] | census.used["b"]) == 3
 
 
 def test_company_is_kept() -> None:

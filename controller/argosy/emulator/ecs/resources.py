@@ -13,6 +13,7 @@ JSON = dict[str, Any]
 
 _DOCKER_API = "com.amazonaws.ecs.capability.docker-remote-api."  # every real agent declares some versions of it
 RESERVED_PORTS = frozenset((port, "tcp") for port in (22, 2375, 2376, 51678, 51679))  # ssh, docker, the agent's own
+MOST_PORTS = 100  # of an instance, those among them (API reference, PortMapping.hostPort)
 
 
 def needs_of(definition: TaskDefinition, overrides: Mapping[str, Any]) -> TaskNeeds:
@@ -58,7 +59,7 @@ def shortfall(instance: ContainerInstance, needs: TaskNeeds, required: Iterable[
         return "RESOURCE:CPU"
     if needs.memory_mib > instance.free_memory_mib:
         return "RESOURCE:MEMORY"
-    if needs.ports & instance.taken_ports:
+    if needs.ports & instance.taken_ports or len(needs.ports | instance.taken_ports) > MOST_PORTS:
         return "RESOURCE:PORTS"
     if needs.gpu_count > len(instance.free_gpu_ids):
         return "RESOURCE:GPU"

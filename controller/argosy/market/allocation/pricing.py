@@ -12,12 +12,12 @@ import numpy as np
 
 from argosy.market.allocation.filling import fill, order_by_worth, with_places
 from argosy.market.allocation.knapsack import LARGEST_VALUE, Grid, fill_table, grid_for, patterns_at, values_at
-from argosy.market.allocation.relaxed import place_prices, relaxed_worth, undominated
+from argosy.market.allocation.relaxed import by_place_price, relaxed_worth, undominated
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _NEGLIGIBLE = 1e-9
 _LEAST_VALUE = 1e-12  # USD per hour: less counts as nothing, and in bounds as this much
-_PLACES_APART = 3  # of the prices of a place, every so many have tables
+_PLACE_TABLES = 3  # prices of a place that have tables
 _MOST_GPUS = 32  # on an instance: one layer of the table each; above, quick fillings and the relaxation must do
 
 
@@ -40,10 +40,10 @@ class Pricer:
         work: the most cells times shapes of a table. Needs are rounded up to the grid, so every filling fits.
         """
         value = np.where(value < _LEAST_VALUE, 0.0, value)
-        active = relaxed_worth(self.sizes, self.need, value, self.most_tasks) > floor * (1 + _NEGLIGIBLE)
-        best = self._completed(self._filled(value, active, work), value)
-        worth = best @ value
-        for price in self._place_prices(value):
+        relaxed, tables = self._relaxed(value)
+        active = relaxed > floor * (1 + _NEGLIGIBLE)
+        best, worth = np.zeros((len(self.sizes), len(self.need)), dtype=np.int64), np.full(len(self.sizes), -1.0)
+        for price, _ in tables:
             above = np.where(value - price < _LEAST_VALUE, 0.0, value - price)
             pattern = self._completed(self._filled(above, active, work), value)
             total = pattern @ value
@@ -68,13 +68,12 @@ class Pricer:
         Needs are rounded down to the grid and values up, so that the worth is never underestimated.
         """
         value = np.where((value > 0) & (value < _LEAST_VALUE), _LEAST_VALUE, value)
-        bound = relaxed_worth(self.sizes, self.need, value, self.most_tasks)
-        bound = np.minimum(bound, self._at_most(value, active, work))
+        bound, tables = self._relaxed(value)
         places = np.zeros(len(self.sizes)) if self.most_tasks is None else self.most_tasks * (1 + _NEGLIGIBLE)
-        for price in self._place_prices(value):
+        for price, rows in tables:
             above = np.maximum(value - price, 0)
             above = np.where((above > 0) & (above < _LEAST_VALUE), _LEAST_VALUE, above)
-            bound = np.minimum(bound, self._at_most(above, active, work) + price * places)
+            bound = np.minimum(bound, self._at_most(above, active & rows, work) + price * places)
         return bound
 
     def _at_most(self, value: FloatArray, active: BoolArray, work: int) -> FloatArray:
@@ -91,9 +90,20 @@ class Pricer:
             bound[rows] = np.minimum(bound[rows], values_at(layers, sizes) / scale * (1 + 1e-12))
         return bound
 
-    def _place_prices(self, value: FloatArray) -> list[float]:
-        """Prices of a place with a table each: tables take long, so only some of those that the relaxation tries."""
-        return place_prices(value)[1:-1:_PLACES_APART] if self.most_tasks is not None else []
+    def _relaxed(self, value: FloatArray) -> tuple[FloatArray, list[tuple[float, BoolArray]]]:
+        """(k,) the relaxation, and which sizes are in a table at which price of a place: each where it is bounded best.
+
+        Tables take long: there is one at no price, for sizes whose most does not bind, and `_PLACE_TABLES` others.
+        """
+        if self.most_tasks is None:
+            return relaxed_worth(self.sizes, self.need, value), [(0.0, np.ones(len(self.sizes), dtype=np.bool_))]
+        prices, bounds = by_place_price(self.sizes, self.need, value, self.most_tasks)
+        popular = np.bincount(bounds.argmin(axis=0), minlength=len(prices))
+        popular[0] = len(self.sizes) + 1
+        some = np.sort(np.argsort(-popular, kind="stable")[: 1 + _PLACE_TABLES])
+        best = some[bounds[some].argmin(axis=0)]
+        tables = [(float(prices[number]), best == number) for number in some.tolist()]
+        return bounds.min(axis=0), [(price, rows) for price, rows in tables if rows.any()]
 
     def _tables(self, value: FloatArray, active: BoolArray, work: int) -> Iterator[tuple[IntArray, IntArray, Grid]]:
         """(sizes, shapes, grid) of each table that has to be filled."""

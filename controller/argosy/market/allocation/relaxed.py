@@ -25,17 +25,27 @@ def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray, most_tasks
     Only shapes count that fit at least once. most_tasks: (k,) the most tasks on an instance. At any price of a place,
     no filling is worth more than its places cost and its tasks are worth above that; the best of some prices counts.
     """
-    worth = _relaxed(sizes, need, value)
-    if most_tasks is not None:
-        for price in place_prices(value):
-            worth = np.minimum(worth, _relaxed(sizes, need, np.maximum(value - price, 0)) + price * most_tasks * _UP)
-    return worth
+    return (
+        _relaxed(sizes, need, value) if most_tasks is None else by_place_price(sizes, need, value, most_tasks)[1].min(0)
+    )
 
 
-def place_prices(value: FloatArray) -> list[float]:
-    """Prices of a place that are tried: from what the least valuable tasks are worth to what the most valuable are."""
-    worthy = value[value > 0]
-    return np.unique(np.quantile(worthy, _PLACE_QUANTILES)).tolist() if len(worthy) else []
+def by_place_price(
+    sizes: IntArray, need: IntArray, value: FloatArray, most_tasks: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """(q,) prices of a place, from nothing to what the most valuable tasks are worth, and (q, k) the bound at each.
+
+    It is infinite at other prices than nothing for sizes that no mix of tasks with a value fills with so many.
+    """
+    worthy, bounds = value > 0, [_relaxed(sizes, need, value)]
+    least = need[worthy].min(axis=0, initial=np.iinfo(np.int64).max)
+    open_ = np.flatnonzero((sizes // np.maximum(least, 1) > most_tasks[:, None]).all(axis=1, where=least > 0))
+    prices = np.unique(np.quantile(value[worthy], _PLACE_QUANTILES)) if len(open_) and worthy.any() else np.zeros(0)
+    for price in prices:
+        above = _relaxed(sizes[open_], need, np.maximum(value - price, 0))
+        bounds.append(np.full(len(sizes), np.inf))
+        bounds[-1][open_] = above + price * most_tasks[open_] * _UP
+    return np.concatenate([[0.0], prices]), np.array(bounds)
 
 
 def _relaxed(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatArray:
