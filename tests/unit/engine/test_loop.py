@@ -17,7 +17,7 @@ from argosy.model.actions import Action
 from argosy.model.events import Event, Observed
 from argosy.model.inbox import INBOX
 from argosy.model.state import State
-from tests.builders import NOW, MemoryStore
+from tests.builders import NOW, POLICY, MemoryStore
 from tests.fakes.engine import IdleExecutor, RecordingWake, TickingClock, loop_with
 
 
@@ -160,6 +160,27 @@ class Blind(IdleExecutor):
 
     def observe(self, now: float) -> Event:
         return Observed(now, hosts_complete=False)
+
+
+class Pausing(IdleExecutor):
+    """Its first look at everything takes two ticks."""
+
+    looked_at: tuple[float, ...] = ()
+
+    def observe(self, now: float) -> Event | None:
+        self.looked_at += (now,)
+        return super().observe(now) if len(self.looked_at) > 1 else None
+
+
+def test_a_sweep_that_pauses_goes_on_in_the_next_tick() -> None:
+    loop = loop_with(MemoryStore(), RecordingWake())
+    loop.engine.executor = executor = Pausing()
+    loop.engine.tick()
+    state = loop.engine.state
+    assert state is not None
+    assert state.observed_at == 0.0
+    assert loop.run(lambda: 600.0).reason == "rest"
+    assert executor.looked_at[1] - executor.looked_at[0] < POLICY.eager_sweep_s
 
 
 def test_running_out_of_time_leaves_the_schedule_on_and_does_not_call_itself() -> None:
