@@ -77,6 +77,26 @@ def test_of_two_commits_on_one_version_the_second_fails_and_writes_nothing(store
     assert (store.version(), store.read_partition("A")) == (2, {"2": b"two"})
 
 
+def test_a_commits_items_say_when_they_expire_in_whole_seconds_and_the_others_do_not(
+    store: DynamoStore, dynamodb: Any
+) -> None:
+    """As TTL wants it: a number of epoch seconds. What has expired may stay for days: readers see to it themselves."""
+    store.commit(0, {("CHANGES", "1"): b"x", ("A", "1"): b"y"}, [], {("CHANGES", "1"): 1000.75})
+    keys = [{"pk": {"S": partition}, "sk": {"S": "1"}} for partition in ("CHANGES", "A")]
+    expiring, lasting = (dynamodb.get_item(TableName=TABLE, Key=key)["Item"] for key in keys)
+    assert expiring["expires_at"] == {"N": "1000"}
+    assert "expires_at" not in lasting
+    assert store.read_partition("CHANGES") == {"1": b"x"}
+
+
+def test_a_page_may_begin_after_a_key_that_is_not_there_in_either_order(store: DynamoStore) -> None:
+    store.create({("A", f"{number:03d}"): b"x" for number in (1, 3, 5)})
+    assert [key for key, _ in store.page("A", 9, "002~", oldest_first=True)[0]] == ["003", "005"]
+    assert [key for key, _ in store.page("A", 9, "004")[0]] == ["003", "001"]
+    rows, after = store.page("A", 1, "001~", oldest_first=True)
+    assert ([key for key, _ in rows], after) == (["003"], "003")
+
+
 def test_the_lease_is_taken_kept_and_given_back_by_its_owner_alone(store: DynamoStore) -> None:
     assert store.take_lease("a", 100.0, 90.0)
     assert not store.take_lease("b", 150.0, 90.0)

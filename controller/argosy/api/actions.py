@@ -289,6 +289,8 @@ class Api:
 
     @_act.register
     def _list_changes(self, request: requests.ListChanges, request_id: str) -> dict[str, Any]:
+        if request.run_id is not None:
+            self._record(request.run_id)  # of a run that is not there nobody should wait for news
         return list_changes(self.store, request, self.now, self.pause)
 
     @_act.register

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from argosy.lifecycle.marks import end_attempt
 from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model import documents
-from argosy.model.actions import Launch, SetTarget, Steer, StopAttempt, Terminate
+from argosy.model.actions import Launch, ReviveTasks, SetTarget, Steer, StopAttempt, Terminate
 from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.damage import Damage
 from argosy.model.events import (
@@ -23,13 +24,16 @@ from argosy.model.events import (
     ResultSeen,
     RunCancelled,
     RunClosed,
+    RunResumed,
+    RunRetried,
 )
-from argosy.model.inbox import CancelRequest
+from argosy.model.inbox import CancelRequest, RetryRequest
 from argosy.model.journal import commit, ranges, stored
 from argosy.model.journal.lines import LineType
 from argosy.model.journal.stored import ALL, CHANGES, KEPT_S, Place
 from argosy.model.pools import OrderNote
 from argosy.model.purchases import Stance, Steering
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
@@ -315,3 +319,60 @@ def test_types_are_named_after_their_subject() -> None:
     from argosy.model.journal.lines import SUBJECTS
 
     assert {kind.partition(".")[0] for kind in LineType} == set(SUBJECTS)
+
+
+def test_a_run_that_is_tried_again_is_halted_until_its_tasks_are_back() -> None:
+    state = quiet(tasks=2)
+    told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "")))
+    committed(state)
+    told(state, RunRetried(RetryRequest(RUN_ID, NOW, cancelled=True)))
+    assert types(committed(state)) == ["run.reopened"]
+    begun(state, [ReviveTasks(RUN_ID)])
+    assert types(committed(state)) == ["run.revived"]
+
+
+def test_the_first_task_that_runs_makes_the_run_run() -> None:
+    state = quiet()
+    launched(state)
+    committed(state)
+    told(state, task(1))
+    running, _ = committed(state)
+    assert (running["type"], running["status"]) == ("run.running", "RUNNING")
+
+
+def test_a_suspended_run_loses_attempts_and_comes_back_without_them() -> None:
+    state = quiet()
+    launched(state)
+    committed(state)
+    record = the_run(state)
+    suspend(state, RunRecord.of(record), "ValueError: no", NOW)
+    committed(state)
+    told(state, HostStateChanged(instance_id(1), "terminated"))
+    dropped = [each for each in committed(state) if each["type"].startswith("task")]
+    assert dropped == [
+        {"type": "task.dropped", "runId": RUN_ID, "tasks": [[0, 0]], "attempt": 1, "instance": instance_id(1)}
+    ]
+    found = state.suspended[RUN_ID].stored_record().to_run(record.spec, record.tasks)
+    told(state, RunResumed(RUN_ID, found))
+    assert types(committed(state)) == ["run.resumed", "run.waiting"]
+
+
+def test_a_run_that_is_closed_while_it_is_suspended_says_so() -> None:
+    state = quiet()
+    suspend(state, RunRecord.of(the_run(state)), "ValueError: no", NOW)
+    committed(state)
+    told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "")))
+    (closed,) = committed(state)
+    assert (closed["type"], closed["status"]) == ("run.closed", "CANCELLED")
+
+
+def test_an_attempt_of_a_run_that_nobody_knows_is_told_by_the_runs_number() -> None:
+    state = quiet()
+    launched(state)
+    committed(state)
+    number = the_run(state).number
+    state.runs.clear()
+    end_attempt(state, 0, NOW)
+    (line,) = committed(state)
+    assert (line["type"], line["runNumber"]) == ("task.dropped", number)
+    assert "runId" not in line
