@@ -198,12 +198,13 @@ def api_of_process() -> Any:
 
     clients, settings = clients_of_process(), settings_of_process()
     store, wake = _store_and_wake()
+    objects = S3ItemsReader(clients.get("s3"))
     return Api(
         store=store,
         wake=wake,
         sources=Sources(
             images=SsmImages(clients.get("ssm"), settings.prefix),
-            items=S3ItemsReader(clients.get("s3")),
+            items=objects,
             definitions=EcsDefinitions(partial(clients.get, "ecs")),
         ),
         limits=limits_of(settings, os.environ["ARGOSY_BUCKET"]),
@@ -212,6 +213,7 @@ def api_of_process() -> Any:
         now=time.time,
         policy=_policy(),
         pause=time.sleep,
+        objects=objects,
         fleets=[(cell, kind, zone) for cell in settings.cells for kind, zone in settings.pools(cell)],
     )
 
@@ -261,7 +263,11 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
         cells,
         HomeClients(s3=clients.get("s3"), events=clients.get("events")),
         time.time,
-        Coordination(keep_alive=signs_of_life, retries_of=partial(reading.retries_of, store)),
+        Coordination(
+            keep_alive=signs_of_life,
+            retries_of=partial(reading.retries_of, store),
+            appended=partial(reading.appended, store),
+        ),
     )
     queue = SqsQueue(clients.get("sqs"), os.environ["ARGOSY_QUEUE_URL"], time.sleep)
     functions = OwnFunctions.load(settings.fitness_functions)

@@ -2,6 +2,7 @@
 
 spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>
 manifest.json  manifest/<retries>/<begin>-<end>.json  _SUCCESS | _FAILED
+history/attempts-<begin>-<end>.npz  history/instances.json
 """
 
 from __future__ import annotations
@@ -71,6 +72,16 @@ def manifest_part_uri(output: str, retries: int, begin: tuple[int, int], end: tu
 
 def _bound(task: int, objects: int) -> str:
     return f"{numbered(task)}.{objects}" if objects else numbered(task)
+
+
+def history_part_uri(output: str, begin: str, end: str) -> str:
+    """The attempts that ended after one commit and up to another. Two controllers that cut differently do not mix."""
+    return f"{output}history/attempts-{begin.replace('#', '.') or '0'}-{end.replace('#', '.')}.npz"
+
+
+def instances_uri(output: str) -> str:
+    """The instances that the run has used, as they were known when it was closed."""
+    return f"{output}history/instances.json"
 
 
 def marker_uri(output: str, succeeded: bool) -> str:

@@ -154,10 +154,15 @@ class ItemsReader(Protocol):
         """The items of an S3 object, one JSON value per line. Raises ItemsUnreadable with a sentence."""
 
 
+class ObjectReader(Protocol):
+    def fetch(self, uri: str) -> bytes:
+        """An S3 object's bytes. Raises ItemsUnreadable with a sentence."""
+
+
 class DefinitionReader(Protocol):
     def describe(self, name: str) -> Mapping[str, Any] | None:
         """The task definition FAMILY or FAMILY:REVISION as ECS describes it; None = there is none."""
 
 
 class ItemsUnreadable(Exception):
-    """The object of `itemsFrom` is missing, forbidden, too large or not JSON lines; the message says which."""
+    """An object is missing, forbidden or too large, or not JSON lines (`itemsFrom`); the message says which."""

@@ -24,6 +24,7 @@ from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fi
 from argosy.api.caps import budget_warnings, hourly_faults, market_of
 from argosy.api.changes import ChangesExpired, list_changes
 from argosy.api.estimates import estimates
+from argosy.api.history import NO_OBJECTS
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
 from argosy.model import inbox
@@ -35,7 +36,7 @@ from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.ports import AlreadyExists, StaleState, Store, Wake
+from argosy.ports import AlreadyExists, ObjectReader, StaleState, Store, Wake
 from argosy.spec import bounds, shards
 from argosy.spec.faults import Fault, SpecError
 from argosy.spec.parse import parse_spec, to_json
@@ -75,6 +76,7 @@ class Api:
     now: Callable[[], float]
     policy: Policy = field(default_factory=Policy)
     pause: Callable[[float], None] | None = None  # waits for so many seconds; None = nothing is waited for
+    objects: ObjectReader = NO_OBJECTS  # of the results buckets
     fleets: Sequence[tuple[str, str, str]] = ()  # (cell, instance type, zone) of every fleet that exists
 
     def handle(self, request: Any, request_id: str) -> dict[str, Any]:
@@ -296,16 +298,15 @@ class Api:
     @_act.register
     def _describe_history(self, request: requests.DescribeHistory, request_id: str) -> dict[str, Any]:
         version, record = self.store.version(), self._record(request.run_id)
-        state = reading.cluster(self.store)[0]
-        used = (state.instances[name] for name in record.instances if name in state.instances)
         series = history.series_of(self.store, record.id)
-        return history.history_view(record, version, series, map(history.instance_view, used))
+        used = history.instances_of(self.store, self.objects, record)
+        return history.history_view(record, version, series, used)
 
     @_act.register
     def _list_attempts(self, request: requests.ListAttempts, request_id: str) -> dict[str, Any]:
         after = None if request.next_token is None else requests.page_place(request.next_token)
         version = self.store.version()
-        page, following = history.attempts_page(self.store, self._record(request.run_id), after)
+        page, following = history.attempts_page(self._history(request.run_id), after)
         # A record that is read after the rows holds every reason that they refer to by number.
         view = history.attempts_view(self._record(request.run_id), version, page)
         return {**view, "nextToken": None if following is None else requests.page_token(following)}
@@ -316,7 +317,7 @@ class Api:
         if request.index >= record.task_count:
             raise SpecError([Fault("index", f"the run has {record.task_count} tasks, counted from 0")])
         version = self.store.version()
-        rows = history.attempts_of_task(self.store, record, request.index)
+        rows = history.attempts_of_task(self._history(record.id), request.index)
         [(first, chunk)] = reading.task_chunks(self.store, record, request.index, request.index + 1)
         record, state = self._record(request.run_id), reading.cluster(self.store)[0]
         log = history.log_of(record, self.sources.definitions)
@@ -327,6 +328,9 @@ class Api:
             "status": TaskStatus(int(chunk.statuses()[request.index - first])).name,
             "attempts": [history.task_view(record, row, self.cluster, log, state) for row in rows],
         }
+
+    def _history(self, run_id: str) -> history.History:
+        return history.History(self.store, self.objects, self._record(run_id))
 
     def _full_view(self, run_id: str) -> dict[str, Any]:
         return views.full_run_view(self._record(run_id))

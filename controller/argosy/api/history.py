@@ -6,11 +6,15 @@ All of it is read from what commits have appended; the controller is never asked
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from argosy import layout
 from argosy.api import reading
 from argosy.api.views import iso
 from argosy.model import documents, ended_attempts
@@ -18,17 +22,17 @@ from argosy.model.arns import arn_of, cell_of
 from argosy.model.attempts import AttemptStatus
 from argosy.model.ended_attempts import TENTHS, EndedAttempt, EndedAttempts, Outcome
 from argosy.model.failure_groups import FailureGroup
+from argosy.model.history_parts import ROWS_PER_PART, NoPart, from_npz, instance_facts
 from argosy.model.instances import Instance
 from argosy.model.packing import Unreadable
 from argosy.model.run_record import RunRecord
 from argosy.model.series import Sample, Series
 from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE
-from argosy.ports import DefinitionReader, Store
+from argosy.ports import DefinitionReader, ItemsUnreadable, ObjectReader, Store
 
 JSON = dict[str, Any]
-MOST_ROWS = 100_000  # of a page; 4.3 MB in base64, and Lambda answers with 6 MB at most
-ITEMS_AT_ONCE = 100
+MOST_ROWS = ROWS_PER_PART  # of a page; 4.3 MB in base64, and Lambda answers with 6 MB at most
 OTHER_REASONS = "(other reasons)"
 LOG_PREFIX, OWN_CONTAINER = "argosy", "main"  # of the definitions that Argosy registers
 ALIVE = 0  # in place of an Outcome
@@ -49,32 +53,83 @@ _COUNTS = ("queued", "starting", "running", "succeeded", "failed", "cancelled", 
 _SPENT = {"useful": "useful", "boot": "boot", "idle": "idle", "redone": "redone", "failed": "failed_usd"}
 
 
-def page_of_ended(store: Store, run_id: str, after: str | None) -> tuple[EndedAttempts, str | None]:
-    """The rows that commits appended after one of them, about MOST_ROWS of them, and after which the next page
-    starts; None when that was all."""
-    parts: list[EndedAttempts] = []
-    partition = documents.history_partition(run_id)
-    while sum(map(len, parts)) < MOST_ROWS - ended_attempts.ROWS_PER_ITEM:
-        items, following = store.page(partition, ITEMS_AT_ONCE, after, oldest_first=True)
-        for key, body in items:
-            part = ended_attempts.from_bytes(body)
-            if parts and sum(map(len, parts)) + len(part) > MOST_ROWS:
-                return ended_attempts.joined(parts), after
-            parts.append(part)
-            after = key
-        if following is None:
-            return ended_attempts.joined(parts), None
-    return ended_attempts.joined(parts), after
+class _NoObjects:
+    def fetch(self, uri: str) -> bytes:
+        raise ItemsUnreadable(f"{uri} is out of reach")
 
 
-def attempts_page(store: Store, record: RunRecord, after: str | None) -> tuple[EndedAttempts, str | None]:
+NO_OBJECTS = _NoObjects()
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Where a run's rows are: in parts beside its results, the later ones in items of the store."""
+
+    store: Store
+    objects: ObjectReader
+    record: RunRecord
+
+    def page(self, after: str | None) -> tuple[EndedAttempts, str | None]:
+        """The rows after a place, at most MOST_ROWS, and the place where the next page starts; None = that was all."""
+        parts = self.record.history
+        for number, part in enumerate(parts):
+            if after is None or part.to > after:
+                folded = self._part(number)
+                if number < len(parts) - 1:
+                    return folded, part.to
+                rest, following = self._appended(part.to, MOST_ROWS - len(folded))
+                return ended_attempts.joined([folded, rest]), following
+        return self._appended(after, MOST_ROWS)
+
+    def of_task(self, index: int) -> EndedAttempts:
+        """In the order of their ends. Parts that have no row of the task are not read."""
+        parts, after = self.record.history, None
+        found = [self._part(number) for number, part in enumerate(parts) if part.low <= index <= part.high]
+        after = parts[-1].to if parts else None
+        while True:
+            page, following = self._appended(after, MOST_ROWS)
+            found.append(page)
+            if following is None:
+                return ended_attempts.joined(each.where(each.columns["index"] == index) for each in found)
+            after = following
+
+    def _part(self, number: int) -> EndedAttempts:
+        """From the items themselves where the object is gone or damaged, as long as there are any."""
+        begin = self.record.history[number - 1].to if number else ""
+        end = self.record.history[number].to
+        try:
+            return from_npz(self.objects.fetch(layout.history_part_uri(self.record.output, begin, end)))
+        except (ItemsUnreadable, NoPart):
+            return self._appended(begin or None, MOST_ROWS, end)[0]
+
+    def _appended(self, after: str | None, most: int, until: str = "~") -> tuple[EndedAttempts, str | None]:
+        """The rows of items after one and up to another, at most so many; of a whole page one item in any case."""
+        parts: list[EndedAttempts] = []
+        partition = documents.history_partition(self.record.id)
+        while True:
+            items, following = self.store.page(partition, reading.ITEMS_AT_ONCE, after, oldest_first=True)
+            for key, body in items:
+                if key > until:
+                    return ended_attempts.joined(parts), None
+                part = ended_attempts.from_bytes(body)
+                is_first = not parts and most == MOST_ROWS
+                if sum(map(len, parts)) + len(part) > most and not is_first:
+                    return ended_attempts.joined(parts), after
+                parts.append(part)
+                after = key
+            if following is None:
+                return ended_attempts.joined(parts), None
+
+
+def attempts_page(past: History, after: str | None) -> tuple[EndedAttempts, str | None]:
     """With those that are alive, after all that have ended: the cluster is read before the last of the ended ones, so
     that none is missing from both."""
-    ended, following = page_of_ended(store, record.id, after)
+    record = past.record
+    ended, following = past.page(after)
     if following is not None or record.has_ended or not record.number:
         return ended, following
-    live = live_attempts(reading.cluster(store)[0], record)
-    ended, following = page_of_ended(store, record.id, after)
+    live = live_attempts(reading.cluster(past.store)[0], record)
+    ended, following = past.page(after)
     if following is not None:
         return ended, following
     known = set(zip(ended.columns["index"].tolist(), ended.columns["attempt"].tolist(), strict=True))
@@ -125,16 +180,11 @@ def attempts_view(record: RunRecord, version: int, ended: EndedAttempts) -> JSON
     }
 
 
-def attempts_of_task(store: Store, record: RunRecord, index: int) -> list[EndedAttempt]:
+def attempts_of_task(past: History, index: int) -> list[EndedAttempt]:
     """Oldest first, the one that is alive last."""
-    live = [row for row in live_attempts(reading.cluster(store)[0], record) if row.index == index]
-    parts, after = [], None
-    while True:
-        page, after = page_of_ended(store, record.id, after)
-        parts.append(page.where(page.columns["index"] == index))
-        if after is None:
-            break
-    ended = sorted(ended_attempts.joined(parts).rows(), key=lambda row: row.attempt)
+    record = past.record
+    live = [row for row in live_attempts(reading.cluster(past.store)[0], record) if row.index == index]
+    ended = sorted(past.of_task(index).rows(), key=lambda row: row.attempt)
     return [*ended, *(row for row in live if all(row.attempt != each.attempt for each in ended))]
 
 
@@ -222,31 +272,21 @@ def _series_view(series: Series) -> JSON:
     }
 
 
-def instance_view(instance: Instance) -> JSON:
+def instances_of(store: Store, objects: ObjectReader, record: RunRecord) -> list[JSON]:
+    """Those that the run has used: as the cluster knows them, and those that it has forgotten as they were noted when
+    the run was closed."""
+    state = reading.cluster(store)[0]
+    found = {name: instance_facts(state.instances[name]) for name in record.instances if name in state.instances}
+    if len(found) < len(record.instances) and (record.has_ended or record.retries):
+        with suppress(ItemsUnreadable, ValueError, KeyError, TypeError):
+            noted = json.loads(objects.fetch(layout.instances_uri(record.output)))["instances"]
+            found = {each["id"]: each for each in noted} | found
+    return [_instance_view(each) for _, each in sorted(found.items())]
+
+
+def _instance_view(facts: Mapping[str, Any]) -> JSON:
     """One of `instances` of DescribeHistory's body."""
-    return {
-        "id": instance.id,
-        "type": instance.instance_type,
-        "zone": instance.zone,
-        "cell": instance.cell,
-        "purchase": instance.purchase.value,
-        "launchedAt": iso(instance.launched_at),
-        "registeredAt": iso(instance.registered_at),
-        "warnedAt": iso(instance.interrupted_at),
-        "endedAt": iso(instance.stopped_at),
-        "cause": _cause(instance),
-        "usdPerHour": instance.price_usd_per_hour,
-        "gpuIds": list(instance.gpu_ids),
-    }
-
-
-def _cause(instance: Instance) -> str | None:
-    """Why it goes or has gone: interrupted by EC2, released by us, or lost without a word. None = it stays."""
-    if instance.interrupted_at:
-        return "interrupted"
-    if instance.released_at:
-        return "released"
-    return None if instance.alive else "lost"
+    return {**facts, **{name: iso(facts[name]) for name in ("launchedAt", "registeredAt", "warnedAt", "endedAt")}}
 
 
 def _group_view(record: RunRecord, group: FailureGroup) -> JSON:

@@ -13,9 +13,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from argosy.engine.loading import records_of
-from argosy.model import documents, inbox
+from argosy.model import documents, ended_attempts, inbox
 from argosy.model.damage import FAULTS
+from argosy.model.history_parts import ROWS_PER_PART
 from argosy.model.inbox import RetryRequest, SubmitRequest
+from argosy.model.packing import Unreadable
 from argosy.model.resources import Resources
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus, sort_key
@@ -23,6 +25,7 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskTable
 from argosy.ports import Key, Store
 
+ITEMS_AT_ONCE = 100  # of a history
 SUBMITTED = "SUBMITTED"  # partition of pointers; body = the sort key in the inbox
 _IN_INBOX = "inbox:"  # of a place in the inbox, where a page starts
 _PLACE = re.compile(r"(\d{10})\.\d{6}#", re.ASCII)
@@ -77,6 +80,29 @@ def retries_of(store: Store, run_id: str) -> int:
     with suppress(*FAULTS):
         record = _folded(store, run_id)
         return record.retries if record else 0
+    return 0
+
+
+def appended(store: Store, run_id: str, after: str) -> list[tuple[str, bytes]]:
+    """Of a run's history, the items that commits appended after one of them ("" = all): as many as make one part."""
+    found: list[tuple[str, bytes]] = []
+    rows, place = 0, after or None
+    while True:
+        page, following = store.page(documents.history_partition(run_id), ITEMS_AT_ONCE, place, oldest_first=True)
+        for key, body in page:
+            rows += _rows_in(body)
+            if found and rows > ROWS_PER_PART:
+                return found
+            found.append((key, body))
+            place = key
+        if following is None:
+            return found
+
+
+def _rows_in(body: bytes) -> int:
+    """0 where that cannot be read."""
+    with suppress(Unreadable):
+        return len(ended_attempts.from_bytes(body))
     return 0
 
 

@@ -26,6 +26,7 @@ from argosy.model.actions import (
     Action,
     CloseRun,
     DeregisterDefinition,
+    FoldHistory,
     Launch,
     LookUpHosts,
     PrepareRun,
@@ -147,7 +148,12 @@ class AwsExecutor:
             in_time = self._clock() < deadline
             self._keep_alive()
             if in_time:
-                yield from shielded(action, lambda close: [self._results.close(close, state)])
+                yield from shielded(action, lambda close: self._results.end(close, state))
+            else:
+                yield NotCarriedOut(TIME_WAS_UP)
+        for fold in _of(FoldHistory, actions):
+            if self._clock() < deadline:
+                yield from shielded(fold, lambda each: [self._results.fold(each, state)])
             else:
                 yield NotCarriedOut(TIME_WAS_UP)
 
@@ -198,8 +204,8 @@ def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:
 
 
 _KINDS = (
-    CloseRun, DeregisterDefinition, Launch, LookUpHosts, PrepareRun, ReadHistory, ResolveLaunches, SetTarget,
-    StopAttempt, StopOrphan, Terminate, VerifyResult,
+    CloseRun, DeregisterDefinition, FoldHistory, Launch, LookUpHosts, PrepareRun, ReadHistory, ResolveLaunches,
+    SetTarget, StopAttempt, StopOrphan, Terminate, VerifyResult,
 )  # fmt: skip
 
 

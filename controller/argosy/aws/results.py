@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from argosy.aws.cell import PART_SIZE, HomeClients, PartSize
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
+from argosy.aws.history import Appended, HistoryWriter, nothing_appended
 from argosy.aws.manifest import (
     ManifestPart,
     StoredObject,
@@ -30,8 +31,9 @@ from argosy.layout import (
     part_uri,
     split_s3,
 )
-from argosy.model.actions import CloseRun, VerifyResult
-from argosy.model.events import Event, ManifestPartWritten, NotCarriedOut, ResultSeen, RunClosed
+from argosy.model.actions import CloseRun, FoldHistory, VerifyResult
+from argosy.model.events import Event, HistoryPartWritten, ManifestPartWritten, NotCarriedOut, ResultSeen, RunClosed
+from argosy.model.history_parts import ROWS_PER_PART
 from argosy.model.ledger import cost_so_far
 from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Subject, What
@@ -46,11 +48,13 @@ class Coordination(NamedTuple):
     """What keeps long work and another controller out of each other's way.
 
     keep_alive: renews the lease of the invocation. Called often during work that may outlast it, so it is cheap; raises
-    nothing. retries_of: how often a run was reopened, as the store has it now. Raises AWS_ERRORS.
+    nothing. retries_of: how often a run was reopened, as the store has it now. Raises AWS_ERRORS. appended:
+    what its history has that is not beside its results yet. Raises AWS_ERRORS.
     """
 
     keep_alive: Callable[[], None] = lambda: None
     retries_of: Callable[[str], int] = lambda run_id: 0
+    appended: Appended = nothing_appended
 
 
 ALONE = Coordination()  # there is no other controller
@@ -68,6 +72,7 @@ class Results:
     ) -> None:
         self._part_size = part_size
         self._s3, self._events, self._clock = home.s3, home.events, clock
+        self._history = HistoryWriter(home.s3, coordination.appended)
         self._keep_alive, self._retries_of = coordination.keep_alive, coordination.retries_of
 
     def verify(self, action: VerifyResult, state: State) -> Event:
@@ -83,6 +88,33 @@ class Results:
                 return ResultSeen(run.id, action.index, 0)
             reason = f"the result of task {action.index} could not be looked up: {fault.text}"
             return NotCarriedOut(reason, about=Subject(What.VERIFY, run.id), passing=fault.passing)
+
+    def end(self, action: CloseRun, state: State) -> list[Event]:
+        """Fold what is left of the run's history, a part at a time, then close it."""
+        folded = self._fold(action.run_id, state, What.CLOSE)
+        if isinstance(folded, NotCarriedOut) or (folded is not None and folded.part.rows >= ROWS_PER_PART // 2):
+            return [folded]  # there may be another part
+        closing = self.close(action, state)
+        return [closing] if folded is None else [folded, closing]
+
+    def fold(self, action: FoldHistory, state: State) -> Event:
+        """Write the next part of its history."""
+        nothing = NotCarriedOut("there is nothing to fold", about=Subject(What.FOLD, action.run_id), passing=True)
+        return self._fold(action.run_id, state, What.FOLD) or nothing
+
+    def _fold(self, run_id: str, state: State, what: What) -> HistoryPartWritten | NotCarriedOut | None:
+        run = state.runs.get(run_id)
+        if run is None:
+            return NotCarriedOut("its run is closed")
+        try:
+            self._keep_alive()
+            if what is What.CLOSE and not run.manifest_bounds:
+                self._history.note_instances(run, state)
+            return self._history.fold(run)
+        except AWS_ERRORS as error:
+            fault = classify(error)
+            reason = f"the history of run {run.id} could not be folded: {fault.text}"
+            return NotCarriedOut(reason, about=Subject(what, run.id), passing=fault.passing)
 
     def close(self, action: CloseRun, state: State) -> Event:
         """Write the next part of the manifest. After the last one: the manifest, then the marker as the last object,

@@ -10,6 +10,7 @@ from argosy.model.actions import (
     Action,
     CapRun,
     CloseRun,
+    FoldHistory,
     HaltRun,
     Launch,
     PrepareRun,
@@ -49,7 +50,7 @@ def touched(action: Action, state: State) -> set[tuple[str, int]]:
         run_id, index = action.key.run_id, action.key.index
     elif isinstance(action, VerifyResult):
         run_id, index = action.run_id, action.index
-    elif isinstance(action, CloseRun | PrepareRun | Remark | HaltRun | Steer | CapRun):
+    elif isinstance(action, CloseRun | FoldHistory | PrepareRun | Remark | HaltRun | Steer | CapRun):
         return {(action.run_id, RECORD)}
     else:
         return set()

@@ -174,6 +174,18 @@ def _(event: events.ManifestPartWritten, state: State, now: float, policy: Polic
 
 
 @_apply.register
+def _(event: events.HistoryPartWritten, state: State, now: float, policy: Policy) -> None:
+    """The part that was due. What a controller wrote that has been overtaken counts for nothing."""
+    carried_out(state, What.FOLD, event.run_id)
+    run = state.runs.get(event.run_id)
+    if run is None or run.done or run.history_to != event.begin:
+        return
+    run.history.append(event.part)
+    run.unfolded_since = now if run.unfolded_rows else 0.0
+    state.changed_runs.add(run.id)
+
+
+@_apply.register
 def _(event: events.RunClosed, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
     if run is None or run.done or not run.complete:

@@ -60,6 +60,8 @@ def amend(state: State, run: Run, end: AttemptEnd, now: float) -> None:
 
 def _append(state: State, run: Run, row: EndedAttempt, at: float) -> None:
     state.ended.setdefault(run.id, []).append(row)
+    run.history_rows += 1
+    run.unfolded_since = run.unfolded_since or at
     if row.outcome in FAILURES:
         failure_groups.note(run.failure_groups, row.reason, row.exit_code, row.index, at)
 

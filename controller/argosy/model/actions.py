@@ -118,6 +118,13 @@ class CloseRun:
 
 
 @dataclass(frozen=True, slots=True)
+class FoldHistory:
+    """Put the next part of what a run's commits appended beside its results. Closing a run does so by itself."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Remark:
     """Tell the user why a run's tasks wait. No effect outside."""
 
@@ -195,5 +202,6 @@ Action = (
     | ReadHistory
     | VerifyResult
     | CloseRun
+    | FoldHistory
     | Inside
 )

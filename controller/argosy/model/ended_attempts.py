@@ -61,7 +61,7 @@ class EndedAttempt(NamedTuple):
     amends: bool = False  # the outcome, exit code and reason of an earlier row; nothing else of it is known
 
 
-_SCHEMA: Mapping[str, tuple[str, Any]] = {
+SCHEMA: Mapping[str, tuple[str, Any]] = {
     "index": ("u4", 0),
     "attempt": ("u4", 0),
     "outcome": ("u1", 0),
@@ -78,12 +78,12 @@ _SCHEMA: Mapping[str, tuple[str, Any]] = {
 }
 _PLACES = (("instances", "S19"), ("cells", "S20"))  # the table of instances
 _ORIGIN = ("f8", 0.0)
-_DEFAULTS = {name: default for name, (_, default) in _SCHEMA.items()}
+_DEFAULTS = {name: default for name, (_, default) in SCHEMA.items()}
 
 
 @dataclass(slots=True)
 class EndedAttempts:
-    """Rows as columns (`_SCHEMA`; shape (rows,)). origin: epoch seconds, what the times count from. places: what the
+    """Rows as columns (`SCHEMA`; shape (rows,)). origin: epoch seconds, what the times count from. places: what the
     column `instance` counts, EC2 ids and their cells; the first is of none."""
 
     origin: float
@@ -94,7 +94,7 @@ class EndedAttempts:
         return len(self.columns["index"])
 
     def rows(self) -> Iterator[EndedAttempt]:
-        names = list(_SCHEMA)
+        names = list(SCHEMA)
         for values in zip(*(self.columns[name].tolist() for name in names), strict=True):
             row = dict(zip(names, values, strict=True))
             instance, cell = self.places[row["instance"]]
@@ -145,7 +145,7 @@ def from_rows(rows: Sequence[EndedAttempt]) -> EndedAttempts:
         "gpu_mask": [row.gpu_mask for row in rows],
         "amends": [row.amends for row in rows],
     }
-    return EndedAttempts(origin, {name: np.array(values[name], dtype=_SCHEMA[name][0]) for name in _SCHEMA}, places)
+    return EndedAttempts(origin, {name: np.array(values[name], dtype=SCHEMA[name][0]) for name in SCHEMA}, places)
 
 
 def _places(found: Set[Place]) -> list[Place]:
@@ -170,7 +170,7 @@ def from_bytes(stored: bytes) -> EndedAttempts:
     """Raises packing.Unreadable."""
     rows, found = packing.unpack(stored)
     columns: Columns = {}
-    for name, (dtype, default) in _SCHEMA.items():
+    for name, (dtype, default) in SCHEMA.items():
         columns[name] = np.full(rows, default, dtype=dtype)
         columns[name][: len(found.get(name, ()))] = found.get(name, ())
     origin = found["origin"][0] if "origin" in found else 0.0
@@ -186,7 +186,7 @@ def joined(parts: Iterable[EndedAttempts]) -> EndedAttempts:
     origin = min((part.origin for part in found if part.origin), default=0.0)
     places = _places({place for part in found for place in part.places})
     number = {place: at for at, place in enumerate(places)}
-    columns = {name: [part.columns[name] for part in found] for name in _SCHEMA}
+    columns = {name: [part.columns[name] for part in found] for name in SCHEMA}
     for place, part in enumerate(found):
         renumbered = np.array([number[each] for each in part.places], dtype="u4")
         columns["instance"][place] = renumbered[part.columns["instance"]]
@@ -195,7 +195,7 @@ def joined(parts: Iterable[EndedAttempts]) -> EndedAttempts:
             tenths = part.columns[name].astype("i8")
             columns[name][place] = np.where(tenths > 0, tenths + shift, 0).astype("u4")
     whole = {
-        name: np.concatenate([np.empty(0, _SCHEMA[name][0]), *parts]).astype(_SCHEMA[name][0])
+        name: np.concatenate([np.empty(0, SCHEMA[name][0]), *parts]).astype(SCHEMA[name][0])
         for name, parts in columns.items()
     }
     return _amended(EndedAttempts(origin, whole, places))

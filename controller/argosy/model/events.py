@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from argosy.model.attempts import AttemptKey
+from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
 from argosy.model.instances import Purchase
 from argosy.model.run_terms import Port
@@ -263,6 +264,15 @@ class ManifestPartWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryPartWritten:
+    """The rows that were appended after `begin` (a sort key, "" = all) lie beside the results, up to the part's end."""
+
+    run_id: str
+    begin: str
+    part: HistoryPart
+
+
+@dataclass(frozen=True, slots=True)
 class RunClosed:
     """Manifest and marker are written."""
 
@@ -328,6 +338,7 @@ Event = (
     | HistoryRead
     | ResultSeen
     | ManifestPartWritten
+    | HistoryPartWritten
     | RunClosed
     | NotCarriedOut
     | Observed

@@ -8,6 +8,7 @@ from typing import Any
 
 from argosy.model.costs import Costs
 from argosy.model.failure_groups import FailureGroup
+from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
 from argosy.model.policy import Policy
 from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
@@ -66,6 +67,9 @@ class RunRecord:
     reasons: tuple[str, ...] = ("",)
     failures: tuple[Failure, ...] = ()
     failure_groups: tuple[FailureGroup, ...] = ()
+    history: tuple[HistoryPart, ...] = ()
+    history_rows: int = 0
+    unfolded_since: float = 0.0
     waiting: str = ""
     unaffordable_since: float = 0.0
     purchase: PurchaseMode = PurchaseMode.SPOT
@@ -178,6 +182,7 @@ _LISTS = (
     "reasons",
     "failures",
     "failure_groups",
+    "history",
     "retried",
     "revives",
     "manifest_bounds",
@@ -192,6 +197,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "costs": _costs,
     "steering": Steering.from_json,
     "failures": _failures,
+    "history": lambda rows: tuple(HistoryPart(*row) for row in rows),
     "failure_groups": lambda rows: tuple(FailureGroup(*row) for row in rows),
 }
 _STORED = tuple(

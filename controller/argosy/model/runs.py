@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from argosy.model.costs import Costs
 from argosy.model.failure_groups import FailureGroup
+from argosy.model.history_parts import HistoryPart
 from argosy.model.purchases import UNSTEERED, Steering
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import Port, RunTerms
@@ -103,6 +104,9 @@ class Run:
     reasons: list[str] = field(default_factory=lambda: [""])
     failures: list[Failure] = field(default_factory=list)
     failure_groups: list[FailureGroup] = field(default_factory=list)  # of all tries
+    history: list[HistoryPart] = field(default_factory=list)  # that lie beside its results
+    history_rows: int = 0  # that were ever appended
+    unfolded_since: float = 0.0  # when the first of those was that are in no part; 0 = there are none
     series: Series = field(default_factory=Series)  # a document of its own
     waiting: str = ""
     unaffordable_since: float = 0.0  # since when its cap on money an hour is below the cheapest instance; 0 = it is not
@@ -180,6 +184,16 @@ class Run:
     def manifest_to(self) -> ManifestBound:
         """Up to where parts of the manifest are written."""
         return self.manifest_bounds[-1] if self.manifest_bounds else ManifestBound()
+
+    @property
+    def history_to(self) -> str:
+        """The last item of its history that is in a part; "" = none."""
+        return self.history[-1].to if self.history else ""
+
+    @property
+    def unfolded_rows(self) -> int:
+        """About how many rows of its history are in no part yet: a part folds amended rows into one."""
+        return self.history_rows - sum(part.rows for part in self.history)
 
     @property
     def final_status(self) -> RunStatus:

@@ -16,6 +16,7 @@ class What(StrEnum):
     PREPARE = "prepare"  # a run
     CLOSE = "close"  # a run
     VERIFY = "verify"  # the results of a run
+    FOLD = "fold"  # the history of a run that is open
     LAUNCH = "launch"  # tasks of a run
     RESOLVE = "resolve"  # a wave of launches in doubt
     TARGET = "target"  # to tell a pool's fleet how many instances it is to keep

@@ -62,6 +62,7 @@ def decide(
     actions += upkeep.halts(state, functions)
     actions += upkeep.verifications(moment)
     actions += upkeep.closings(state, now)
+    actions += upkeep.folds(state, now)
     return actions
 
 

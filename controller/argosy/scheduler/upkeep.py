@@ -13,6 +13,7 @@ from argosy.lifecycle.closed_cells import CLOSED
 from argosy.model.actions import (
     CloseRun,
     DeregisterDefinition,
+    FoldHistory,
     HaltRun,
     Launch,
     LookUpHosts,
@@ -27,6 +28,7 @@ from argosy.model.actions import (
 )
 from argosy.model.arns import cell_of, name_of, task_arn
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.history_parts import FOLDED_AFTER_S, ROWS_PER_PART
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
@@ -103,6 +105,14 @@ def closings(state: State, now: float) -> Iterator[CloseRun]:
     for run in state.runs.values():
         if run.complete and not run.done and state.may_try(What.CLOSE, run.id, now):
             yield CloseRun(run.id)
+
+
+def folds(state: State, now: float) -> Iterator[FoldHistory]:
+    """Open runs whose history has grown by a part, or is about to expire."""
+    for run in state.runs.values():
+        is_due = run.unfolded_rows >= ROWS_PER_PART or 0 < run.unfolded_since <= now - FOLDED_AFTER_S
+        if is_due and not (run.complete or run.done) and state.may_try(What.FOLD, run.id, now):
+            yield FoldHistory(run.id)
 
 
 def verifications(moment: Moment) -> Iterator[VerifyResult]:

@@ -214,7 +214,11 @@ class SimulatedDeployment:
             cells,
             HomeClients(clients["s3"], clients["events"]),
             clock,
-            Coordination(keep_alive=controller.keep_alive, retries_of=partial(reading.retries_of, store)),
+            Coordination(
+                keep_alive=controller.keep_alive,
+                retries_of=partial(reading.retries_of, store),
+                appended=partial(reading.appended, store),
+            ),
         )
         queue = SqsQueue(clients["sqs"], QUEUE, self.world.run_for, threads=1)
         engine = Engine(store, queue, executor, load_catalogue(), self.policy, clock, keep_alive=controller.keep_alive)

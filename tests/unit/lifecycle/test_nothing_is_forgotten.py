@@ -25,6 +25,7 @@ from argosy.model.events import (
     ControllerStarted,
     DefinitionDeregistered,
     Event,
+    HistoryPartWritten,
     HistoryRead,
     HostStateChanged,
     InterruptionWarned,
@@ -46,6 +47,7 @@ from argosy.model.events import (
     RunRetried,
     TargetAccepted,
 )
+from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import CancelRequest, RetryRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound
@@ -88,6 +90,7 @@ CASES: list[list[Event]] = [
     [*UP, RunCancelled(CancelRequest(RUN_ID, NOW, "enough")), task(1, "STOPPED", 9, exit_code=137)],
     [*UP, task(1, "STOPPED", 9, exit_code=1), task(1, "STOPPED", 9, exit_code=1)],
     [*ONLY_TASK, ResultSeen(RUN_ID, 0, 1, 5)],
+    [*UP, task(1, "STOPPED", 9, exit_code=1), HistoryPartWritten(RUN_ID, "", HistoryPart("000000000004", 1, 0, 0))],
     [LaunchRefused(KEY, "RESOURCE:CPU"), ControllerStarted()],
     [LaunchRefused(KEY, "AccessDeniedException", "no", final=True)],
     [LaunchInDoubt(KEY, "no reply"), LaunchMissed(KEY), LaunchMissed(KEY)],

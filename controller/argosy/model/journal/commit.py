@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from argosy.model import documents
 from argosy.model.documents import Documents
+from argosy.model.history_parts import KEPT_S as HISTORY_KEPT_S
 from argosy.model.journal import stored
 from argosy.model.journal.capacity import instance_lines, pool_lines
 from argosy.model.journal.lines import Line, LineType, line
@@ -27,7 +28,9 @@ def documents_of_commit(state: State, now: float, refused: Iterable[str] = ()) -
     journal = stored.items(version, now, state.lines_at, lines)
     if lines:
         state.lines_at = version
-    return documents.changed(state) | journal, dict.fromkeys(journal, now + stored.KEPT_S)
+    puts = documents.changed(state)
+    history = [key for key in puts if key[0].startswith(documents.history_partition(""))]
+    return puts | journal, dict.fromkeys(journal, now + stored.KEPT_S) | dict.fromkeys(history, now + HISTORY_KEPT_S)
 
 
 def lines_of_commit(state: State, refused: Iterable[str] = ()) -> list[Line]:

@@ -11,10 +11,13 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from argosy.layout import history_part_uri, split_s3
 from argosy.lifecycle.suspension import CANCELLED, GIVEN_UP
 from argosy.messages.ecs import key_of_task
 from argosy.model.arns import name_of
 from argosy.model.ended_attempts import EndedAttempt, Outcome
+from argosy.model.history_parts import from_npz
+from argosy.model.run_record import RunRecord
 from argosy.model.tasks import NO_EXIT_CODE
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
 
@@ -78,9 +81,31 @@ class HistoryChecker(Checker):
             if len(rows) != record.attempts:
                 sentence = f"{run_id} had {record.attempts} attempts, its history has {len(rows)}"
                 self.facts.violated("H3", sentence, run_id)
+            self._check_parts(record, rest)
             for task in self._started.values():
                 if task.attempt[0] == run_id and task.attempt[1:] not in rows:
                     self._violated("H3", task.attempt, "ran, and is not in the history")
+
+    def _check_parts(self, record: RunRecord, rest: Rest) -> None:
+        """Beside the results of a run that is over lie all of its rows, as they were amended."""
+        found: dict[tuple[int, int], EndedAttempt] = {}
+        for begin, part in zip(["", *(part.to for part in record.history)], record.history, strict=False):
+            stored = rest.objects.get(split_s3(history_part_uri(record.output, begin, part.to)))
+            rows = [] if stored is None else list(from_npz(stored.body).rows())
+            plain = {row[:2]: row for row in rows if not row.amends}
+            if len(rows) != part.rows or len(plain) + sum(row.amends for row in rows) != part.rows:
+                self.facts.violated(
+                    "H3", f"a part of {record.id} has {len(rows)} rows instead of {part.rows}", record.id
+                )
+            found |= plain
+            for row in rows:
+                if row.amends and row[:2] in found:
+                    found[row[:2]] = found[row[:2]]._replace(outcome=row.outcome)
+        told = {key: (row.outcome, row.task_id) for key, row in found.items()}
+        if told != {key: (row.outcome, row.task_id) for key, row in self._rows[record.id].items()}:
+            self.facts.violated(
+                "H3", f"the rows beside the results of {record.id} are not those of its commits", record.id
+            )
 
     def _launched(self, request: JSON, reply: JSON) -> None:
         key = key_of_task(request)

@@ -12,12 +12,15 @@ from __future__ import annotations
 import gc
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from argosy.api.reading import appended
 from argosy.aws.call_rates import CallRates
 from argosy.aws.cell import PART_SIZE, Cell, HomeClients
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.executor import AwsExecutor
+from argosy.aws.results import Coordination
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.bus import BusModel
 from argosy.emulator.dynamodb.service import DynamoModel
@@ -167,9 +170,10 @@ class ScaleRun:
             for world in self.worlds
         ]
         s3, events = calls.client("s3", self.s3), calls.client("events", BusModel())
-        executor = AwsExecutor(replace(DEPLOYMENT, part_size=PART_SIZE), cells, HomeClients(s3, events), clock)
         policy = replace(Policy(), max_instances=self.size.instances, linger_s=60.0, growth_per_tick=50)
         store = DynamoStore(calls.client("dynamodb", self.dynamodb), TABLE)
+        deployment, together = replace(DEPLOYMENT, part_size=PART_SIZE), Coordination(appended=partial(appended, store))
+        executor = AwsExecutor(deployment, cells, HomeClients(s3, events), clock, together)
         return Engine(store, self.queue, executor, load_catalogue(), policy, clock)
 
     def _interrupt(self) -> None:
