@@ -147,7 +147,14 @@ def test_settings_survive_the_environment(
     stage: str, linger_s: int, cells: list[str], results: str, email: str
 ) -> None:
     settings = load_settings(
-        {"stage": stage, "lingerSeconds": linger_s, "cells": cells, "results": results, "alarmEmail": email}
+        {
+            "stage": stage,
+            "lingerSeconds": linger_s,
+            "cells": cells,
+            "results": results,
+            "alarmEmail": email,
+            "maxTasksPerInstance": {"c5.*": 1 + linger_s % 1_023},
+        }
     )
     assert Settings.from_json(settings.to_json()) == settings
 
