@@ -34,7 +34,8 @@ FATE_OF_OUTCOME = np.array([4, 0, 1, 1, 2, 2, 1, 3], dtype="u1")
 @dataclass(frozen=True, slots=True)
 class Attempts:
     """One row each; shape (rows,). instance: a row of `instances`. started, stopped: seconds after the origin, 0 = not
-    known, or not yet. reason: a row of `reasons`."""
+    known, or not yet. reason: a row of `reasons`.
+    gpu_mask: bit j = the j-th GPU of the instance."""
 
     index: NDArray[np.uint32]
     attempt: NDArray[np.uint32]
@@ -44,6 +45,7 @@ class Attempts:
     outcome: NDArray[np.uint8]
     exit_code: NDArray[np.int32]
     reason: NDArray[np.uint32]
+    gpu_mask: NDArray[np.uint32]
     instances: Sequence[str]
     reasons: Sequence[str]
 
@@ -60,6 +62,16 @@ class Attempts:
     def fate(self) -> NDArray[np.uint8]:
         """`Fate` of each."""
         return FATE_OF_OUTCOME[np.minimum(self.outcome, len(FATE_OF_OUTCOME) - 1)]
+
+
+def alive_by_instance(attempts: Attempts) -> dict[str, list[str]]:
+    """The tasks that are at work on each instance, with the places of their GPUs: `17`, `3 (GPU 0, 1)`."""
+    found: dict[str, list[str]] = {}
+    for row in np.flatnonzero(attempts.outcome == ALIVE).tolist():
+        gpus = [str(bit) for bit in range(32) if int(attempts.gpu_mask[row]) >> bit & 1]
+        task = f"{attempts.index[row]}" + (f" (GPU {', '.join(gpus)})" if gpus else "")
+        found.setdefault(attempts.instances[int(attempts.instance[row])], []).append(task)
+    return found
 
 
 def column(stored: JSON) -> NDArray[Any]:
@@ -98,6 +110,7 @@ def attempts_of(pages: Iterable[JSON]) -> Attempts:
         outcome=whole["outcome"],
         exit_code=whole["exitCode"],
         reason=whole["reason"],
+        gpu_mask=whole["gpuMask"],
         instances=list(instances),
         reasons=list(reasons),
     )
@@ -112,6 +125,7 @@ _COLUMNS = {
     "outcome": "u1",
     "exitCode": "i4",
     "reason": "u4",
+    "gpuMask": "u4",
     "amends": "u1",
 }
 

@@ -40,12 +40,16 @@ class _SubmissionsNamed(NextVersionStore):
         super().create(items, expires_at, replacing)
 
 
-class _AnyImage:
+class AnyImage:
+    """Every image is published."""
+
     def resolve(self, image: str) -> str | None:
         return image
 
 
-class _NoItems:
+class NoItems:
+    """No run of a trial has its items in an object."""
+
     def read_items(self, uri: str) -> list[Any]:
         raise NotImplementedError("no run of a trial has its items in an object")
 
@@ -71,7 +75,7 @@ class FrontDesk:
         return Api(
             store=_SubmissionsNamed(clients["dynamodb"], self._named),
             wake=deployment.wake_of(clients),
-            sources=Sources(_AnyImage(), _NoItems(), EcsDefinitions(lambda: clients["ecs"])),
+            sources=Sources(AnyImage(), NoItems(), EcsDefinitions(lambda: clients["ecs"])),
             limits=DeploymentLimits(
                 f"s3://{BUCKET}/", frozenset({BUCKET, split_s3(output)[0]}), {}, policy=deployment.policy
             ),

@@ -97,9 +97,7 @@ class Pages:
             page, poll_s, status = _said("No answer", str(fault)), _SLOW_POLL_S, HTTPStatus.BAD_GATEWAY
         if query == "changes":
             return (
-                self._changes(page, environ.get("HTTP_IF_NONE_MATCH", ""))
-                if status == HTTPStatus.OK
-                else Answer(status)
+                self.changes(page, environ.get("HTTP_IF_NONE_MATCH", "")) if status == HTTPStatus.OK else Answer(status)
             )
         return Answer(status, document.served(page, path, self.title, poll_s).encode(), _HTML)
 
@@ -116,7 +114,7 @@ class Pages:
             raise NoSuchPage("There is no page at this address.")
         return (self.looks.plan(found[1]), _SLOW_POLL_S) if found[2] else (self.looks.run(found[1]), _POLL_S)
 
-    def _changes(self, page: Page, seen: str) -> Answer:
+    def changes(self, page: Page, seen: str) -> Answer:
         """The parts that differ from those of the version that the browser has; all of them for an unknown one."""
         parts, data = document.parts(page), document.drawn(page)
         digests = {key: _digest(html + json.dumps(data.get(key))) for key, html in parts.items()}

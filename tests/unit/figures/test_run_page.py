@@ -187,6 +187,7 @@ def test_attempts_have_one_fate_each_and_those_that_never_started_ran_no_time() 
         outcome=np.arange(9, dtype="u1"),
         exit_code=np.zeros(9, "i4"),
         reason=np.zeros(9, "u4"),
+        gpu_mask=np.zeros(9, "u4"),
         instances=["i-1"],
         reasons=[""],
     )

@@ -21,8 +21,10 @@ from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
 
 if TYPE_CHECKING:
+    from argosy.figures.document import Page
     from argosy.simulation.campaign import Summary
     from argosy.simulation.plan import TrialPlan
+    from argosy.simulation.scale.run import ScaleRun
 
 FEW_TRIALS = 20  # starting another process takes a second
 LONGEST_S = 7 * 86_400.0  # of a user's run, in virtual time
@@ -114,9 +116,23 @@ def _at_size(session: Session, options: Options, kinds: frozenset[str]) -> None:
     run = ScaleRun(size)
     run.run()
     report = {**report_of(run), "faultsNotRun": sorted(kinds - {"interruption"})}  # `all` is the default: not refused
+    if options.html is not None:
+        write(session, _page_at_size(run), options.html, f"simulate --cells {size.cells} --tasks {size.tasks}")
     session.print_json(report) if session.wants_json else say(views.at_size(report))
     if report["violations"]:
         raise typer.Exit(RUN_FAILED)
+
+
+def _page_at_size(run: ScaleRun) -> Page:
+    """The page that a user of the deployment would see."""
+    from argosy.figures.history import attempts_of
+    from argosy.figures.run import run_page
+    from argosy.simulation.scale.asking import ask, attempts_pages
+
+    run_id = run.job.run_id
+    view = ask(run, "DescribeRun", runId=run_id, include=["cost"])
+    history = ask(run, "DescribeHistory", runId=run_id)
+    return run_page(view, history, attempts_of(attempts_pages(run)), None, run.timeline.now)
 
 
 def _of_spec(plan: TrialPlan, file: Path, task_seconds: float) -> TrialPlan:

@@ -1,0 +1,148 @@
+"""The pages of the cluster, the market, a plan, the costs and simulated trials say what the replies say."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+
+from argosy.figures.campaign import campaign_page
+from argosy.figures.cluster import cluster_page
+from argosy.figures.document import Page, parts
+from argosy.figures.history import column
+from argosy.figures.market import market_page
+from argosy.figures.plan import plan_page
+from argosy.figures.runs import runs_page
+from argosy.figures.spending import by_kind, cost_page
+from tests.fakes.cli import NOW, instance, run_view
+from tests.fakes.histories import history
+from tests.fakes.looks import PLAN, fleet
+
+REPORT = {
+    "trials": 200,
+    "violations": 0,
+    "faultsSeen": {"throttling": 301, "crash": 12},
+    "virtualHours": 812.3,
+    "ticks": 90_123,
+    "tasks": 12_000,
+    "launchesPerTask": 1.2,
+    "costUsd": 88.2,
+    "instanceHours": 1200.3,
+    "waste": 0.23,
+    "makespanSeconds": 8200.0,
+    "settledSeconds": 600.0,
+    "instancesBought": {"c5.xlarge": 300},
+    "runs": {},
+}
+
+
+def text_of(page: Page, key: str) -> str:
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", parts(page)[key])))
+
+
+def cluster(instances: list[Any], fleets: list[Any]) -> dict[str, Any]:
+    money = {"usdPerHour": 1.0, "spentUsd": 12.3, "onDemandUsd": 40.0}
+    return {"cluster": "argosy", "cells": ["us-east-1"], "instances": instances, "fleets": fleets, **money}
+
+
+def test_the_cluster_is_summed_by_type_and_zone() -> None:
+    here = [
+        instance(instanceId="i-1"),
+        instance(instanceId="i-2", purchase="on-demand", tasks=1),
+        instance(instanceId="i-3", status="GONE"),
+        instance(instanceId="i-4", instanceType="g5.xlarge", gpus={"total": 1, "used": 1}),
+    ]
+    page = cluster_page(cluster(here, [fleet("c5.xlarge", "us-east-1a", spotTarget=4)]))
+    assert "c5.xlarge us-east-1a 2 1 4 75 % 41 % - $0.142" in text_of(page, "map")
+    assert "g5.xlarge us-east-1a 1 1 3 75 % 41 % 100 % $0.071" in text_of(page, "map")
+    assert "c5.xlarge in us-east-1a 4 0 2" in text_of(page, "orders")
+    data = next(each.data for each in page.figures if each.key == "map")
+    assert data is not None
+    assert (data["types"], data["ids"]) == (["c5.xlarge", "g5.xlarge"], ["i-1", "i-2", "i-4"])
+    assert column(data["columns"]["gpu"]).tolist() == [255, 255, 100]
+
+
+def test_an_empty_cluster_and_an_empty_market_say_so() -> None:
+    page = cluster_page(cluster([], []))
+    assert "No instance lives" in text_of(page, "map")
+    assert "Nothing is ordered" in text_of(page, "orders")
+    page = market_page(cluster([], []), {}, NOW)
+    assert "No spot price" in text_of(page, "prices")
+    assert "no pools yet" in text_of(page, "verdicts")
+
+
+def test_the_market_gives_a_verdict_on_every_pool_the_chosen_first() -> None:
+    pools = [
+        fleet("c5.xlarge", "us-east-1a", noOfferBecause="its price is above on-demand"),
+        fleet("c5.xlarge", "us-east-1b", coolingOffUntil="2026-11-21T08:00:00Z", coolingOffAfter="no capacity"),
+        fleet("c5.xlarge", "us-east-1c", spotTarget=2, onDemandTarget=1),
+        fleet("m5.large", "us-east-1a", spotUsdPerHour=None),
+    ]
+    prices = {("c5.xlarge", "us-east-1c"): ([NOW - 7200, NOW - 3600], [0.06, 0.08])}
+    page = market_page(cluster([], pools), prices, NOW)
+    verdicts = text_of(page, "verdicts")
+    for said in (
+        "yes: 3 ordered",
+        "cools off: no capacity",
+        "no: its price is above on-demand",
+        "nothing needs it now",
+    ):
+        assert said in verdicts
+    assert verdicts.index("us-east-1c") < verdicts.index("us-east-1a")
+    assert "c5.xlarge in us-east-1c $0.015 $0.020 $0.020" in text_of(page, "prices")
+
+
+def test_a_plan_shows_each_variant_at_its_cost_and_time() -> None:
+    page = plan_page(PLAN)
+    frontier = text_of(page, "frontier")
+    for said in ("this plan $1.20 31m 40s", "on demand $3.40 28m 20s", "in any cell $1.06 30m 50s"):
+        assert said in frontier
+    assert "in any cell 12 % less" in text_of(page, "relaxations")
+    assert "needs 4 GPUs" in text_of(page, "rejected")
+    assert page.warnings == ["the run may miss its deadline"]
+
+
+def test_a_plan_that_is_impossible_or_buys_nothing_says_so() -> None:
+    none = {"low": None, "expected": None, "high": None}
+    never = {**PLAN, "possible": False, "costUsd": none, "seconds": none, "instances": [], "onDemand": None}
+    relaxed = [{"sentence": "in any cell", "saves": None, "costUsd": None, "seconds": None}]
+    page = plan_page({**never, "relaxations": relaxed, "rejected": [], "instanceHours": None})
+    assert "There is no forecast" in text_of(page, "frontier")
+    assert "it could run" in text_of(page, "relaxations")
+    page = plan_page({**PLAN, "instances": [], "placesHere": 9, "relaxations": []})
+    assert "9 places on instances that are here" in text_of(page, "bought")
+    assert "No small change" in text_of(page, "relaxations")
+
+
+def test_costs_add_up_in_every_cut() -> None:
+    view, _, _ = history(5, 60)
+    pool = {"instanceType": "c5.xlarge", "availabilityZone": None, "purchase": None, "instanceHours": 1.5}
+    view["cost"]["byPool"] = [{**pool, "costUsd": 1.0, "usefulUsd": 0.5, "onDemandCostUsd": 2.0}]
+    page = cost_page(view)
+    total = f"${view['costUsd']:.3f}"
+    assert total in text_of(page, "cost")
+    assert "c5.xlarge - 1.500 $1.00 50 % $2.00" in text_of(page, "pools")
+    assert "estimated, beyond the ledger" in text_of(page, "bill")
+
+
+def test_a_run_that_has_cost_nothing_has_no_bars() -> None:
+    assert by_kind(run_view(cost={"byWaste": {}})).empty == "Nothing has been spent yet."
+
+
+def test_the_list_of_runs_leads_to_each_and_says_when_there_are_others() -> None:
+    page = runs_page([run_view()], more=True)
+    assert 'href="/runs/digits-261121-062733-k3f9"' in parts(page)["runs"]
+    assert "Older ones" in text_of(page, "runs")
+    assert "No run has been submitted" in text_of(runs_page([], more=False), "runs")
+
+
+@pytest.mark.parametrize("violations", [0, 1])
+def test_simulated_trials_show_their_faults_and_what_was_violated(violations: int) -> None:
+    story = {"seed": 7, "invariant": "twice", "sentence": "ran twice", "replay": "argosy simulate", "story": ["<a>"]}
+    page = campaign_page({**REPORT, "violations": violations}, [story][:violations])
+    assert page.status == ("violations" if violations else "no violation")
+    assert "throttling 301" in text_of(page, "faults")
+    assert "None." in text_of(page, "runs")
+    assert ("found-0" in parts(page)) == bool(violations)

@@ -1,0 +1,121 @@
+"""What a page is made of is read once for all tabs, pages of attempts that cannot change once for ever, and what a
+deployment cannot answer leaves the rest of the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.client.api import ApiError
+from argosy.figures.document import Page, parts
+from argosy.figures.history import column, stored
+from argosy.ui.looks import CLUSTER_S, ENDED_S, RUN_S, Looks, NoSuchPage
+from tests.fakes.cli import NOW, RUN_ID
+from tests.fakes.looks import Api, Reached, looks
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def with_clock(instances: int = 5, attempts: int = 60) -> tuple[Looks, Api, Clock]:
+    api, clock = Api(instances, attempts), Clock()
+    access: Any = Reached(api, b"{}")
+    return Looks(access, clock), api, clock
+
+
+def keys(page: Page) -> dict[str, str]:
+    return {each.key: each.empty for each in page.figures}
+
+
+def test_many_tabs_are_one_look_until_it_is_old() -> None:
+    shown, api, clock = with_clock()
+    first = shown.run(RUN_ID)
+    assert shown.run(RUN_ID) is first
+    assert api.asked.count("describe") == 1
+    clock.time += RUN_S
+    assert shown.run(RUN_ID) is not first
+
+
+def test_a_page_of_attempts_that_another_follows_is_read_once() -> None:
+    shown, api, clock = with_clock()
+    [page] = api.pages
+    api.pages = [
+        {**page, "nextToken": "1"},
+        {**page, "columns": {name: stored(column(each)[:0]) for name, each in page["columns"].items()}},
+    ]
+    for _ in range(3):
+        shown.run(RUN_ID)
+        clock.time += RUN_S
+    assert [each for each in api.asked if each.startswith("attempts")] == ["attempts None", *["attempts 1"] * 3]
+
+
+def test_an_unknown_run_has_no_page() -> None:
+    with pytest.raises(NoSuchPage, match="no run 'other'"):
+        looks().run("other")
+
+
+@pytest.mark.parametrize("action", ["history", "attempts"])
+def test_a_deployment_that_does_not_know_an_action_shows_the_rest(action: str) -> None:
+    shown, api, _ = with_clock()
+
+    def refused(*given: Any) -> Any:
+        raise ApiError(400, {"code": "ValidationException", "message": "action is unknown", "requestId": "r"})
+
+    setattr(api, action, refused)
+    page = shown.run(RUN_ID)
+    assert keys(page)["attempts"]
+    assert next(tile.value for tile in page.tiles if tile.label == "Attempts") == "60"
+
+
+def test_the_plan_of_a_run_is_made_from_the_spec_among_its_results() -> None:
+    shown, api, clock = with_clock()
+    assert shown.plan(RUN_ID).heading == "Plan of digits"
+    clock.time += ENDED_S / 2
+    shown.plan(RUN_ID)
+    assert api.asked.count("plan") == 1
+
+
+def test_a_run_without_a_spec_has_no_plan() -> None:
+    access: Any = Reached(Api(5, 60), None)
+    with pytest.raises(NoSuchPage, match="cannot be read"):
+        Looks(access, lambda: NOW).plan(RUN_ID)
+
+
+def test_a_cell_of_the_cluster_names_its_tasks_and_their_gpus() -> None:
+    shown, api, clock = with_clock()
+    [page] = api.pages
+    outcome, mask = (column(page["columns"][name]).copy() for name in ("outcome", "gpuMask"))
+    outcome[7], mask[7] = 0, 5
+    page["columns"] |= {"outcome": stored(outcome), "gpuMask": stored(mask)}
+    api.view = {**api.view, "stoppedAt": None}
+    data = next(each.data for each in shown.cluster().figures if each.key == "map")
+    assert data is not None
+    index = column(page["columns"]["index"])[7]
+    place = data["ids"].index(page["instances"][column(page["columns"]["instance"])[7]])
+    assert data["named"][place] == f"{RUN_ID}: {index} (GPU 0, 2)"
+    assert sum(map(bool, data["named"])) == 1
+    clock.time += CLUSTER_S / 2
+    shown.cluster()
+    assert api.asked.count("cluster") == 1
+
+
+def test_the_market_asks_for_prices_again_when_there_are_other_pools() -> None:
+    shown, _, clock = with_clock()
+    asked: list[Any] = []
+    shown.access.client = lambda service, region=None: asked.append(region) or Reached(Api(1, 1), None).client(service)  # type: ignore[func-returns-value,method-assign]
+    shown.market()
+    clock.time += CLUSTER_S
+    shown.market()
+    assert asked == ["us-east-1"]
+    api: Any = shown.access.api
+    cluster = api.cluster()
+    api.cluster = lambda: {**cluster, "fleets": [{**each, "instanceType": "m5.large"} for each in cluster["fleets"]]}
+    clock.time += CLUSTER_S
+    assert "m5.large in us-east-1a" in parts(shown.market())["verdicts"]
+    assert len(asked) == 2
