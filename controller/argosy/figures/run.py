@@ -282,17 +282,18 @@ def _after(at: str | None, origin: float) -> float:
 
 
 def _instances(lives: Sequence[lanes.Lifetime], attempts: Attempts) -> Table:
-    counts = np.zeros((len(attempts.instances) or 1, len(Fate)), dtype="i8")
-    np.add.at(counts, (attempts.instance, attempts.fate), 1)
+    rows_of_counts, fates = len(attempts.instances) or 1, len(Fate)
+    cells = attempts.instance.astype("i8") * fates + attempts.fate
+    counts = np.bincount(cells, minlength=rows_of_counts * fates).reshape(rows_of_counts, fates)
     row_of = {name: row for row, name in enumerate(attempts.instances)}
-    none = np.zeros(len(Fate), dtype="i8")
+    none = np.zeros(fates, dtype="i8")
     rows = []
     for each in lives[:ROWS_SHOWN]:
         mine = counts[row_of[each.id]] if each.id in row_of else none
         lived = duration(max(0.0, each.ended - each.launched))
         lost = "interrupted" if each.interrupted else ""
-        fates = (f"{mine[fate]:,}" for fate in (Fate.SUCCEEDED, Fate.FAILED, Fate.LOST))
-        rows.append((each.id, each.kind, duration(each.launched), lived, *fates, lost))
+        shown = (f"{mine[fate]:,}" for fate in (Fate.SUCCEEDED, Fate.FAILED, Fate.LOST))
+        rows.append((each.id, each.kind, duration(each.launched), lived, *shown, lost))
     heads = ("Instance", "Type", ">Launched after", ">Lived", ">Succeeded", ">Failed", ">Lost", "End")
     return Table(heads, rows, left=len(lives) - len(rows))
 

@@ -116,8 +116,9 @@ class Pages:
 
     def changes(self, page: Page, seen: str) -> Answer:
         """The parts that differ from those of the version that the browser has; all of them for an unknown one."""
-        parts, data = document.parts(page), document.drawn(page)
-        digests = {key: _digest(html + json.dumps(data.get(key))) for key, html in parts.items()}
+        parts = document.parts(page)
+        data = {key: json.dumps(each) for key, each in document.drawn(page).items()}
+        digests = {key: _digest(html + data.get(key, "")) for key, html in parts.items()}
         version = f'"{_digest(json.dumps(digests))}"'
         with self._lock:
             known = self._seen.get(seen, {})
@@ -127,11 +128,9 @@ class Pages:
         if seen == version:
             return Answer(HTTPStatus.NOT_MODIFIED, headers=(("ETag", version),))
         changed = [key for key in parts if digests[key] != known.get(key)]
-        body = {
-            "parts": {key: parts[key] for key in changed},
-            "data": {key: data[key] for key in changed if key in data},
-        }
-        return Answer(HTTPStatus.OK, json.dumps(body).encode(), _JSON, (("ETag", version),))
+        drawn = ", ".join(f"{json.dumps(key)}: {data[key]}" for key in changed if key in data)
+        body = f'{{"parts": {json.dumps({key: parts[key] for key in changed})}, "data": {{{drawn}}}}}'
+        return Answer(HTTPStatus.OK, body.encode(), _JSON, (("ETag", version),))
 
 
 def _said(heading: str, sentence: str) -> Page:
