@@ -13,6 +13,7 @@ from argosy.market import cover, offers
 from argosy.model.events import NotCarriedOut
 from argosy.model.state import State
 from argosy.placement import supply
+from argosy.placement.arrays import ENDLESS
 from argosy.scheduler import budget, capacity
 from tests.fakes.trials import SMALL, WARM
 from tests.mutations.catalogue import Patch, planned, planted, scenario
@@ -85,7 +86,7 @@ def small_ones_look_cheap(patch: Patch) -> None:
 
 @planted("instances get more tasks than their most", "most-tasks")
 def mosts_are_ignored(patch: Patch) -> None:
-    patch.setattr(supply, "_tasks_left", lambda rows: None)
+    patch.setattr(supply, "_tasks_left", lambda row: ENDLESS)
 
 
 @planted(
