@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from argosy.aws.fleet_templates import FleetTemplates
 from argosy.engine import steps
 from argosy.engine.tick import Engine
 from argosy.lifecycle import announcements, attempts, history
@@ -25,7 +26,9 @@ from argosy.recording.tick_record import TickRecord, digest_of
 from argosy.scheduler import capacity, upkeep
 from argosy.scheduler import decide as decide_module
 from argosy.scheduler.budget import SHORT_OF_BUDGET, CappedRuns, RunBudget
-from tests.mutations.catalogue import Patch, planted, scenario
+from argosy.simulation.plan import TrialPlan
+from tests.fakes.trials import WARM
+from tests.mutations.catalogue import Patch, planned, planted, scenario
 
 SHUTDOWNS = "tests.scenarios.test_shutdowns"
 LOOKED_UP = "test_a_missing_result_uses_up_no_attempt_where_its_hosts_shutdown_is_heard_of_after_it_was_looked_up"
@@ -193,3 +196,12 @@ def recorded_times_are_of_the_record(patch: Patch) -> None:
         real(recorder, record)
 
     patch.setattr(Recorder, "tick", tick)
+
+
+ROLL = TrialPlan(3, frozenset({"new-image"}), jobs=WARM.jobs, controllers=1, every_kind=True, faulty_s=300.0)
+"""The second run comes when nothing of the first is left, and long after the last new image."""
+
+
+@planted("fleets stay at the version of the launch template that they began with", check=planned(ROLL))
+def images_are_never_rolled(patch: Patch) -> None:
+    patch.setattr(FleetTemplates, "note", lambda templates, *rest: None)

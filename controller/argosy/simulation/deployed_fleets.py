@@ -14,6 +14,7 @@ from argosy.emulator.ec2.records import Ec2Fleet
 from argosy.emulator.ec2.service import Ec2Instance
 from argosy.simulation.world import World
 
+TEMPLATE = "argosy"  # the launch template that all fleets name
 STAGE = "main"
 LEAST_S = 60.0  # EC2 charges at least a minute, for volumes too
 VOLUME_GB, VOLUME_GB_WITH_GPUS = 60, 150
@@ -33,7 +34,7 @@ def add_fleets(world: World, types: Sequence[str], zones: Sequence[str]) -> None
 
 def add_image(world: World, image_id: str) -> None:
     """A version of the launch template that all fleets name."""
-    world.ec2.add_launch_template("argosy", image_id=image_id, tags={_STAGE_TAG: STAGE})
+    world.ec2.add_launch_template(TEMPLATE, image_id=image_id, tags={_STAGE_TAG: STAGE})
 
 
 def add_foreign_fleets(world: World, zone: str) -> None:

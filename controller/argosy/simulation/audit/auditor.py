@@ -20,6 +20,7 @@ from argosy.simulation.audit.efficiency import EfficiencyChecker
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
 from argosy.simulation.audit.fleets import FleetChecker
 from argosy.simulation.audit.history import HistoryChecker
+from argosy.simulation.audit.images import ImageChecker
 from argosy.simulation.audit.instances import InstanceChecker
 from argosy.simulation.audit.journal import JournalChecker
 from argosy.simulation.audit.launches import LaunchChecker
@@ -61,6 +62,7 @@ class Auditor:
             EfficiencyChecker(facts),
             WarningChecker(facts),
             DefinitionChecker(facts),
+            ImageChecker(facts),
             HistoryChecker(facts),
             self.journal,
         )
