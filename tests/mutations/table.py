@@ -1,4 +1,6 @@
-"""What does the table of planted bugs look like? `python -m tests.mutations.table` runs them all and prints it.
+"""What does the page of planted bugs look like? `python -m tests.mutations.table` runs them all and prints it.
+
+Below the table stands what is recorded of the sampled mutants.
 
 python -m tests.mutations.table > docs/planted-bugs.md
 """
@@ -27,7 +29,9 @@ def line(row: Sequence[Any]) -> str:
 
 
 def text(rows: Iterable[Sequence[Any]]) -> str:
-    return HEAD + "\n".join(line(row) for row in sorted(rows)) + "\n"
+    from tests.mutations import sampled_page
+
+    return HEAD + "\n".join(line(row) for row in sorted(rows)) + "\n" + sampled_page.text()
 
 
 def main() -> int:

@@ -64,5 +64,6 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30
     assert set(BUGS) >= NAMED_BY_THE_ISSUE
-    rows = [line.split("|")[1].strip() for line in TABLE.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
+    page, _, _ = TABLE.read_text(encoding="utf-8").partition("## Sampled mutants")
+    rows = [line.split("|")[1].strip() for line in page.splitlines() if line[:2] == "| "]
     assert set(rows) - {"bug"} == {f"`{name}`" for name in BUGS}
