@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.market.allocation.allocate import allocate
+from argosy.market.allocation.counted import counted_worth
+from argosy.market.allocation.filling import with_places
 from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import Offered, Problem, TaskShapes
 from argosy.market.allocation.relaxed import relaxed_worth
@@ -109,3 +111,28 @@ def test_a_filling_is_never_valued_too_low_and_always_fits(
         assert relaxed[number] >= best * (1 - 1e-9) - 1e-12
         if work == 1_000_000 and not size[2] and most_tasks is None:
             assert worth[number] == pytest.approx(best, rel=1e-5, abs=1e-8)
+
+
+@given(
+    st.lists(sizes, min_size=1, max_size=4),
+    st.lists(st.tuples(needs, st.floats(0, 10), st.integers(0, 4)), min_size=1, max_size=3),
+    st.none() | mosts,
+)
+@settings(max_examples=100, deadline=None)
+def test_a_filling_with_so_many_tasks_of_a_shape_is_never_valued_too_low(
+    market: list[Any], tasks: list[Any], mosts_of: list[int] | None
+) -> None:
+    need, value = np.array([n for n, _, _ in tasks]), np.array([v for _, v, _ in tasks])
+    count = np.array([c for _, _, c in tasks])
+    capacity, most_tasks = np.array(market), None if mosts_of is None else np.array(mosts_of[: len(market)])
+    columns = (capacity, need) if most_tasks is None else with_places(capacity, need, most_tasks)
+    worth = counted_worth(*columns, value, count)
+    pattern, found = Pricer(capacity, need, count, most_tasks).whole_parts(value, np.full(len(market), -1.0))
+    assert (pattern @ need <= capacity).all()
+    assert most_tasks is None or (pattern.sum(axis=1) <= most_tasks).all()
+    for number, size in enumerate(market):
+        cap = mosts_of[number] if mosts_of else 1 << 40
+        fillings = all_patterns(size, [n for n, _, _ in tasks], count.tolist(), cap)
+        best = max(float(np.array(held) @ value) for held in fillings)
+        assert best <= worth[number] * (1 + 1e-9) + 1e-12
+        assert found[number] <= best * (1 + 1e-9) + 1e-12

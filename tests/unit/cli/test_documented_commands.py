@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from argosy.cli.late import load
 from argosy.cli.main import Commands
 from tests.fakes.command_lines import GROUP, parsed
 
@@ -104,6 +105,17 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 def test_every_option_takes_its_value(line: str, values: dict[str, Any]) -> None:
     found = parsed(shlex.split(line))
     assert {name: found[name] for name in values} == values
+
+
+def test_every_option_of_bench_allocate_takes_its_value() -> None:
+    line = "--pools P --backlog B --seconds 2 --cpu-time --max-share 0.25 --plan OUT.json --warm"
+    bench: Any = load("bench", Commands.late["bench"])
+    command = bench.commands["allocate"]
+    found = command.make_context("allocate", shlex.split(line)).params
+    values = {"pools": Path("P"), "backlog": Path("B"), "seconds": 2.0, "cpu_time": True, "max_share": 0.25}
+    values |= {"plan": Path("OUT.json"), "warm": True}
+    assert {name: found[name] for name in values} == values
+    assert {each.name for each in command.params} - {"help", *values} <= {"wants_json"}
 
 
 def test_every_command_has_a_case_and_every_option_of_its_own_too() -> None:

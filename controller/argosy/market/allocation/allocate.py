@@ -78,9 +78,9 @@ def allocate(
     unless time runs out.
     """
     unplaceable = np.where(problem.unplaceable, problem.backlog.count, 0)
-    problem = Problem(
-        problem.offered, TaskShapes(problem.backlog.need, problem.backlog.count - unplaceable), problem.max_share
-    )
+    if unplaceable.any():
+        placeable = TaskShapes(problem.backlog.need, problem.backlog.count - unplaceable)
+        problem = Problem(problem.offered, placeable, problem.max_share)
     value = _single_values(problem)
     solver = solver and is_available() and bool(problem.backlog.count.any()) and not effort.time.passed()
     if len(problem.backlog.count) > _MANY:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from argosy.market.allocation.basket import Basket
+from argosy.market.allocation.counted import counted_worth
 from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.filling import with_places
 from argosy.market.allocation.generate import Centre, ColumnGeneration, dual_bound
@@ -29,24 +30,33 @@ def quick_bound(problem: Problem, centre: Centre, count: IntArray, usd_per_hour:
 
     centre: any values of the tasks and the prices of the pools. usd_per_hour: of some plan for them.
     """
-    worth = relaxed_worth(problem.sizes, problem.backlog.need, centre.task_value, problem.most_tasks)
-    bound = scaled_bound(problem, count, centre.task_value, centre.pool_price, worth)
+    value = np.where(count > 0, centre.task_value, 0.0)
+    worth = relaxed_worth(problem.sizes, problem.backlog.need, value, problem.most_tasks)
+    bound = scaled_bound(problem, count, value, centre.pool_price, worth)
     return max(0.0, max(bound, fluid_bound(problem, count, usd_per_hour)) * (1 - _SAFETY))
 
 
 def best_bound(problem: Problem, centre: Centre, basket: Basket, generation: ColumnGeneration, effort: Effort) -> float:
     """A valid lower bound of the cost of placing what `basket` places, at least 0, from the duals `centre`.
 
-    Fillings are bounded by the relaxation, then by tables of the generation's work, 4 x and 16 x that, until the bound
+    Fillings are bounded by relaxations, then by tables of the generation's work, 4 x and 16 x that, until the bound
     is near the basket's cost, `effort.looks` are over, or the next one would take too long.
     """
-    value, price, count = centre.task_value, centre.pool_price, problem.backlog.count - basket.rest
+    count, price = problem.backlog.count - basket.rest, centre.pool_price
+    # A shape without a place must not make rooms seem worth more: there may be a high price on what nobody sells.
+    value = np.where(count > 0, centre.task_value, 0.0)
     pricer, time = generation.pricer, effort.time
     worth = relaxed_worth(problem.sizes, problem.backlog.need, value, problem.most_tasks)
     bound, begun, took = scaled_bound(problem, count, value, price, worth), time.now(), 0.0
     if not effort.looks:
         return max(0.0, bound * (1 - _SAFETY))
     cheapest = problem.cheapest(price)
+    open_ = worth > cheapest
+    sizes, need = problem.sizes, problem.backlog.need
+    if problem.most_tasks is not None:
+        sizes, need = with_places(sizes, need, problem.most_tasks)
+    worth[open_] = np.minimum(worth[open_], counted_worth(sizes[open_], need, value, count))
+    bound = max(bound, scaled_bound(problem, count, value, price, worth))
     known = np.maximum(pricer.fillings(value, cheapest, generation.work)[1], cheapest)
     for look in range(effort.looks):
         open_ = worth > known * (1 + 1e-7)

@@ -64,6 +64,8 @@ class FluidPlanner:
         solution, value = self._generate(problem, usable, demand)
         worth, pattern = self.fillings(value, capacity)
         tasks = self.directions.value(value, len(count))
+        if bounded:  # a shape that is not asked for must not make rooms seem worth more
+            tasks = np.where(count > 0, tasks, 0.0)
         axis = axis_prices(self.directions, value, worth, pattern, capacity)
         bound = 0.0
         if bounded:
@@ -194,14 +196,20 @@ def axis_prices(
     """(k, 3) what a cpu unit, a MiB and a GPU are worth on each size: the duals of its best filling."""
     price = np.zeros((len(worth), 3))
     held = (pattern > 0) & ~directions.with_gpus
-    for size in np.flatnonzero(held.any(axis=1)).tolist():
-        rows = np.flatnonzero(held[size])[:2]
-        unit = directions.unit[rows, :2]
-        if len(rows) == 2 and abs(np.linalg.det(unit)) > _LITTLE:
-            price[size, :2] = np.maximum(np.linalg.solve(unit, value[rows]), 0)
-        else:
-            axis = int(np.argmax(unit[0] / np.maximum(capacity[size, :2], _LITTLE)))
-            price[size, axis] = value[rows[0]] / unit[0, axis]
+    size = held.any(axis=1).nonzero()[0]
+    first = held[size].argmax(axis=1)
+    held[size, first] = False
+    second, alone = held[size].argmax(axis=1), ~held[size].any(axis=1)
+    (c1, m1), (c2, m2) = directions.unit[first, :2].T, directions.unit[second, :2].T
+    det = c1 * m2 - m1 * c2
+    alone |= np.abs(det) <= _LITTLE
+    det = np.where(alone, 1.0, det)
+    price[size, 0] = np.maximum((value[first] * m2 - value[second] * m1) / det, 0)
+    price[size, 1] = np.maximum((value[second] * c1 - value[first] * c2) / det, 0)
+    size, first = size[alone], first[alone]
+    axis = (directions.unit[first, :2] / np.maximum(capacity[size, :2], _LITTLE)).argmax(axis=1)
+    price[size, :2] = 0.0
+    price[size, axis] = value[first] / directions.unit[first, axis]
     rest = np.maximum(worth - (price[:, :2] * capacity[:, :2]).sum(axis=1), 0)
     price[:, 2] = np.where(capacity[:, 2] > 0, rest / np.maximum(capacity[:, 2], 1), 0)
     return price
@@ -219,7 +227,7 @@ def _raised(axis_price: FloatArray, worth: FloatArray, problem: Problem) -> Floa
 def _with_gpus_at_most(problem: Problem, value: FloatArray, axis_price: FloatArray) -> FloatArray:
     """(s,) values, those of tasks with GPUs as high as the prices of every size that holds them allow."""
     need, some = problem.backlog.need, np.isfinite(problem.cheapest(problem.offered.price))
-    gpu = np.flatnonzero(need[:, 2] > 0)
+    gpu = np.flatnonzero((need[:, 2] > 0) & (problem.backlog.count > 0))
     least = np.full(len(gpu), np.inf)
     for size in np.flatnonzero((problem.sizes[:, 2] > 0) & some).tolist():
         fits = (need[gpu] <= problem.sizes[size]).all(axis=1)

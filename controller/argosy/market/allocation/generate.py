@@ -7,7 +7,7 @@ few patterns jump, and patterns made for them are wasted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class ColumnGeneration:
     """Cells times shapes of a table."""
     rounds: int
     time_is_up: Callable[[], bool]
+    to_the_end: bool = False
+    """Whether fillings that no grid shows are looked for too."""
 
     def run(self, problem: Problem) -> tuple[Solution, Centre]:
         """The last of `states`, however far they came."""
@@ -56,7 +58,7 @@ class ColumnGeneration:
         """
         solution = self._quick_rounds(problem)
         centre = Centre(0.0, solution.task_value, pool_prices(problem, solution))
-        smoothing = 0.0
+        smoothing, in_parts = 0.0, False
         for number in range(self.rounds):
             if number % _STATE_EVERY == 0 and self.rounds > _STATE_EVERY:
                 yield solution, centre, False
@@ -64,18 +66,25 @@ class ColumnGeneration:
                 break
             value = smoothing * centre.task_value + (1 - smoothing) * solution.task_value
             price = smoothing * centre.pool_price + (1 - smoothing) * pool_prices(problem, solution)
-            pattern, worth = self.pricer.fillings(value, problem.cheapest(price), self.work)
+            if in_parts:
+                pattern, worth = self.pricer.whole_parts(value, problem.cheapest(price))
+            else:
+                pattern, worth = self.pricer.fillings(value, problem.cheapest(price), self.work)
             bound = dual_bound(problem, problem.backlog.count, value, price, worth)
             if bound > centre.bound:
                 centre = Centre(bound, value, price)
-            if solution.usd_per_hour - centre.bound <= _TOLERANCE * solution.usd_per_hour:
+            if solution.usd_per_hour - centre.bound > _TOLERANCE * solution.usd_per_hour:
+                if _add_better(problem, self.master, solution, pattern):
+                    solution, smoothing = self.master.solve(), _SMOOTHING
+                    continue
+                if smoothing:
+                    smoothing = 0.0
+                    continue
+            if in_parts or self.pricer.exact or not self.to_the_end:
                 break
-            if _add_better(problem, self.master, solution, pattern):
-                solution, smoothing = self.master.solve(), _SMOOTHING
-            elif smoothing:
-                smoothing = 0.0
-            else:
-                break
+            # Where the grid rounds needs up, it misses fillings that fit exactly: there may be better ones.
+            yield solution, centre, True
+            in_parts, smoothing, centre = True, 0.0, replace(centre, bound=0.0)
         yield solution, centre, True
 
     def _quick_rounds(self, problem: Problem) -> Solution:

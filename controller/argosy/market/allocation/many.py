@@ -64,7 +64,7 @@ def by_dives(problem: Problem, start: Plan, effort: Effort) -> tuple[Plan, float
         if diver.complete(plan) and plan.cost() < best.cost():
             best = plan
     if best.rest.any():
-        bound = planner.plan(every - best.rest, depth, wholly, bounded=True, part=_PART_OF_PLACED).bound
+        bound = fluid_bound_of(problem, every - best.rest)
     return best, bound
 
 
@@ -72,6 +72,7 @@ def fluid_bound_of(problem: Problem, count: IntArray) -> float:
     """A lower bound of the cost of placing `count` (s,) tasks. Unsolved when HiGHS finds no optimum."""
     if not count.any():
         return 0.0
+    problem = Problem(problem.offered, TaskShapes(problem.backlog.need, count), problem.max_share)
     planner = FluidPlanner(problem, directions_of(problem, *_GUIDE), _NEAR)
     return planner.plan(
         count, problem.offered.depth, np.ones(len(problem.sizes)), bounded=True, part=_PART_OF_PLACED

@@ -74,12 +74,18 @@ class Master:
         if len(size_of):
             self.size_of = np.concatenate([self.size_of, size_of])
             self.pattern = np.concatenate([self.pattern, pattern])
-            entries = []
-            for size, row in zip(size_of.tolist(), pattern, strict=True):
-                held = np.flatnonzero(row)
-                entries.append(([*held.tolist(), self._size_row(size)], [*row[held].tolist(), -1.0]))
-            self._add_columns(np.zeros(len(entries)), np.full(len(entries), self._infinity), entries)
+            self._add_uses(size_of, pattern)
         return len(size_of)
+
+    def _add_uses(self, size_of: IntArray, pattern: AnyArray) -> None:
+        """A column each: the tasks that the pattern holds, then the row of its size."""
+        columns, shape = pattern.nonzero()
+        ends = np.bincount(columns, minlength=len(size_of)).cumsum()
+        rows = np.insert(shape, ends, self.pattern.shape[1] + size_of).astype(np.int32)
+        amounts = np.insert(pattern[columns, shape].astype(np.float64), ends, -1.0)
+        starts = (np.append(0, ends[:-1]) + np.arange(len(ends))).astype(np.int32)
+        none = np.zeros(len(ends))
+        self._lp.addCols(len(ends), none, none, none + self._infinity, len(rows), starts, rows, amounts)
 
     def solve(self) -> Solution:
         """Unsolved when HiGHS finds no optimum: amounts of 2^40 beside 1 exceed what floats hold."""

@@ -36,8 +36,9 @@ def by_patterns(
     pricer = Pricer(problem.sizes, problem.backlog.need, problem.backlog.count, problem.most_tasks)
     best, bound, keeping = greedy, 0.0, kept
     for work in effort.work:
-        generation = ColumnGeneration(master, pricer, work, effort.rounds, effort.time.passed)
-        for solution, centre, last in generation.states(problem):
+        last = len(effort.work) > 1 and work == effort.work[-1]
+        generation = ColumnGeneration(master, pricer, work, effort.rounds, effort.time.passed, last)
+        for solution, centre, complete in generation.states(problem):
             # What time cuts short is not looked at, so that more time adds steps and never changes those before.
             if effort.time.passed():
                 return best, bound, keeping
@@ -46,7 +47,7 @@ def by_patterns(
             if _cost(basket) < _cost(best):
                 bound = bound if np.array_equal(best.rest, basket.rest) else 0.0
                 best = basket
-            looks = effort if last else replace(effort, looks=0)
+            looks = effort if complete else replace(effort, looks=0)
             bound = max(bound, best_bound(problem, centre, best, generation, looks))
         if best.rest.any() and not _is_near(best, bound, effort):
             centre = _centre_of_placed(problem, best, generation)

@@ -10,14 +10,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from argosy.market.allocation.counted import whole_parts
 from argosy.market.allocation.filling import fill, order_by_worth, with_places
 from argosy.market.allocation.knapsack import LARGEST_VALUE, Grid, fill_table, grid_for, patterns_at, values_at
-from argosy.market.allocation.relaxed import by_place_price, relaxed_worth, undominated
+from argosy.market.allocation.relaxed import by_place_price, covering, relaxed_worth, undominated
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _NEGLIGIBLE = 1e-9
 _LEAST_VALUE = 1e-12  # USD per hour: less counts as nothing, and in bounds as this much
 _PLACE_TABLES = 3  # prices of a place that have tables
+_SMALL = 3  # grid steps on every axis
 _MOST_GPUS = 32  # on an instance: one layer of the table each; above, quick fillings and the relaxation must do
 
 
@@ -62,6 +64,20 @@ class Pricer:
             pattern[np.ix_(rows, shapes[kept])] = patterns_at(layers, need[kept], worth[kept], sizes)
         return np.minimum(pattern, self.most)
 
+    def whole_parts(self, value: FloatArray, floor: FloatArray) -> tuple[IntArray, FloatArray]:
+        """(k, s) fillings around the whole tasks of cut ones, for sizes that may exceed `floor` (k,), and their worth.
+
+        No need is rounded: they find what exactly fits, such as one task for each GPU.
+        """
+        active = relaxed_worth(self.sizes, self.need, value, self.most_tasks) > floor * (1 + _NEGLIGIBLE)
+        sizes, need = self.sizes, self.need
+        if self.most_tasks is not None:
+            sizes, need = with_places(sizes, need, self.most_tasks)
+        pattern = np.zeros((len(sizes), len(need)), dtype=np.int64)
+        pattern[active] = whole_parts(sizes[active], need, value, self.most)
+        pattern = self._completed(pattern, value)
+        return pattern, pattern @ value
+
     def at_most(self, value: FloatArray, active: BoolArray, work: int) -> FloatArray:
         """(k,) an upper bound of the worth of any filling of each size, sharper for the sizes that are `active` (k,).
 
@@ -80,14 +96,21 @@ class Pricer:
         """(k,) the same by tables alone; infinite for sizes that are in none."""
         bound = np.full(len(self.sizes), np.inf)
         for rows, shapes, grid in self._tables(value, active, work):
-            need, sizes = grid.down(self.need[shapes]), grid.down(self._useful(rows, shapes))
-            if (need == 0).all(axis=1).any():
-                continue  # too coarse to be of use: the relaxation stands
-            scale = _scale(sizes, need, value[shapes])
-            worth = np.ceil(value[shapes] * scale).astype(np.int64)
-            kept = undominated(need, worth)
-            layers = fill_table(need[kept], worth[kept], sizes)
-            bound[rows] = np.minimum(bound[rows], values_at(layers, sizes) / scale * (1 + 1e-12))
+            need, useful = grid.down(self.need[shapes]), self._useful(rows, shapes)
+            # What is small for the grid pays for cpu and memory by a price each; other tasks count with what they are
+            # worth above that. Rounding then touches only the rest.
+            small = (need < _SMALL).all(axis=1) & ~np.array(grid.exact)
+            price = covering(self.need[shapes[small], :2], value[shapes[small]], useful[:, :2].max(axis=0))
+            above = value[shapes] - self.need[shapes, :2] @ price
+            table = np.flatnonzero(~small & (above > 0))
+            linear = useful[:, :2] @ price
+            if len(table):
+                need, sizes, above = need[table], grid.down(useful), above[table]
+                scale = _scale(sizes, need, above)
+                worth = np.ceil(above * scale).astype(np.int64)
+                kept = undominated(need, worth)
+                linear = linear + values_at(fill_table(need[kept], worth[kept], sizes), sizes) / scale
+            bound[rows] = np.minimum(bound[rows], linear * (1 + 1e-11))
         return bound
 
     def _relaxed(self, value: FloatArray) -> tuple[FloatArray, list[tuple[float, BoolArray]]]:

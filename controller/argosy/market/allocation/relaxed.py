@@ -62,6 +62,18 @@ def _relaxed(sizes: IntArray, need: IntArray, value: FloatArray) -> FloatArray:
     return worth
 
 
+def covering(need: IntArray, value: FloatArray, size: IntArray) -> FloatArray:
+    """(2,) prices of a cpu unit and a MiB at which no task (s, 2) of `value` (s,) is worth more than it pays.
+
+    Of those known, the ones at which `size` (2,) costs least.
+    """
+    if not len(need):
+        return np.zeros(2)
+    found = _prices(need.astype(np.float64), value) * _UP
+    cheapest: FloatArray = found[int((found @ size).argmin())]
+    return cheapest
+
+
 def undominated(need: IntArray, value: IntArray | FloatArray) -> IntArray:
     """Shapes with a value, except where another shape needs no more and is worth no less; ties to the lower."""
     smaller = (need[:, None, :] <= need[None, :, :]).all(axis=2) & (value[:, None] >= value[None, :])

@@ -48,7 +48,7 @@ class Stock:
         is go elsewhere. begin: from which share of the tasks on, by value, the first one is taken.
         """
         room = capacity.astype(np.float64)
-        seen = np.flatnonzero(self._fits(self._need, room))
+        seen = self._fits(self._need, room).nonzero()[0]
         good = self._worth[seen] >= _BELONGS * (price @ self._need[:, seen])
         if good.any():
             seen = seen[good]
@@ -97,7 +97,7 @@ class Stock:
             if not len(seen):
                 return taken
             space = float(price @ room)
-            if space <= _NEAR_THE_END * float(worth.mean()) or space <= 2.2 * float(worth[0]):
+            if space <= _NEAR_THE_END * float(worth.sum()) / len(worth) or space <= 2.2 * float(worth[0]):
                 at = self._first_of_a_pair(need, worth, left, room)
             elif taken:
                 first = need[:, :_BALANCED]

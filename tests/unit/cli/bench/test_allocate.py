@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from argosy.cli.bench.command import register
 from tests.allocation_checks import faults_of_plan
+from tests.benchmarks.market_files import main
 
 POOL_HEAD = "region,availabilityZone,instanceType,cpu,memory,gpus,priceUsdPerHour,maxInstances\n"
 POOLS = POOL_HEAD + (
@@ -126,6 +127,16 @@ def test_the_next_plan_is_measured_too_when_asked_for(bench: Any, tmp_path: Path
     assert report["patternsKept"] > 0
     assert report["warmSeconds"] > 0
     assert report["warmGapPct"] >= 0
+
+
+def test_a_generated_backlog_of_distinct_sizes_is_planned_with_its_gap(bench: Any, tmp_path: Path) -> None:
+    """The files that docs/decisions/0006-allocation.md measures, in small; processor time is counted if asked for."""
+    main([str(tmp_path / "drawn"), "--sizes", "160", "--pools", "30", "--gpu-share", "0.1"])
+    pools, backlog = ((tmp_path / "drawn" / f"{name}.csv").read_text() for name in ("pools", "backlog"))
+    report, plan, _ = planned(bench, tmp_path, "--cpu-time", "--seconds", "0.5", pools=pools, backlog=backlog)
+    assert faults_of_plan(plan, records(pools), records(backlog), report) == []
+    assert len(records(backlog)) == 160
+    assert report["gapPct"] > 0
 
 
 def test_people_get_lines(bench: Any) -> None:
