@@ -196,7 +196,7 @@ def axis_prices(
     """(k, 3) what a cpu unit, a MiB and a GPU are worth on each size: the duals of its best filling."""
     price = np.zeros((len(worth), 3))
     held = (pattern > 0) & ~directions.with_gpus
-    size = held.any(axis=1).nonzero()[0]
+    size = np.flatnonzero(held.any(axis=1))
     first = held[size].argmax(axis=1)
     held[size, first] = False
     second, alone = held[size].argmax(axis=1), ~held[size].any(axis=1)
