@@ -17,6 +17,7 @@ from argosy.model.actions import (
     Action,
     CloseRun,
     DeregisterDefinition,
+    FoldHistory,
     Launch,
     PrepareRun,
     ResolveLaunches,
@@ -119,6 +120,7 @@ EVERYTHING: Sequence[Action] = (
     launch(0),
     ResolveLaunches(1, "argosy-testtest-0", (launch(5),), NOW, True),
     CloseRun(RUN_ID),
+    FoldHistory(RUN_ID),
     VerifyResult(RUN_ID, 1, 1),
     PrepareRun(RUN_ID),
     Terminate(CELL, (instance_id(1),)),
@@ -144,6 +146,7 @@ def test_stops_come_before_targets_targets_before_terminations_and_launches_last
         RunPrepared,
         ResultSeen,
         RunClosed,
+        NotCarriedOut,  # there is no history to fold
         LaunchAccepted,
         LaunchAccepted,
     ]
@@ -207,9 +210,9 @@ def test_a_target_that_is_refused_keeps_its_instances() -> None:
 
 def test_runs_that_are_closed_and_kinds_that_are_unknown_are_not_carried_out() -> None:
     site = Site()
-    actions = (PrepareRun("gone"), VerifyResult("gone", 0, 1), CloseRun("gone"), "dance")
+    actions = (PrepareRun("gone"), VerifyResult("gone", 0, 1), CloseRun("gone"), FoldHistory("gone"), "dance")
     events = site.carry_out(*actions)  # type: ignore[arg-type]
-    assert [type(event) for event in events] == [NotCarriedOut] * 4
+    assert [type(event) for event in events] == [NotCarriedOut] * 5
     assert site.calls == []
 
 

@@ -9,7 +9,19 @@ from argosy.model import documents
 from argosy.model.events import RunClosed
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
-from tests.builders import NOW, POLICY, RUN_ID, launched, state_with_instance, stored, task, the_run, told
+from tests.builders import (
+    NOW,
+    POLICY,
+    RUN_ID,
+    launched,
+    prepared,
+    state_with_instance,
+    stored,
+    submitted,
+    task,
+    the_run,
+    told,
+)
 
 
 def courses(state: State) -> list[int]:
@@ -61,3 +73,13 @@ def test_a_series_is_stored_and_one_that_cannot_be_read_stops_no_run() -> None:
     again = stored(state, items)
     assert courses(again) == [0]
     assert again.losses.found == []
+
+
+def test_of_two_runs_on_an_instance_only_the_one_that_has_changed_is_sampled() -> None:
+    state, items = state_with_instance(), {}
+    launched(state)
+    stored(state, items)
+    told(state, submitted("second-261121-062733-k3f9"), prepared("second-261121-062733-k3f9"))
+    series.sample(state, NOW, POLICY)
+    assert courses(state) == [0, 1]
+    assert state.runs["second-261121-062733-k3f9"].series.samples[0].instances == 0
