@@ -79,6 +79,8 @@ class Summary:
             "ticks",
             "write_units",
             "retries",
+            "lines",
+            "followers_deaths",
         ):
             self.sums[name] += getattr(verdict, name)
         self.longest_s = max(self.longest_s, verdict.makespan_s)
@@ -105,6 +107,8 @@ class Summary:
             "writeUnitsPerTask": round(sums["write_units"] / tasks, 3),
             "ticks": sums["ticks"],
             "retries": sums["retries"],
+            "journalLines": sums["lines"],
+            "followersDeaths": sums["followers_deaths"],
             "costUsd": round(sums["usd"], 4),
             "instanceHours": round(sums["instance_hours"], 3),
             "waste": round(1 - sums["useful_usd"] / sums["usd"], 4) if sums["usd"] else 0.0,

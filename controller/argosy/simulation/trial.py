@@ -249,6 +249,7 @@ class Trial:
             faults_ended_at=self.faults_ended_at,
             write_units=self.services.dynamodb.write_units,
             retries=self.users.retries,
+            followers_deaths=self.follower.deaths,
         )
 
 

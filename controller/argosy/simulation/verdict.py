@@ -33,6 +33,7 @@ class Evidence:
     faults_ended_at: float
     write_units: int
     retries: int
+    followers_deaths: int
 
 
 @dataclass(slots=True)
@@ -59,6 +60,9 @@ class Verdict:
     write_units: int
     retries: int
     """Runs that users tried again."""
+    lines: int
+    """Of the journal."""
+    followers_deaths: int
     statuses: Counter[str]
     bought: Counter[str]  # instances launched for us, by pool
 
@@ -93,6 +97,8 @@ def judged(evidence: Evidence) -> Verdict:
         conflicts=sum(controller.conflicts for controller in evidence.controllers),
         write_units=evidence.write_units,
         retries=evidence.retries,
+        lines=len(audit.journal.sequence),
+        followers_deaths=evidence.followers_deaths,
         statuses=Counter(record.status.value for record in records),
         bought=Counter(each.pool.name for each in ours),
     )

@@ -18,12 +18,18 @@ def trials(report: Report) -> str:
         ("virtual time", f"{report['virtualHours']:,.1f} hours in {counted(report['ticks'], 'tick')}"),
         ("tasks", f"{report['tasks']:,}, each launched {report['launchesPerTask']:g} times"),
         *_economy(report),
+        ("journal", _journal(report)),
         ("longest run", duration(report["makespanSeconds"])),
         ("to rest", f"{duration(report['settledSeconds'])} at most, once the faults had ended"),
         ("bought", _counts(report["instancesBought"])),
         ("runs", _counts(report["runs"])),
     ]
     return "\n".join([f"{counted(report['trials'], 'trial')}, {_violations(report)}", *_table(rows)])
+
+
+def _journal(report: Report) -> str:
+    deaths = report["followersDeaths"]
+    return f"{report['journalLines']:,} lines, read by a follower who died {deaths:,} times"
 
 
 def at_size(report: Report) -> str:
