@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -278,7 +279,12 @@ def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Lifetime]:
 
 def _after(at: str | None, origin: float) -> float:
     """Seconds after the origin, 0 for what is not known; an instance that was there before is there from the start."""
-    return max(0.0, datetime.fromisoformat(at).timestamp() - origin) if at else 0.0
+    return max(0.0, _epoch_s(at) - origin) if at else 0.0
+
+
+@lru_cache(maxsize=65_536)  # a page is made again every few seconds, and the times of thousands of instances stay
+def _epoch_s(iso: str) -> float:
+    return datetime.fromisoformat(iso).timestamp()
 
 
 def _instances(lives: Sequence[lanes.Lifetime], attempts: Attempts) -> Table:

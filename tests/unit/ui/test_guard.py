@@ -106,6 +106,23 @@ def test_strangers_are_refused_even_with_the_cookie(site: Site, headers: Headers
     assert site.ask(f"/?token={site.token}", **headers).status == 403
 
 
+def test_a_stranger_is_refused_before_the_token_counts() -> None:
+    """Without a server: what a browser sends when a name was rebound to this machine."""
+    guard = Guard()
+    said: list[str] = []
+    rebound = {
+        "SERVER_NAME": "127.0.0.1",
+        "SERVER_PORT": "80",
+        "HTTP_HOST": "evil.example",
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": "/",
+        "QUERY_STRING": f"token={guard.token}",
+    }
+    Pages(looks(), guard, "argosy")(rebound, lambda status, headers: said.append(status))
+    assert said == ["403 Forbidden"]
+    assert guard.token
+
+
 @pytest.mark.parametrize(
     ("method", "status"), [("POST", 405), ("PUT", 405), ("DELETE", 405), ("PATCH", 405), ("OPTIONS", 403)]
 )

@@ -1,0 +1,35 @@
+"""Which bugs are planted? Those of pages and reports: what their readers would not notice."""
+
+from __future__ import annotations
+
+from argosy.figures import history, markup
+from argosy.loopback import strangers
+from argosy.ui import pages
+from tests.mutations.catalogue import Patch, planted, scenario
+
+RUN_PAGE = "tests.unit.figures.test_run_page"
+
+
+@planted(
+    "what tasks print is markup in a page",
+    check=scenario(RUN_PAGE, "test_hostile_names_and_reasons_stay_text"),
+)
+def text_from_outside_is_markup(patch: Patch) -> None:
+    patch.setattr(markup, "escape", lambda text: text)
+
+
+@planted(
+    "what became known of an attempt later is a second attempt in pictures",
+    check=scenario(RUN_PAGE, "test_a_row_that_amends_replaces_what_became_of_an_attempt_of_an_earlier_page"),
+)
+def amended_attempts_are_drawn_twice(patch: Patch) -> None:
+    patch.setattr(history, "_amended", lambda columns: columns)
+
+
+@planted(
+    "the page of another origin may look at the deployment's",
+    check=scenario("tests.unit.ui.test_guard", "test_a_stranger_is_refused_before_the_token_counts"),
+)
+def strangers_may_look(patch: Patch) -> None:
+    patch.setattr(pages, "stranger", lambda environ: None)
+    patch.setattr(strangers, "stranger", lambda environ: None)
