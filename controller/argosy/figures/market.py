@@ -48,7 +48,7 @@ def _tiles(pools: Sequence[View]) -> Iterator[Tile]:
     priced = [pool for pool in pools if pool["usdPerVcpu"]]
     if priced:
         best = min(priced, key=lambda pool: pool["usdPerVcpu"])
-        yield Tile("Cheapest vCPU", f"{money(best['usdPerVcpu'])} an hour", best["name"])
+        yield Tile("Cheapest vCPU", f"${best['usdPerVcpu']:.4f}", f"an hour, {best['name']}")
     yield Tile("Without an offer", f"{sum(bool(pool['noOfferBecause']) for pool in pools):,}", "reasons below")
     yield Tile("Cooling off", f"{sum(bool(pool['coolingOffUntil']) for pool in pools):,}", "were short of capacity")
 

@@ -9,8 +9,9 @@ from argosy.api.actions import Api
 from argosy.api.admission import DeploymentLimits, Sources
 from argosy.aws.definitions import EcsDefinitions
 from argosy.aws.dynamodb import DynamoStore
+from argosy.aws.items import S3ItemsReader
 from argosy.simulation.deployment import TABLE
-from argosy.simulation.front_desk import AnyImage, NoItems
+from argosy.simulation.front_desk import AnyImage
 from argosy.simulation.scale.run import ScaleRun
 from argosy.simulation.workload import BUCKET
 
@@ -28,16 +29,17 @@ class _Asleep:
 
 def ask(run: ScaleRun, action: str, **fields: Any) -> JSON:
     """The body of the answer. Raises ValueError when it is a refusal."""
-    world = run.worlds[0]
+    world, objects = run.worlds[0], S3ItemsReader(run.s3)
     api = Api(
         store=DynamoStore(run.dynamodb, TABLE),
         wake=_Asleep(),
-        sources=Sources(AnyImage(), NoItems(), EcsDefinitions(lambda: world.ecs)),
+        sources=Sources(AnyImage(), objects, EcsDefinitions(lambda: world.ecs)),
         limits=DeploymentLimits(f"s3://{BUCKET}/", frozenset({BUCKET}), {}, policy=run.engine.policy),
         cluster=world.cluster,
         cells=[each.region for each in run.worlds],
         now=run.timeline.clock,
         policy=run.engine.policy,
+        objects=objects,
     )
     reply = api.handle({"action": action, **fields}, "request-1")
     if reply["statusCode"] != 200:
