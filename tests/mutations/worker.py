@@ -21,6 +21,7 @@ from typing import Any
 
 PRELOADED = ("boto3", "botocore.session", "highspy", "hypothesis", "numpy", "pydantic", "pytest", "ruamel.yaml", "re2")
 TIME_OUT = "it did not end"
+UNKNOWN = "the tests are not those that coverage was measured with"
 LONGEST = 2000  # bytes of an answer: they are written at once
 
 
@@ -51,6 +52,8 @@ def run_tests(tests: dict[str, float]) -> str:
     watcher = Watcher()
     words = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     ended = pytest.main([*words, *tests], plugins=[watcher])
+    if ended == pytest.ExitCode.USAGE_ERROR:
+        return UNKNOWN
     return watcher.failed or ("" if ended == pytest.ExitCode.OK else f"pytest ended with {ended!r}")
 
 
@@ -106,8 +109,9 @@ def main() -> None:
     for name in PRELOADED:
         importlib.import_module(name)
     for line in sys.stdin:
-        begun = time.monotonic()
-        found = ask(json.loads(line))
+        begun, found = time.monotonic(), ask(json.loads(line))
+        if found == UNKNOWN:
+            raise SystemExit(UNKNOWN)
         print(json.dumps({"found": found, "seconds": round(time.monotonic() - begun, 1)}), flush=True)
 
 
