@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from argosy.client.errors import ArgosyError
+from argosy.client.errors import ArgosyError, from_aws, is_from_aws
 from argosy.figures import document
 from argosy.figures.document import Figure, Page
 from argosy.figures.markup import element
@@ -93,8 +93,11 @@ class Pages:
             page, poll_s = self._at(path)
         except NoSuchPage as why:
             page, poll_s, status = _said("Not here", str(why)), _SLOW_POLL_S, HTTPStatus.NOT_FOUND
-        except ArgosyError as fault:
-            page, poll_s, status = _said("No answer", str(fault)), _SLOW_POLL_S, HTTPStatus.BAD_GATEWAY
+        except Exception as fault:
+            if not isinstance(fault, ArgosyError) and not is_from_aws(fault):
+                raise
+            refusal = fault if isinstance(fault, ArgosyError) else from_aws(fault)
+            page, poll_s, status = _said("No answer", refusal.message), _SLOW_POLL_S, HTTPStatus.BAD_GATEWAY
         if query == "changes":
             return (
                 self.changes(page, environ.get("HTTP_IF_NONE_MATCH", "")) if status == HTTPStatus.OK else Answer(status)

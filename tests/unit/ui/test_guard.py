@@ -6,12 +6,15 @@ import http.client
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
+from argosy.client.errors import ArgosyError
 from argosy.loopback.server import WsgiServer
 from argosy.ui.guard import Guard
 from argosy.ui.pages import Pages
+from tests.fakes.cli import refusal
 from tests.fakes.looks import looks
 
 pytestmark = pytest.mark.slow
@@ -182,6 +185,29 @@ def test_a_browser_that_has_seen_it_all_gets_nothing_new(site: Site) -> None:
     again = site.ask(path, If_None_Match=first.headers["etag"])
     assert (first.status, again.status, again.text) == (200, 304, "")
     assert site.ask(path, If_None_Match='"unknown"').text == first.text
+
+
+@pytest.mark.parametrize("fault", [refusal("ExpiredTokenException", "sign in again"), ArgosyError("nobody is there")])
+def test_an_aws_that_does_not_answer_is_said_on_the_page(fault: Exception) -> None:
+    shown = looks()
+    api: Any = shown.access.api
+
+    def refused(limit: int) -> Any:
+        raise fault
+
+    api.runs = refused
+    guard = Guard()
+    server = WsgiServer(Pages(shown, guard, "argosy"))
+    server.start()
+    try:
+        site = Site(server.port, guard.token)
+        site.enter()
+        reply = site.ask("/")
+        changes = site.ask("/?changes")
+    finally:
+        server.close()
+    assert (reply.status, changes.status, changes.text) == (502, 502, "")
+    assert "sign in again" in reply.text or "nobody is there" in reply.text
 
 
 def test_a_head_request_states_the_length(site: Site) -> None:
