@@ -121,6 +121,8 @@ class KindCandidates:
 def mix_of(queue: Queue) -> Mix:
     """The GPU tasks of a queue by shape, the most frequent first."""
     weights: dict[tuple[int, int, int], int] = {}
+    if not any(batch.gpus for batch in queue.kinds):
+        return _NO_GPUS
     totals = np.bincount(queue.kind, weights=queue.count, minlength=len(queue.kinds)).astype(np.int64)
     for batch, count in zip(queue.kinds, totals.tolist(), strict=True):
         if batch.gpus and count:
@@ -137,4 +139,5 @@ def make_mix(weights: dict[tuple[int, int, int], int]) -> Mix:
     return Mix(np.ascontiguousarray(needs), np.array([count for _, count in kept], dtype=np.int64))
 
 
+_NO_GPUS = make_mix({})
 assert GPU == 2  # the order of `Batch.need`

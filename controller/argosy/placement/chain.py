@@ -80,6 +80,18 @@ class BatchTurn:
             return self._one_at_a_time(tuple(steps), part, to_the_brim=False)
         return self._follow(tuple(steps), part)
 
+    def first_choice(self, keys: Sequence[Key]) -> IntArray:
+        """(1,) int64: the row for a single task by a chain of keys: each in turn keeps the best of the rows."""
+        rows = self.rows
+        if kept := tuple(takewhile(lambda key: key.by_size, keys)):
+            column = self._kept(kept).take(rows)
+            rows = rows[column == column.min()]
+        for key in keys[len(kept) :]:
+            values = key.of(RowCandidates(self.state, self.batch, rows, None, self.mix))
+            if values.shape == rows.shape:  # else it is one value for all
+                rows = rows[values == values.min()]
+        return rows[:1]
+
     def _follow(self, steps: tuple[Step, ...], part: _Part) -> IntArray:
         """(a,) int64: tasks of the part for each of its positions."""
         if part.n == 0:

@@ -116,6 +116,7 @@ def place_stretch(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Place the batches of a stretch and update `state`: the columns batch, row and count of an Assignment."""
     present, local = np.unique(queue.kind[stretch], return_inverse=True)
+    state.own()
     board = _Board([kinds[index] for index in present.tolist()], state, mix, _Reach.of(state, kinds, queue))
     batches: list[int] = []
     rows: list[int] = []

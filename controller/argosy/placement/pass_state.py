@@ -1,4 +1,4 @@
-"""What is free while a pass goes on? The columns that placing a task changes, copied from a supply."""
+"""What is free while a pass goes on? The columns that placing a task changes: a supply's own, until one is placed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,25 @@ class PassState:
 
     def __init__(self, supply: Supply, queue: Queue | None = None) -> None:
         self.supply = supply
-        self.free = supply.free.copy()
+        self.free = supply.free
         """(3, m) int64."""
-        self.running_tasks = supply.running_tasks.copy()
-        self.tasks_left = None if _is_beyond_reach(supply, queue) else supply.tasks_left.copy()
+        self.running_tasks = supply.running_tasks
+        self.tasks_left = None if _is_beyond_reach(supply, queue) else supply.tasks_left
         """(m,) how many more tasks each may run; None where no instance comes to its most in this pass."""
-        self.finish_at = supply.finish_at.copy()
+        self.finish_at = supply.finish_at
+        self._is_own = False
         self._groups: dict[str, IntArray] = {}
         self._ports: dict[Port, BoolArray] = {}
         self._disk_gib: IntArray | None = None
         self._host_ports: IntArray | None = None
+
+    def own(self) -> None:
+        """Before anything is placed: from now on the columns are copies."""
+        if not self._is_own:
+            self._is_own = True
+            self.free, self.running_tasks = self.free.copy(), self.running_tasks.copy()
+            self.tasks_left = None if self.tasks_left is None else self.tasks_left.copy()
+            self.finish_at = self.finish_at.copy()
 
     @property
     def group_names(self) -> frozenset[str]:
@@ -59,6 +68,7 @@ class PassState:
 
     def take(self, batch: Batch, rows: IntArray, counts: IntArray) -> None:
         """Put `counts` tasks of a batch on `rows`, which are distinct."""
+        self.own()
         for axis, need in enumerate(batch.need):
             if need:
                 self.free[axis, rows] -= need * counts
@@ -74,6 +84,7 @@ class PassState:
 
     def count_tasks(self, group: str, rows: IntArray, counts: IntArray) -> None:
         """Count tasks of a group as running on `rows`, which are distinct."""
+        self.own()
         self.running_tasks[rows] += counts
         if self.tasks_left is not None:
             self.tasks_left[rows] -= counts

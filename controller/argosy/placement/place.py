@@ -16,6 +16,7 @@ from argosy.placement.chain import BatchTurn
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.feasibility import fitting, most_instances, room
 from argosy.placement.fitness import Fitness, Mix
+from argosy.placement.keys import Key
 from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Step
 from argosy.placement.supply import Supply
@@ -59,7 +60,7 @@ def place_queue(
     matrix_from: int = interleaved.MATRIX_FROM,
 ) -> Assignment:
     """`place` for a queue that is columns already. matrix_from: changes speed only (`interleaved`)."""
-    return place_further(queue, PassState(supply, queue), fitness=fitness, matrix_from=matrix_from)
+    return place_further(queue, PassState(supply, queue), fitness=fitness, matrix_from=matrix_from, is_last=True)
 
 
 def place_further(
@@ -68,37 +69,42 @@ def place_further(
     *,
     fitness: Mapping[str, Fitness] = _NO_FITNESS,
     matrix_from: int = interleaved.MATRIX_FROM,
+    is_last: bool = False,
 ) -> Assignment:
-    """`place_queue` on what a pass has left, which goes on from there."""
+    """`place_queue` on what a pass has left, which goes on from there, unless this `is_last`."""
     mix = mix_of(queue)
     kinds = [TaskKind.of(batch, state.supply, fitness) for batch in queue.kinds]
     plan: list[tuple[IntArray, IntArray, IntArray]] = []
+    unplaced = queue.count.copy()
     for start, stop, many in interleaved.stretches(queue, kinds, state, matrix_from):
         if many:
             plan.append(interleaved.place_stretch(queue, kinds, state, mix, slice(start, stop)))
+            np.subtract.at(unplaced, plan[-1][0], plan[-1][2])
             continue
         for position in range(start, stop):
-            rows, counts = place_batch(kinds[queue.kind[position]], int(queue.count[position]), position, state, mix)
+            kind = kinds[queue.kind[position]]
+            rows, counts = _placed(kind, int(queue.count[position]), position, state, mix)
             if len(rows):
                 plan.append((np.full(len(rows), position, dtype=np.int64), rows, counts))
-    batch, row, count = (
-        (np.concatenate([empty_rows(), *columns]) for columns in zip(*plan, strict=True))
-        if plan
-        else (empty_rows(),) * 3
-    )
-    unplaced = queue.count.copy()
-    np.subtract.at(unplaced, batch, count)
+                unplaced[position] -= counts.sum()
+                if not is_last or position + 1 < len(queue.kind):
+                    state.take(kind.rules.batch, rows, counts)
+    if len(plan) == 1:
+        return Assignment(*plan[0], unplaced)
+    batch, row, count = map(np.concatenate, zip(*plan, strict=True)) if plan else (empty_rows(),) * 3
     return Assignment(batch, row, count, unplaced)
 
 
-def place_batch(kind: TaskKind, n: int, position: int, state: PassState, mix: Mix) -> tuple[IntArray, IntArray]:
-    """Place n tasks of a kind and update `state`: the rows used, ascending, and how many tasks went to each."""
+def _placed(kind: TaskKind, n: int, position: int, state: PassState, mix: Mix) -> tuple[IntArray, IntArray]:
+    """Where n tasks of a kind go: the rows used, ascending, and how many tasks go to each."""
     rows = fitting(kind.rules, state)
     if not len(rows) or not n:
         return empty_rows(), empty_rows()
-    rooms = np.ones(len(rows), np.int64) if n == 1 and kind.rules.simple else room(kind.rules, state, rows)
+    steps, is_one = kind.steps_now(state), n == 1 and kind.rules.simple
+    rooms = np.ones(len(rows), np.int64) if is_one else room(kind.rules, state, rows)
     turn = BatchTurn(state, kind.rules.batch, mix, rows, rooms, kind.random(position, n))
-    steps = kind.steps_now(state)
+    if is_one and len(keys := [step for step in steps if isinstance(step, Key)]) == len(steps):
+        return turn.first_choice(keys), np.ones(1, np.int64)
     if not kind.rules.simple:
         turn = turn.only(rooms > 0)
         most = most_instances(kind.rules, state)
@@ -106,9 +112,7 @@ def place_batch(kind: TaskKind, n: int, position: int, state: PassState, mix: Mi
             turn = turn.only(_opened(turn, steps, n, most))
     counts = turn.place(steps, n)
     used = counts.nonzero()[0]
-    rows, counts = turn.rows[used], counts[used]
-    state.take(kind.rules.batch, rows, counts)
-    return rows, counts
+    return turn.rows[used], counts[used]
 
 
 def _opened(turn: BatchTurn, steps: tuple[Step, ...], n: int, most: int) -> BoolArray:
