@@ -22,7 +22,7 @@ from argosy.model.state import State
 from argosy.placement.demand import Batch, Queue, WeightedConstraint
 from argosy.placement.fitness import Fitness
 from argosy.placement.pass_state import PassState
-from argosy.placement.place import place, place_further
+from argosy.placement.place import Assignment, place, place_further
 from argosy.placement.strategy import spread_attribute
 from argosy.scheduler.outlook import expected_end
 from argosy.scheduler.roster import Lineup
@@ -166,17 +166,27 @@ def place_now(
     """
     ours = [emptying(batch) for batch in batches]
     meant = _meant_for(batches, lineup, fitness)
-    placed: Counter[tuple[int, int]] = Counter()
-    left = [batch.count for batch in batches]
+    if meant is None:
+        found = place(ours, lineup.here, fitness=fitness)
+        return _counted(found), found.unplaced.tolist()
+    now, waits = meant
     free = PassState(lineup.here, Queue.of(ours))
-    for counts in [meant[0], None] if meant is not None else [None]:
-        waits = meant[1] if meant is not None and counts is None else [0] * len(left)
-        asked = [replace(batch, count=n - wait) for batch, n, wait in zip(ours, counts or left, waits, strict=True)]
-        found = place_further(Queue.of(asked), free, fitness=fitness)
-        for number, row, count in zip(found.batch.tolist(), found.row.tolist(), found.count.tolist(), strict=True):
-            placed[number, row] += count
-            left[number] -= count
-    return placed, left
+    first = place_further(_queue(ours, now), free, fitness=fitness)
+    left = [batch.count - n + rest for batch, n, rest in zip(batches, now, first.unplaced.tolist(), strict=True)]
+    asked = [n - wait for n, wait in zip(left, waits, strict=True)]
+    second = place_further(_queue(ours, asked), free, fitness=fitness)
+    return _counted(first) + _counted(second), [
+        wait + rest for wait, rest in zip(waits, second.unplaced.tolist(), strict=True)
+    ]
+
+
+def _counted(found: Assignment) -> Counter[tuple[int, int]]:
+    pairs = zip(found.batch.tolist(), found.row.tolist(), strict=True)
+    return Counter(dict(zip(pairs, found.count.tolist(), strict=True)))
+
+
+def _queue(batches: Sequence[Batch], counts: Sequence[int]) -> Queue:
+    return Queue.of([replace(batch, count=count) for batch, count in zip(batches, counts, strict=True)])
 
 
 def _meant_for(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from argosy.model.instance_types import InstanceType
 from argosy.model.instances import InstanceStatus
 from argosy.model.moment import Moment, PoolPurchase
 from argosy.model.state import State
@@ -70,7 +71,7 @@ class _Followed:
         state = moment.state
         self.rows = KeptSupply()
         self.owed: dict[str, PoolPurchase] = {}
-        self._owing: Mapping[PoolPurchase, tuple[InstanceRow, int]] = {}
+        self._owing: Mapping[PoolPurchase, tuple[InstanceType, int]] = {}  # what is owed, and how many
         self._changed, self._used = state.changed_instances.touched, state.attempts.touched_instances
         self._followed: tuple[int, int] | None = None  # how far those two; None = nothing is made yet
         self._now, self._policy = moment.now, moment.policy
@@ -81,7 +82,8 @@ class _Followed:
         """Whether it is the same state, later, under the same policy."""
         same = self._changed is moment.state.changed_instances.touched
         same = same and self._used is moment.state.attempts.touched_instances
-        return same and self._policy == moment.policy and self._now <= moment.now
+        same = same and (self._policy is moment.policy or self._policy == moment.policy)
+        return same and self._now <= moment.now
 
     def follow(self, moment: Moment) -> None:
         """Make anew what is not as it was."""
@@ -125,15 +127,19 @@ class _Followed:
 
     def _orders(self, moment: Moment, expected: ExpectedRows) -> Rows:
         """Of the instances that fleets owe us, those that are new or different, or not owed any more."""
+        pools, catalogue = moment.state.pools, moment.catalogue
         owing = {
-            key: (row, count)
+            key: (kind, count)
             for key, count in moment.owed.items()
-            if (row := expected.of(moment.state.pools[key[0]], key[1])) is not None
+            if (kind := catalogue.get(pools[key[0]].instance_type)) is not None
         }
         rows: Rows = {}
         for key in owing.keys() | self._owing.keys():
-            (row, count), (before, had) = owing.get(key, (None, 0)), self._owing.get(key, (None, 0))
-            for number in range(min(count, had) if row == before else 0, max(count, had)):
+            (kind, count), (before, had) = owing.get(key, (None, 0)), self._owing.get(key, (None, 0))
+            if (kind, count) == (before, had):
+                continue
+            row = expected.of(pools[key[0]], key[1]) if count else None
+            for number in range(min(count, had) if kind == before else 0, max(count, had)):
                 name = f"owed/{key[0]}/{key[1]}/{number}"
                 if row is not None and number < count:
                     rows[name], self.owed[name] = ((_OWED, *key, number), replace(row, id=name)), key
