@@ -16,7 +16,7 @@ With keys that look at one instance only, what happens on one instance never cha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -83,10 +83,7 @@ class BatchTurn:
     def first_choice(self, keys: Sequence[Key]) -> IntArray:
         """(1,) int64: the row for a single task by a chain of keys: each in turn keeps the best of the rows."""
         rows = self.rows
-        if kept := tuple(takewhile(lambda key: key.by_size, keys)):
-            column = self._kept(kept).take(rows)
-            rows = rows[column == column.min()]
-        for key in keys[len(kept) :]:
+        for key in keys:
             values = key.of(RowCandidates(self.state, self.batch, rows, None, self.mix))
             if values.shape == rows.shape:  # else it is one value for all
                 rows = rows[values == values.min()]
@@ -294,15 +291,24 @@ class BatchTurn:
         seen = RowCandidates(self.state, self.batch, rows, already, self.mix)
         named = [key for key in keys if isinstance(key, Key)]
         kept = tuple(takewhile(lambda key: key.by_size, named))
-        columns = [self._kept(kept).take(rows).astype(np.int64)] if kept else []
+        columns = [kept_key(kept, self.batch, self.state.supply, self.mix).take(rows).astype(np.int64)] if kept else []
         columns += [key.of(seen) for key in named[len(kept) :]]
         return kernels.combine([c if c.shape == at.shape else np.broadcast_to(c, at.shape) for c in columns])
 
-    def _kept(self, keys: tuple[Key, ...]) -> NDArray[np.int16]:
-        """(m,): the keys as one number, for every row of the supply."""
 
-        def made(supply: Supply) -> IntArray:
-            seen = RowCandidates(PassState(supply), self.batch, np.arange(len(supply)), None, self.mix)
-            return kernels.combine([key.of(seen) for key in keys])
+def leading_keys(steps: Sequence[Step]) -> Iterator[Key]:
+    """The steps before the first one that is not a key."""
+    for step in steps:
+        if not isinstance(step, Key):
+            return
+        yield step
 
-        return self.state.supply.kept_key((tuple(key.name for key in keys), self.batch.need), made)
+
+def kept_key(keys: tuple[Key, ...], batch: Batch, supply: Supply, mix: Mix) -> NDArray[np.int16]:
+    """(m,): keys by size as one number, for every row of the supply."""
+
+    def made(whole: Supply) -> IntArray:
+        seen = RowCandidates(PassState(whole), batch, np.arange(len(whole)), None, mix)
+        return kernels.combine([key.of(seen) for key in keys])
+
+    return supply.kept_key((tuple(key.name for key in keys), batch.need), made)

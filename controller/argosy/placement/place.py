@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Final
 
@@ -12,11 +13,10 @@ import numpy as np
 from argosy.placement import interleaved
 from argosy.placement.arrays import BoolArray, IntArray, empty_rows
 from argosy.placement.candidates import mix_of
-from argosy.placement.chain import BatchTurn
+from argosy.placement.chain import BatchTurn, kept_key, leading_keys
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.feasibility import fitting, most_instances, room
 from argosy.placement.fitness import Fitness, Mix
-from argosy.placement.keys import Key
 from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Step
 from argosy.placement.supply import Supply
@@ -100,12 +100,15 @@ def _placed(kind: TaskKind, n: int, position: int, state: PassState, mix: Mix) -
     rows = fitting(kind.rules, state)
     if not len(rows) or not n:
         return empty_rows(), empty_rows()
-    steps, is_one = kind.steps_now(state), n == 1 and kind.rules.simple
-    rooms = np.ones(len(rows), np.int64) if is_one else room(kind.rules, state, rows)
+    steps, is_simple = kind.steps_now(state), kind.rules.simple
+    if is_simple and not kind.draws:
+        rows, rooms, steps = _first_class(kind, steps, n, rows, state, mix)
+    else:
+        rooms = room(kind.rules, state, rows)
     turn = BatchTurn(state, kind.rules.batch, mix, rows, rooms, kind.random(position, n))
-    if is_one and len(keys := [step for step in steps if isinstance(step, Key)]) == len(steps):
+    if n == 1 and is_simple and len(keys := [*leading_keys(steps)]) == len(steps):
         return turn.first_choice(keys), np.ones(1, np.int64)
-    if not kind.rules.simple:
+    if not is_simple:
         turn = turn.only(rooms > 0)
         most = most_instances(kind.rules, state)
         if most is not None:
@@ -113,6 +116,21 @@ def _placed(kind: TaskKind, n: int, position: int, state: PassState, mix: Mix) -
     counts = turn.place(steps, n)
     used = counts.nonzero()[0]
     return turn.rows[used], counts[used]
+
+
+def _first_class(
+    kind: TaskKind, steps: tuple[Step, ...], n: int, rows: IntArray, state: PassState, mix: Mix
+) -> tuple[IntArray, IntArray, tuple[Step, ...]]:
+    """Rows, their rooms, and what of the chain tells them apart. Keys by size stand still: where the rows that have the
+    lowest hold all n tasks, no other row gets any."""
+    kept = tuple(takewhile(lambda key: key.by_size, leading_keys(steps)))
+    if kept:
+        column = kept_key(kept, kind.rules.batch, state.supply, mix).take(rows)
+        best = rows[column == column.min()]
+        rooms = np.ones(len(best), np.int64) if n == 1 else room(kind.rules, state, best)
+        if n == 1 or rooms.sum() >= n:
+            return best, rooms, steps[len(kept) :]
+    return rows, room(kind.rules, state, rows), steps
 
 
 def _opened(turn: BatchTurn, steps: tuple[Step, ...], n: int, most: int) -> BoolArray:
