@@ -70,16 +70,16 @@ def no_slack(last_keys: Any, sizes: Any, room: Any, n: int) -> Any:
     return np.bincount(taken // last_keys.shape[1], flat[taken], len(room)).astype(np.int64)
 
 
-def stale_column(board: Any, kind: int) -> int:
+def stale_column(board: Any, kind: int, *drawn: Any) -> int:
     before = board.keys.copy()
-    row = real_place_one(board, kind)
+    row = real_place_one(board, kind, *drawn)
     board.keys[:] = np.where(board.keys >= 1 << 62, board.keys, before)
     return row
 
 
-def asleep(board: Any, kind: int) -> int:
+def asleep(board: Any, kind: int, *drawn: Any) -> int:
     board._idle = [False] * len(board._idle)
-    return real_place_one(board, kind)
+    return real_place_one(board, kind, *drawn)
 
 
 def forgets(what: str) -> Callable[..., None]:
