@@ -18,6 +18,7 @@ from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey
 from argosy.model.documents import changed, committed
 from argosy.model.events import Event
+from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import CancelRequest, RetryRequest
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound
@@ -92,6 +93,7 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     lambda _, d, at: events.RunClosed(RUNS[d[0]]),
     lambda _, d, at: events.DefinitionDeregistered(family_of(prepared().task_definition)),
     lambda _, d, at: events.ManifestPartWritten(RUNS[d[0]], 0, ManifestBound(), ManifestBound(5)),
+    lambda _, d, at: events.HistoryPartWritten(RUNS[d[0]], "", HistoryPart("000000000004", 1, 0, 0)),
     lambda _, d, at: events.ResultSeen(RUNS[d[0]], d[1], d[3] % 2, 5),
     lambda _, d, at: events.NotCarriedOut("throttled"),
     lambda _, d, at: events.ControllerStarted(),
