@@ -18,7 +18,7 @@ HEAD = """
 
 The bugs above were thought of by somebody. These were drawn: {count} mutants, one in each of as many lines of five
 packages (seed {seed}; each package by the number of its lines that can be changed), made by mutmut's operators and by
-two of ours, which leave out a call or a branch ([decision 24](decisions/0024-sampled-mutants.md)). For each, the tests
+two of ours, which leave out a call or a branch ([decision 28](decisions/0028-sampled-mutants.md)). For each, the tests
 that execute its line were run, the quickest first and four minutes of them at most, until one failed. {trials} of the
 {drawn} that the seed draws from `lifecycle`, `scheduler`, `engine` and `aws` were also put to 200 random trials under
 all faults, until an invariant broke. `market` only chooses, and no invariant judges a choice.
