@@ -120,11 +120,21 @@ def test_a_page_follows_the_run_and_what_was_opened_stays_open(page: Tab) -> Non
     with site(page, shown, f"/runs/{RUN_ID}"):
         page.until(DRAWN)
         page.value("document.querySelector('#states details').open = true")
+        page.value("document.querySelector('canvas').focus()")
+        for key in "+++":
+            page.key(key)
+        page.key("ArrowDown")
+        zoomed = page.value("document.querySelector('output').textContent")
         moment[0] = 60.0
         api.view = {**api.view, "tasks": tasks(succeeded=123_456), "stoppedAt": None}
+        api.told = {**api.told, "instances": [{**each, "zone": "us-east-1f"} for each in api.told["instances"]]}
         page.until("document.querySelector('.tile .number').textContent === '123,456'")
         assert page.value("document.querySelector('#states details').open")
+        page.until("document.getElementById('attempts').textContent.includes('us-east-1f')")
         page.until(DRAWN)
+        page.key("ArrowDown")  # the focus and the part that was looked at have stayed
+        page.key("ArrowUp")
+        assert page.value("document.querySelector('output').textContent") == zoomed
     assert page.complaints == []
 
 

@@ -135,8 +135,16 @@ class Picture {
     this.tools = canvas.parentElement.querySelector(".tools");
     canvas.addEventListener("pointermove", (event) => this.point(event.offsetX, event.offsetY));
     canvas.addEventListener("keydown", (event) => { if (this.key(event)) event.preventDefault(); });
-    new ResizeObserver(() => this.draw()).observe(canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    this.resized = new ResizeObserver(() => this.draw());
+    this.resized.observe(canvas);
+    this.over = new AbortController();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw(), { signal: this.over.signal });
+  }
+
+  /** A newer picture has taken its place: nothing holds its data any longer. */
+  end() {
+    this.resized.disconnect();
+    this.over.abort();
   }
 
   begin() {
@@ -206,6 +214,11 @@ class Lanes extends Picture {
     }, { passive: false });
     canvas.addEventListener("pointerdown", (event) => { this.drag = [event.offsetX, event.offsetY, { ...this.view }]; canvas.setPointerCapture(event.pointerId); });
     canvas.addEventListener("pointerup", () => { this.drag = null; });
+  }
+
+  /** Shows the part that the picture before it showed. */
+  resume({ view, whole }) {
+    if (Object.keys(view).some((each) => view[each] !== whole[each])) this.view = { ...view, l1: Math.min(view.l1, this.lanes) };
   }
 
   zoom(factor, x = LEFT + this.plotWidth / 2, y = TOP + this.plotHeight / 2) {
@@ -381,6 +394,11 @@ class Cells extends Picture {
     this.by("cpu");
   }
 
+  resume({ metric, chosen, data }) {
+    this.by(metric);
+    this.chosen = chosen < 0 ? -1 : this.data.ids.indexOf(data.ids[chosen]);
+  }
+
   by(metric) {
     this.metric = metric;
     for (const each of this.tools.querySelectorAll("button")) each.setAttribute("aria-pressed", String(each.dataset.metric === metric));
@@ -454,6 +472,7 @@ class Cells extends Picture {
 }
 
 const PICTURES = { lanes: Lanes, cells: Cells };
+const last = new Map();  // figure -> the picture that was drawn last
 
 /** Draws every canvas below `root` that is not drawn yet. data: figure -> what it draws. */
 export function drawAll(root, data) {
@@ -461,7 +480,13 @@ export function drawAll(root, data) {
     const own = data[canvas.dataset.of];
     if (own && !canvas.dataset.begun) {
       canvas.dataset.begun = "yes";
-      new PICTURES[canvas.dataset.kind](canvas, own).draw();
+      const picture = new PICTURES[canvas.dataset.kind](canvas, own), before = last.get(canvas.dataset.of);
+      if (before) {
+        before.end();
+        picture.resume(before);
+      }
+      last.set(canvas.dataset.of, picture);
+      picture.draw();
     }
   }
 }
