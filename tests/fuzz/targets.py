@@ -180,7 +180,9 @@ def _requests() -> list[dict[str, Any]]:
         {"action": "CancelRun", "runId": run_id, "reason": "enough"},
         {"action": "RetryRun", "runId": run_id, "failed": True, "cancelled": True, "clientToken": "t-4"},
         {"action": "ExplainRun", "runId": run_id, "index": 1},
-        {"action": "DescribeCluster"},
+        {"action": "DescribeCluster", "form": "columns"},
+        {"action": "ListTasks", "runId": run_id, "status": ["PENDING", "FAILED"], "failed": False, "maxResults": 2},
+        {"action": "ListInstances", "status": ["ACTIVE"], "type": "p3.*", "where": EXPRESSIONS[0], "maxResults": 1},
     ]
 
 

@@ -1,6 +1,6 @@
 """What may users ask for, and what are they answered? One method for each action: SubmitRun, ValidateRun, PlanRun,
 DescribeRun, ListRuns, CancelRun, RetryRun, ExplainRun, DescribeCluster, ListChanges, DescribeHistory, DescribeTask,
-ListAttempts.
+ListAttempts, ListTasks, ListInstances.
 
 The api reads the state and puts requests into the inbox; it never writes the versioned documents (DESIGN D12). Users'
 errors are replies, not exceptions: an exception from here is a fault of ours or of AWS.
@@ -19,10 +19,11 @@ from functools import singledispatchmethod
 from typing import Any
 
 from argosy import layout
-from argosy.api import explaining, history, reading, requests, retrying, spending, views
+from argosy.api import explaining, history, listing, reading, requests, retrying, spending, views
 from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fingerprint
 from argosy.api.caps import budget_warnings, hourly_faults, market_of
 from argosy.api.changes import ChangesExpired, list_changes
+from argosy.api.cluster_columns import in_columns
 from argosy.api.estimates import estimates
 from argosy.api.history import NO_OBJECTS
 from argosy.catalogue.lookup import load_catalogue
@@ -287,7 +288,17 @@ class Api:
     def _describe_cluster(self, request: requests.DescribeCluster, request_id: str) -> dict[str, Any]:
         state, run_ids = reading.cluster(self.store)
         needs = reading.needs_by_number(self.store, run_ids)
-        return views.cluster_view(state, needs, self.cluster, self.cells, self.now(), self.policy)
+        view = views.cluster_view(state, needs, self.cluster, self.cells, self.now(), self.policy)
+        return in_columns(view) if request.form == "columns" else view
+
+    @_act.register
+    def _list_tasks(self, request: requests.ListTasks, request_id: str) -> dict[str, Any]:
+        record = None if request.run_id is None else self._record(request.run_id)
+        return listing.list_tasks(self.store, self.objects, request, record, self.now())
+
+    @_act.register
+    def _list_instances(self, request: requests.ListInstances, request_id: str) -> dict[str, Any]:
+        return listing.list_instances(self.store, request, self.whole_state, self.policy)
 
     @_act.register
     def _list_changes(self, request: requests.ListChanges, request_id: str) -> dict[str, Any]:

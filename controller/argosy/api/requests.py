@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
+from argosy.model.instances import InstanceStatus
 from argosy.model.journal.lines import SUBJECTS, LineType
 from argosy.model.journal.stored import Place
+from argosy.model.tasks import TaskStatus
+from argosy.placement.query import QuerySyntaxError, subjects
 from argosy.spec.faults import Fault, SpecError, from_pydantic
 from argosy.spec.fields import USD_LIMIT, Strict, refused
 
 PAGE_LIMIT = 100  # runs
-TASK_PAGE_LIMIT = 1000  # tasks; keeps a reply far below Lambda's 6 MB
+TASK_PAGE_LIMIT = 1000  # tasks, or instances; keeps a reply far below Lambda's 6 MB
 TOKEN_LIMIT = 64  # characters, as of ECS's clientToken
 CHANGE_LIMIT = 10_000  # lines of the journal
 MAX_WAIT_S = 20  # for a change; the function may take a minute
@@ -88,7 +93,10 @@ class ExplainRun(Strict):
 
 
 class DescribeCluster(Strict):
+    """form: its instances as objects, or as columns, which take a fifth of the bytes."""
+
     action: Literal["DescribeCluster"]
+    form: Literal["objects", "columns"] = "objects"
 
 
 def _place(value: Any) -> str:
@@ -140,6 +148,64 @@ class ListAttempts(Strict):
     next_token: str | None = None
 
 
+def _each_once(values: list[str]) -> list[str]:
+    if twice := sorted({value for value in values if values.count(value) > 1}):
+        raise refused(f"has {twice[0]} twice")
+    return values
+
+
+def _one_of(names: Collection[str]) -> Callable[[list[str]], list[str]]:
+    def check(values: list[str]) -> list[str]:
+        if unknown := sorted({*values} - {*names}):
+            raise refused(f"{unknown[0][:60]!r} is unknown; known: {', '.join(names)}")
+        return _each_once(values)
+
+    return check
+
+
+def _cluster_query(expression: str) -> str:
+    try:
+        unknown = subjects(expression) & {"task:startedBy", "agentVersion"}
+    except QuerySyntaxError as fault:
+        raise refused(f"is not a cluster query: {fault}") from fault
+    if unknown:
+        raise refused(f"{min(unknown)} is not known here: `argosy query` asks ECS")
+    return expression
+
+
+class ListTasks(Strict):
+    """run_id None: the tasks of all open runs. instance, cell: of the attempt that is alive, else of the last one.
+    failed: whether an attempt has failed by itself, whatever came after it. exit_code: of the last that ended."""
+
+    action: Literal["ListTasks"]
+    run_id: str | None = None
+    status: Annotated[list[str], AfterValidator(_one_of([each.name for each in TaskStatus]))] = Field(
+        default_factory=list
+    )
+    instance: Annotated[str, Field(pattern=r"^i-[0-9a-f]{8,17}$")] | None = None
+    cell: str | None = None
+    failed: bool | None = None
+    exit_code: int | None = Field(default=None, ge=0, le=255)
+    max_results: int = Field(default=100, ge=1, le=TASK_PAGE_LIMIT)
+    next_token: str | None = None
+
+
+class ListInstances(Strict):
+    """type: a name, or a pattern such as `g5.*`. where: a cluster query, of registered instances."""
+
+    action: Literal["ListInstances"]
+    status: Annotated[list[str], AfterValidator(_one_of([each.value for each in InstanceStatus]))] = Field(
+        default_factory=list
+    )
+    cell: str | None = None
+    zone: str | None = None
+    type: str | None = None
+    purchase: Literal["spot", "on-demand"] | None = None
+    where: Annotated[str, AfterValidator(_cluster_query)] | None = None
+    max_results: int = Field(default=100, ge=1, le=TASK_PAGE_LIMIT)
+    next_token: str | None = None
+
+
 _MODELS = (
     SubmitRun,
     ValidateRun,
@@ -154,6 +220,8 @@ _MODELS = (
     DescribeHistory,
     DescribeTask,
     ListAttempts,
+    ListTasks,
+    ListInstances,
 )
 ACTIONS: dict[str, type[Strict]] = {model.__name__: model for model in _MODELS}
 
@@ -201,3 +269,35 @@ def index_of_page(token: str | None) -> int:
     if not re.fullmatch(r"[0-9]{1,7}", place, re.ASCII):
         raise _not_issued()
     return int(place)
+
+
+def token_of(request: ListTasks | ListInstances, place: str) -> str:
+    """A token for the place where the next page starts, which only the same request may use."""
+    return page_token(f"{_fingerprint(request)} {place}")
+
+
+def place_of(request: ListTasks | ListInstances) -> str | None:
+    """Where the page that is asked for starts; None = at the beginning. Raises SpecError for another request's
+    token."""
+    if request.next_token is None:
+        return None
+    fingerprint, _, place = page_place(request.next_token).partition(" ")
+    if fingerprint != _fingerprint(request):
+        raise SpecError([Fault("nextToken", "belongs to a request with other filters")])
+    return place
+
+
+def place_of_task(request: ListTasks) -> tuple[str, int]:
+    """Run id and index of the task at which the page that is asked for starts; "" = at the first run."""
+    place = place_of(request)
+    if place is None:
+        return "", 0
+    found = re.fullmatch(r"(\S+) ([0-9]{1,7})", place, re.ASCII)
+    if found is None:
+        raise _not_issued()
+    return found[1], int(found[2])
+
+
+def _fingerprint(request: ListTasks | ListInstances) -> str:
+    filters = request.model_dump(mode="json", exclude={"next_token", "max_results"})
+    return hashlib.sha256(json.dumps(filters, sort_keys=True).encode()).hexdigest()[:16]

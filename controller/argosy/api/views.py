@@ -215,14 +215,14 @@ def cluster_view(
     policy: Policy = Policy(),  # noqa: B008 - a constant
 ) -> JSON:
     """DescribeCluster's body. needs: what a task of each open run takes, by the run's number."""
-    used, tasks = _used(state, needs)
+    used, tasks = used_by_instance(state, needs)
     alive = [instance for instance in state.instances.values() if instance.alive]
     peaks = (state.peak_cpu, state.peak_memory, state.peak_gpus)
     return {
         "cluster": cluster,
         "cells": list(cells),
         "instances": [
-            _instance_view(instance, used.get(instance.id, Resources()), tasks.get(instance.id, 0))
+            instance_view(instance, used.get(instance.id), tasks.get(instance.id, 0))
             for instance in state.instances.values()
         ],
         "fleets": [fleet_view(pool, now, policy) for pool in state.pools.values()],
@@ -233,7 +233,7 @@ def cluster_view(
     }
 
 
-def _used(state: State, needs: Mapping[int, Resources]) -> tuple[dict[str, Resources], dict[str, int]]:
+def used_by_instance(state: State, needs: Mapping[int, Resources]) -> tuple[dict[str, Resources], dict[str, int]]:
     """What live attempts take on each instance, and how many they are."""
     used: dict[str, Resources] = {}
     tasks: dict[str, int] = {}
@@ -246,8 +246,9 @@ def _used(state: State, needs: Mapping[int, Resources]) -> tuple[dict[str, Resou
     return used, tasks
 
 
-def _instance_view(instance: Instance, used: Resources, tasks: int) -> JSON:
-    total = instance.total
+def instance_view(instance: Instance, used: Resources | None, tasks: int) -> JSON:
+    """One of `instances` of DescribeCluster's body. used: None = nothing."""
+    total, used = instance.total, used or Resources()
     return {
         "instanceId": instance.id,
         "instanceType": instance.instance_type,

@@ -1,0 +1,277 @@
+"""Tasks and instances chosen by filters, in pages; the cluster in columns."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from argosy.api import listing
+from argosy.api.cluster_columns import in_columns
+from argosy.api.requests import parse_request, token_of
+from argosy.lifecycle.apply import apply
+from argosy.model.events import HostSeen, RunCancelled
+from argosy.model.inbox import CancelRequest
+from argosy.model.tasks import TaskStatus
+from tests.builders import NOW, POLICY, fleet, instance_id, told
+from tests.fakes.api import Desk, error_of, running
+
+HERE = "i-0000000000000000a"
+GONE = "i-0000000000000000b"
+
+
+def tasks(desk: Desk, **filters: Any) -> list[int]:
+    return [each["index"] for each in desk.body("ListTasks", **filters)["tasks"]]
+
+
+def instances(desk: Desk, **filters: Any) -> list[str]:
+    return [each["instanceId"] for each in desk.body("ListInstances", **filters)["instances"]]
+
+
+def all_pages(desk: Desk, action: str, key: str, **fields: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    token: dict[str, Any] = {}
+    while True:
+        page = desk.body(action, **fields, **token)
+        rows += page[key]
+        if page["nextToken"] is None:
+            return rows
+        token = {"nextToken": page["nextToken"]}
+
+
+@pytest.mark.parametrize(
+    ("filters", "indexes"),
+    [
+        ({}, list(range(10))),
+        ({"status": ["FAILED"]}, [0]),
+        ({"status": ["STARTING", "RUNNING"]}, [1, 2]),
+        ({"exitCode": 3}, [0]),
+        ({"exitCode": 4}, []),
+        ({"failed": True}, [4]),
+        ({"failed": False, "status": ["PENDING"]}, [5, 6, 7, 8, 9]),
+        ({"instance": HERE}, [0, 1, 2]),
+        ({"instance": GONE}, []),
+        ({"instance": HERE, "status": ["RUNNING"]}, [1]),
+        ({"cell": "us-east-1"}, [0, 1, 2]),
+        ({"cell": "us-east-1", "instance": HERE, "status": ["FAILED"]}, [0]),
+        ({"cell": "us-east-1", "instance": "i-0123456789abcdef0"}, []),
+        ({"cell": "eu-west-1"}, []),
+    ],
+)
+def test_every_filter_of_tasks_must_fit(desk: Desk, filters: dict[str, Any], indexes: list[int]) -> None:
+    run_id = running(desk)
+    run = desk.state.runs[run_id]
+    run.tasks.set(4, user_failures=1, attempts=1)
+    desk.state.changed_runs.add(run_id)
+    desk.commit()
+    assert tasks(desk, runId=run_id, **filters) == tasks(desk, **filters) == indexes
+
+
+def test_a_task_is_listed_as_describe_run_shows_it(desk: Desk) -> None:
+    run_id = running(desk)
+    shown = desk.body("DescribeRun", runId=run_id, include=["tasks"])["taskList"]
+    view = desk.body("ListTasks", runId=run_id)
+    assert view["tasks"] == [{"runId": run_id, **each} for each in shown]
+    assert (view["asOf"], view["nextToken"]) == (desk.state.version, None)
+    assert view["tasks"][0]["reason"] == "exit code 3"
+
+
+def two_runs(desk: Desk) -> list[str]:
+    ids = [str(desk.submit(f"t-{number}", name=f"digits{number}")["runId"]) for number in (1, 2)]
+    desk.fold_in()
+    return ids
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 19, 20, 21])
+def test_pages_of_tasks_hold_each_task_of_all_open_runs_once(desk: Desk, size: int) -> None:
+    ids = two_runs(desk)
+    rows = all_pages(desk, "ListTasks", "tasks", maxResults=size)
+    assert [(row["runId"], row["index"]) for row in rows] == [(each, index) for each in ids for index in range(10)]
+
+
+def test_a_run_that_has_ended_is_listed_only_when_it_is_asked_for(desk: Desk) -> None:
+    first, second = two_runs(desk)
+    apply(desk.state, RunCancelled(CancelRequest(first, NOW, "")), NOW, POLICY)
+    desk.commit()
+    assert tasks(desk, runId=first, status=["CANCELLED"]) == list(range(10))
+    assert {row["runId"] for row in desk.body("ListTasks", status=["PENDING"])["tasks"]} == {second}
+
+
+def test_a_run_that_is_not_folded_in_yet_has_its_tasks(desk: Desk) -> None:
+    run_id = str(desk.submit()["runId"])
+    assert tasks(desk, runId=run_id, status=["PENDING"]) == list(range(10))
+
+
+def test_a_filter_that_fits_to_little_looks_at_so_many_tasks_at_most(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = str(desk.submit(array={"range": "0:30000", "shardSize": 1})["runId"])
+    desk.fold_in()
+    run = desk.state.runs[run_id]
+    for index in (8_191, 8_192, 29_999):
+        run.tasks.set(index, status=TaskStatus.FAILED, reason=run.reason_row(f"of {index}"))
+    desk.state.changed_runs.add(run_id)
+    desk.commit()
+    monkeypatch.setattr(listing, "MOST_CHUNKS", 1)
+    first = desk.body("ListTasks", runId=run_id, status=["FAILED"])
+    assert [row["index"] for row in first["tasks"]] == [8_191]
+    assert first["nextToken"]
+    rows = all_pages(desk, "ListTasks", "tasks", runId=run_id, status=["FAILED"])
+    assert [(row["index"], row["reason"]) for row in rows] == [
+        (index, f"of {index}") for index in (8_191, 8_192, 29_999)
+    ]
+
+
+def with_instances(desk: Desk) -> Desk:
+    """A busy p3.8xlarge, one that is gone, and three more that boot, one of them on demand, one in another zone."""
+    running(desk)
+    told(
+        desk.state,
+        fleet("c5.xlarge", "us-east-1a"),
+        fleet("c5.xlarge", "us-east-1b"),
+        *(
+            HostSeen(instance_id(number), "us-east-1", "c5.xlarge", f"us-east-1{zone}", purchase, "running", NOW)
+            for number, zone, purchase in ((1, "a", "spot"), (2, "a", "on-demand"), (3, "b", "spot"))
+        ),
+    )
+    desk.state.instances[HERE].attributes = {"ecs.instance-type": "p3.8xlarge", "stack": "prod"}
+    desk.state.instances[HERE].owned = desk.state.instances[HERE].agent_connected = True
+    desk.state.changed_instances.add(HERE)
+    desk.commit()
+    return desk
+
+
+ONE, TWO, THREE = map(instance_id, (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, [ONE, TWO, THREE, HERE, GONE]),
+        ({"status": ["BOOTING", "ACTIVE"]}, [ONE, TWO, THREE, HERE]),
+        ({"status": ["GONE"]}, [GONE]),
+        ({"type": "c5.*"}, [ONE, TWO, THREE, GONE]),
+        ({"type": "c5.large"}, [GONE]),
+        ({"zone": "us-east-1b"}, [THREE, GONE]),
+        ({"purchase": "on-demand"}, [TWO]),
+        ({"cell": "eu-west-1"}, []),
+        ({"type": "c5.*", "status": ["BOOTING"], "zone": "us-east-1a", "purchase": "spot"}, [ONE]),
+        ({"where": "attribute:stack == prod"}, [HERE]),
+        ({"where": "not(attribute:stack == prod)"}, []),
+        ({"where": "runningTasksCount == 2"}, [HERE]),
+        ({"where": "agentConnected == true"}, [HERE]),
+        ({"where": "runningTasksCount == 2", "type": "c5.*"}, []),
+        ({"where": "task:group == database"}, []),
+        ({"where": "task:group =~ run:digits.*"}, [HERE]),
+    ],
+)
+def test_every_filter_of_instances_must_fit(desk: Desk, filters: dict[str, Any], expected: list[str]) -> None:
+    assert instances(with_instances(desk), **filters) == expected
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 5, 6])
+def test_pages_of_instances_hold_each_once_as_the_cluster_shows_them(desk: Desk, size: int) -> None:
+    with_instances(desk)
+    shown = {each["instanceId"]: each for each in desk.body("DescribeCluster")["instances"]}
+    rows = all_pages(desk, "ListInstances", "instances", maxResults=size)
+    assert rows == [shown[name] for name in sorted(shown)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "message"),
+    [
+        ({"action": "ListTasks", "state": "FAILED"}, "state", "unknown field"),
+        ({"action": "ListTasks", "status": ["FAILED", "FAILED"]}, "status", "has FAILED twice"),
+        ({"action": "ListTasks", "status": ["BROKEN"]}, "status", "'BROKEN' is unknown; known: PENDING"),
+        ({"action": "ListTasks", "instance": "prod"}, "instance", ""),
+        ({"action": "ListTasks", "exitCode": 256}, "exitCode", "must be at most 255"),
+        ({"action": "ListTasks", "maxResults": 1001}, "maxResults", "must be at most 1000"),
+        ({"action": "ListInstances", "runId": "x"}, "runId", "unknown field"),
+        ({"action": "ListInstances", "status": ["GONE", "GONE"]}, "status", "has GONE twice"),
+        ({"action": "ListInstances", "status": ["FAILED"]}, "status", "'FAILED' is unknown"),
+        ({"action": "ListInstances", "purchase": "free"}, "purchase", "must be 'spot' or 'on-demand'"),
+        ({"action": "ListInstances", "where": "attribute:"}, "where", "is not a cluster query"),
+        ({"action": "ListInstances", "where": "task:startedBy == x"}, "where", "task:startedBy is not known here"),
+        ({"action": "ListInstances", "where": "agentVersion < 1.14.5"}, "where", "agentVersion is not known here"),
+        ({"action": "DescribeCluster", "form": "rows"}, "form", "must be 'objects' or 'columns'"),
+    ],
+)
+def test_a_filter_that_is_none_is_refused_with_its_path(
+    desk: Desk, fields: dict[str, Any], path: str, message: str
+) -> None:
+    answer = desk.api.handle(fields, "r")
+    assert answer["statusCode"] == 400
+    [fault] = error_of(answer)["fieldList"]
+    assert fault["path"] == path
+    assert message in fault["message"]
+
+
+def test_tasks_of_a_run_that_is_not_there_are_not_found(desk: Desk) -> None:
+    assert desk.ask("ListTasks", runId="digits-261121-062733-k3f9")["statusCode"] == 404
+
+
+@pytest.mark.parametrize(
+    ("action", "fields"),
+    [
+        ("ListTasks", {}),
+        ("ListTasks", {"status": ["FAILED"]}),
+        ("ListInstances", {}),
+        ("ListInstances", {"type": "c5.*"}),
+    ],
+)
+def test_a_token_of_a_request_with_other_filters_is_refused(desk: Desk, action: str, fields: dict[str, Any]) -> None:
+    with_instances(desk)
+    token = desk.body("ListTasks", status=["PENDING"], maxResults=1)["nextToken"]
+    answer = desk.ask(action, nextToken=token, **fields)
+    assert answer["statusCode"] == 400
+    assert error_of(answer)["fieldList"] == [
+        {"path": "nextToken", "message": "belongs to a request with other filters"}
+    ]
+    assert tasks(desk, status=["PENDING"], nextToken=token, maxResults=2) == [5, 6]
+
+
+def test_a_forged_place_is_refused(desk: Desk) -> None:
+    request: Any = parse_request({"action": "ListTasks"})
+    answer = desk.ask("ListTasks", nextToken=token_of(request, "somewhere"))
+    assert error_of(answer)["fieldList"] == [
+        {"path": "nextToken", "message": "is not a token that this api has issued"}
+    ]
+
+
+def test_the_cluster_in_columns_says_what_its_objects_say(desk: Desk) -> None:
+    with_instances(desk)
+    objects, view = desk.body("DescribeCluster"), desk.body("DescribeCluster", form="columns")
+    table = view["instances"]
+    found = {
+        name: np.frombuffer(base64.b64decode(each["data"]), each["dtype"]) for name, each in table["columns"].items()
+    }
+    named = {
+        name: [each["values"][row] for row in found[name].tolist()]
+        for name, each in table["columns"].items()
+        if "values" in each
+    }
+    assert table["rows"] == len(objects["instances"]) == 5
+    for row, each in enumerate(objects["instances"]):
+        assert found["id"][row].decode() == each["instanceId"]
+        place = each["instanceType"], each["availabilityZone"]
+        assert (named["type"][row], named["zone"][row]) == place
+        assert named["pool"][row] == "/".join((each["cell"], *place))
+        assert (named["purchase"][row], named["status"][row]) == (each["purchase"], each["status"])
+        assert found["usdPerHour"][row] == each["priceUsdPerHour"]
+        assert found["onDemandUsdPerHour"][row] == each["onDemandUsdPerHour"]
+        assert found["tasks"][row] == each["tasks"]
+        for name, key in (("cpuUsed", "cpu"), ("memoryUsed", "memory"), ("gpuUsed", "gpus")):
+            total = each[key]["total"]
+            share = found[name][row]
+            assert np.isnan(share) if not total else share == pytest.approx(each[key]["used"] / total)
+    assert {**view, "instances": 0} == {**objects, "instances": 0}
+
+
+def test_fifty_thousand_instances_in_columns_fit_into_one_reply(desk: Desk) -> None:
+    with_instances(desk)
+    [first, *_] = desk.body("DescribeCluster")["instances"]
+    many = in_columns({"instances": [{**first, "instanceId": f"i-{number:017x}"} for number in range(50_000)]})
+    assert len(json.dumps(many)) < 6_000_000
