@@ -3,6 +3,8 @@
 spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>
 manifest.json  manifest/<retries>/<begin>-<end>.json  _SUCCESS | _FAILED
 history/attempts-<begin>-<end>.npz  history/instances.json
+
+Beside the runs, in the deployment's own bucket, lies the folder JOURNAL: what the controller recorded.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 DEFAULT_PART_SUFFIX = ".jsonl"
+JOURNAL = "argosy/journal/"  # expires, and is denied to programs: no run may have its results in it
 INDEX_DIGITS = 7  # one more than the largest index of a million tasks has; names sort like indexes
 _PART = re.compile(rf"parts/part-(\d{{{INDEX_DIGITS},}})", re.ASCII)
 RETRIES_METADATA = "argosy-retries"  # S3 user metadata of a marker: how often its run was reopened

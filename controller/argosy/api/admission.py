@@ -15,7 +15,7 @@ from typing import Any
 
 from argosy.api.shapes import amount_of, shape_faults
 from argosy.catalogue.lookup import load_catalogue
-from argosy.layout import split_s3
+from argosy.layout import JOURNAL, split_s3
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.run_terms import LONGEST_DEADLINE_S, X86_64, deadline_at, needs_of
@@ -157,12 +157,14 @@ def _check(data: Any, limits: DeploymentLimits | None, now: float) -> tuple[RunS
 
 def _limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[Fault]:
     try:
-        bucket = split_s3(data.get("output") or limits.default_output)[0]
+        bucket, key = split_s3(data.get("output") or limits.default_output)
     except (ValueError, AttributeError):
-        bucket = None  # reported as a fault of the field
+        bucket, key = None, ""  # reported as a fault of the field
     if bucket is not None and bucket not in limits.buckets:
         allowed = ", ".join(sorted(limits.buckets))
         yield Fault("output", f"bucket {bucket[:63]} is not one that this deployment may write to: {allowed}")
+    if bucket == split_s3(limits.default_output)[0] and f"{key.rstrip('/')}/".startswith(JOURNAL):
+        yield Fault("output", f"{JOURNAL} is the controller's own record: it expires, and programs may not write there")
     if limits.shapes and data.get("taskDefinition") is None:
         yield from shape_faults(data.get("resources"), limits.shapes, limits.disks_gib)
     yield from _cell_faults(data, limits.cells)

@@ -9,7 +9,8 @@ OTHERS = -1  # in place of a row of the run's reasons: what is beyond MOST_GROUP
 
 
 class FailureGroup(NamedTuple):
-    """Attempts that failed with one reason and exit code. Times are epoch seconds."""
+    """Attempts that failed with one reason and exit code. Times are epoch seconds; all their tasks' indexes lie between
+    the first and the last."""
 
     reason: int  # row in the run's `reasons`, or OTHERS
     exit_code: int
@@ -32,7 +33,8 @@ def note(groups: list[FailureGroup], reason: int, exit_code: int, index: int, at
     before = groups[place]
     groups[place] = before._replace(
         count=before.count + 1,
-        last_index=index,
+        first_index=min(before.first_index, index),
+        last_index=max(before.last_index, index),
         first_at=min(before.first_at, at),
         last_at=max(before.last_at, at),
     )

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from argosy.layout import JOURNAL
 from argosy.model.documents import Stored
 from argosy.model.events import Event, Observed, RunClosed
 from argosy.model.policy import Policy
@@ -23,7 +24,7 @@ from argosy.recording.provenance import code_digest, platform_now
 from argosy.recording.tick_record import TickRecord, switches_to_json
 
 FORMAT = 1
-FOLDER = "argosy/journal/"
+FOLDER = JOURNAL
 SEGMENT_BYTES = 4_000_000  # compressed
 SEGMENT_S = 60.0
 LEVEL = 1  # of compression: a sweep of the largest cluster is 20 MB of text

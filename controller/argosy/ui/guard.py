@@ -10,8 +10,8 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from argosy.loopback.server import Environ
@@ -29,8 +29,7 @@ class Guard:
 
     def knows(self, environ: Environ) -> bool:
         """Whether the request brings the cookie."""
-        given = _cookies(environ).get(_name(environ))
-        return given is not None and hmac.compare_digest(given.value.encode(), self._cookie.encode())
+        return any(hmac.compare_digest(given.encode(), self._cookie.encode()) for given in _cookies(environ))
 
     def exchanged(self, environ: Environ) -> str | None:
         """The cookie to set for the token in the address; None when there is none, or it was used."""
@@ -46,8 +45,10 @@ def _name(environ: Environ) -> str:
     return f"argosy-{environ['SERVER_PORT']}"
 
 
-def _cookies(environ: Environ) -> SimpleCookie:
-    try:
-        return SimpleCookie(environ.get("HTTP_COOKIE", ""))
-    except CookieError:
-        return SimpleCookie()
+def _cookies(environ: Environ) -> Iterator[str]:
+    """The values of the cookies of our name. Other programs of this machine set cookies for 127.0.0.1 as well, and not
+    all of them in a form that `http.cookies` can read: it would drop ours with theirs."""
+    for each in str(environ.get("HTTP_COOKIE", "")).split(";"):
+        name, _, value = each.strip().partition("=")
+        if name == _name(environ):
+            yield value

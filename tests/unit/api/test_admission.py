@@ -48,6 +48,18 @@ def test_results_go_to_allowed_buckets_only() -> None:
     assert faults(spec(output="no address"))[0].startswith("output: must be s3://BUCKET/PREFIX/")
 
 
+@pytest.mark.parametrize("folder", ["argosy/journal", "argosy/journal/", "argosy/journal/2026-11-23/mine/"])
+def test_no_run_has_its_results_where_they_would_expire_with_the_journal(folder: str) -> None:
+    assert faults(spec(output=f"s3://own/{folder}")) == [
+        "output: argosy/journal/ is the controller's own record: it expires, and programs may not write there"
+    ]
+
+
+@pytest.mark.parametrize("output", ["s3://shared/argosy/journal/", "s3://own/argosy/", "s3://own/argosy/journals/"])
+def test_folders_that_only_look_like_the_journals_are_like_any_other(output: str) -> None:
+    assert admit(spec(output=output), LIMITS, SOURCES).form["output"] == output
+
+
 def test_the_items_of_a_file_are_counted_and_checked() -> None:
     data = spec(array={"itemsFrom": "s3://bucket/items"}, container={"image": "a", "command": ["${item.k}"]})
     assert admit(data, LIMITS, sources(Items([{"k": 1}, {"k": 2}, {"k": 3}]))).task_count == 3

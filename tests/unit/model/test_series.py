@@ -44,7 +44,7 @@ def test_failures_of_one_kind_are_one_group() -> None:
     for index, at in ((7, AT + 5), (3, AT), (9, AT + 2)):
         failure_groups.note(groups, 4, 1, index, at)
     failure_groups.note(groups, 4, 2, 11, AT)
-    assert groups == [FailureGroup(4, 1, 3, 7, 9, AT, AT + 5), FailureGroup(4, 2, 1, 11, 11, AT, AT)]
+    assert groups == [FailureGroup(4, 1, 3, 3, 9, AT, AT + 5), FailureGroup(4, 2, 1, 11, 11, AT, AT)]
 
 
 @pytest.mark.parametrize("kinds", [MOST_GROUPS - 1, MOST_GROUPS, 10_000])
@@ -55,3 +55,10 @@ def test_failures_of_very_many_kinds_stay_few_groups_and_none_is_lost(kinds: int
     assert len(groups) <= MOST_GROUPS
     assert sum(group.count for group in groups) == 2 * kinds
     assert (groups[-1].reason == OTHERS) == (kinds >= MOST_GROUPS)
+
+
+def test_the_tasks_of_a_group_lie_between_its_first_and_its_last_index_in_whatever_order_they_failed() -> None:
+    groups: list[FailureGroup] = []
+    for index in (4, 0, 5, 1):
+        failure_groups.note(groups, 4, 1, index, AT)
+    assert [(group.first_index, group.last_index) for group in groups] == [(0, 5)]

@@ -92,6 +92,13 @@ def test_without_the_cookie_there_is_nothing_to_see(site: Site, cookie: str) -> 
         assert site.ask(path, Cookie=cookie).status == 403
 
 
+@pytest.mark.parametrize("foreign", ['theme={"dark":true}', "two words=1", "no-value", "caf\xe9=1", "argosy-PORT=old"])
+def test_cookies_of_other_programs_of_this_machine_shut_nobody_out(site: Site, foreign: str) -> None:
+    """Browsers send a host's cookies to all of its ports, in whatever form they were set."""
+    site.enter()
+    assert site.ask("/", Cookie=f"{foreign}; {site.jar}").status == 200
+
+
 @pytest.mark.parametrize(
     "headers",
     [
