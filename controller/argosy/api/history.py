@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from argosy.model.tasks import NO_EXIT_CODE
 from argosy.ports import DefinitionReader, ItemsUnreadable, ObjectReader, Store
 
 JSON = dict[str, Any]
+logger = logging.getLogger(__name__)
 MOST_ROWS = ROWS_PER_PART  # of a page; 4.3 MB in base64, and Lambda answers with 6 MB at most
 OTHER_REASONS = "(other reasons)"
 LOG_PREFIX, OWN_CONTAINER = "argosy", "main"  # of the definitions that Argosy registers
@@ -111,7 +113,7 @@ class History:
             for key, body in items:
                 if key > until:
                     return ended_attempts.joined(parts), None
-                part = ended_attempts.from_bytes(body)
+                part = _rows_of(self.record.id, key, body)
                 is_first = not parts and most == MOST_ROWS
                 if sum(map(len, parts)) + len(part) > most and not is_first:
                     return ended_attempts.joined(parts), after
@@ -119,6 +121,15 @@ class History:
                 after = key
             if following is None:
                 return ended_attempts.joined(parts), None
+
+
+def _rows_of(run_id: str, key: str, body: bytes) -> EndedAttempts:
+    """None from an item that cannot be read: what else is known of the run is shown all the same."""
+    try:
+        return ended_attempts.from_bytes(body)
+    except Unreadable as fault:
+        logger.error("item %s of the history of run %s cannot be read: %s", key, run_id, fault)
+        return ended_attempts.from_rows([])
 
 
 def attempts_page(past: History, after: str | None) -> tuple[EndedAttempts, str | None]:

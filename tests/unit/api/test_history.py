@@ -188,3 +188,12 @@ def test_a_series_that_cannot_be_read_is_left_out(desk: Desk) -> None:
     with_three_attempts(desk)
     desk.store.items[documents.run_partition(RUN_ID), documents.SERIES] = b"not a series"
     assert desk.body("DescribeHistory", runId=RUN_ID)["series"]["at"] == []
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a history"])
+def test_an_item_of_a_history_that_cannot_be_read_hides_no_other(desk: Desk, damage: bytes) -> None:
+    with_three_attempts(desk)
+    first = min(key for key in desk.store.items if key[0] == documents.history_partition(RUN_ID))
+    desk.store.items[first] = damage
+    assert columns_of(desk.body("ListAttempts", runId=RUN_ID))["attempt"] == [2, 1, 3]
+    assert [each["attempt"] for each in desk.body("DescribeTask", runId=RUN_ID, index=0)["attempts"]] == [2, 3]
