@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.journal.lines import Line, LineType, line
@@ -45,19 +45,21 @@ class Committed:
     ) -> None:
         """They are committed as they are. changed: the instances that may differ from what is known here."""
         for name in changed:
-            facts = instance_facts(instances.get(name))
-            if facts is not None:
-                self.instances[name] = facts
+            instance = instances.get(name)
+            if is_told(instance):
+                self.instances[name] = instance_facts(instance)
             else:
                 self.instances.pop(name, None)
         self.pools = {key: pool_facts(pool) for key, pool in pools.items()}
         self.ordered_at = order.at
 
 
-def instance_facts(instance: Instance | None) -> InstanceFacts | None:
-    """None for one that is not ours, or is not there."""
-    if instance is None or not instance.owned:
-        return None
+def is_told(instance: Instance | None) -> TypeGuard[Instance]:
+    """Whether the journal tells of it: it is there, and ours."""
+    return instance is not None and instance.owned
+
+
+def instance_facts(instance: Instance) -> InstanceFacts:
     return InstanceFacts(
         status=instance.status,
         is_connected=instance.agent_connected,
@@ -82,13 +84,8 @@ _STATUS_LINES = {
 }
 
 
-def instance_lines(name: str, before: InstanceFacts | None, instance: Instance | None) -> Iterator[Line]:
-    """`name`: its EC2 id."""
-    now = instance_facts(instance)
-    if instance is None or now is None:
-        if before is not None:
-            yield line(LineType.INSTANCE_FORGOTTEN, instance=name)
-        return
+def instance_lines(instance: Instance, before: InstanceFacts | None) -> Iterator[Line]:
+    name, now = instance.id, instance_facts(instance)
     if before is None:
         before = InstanceFacts(InstanceStatus.BOOTING, now.is_connected, 0.0, 0.0, "", 0.0)
         yield _booting(instance)

@@ -8,7 +8,7 @@ from argosy.model import documents
 from argosy.model.documents import Documents
 from argosy.model.history_parts import KEPT_S as HISTORY_KEPT_S
 from argosy.model.journal import stored
-from argosy.model.journal.capacity import instance_lines, pool_lines
+from argosy.model.journal.capacity import instance_lines, is_told, pool_lines
 from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.journal.runs import run_lines
 from argosy.model.journal.tasks import task_lines
@@ -50,7 +50,11 @@ def lines_of_commit(state: State, refused: Iterable[str] = ()) -> list[Line]:
 def _capacity_lines(state: State) -> list[Line]:
     before, found = state.committed, list[Line]()
     for name in sorted(state.changed_instances):
-        found += instance_lines(name, before.instances.get(name), state.instances.get(name))
+        instance = state.instances.get(name)
+        if is_told(instance):
+            found += instance_lines(instance, before.instances.get(name))
+        elif name in before.instances:  # said without a call about it: the controller's code may fail at this instance
+            found.append(line(LineType.INSTANCE_FORGOTTEN, instance=name))
     if state.changed_pools:
         for key, pool in state.pools.items():
             found += pool_lines(pool, before.pools.get(key))

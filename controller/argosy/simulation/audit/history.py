@@ -2,13 +2,14 @@
 
 H1: no attempt has two rows, and none that has one is alive. H2: a row names the ECS task, the instance and the exit
 code that there really were, and calls nothing a success that was none. H3: of a run that is over, the rows are as many
-as its attempts, and each ECS task that was started is among them.
+as its attempts, and each ECS task that was started is among them. Attempts that were alive when their run was closed
+while it was suspended need no row, also if the run is retried (decision 25).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
 from argosy.layout import history_part_uri, split_s3
@@ -35,6 +36,14 @@ class StartedTask(NamedTuple):
     instance: str
 
 
+class Unseen(NamedTuple):
+    """Attempts of a run whose ends nobody saw. count: of those that count as attempts; attempts: index and attempt of
+    all that ECS started."""
+
+    count: int
+    attempts: Set[tuple[int, int]] = frozenset()
+
+
 class HistoryChecker(Checker):
     """The rows of ended attempts as they are stored, against the world's own census."""
 
@@ -46,6 +55,10 @@ class HistoryChecker(Checker):
         """By task id, as its agent reported it."""
         self._rows: defaultdict[str, dict[tuple[int, int], EndedAttempt]] = defaultdict(dict)
         """By run, then by index and attempt."""
+        self._unwatched: set[str] = set()
+        """Runs that ended while they were suspended, and were not retried since."""
+        self._unseen: dict[str, Unseen] = {}
+        """By run that was retried after that."""
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("ecs", "run_task"): self._launched}
@@ -60,6 +73,8 @@ class HistoryChecker(Checker):
 
     def committed(self, commit: Commit) -> None:
         stored = self.facts.stored
+        for record in stored.records.values():
+            self._note_unseen(record)
         live = {each.key[:3] for each in stored.live.values()} if stored.ended else set()
         for run_id, row in stored.ended:
             name = (run_id, row.index, row.attempt)
@@ -75,16 +90,26 @@ class HistoryChecker(Checker):
 
     def at_rest(self, rest: Rest) -> None:
         for run_id, record in self.facts.stored.records.items():
-            if not record.has_ended or any(reason in record.status_reason for reason in UNWATCHED):
+            if not record.has_ended or run_id in self._unwatched:
                 continue
-            rows = self._rows[run_id]
-            if len(rows) != record.attempts:
+            rows, unseen = self._rows[run_id], self._unseen.get(run_id, Unseen(0))
+            if not record.attempts - unseen.count <= len(rows) <= record.attempts:
                 sentence = f"{run_id} had {record.attempts} attempts, its history has {len(rows)}"
                 self.facts.violated("H3", sentence, run_id)
             self._check_parts(record, rest)
             for task in self._started.values():
-                if task.attempt[0] == run_id and task.attempt[1:] not in rows:
+                if task.attempt[0] == run_id and task.attempt[1:] not in (rows.keys() | unseen.attempts):
                     self._violated("H3", task.attempt, "ran, and is not in the history")
+
+    def _note_unseen(self, record: RunRecord) -> None:
+        """What has no row when a run that was closed unwatched is retried is never going to have one."""
+        if record.has_ended and any(reason in record.status_reason for reason in UNWATCHED):
+            self._unwatched.add(record.id)
+        elif record.id in self._unwatched:
+            self._unwatched.remove(record.id)
+            rows = self._rows[record.id].keys()
+            started = {task.attempt[1:] for task in self._started.values() if task.attempt[0] == record.id}
+            self._unseen[record.id] = Unseen(record.attempts - len(rows), started - rows)
 
     def _check_parts(self, record: RunRecord, rest: Rest) -> None:
         """Beside the results of a run that is over lie all of its rows, as they were amended."""
