@@ -50,8 +50,11 @@ class HistoryWriter:
         """Those that the run has used, as far as they are known, with those of earlier tries."""
         uri = instances_uri(run.output)
         found = {each["id"]: each for each in self._noted(uri)} if run.retries else {}
-        used = (state.instances[name] for name in sorted(run.instances) if name in state.instances)
-        found |= {instance.id: instance_facts(instance) for instance in used}
+        for name in sorted(run.instances & state.instances.keys()):
+            try:
+                found[name] = instance_facts(state.instances[name])
+            except Exception as error:  # noqa: BLE001 - a fault of ours: it is told, and the run is closed all the same
+                state.left_out.append((f"instance {name} in the history of run {run.id}", error))
         self._put(uri, json.dumps({"instances": list(found.values())}).encode())
 
     def _noted(self, uri: str) -> list[dict[str, Any]]:

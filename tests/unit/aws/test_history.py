@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from argosy.scheduler import upkeep
 from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, instance_id, state_with, state_with_instance, the_run
 from tests.fakes.api import Desk
 from tests.fakes.aws import Clock, ScriptedClient
+from tests.fakes.throwing import any_of, named, throwing
 
 ROWS_OF_AN_ITEM = 4_000
 
@@ -150,6 +152,21 @@ def test_instances_of_an_earlier_try_that_cannot_be_read_are_left_out(there: byt
     place.complete()
     place.results.end(CloseRun(RUN_ID), place.state)
     assert [each["id"] for each in json.loads(place.s3.objects[uri].body)["instances"]] == [instance_id(1)]
+
+
+def test_an_instance_at_which_our_own_code_fails_is_left_out_and_told_and_the_run_is_closed() -> None:
+    place = Place()
+    other = replace(place.state.instances[instance_id(1)], id=instance_id(2))
+    place.state.instances[other.id] = other
+    the_run(place.state).instances.add(other.id)
+    place.complete()
+    about_it = any_of(lambda value: getattr(value, "id", "") == instance_id(1))
+    with throwing(named("model.history_parts.instance_facts"), about_it, anywhere=True):
+        (closed,) = place.results.end(CloseRun(RUN_ID), place.state)
+    assert isinstance(closed, RunClosed)
+    uri = layout.split_s3(layout.instances_uri(the_run(place.state).output))
+    assert [each["id"] for each in json.loads(place.s3.objects[uri].body)["instances"]] == [other.id]
+    assert [what for what, _ in place.state.left_out] == [f"instance {instance_id(1)} in the history of run {RUN_ID}"]
 
 
 def test_an_item_that_cannot_be_read_is_left_out_and_the_others_are_folded(caplog: Any) -> None:

@@ -37,10 +37,10 @@ class StartedTask(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """Attempts of a run whose ends nobody saw. count: of those that count as attempts; attempts: index and attempt of
+    """Attempts of a run whose ends nobody saw. counted: how many its record counts; attempts: index and attempt of
     all that ECS started."""
 
-    count: int
+    counted: int
     attempts: Set[tuple[int, int]] = frozenset()
 
 
@@ -93,7 +93,7 @@ class HistoryChecker(Checker):
             if not record.has_ended or run_id in self._unwatched:
                 continue
             rows, unseen = self._rows[run_id], self._unseen.get(run_id, Unseen(0))
-            if not record.attempts - unseen.count <= len(rows) <= record.attempts:
+            if not record.attempts - unseen.counted <= len(rows) <= record.attempts:
                 sentence = f"{run_id} had {record.attempts} attempts, its history has {len(rows)}"
                 self.facts.violated("H3", sentence, run_id)
             self._check_parts(record, rest)
