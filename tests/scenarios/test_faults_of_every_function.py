@@ -38,6 +38,7 @@ LEFT_OUT = {
     "model.run_record.RunRecord.to_json": "without it nothing can be stored of a run, not even that it is suspended",
     "model.runs.sort_key": "the same",
     "model.state.State.run_by_number": "it says to which run an attempt belongs, and so that it is left out",
+    "model.touched.Touched.note": "it notes an instance's name, also when the instance is forgotten, and reads no more",
 }
 # Called for an instance that a run's manifest names: that run, which has worked there, cannot be closed without it.
 OF_RUNS = {"aws.manifest._gpu_ids"}
