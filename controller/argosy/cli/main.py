@@ -15,7 +15,21 @@ from argosy.cli.here.demo import command as demo
 from argosy.cli.late import Late, LateGroup
 from argosy.cli.outside_text import say
 from argosy.cli.problems import AWS_FAULT, print_traceback
-from argosy.cli.runs import cost, events, explain, logs, plan, results, retry, status, submit, ui, validate, watch
+from argosy.cli.runs import (
+    cost,
+    events,
+    explain,
+    logs,
+    plan,
+    results,
+    retry,
+    status,
+    submit,
+    tasks,
+    ui,
+    validate,
+    watch,
+)
 
 _QUERY = "Which instances does a placement expression choose?"
 _DEMO_TENSORFLOW = "TensorFlow here: train, classify, benchmark."
@@ -36,7 +50,7 @@ class Commands(LateGroup):
     }
 
 
-_RUNS = (submit, plan, watch, status, ui, retry, explain, cost, results, logs, events, validate)
+_RUNS = (submit, plan, watch, status, tasks, ui, retry, explain, cost, results, logs, events, validate)
 app = typer.Typer(
     name="argosy",
     cls=Commands,

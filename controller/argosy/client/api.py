@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.client.errors import ArgosyError
 
-PAGE_SIZE = 1000  # tasks asked for in one DescribeRun
+PAGE_SIZE = 1000  # tasks, or instances, asked for at once
 _USERS_FAULTS = (400, 404, 409, 410)  # a different request would succeed
 
 
@@ -109,6 +109,24 @@ class ApiClient:
     def cluster(self) -> dict[str, Any]:
         """The deployment's instances, fleets and cost."""
         return self._call("DescribeCluster")
+
+    def tasks(self, limit: int, **filters: Any) -> dict[str, Any]:
+        """At most `limit` tasks; `nextToken` is null when there are no others. filters: members of ListTasks."""
+        return self._listed("ListTasks", "tasks", limit, filters)
+
+    def instances(self, limit: int, **filters: Any) -> dict[str, Any]:
+        """At most `limit` instances; `nextToken` is null when there are no others. filters: members of
+        ListInstances."""
+        return self._listed("ListInstances", "instances", limit, filters)
+
+    def _listed(self, action: str, what: str, limit: int, filters: Mapping[str, Any]) -> dict[str, Any]:
+        page = self._call(action, **filters, maxResults=min(limit, PAGE_SIZE))
+        found = list(page[what])
+        while page["nextToken"] and len(found) < limit:
+            size = min(limit - len(found), PAGE_SIZE)
+            page = self._call(action, **filters, maxResults=size, nextToken=page["nextToken"])
+            found += page[what]
+        return {**page, what: found}
 
     def changes(self, **wanted: Any) -> dict[str, Any]:
         """A page of the journal's lines: `changes`, and `next`, after which the following page begins. wanted: members

@@ -62,6 +62,15 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("cost RUN --html cost.html", {"html": Path("cost.html")}),
     ("ui RUN --port 8000 --no-open", {"run": "RUN", "port": 8000, "no_open": True}),
     ("status RUN --tasks", {"run": "RUN", "tasks": True}),
+    (
+        "tasks RUN --status failed --status running --instance i-0abc --cell eu-west-1 --exit-code 3 --limit 7",
+        {"status": ["failed", "running"], "instance": "i-0abc", "cell": "eu-west-1", "exit_code": 3, "limit": 7},
+    ),
+    (
+        "instances --where 'attribute:stack == prod' --type g5.* --status active --purchase spot --cell C",
+        {"where": "attribute:stack == prod", "pattern": "g5.*", "status": ["active"], "purchase": "spot", "cell": "C"},
+    ),
+    ("instances --limit 3", {"limit": 3}),
     ("runs --limit 50 --json", {"limit": 50, "wants_json": True}),
     ("watch RUN --wait-timeout 1.5", {"wait_timeout": 1.5}),
     ("results RUN --download DIR --partial", {"download": Path("DIR"), "partial": True}),

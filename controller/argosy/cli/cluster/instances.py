@@ -1,4 +1,4 @@
-"""Which instances are there, and what do they do and cost? `cluster`."""
+"""Which instances are there, and what do they do and cost? `cluster`, and `instances` for some of them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
+from argosy.cli.figures import counted
 from argosy.cli.session import Session
 
 
 def register(app: typer.Typer) -> None:
     command(app, "cluster", panel=panels.CLUSTER)(cluster)
+    command(app, "instances", panel=panels.CLUSTER)(instances)
 
 
 def cluster(
@@ -28,3 +30,31 @@ def cluster(
 
     for part in views.cluster(view, session.tools.now(), show_gone):
         session.console.print(part)
+
+
+def instances(
+    session: Session,
+    where: Annotated[
+        str | None, typer.Option("--where", metavar="EXPR", help="A placement expression, of registered instances.")
+    ] = None,
+    pattern: Annotated[str | None, typer.Option("--type", metavar="GLOB", help="Only these types: 'g5.*'.")] = None,
+    status: Annotated[list[str] | None, typer.Option("--status", help="Only such: active, booting, ...")] = None,
+    purchase: Annotated[str | None, typer.Option("--purchase", help="Only spot, or on-demand.")] = None,
+    cell: Annotated[str | None, typer.Option("--cell", help="Only in this cell.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many.")] = 1000,
+) -> None:
+    """The instances that all filters choose, ended ones too."""
+    wanted = {"where": where, "type": pattern, "purchase": purchase, "cell": cell}
+    filters: dict[str, object] = {name: value for name, value in wanted.items() if value is not None}
+    if status:
+        filters["status"] = [name.upper() for name in status]
+    found = session.api.instances(limit, **filters)
+    if session.wants_json:
+        session.print_json(found)
+        return
+    from argosy.cli.cluster import views
+
+    if found["instances"]:
+        session.console.print(views.instance_table(found["instances"], session.tools.now()))
+    more = f", and there are others: --limit {2 * limit} shows more" if found["nextToken"] else ""
+    session.console.print(f"{counted(len(found['instances']), 'instance')}{more}.", style="dim")
