@@ -17,6 +17,7 @@ from argosy.cli.session import Session
 from argosy.client.errors import ArgosyError
 
 RECORDED = "name a time at which the controller worked; the setting journalDays says how long its record is kept"
+LATER = "It is stored every minute and when a run ends: ask again then, or without --at for what is so now"
 
 
 def register(app: typer.Typer) -> None:
@@ -52,12 +53,23 @@ def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, A
         reply = why(shelf, run, index, when)
         if index is not None and reply["placement"] is None and (ended := _launched_before(session, run, index, when)):
             earlier = why(shelf, run, index, ended)
+            if earlier["placement"] is None:
+                raise NotRecorded(f"the launch of the task's attempt at that time is not in the record. {LATER}")
             reply |= {name: earlier[name] for name in ("placement", "exact", "differences")}
+        if reply["run"] is None and reply["at"] < _submitted_at(session, run) <= when:
+            raise NotRecorded(f"by then nothing was recorded since the run was submitted. {LATER}")
         return reply
     except ValueError as fault:
         raise ArgosyError(f"--at: {fault}", is_users_fault=True) from fault
     except NotRecorded as gap:
         raise ArgosyError(f"That moment cannot be had again: {gap}.", next_step=RECORDED) from gap
+
+
+def _submitted_at(session: Session, run: str) -> float:
+    """Epoch seconds. Raises ArgosyError for a run that there is not."""
+    submitted = instant(session.api.describe(run)["submittedAt"])
+    assert submitted is not None, "every run has been submitted"
+    return submitted.timestamp()
 
 
 def _launched_before(session: Session, run: str, index: int, when: float) -> float | None:

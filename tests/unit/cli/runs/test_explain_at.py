@@ -58,6 +58,7 @@ def test_of_a_task_that_had_ended_by_then_its_last_placement_is_told(trial: Reco
     launched = datetime.fromisoformat(at)
     attempts = [{"launchedAt": launched.isoformat()}, {"launchedAt": None}, {"launchedAt": "2099-01-01T00:00:00+00:00"}]
     world = world_of(trial).answers("DescribeTask", {"attempts": attempts})
+    world.answers("DescribeRun", {"submittedAt": (launched - timedelta(minutes=50)).isoformat()})
     later = (launched + timedelta(minutes=50)).isoformat()
     lines = world.argosy("explain", run, str(index), "--at", later).stdout.splitlines()
     assert lines[1:3] == [
@@ -72,6 +73,29 @@ def test_of_a_task_that_was_never_placed_that_is_told(trial: RecordedTrial) -> N
     world = world_of(trial).answers("DescribeTask", {"attempts": []})
     lines = world.argosy("explain", run, str(index), "--at", before).stdout.splitlines()
     assert lines[1] == f"task {index} had no attempt then"
+
+
+def test_a_launch_that_the_record_does_not_reach_yet_is_not_denied(trial: RecordedTrial) -> None:
+    """A minute's decisions wait in the controller before they are stored."""
+    at, run, index = first_launch(trial)
+    before = datetime.fromisoformat(at) - timedelta(seconds=20)
+    world = world_of(trial).answers("DescribeTask", {"attempts": [{"launchedAt": before.isoformat()}]})
+    result = world.argosy("explain", run, str(index), "--at", before.isoformat())
+    assert (result.exit_code != 0, result.stdout) == (True, "")
+    assert "the launch of the task's attempt at that time is not in the record" in result.stderr
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(-1, True), (2400, False), (3600, True)])
+def test_of_a_run_that_the_record_does_not_reach_yet_nobody_is_told_that_it_was_not_open(
+    trial: RecordedTrial, seconds: float, is_told: bool
+) -> None:
+    at, _, _ = first_launch(trial)
+    launched = datetime.fromisoformat(at)
+    submitted = (launched + timedelta(seconds=seconds)).isoformat()
+    world = world_of(trial).answers("DescribeRun", {"submittedAt": submitted})
+    result = world.argosy("explain", "another-run", "--at", (launched + timedelta(minutes=50)).isoformat())
+    assert ("the run was not open then" in result.stdout) == is_told
+    assert ("nothing was recorded since the run was submitted" in result.stderr) == (not is_told)
 
 
 def test_the_same_is_there_for_programs(trial: RecordedTrial) -> None:
