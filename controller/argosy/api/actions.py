@@ -315,12 +315,12 @@ class Api:
 
     @_act.register
     def _list_attempts(self, request: requests.ListAttempts, request_id: str) -> dict[str, Any]:
-        after = None if request.next_token is None else requests.page_place(request.next_token)
+        after = requests.place_of(request)
         version = self.store.version()
         page, following = history.attempts_page(self._history(request.run_id), after)
         # A record that is read after the rows holds every reason that they refer to by number.
         view = history.attempts_view(self._record(request.run_id), version, page)
-        return {**view, "nextToken": None if following is None else requests.page_token(following)}
+        return {**view, "nextToken": None if following is None else requests.token_of(request, following)}
 
     @_act.register
     def _describe_task(self, request: requests.DescribeTask, request_id: str) -> dict[str, Any]:

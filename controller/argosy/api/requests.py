@@ -271,12 +271,12 @@ def index_of_page(token: str | None) -> int:
     return int(place)
 
 
-def token_of(request: ListTasks | ListInstances, place: str) -> str:
+def token_of(request: ListAttempts | ListTasks | ListInstances, place: str) -> str:
     """A token for the place where the next page starts, which only the same request may use."""
     return page_token(f"{_fingerprint(request)} {place}")
 
 
-def place_of(request: ListTasks | ListInstances) -> str | None:
+def place_of(request: ListAttempts | ListTasks | ListInstances) -> str | None:
     """Where the page that is asked for starts; None = at the beginning. Raises SpecError for another request's
     token."""
     if request.next_token is None:
@@ -284,6 +284,8 @@ def place_of(request: ListTasks | ListInstances) -> str | None:
     fingerprint, _, place = page_place(request.next_token).partition(" ")
     if fingerprint != _fingerprint(request):
         raise SpecError([Fault("nextToken", "belongs to a request with other filters")])
+    if not place:
+        raise _not_issued()
     return place
 
 
@@ -298,6 +300,6 @@ def place_of_task(request: ListTasks) -> tuple[str, int]:
     return found[1], int(found[2])
 
 
-def _fingerprint(request: ListTasks | ListInstances) -> str:
+def _fingerprint(request: ListAttempts | ListTasks | ListInstances) -> str:
     filters = request.model_dump(mode="json", exclude={"next_token", "max_results"})
     return hashlib.sha256(json.dumps(filters, sort_keys=True).encode()).hexdigest()[:16]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy.api import history
+from argosy.api import history, requests
 from argosy.lifecycle import series
 from argosy.model import documents
 from argosy.model.ended_attempts import EndedAttempt, Outcome, pack
@@ -197,3 +197,25 @@ def test_an_item_of_a_history_that_cannot_be_read_hides_no_other(desk: Desk, dam
     desk.store.items[first] = damage
     assert columns_of(desk.body("ListAttempts", runId=RUN_ID))["attempt"] == [2, 1, 3]
     assert [each["attempt"] for each in desk.body("DescribeTask", runId=RUN_ID, index=0)["attempts"]] == [2, 3]
+
+
+def token_at(place: str) -> str:
+    request = requests.ListAttempts.model_validate({"action": "ListAttempts", "runId": RUN_ID})
+    return requests.token_of(request, place)
+
+
+def test_a_page_of_attempts_is_not_had_by_another_runs_token(desk: Desk) -> None:
+    """It would begin somewhere, and leave attempts out without a word."""
+    with_a_run(desk)
+    other = desk.submit()["runId"]
+    token = token_at(documents.history_key(3))
+    assert desk.body("ListAttempts", runId=RUN_ID, nextToken=token)["rows"] == 0
+    for run_id, wrong in ((other, token), (RUN_ID, requests.page_token("zzzz")), (RUN_ID, requests.page_token(" "))):
+        reply = desk.ask("ListAttempts", runId=run_id, nextToken=wrong)
+        assert [fault["path"] for fault in error_of(reply)["fieldList"]] == ["nextToken"]
+
+
+def test_a_token_that_names_no_place_is_refused(desk: Desk) -> None:
+    with_a_run(desk)
+    token = token_at("")
+    assert desk.ask("ListAttempts", runId=RUN_ID, nextToken=token)["statusCode"] == 400
