@@ -30,7 +30,7 @@ from argosy.model.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.runs import Run, RunStatus
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Setback, Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus, TaskTable
 
@@ -214,6 +214,9 @@ def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> Non
 def _(event: events.ControllerStarted, state: State, now: float, policy: Policy) -> None:
     rows = state.attempts.with_status(AttemptStatus.INTENT)
     state.attempts.set_many(rows, status=AttemptStatus.IN_DOUBT)
+    for wave in set(state.attempts["wave"][state.attempts.with_status(AttemptStatus.IN_DOUBT)].tolist()):
+        # A refusal of ours would prove nothing while another controller may be about to send the same.
+        state.setbacks[Subject(What.RESOLVE, str(wave))] = Setback(not_before=now + policy.takeover_s)
     state.observed_at = 0.0  # events may have been missed: look at everything at once
     quarantine.set_aside(state, now, policy)
 

@@ -18,6 +18,7 @@ from argosy.model.events import (
 )
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
+from argosy.scheduler import upkeep
 from tests.builders import (
     NOW,
     POLICY,
@@ -26,6 +27,7 @@ from tests.builders import (
     host,
     instance_id,
     launched,
+    moment_of,
     state_with_instance,
     status_of,
     task,
@@ -46,6 +48,18 @@ def test_a_new_controller_takes_the_intents_of_the_old_one_as_in_doubt_and_a_lat
     told(state, task(7, "RUNNING", key=key))
     assert status_of(state) is TaskStatus.RUNNING
     assert the_run(state).attempts == 1
+
+
+def test_a_controller_that_starts_leaves_doubts_alone_while_another_may_still_be_sending_them() -> None:
+    """Its own request might be refused for lack of room, and the other's succeed a second later."""
+    state = state_with_instance()
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    told(state, ControllerStarted())
+    waits_until = NOW + POLICY.takeover_s
+    assert list(upkeep.resolutions(moment_of(state, waits_until - 1))) == []
+    (resolution,) = upkeep.resolutions(moment_of(state, waits_until))
+    assert [launch.key for launch in resolution.launches] == [key]
 
 
 def test_doubt_that_is_disproved_frees_the_task_under_a_new_launch_number() -> None:

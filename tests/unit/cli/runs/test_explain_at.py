@@ -1,4 +1,4 @@
-"""`argosy explain RUN TASK --at TIME`: a decision of the past, told; and what cannot be had is said."""
+"""`argosy explain RUN 17 --at TIME`: a decision of the past, told; and what cannot be had is said."""
 
 from __future__ import annotations
 
