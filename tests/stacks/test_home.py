@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from argosy import layout
 from argosy.messages.eventbridge import RULE_PATTERNS
 from stacks import bundle
 from tests.stacks.templates import Template, text
@@ -57,9 +58,11 @@ def test_results_stay_unless_the_settings_say_otherwise(home: Template, wide: di
     assert wide["argosy-dev"].resources["ResultsBucket"]["DeletionPolicy"] == "Delete"
 
 
-def test_unfinished_uploads_go_after_a_day(home: Template) -> None:
-    (rule,) = home.one("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
-    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+def test_unfinished_uploads_go_after_a_day_and_the_record_of_decisions_after_its_days(home: Template) -> None:
+    rules = home.one("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
+    uploads, journal = sorted(rules, key=lambda rule: "Prefix" in rule)
+    assert uploads["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert (journal["Prefix"], journal["ExpirationInDays"]) == (layout.JOURNAL, 30)
 
 
 def test_the_queue_hands_what_it_cannot_deliver_to_the_dead_letters(home: Template) -> None:
