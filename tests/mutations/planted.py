@@ -20,7 +20,10 @@ from argosy.scheduler import upkeep
 from tests.mutations.catalogue import LIFE, PROTOCOL, Patch, planted, scenario
 
 
-@planted("a lost reply starts a second copy", "reply-lost", "listing-lag")
+@planted(
+    "a lost reply starts a second copy",
+    check=scenario(PROTOCOL, "test_a_task_that_starts_although_its_launch_was_refused_is_found_by_its_token"),
+)
 def token_dropped(patch: Patch) -> None:
     real = launcher.run_task_request
 

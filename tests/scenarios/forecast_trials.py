@@ -145,7 +145,7 @@ def planned(cluster: Controlled, spec: dict[str, Any], types: Sequence[str]) -> 
     fleets = [("us-east-1", kind, zone) for kind in types for zone in ZONES]
     limits = DeploymentLimits("s3://results/", frozenset({"results"}), {})
     sources, now, policy = Sources(Images(), Items(), Definitions()), cluster.world.clock, cluster.policy
-    api = Api(cluster.store, Wake(), sources, limits, "argosy", ["us-east-1"], now, policy, fleets)
+    api = Api(cluster.store, Wake(), sources, limits, "argosy", ["us-east-1"], now, policy=policy, fleets=fleets)
     reply = api.handle({"action": "PlanRun", "spec": spec}, "r")
     assert reply["statusCode"] == 200, reply
     return dict(reply["body"])

@@ -356,7 +356,12 @@ def test_what_runs_on_an_instance_at_which_the_code_always_fails_is_lost_with_it
     fails = any_of(lambda value: isinstance(value, Instance) and getattr(value, "id", "") == name)
     (placeable,) = [each for each in functions_of("model").values() if each.__qualname__ == "Instance.placeable"]
     with throwing(placeable, fails):
-        until(cluster, lambda: name not in [each["InstanceId"] for each in cluster.live_instances()], ENDED_S)
+        # Where it has work it takes some sweeps more.
+        until(
+            cluster,
+            lambda: name not in [each["InstanceId"] for each in cluster.live_instances()],
+            ENDED_S + 4 * SWEEP_S,
+        )
         until(cluster, has_succeeded(cluster, OTHER), limit_s=2 * 3600.0)
     shown = cluster.record(OTHER)
     assert shown.attempts > OTHER_TASKS
