@@ -43,6 +43,7 @@ class Tick:
     facts: list[tuple[Event, float]]
     actions: list[Action] = field(default_factory=list)
     version: int | None = None
+    digest: str = ""  # of the documents, as recorded
     differences: list[str] = field(default_factory=list)  # from what was recorded, in sentences
 
 
@@ -102,7 +103,7 @@ class Replay:
         tick.actions = conclude(moment, switches, self.functions, known["deletions"])
         puts, _ = documents_of_commit(state, known["decidedAt"])
         tick.differences = [] if known["fault"] else _differences(known, actions, tick.actions, digest_of(puts))
-        tick.version = known["version"]
+        tick.version, tick.digest = known["version"], known["digest"]
         if tick.version is not None:
             documents.committed(state)
         state.left_out.clear()

@@ -37,24 +37,28 @@ class RecordedTrial:
         """What is not as it was, in sentences. The last minutes of a controller that died may be missing."""
         for recorder in self.recorders:
             recorder.flush()
-        versions: Counter[int] = Counter()
+        committed: dict[int, list[tuple[str, str]]] = {}  # by version: by which process, and what
         found = []
         for chain in chains_of(self.names(FOLDER)):
             replay, told = Replay(), Counter[str]()
-            for version, differences in _ticks(replay, chain.lines(self), told):
-                versions[version] += 1
+            for version, digest, differences in _ticks(replay, chain.lines(self), told):
+                committed.setdefault(version, []).append((chain.name.rpartition("-")[2], digest))
                 found += [f"{chain.name}, version {version}: {each}" for each in differences]
             found += [f"{chain.name}: {each}" for each in [*replay.strangeness, *told]]
-        found += [f"version {version} is recorded {times} times" for version, times in versions.items() if times > 1]
-        return found
+        return found + [f"version {version} is recorded twice" for version, by in committed.items() if _is_odd(by)]
 
 
-def _ticks(replay: Replay, lines: Iterator[object], told: Counter[str]) -> Iterator[tuple[int, list[str]]]:
-    """The version and the differences of each tick that wrote something, until the first difference."""
+def _is_odd(by: list[tuple[str, str]]) -> bool:
+    """Two processes may commit the very same: the store takes the second for the first, and so do both."""
+    return len(by) > len(dict(by)) or len({digest for _, digest in by}) > 1
+
+
+def _ticks(replay: Replay, lines: Iterator[object], told: Counter[str]) -> Iterator[tuple[int, str, list[str]]]:
+    """Of each tick that wrote something, until the first difference: version, digest of the documents, differences."""
     try:
         for tick in replay.ticks(lines):  # type: ignore[arg-type]
             if tick.version is not None:
-                yield tick.version, tick.differences
+                yield tick.version, tick.digest, tick.differences
             if tick.differences:
                 return
     except NotRecorded as gap:
