@@ -23,7 +23,7 @@ from argosy.api import explaining, history, listing, reading, requests, retrying
 from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fingerprint
 from argosy.api.caps import budget_warnings, hourly_faults, market_of
 from argosy.api.changes import ChangesExpired, list_changes
-from argosy.api.cluster_columns import in_columns
+from argosy.api.cluster_columns import at_work, in_columns
 from argosy.api.estimates import estimates
 from argosy.api.history import NO_OBJECTS
 from argosy.catalogue.lookup import load_catalogue
@@ -287,8 +287,11 @@ class Api:
     @_act.register
     def _describe_cluster(self, request: requests.DescribeCluster, request_id: str) -> dict[str, Any]:
         state, run_ids = reading.cluster(self.store)
-        needs = reading.needs_by_number(self.store, run_ids)
+        records = reading.by_number(self.store, run_ids)
+        needs = {number: record.needs for number, record in records.items()}
         view = views.cluster_view(state, needs, self.cluster, self.cells, self.now(), self.policy)
+        if "attempts" in request.include:
+            view["attempts"] = at_work(state, {number: record.id for number, record in records.items()})
         return in_columns(view) if request.form == "columns" else view
 
     @_act.register

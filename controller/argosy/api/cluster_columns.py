@@ -1,5 +1,5 @@
-"""How are thousands of instances shown in one reply? As columns: an object for each takes 450 bytes, and Lambda answers
-with 6 MB at most, which 13,000 instances would fill; in columns an instance takes 81."""
+"""How are thousands of instances, and what works on them, shown in one reply? As columns: an object for each instance
+takes 450 bytes, and Lambda answers with 6 MB at most, which 13,000 would fill; in columns one takes 81."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.api.views import at_work_rows
+from argosy.model.state import State
+
 JSON = dict[str, Any]
+ATTEMPTS_SHOWN = 200_000  # 14 bytes each, and a third more in base64: 3.7 MB
 _NAMES: Mapping[str, Callable[[JSON], str]] = {
     "type": lambda each: each["instanceType"],
     "zone": lambda each: each["availabilityZone"],
@@ -36,6 +40,29 @@ def in_columns(cluster: JSON) -> JSON:
         columns[name] = _column(np.array([_share(each[source]) for each in instances], dtype="<f4"))
     columns["tasks"] = _column(np.array([each["tasks"] for each in instances], dtype="<u4"))
     return {**cluster, "instances": {"rows": len(instances), "columns": columns}}
+
+
+def at_work(state: State, run_ids: Mapping[int, str], most: int = ATTEMPTS_SHOWN) -> JSON:
+    """DescribeCluster's `attempts`: what works on the instances, in the order in which the reply shows these.
+
+    instance: its row among the instances. run: of `values`. gpuMask: bit j is the j-th GPU of the instance. left: how
+    many others there are. run_ids: by the run's number; attempts of other runs are left out.
+    """
+    table, place = state.attempts, {name.encode(): row for row, name in enumerate(state.instances)}
+    rows = at_work_rows(state)
+    where = np.array([place.get(name, -1) for name in table["instance"][rows].tolist()], dtype="<i8")
+    shown = (where >= 0) & np.isin(table["run"][rows], sorted(run_ids))
+    rows, where = rows[shown], where[shown]
+    order = np.lexsort((table["index"][rows], where))
+    kept, numbers = rows[order][:most], sorted(run_ids)
+    run = np.searchsorted(numbers, table["run"][kept]).astype("<u2")
+    columns = {
+        "instance": _column(where[order][:most].astype("<u4")),
+        "run": {**_column(run), "values": [run_ids[number] for number in numbers]},
+        "index": _column(table["index"][kept].astype("<u4")),
+        "gpuMask": _column(table["gpu_mask"][kept].astype("<u4")),
+    }
+    return {"rows": len(kept), "left": len(rows) - len(kept), "columns": columns}
 
 
 def _share(amount: JSON) -> float:

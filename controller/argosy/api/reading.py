@@ -200,10 +200,15 @@ def cluster(store: Store) -> tuple[State, list[str]]:
     return documents.restore(0, items, {}), run_ids
 
 
+def by_number(store: Store, run_ids: Sequence[str]) -> dict[int, RunRecord]:
+    """The runs' records, by the run's number."""
+    records = map(documents.record_from, records_of(store, run_ids).values())
+    return {record.number: record for record in records}
+
+
 def needs_by_number(store: Store, run_ids: Sequence[str]) -> dict[int, Resources]:
     """What a task of each run takes, by the run's number."""
-    records = map(documents.record_from, records_of(store, run_ids).values())
-    return {record.number: record.needs for record in records}
+    return {number: record.needs for number, record in by_number(store, run_ids).items()}
 
 
 def _folded(store: Store, run_id: str) -> RunRecord | None:

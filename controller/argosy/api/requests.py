@@ -93,10 +93,12 @@ class ExplainRun(Strict):
 
 
 class DescribeCluster(Strict):
-    """form: its instances as objects, or as columns, which take a fifth of the bytes."""
+    """form: its instances as objects, or as columns, which take a fifth of the bytes. include: which attempts are at
+    work on them, as columns."""
 
     action: Literal["DescribeCluster"]
     form: Literal["objects", "columns"] = "objects"
+    include: list[Literal["attempts"]] = Field(default_factory=list)
 
 
 def _place(value: Any) -> str:

@@ -5,9 +5,13 @@ Times leave as ISO 8601 in UTC, money in US dollars unrounded, shares as 0..1; w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from argosy.catalogue.lookup import BANDS, interruption_band, load_catalogue
 from argosy.market.offers import is_stale, price_of, rate_of, rejected
@@ -235,15 +239,21 @@ def cluster_view(
 
 def used_by_instance(state: State, needs: Mapping[int, Resources]) -> tuple[dict[str, Resources], dict[str, int]]:
     """What live attempts take on each instance, and how many they are."""
-    used: dict[str, Resources] = {}
-    tasks: dict[str, int] = {}
-    for row in state.attempts.placed().tolist():
-        instance_id = bytes(state.attempts["instance"][row]).decode()
-        mine = needs.get(int(state.attempts["run"][row]), Resources())
-        used[instance_id] = used.get(instance_id, Resources()).plus(mine)
-        started = state.attempts["status"][row] in (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
-        tasks[instance_id] = tasks.get(instance_id, 0) + int(started)
-    return used, tasks
+    table, used = state.attempts, dict[str, Resources]()
+    for name, runs in table.runs_on_instance.items():
+        taken = Resources()
+        for number, count in runs.items():
+            taken = taken.plus(needs.get(number, Resources()), count)
+        used[name.decode()] = taken
+    at_work = Counter(table["instance"][at_work_rows(state)].tolist())
+    return used, {name.decode(): count for name, count in at_work.items()}
+
+
+def at_work_rows(state: State) -> NDArray[np.int64]:
+    """The rows of attempts that ECS has, and that take their place on their instance."""
+    table = state.attempts
+    rows: NDArray[np.int64] = table.placed()
+    return rows[table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)[rows]]
 
 
 def instance_view(instance: Instance, used: Resources | None, tasks: int) -> JSON:

@@ -110,6 +110,10 @@ class ApiClient:
         """The deployment's instances, fleets and cost."""
         return self._call("DescribeCluster")
 
+    def cluster_columns(self) -> dict[str, Any]:
+        """The same, with its instances and what works on them as columns."""
+        return self._call("DescribeCluster", form="columns", include=["attempts"])
+
     def tasks(self, limit: int, **filters: Any) -> dict[str, Any]:
         """At most `limit` tasks; `nextToken` is null when there are no others. filters: members of ListTasks."""
         return self._listed("ListTasks", "tasks", limit, filters)

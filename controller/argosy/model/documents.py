@@ -299,6 +299,7 @@ def _bucket(instance_id: str) -> int:
 
 
 _INSTANCE_FIELDS = [field.name for field in fields(Instance)]
+_INSTANCE_NAMES = frozenset(_INSTANCE_FIELDS)
 _POOL_FIELDS = [field.name for field in fields(Pool)]
 
 
@@ -311,8 +312,7 @@ def _pool_record(pool: Pool) -> dict[str, Any]:
 
 
 def _instance_from(record: Mapping[str, Any]) -> Instance:
-    known = {field.name for field in fields(Instance)}
-    values = {name: value for name, value in record.items() if name in known}
+    values = {name: value for name, value in record.items() if name in _INSTANCE_NAMES}
     values["status"] = InstanceStatus(values["status"])
     values["purchase"] = Purchase(values["purchase"])
     for name in ("total", "foreign", "foreign_seen"):

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 
 from argosy.api import listing
-from argosy.api.cluster_columns import in_columns
+from argosy.api.cluster_columns import ATTEMPTS_SHOWN, at_work, in_columns
 from argosy.api.requests import parse_request, token_of
 from argosy.lifecycle.apply import apply
+from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.events import HostSeen, RunCancelled
 from argosy.model.inbox import CancelRequest
+from argosy.model.instances import Instance
+from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from tests.builders import NOW, POLICY, fleet, instance_id, told
+from tests.builders import CELL, NOW, POLICY, fleet, instance_id, told
 from tests.fakes.api import Desk, error_of, running
 
 HERE = "i-0000000000000000a"
@@ -268,6 +271,40 @@ def test_the_cluster_in_columns_says_what_its_objects_say(desk: Desk) -> None:
             share = found[name][row]
             assert np.isnan(share) if not total else share == pytest.approx(each[key]["used"] / total)
     assert {**view, "instances": 0} == {**objects, "instances": 0}
+
+
+def test_what_is_at_work_on_the_instances_comes_as_columns(desk: Desk) -> None:
+    with_instances(desk)
+    told = desk.body("DescribeCluster", form="columns", include=["attempts"])
+    found, shown = told["attempts"], told["instances"]["columns"]
+    column = {
+        name: np.frombuffer(base64.b64decode(each["data"]), each["dtype"]) for name, each in found["columns"].items()
+    }
+    assert (found["rows"], found["left"]) == (1, 0)  # task 2 is not known to ECS yet
+    ids = np.frombuffer(base64.b64decode(shown["id"]["data"]), shown["id"]["dtype"])
+    [instance], [run] = column["instance"].tolist(), column["run"].tolist()
+    assert ids[instance].decode() == HERE
+    assert found["columns"]["run"]["values"][run] == next(iter(desk.state.runs))
+    assert (column["index"].tolist(), column["gpuMask"].tolist()) == ([1], [3])
+
+
+def test_of_more_attempts_than_a_reply_holds_those_left_out_are_counted() -> None:
+    state = State(epoch="test")
+    state.instances = {name: Instance(name, CELL, "c5.xlarge", "us-east-1a") for name in (HERE, GONE)}
+    for number, index in ((1, 3), (99, 4), (1, 5), (1, 6)):
+        row = state.attempts.add(number, AttemptKey("", index, 1, 0), 1, GONE if index == 3 else HERE, NOW)
+        state.attempts.set(row, status=AttemptStatus.RUNNING)
+    found = at_work(state, {1: "known"}, most=2)
+    column = {
+        name: np.frombuffer(base64.b64decode(each["data"]), each["dtype"]) for name, each in found["columns"].items()
+    }
+    assert (found["rows"], found["left"]) == (2, 1)
+    assert (column["instance"].tolist(), column["index"].tolist()) == ([0, 0], [5, 6])  # in the order of the instances
+
+
+def test_two_hundred_thousand_attempts_at_work_fit_into_one_reply_with_their_instances() -> None:
+    bytes_of_each = sum(np.dtype(each).itemsize for each in ("<u4", "<u2", "<u4", "<u4"))
+    assert ATTEMPTS_SHOWN * bytes_of_each * 4 / 3 + 20_000 * 81 < 6_000_000
 
 
 def test_fifty_thousand_instances_in_columns_fit_into_one_reply(desk: Desk) -> None:
