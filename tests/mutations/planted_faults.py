@@ -11,7 +11,9 @@ from argosy.engine.blame import PortFailed
 from argosy.engine.intake import Taken
 from argosy.engine.set_apart import SetApart
 from argosy.lifecycle import attempts
-from argosy.model.events import RunCancelled
+from argosy.model.actions import Terminate
+from argosy.model.events import ContainerInstanceSeen, RunCancelled
+from argosy.model.moment import Moment
 from argosy.model.state import State
 from tests.mutations.catalogue import Patch, planted, scenario
 
@@ -70,7 +72,43 @@ def bad_requests_are_never_known(patch: Patch) -> None:
     check=scenario(OWN, "test_an_instance_at_which_the_code_always_fails_is_ended_soon_after_its_run"),
 )
 def forgotten_instances_run_on(patch: Patch) -> None:
-    patch.setattr(SetApart, "hopeless", lambda self, state, now: [])
+    patch.setattr(SetApart, "hopeless", lambda self, moment: [])
+
+
+@planted(
+    "an instance whose registration our own code fails at counts as booting until its time is up",
+    check=scenario(
+        OWN, "test_what_runs_on_an_instance_at_which_the_code_always_fails_is_lost_with_it_and_done_elsewhere"
+    ),
+)
+def registrations_are_left_out_alone(patch: Patch) -> None:
+    real = SetApart._add_fact
+    patch.setattr(
+        SetApart,
+        "_add_fact",
+        lambda self, fact, now: (
+            self._keep(fact, now) if isinstance(fact, ContainerInstanceSeen) else real(self, fact, now)
+        ),
+    )
+
+
+@planted(
+    "an instance that was never stored, because our own code fails at its first sighting, runs for ever",
+    check=scenario(
+        OWN,
+        "test_an_instance_at_which_the_code_fails_whenever_it_is_shown_is_ended_though_it_was_never_stored",
+        "see_host",
+    ),
+)
+def unmet_instances_run_on(patch: Patch) -> None:
+    real = SetApart.hopeless
+
+    def hopeless(self: SetApart, moment: Moment) -> list[Terminate]:
+        known = moment.state.forgotten
+        self.running = {name: host for name, host in self.running.items() if name in known}
+        return real(self, moment)
+
+    patch.setattr(SetApart, "hopeless", hopeless)
 
 
 @planted(

@@ -327,12 +327,9 @@ def test_a_fleet_at_which_buying_fails_is_left_out_and_no_run_is_suspended() -> 
     assert not suspended
 
 
-LINGER_S, THIRD_FAILURE_S, SWEEP_S, SOON_S = (
-    300.0,
-    300.0,
-    120.0,
-    60.0,
-)  # pauses of 1 and 4 minutes; until it is shown; until it is gone
+THIRD = 3  # the failure after which it is ended
+LINGER_S = 300.0
+THIRD_FAILURE_S, SWEEP_S, SOON_S = 300.0, 120.0, 60.0  # pauses of 1 and 4 minutes; until it is shown; until it is gone
 ENDED_S = THIRD_FAILURE_S + 3 * SWEEP_S + SOON_S  # after each pause a sweep learns it again
 
 
@@ -356,18 +353,35 @@ def test_what_runs_on_an_instance_at_which_the_code_always_fails_is_lost_with_it
     fails = any_of(lambda value: isinstance(value, Instance) and getattr(value, "id", "") == name)
     (placeable,) = [each for each in functions_of("model").values() if each.__qualname__ == "Instance.placeable"]
     with throwing(placeable, fails):
-        # Where it has work it takes some sweeps more.
-        until(
-            cluster,
-            lambda: name not in [each["InstanceId"] for each in cluster.live_instances()],
-            ENDED_S + 4 * SWEEP_S,
-        )
+        until(cluster, lambda: name not in [each["InstanceId"] for each in cluster.live_instances()], ENDED_S)
         until(cluster, has_succeeded(cluster, OTHER), limit_s=2 * 3600.0)
     shown = cluster.record(OTHER)
     assert shown.attempts > OTHER_TASKS
     assert not shown.counts[TaskStatus.FAILED]
     cluster.run_to_rest()
     assert not state_of(cluster).suspended
+
+
+@pytest.mark.parametrize("function", ["see_host", "see_container_instance", "_price"])
+def test_an_instance_at_which_the_code_fails_whenever_it_is_shown_is_ended_though_it_was_never_stored(
+    function: str,
+) -> None:
+    """Of the instances that are shown, the one that was first."""
+    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), work_s=5.0, tick_s=10.0)
+    cluster.submit(OTHER_TASKS, OTHER, name="other")
+    cluster.faulty = True
+    until(cluster, lambda: bool(cluster.live_instances()))
+    (name,) = [each["InstanceId"] for each in cluster.live_instances()]
+    assert name not in state_of(cluster).instances
+    about = any_of(lambda value: name in (getattr(value, "instance_id", ""), getattr(value, "id", "")))
+    with throwing(named(f"lifecycle.hosts.{function}"), about) as thrown:
+        until(cluster, lambda: name not in [each["InstanceId"] for each in cluster.live_instances()], ENDED_S)
+        assert thrown[0] >= THIRD
+        charged_s = state_of(cluster).forgotten[name][0]
+        assert charged_s > 0.0 or function == "_price", "its time counts as spent, unless nobody knows its price"
+        until(cluster, has_succeeded(cluster, OTHER))
+        cluster.run_to_rest(limit_s=6 * 3600.0)
+    assert not cluster.live_instances()
 
 
 def test_a_launch_in_doubt_on_a_forgotten_instance_that_ends_is_done_again() -> None:

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from argosy.engine.culprits import Trouble
 from argosy.engine.leaving_out import Suspect, capacity_of, leave_out, pool_of, trim
 from argosy.lifecycle.forgetting import charge_rest
+from argosy.lifecycle.hosts import forget_unmet
 from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model.actions import Terminate
 from argosy.model.damage import FAULTS
-from argosy.model.events import Event, FleetSeen, HostSeen
+from argosy.model.events import ContainerInstanceSeen, Event, FleetSeen, HostSeen
+from argosy.model.moment import Moment
 from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.suspensions import LONGEST_PAUSE_S, MOST_UNWATCHED, SURVIVED_S, Suspension, pause_s, reason_of
@@ -43,17 +45,20 @@ class SetApart:
     def add(self, suspect: Suspect, facts: Sequence[tuple[Event, float]], reason: str, now: float) -> None:
         """The controller's code fails at this one."""
         if suspect.kind == "fact":
-            fact = facts[int(suspect.name)][0]
-            if isinstance(fact, HostSeen):  # or it would cost money unseen
-                self._pause(Suspect("instance", fact.instance_id), now)
-            elif isinstance(fact, FleetSeen):
-                self._pause(Suspect("pool", pool_of(fact)), now)
-            else:
-                self._keep(fact, now)
+            self._add_fact(facts[int(suspect.name)][0], now)
         elif suspect.kind == "run":
             self.runs[suspect.name] = reason
         else:
             self._pause(suspect, now)
+
+    def _add_fact(self, fact: Event, now: float) -> None:
+        """What shows an instance or a pool stands for it, or that would cost money unseen, or unused."""
+        if isinstance(fact, HostSeen | ContainerInstanceSeen) and fact.instance_id:
+            self._pause(Suspect("instance", fact.instance_id), now)
+        elif isinstance(fact, FleetSeen):
+            self._pause(Suspect("pool", pool_of(fact)), now)
+        else:
+            self._keep(fact, now)
 
     @property
     def is_in_use(self) -> bool:
@@ -116,15 +121,18 @@ class SetApart:
         except Exception as error:  # noqa: BLE001 - whatever it is
             self.note(what, error)
 
-    def hopeless(self, state: State, now: float) -> list[Terminate]:
+    def hopeless(self, moment: Moment) -> list[Terminate]:
         """Instances to end that nobody watches over, because the code has failed at them too often in a row. What runs
         there is lost: it cannot be stopped, and nobody is charged with it. Each is named again when it is shown again.
+        One that was never stored, because the code fails whenever it is shown, is stored as forgotten now.
         """
+        state, now = moment.state, moment.now
         shown, self.running = self.running, {}
-        hopeless = [name for name in shown if self._failures_at(name) >= MOST_UNWATCHED]
-        ends = [shown[name] for name in hopeless if name in state.forgotten]  # that it is stored as
+        ends = [host for name, host in shown.items() if self._failures_at(name) >= MOST_UNWATCHED]
         for host in ends:
             with self.tolerating(f"the money of instance {host.instance_id}"):
+                if host.instance_id not in state.forgotten:
+                    forget_unmet(state, host, moment.policy)
                 charge_rest(state, host.instance_id, host.launched_at, now)
             self.troubles.append(Trouble(f"instance {host.instance_id}", UNWATCHED))
         return [Terminate(host.cell, (host.instance_id,)) for host in ends]

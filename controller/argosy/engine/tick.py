@@ -164,7 +164,8 @@ class Engine:
             taken = self._take_in(state, wait_s)
             actions = self._decide(state, taken)
             effects = [action for action in actions if not isinstance(action, Inside)]
-            effects += [] if state.losses.blind else self.apart.hopeless(state, self.now())
+            moment = Moment(state, self.catalogue, self.now(), self.policy)
+            effects += [] if state.losses.blind else self.apart.hopeless(moment)
             puts, expires_at = documents_of_commit(state, taken.decided_at, taken.refused)
         committed = self._commit(state, puts, expires_at, bool(effects))
         version = state.version if committed else None

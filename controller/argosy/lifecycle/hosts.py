@@ -139,6 +139,15 @@ def _price(state: State, instance: Instance, policy: Policy) -> None:
     instance.on_demand_usd_per_hour = on_demand + more.usd_per_hour
 
 
+def forget_unmet(state: State, seen: HostSeen, policy: Policy) -> None:
+    """It is to be ended, though it was never met, for the controller's own code fails whenever it is shown. What it
+    costs is known as far as its price can be told."""
+    state.forgotten[seen.instance_id] = [0.0, 0.0, 0.0, 0.0]
+    instance = Instance(seen.instance_id, seen.cell, seen.instance_type, seen.zone, purchase=Purchase(seen.purchase))
+    _price(state, instance, policy)
+    state.forgotten[seen.instance_id] = [0.0, 0.0, instance.price_usd_per_hour, instance.on_demand_usd_per_hour]
+
+
 def change_host_state(state: State, event: HostStateChanged, now: float, policy: Policy) -> None:
     """EC2 reports every instance of the account. Those we do not know are not ours, or the sweep will show them."""
     instance = state.instances.get(event.instance_id)

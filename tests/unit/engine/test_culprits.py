@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -25,9 +26,11 @@ from tests.builders import (
     NOW,
     POLICY,
     RUN_ID,
+    container_instance,
     fleet,
     host,
     instance_id,
+    moment_of,
     state_with,
     state_with_instance,
     submitted,
@@ -147,6 +150,17 @@ def test_a_pool_is_forgotten_for_a_while_that_grows_and_shrinks_again_when_long_
     assert state.changed_pools
 
 
+def test_an_instance_at_whose_registration_the_code_fails_is_forgotten_and_a_registration_of_none_left_out() -> None:
+    apart, seen = SetApart(), container_instance(1)
+    apart.add(Suspect("fact", "0"), [(seen, NOW)], "x", NOW)
+    assert apart.taken(host(1), NOW) is None
+    assert apart.taken(seen, NOW + 60) is seen
+    of_none, short = replace(seen, instance_id=""), PoolShort("us-east-1/c5.xlarge/us-east-1a", "no capacity")
+    apart.add(Suspect("fact", "0"), [(of_none, NOW)], "x", NOW)
+    assert apart.taken(of_none, NOW + 60) is None
+    assert apart.taken(short, NOW) is short, "what is about no instance is not about that one"
+
+
 def test_a_run_that_was_tried_again_in_vain_and_one_whose_record_cannot_be_read_are_suspended() -> None:
     state = state_with_instance()
     apart = SetApart()
@@ -229,9 +243,9 @@ def test_an_instance_at_which_the_code_fails_for_the_third_time_in_a_row_is_ende
             apart.add(suspect, [(host(1), now)], "x", now)
         for seen in (host(1, state="terminated"), host(2)):
             apart.taken(seen, now)
-        assert not apart.hopeless(state, now)
+        assert not apart.hopeless(moment_of(state, now))
         apart.taken(host(1), now)
-        found = apart.hopeless(state, now)
+        found = apart.hopeless(moment_of(state, now))
     assert found == [Terminate(CELL, (instance_id(1),))]
     assert "it is ended" in apart.reported()[0].reason
-    assert not apart.hopeless(state, NOW + 300), "once for each sweep"
+    assert not apart.hopeless(moment_of(state, NOW + 300)), "once for each sweep"
