@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from argosy.layout import JOURNAL
 from argosy.recording import provenance
-from argosy.recording.recorder import FOLDER
 from argosy.replay.chains import NotRecorded, chains_of
 from argosy.replay.why import why
 from argosy.simulation.faults import ALL
@@ -24,7 +24,7 @@ def quiet() -> RecordedTrial:
 
 
 def lines_of(trial: RecordedTrial) -> list[list[Any]]:
-    return [line for chain in chains_of(trial.names(FOLDER)) for _, line in chain.lines(trial)]
+    return [line for chain in chains_of(trial.names(JOURNAL)) for _, line in chain.lines(trial)]
 
 
 def launches(trial: RecordedTrial) -> list[tuple[float, str, int, str]]:
@@ -78,7 +78,7 @@ def test_of_a_run_that_is_not_open_nothing_is_said(quiet: RecordedTrial) -> None
 
 
 def test_before_the_first_record_nothing_can_be_had(quiet: RecordedTrial) -> None:
-    first = chains_of(quiet.names(FOLDER))[0].loaded_at
+    first = chains_of(quiet.names(JOURNAL))[0].loaded_at
     with pytest.raises(NotRecorded, match="nothing was recorded"):
         why(quiet, "x", None, first - 1.0)
 
@@ -135,7 +135,7 @@ def test_a_gap_is_told_beside_what_could_be_had_before_it(quiet: RecordedTrial) 
     copy = RecordedTrial(dict(quiet.files))
     last = sorted(copy.files)[-1]
     copy.files[last] = copy.files[last][:-4]
-    chain = chains_of(copy.names(FOLDER))[-1]
+    chain = chains_of(copy.names(JOURNAL))[-1]
     if len(chain.names) == 1:
         with pytest.raises(NotRecorded, match="is torn"):
             why(copy, run_id, index, at)

@@ -24,7 +24,6 @@ from argosy.recording.provenance import code_digest, platform_now
 from argosy.recording.tick_record import TickRecord, switches_to_json
 
 FORMAT = 1
-FOLDER = JOURNAL
 SEGMENT_BYTES = 4_000_000  # compressed
 SEGMENT_S = 60.0
 LEVEL = 1  # of compression: a sweep of the largest cluster is 20 MB of text
@@ -109,7 +108,7 @@ class Recorder:
         if self.pack is None or self.archive is None:
             return
         body = b"".join([*self.pieces, self.pack.flush()])
-        name = f"{FOLDER}{self.chain}-{self.part:04d}.jsonl.gz"
+        name = f"{JOURNAL}{self.chain}-{self.part:04d}.jsonl.gz"
         self.pack, self.pieces, self.size, self.part = None, [], 0, self.part + 1
         with _Tolerated(self):
             self.archive.put(name, body)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from argosy.recording.recorder import FOLDER, FORMAT
+from argosy.layout import JOURNAL
+from argosy.recording.recorder import FORMAT
 
 LONGEST_S = 3600.0  # that a chain goes on: an invocation of the controller ends after 15 minutes
 _NAME = re.compile(r"(?P<chain>\d{4}-\d\d-\d\d/\d{6}\.\d{6}-\d{12,}-\w+)-(?P<part>\d{4,})\.jsonl\.gz")
@@ -62,7 +63,7 @@ def chains_before(shelf: Shelf, at: float) -> list[Chain]:
     """Those that began at `at` or within the hour before, the latest first."""
     names: list[str] = []
     for day in sorted({_day(at - LONGEST_S), _day(at)}):
-        names += shelf.names(f"{FOLDER}{day}/")
+        names += shelf.names(f"{JOURNAL}{day}/")
     return [chain for chain in reversed(chains_of(names)) if chain.loaded_at <= at]
 
 
@@ -70,7 +71,7 @@ def chains_of(names: Iterable[str]) -> list[Chain]:
     """In order of time. Files of other names are no segments."""
     parts: dict[str, list[tuple[int, str]]] = {}
     for name in names:
-        if match := _NAME.fullmatch(name.removeprefix(FOLDER)):
+        if match := _NAME.fullmatch(name.removeprefix(JOURNAL)):
             parts.setdefault(match["chain"], []).append((int(match["part"]), name))
     return [Chain(name, [file for _, file in sorted(found)]) for name, found in sorted(parts.items())]
 

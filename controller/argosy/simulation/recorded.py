@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from argosy.layout import JOURNAL
 from argosy.model.policy import Policy
-from argosy.recording.recorder import FOLDER, Recorder
+from argosy.recording.recorder import Recorder
 from argosy.replay.chains import NotRecorded, chains_of
 from argosy.replay.replaying import Replay
 
@@ -39,7 +40,7 @@ class RecordedTrial:
             recorder.flush()
         committed: dict[int, list[tuple[str, str]]] = {}  # by version: by which process, and what
         found = []
-        for chain in chains_of(self.names(FOLDER)):
+        for chain in chains_of(self.names(JOURNAL)):
             replay, told = Replay(), Counter[str]()
             for version, digest, differences in _ticks(replay, chain.lines(self), told):
                 committed.setdefault(version, []).append((chain.name.rpartition("-")[2], digest))

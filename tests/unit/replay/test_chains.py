@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from argosy.layout import JOURNAL
 from argosy.model.policy import Policy
 from argosy.recording import recorder as recorder_module
-from argosy.recording.recorder import FOLDER, Start
+from argosy.recording.recorder import Start
 from argosy.recording.tick_record import TickRecord
 from argosy.replay.chains import LONGEST_S, NotRecorded, chains_before
 from argosy.replay.replaying import Replay
@@ -106,7 +107,7 @@ def test_another_format_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_files_of_other_names_are_no_segments() -> None:
     trial = three_parts()
-    trial.files[f"{FOLDER}2026-11-21/readme.txt"] = b"hello"
+    trial.files[f"{JOURNAL}2026-11-21/readme.txt"] = b"hello"
     assert len(chains_before(trial, NOW + 1000)) == 1
 
 

@@ -8,18 +8,22 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup
+from argosy.layout import JOURNAL
+from argosy.replay.chains import chains_of
+from argosy.simulation.recorded import RecordedTrial
+from argosy.simulation.scale.calls import DirectQueue
 from argosy.simulation.scale.census import Census
 from argosy.simulation.scale.report import faults_of, report_of
 from argosy.simulation.scale.run import ScaleRun, Size
 from argosy.simulation.timeline import Timeline
 from argosy.simulation.world import World
 
-SMALL = Size(tasks=60, instances=8, cells=2, seed=1, interrupted_per_hour=10.0)
+SMALL = Size(tasks=60, instances=8, cells=2, seed=1, interrupted_per_hour=10.0, invocation_s=100.0)
 
 
 @pytest.fixture(scope="module")
 def run() -> ScaleRun:
-    run = ScaleRun(SMALL)
+    run = ScaleRun(SMALL, RecordedTrial())
     run.run()
     return run
 
@@ -37,6 +41,36 @@ def test_the_same_size_and_seed_give_the_same_figures(run: ScaleRun) -> None:
     again.run()
     figures = [{name: value for name, value in report_of(each).items() if name != "measured"} for each in (run, again)]
     assert figures[0] == figures[1]
+
+
+def test_all_that_several_invocations_did_is_recorded_and_had_again(run: ScaleRun) -> None:
+    assert run.recorded is not None
+    assert not run.recorded.faults()
+    names = run.recorded.names(JOURNAL)
+    assert len(chains_of(names)) > 1
+    recorded = [
+        line[1]["version"] for chain in chains_of(names) for _, line in chain.lines(run.recorded) if line[0] == "tick"
+    ]
+    versions = [version for version in recorded if version]
+    assert versions == list(range(1, len(versions) + 1))
+
+
+def test_what_journal_and_history_cost_is_counted_apart(run: ScaleRun) -> None:
+    units, report = run.dynamodb.units, report_of(run)
+    assert all(units[kind] > 0 for kind in ("CHANGES", "HISTORY", "RUN SERIES"))
+    assert 0 < report["recordWriteUnitsPerTask"] < report["writeUnitsPerTask"]
+    assert units.total() == run.dynamodb.write_units
+
+
+def test_messages_that_a_controller_had_not_deleted_reach_the_next_one_first() -> None:
+    queue = DirectQueue()
+    for number in range(3):
+        queue({"source": "aws.ecs", "detail-type": "ECS Task State Change", "number": number})
+    received = queue.receive(0.0)
+    queue({"source": "aws.ecs", "detail-type": "ECS Task State Change", "number": 3})
+    queue.delete([received[1].receipt])
+    queue.give_back()
+    assert [each.body["number"] for each in queue.receive(0.0)] == [0, 2, 3]
 
 
 def test_what_is_wrong_at_the_end_is_said(run: ScaleRun) -> None:

@@ -5,6 +5,8 @@ Only what the project asks for, with AWS's limits: 100 actions and 4 MB a transa
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,20 +22,25 @@ MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 MAX_ITEM_BYTES = 400 * 1024
 MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES = 2_048, 1_024
 PAGE_BYTES = 1024 * 1024
+_FIRST_WORD = re.compile(r"[A-Z]*")
 MAX_BATCH, BATCH_BYTES = 100, 16 * 1024 * 1024  # of a BatchGetItem
 
 
 class DynamoModel(EmulatedService):
     """One region's DynamoDB. Tables are made on first use; keys are strings `pk` and `sk`. All reads are consistent.
 
-    `write_units` counts what writes are charged: one a started KB, twice in a transaction.
+    `units` counts what writes are charged, one a started KB, twice in a transaction: by the first words of both keys.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.tables: dict[str, dict[str, dict[str, Item]]] = {}
         """Items by table, partition and sort key."""
-        self.write_units = 0
+        self.units: Counter[str] = Counter()
+
+    @property
+    def write_units(self) -> int:
+        return self.units.total()
 
     @operation
     def get_item(self, request: JSON) -> JSON:
@@ -149,13 +156,18 @@ class DynamoModel(EmulatedService):
             item = assign(body, self._item(address) or dict(body["Key"]))
         else:
             self._partition(table, pk).pop(sk, None)
-            self.write_units += times
+            self.units[_words(pk, sk)] += times
             return
         size = size_of(item)
         if size > MAX_ITEM_BYTES:
             raise Refusal("ValidationException", "Item size has exceeded the maximum allowed size")
         self._partition(table, pk)[sk] = item
-        self.write_units += times * -(-size // 1024)
+        self.units[_words(pk, sk)] += times * -(-size // 1024)
+
+
+def _words(pk: str, sk: str) -> str:
+    """`RUN SERIES` of RUN#a-261121-120000-0a1b and SERIES, `CHANGES` of CHANGES and 000000000123."""
+    return " ".join(word for key in (pk, sk) if (word := _FIRST_WORD.match(key)[0]))  # type: ignore[index]
 
 
 def size_of(item: Item) -> int:

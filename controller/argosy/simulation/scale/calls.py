@@ -74,6 +74,7 @@ class DirectQueue:
         self.received = 0
         self.longest = 0  # backlog
         self._count = 0
+        self._in_flight: dict[str, JSON] = {}  # received, and not deleted yet
 
     def __call__(self, message: JSON) -> None:
         if (message["source"], message["detail-type"]) in _LISTENED_TO:
@@ -84,7 +85,14 @@ class DirectQueue:
         self.longest = max(self.longest, len(self.waiting))
         taken = [self.waiting.popleft() for _ in range(min(ENOUGH, len(self.waiting)))]
         self.received += len(taken)
+        self._in_flight |= {str(number): body for number, body in taken}
         return [Message(str(number), body) for number, body in taken]
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """What was received is gone already: nothing is lost here."""
+        for receipt in receipts:
+            self._in_flight.pop(receipt, None)
+
+    def give_back(self) -> None:
+        """What a controller has received and not deleted is received again, first of all."""
+        self.waiting.extendleft((int(receipt), body) for receipt, body in reversed(self._in_flight.items()))
+        self._in_flight.clear()

@@ -21,6 +21,7 @@ from argosy.simulation.scale.run import ScaleRun
 
 JSON = dict[str, Any]
 DESCRIBES = ("describe_tasks", "describe_container_instances")
+RECORDS = ("CHANGES", "HISTORY", "RUN SERIES")  # writes that only tell what happened: the journal and the history
 SHOWN = 5
 
 
@@ -81,6 +82,7 @@ def report_of(run: ScaleRun) -> JSON:
         "apiCallsPerTask": round(sum(calls.values()) / tasks, 4),
         "describeCallsPerTask": round(sum(calls["ecs", name] for name in DESCRIBES) / tasks, 4),
         "writeUnitsPerTask": round(run.dynamodb.write_units / tasks, 3),
+        "recordWriteUnitsPerTask": round(sum(run.dynamodb.units[kind] for kind in RECORDS) / tasks, 3),
         "virtualHours": round((run.timeline.now - run.began_at) / 3600, 2),
         "makespanSeconds": round(record.stopped_at - record.submitted_at, 1),
         "costUsd": round(usd, 2),

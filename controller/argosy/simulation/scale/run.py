@@ -29,8 +29,10 @@ from argosy.emulator.s3 import S3Model
 from argosy.engine.tick import Engine
 from argosy.model import inbox
 from argosy.model.policy import Policy
+from argosy.recording.recorder import Recorder
 from argosy.simulation.deployed_fleets import Bill, add_fleets
 from argosy.simulation.deployment import DEPLOYMENT, TABLE
+from argosy.simulation.recorded import RecordedTrial
 from argosy.simulation.scale.calls import DirectQueue, TimedCalls
 from argosy.simulation.scale.census import Census
 from argosy.simulation.timeline import Timeline
@@ -60,20 +62,22 @@ RARELY = (100_000, 50, 1_000)  # of the garbage collector
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much of everything. interrupted_per_hour: of the instances."""
+    """How much of everything. interrupted_per_hour: of the instances. invocation_s: after which a controller ends, and
+    the next one begins with what is stored."""
 
     tasks: int = 1_000_000
     instances: int = 5_000
     cells: int = 8
     seed: int = 0
     interrupted_per_hour: float = INTERRUPTED_PER_HOUR
+    invocation_s: float = 870.0  # Lambda ends it after 15 minutes
 
 
 class ScaleRun:
-    """One run at size; `run` plays it to its end."""
+    """One run at size; `run` plays it to its end. recorded: takes what the controller records, if that is asked for."""
 
-    def __init__(self, size: Size) -> None:
-        self.size = size
+    def __init__(self, size: Size, recorded: RecordedTrial | None = None) -> None:
+        self.size, self.recorded = size, recorded
         self.timeline = Timeline(START)
         self.aws_calls = TimedCalls(self.timeline, size.cells)
         self.queue = DirectQueue()
@@ -89,7 +93,7 @@ class ScaleRun:
         """Virtual time in which a cell had both tasks to start and room for them, tick by tick, over all cells."""
         self.busy_launches = 0
         self.warned = 0
-        self.began_at = self.timeline.now
+        self.began_at = self.invoked_at = self.timeline.now
         self.took_s = self.cpu_s = 0.0
         """Of real time, the simulation's own included."""
 
@@ -118,6 +122,8 @@ class ScaleRun:
 
     def _tick(self) -> bool:
         at, launches, could_launch = self.timeline.now, self.census.launches.copy(), self._could_launch()
+        if at - self.invoked_at > self.size.invocation_s:
+            self._begin_anew()
         began, simulated_s = time.process_time(), self.aws_calls.seconds
         report = self.engine.tick()
         self.tick_s.append(time.process_time() - began - (self.aws_calls.seconds - simulated_s))
@@ -127,6 +133,12 @@ class ScaleRun:
             self.busy_s += self.timeline.now - at
             self.busy_launches += self.census.launches[region] - launches[region]
         return report.at_rest
+
+    def _begin_anew(self) -> None:
+        self.engine.recorder.flush()
+        self.engine.forget()
+        self.queue.give_back()
+        self.invoked_at = self.timeline.now
 
     def _could_launch(self) -> set[str]:
         """Regions whose instances have room for all that two ticks can start, while that many tasks wait.
@@ -174,7 +186,8 @@ class ScaleRun:
         store = DynamoStore(calls.client("dynamodb", self.dynamodb), TABLE)
         deployment, together = replace(DEPLOYMENT, part_size=PART_SIZE), Coordination(appended=partial(appended, store))
         executor = AwsExecutor(deployment, cells, HomeClients(s3, events), clock, together)
-        return Engine(store, self.queue, executor, load_catalogue(), policy, clock)
+        recorder = self.recorded.recorder(policy) if self.recorded else Recorder()
+        return Engine(store, self.queue, executor, load_catalogue(), policy, clock, recorder=recorder)
 
     def _interrupt(self) -> None:
         """EC2 may reclaim each instance."""

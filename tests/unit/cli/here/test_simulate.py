@@ -55,7 +55,7 @@ def test_a_run_at_size_is_told_in_one_look_and_as_json() -> None:
     assert "30 tasks in 2 cells, 30 succeeded" in result.output
     report = json.loads(simulate(*words, "--json").output)
     assert (report["tasks"], report["cells"], report["violations"]) == (30, 2, 0)
-    assert {"launchRateUsed", "writeUnitsPerTask", "describeCallsPerTask", "waste", "measured"} <= report.keys()
+    assert {"launchRateUsed", "writeUnitsPerTask", "recordWriteUnitsPerTask", "waste", "measured"} <= report.keys()
 
 
 def test_at_size_other_faults_than_interruptions_are_refused_with_a_sentence() -> None:

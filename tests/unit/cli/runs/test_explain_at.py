@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.cli.runs.explain import past_lines
-from argosy.recording.recorder import FOLDER
+from argosy.layout import JOURNAL
 from argosy.replay.chains import chains_of
 from argosy.simulation.recorded import RecordedTrial
 from tests.fakes.cli import NOW, World
@@ -33,7 +33,7 @@ def world_of(trial: RecordedTrial) -> World:
 
 def first_launch(trial: RecordedTrial) -> tuple[str, str, int]:
     """(when, as ISO), run, index."""
-    for chain in chains_of(trial.names(FOLDER)):
+    for chain in chains_of(trial.names(JOURNAL)):
         for _, line in chain.lines(trial):
             for action in line[3] if line[0] == "tick" else ():
                 if action[0] == "Launch":

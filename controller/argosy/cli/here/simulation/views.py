@@ -45,6 +45,7 @@ def at_size(report: Report) -> str:
         ),
         ("makespan", duration(report["makespanSeconds"])),
         *_economy(report),
+        ("records", f"{report['recordWriteUnitsPerTask']:g} of these write units for the journal and the history"),
         ("messages", f"{report['messages']:,}, at most {report['longestBacklog']:,} waiting"),
         ("bought", _counts(report["instancesBought"])),
         (
