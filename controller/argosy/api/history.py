@@ -76,7 +76,7 @@ class History:
         parts = self.record.history
         for number, part in enumerate(parts):
             if after is None or part.to > after:
-                folded = self._part(number)
+                folded = self._part(number, after or "")
                 if number < len(parts) - 1:
                     return folded, part.to
                 rest, following = self._appended(part.to, MOST_ROWS - len(folded))
@@ -95,10 +95,13 @@ class History:
                 return ended_attempts.joined(each.where(each.columns["index"] == index) for each in found)
             after = following
 
-    def _part(self, number: int) -> EndedAttempts:
-        """From the items themselves where the object is gone or damaged, as long as there are any."""
+    def _part(self, number: int, after: str = "") -> EndedAttempts:
+        """What of it follows a place. From the items themselves, as long as there are any, where the object is gone or
+        damaged; or where the place lies within, because the part was not folded yet when the page before was read."""
         begin = self.record.history[number - 1].to if number else ""
         end = self.record.history[number].to
+        if after > begin:
+            return self._appended(after, MOST_ROWS, end)[0]
         try:
             return from_npz(self.objects.fetch(layout.history_part_uri(self.record.output, begin, end)))
         except (ItemsUnreadable, NoPart):

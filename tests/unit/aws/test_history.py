@@ -94,6 +94,27 @@ def test_a_long_history_is_folded_in_parts_and_nothing_of_it_is_lost_or_doubled_
     assert all_rows(place.history()) == EXPECTED
 
 
+@pytest.mark.parametrize("pages", [0, 1])
+def test_a_run_that_is_closed_again_between_two_pages_is_read_whole(pages: int) -> None:
+    """A page that ends with rows which are folded only then ends in the middle of a part."""
+    place = Place(items=1)
+    place.told(place.results.fold(FoldHistory(RUN_ID), place.state))
+    for version in range(11, 37):
+        place.append(version, [EndedAttempt(row, version, Outcome.SUCCEEDED) for row in range(ROWS_OF_AN_ITEM)])
+    place.complete()
+    seen: list[tuple[int, int]] = []
+    after = None
+    for number in range(4):
+        if number == pages:
+            while not isinstance(place.told(*place.results.end(CloseRun(RUN_ID), place.state))[-1], RunClosed):
+                pass
+        page, after = place.history().page(after)
+        seen += zip(page.columns["index"].tolist(), page.columns["attempt"].tolist(), strict=True)
+        if after is None:
+            break
+    assert seen == [(row, version) for version in range(10, 37) for row in range(ROWS_OF_AN_ITEM)]
+
+
 def test_a_run_is_closed_once_its_history_is_folded() -> None:
     place = Place(items=30)
     place.complete()
