@@ -252,9 +252,13 @@ def _ending(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:
 
 def _records(arns: Arns, *actions: str) -> iam.PolicyStatement:
     """The heartbeat, the switches and the cells' records in home's table, and no other item."""
-    control: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": ["CONTROL"]}
+    return _of_partition(arns, "CONTROL", *actions)
+
+
+def _of_partition(arns: Arns, partition: str, *actions: str) -> iam.PolicyStatement:
+    keys: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": [partition]}
     names = [f"dynamodb:{action}" for action in actions]
-    return allow(names, [arns.table], **{"ForAllValues:StringEquals": control})
+    return allow(names, [arns.table], **{"ForAllValues:StringEquals": keys})
 
 
 def _reach(arns: Arns, region: str) -> list[str]:
@@ -264,8 +268,10 @@ def _reach(arns: Arns, region: str) -> list[str]:
 
 
 def watchdog(arns: Arns, region: str) -> list[iam.PolicyStatement]:
-    """Reads the records; ends the instances."""
-    return [_records(arns, "Query"), *freeing(arns, _reach(arns, region))]
+    """Reads the records; ends the instances. Home's also looks whether a request waits, and enables the tick."""
+    waking = [_of_partition(arns, "INBOX", "Query"), allow(["events:EnableRule"], [arns.tick])]
+    at_home = region == arns.settings.region
+    return [_records(arns, "Query"), *(waking if at_home else []), *freeing(arns, _reach(arns, region))]
 
 
 def cell_guard(arns: Arns) -> list[iam.PolicyStatement]:

@@ -20,7 +20,8 @@ EVERY_MINUTES = 15  # 2,900 short invocations a month: within Lambda's free requ
 
 
 class Watchdog(Construct):
-    """Reads home's table, and ends all instances when nobody steers them any more (`argosy.aws.watchdog`)."""
+    """Reads home's table, and ends all instances when nobody steers them any more; home's wakes the controller where a
+    request waits (`argosy.aws.watchdog`)."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, region: str, dead_letters: sqs.IQueue) -> None:
         super().__init__(scope, id)
@@ -39,7 +40,7 @@ class Watchdog(Construct):
                     "ARGOSY_STAGE": settings.stage,
                     "ARGOSY_TABLE": f"{settings.prefix}-state",
                     "ARGOSY_CLUSTER": settings.prefix,
-                    **({"ARGOSY_CELLS": ",".join(settings.cells)} if home else {"ARGOSY_HOME_REGION": settings.region}),
+                    **(self._of_home(settings) if home else {"ARGOSY_HOME_REGION": settings.region}),
                 },
                 timeout_s=300,
                 memory_mib=256,
@@ -56,3 +57,7 @@ class Watchdog(Construct):
             schedule=events.Schedule.rate(cdk.Duration.minutes(EVERY_MINUTES)),
             targets=[targets.LambdaFunction(self.function, dead_letter_queue=dead_letters, retry_attempts=2)],
         )
+
+    @staticmethod
+    def _of_home(settings: Settings) -> dict[str, str]:
+        return {"ARGOSY_CELLS": ",".join(settings.cells), "ARGOSY_TICK_RULE": f"{settings.prefix}-tick"}

@@ -178,7 +178,7 @@ def test_an_intent_that_was_never_sent_is_disproved_once_it_is_old() -> None:
     begun(story.state, [launch], story.world.now)
     resolve = ResolveLaunches(launch.wave, launch.started_by, (launch,), story.world.now, resend=False)
     assert [type(event) for event in story.do(resolve)] == [LaunchInDoubt]
-    story.world.run_for(16 * 60)
+    story.world.run_for(21 * 60)
     assert [type(event) for event in story.do(resolve)] == [LaunchMissed]
     assert [type(event) for event in story.do(resolve)] == [LaunchDisproved]
 

@@ -20,10 +20,7 @@ from argosy.scheduler import upkeep
 from tests.mutations.catalogue import LIFE, PROTOCOL, Patch, planted, scenario
 
 
-@planted(
-    "a lost reply starts a second copy",
-    check=scenario(PROTOCOL, "test_a_task_that_starts_although_its_launch_was_refused_is_found_by_its_token"),
-)
+@planted("a request without a token starts a second copy", "failure-lies")
 def token_dropped(patch: Patch) -> None:
     real = launcher.run_task_request
 
@@ -33,6 +30,14 @@ def token_dropped(patch: Patch) -> None:
         return request
 
     patch.setattr(launcher, "run_task_request", without)
+
+
+@planted(
+    "a refusal counts as proof that a launch did not happen, which another controller is about to send",
+    check=scenario(PROTOCOL, "test_a_controller_that_stands_still_in_the_middle_of_a_launch_starts_no_second_copy"),
+)
+def refusals_disprove_what_another_sends(patch: Patch) -> None:
+    patch.setattr(launcher, "_doubted", lambda event, state, launch: event)
 
 
 @planted("a token that changes with the plan protects nothing", "reply-lost", "listing-lag")

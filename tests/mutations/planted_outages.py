@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from argosy.aws import watchdog
 from argosy.aws.errors import CallFailure
 from argosy.aws.launcher import TaskLauncher
 from argosy.lifecycle import apply as apply_module
@@ -18,6 +19,7 @@ from tests.mutations.catalogue import DAMAGE, PROTOCOL, Patch, planted, scenario
 
 FORGETTING = "tests.unit.lifecycle.test_nothing_is_forgotten"
 DEFINITIONS = "tests.scenarios.test_unused_definitions"
+RECOVERY = "tests.simulation.test_recovery"
 SUSPENDED = "tests.scenarios.test_suspended_tasks"
 OUTAGES, REGISTRATIONS = "tests.scenarios.test_outages", "tests.scenarios.test_lost_registrations"
 
@@ -172,3 +174,11 @@ def suspended_runs_hold_instances(patch: Patch) -> None:
 )
 def suspended_runs_go_unwatched(patch: Patch) -> None:
     patch.setattr(suspended_tasks, "stop_unwatched", lambda *rest: None)
+
+
+@planted(
+    "a request waits for ever whose controller died on its way to rest",
+    check=scenario(RECOVERY, "test_a_request_is_not_lost_whose_controller_dies_on_its_way_to_rest"),
+)
+def requests_at_rest_wake_nobody(patch: Patch) -> None:
+    patch.setattr(watchdog, "wake", lambda *rest: False)

@@ -212,6 +212,38 @@ def test_a_task_that_starts_although_its_launch_was_refused_is_found_by_its_toke
     assert max(cluster.starts().values()) == 1
 
 
+def test_a_controller_that_stands_still_in_the_middle_of_a_launch_starts_no_second_copy() -> None:
+    """Its successor is refused the same launch for a minute, for want of room. Then there is room, the first one wakes
+    up, and its request is sent."""
+    cluster, first = behind_a_bad_line(work_s=600.0)
+    second = Unreliable(cluster)
+    sleeps = {"left": 1}
+
+    def refused_for_a_minute(**request: Any) -> Any:
+        if cluster.world.now - fell_asleep[0] < 60.0:
+            return {"tasks": [], "failures": [{"arn": "arn:x", "reason": "RESOURCE:CPU"}]}
+        return second.real.run_task(**request)
+
+    def fall_asleep(**request: Any) -> Any:
+        if sleeps["left"]:
+            sleeps["left"] -= 1
+            fell_asleep.append(cluster.world.now)
+            successor = cluster.controller(second)
+            while cluster.world.now - fell_asleep[0] < 200.0:
+                successor.tick()
+                cluster.pass_time(cluster.tick_s)
+        return first.real.run_task(**request)
+
+    fell_asleep: list[float] = []
+    second.run_task = refused_for_a_minute  # type: ignore[method-assign]
+    first.run_task = fall_asleep  # type: ignore[method-assign]
+    cluster.submit(4)
+    cluster.run_to_rest()
+    assert fell_asleep
+    assert cluster.starts() == {(str(index), "1"): 1 for index in range(4)}
+    assert cluster.record().counts[TaskStatus.SUCCEEDED] == 4
+
+
 def test_an_existing_task_that_a_conflict_names_is_adopted() -> None:
     cluster, line = behind_a_bad_line(work_s=600.0)
     left = {"conflicts": 4}

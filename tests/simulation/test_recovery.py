@@ -14,6 +14,7 @@ from argosy.emulator.ec2.service import Ec2Setup
 from argosy.emulator.sqs import SqsModel
 from argosy.engine.loop import Loop, LoopReport
 from argosy.model.policy import Policy
+from argosy.ports import Wake
 from argosy.simulation.audit.auditor import Auditor
 from argosy.simulation.boundary import CallConditions, Crash
 from argosy.simulation.deployed_fleets import add_fleets
@@ -21,13 +22,18 @@ from argosy.simulation.deployment import SimulatedDeployment, SimulatedServices
 from argosy.simulation.faults import Faults
 from argosy.simulation.regions import Regions
 from argosy.simulation.virtual_task import TaskBehaviour
+from argosy.simulation.watchdogs import Watchdogs
 from argosy.simulation.world import Behaviour, World
-from tests.fakes.trials import SMALL_JOB
+from tests.fakes.trials import LATE_JOB, SMALL_JOB
 
-JOB = replace(SMALL_JOB, spec={**SMALL_JOB.spec, "container": {"image": "argosy/digits", "command": ["work"]}})
+JOB, LATE = (
+    replace(job, spec={**job.spec, "container": {"image": "argosy/digits", "command": ["work"]}})
+    for job in (SMALL_JOB, LATE_JOB)
+)
 SCHEDULE_S = 60.0
 LIMIT_S = 900.0
 RECOVERY_S = 120.0
+WATCHDOG_S = 900.0
 
 
 class Cloud:
@@ -35,7 +41,7 @@ class Cloud:
 
     def __init__(self) -> None:
         self.world = World(Ec2Setup(load_catalogue()), Behaviour(lambda task, instance: TaskBehaviour(duration_s=60.0)))
-        self.auditor = Auditor(Regions(self.world), {JOB.run_id: JOB}, Policy())
+        self.auditor = Auditor(Regions(self.world), {job.run_id: job for job in (JOB, LATE)}, Policy())
         self.world.sinks.append(self.auditor.hear)
         add_fleets(self.world, ("c5.xlarge",), ("us-east-1a",))
         self.conditions = CallConditions(Faults(0, ()), self.auditor)
@@ -45,19 +51,47 @@ class Cloud:
         bus = SimulatedClient(self.deployment.services.bus, "events")
         self.wake = AwsWake(SimulatedClient(LambdaModel(), "lambda"), bus, "argosy-controller", "argosy-tick")
 
-    def invoke(self) -> LoopReport:
+    def invoke(self, wake: Wake | None = None) -> LoopReport:
         """One invocation; its time passes in its calls and between its ticks."""
         self.invocations += 1
         process = self.deployment.add_controller()
         ends = self.world.now + LIMIT_S
         store = process.engine.store
-        loop = Loop(process.engine, store, self.wake, f"invocation-{self.invocations}", self.world.clock)
+        loop = Loop(process.engine, store, wake or self.wake, f"invocation-{self.invocations}", self.world.clock)
         loop.on_tick = lambda report: self.world.run_for(1.0)
         return loop.run(lambda: ends - self.world.now)
 
     def die_at(self, call: int) -> None:
         """A dead process does not give its lease back."""
         self.conditions.script = {call: "crash-after"}
+
+
+class RequestComesAtRest:
+    """The controller is about to rest and disables its tick. A moment before, a user has submitted a run; and a moment
+    later the process is gone."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.cloud, self.stay, self.controller = cloud, cloud.wake.stay, cloud.wake.controller
+
+    def rest(self) -> None:
+        self.cloud.deployment.submit(LATE.request(self.cloud.world.now))
+        self.cloud.wake.rest()
+        raise Crash
+
+
+def test_a_request_is_not_lost_whose_controller_dies_on_its_way_to_rest() -> None:
+    cloud = Cloud()
+    cloud.deployment.submit(JOB.request(cloud.world.now))
+    with pytest.raises(Crash):
+        cloud.invoke(RequestComesAtRest(cloud))
+    assert cloud.deployment.is_at_rest, "nobody will invoke a controller"
+    Watchdogs(cloud.deployment, None, lambda who, told: None).begin()
+    cloud.world.run_for(WATCHDOG_S)
+    assert not cloud.deployment.is_at_rest
+    assert cloud.invoke().reason == "rest"
+    assert {sum(record.counts) for record in cloud.auditor.stored.records.values()} == {2}
+    assert cloud.auditor.stored.records[LATE.run_id].has_ended
+    assert not cloud.auditor.violations
 
 
 @pytest.mark.parametrize("call", [3, 20, 33, 60, 150, 400])

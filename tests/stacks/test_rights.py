@@ -81,7 +81,7 @@ def test_the_api_only_looks_at_task_definitions_and_writes_requests_only(home: T
     assert sorted(keys) == ["INBOX", "SUBMITTED", "TOKENS"]  # and nothing that carries the version
 
 
-def test_the_watchdog_may_only_look_at_the_heartbeat_and_free(home: Template) -> None:
+def test_the_watchdog_may_only_look_at_heartbeat_and_inbox_wake_the_controller_and_free(home: Template) -> None:
     rights = home.role_statements(home.function_role("argosy-watchdog"))
     actions = {action for statement in rights for action in statement.actions}
     assert actions == {
@@ -97,7 +97,11 @@ def test_the_watchdog_may_only_look_at_the_heartbeat_and_free(home: Template) ->
         "sqs:SendMessage",
         "sqs:GetQueueAttributes",
         "sqs:GetQueueUrl",
+        "events:EnableRule",
     }
+    reads = [each for each in rights if "dynamodb:Query" in each.actions]
+    keys = [each.conditions["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"] for each in reads]
+    assert sorted(map(str, keys)) == ["CONTROL", "INBOX"]
 
 
 def test_tasks_write_attempts_and_parts_only(home: Template, wide: dict[str, Template]) -> None:

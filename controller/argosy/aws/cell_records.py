@@ -16,7 +16,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-CONTROL = "CONTROL"
+CONTROL, INBOX = "CONTROL", "INBOX"
 PREFIX = "CELL "  # of the sort keys of the cells' records, before the Region
 LEFT_OUT = "the deployment does not name this cell any more"
 DESTROYED = "its stack is destroyed"
@@ -28,6 +28,7 @@ class Records:
 
     heartbeat: float | None = None  # None: there has never been one
     cells: Mapping[str, str | None] = field(default_factory=dict)  # Region -> why it is closed; None = it is open
+    is_torn_down: bool = False  # whether the kill switch is on: nothing is launched any more
 
 
 def read(dynamodb: Any, table: str) -> Records | None:
@@ -52,7 +53,20 @@ def read(dynamodb: Any, table: str) -> Records | None:
             for name, item in items.items()
             if name.startswith(PREFIX)
         },
+        is_torn_down="KILL" in items,
     )
+
+
+def is_asked_for_more(dynamodb: Any, table: str) -> bool:
+    """Whether a request of the api waits in the inbox. Raises ClientError."""
+    answer = dynamodb.query(
+        TableName=table,
+        KeyConditionExpression="pk = :pk",
+        ExpressionAttributeValues={":pk": {"S": INBOX}},
+        ConsistentRead=True,
+        Limit=1,
+    )
+    return bool(answer["Items"])
 
 
 def write(dynamodb: Any, table: str, region: str, closed: str | None) -> None:

@@ -32,14 +32,16 @@ from argosy.model.events import (
     NotCarriedOut,
     TaskSeen,
 )
+from argosy.model.instances import InstanceStatus
 from argosy.model.runs import Run
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.ports import ItemsUnreadable
 
-# An intent is last sent ten minutes after it was made (Policy.intent_age_s), and its task shows in listings within five
-# more minutes (reliability.md row 5). Two complete listings after that which do not show it are proof.
-DISPROVED_AFTER_S = 15 * 60.0
+# An intent is last sent fifteen minutes after it was made, when Lambda ends the invocation that made it and stood still
+# in the middle of the call (Policy.takeover_s), and its task shows in listings within five more minutes (reliability.md
+# row 5). Two complete listings after that which do not show it are proof.
+DISPROVED_AFTER_S = 20 * 60.0
 
 
 class TaskLauncher:
@@ -86,7 +88,8 @@ class TaskLauncher:
                     seen = found[launch.key]
                     events += [LaunchAccepted(launch.key, seen.arn, seen.gpu_ids), seen]
                 elif action.resend and (complete or unread):
-                    events += self._again(launch, state, deadline)
+                    again = self._again(launch, state, deadline)
+                    events += [_doubted(event, state, launch) for event in again] if action.is_contended else again
                 else:
                     events.append(self._absent(launch.key, action.intended_at, complete, state))
         return events
@@ -201,6 +204,20 @@ def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[Even
             raise NotNow
         seen += read_each(task_seen, cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)["tasks"])
     return seen
+
+
+def _doubted(event: Event, state: State, launch: Launch) -> Event:
+    """Another controller may yet send what we were refused, in the middle of a call for minutes, and find room. A token
+    counts from the task that it has started: for a refusal ECS keeps none. Nothing starts on an instance that is gone,
+    nor by a request that is wrong in itself."""
+    if not isinstance(event, LaunchRefused) or event.final or _is_gone(state, launch.instance_id):
+        return event
+    return LaunchInDoubt(event.key, f"refused, but another controller may have been about to send it: {event.reason}")
+
+
+def _is_gone(state: State, instance_id: str) -> bool:
+    instance = state.instances.get(instance_id)
+    return instance is not None and instance.status is InstanceStatus.GONE
 
 
 def _later(key: AttemptKey, reason: str) -> Event:

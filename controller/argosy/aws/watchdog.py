@@ -1,4 +1,5 @@
-"""Is the controller dead while its instances still cost money? Then all of them are terminated (DESIGN D8).
+"""Is the controller dead while its instances still cost money? Then all of them are terminated (DESIGN D8). And does a
+request wait that it does not know of? Then it is woken.
 
 Home's looks after every cell that is recorded in the table, whatever the settings of the moment say. Each further cell
 has one of its own, for the case that home is gone or does not know the cell any more. They have their own schedules and
@@ -34,15 +35,20 @@ def handler(_event: Any, _context: Any) -> dict[str, Any]:
     """The entry point of home's function."""
     import boto3
 
-    records = cell_records.read(boto3.client("dynamodb"), os.environ["ARGOSY_TABLE"]) or Records()
+    dynamodb, table = boto3.client("dynamodb"), os.environ["ARGOSY_TABLE"]
+    records = cell_records.read(dynamodb, table) or Records()
     regions = {*os.environ["ARGOSY_CELLS"].split(","), *records.cells}
-    return look(
-        now=time.time(),
-        alive_at=records.heartbeat,
-        ec2={region: ec2_client(region) for region in sorted(regions)},
-        stage=os.environ["ARGOSY_STAGE"],
-        say=_print,
-    )
+    try:
+        answer = look(
+            now=time.time(),
+            alive_at=records.heartbeat,
+            ec2={region: ec2_client(region) for region in sorted(regions)},
+            stage=os.environ["ARGOSY_STAGE"],
+            say=_print,
+        )
+    finally:
+        woken = wake(records, dynamodb, table, boto3.client("events"), os.environ["ARGOSY_TICK_RULE"])
+    return {**answer, "woken": woken}
 
 
 def cell_handler(_event: Any, _context: Any) -> dict[str, Any]:
@@ -59,6 +65,16 @@ def cell_handler(_event: Any, _context: Any) -> dict[str, Any]:
         stage=os.environ["ARGOSY_STAGE"],
         say=_print,
     )
+
+
+def wake(records: Records, dynamodb: Any, table: str, events: Any, rule: str) -> bool:
+    """Enable the tick where a request waits: a controller that goes to rest may have died after it had disabled the
+    tick, and before it looked at the inbox once more (DESIGN D12a). Where it is enabled already, and where another
+    controller is about to take the request, it costs an invocation at most. Returns whether a request waits."""
+    if records.heartbeat is None or records.is_torn_down or not cell_records.is_asked_for_more(dynamodb, table):
+        return False
+    events.enable_rule(Name=rule)
+    return True
 
 
 def look_at_cell(region: str, records: Records | None, *, now: float, ec2: Any, stage: str, say: Say) -> dict[str, Any]:

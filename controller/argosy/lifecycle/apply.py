@@ -30,7 +30,7 @@ from argosy.model.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.runs import Run, RunStatus
-from argosy.model.setbacks import Setback, Subject, What
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus, TaskTable
 
@@ -212,12 +212,9 @@ def _(event: events.ResultSeen, state: State, now: float, policy: Policy) -> Non
 
 @_apply.register
 def _(event: events.ControllerStarted, state: State, now: float, policy: Policy) -> None:
-    table = state.attempts
-    rows = table.with_status(AttemptStatus.INTENT)
-    table.set_many(rows, status=AttemptStatus.IN_DOUBT)
-    for wave, intended_at in zip(table["wave"][rows].tolist(), table["intended_at"][rows].tolist(), strict=True):
-        # A refusal of ours would prove nothing while another controller may be about to send the same.
-        state.setbacks[Subject(What.RESOLVE, str(wave))] = Setback(not_before=intended_at + policy.takeover_s)
+    rows = state.attempts.with_status(AttemptStatus.INTENT)
+    state.attempts.set_many(rows, status=AttemptStatus.IN_DOUBT)
+    state.begun_at = now
     state.observed_at = 0.0  # events may have been missed: look at everything at once
     quarantine.set_aside(state, now, policy)
 

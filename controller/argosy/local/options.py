@@ -27,7 +27,7 @@ EAGER_POLICY = MappingProxyType(
         "refusal_pause_s": 3.0,
         "register_patience_s": 60.0,
         "absence_s": 30.0,
-        "takeover_s": 1.0,  # a controller that was killed sends nothing
+        "takeover_s": 1.0,  # a controller that was killed sends nothing any more
         "stop_again_s": 15.0,
         "pending_patience_s": 36_000.0,
         "fate_s": 0.0,  # this machine's instances go down only when they are told to

@@ -46,6 +46,7 @@ class ResolveLaunches:
     launches: tuple[Launch, ...]
     intended_at: float
     resend: bool  # False: too old to send again (DESIGN D4)
+    is_contended: bool = False  # whether another controller may yet send the same: that we are refused is no proof then
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ class Policy:
     register_patience_s: float = 900.0  # a running instance that never registers is let go
     absence_s: float = 300.0  # absence from listings is proof only after this quiet time
     intent_age_s: float = 600.0  # older intents are never sent again (DESIGN D4)
-    takeover_s: float = 30.0  # a controller that starts leaves younger intents alone: another may be sending them yet
+    takeover_s: float = 900.0  # for so long another controller may yet send what it intended: Lambda ends it then
     ecs_memory_s: float = 3000.0  # ECS shows stopped tasks for an hour; from then on absence says nothing of a launch
     stop_again_s: float = 60.0  # a stop that showed no effect is asked for again
     pending_patience_s: float = 600.0  # launched but not running: stuck

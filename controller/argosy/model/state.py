@@ -44,6 +44,7 @@ class State:
     orphans: dict[str, str] = field(default_factory=dict)  # ARN -> cell: ours by mark, of no live attempt
     # families of task definitions that a closed run had, the longest unused first -> when it was closed
     unused_definitions: dict[str, float] = field(default_factory=dict)
+    begun_at: float = 0.0  # when this controller loaded it; what is older was intended by another one; not stored
     observed_at: float = 0.0  # the last sweep
     spent_usd: float = 0.0  # of instances that are gone
     spent_on_demand_usd: float = 0.0  # the same hours at on-demand prices

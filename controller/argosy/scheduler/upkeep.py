@@ -274,8 +274,10 @@ def resolutions(moment: Moment) -> Iterator[ResolveLaunches]:
         launches = tuple(launch for row in rows if (launch := launch_of(state, row)) is not None)
         intended_at = float(min(state.attempts["intended_at"][row] for row in rows))
         if launches:
-            young = now - intended_at < policy.intent_age_s
-            yield ResolveLaunches(wave, state.started_by(wave), launches, intended_at, young)
+            age_s = now - intended_at
+            contended = intended_at <= state.begun_at and age_s < policy.takeover_s
+            young = age_s < policy.intent_age_s
+            yield ResolveLaunches(wave, state.started_by(wave), launches, intended_at, young, contended)
 
 
 def _young(moment: Moment, row: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from argosy.model.events import (
     NotCarriedOut,
     TaskSeen,
 )
+from argosy.model.instances import InstanceStatus
 from argosy.model.policy import Policy
 from argosy.model.state import State
 from tests.builders import (
@@ -237,7 +239,7 @@ def test_a_task_that_our_code_cannot_read_is_told_and_keeps_no_other_launch_in_d
     assert isinstance(failed, ActionFailed)
     assert "not an ARN" in failed.reason
     assert again == LaunchAccepted(KEY, task_arn(1), ("GPU-a",))
-    failed, doubt = launching(ecs).resolve(resolve(False, intended_at=NOW - 901.0), missed_before(1), SOON)
+    failed, doubt = launching(ecs).resolve(resolve(False, intended_at=NOW - 1201.0), missed_before(1), SOON)
     assert isinstance(failed, ActionFailed)
     assert isinstance(doubt, LaunchInDoubt), "it may be the one that cannot be read"
 
@@ -250,6 +252,26 @@ def test_what_could_not_be_sent_again_stays_in_doubt() -> None:
     assert isinstance(launching(ecs).resolve(resolve(True), state_with(), SOON)[0], LaunchInDoubt)
 
 
+def test_a_refusal_proves_nothing_while_another_controller_may_send_the_same() -> None:
+    ecs = ScriptedClient("ecs", list_tasks=listing([], []), run_task=NO_ROOM)
+    contended = replace(resolve(True), is_contended=True)
+    (doubt,) = launching(ecs).resolve(contended, state_with_instance(), SOON)
+    assert isinstance(doubt, LaunchInDoubt)
+    assert "RESOURCE:GPU" in doubt.reason
+    (refused,) = launching(ecs).resolve(resolve(True), state_with_instance(), SOON)
+    assert isinstance(refused, LaunchRefused)
+
+
+def test_a_refusal_is_proof_for_an_instance_that_is_gone_and_for_a_request_that_is_wrong() -> None:
+    contended, gone = replace(resolve(True), is_contended=True), state_with_instance()
+    gone.instances[instance_id(1)].status = InstanceStatus.GONE
+    wrong = refusal("InvalidParameterException", "Override for container named main is not a container")
+    for answer, state in ((NO_ROOM, gone), (wrong, state_with_instance())):
+        ecs = ScriptedClient("ecs", list_tasks=listing([], []), run_task=answer)
+        (refused,) = launching(ecs).resolve(contended, state, SOON)
+        assert isinstance(refused, LaunchRefused)
+
+
 def missed_before(times: int) -> State:
     """The launch is in doubt, and so many complete listings have not shown it."""
     state = begun(state_with_instance(), [LAUNCH])
@@ -258,14 +280,14 @@ def missed_before(times: int) -> State:
 
 def test_only_the_second_complete_listing_without_it_disproves_a_launch() -> None:
     ecs = ScriptedClient("ecs", list_tasks=listing([], []))
-    old = resolve(False, intended_at=NOW - 901.0)
+    old = resolve(False, intended_at=NOW - 1201.0)
     for state, event in ((missed_before(0), LaunchMissed(KEY)), (missed_before(1), LaunchDisproved(KEY))):
         assert launching(ecs).resolve(old, state, SOON) == [event]
     broken = ScriptedClient("ecs", list_tasks=timed_out())
     assert isinstance(launching(broken).resolve(old, missed_before(1), SOON)[0], LaunchInDoubt)
 
 
-@pytest.mark.parametrize(("age_s", "kind"), [(899.0, LaunchInDoubt), (901.0, LaunchMissed)])
+@pytest.mark.parametrize(("age_s", "kind"), [(1199.0, LaunchInDoubt), (1201.0, LaunchMissed)])
 def test_an_old_intent_is_never_sent_again_and_disproved_only_after_a_quiet_time(age_s: float, kind: type) -> None:
     ecs = ScriptedClient("ecs", list_tasks=listing([], []))
     events = launching(ecs).resolve(resolve(False, intended_at=NOW - age_s), state_with_instance(), SOON)

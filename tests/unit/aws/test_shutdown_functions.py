@@ -14,6 +14,7 @@ from moto import mock_aws
 
 from argosy.aws import cell_records, teardown, watchdog
 from argosy.aws.dynamodb import DynamoStore
+from argosy.model import inbox
 from tests.fakes.ending import (
     NOW,
     deleting,
@@ -66,13 +67,27 @@ def test_the_teardown_functions_work_over_boto3(deployed: Any) -> None:
 
 @pytest.mark.slow
 def test_the_watchdog_function_reads_the_heartbeat_that_the_controllers_store_writes(deployed: Any) -> None:
-    assert watchdog.handler({}, Context()) == {"acted": False, "silentSeconds": 0}
+    assert watchdog.handler({}, Context()) == {"acted": False, "silentSeconds": 0, "woken": False}
     store = DynamoStore(deployed, "argosy-state")
     store.take_lease("somebody", NOW, 60)
     assert cell_records.read(deployed, "argosy-state") == cell_records.Records()
     store.beat(NOW + 0.25)
     store.release_lease("somebody")
     assert cell_records.read(deployed, "argosy-state") == cell_records.Records(NOW + 0.25)
+
+
+@pytest.mark.slow
+def test_the_watchdog_wakes_the_controller_where_a_request_waits_unless_all_is_torn_down(deployed: Any) -> None:
+    store, events = DynamoStore(deployed, "argosy-state"), boto3.client("events")
+    store.beat(time.time())
+    store.create({(inbox.INBOX, "1#run"): b"{}"})
+    deployed.put_item(TableName="argosy-state", Item={**teardown.KILL, "reason": {"S": "torn down"}})
+    events.disable_rule(Name="argosy-tick")
+    assert not watchdog.handler({}, Context())["woken"]
+    assert events.describe_rule(Name="argosy-tick")["State"] == "DISABLED"
+    deployed.delete_item(TableName="argosy-state", Key=teardown.KILL)
+    assert watchdog.handler({}, Context())["woken"]
+    assert events.describe_rule(Name="argosy-tick")["State"] == "ENABLED"
 
 
 @pytest.mark.slow

@@ -50,16 +50,24 @@ def test_a_new_controller_takes_the_intents_of_the_old_one_as_in_doubt_and_a_lat
     assert the_run(state).attempts == 1
 
 
-def test_a_controller_that_starts_leaves_doubts_alone_while_another_may_still_be_sending_them() -> None:
-    """Its own request might be refused for lack of room, and the other's succeed a second later."""
+def test_what_another_controller_intended_is_contended_until_lambda_has_ended_that_one() -> None:
+    """Our own request might be refused for lack of room, and the other's succeed minutes later."""
     state = state_with_instance()
     key = AttemptKey(RUN_ID, 0, 1, 0)
     begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
     told(state, ControllerStarted())
-    waits_until = NOW + POLICY.takeover_s
-    assert list(upkeep.resolutions(moment_of(state, waits_until - 1))) == []
-    (resolution,) = upkeep.resolutions(moment_of(state, waits_until))
-    assert [launch.key for launch in resolution.launches] == [key]
+    for age_s, contended in ((0.0, True), (POLICY.takeover_s - 1, True), (POLICY.takeover_s, False)):
+        (resolution,) = upkeep.resolutions(moment_of(state, NOW + age_s))
+        assert ([launch.key for launch in resolution.launches], resolution.is_contended) == ([key], contended)
+
+
+def test_what_this_controller_intended_itself_nobody_else_has_sent() -> None:
+    state = told(state_with_instance(), ControllerStarted(), now=NOW - 1)
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    told(state, LaunchInDoubt(key, "no reply"))
+    (resolution,) = upkeep.resolutions(moment_of(state, NOW + 60))
+    assert not resolution.is_contended
 
 
 def test_doubt_that_is_disproved_frees_the_task_under_a_new_launch_number() -> None:

@@ -336,7 +336,7 @@ def test_intents_in_doubt_are_settled_plan_by_plan_and_not_sent_again_when_old()
     state = state_with_instance()
     begun(state, decided(state, Launch))
     told(state, ControllerStarted())
-    (resolution,) = decided(state, ResolveLaunches, now=NOW + POLICY.takeover_s)
+    (resolution,) = decided(state, ResolveLaunches, now=NOW + 30.0)
     assert (len(resolution.launches), resolution.resend) == (4, True)
     assert not decided(state, Launch)  # their places are taken
     (resolution,) = decided(state, ResolveLaunches, now=NOW + POLICY.intent_age_s)
