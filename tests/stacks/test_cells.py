@@ -94,8 +94,10 @@ def test_every_cell_has_a_watchdog_and_it_may_act_where_it_is_meant_to(wide: dic
             r for s in rights for r in s.resources if {"ec2:ModifyFleet", "ec2:TerminateInstances"} & set(s.actions)
         ]
         assert {arn.split(":")[3] for arn in acts} == {reach}
-        (table,) = [r for s in rights for r in s.resources if "dynamodb:Query" in s.actions]
+        (table,) = {r for s in rights for r in s.resources if "dynamodb:Query" in s.actions}
         assert table.endswith(":us-east-1:<AccountId>:table/argosy-dev-state")
+        wakes = [r for s in rights for r in s.resources if "events:EnableRule" in s.actions]
+        assert len(wakes) == (name == "argosy-dev")
 
 
 def test_the_guard_is_asked_before_anything_learns_of_other_cells(wide: dict[str, Template]) -> None:
