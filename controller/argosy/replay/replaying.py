@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -116,6 +117,7 @@ class Replay:
         return self.sweep[said] if isinstance(said, int) else fact_from_json(*said)
 
 
+@cache
 def _policies() -> TypeAdapter[Policy]:
     return TypeAdapter(Policy)
 

@@ -20,7 +20,7 @@ from argosy.placement.place import place
 from argosy.placement.strategy import own_functions
 from argosy.placement.supply import Codes, Supply
 from argosy.scheduler.queue import asks_of
-from argosy.scheduler.roster import Roster
+from argosy.scheduler.roster import Lineup, Roster
 
 COLUMNS = ("free", "total", "healthy", "running_tasks", "tasks_left", "price_usd_per_hour")
 
@@ -45,9 +45,17 @@ def differences(roster: Roster, moment: Moment) -> Iterator[str]:
             yield f"kept: {mine}, it should be {theirs}"
     yield from (f"kept: other {name} than there are" for name in _different_columns(kept.supply, fresh.supply))
     batches = [replace(ask.batch, count=10) for ask in asks_of(moment, _runs_with_known_strategies(moment))]
-    for part, anew in ((kept.here, fresh.here), (kept.coming, fresh.coming), (kept.supply, fresh.supply)):
+    if not batches:
+        return
+    for part, anew in _parts(kept, fresh):
         if _placed(batches, part) != _placed(batches, anew):
             yield "kept: tasks go to other instances than on rows that are made anew"
+
+
+def _parts(kept: Lineup, fresh: Lineup) -> list[tuple[Supply, Supply]]:
+    """Pairs on which placement may differ: a part without rows takes no task, and one with all of them is the whole."""
+    pairs = ((kept.here, fresh.here), (kept.coming, fresh.coming))
+    return [(kept.supply, fresh.supply), *(pair for pair in pairs if 0 < len(pair[0]) < len(kept.supply))]
 
 
 def _different_columns(mine: Supply, theirs: Supply) -> Iterator[str]:
