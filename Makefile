@@ -22,6 +22,9 @@ ARGS ?=
 # The major version that is meant: without it the CDK prints eleven lines about the end of life of Node 20.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
+# With it every process compiles all that it imports: the tests start hundreds of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup tensorflow demo demo-tensorflow demo-containers base-image images-test test test-fast test-deep coverage
 .PHONY: test-containers bench check format lint requirements
 .PHONY: synth doctor bootstrap deploy roll destroy destroy-cell clean

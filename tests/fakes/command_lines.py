@@ -9,14 +9,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
-from awscli.clidriver import create_clidriver
 from typer.main import get_group
 
 from argosy.cli.late import load
 from argosy.cli.main import Commands, app
-from stacks.given import settings_of
-from stacks.stays import context_of
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = get_group(app)
@@ -68,6 +64,8 @@ def _aws(words: list[str]) -> None:
     if words[0] in ("configure", "sso"):
         assert " ".join(words[:2]) in ("configure", "configure sso", "sso login")
         return
+    from awscli.clidriver import create_clidriver
+
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         status = create_clidriver().main([*words, "--generate-cli-skeleton", "input"])
@@ -78,6 +76,11 @@ def _make(words: list[str]) -> None:
     """`make -n`, and what the CDK would be given has to be settings."""
     done = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    from aws_cdk import App  # starts a process of node: not where nobody understands such a line
+
+    from stacks.given import settings_of
+    from stacks.stays import context_of
+
     given = [word.removeprefix("ARGS=") for word in words if word.startswith("ARGS=")]
     for arguments in given:
-        settings_of(cdk.App(context=context_of(shlex.split(arguments))))
+        settings_of(App(context=context_of(shlex.split(arguments))))

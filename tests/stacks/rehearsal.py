@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
-from moto.cloudformation.parsing import get_model_map
 
 from tests.stacks.templates import Template
 
@@ -39,6 +38,8 @@ class Rehearsal:
 
     def unknown(self) -> set[str]:
         """The types of the template that this CloudFormation does not know."""
+        from moto.cloudformation.parsing import get_model_map  # all of moto, which takes seconds
+
         kinds = {each["Type"] for each in self.template.resources.values()}
         return {kind for kind in kinds - get_model_map().keys() if not kind.startswith("Custom::")}
 

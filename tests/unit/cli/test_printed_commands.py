@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +46,20 @@ def remedies_of_the_doctor() -> Iterator[str]:
 
 
 def sentences(path: Path) -> Iterator[str]:
-    """The texts of a module, docstrings and comments left out, with something filled in."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    """The texts of a module, docstrings and comments left out, with something filled in. None of a module that quotes
+    no program anywhere: parsing all of them would cost each process of the tests seconds."""
+    text = path.read_text(encoding="utf-8")
+    if not any(f"`{program}" in text for program in PROGRAMS):
+        return
+    nodes = [*ast.walk(ast.parse(text))]
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    bodies = [node.body for node in ast.walk(tree) if isinstance(node, documented) and node.body]
-    docstrings = {id(body[0].value) for body in bodies if isinstance(body[0], ast.Expr)}
-    within = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
+    bodies = [node.body for node in nodes if isinstance(node, documented) and node.body]
+    left_out = {id(body[0].value) for body in bodies if isinstance(body[0], ast.Expr)}  # docstrings
+    left_out |= {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             yield filled(node)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (docstrings | within):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out:
             yield node.value
 
 
@@ -69,8 +74,9 @@ def filled(template: ast.JoinedStr) -> str:
     return text
 
 
-def in_sentences() -> set[str]:
-    return {line for path in SOURCES for text in sentences(path) for line in _QUOTED.findall(text)}
+@cache
+def in_sentences() -> frozenset[str]:
+    return frozenset(line for path in SOURCES for text in sentences(path) for line in _QUOTED.findall(text))
 
 
 def of_the_readme() -> list[str]:
