@@ -42,6 +42,14 @@ test("attempts of one lane that overlap lie beside each other, and no others", (
   assert.deepEqual([...depth], [2, 1]);
 });
 
+test("what works on an instance is named by run, with its GPUs, and long lists end", () => {
+  const work = { first: [0, 3, 3], run: [0, 1, 0], index: [3, 4, 17], gpus: [0, 0, 5] };
+  assert.equal(dense.workOn(0, work, ["a-1", "b-2"]), "a-1: 3, 17 (GPU 0, 2); b-2: 4");
+  assert.equal(dense.workOn(1, work, ["a-1", "b-2"]), "");
+  const many = { first: [0, 100], run: new Uint8Array(100), index: Uint32Array.from({ length: 100 }, (_, at) => at) };
+  assert.match(dense.workOn(0, many, ["a-1"]), /38, 39 and 60 others$/);
+});
+
 test("a raster holds every second of every attempt in view once", () => {
   const attempts = { lane: [0, 1, 2, 3], start: [0, 2.5, 10, 90], stop: [10, 7.5, 20, 110], outcome: [1, 2, 4, 1] };
   const sums = dense.raster(attempts, { t0: 0, t1: 100, l0: 0, l1: 4 }, 50, 4);

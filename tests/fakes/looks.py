@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from argosy.api.cluster_columns import in_columns
 from argosy.client.api import ApiError
+from argosy.figures.history import column, stored
 from argosy.ui.looks import Looks
 from tests.fakes.cli import NOW, RUN_ID, instance, refusal
 from tests.fakes.histories import ZONES, history
@@ -116,6 +118,26 @@ class Api:
             "spentUsd": 12.3,
             "onDemandUsd": 40.0,
             "peakUtilisation": {},
+        }
+
+    def cluster_columns(self) -> JSON:
+        return in_columns({**self.cluster(), "attempts": self._at_work()})
+
+    def _at_work(self) -> JSON:
+        """The attempts that the history says are alive."""
+        [page] = self.pages
+        found = {name: column(each) for name, each in page["columns"].items()}
+        alive = np.flatnonzero(found["outcome"] == 0)
+        alive = alive[np.argsort(found["instance"][alive], kind="stable")]
+        return {
+            "rows": len(alive),
+            "left": 0,
+            "columns": {
+                "instance": stored(found["instance"][alive].astype("u4")),
+                "run": {**stored(np.zeros(len(alive), "u2")), "values": [RUN_ID]},
+                "index": stored(found["index"][alive]),
+                "gpuMask": stored(found["gpuMask"][alive]),
+            },
         }
 
     def _instance(self, rng: np.random.Generator, life: JSON) -> JSON:

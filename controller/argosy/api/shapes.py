@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.resources import Resources, said_vcpus
 from argosy.model.run_terms import X86_64, needs_of
 from argosy.spec.faults import Fault, shown
 
@@ -104,7 +104,7 @@ def _most(shapes: Mapping[str, Resources], axis: str) -> tuple[int, str]:
 
 def amount_of(axis: str, amount: int) -> str:
     if axis == "cpu_units":
-        return f"{amount / CPU_UNITS_PER_VCPU:g} vCPUs"
+        return said_vcpus(amount)
     if axis == "memory_mib":
         return f"{amount} MiB"
     return f"{amount} GPU{'' if amount == 1 else 's'}"

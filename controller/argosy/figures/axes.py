@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from argosy.figures.numbers import duration
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
-_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800)
+_HOUR, _DAY = 3600, 86_400
+_SECONDS: tuple[float, ...] = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800)
+_SECONDS += (_HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY, 2 * _DAY)
 _SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -75,7 +77,7 @@ def _round_step(least: float) -> float:
 
 
 def _passed(at: float) -> str:
-    """`0`, `45 s`, `5 min`, `2 h`, `2h 30m`, `3 d`; `-2 d` before the origin."""
+    """`0`, `0.5 s`, `45 s`, `5 min`, `2 h`, `2h 30m`, `3 d`; `-2 d` before the origin."""
     if at <= 0:
         return "0" if at == 0 else f"-{_passed(-at)}"
     for unit, sign in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")):

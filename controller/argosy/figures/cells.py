@@ -2,60 +2,42 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy.figures.history import stored
+from argosy.figures.instances import AtWork, Instances
 from argosy.figures.markup import Markup, element
 
 NONE = 255  # in a column of shares: the instance has none of it
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """One instance. Shares 0..1; None: it has none of it. tasks: how many run there."""
-
-    id: str
-    type: str
-    zone: str
-    purchase: str
-    status: str
-    usd_per_hour: float
-    on_demand_usd_per_hour: float
-    cpu: float | None
-    memory: float | None
-    gpu: float | None
-    tasks: int
-
-
-def cells(machines: Sequence[Machine], named: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What the page's script draws: the types with most instances first. named: instance -> what its tasks are."""
-    counts = Counter(each.type for each in machines)
-    types = sorted(counts, key=lambda name: (-counts[name], name))
-    zones = sorted({each.zone for each in machines})
-    states = sorted({each.status for each in machines})
-    found: dict[str, Any] = {
-        "types": types,
-        "zones": zones,
-        "states": [state.lower() for state in states],
-        "ids": [each.id for each in machines],
+def cells(instances: Instances, at_work: AtWork) -> dict[str, Any]:
+    """What the page's script draws: the types with most instances first."""
+    counts = np.bincount(instances.type, minlength=len(instances.types))
+    order = sorted(range(len(instances.types)), key=lambda row: (-counts[row], instances.types[row]))
+    order = [row for row in order if counts[row]]
+    rank = np.zeros(len(instances.types), dtype="u2")
+    rank[order] = np.arange(len(order))
+    return {
+        "types": [instances.types[row] for row in order],
+        "zones": list(instances.zones),
+        "states": [state.lower() for state in instances.states],
+        "ids": instances.ids.astype("U19").tolist(),
+        "runs": list(at_work.runs),
         "columns": {
-            "type": stored(np.array([types.index(each.type) for each in machines], dtype="u2")),
-            "zone": stored(np.array([zones.index(each.zone) for each in machines], dtype="u2")),
-            "state": stored(np.array([states.index(each.status) for each in machines], dtype="u1")),
-            "cpu": stored(_percent([each.cpu for each in machines])),
-            "memory": stored(_percent([each.memory for each in machines])),
-            "gpu": stored(_percent([each.gpu for each in machines])),
-            "tasks": stored(np.array([each.tasks for each in machines], dtype="u4")),
+            "type": stored(rank[instances.type]),
+            "zone": stored(instances.zone),
+            "state": stored(instances.state.astype("u1")),
+            "cpu": stored(_percent(instances.cpu)),
+            "memory": stored(_percent(instances.memory)),
+            "gpu": stored(_percent(instances.gpu)),
+            "tasks": stored(instances.tasks),
         },
+        "work": _work(at_work, len(instances)),
     }
-    if named:
-        found["named"] = [named.get(each.id, "") for each in machines]
-    return found
 
 
 def picture(key: str, said: str) -> Markup:
@@ -69,9 +51,18 @@ def picture(key: str, said: str) -> Markup:
         aria_label=f"{said} Arrow keys go from instance to instance.",
     )
     scale = element("span", "0 %", element("i"), "100 % in use", class_="scale")
+    none = element("span", element("span", class_="key s-alive"), "has none", class_="scale")
     tools = element("div", class_="tools")
-    return element("div", tools, canvas, element("output", aria_live="polite"), scale, class_="dense")
+    return element("div", tools, canvas, element("output", aria_live="polite"), scale, " ", none, class_="dense")
 
 
-def _percent(shares: Sequence[float | None]) -> Any:
-    return np.array([NONE if each is None else round(100 * min(1.0, max(0.0, each))) for each in shares], dtype="u1")
+def _work(at_work: AtWork, instances: int) -> dict[str, Any]:
+    """first: where the attempts of each instance begin, and in the end how many there are."""
+    first = np.searchsorted(at_work.instance, np.arange(instances + 1)).astype("u4")
+    columns = {"first": stored(first), "run": stored(at_work.run), "index": stored(at_work.index)}
+    return {**columns, "gpus": stored(at_work.gpu_mask)} if at_work.gpu_mask.any() else columns
+
+
+def _percent(shares: NDArray[np.float32]) -> NDArray[np.uint8]:
+    whole = np.round(100 * np.clip(np.nan_to_num(shares), 0.0, 1.0))
+    return np.where(np.isnan(shares), NONE, whole).astype("u1")

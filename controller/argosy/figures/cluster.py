@@ -1,119 +1,131 @@
-"""What does the page of the cluster show? From DescribeCluster's reply."""
+"""What does the page of the cluster show? From DescribeCluster's reply, with its instances and attempts in columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from argosy.figures import cells
-from argosy.figures.cells import Machine
-from argosy.figures.document import Figure, Page, Table, Tile
+from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
+from argosy.figures.instances import AtWork, Instances, instances_of
 from argosy.figures.numbers import counted, money, saved
 
 View = Mapping[str, Any]
-_ENDED = ("GONE", "TERMINATED")
+_AXES = (("CPU", "cpu"), ("Memory", "memory"), ("GPU", "gpu"))
 
 
-def cluster_page(view: View, named: Mapping[str, str] | None = None) -> Page:
-    """named: instance -> what its tasks are."""
-    machines = machines_of(view)
+def cluster_page(view: View) -> Page:
+    """view: DescribeCluster's reply, with its instances and what works on them as columns."""
+    instances, at_work = instances_of(view)
     return Page(
         title=f"Cluster {view['cluster']} · Argosy",
         heading=f"Cluster {view['cluster']}",
         facts=[("cells", ", ".join(view["cells"]))],
-        tiles=list(_tiles(view, machines)),
-        figures=[_map(machines, named), _orders(view, machines)],
+        tiles=list(_tiles(view, instances)),
+        figures=[_map(instances, at_work), _list(instances, at_work), _orders(view, instances)],
     )
 
 
-def machines_of(view: View) -> list[Machine]:
-    """The instances that live."""
-    return [
-        Machine(
-            id=each["instanceId"],
-            type=each["instanceType"],
-            zone=each["availabilityZone"],
-            purchase=each["purchase"],
-            status=each["status"],
-            usd_per_hour=each["priceUsdPerHour"],
-            on_demand_usd_per_hour=each["onDemandUsdPerHour"],
-            cpu=_share(each["cpu"]),
-            memory=_share(each["memory"]),
-            gpu=_share(each["gpus"]),
-            tasks=each["tasks"],
-        )
-        for each in view["instances"]
-        if each["status"] not in _ENDED and not each.get("stoppedAt")
-    ]
-
-
-def _share(pair: View) -> float | None:
-    return pair["used"] / pair["total"] if pair["total"] else None
-
-
-def _tiles(view: View, machines: Sequence[Machine]) -> Iterator[Tile]:
-    spot = sum(each.purchase == "spot" for each in machines)
-    yield Tile("Instances", f"{len(machines):,}", f"{spot:,} spot, {len(machines) - spot:,} on demand")
-    hourly = sum(each.usd_per_hour for each in machines)
-    less = saved(hourly, sum(each.on_demand_usd_per_hour for each in machines))
+def _tiles(view: View, instances: Instances) -> Iterator[Tile]:
+    spot = int(instances.is_spot.sum())
+    yield Tile("Instances", f"{len(instances):,}", f"{spot:,} spot, {len(instances) - spot:,} on demand")
+    hourly = float(instances.usd_per_hour.sum())
+    less = saved(hourly, float(instances.on_demand_usd_per_hour.sum()))
     yield Tile("An hour costs", money(hourly), f"{less} than on demand" if less else "")
-    yield Tile("Tasks", f"{sum(each.tasks for each in machines):,}", "at work now")
-    for name, field in (("CPU", "cpu"), ("Memory", "memory"), ("GPU", "gpu")):
-        shares = [share for each in machines if (share := getattr(each, field)) is not None]
-        if shares:
-            yield Tile(f"{name} in use", _mean(shares), f"mean of {counted(len(shares), 'instance')}")
+    yield Tile("Tasks", f"{int(instances.tasks.sum()):,}", "at work now")
+    for name, axis in _AXES:
+        shares = getattr(instances, axis)
+        if known := int((~np.isnan(shares)).sum()):
+            yield Tile(f"{name} in use", _percent(float(np.nanmean(shares))), f"mean of {counted(known, 'instance')}")
     less = saved(view["spentUsd"], view["onDemandUsd"])
     yield Tile("Spent", money(view["spentUsd"]), f"{less} than on demand, since the deployment" if less else "")
 
 
-def _mean(shares: Sequence[float]) -> str:
-    return f"{100 * sum(shares) / len(shares):.0f} %" if shares else "-"
+def _percent(share: float) -> str:
+    return "-" if np.isnan(share) else f"{100 * share:.0f} %"
 
 
-def _map(machines: Sequence[Machine], named: Mapping[str, str] | None) -> Figure:
+def _map(instances: Instances, at_work: AtWork) -> Figure:
     key, title = "map", "Instances by type and zone"
-    if not machines:
+    if not len(instances):
         return Figure(key, title, empty="No instance lives. They are bought when a run has tasks to start.", wide=True)
-    note = "A square for each instance: the brighter, the more of it is in use."
+    note = "A square for each instance: the brighter, the more of it is in use. Point at one to see what works there."
     return Figure(
         key,
         title,
         note=note,
-        picture=cells.picture(key, f"{counted(len(machines), 'instance')} by type and zone."),
-        table=_totals(machines),
+        picture=cells.picture(key, f"{counted(len(instances), 'instance')} by type and zone."),
+        table=_totals(instances),
         wide=True,
-        data=cells.cells(machines, named),
+        data=cells.cells(instances, at_work),
     )
 
 
-def _totals(machines: Sequence[Machine]) -> Table:
-    groups: dict[tuple[str, str], list[Machine]] = {}
-    for each in machines:
-        groups.setdefault((each.type, each.zone), []).append(each)
+def _totals(instances: Instances) -> Table:
+    """A row for each type and zone, those with most instances first."""
+    zones = len(instances.zones)
+    group = instances.type.astype("i8") * zones + instances.zone.astype("i8")
+    count, spot, tasks, usd = (
+        np.bincount(group, weights, minlength=len(instances.types) * zones)
+        for weights in (None, instances.is_spot, instances.tasks, instances.usd_per_hour)
+    )
+    shares = [_means(group, getattr(instances, axis), len(count)) for _, axis in _AXES]
+    names = [(kind, zone) for kind in instances.types for zone in instances.zones]
     rows = [
         (
-            kind,
-            zone,
-            f"{len(group):,}",
-            f"{sum(each.purchase == 'spot' for each in group):,}",
-            f"{sum(each.tasks for each in group):,}",
-            *(
-                _mean([share for each in group if (share := getattr(each, name)) is not None])
-                for name in ("cpu", "memory", "gpu")
-            ),
-            money(sum(each.usd_per_hour for each in group)),
+            *names[row],
+            f"{count[row]:,.0f}",
+            f"{spot[row]:,.0f}",
+            f"{tasks[row]:,.0f}",
+            *(_percent(share[row]) for share in shares),
+            money(usd[row]),
         )
-        for (kind, zone), group in sorted(groups.items(), key=lambda row: (-len(row[1]), row[0]))
+        for row in sorted(np.flatnonzero(count).tolist(), key=lambda row: (-count[row], names[row]))
     ]
-    heads = ("Type", "Zone", ">Instances", ">Spot", ">Tasks", ">CPU", ">Memory", ">GPU", ">$ an hour")
-    return Table(heads, rows)
+    heads = ("Type", "Zone", ">Instances", ">Spot", ">Tasks", *(f">{name}" for name, _ in _AXES), ">$ an hour")
+    return Table(heads, rows, stacks=True)
 
 
-def _orders(view: View, machines: Sequence[Machine]) -> Figure:
+def _means(group: NDArray[np.int64], shares: NDArray[np.float32], groups: int) -> NDArray[np.float64]:
+    """Of the shares that are known, by group; not a number where none is."""
+    known = ~np.isnan(shares)
+    counts, sums = np.bincount(group[known], minlength=groups), np.bincount(group[known], shares[known], groups)
+    means: NDArray[np.float64] = np.divide(sums, counts, out=np.full(groups, np.nan), where=counts > 0)
+    return means
+
+
+def _list(instances: Instances, at_work: AtWork) -> Figure:
+    """What the squares say when they are pointed at, for as many as a table shows."""
+    key, title = "instances", "Instances"
+    if not len(instances):
+        return Figure(key, title, empty="None.", wide=True)
+    rows = [
+        (
+            instances.ids[row].decode(),
+            f"{instances.types[instances.type[row]]} in {instances.zones[instances.zone[row]]}",
+            instances.purchases[instances.purchase[row]],
+            instances.states[instances.state[row]].lower(),
+            *(_percent(float(getattr(instances, axis)[row])) for _, axis in _AXES),
+            f"{instances.tasks[row]:,}",
+            at_work.on(row),
+        )
+        for row in np.argsort(-instances.tasks.astype("i8"), kind="stable")[:ROWS_SHOWN].tolist()
+    ]
+    heads = ("Instance", "Pool", "As", "Status", *(f">{name}" for name, _ in _AXES), ">Tasks", "At work")
+    left = len(instances) - len(rows)
+    more = f"{counted(left, 'more instance')} with fewer tasks: argosy instances" if left else ""
+    note = f"{counted(at_work.left, 'attempt')} more are at work than are named here." if at_work.left else ""
+    return Figure(key, title, note=note, table=Table(heads, rows, left=left, more=more, stacks=True), wide=True)
+
+
+def _orders(view: View, instances: Instances) -> Figure:
     """What each pool is told to hold, and what it holds."""
-    here: dict[tuple[str, str], int] = {}
-    for each in machines:
-        here[each.type, each.zone] = here.get((each.type, each.zone), 0) + 1
+    pairs = zip(instances.type.tolist(), instances.zone.tolist(), strict=True)
+    here = {(instances.types[kind], instances.zones[zone]): n for (kind, zone), n in Counter(pairs).items()}
     rows = [
         (
             f"{pool['instanceType']} in {pool['availabilityZone']}",
@@ -127,7 +139,7 @@ def _orders(view: View, machines: Sequence[Machine]) -> Figure:
     ]
     if not rows:
         return Figure("orders", "Orders", empty="Nothing is ordered, and no pool is short of capacity.", wide=True)
-    table = Table(("Pool", ">Spot ordered", ">On demand ordered", ">Here", "Cooling off after"), rows)
+    table = Table(("Pool", ">Spot ordered", ">On demand ordered", ">Here", "Cooling off after"), rows, stacks=True)
     return Figure(
         "orders", "Orders", note="What the pools are told to hold, and what they hold.", table=table, wide=True
     )

@@ -20,12 +20,14 @@ ROWS_SHOWN = 200  # of a table: what is longer says how to get the rest
 @dataclass(frozen=True, slots=True)
 class Table:
     """The figures behind a picture, as they are read aloud or copied. `>` before a heading aligns to the right. left:
-    how many rows were left out already. more: how to get them."""
+    how many rows were left out already. more: how to get them. stacks: where there is no room for its columns, its
+    rows become blocks with a line for each cell."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     left: int = 0
     more: str = ""
+    stacks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,38 +141,43 @@ def figure(each: Figure) -> Markup:
 
 
 def _table(title: str, table: Table, is_open: bool) -> Markup:
-    shown = table.rows[:ROWS_SHOWN]
-    left = table.left + len(table.rows) - len(shown)
+    left = table.left + max(0, len(table.rows) - ROWS_SHOWN)
     more = table.more or (f"{left:,} more rows are left out here." if left else "")
-    heads = [
-        element(
-            "th" if each else "td",
-            each.removeprefix(">"),
-            scope="col" if each else None,
-            class_="right" if each.startswith(">") else None,
-        )
-        for each in table.headings
-    ]
-    right = [each.startswith(">") for each in table.headings]
-    rows = [
-        element(
-            "tr",
-            *(element("td", cell, class_="right" if side else None) for cell, side in zip(row, right, strict=True)),
-        )
-        for row in shown
-    ]
-    grid = element(
-        "table",
-        element("caption", title),
-        element("thead", element("tr", *heads)),
-        element("tbody", *rows),
-    )
     # Scrolled by keyboard, too: so it takes the focus, and has a name.
-    box = element("div", grid, class_="scroll", tabindex="0", role="region", aria_label=f"Table: {title}")
+    named = {"role": "region", "aria_label": f"Table: {title}"}
+    box = element("div", _grid(title, table), class_="scroll", tabindex="0", **named)
     noted = element("p", more, class_="note") if more else None
     if is_open:
         return joined([box, noted])
     return element("details", element("summary", "Table"), box, noted)
+
+
+def _grid(title: str, table: Table) -> Markup:
+    """A table whose rows may become blocks has its roles in words: browsers forget them with the display."""
+
+    def role(name: str) -> dict[str, str]:
+        return {"role": name} if table.stacks else {}
+
+    names = [each.removeprefix(">") for each in table.headings]
+    sides = ["right" if each.startswith(">") else None for each in table.headings]
+    said = [f"{name}: " if table.stacks and name else None for name in names]
+    heads = [
+        element("th", name, scope="col", class_=side, **role("columnheader")) if name else element("td", **role("cell"))
+        for name, side in zip(names, sides, strict=True)
+    ]
+    rows = []
+    for row in table.rows[:ROWS_SHOWN]:
+        cells = zip(row, sides, said, strict=True)
+        shown = (element("td", cell, class_=side, data_head=head, **role("cell")) for cell, side, head in cells)
+        rows.append(element("tr", *shown, **role("row")))
+    return element(
+        "table",
+        element("caption", title),
+        element("thead", element("tr", *heads, **role("row")), **role("rowgroup")),
+        element("tbody", *rows, **role("rowgroup")),
+        class_="stacks" if table.stacks else None,
+        **role("table"),
+    )
 
 
 def one_file(page: Page, made: str) -> str:

@@ -53,25 +53,20 @@ class Attempts:
         return len(self.index)
 
     @property
+    def has_run(self) -> NDArray[np.bool_]:
+        """Which have started and ended, be it within the same tenth of a second."""
+        found: NDArray[np.bool_] = (self.started > 0) & (self.stopped >= self.started)
+        return found
+
+    @property
     def ran(self) -> Floats:
         """Seconds; 0 for what never started."""
-        known = (self.started > 0) & (self.stopped > self.started)
-        return np.where(known, self.stopped - self.started, 0.0)
+        return np.where(self.has_run, self.stopped - self.started, 0.0)
 
     @property
     def fate(self) -> NDArray[np.uint8]:
         """`Fate` of each."""
         return FATE_OF_OUTCOME[np.minimum(self.outcome, len(FATE_OF_OUTCOME) - 1)]
-
-
-def alive_by_instance(attempts: Attempts) -> dict[str, list[str]]:
-    """The tasks that are at work on each instance, with the places of their GPUs: `17`, `3 (GPU 0, 1)`."""
-    found: dict[str, list[str]] = {}
-    for row in np.flatnonzero(attempts.outcome == ALIVE).tolist():
-        gpus = [str(bit) for bit in range(32) if int(attempts.gpu_mask[row]) >> bit & 1]
-        task = f"{attempts.index[row]}" + (f" (GPU {', '.join(gpus)})" if gpus else "")
-        found.setdefault(attempts.instances[int(attempts.instance[row])], []).append(task)
-    return found
 
 
 def column(stored: JSON) -> NDArray[Any]:

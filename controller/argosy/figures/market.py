@@ -6,14 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.figures import axes, svg
-from argosy.figures.document import Figure, Page, Table, Tile
+from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
 from argosy.figures.numbers import counted, duration, money, share
 
 View = Mapping[str, Any]
+Floats = NDArray[np.float64]
 Prices = Mapping[tuple[str, str], tuple[Sequence[float], Sequence[float]]]  # (type, zone) -> times, USD an hour
+NAMED = 4  # pools, as examples
 SHOWN = 7  # lines in one picture: more cannot be told apart
 
 
@@ -25,7 +28,7 @@ def market_page(cluster: View, prices: Prices, now: float) -> Page:
         heading="Market",
         facts=[("cells", ", ".join(cluster["cells"]))],
         tiles=list(_tiles(pools)),
-        figures=[_history(pools, prices, now), _verdicts(pools)],
+        figures=[_history(pools, prices, now), _reasons(pools), _verdicts(pools)],
     )
 
 
@@ -44,48 +47,65 @@ def _pool(fleet: View) -> dict[str, Any]:
 
 def _tiles(pools: Sequence[View]) -> Iterator[Tile]:
     chosen = sum(pool["chosen"] for pool in pools)
-    yield Tile("Pools", f"{len(pools):,}", f"{chosen:,} are bought from now")
+    yield Tile("Pools", f"{len(pools):,}", f"{chosen:,} {'is' if chosen == 1 else 'are'} bought from now")
     priced = [pool for pool in pools if pool["usdPerVcpu"]]
     if priced:
         best = min(priced, key=lambda pool: pool["usdPerVcpu"])
-        yield Tile("Cheapest vCPU", f"${best['usdPerVcpu']:.4f}", f"an hour, {best['name']}")
+        yield Tile("Cheapest vCPU", _usd(best["usdPerVcpu"]), f"an hour, {best['name']}")
     yield Tile("Without an offer", f"{sum(bool(pool['noOfferBecause']) for pool in pools):,}", "reasons below")
     yield Tile("Cooling off", f"{sum(bool(pool['coolingOffUntil']) for pool in pools):,}", "were short of capacity")
 
 
 def _history(pools: Sequence[View], prices: Prices, now: float) -> Figure:
     key, title = "prices", "Spot price of a vCPU"
-    drawn: list[tuple[Any, svg.Layer]] = []
-    first = now
-    for pool in pools:
-        series = prices.get((pool["instanceType"], pool["availabilityZone"]))
-        if series is None or not pool["vcpus"] or len(drawn) >= SHOWN:
-            continue
-        at, usd = (np.array(each, dtype="f8") for each in series)
-        at, usd = np.append(at, now), np.append(usd, usd[-1]) / pool["vcpus"]
-        first = min(first, float(at[0]))
-        shown = f"${float(usd[-1]):.4f}{', bought' if pool['chosen'] else ''}"
-        drawn.append((at, svg.Layer(pool["name"], str(len(drawn)), usd, shown)))
-    if not drawn:
+    shown = [pool for pool in pools if pool["vcpus"] and _place(pool) in prices][:SHOWN]
+    if not shown:
         return Figure(key, title, empty="No spot price has been seen.", wide=True)
-    top = max(float(each.values.max()) for _, each in drawn)
+    moved = [_moves(pool, number, *prices[_place(pool)], now) for number, pool in enumerate(shown)]
+    first = min(float(at[0]) for at, _ in moved)
+    drawn = [*moved, *_on_demand(shown, first)]
     frame = svg.Frame(
-        axes.seconds(first - now, 0.0),
-        axes.dollars(top),
+        axes.seconds(first, 0.0),
+        axes.dollars(max(float(each.values.max()) for _, each in drawn)),
         "before now",
         "US dollars an hour for each vCPU",
-        f"Spot prices of {counted(len(drawn), 'pool')} over {duration(now - first)}.",
+        f"Spot prices of {counted(len(moved), 'pool')} over {duration(-first)}.",
     )
-    moved = [(at - now, each) for at, each in drawn]
-    note = f"The {counted(len(drawn), 'pool')} that are bought from, or else are cheapest."
     table = Table(
         ("Pool", ">Lowest", ">Highest", ">Now"),
-        [
-            (each.name, *(money(float(f)) for f in (each.values.min(), each.values.max(), each.values[-1])))
-            for _, each in drawn
-        ],
+        [(each.name, *map(_usd, (each.values.min(), each.values.max(), each.values[-1]))) for _, each in moved],
+        stacks=True,
     )
-    return Figure(key, title, note=note, picture=svg.lines(frame, moved, steps=True), table=table, wide=True)
+    note = "Bought from: thick lines. Passed over, with the cheapest vCPUs: thin ones."
+    return Figure(key, title, note=note, picture=svg.lines(frame, drawn, steps=True), table=table, wide=True)
+
+
+def _place(pool: View) -> tuple[str, str]:
+    return pool["instanceType"], pool["availabilityZone"]
+
+
+def _moves(
+    pool: View, number: int, times: Sequence[float], usd: Sequence[float], now: float
+) -> tuple[Floats, svg.Layer]:
+    """A pool's price of a vCPU until now, against seconds before now."""
+    at = np.append(np.array(times, dtype="f8"), now) - now
+    values = np.append(np.array(usd, dtype="f8"), usd[-1]) / pool["vcpus"]
+    said = _usd(values[-1]) + (", bought" if pool["chosen"] else "")
+    return at, svg.Layer(pool["name"], f"{number}{' strong' if pool['chosen'] else ''}", values, said)
+
+
+def _on_demand(pools: Sequence[View], first: float) -> list[tuple[Floats, svg.Layer]]:
+    """What spot prices are compared with: the cheapest vCPU on demand of the same types."""
+    prices = {pool["instanceType"]: pool["onDemand"] / pool["vcpus"] for pool in pools if pool["onDemand"]}
+    if not prices:
+        return []
+    kind = min(prices, key=lambda name: prices[name])
+    layer = svg.Layer(f"{kind} on demand", "on-demand", np.full(2, prices[kind]), _usd(prices[kind]))
+    return [(np.array([first, 0.0]), layer)]
+
+
+def _usd(price: float) -> str:
+    return f"${price:.4f}"
 
 
 def _verdicts(pools: Sequence[View]) -> Figure:
@@ -95,7 +115,7 @@ def _verdicts(pools: Sequence[View]) -> Figure:
             "-" if pool["spotUsdPerHour"] is None else money(pool["spotUsdPerHour"]),
             "-" if pool["onDemand"] is None else money(pool["onDemand"]),
             share(pool["spotUsdPerHour"] or 0.0, pool["onDemand"] or 0.0),
-            "-" if pool["usdPerVcpu"] is None else f"${pool['usdPerVcpu']:.4f}",
+            "-" if pool["usdPerVcpu"] is None else _usd(pool["usdPerVcpu"]),
             pool["interruptionBand"] or "-",
             _verdict(pool),
         )
@@ -103,13 +123,34 @@ def _verdicts(pools: Sequence[View]) -> Figure:
     ]
     if not rows:
         return Figure("verdicts", "Pools", empty="The deployment has no pools yet.", wide=True)
-    heads = ("Pool", ">Spot", ">On demand", ">Share", ">A vCPU", "Interrupted a month", "Bought from?")
-    return Figure("verdicts", "Pools", table=Table(heads, rows), wide=True)
+    heads = ("Pool", ">Spot", ">On demand", ">Share", ">A vCPU", "Interrupted a month", "Verdict")
+    return Figure("verdicts", "Pools", table=Table(heads, rows, more=_rest(len(rows)), stacks=True), wide=True)
+
+
+def _rest(pools: int) -> str:
+    left = pools - ROWS_SHOWN
+    return f"{counted(left, 'more pool')} with dearer vCPUs: argosy prices" if left > 0 else ""
+
+
+def _reasons(pools: Sequence[View]) -> Figure:
+    """Why pools are not bought from, the most frequent reason first."""
+    key, title = "reasons", "Why pools are passed over"
+    groups: dict[str, list[str]] = {}
+    for pool in pools:
+        if not pool["chosen"]:
+            groups.setdefault(_verdict(pool), []).append(pool["name"])
+    if not groups:
+        return Figure(key, title, empty="None is.", wide=True)
+    rows = [
+        (f"{len(names):,}", reason, ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else ""))
+        for reason, names in sorted(groups.items(), key=lambda row: (-len(row[1]), row[0]))
+    ]
+    return Figure(key, title, table=Table((">Pools", "Because", "For example"), rows, stacks=True), wide=True)
 
 
 def _verdict(pool: View) -> str:
     if pool["chosen"]:
-        return f"yes: {pool['spotTarget'] + pool['onDemandTarget']:,} ordered"
+        return f"bought from: {pool['spotTarget'] + pool['onDemandTarget']:,} ordered"
     if pool["coolingOffUntil"]:
         return f"cools off: {pool['coolingOffAfter']}"
     return f"no: {pool['noOfferBecause']}" if pool["noOfferBecause"] else "could be, nothing needs it now"

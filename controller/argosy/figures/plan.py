@@ -91,16 +91,25 @@ def _points(reply: View) -> Iterator[svg.Point]:
 def _relaxations(reply: View) -> Figure:
     key, title = "relaxations", "What would be cheaper"
     rows = [
-        (
-            row["sentence"],
-            "it could run" if row["saves"] is None else f"{100 * row['saves']:.0f} % less",
-            svg.bar(row["saves"] or 0.0, "useful"),
-        )
+        (row["sentence"], _saved(reply, row), svg.bar(row["saves"] or 0.0, "useful"), *_outcome(row))
         for row in reply["relaxations"]
     ]
     if not rows:
         return Figure(key, title, empty="No small change of the request would save 3 % or more.")
-    return Figure(key, title, table=Table(("Change", ">Saves", ""), rows))
+    return Figure(key, title, table=Table(("Change", ">Saves", "", ">It would cost", ">Ends after"), rows, stacks=True))
+
+
+def _saved(reply: View, row: View) -> str:
+    """What a change would save, in dollars where both costs are known."""
+    if row["saves"] is None:
+        return "it could run"
+    less, cost = f"{100 * row['saves']:.0f} %", reply["costUsd"]["expected"]
+    return f"{money(max(0.0, cost - row['costUsd']))}, {less}" if cost and row.get("costUsd") is not None else less
+
+
+def _outcome(row: View) -> tuple[str, str]:
+    cost, seconds = row.get("costUsd"), row.get("seconds")
+    return "-" if cost is None else money(cost), "-" if seconds is None else duration(seconds)
 
 
 def _bought(reply: View) -> Figure:
@@ -123,7 +132,8 @@ def _bought(reply: View) -> Figure:
             title,
             empty=f"Nothing: {here} on instances that are here will do." if reply["placesHere"] else "Nothing.",
         )
-    return Figure(key, title, table=Table((">Buy", "Type", "Zone", "As", ">Tasks each", ">$ an hour each"), rows))
+    heads = (">Buy", "Type", "Zone", "As", ">Tasks each", ">$ an hour each")
+    return Figure(key, title, table=Table(heads, rows, stacks=True))
 
 
 def _rejected(reply: View) -> Figure:
@@ -131,7 +141,7 @@ def _rejected(reply: View) -> Figure:
     rows = [(f"{row['pools']:,}", ", ".join(row["instanceTypes"]), row["reason"]) for row in reply["rejected"]]
     if not rows:
         return Figure(key, title, empty="Every pool would take its tasks.")
-    return Figure(key, title, table=Table((">Pools", "Types", "Because"), rows))
+    return Figure(key, title, table=Table((">Pools", "Types", "Because"), rows, stacks=True))
 
 
 def _assumed(reply: View) -> Figure:

@@ -9,12 +9,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.client.progress import TERMINAL
 from argosy.figures import axes, lanes, spending, svg
 from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
-from argosy.figures.history import Attempts, Fate
+from argosy.figures.history import TENTHS, Attempts, Fate, Floats
 from argosy.figures.markup import Markup, element
 from argosy.figures.numbers import clock, counted, duration, instant, money, saved, share
 
@@ -122,7 +121,7 @@ def _figures(view: View, history: View | None, attempts: Attempts | None, explai
     series = _from_origin(history or {})
     yield _states(series)
     yield spending.over_time(view, series)
-    yield _seconds(attempts)
+    yield how_long(attempts)
     yield failures(view, history)
     yield _lanes(view, history, attempts)
     if explained is not None and view["status"] not in TERMINAL:
@@ -157,28 +156,27 @@ def _states(series: View) -> Figure:
     return Figure(key, title, picture=svg.areas(frame, at, drawn), table=table)
 
 
-def _seconds(attempts: Attempts | None) -> Figure:
+def how_long(attempts: Attempts | None) -> Figure:
+    """A bar for each span of seconds, by how attempts ended."""
     key, title = "seconds", "How long attempts ran"
-    ran = np.empty(0) if attempts is None else attempts.ran
-    if attempts is None or not (ran > 0).any():
+    ended = np.zeros(0, dtype=np.bool_) if attempts is None else attempts.has_run
+    if attempts is None or not ended.any():
         return Figure(key, title, empty="No attempt has ended yet.")
-    edges, axis = _bins(ran[ran > 0])
-    fates = attempts.fate
+    ran, fates = np.rint(attempts.ran[ended] * TENTHS) / TENTHS, attempts.fate[ended]
+    edges, placed, axis = _bins(ran)
     rows = []
     for fate, kind, name in _FATES:
-        mine = ran[(fates == fate) & (ran > 0)]
+        mine = ran[fates == fate]
         if len(mine):
-            counts = np.histogram(mine, edges)[0].astype("f8")
+            counts = np.histogram(np.maximum(mine, edges[0]), edges)[0].astype("f8")
             rows.append(svg.Layer(name, kind, counts, f"{len(mine):,}, median {duration(float(np.median(mine)))}"))
     most = float(sum((row.values for row in rows), np.zeros(len(edges) - 1)).max())
-    median = float(np.median(ran[ran > 0]))
-    placed = np.log10(edges) if axis.low != 0 else edges  # only a linear axis begins with 0
     frame = svg.Frame(
         axis,
         axes.counts(most),
-        "seconds that it ran",
+        "how long it ran",
         "attempts",
-        f"Histogram of seconds; the median is {duration(median)}.",
+        f"Histogram of seconds; the median is {duration(float(np.median(ran)))}.",
     )
     table = Table(
         ("From", "To", *(f">{row.name.capitalize()}" for row in rows)),
@@ -190,15 +188,23 @@ def _seconds(attempts: Attempts | None) -> Figure:
     return Figure(key, title, picture=svg.bars(frame, placed, rows), table=table)
 
 
-def _bins(ran: NDArray[np.float64]) -> tuple[NDArray[np.float64], axes.Axis]:
-    """Edges in seconds, and their axis: by powers of ten where the longest took far more than the median."""
-    longest, median = float(ran.max()), float(np.median(ran))
-    if longest <= 8 * median:
-        axis = axes.seconds(0.0, longest * 1.02)
-        return np.linspace(axis.low, axis.high, _BARS + 1), axis
-    low, high = np.log10(max(float(ran.min()), 0.1)) - 1e-6, np.log10(longest * 1.02)  # the shortest is inside
-    ticks = [(float(np.log10(at)), label) for at, label in _LOG_TICKS if low <= np.log10(at) <= high]
-    return np.logspace(low, high, _BARS + 1), axes.Axis(float(low), float(high), ticks)
+def _bins(ran: Floats) -> tuple[Floats, Floats, axes.Axis]:
+    """Edges in seconds, their places on the axis, and that: by powers of ten where the longest took far more than the
+    median.
+
+    Seconds are known to a tenth, and so are edges: bars of two and of three tenths in turn would look like a comb.
+    """
+    tenths, longest = np.rint(ran * TENTHS), float(ran.max())
+    end = int(tenths.max()) + 1
+    if longest <= max(8 * float(np.median(ran)), 1.0):
+        step = max(1, -(-end // _BARS))
+        edges = np.arange(0, end + step, step) / TENTHS
+        return edges, edges, axes.seconds(0.0, float(edges[-1]))
+    low = max(int(tenths.min()), 1)  # what ran for less than a tenth stands in the first bar
+    edges = np.unique(np.rint(np.logspace(np.log10(low), np.log10(end), _BARS + 1))) / TENTHS
+    placed = np.log10(edges)
+    ticks = [(float(np.log10(at)), label) for at, label in _LOG_TICKS if placed[0] <= np.log10(at) <= placed[-1]]
+    return edges, placed, axes.Axis(float(placed[0]), float(placed[-1]), ticks)
 
 
 def failures(view: View, history: View | None) -> Figure:
@@ -214,7 +220,7 @@ def failures(view: View, history: View | None) -> Figure:
         tasks = f"{first}" if first == last else f"{first} to {last}"
         log = element("code", f"argosy logs {view['runId']} --task {last}")
         shown.append((f"{each['count']:,}", each["reason"] or "no reason given", code, tasks, log))
-    table = Table((">Attempts", "Reason", "Exit", "Tasks", "What they printed"), shown)
+    table = Table((">Attempts", "Reason", "Exit", "Tasks", "What they printed"), shown, stacks=True)
     total = sum(each["count"] for each in rows)
     return Figure(key, title, note=f"{counted(total, 'attempt')} in {counted(len(rows), 'group')}.", table=table)
 
@@ -301,7 +307,7 @@ def _instances(lives: Sequence[lanes.Lifetime], attempts: Attempts) -> Table:
         shown = (f"{mine[fate]:,}" for fate in (Fate.SUCCEEDED, Fate.FAILED, Fate.LOST))
         rows.append((each.id, each.kind, duration(each.launched), lived, *shown, lost))
     heads = ("Instance", "Type", ">Launched after", ">Lived", ">Succeeded", ">Failed", ">Lost", "End")
-    return Table(heads, rows, left=len(lives) - len(rows))
+    return Table(heads, rows, left=len(lives) - len(rows), stacks=True)
 
 
 def _explained(reply: View) -> Figure:
@@ -311,5 +317,5 @@ def _explained(reply: View) -> Figure:
         for name, title in (("cluster", "running"), ("coming", "on order"), ("market", "could be bought"))
         for reason in (reply.get(name) or {}).get("reasons", ())
     ]
-    table = Table(("Instances", ">Refuse", "Because"), rows) if rows else None
+    table = Table(("Instances", ">Refuse", "Because"), rows, stacks=True) if rows else None
     return Figure("explain", "Why tasks wait", picture=Markup("".join(said)), table=table)

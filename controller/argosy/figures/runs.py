@@ -51,4 +51,4 @@ def _list(runs: Sequence[View], more: bool) -> Figure:
     ]
     heads = ("Run", "Status", ">Succeeded", ">Failed", ">Interruptions", ">Cost", ">On demand", "Submitted")
     older = "Older ones: argosy status." if more else ""
-    return Figure("runs", "Newest runs", table=Table(heads, rows, more=older), wide=True)
+    return Figure("runs", "Newest runs", table=Table(heads, rows, more=older, stacks=True), wide=True)

@@ -74,7 +74,8 @@ def _table(view: View) -> Table | None:
         return None
     total = sum(parts.values())
     rows = [(kind, money(parts[f"{kind}Usd"]), share(parts[f"{kind}Usd"], total), meaning) for kind, meaning in KINDS]
-    return Table(("Spent on", ">Cost", ">Share", "What that is"), [*rows, ("together", money(total), "", "")])
+    rows.append(("together", money(total), "", ""))
+    return Table(("Spent on", ">Cost", ">Share", "What that is"), rows, stacks=True)
 
 
 def cost_page(view: View, series: View | None = None) -> Page:
@@ -112,7 +113,7 @@ def _pools(view: View) -> Figure:
     if not rows:
         return Figure("pools", "Cost by pool", empty="No instance has worked for it yet.")
     heads = ("Pool", "Bought", ">Instance-hours", ">Cost", ">Useful", ">On demand")
-    return Figure("pools", "Cost by pool", table=Table(heads, rows))
+    return Figure("pools", "Cost by pool", table=Table(heads, rows, stacks=True))
 
 
 def _bill(view: View) -> Figure:
@@ -128,4 +129,4 @@ def _bill(view: View) -> Figure:
             ("logs", money(beyond["logsUsd"]), "estimated, beyond the ledger"),
             ("traffic of images", money(beyond["imageTransferUsd"]), "estimated, beyond the ledger"),
         ]
-    return Figure("bill", "Lines of the bill", table=Table(("Line", ">Cost", "How it is known"), rows))
+    return Figure("bill", "Lines of the bill", table=Table(("Line", ">Cost", "How it is known"), rows, stacks=True))

@@ -7,6 +7,12 @@ from typing import NamedTuple
 CPU_UNITS_PER_VCPU = 1024  # ECS's unit
 
 
+def said_vcpus(cpu_units: float) -> str:
+    """`0.5 vCPUs`, `1 vCPU`."""
+    vcpus = cpu_units / CPU_UNITS_PER_VCPU
+    return f"{vcpus:g} vCPU" if vcpus == 1 else f"{vcpus:g} vCPUs"
+
+
 class Resources(NamedTuple):
     """An amount of cpu (1/1024 vCPU), memory (MiB) and whole GPUs."""
 

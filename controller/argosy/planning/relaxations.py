@@ -9,7 +9,7 @@ from typing import Any
 from argosy.market.offers import resources_of
 from argosy.model.instance_types import InstanceType
 from argosy.model.purchases import PurchaseMode
-from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources, said_vcpus
 from argosy.placement.strategy import spread_attribute
 from argosy.planning.forecast import Forecast
 from argosy.planning.question import PlanQuestion
@@ -62,7 +62,7 @@ def _changes(question: PlanQuestion) -> Iterator[_Change]:
     form = question.form
     kinds = _kinds(question)
     yield from _cuts(question, kinds, "memory_mib", lambda amount: f"{amount:,} MiB")
-    yield from _cuts(question, kinds, "cpu_units", _vcpus)
+    yield from _cuts(question, kinds, "cpu_units", said_vcpus)
     placement = form.get("placement", {})
     for number, constraint in enumerate(placement.get("constraints", ())):
         rest = [each for place, each in enumerate(placement["constraints"]) if place != number]
@@ -112,8 +112,3 @@ def _next_size(kind: InstanceType, axis: str, asked: int) -> int:
     size = total // (total // asked + 1)
     step = _STEPS[axis]  # 0.888672 vCPUs would not be a useful suggestion
     return size // step * step if size >= step else size
-
-
-def _vcpus(cpu_units: int) -> str:
-    vcpus = cpu_units / CPU_UNITS_PER_VCPU
-    return f"{vcpus:g} vCPU" if vcpus == 1 else f"{vcpus:g} vCPUs"

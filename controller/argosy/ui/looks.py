@@ -21,7 +21,7 @@ from argosy.client.price_history import history
 from argosy.client.progress import TERMINAL
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page
-from argosy.figures.history import Attempts, alive_by_instance, attempts_of
+from argosy.figures.history import Attempts, attempts_of
 from argosy.figures.market import Prices, market_page
 from argosy.figures.plan import plan_page
 from argosy.figures.run import run_page
@@ -29,7 +29,6 @@ from argosy.figures.runs import runs_page
 
 JSON = dict[str, Any]
 RUNS_SHOWN = 100
-RUNS_NAMED = 8  # of the open ones, on the page of the cluster
 RUN_S, CLUSTER_S, MARKET_S, ENDED_S = 2.0, 8.0, 300.0, 30.0  # how long an answer serves
 
 T = TypeVar("T")
@@ -60,7 +59,7 @@ class Looks:
         return self._once(("run", run_id), RUN_S, lambda: self.read_run(run_id))
 
     def cluster(self) -> Page:
-        return self._once("cluster page", CLUSTER_S, lambda: cluster_page(self._cluster(), self._tasks_by_instance()))
+        return self._once("cluster page", CLUSTER_S, lambda: cluster_page(self._cluster()))
 
     def market(self) -> Page:
         """Prices of all deployed pools in every cell."""
@@ -97,22 +96,8 @@ class Looks:
                 return attempts_of([*kept, page])
             kept.append(page)
 
-    def _tasks_by_instance(self) -> dict[str, str]:
-        """What is at work on each instance, by run: `digits-...: 3, 17 (GPU 1)`."""
-        reply = self._once("runs", RUN_S, lambda: self.access.api.runs(RUNS_SHOWN))
-        open_runs = [view["runId"] for view in reply["runs"] if not view["stoppedAt"]]
-        found: dict[str, list[str]] = {}
-        for run_id in open_runs[:RUNS_NAMED]:
-            for instance, tasks in self._at_work(run_id).items():
-                found.setdefault(instance, []).append(f"{run_id}: {', '.join(tasks)}")
-        return {instance: "; ".join(told) for instance, told in found.items()}
-
-    def _at_work(self, run_id: str) -> dict[str, list[str]]:
-        attempts = _known(lambda: self._attempts(run_id))
-        return alive_by_instance(attempts) if attempts else {}
-
     def _cluster(self) -> JSON:
-        return self._once("cluster", CLUSTER_S, self.access.api.cluster)
+        return self._once("cluster", CLUSTER_S, self.access.api.cluster_columns)
 
     def _prices(self, pools: Set[tuple[str, str]]) -> Prices:
         """pools: (cell, instance type)."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from argosy.api.cluster_columns import at_work, in_columns
 from argosy.figures.campaign import campaign_page
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page, parts
@@ -16,6 +17,7 @@ from argosy.figures.market import market_page
 from argosy.figures.plan import plan_page
 from argosy.figures.runs import runs_page
 from argosy.figures.spending import by_kind, cost_page
+from argosy.model.state import State
 from tests.fakes.cli import NOW, instance, run_view
 from tests.fakes.histories import history
 from tests.fakes.looks import PLAN, fleet
@@ -44,7 +46,8 @@ def text_of(page: Page, key: str) -> str:
 
 def cluster(instances: list[Any], fleets: list[Any]) -> dict[str, Any]:
     money = {"usdPerHour": 1.0, "spentUsd": 12.3, "onDemandUsd": 40.0}
-    return {"cluster": "argosy", "cells": ["us-east-1"], "instances": instances, "fleets": fleets, **money}
+    told = {"cluster": "argosy", "cells": ["us-east-1"], "instances": instances, "fleets": fleets, **money}
+    return in_columns({**told, "attempts": at_work(State(), {})})
 
 
 def test_the_cluster_is_summed_by_type_and_zone() -> None:
@@ -84,14 +87,29 @@ def test_the_market_gives_a_verdict_on_every_pool_the_chosen_first() -> None:
     page = market_page(cluster([], pools), prices, NOW)
     verdicts = text_of(page, "verdicts")
     for said in (
-        "yes: 3 ordered",
+        "bought from: 3 ordered",
         "cools off: no capacity",
         "no: its price is above on-demand",
         "nothing needs it now",
     ):
         assert said in verdicts
     assert verdicts.index("us-east-1c") < verdicts.index("us-east-1a")
-    assert "c5.xlarge in us-east-1c $0.015 $0.020 $0.020" in text_of(page, "prices")
+    assert "1 is bought from now" in text_of(page, "summary")
+    reasons = text_of(page, "reasons")
+    assert "1 no: its price is above on-demand c5.xlarge in us-east-1a" in reasons
+    assert "ordered" not in reasons
+    assert "c5.xlarge on demand $0.0425" in text_of(page, "prices")  # what spot is compared with
+    assert "c5.xlarge in us-east-1c $0.0150 $0.0200 $0.0200" in text_of(page, "prices")
+
+
+def test_of_many_pools_those_passed_over_are_grouped_and_the_table_says_how_to_get_the_rest() -> None:
+    pools = [fleet("c5.xlarge", f"us-east-1{number}", noOfferBecause="too dear") for number in range(300)]
+    page = market_page(cluster([], pools), {}, NOW)
+    assert "300 no: too dear" in text_of(page, "reasons")
+    assert "100 more pools with dearer vCPUs: argosy prices" in text_of(page, "verdicts")
+    assert "None is." in text_of(market_page(cluster([], [fleet("c5.xlarge", "a", spotTarget=1)]), {}, NOW), "reasons")
+    unknown = market_page(cluster([], [fleet("x9.huge", "a")]), {("x9.huge", "a"): ([NOW - 60], [0.1])}, NOW)
+    assert "No spot price" in text_of(unknown, "prices")  # of a vCPU: the type is in no catalogue
 
 
 def test_a_plan_shows_each_variant_at_its_cost_and_time() -> None:
@@ -99,7 +117,7 @@ def test_a_plan_shows_each_variant_at_its_cost_and_time() -> None:
     frontier = text_of(page, "frontier")
     for said in ("this plan $1.20 31m 40s", "on demand $3.40 28m 20s", "in any cell $1.06 30m 50s"):
         assert said in frontier
-    assert "in any cell 12 % less" in text_of(page, "relaxations")
+    assert "in any cell $0.140, 12 % $1.06 30m 50s" in text_of(page, "relaxations")
     assert "needs 4 GPUs" in text_of(page, "rejected")
     assert page.warnings == ["the run may miss its deadline"]
 

@@ -7,11 +7,13 @@ from html import unescape
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from argosy.figures import lanes
 from argosy.figures.document import Page, one_file, parts
 from argosy.figures.history import Attempts, Fate, attempts_of, column, stored
-from argosy.figures.run import lives_of, run_page
+from argosy.figures.run import how_long, lives_of, run_page
 from tests.fakes.cli import NOW, ended, run_view, tasks
 from tests.fakes.histories import history
 
@@ -64,6 +66,34 @@ def test_attempts_that_took_very_different_times_get_an_axis_of_powers() -> None
     assert seconds.table is not None
     assert "10 min" in str(seconds.picture)
     assert sum(int(str(cell).replace(",", "")) for row in seconds.table.rows for cell in row[2:]) == 200
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=30), st.lists(st.integers(0, 10**6), max_size=5))
+def test_a_histogram_holds_each_attempt_that_ended_once_however_short(usual: list[int], long: list[int]) -> None:
+    _, _, [page] = history(1, len(usual) + len(long))
+    started = column(page["columns"]["started"])
+    page["columns"]["stopped"] = stored(started + np.array(usual + long, "u4"))  # tenths of a second
+    found = how_long(attempts_of([page]))
+    assert found.table is not None
+    assert sum(int(str(cell).replace(",", "")) for row in found.table.rows for cell in row[2:]) == len(started)
+    assert len(found.table.rows) <= 33
+
+
+def test_attempts_of_less_than_a_second_have_an_axis_with_ticks_and_no_comb() -> None:
+    _, _, [page] = history(1, 60)
+    page["columns"]["stopped"] = stored(column(page["columns"]["started"]) + np.tile(np.arange(6, dtype="u4"), 10))
+    found = how_long(attempts_of([page]))
+    assert "0.2 s" in str(found.picture)
+    assert found.table is not None
+    counts = [sum(map(int, row[2:])) for row in found.table.rows]
+    assert [each for each in counts if each] == [10] * 6
+
+
+def test_a_table_with_text_names_each_cell_for_narrow_pages_and_keeps_its_roles() -> None:
+    made = parts(page_of())
+    assert 'data-head="Reason: "' in made["failures"]
+    assert 'role="cell"' in made["failures"]
+    assert "data-head" not in made["states"]  # only numbers: it keeps its columns
 
 
 def test_failures_are_grouped_with_the_way_to_a_log() -> None:

@@ -94,12 +94,15 @@ def test_a_cell_of_the_cluster_names_its_tasks_and_their_gpus() -> None:
     outcome[7], mask[7] = 0, 5
     page["columns"] |= {"outcome": stored(outcome), "gpuMask": stored(mask)}
     api.view = {**api.view, "stoppedAt": None}
-    data = next(each.data for each in shown.cluster().figures if each.key == "map")
+    page_of_cluster = shown.cluster()
+    data = next(each.data for each in page_of_cluster.figures if each.key == "map")
     assert data is not None
     index = column(page["columns"]["index"])[7]
     place = data["ids"].index(page["instances"][column(page["columns"]["instance"])[7]])
-    assert data["named"][place] == f"{RUN_ID}: {index} (GPU 0, 2)"
-    assert sum(map(bool, data["named"])) == 1
+    first, told, gpus = (column(data["work"][name]).tolist() for name in ("first", "index", "gpus"))
+    assert (told[first[place] : first[place + 1]], gpus[first[place]]) == ([index], 5)
+    assert (first[-1], data["runs"]) == (1, [RUN_ID])
+    assert f"{RUN_ID}: {index} (GPU 0, 2)" in parts(page_of_cluster)["instances"]
     clock.time += CLUSTER_S / 2
     shown.cluster()
     assert api.asked.count("cluster") == 1

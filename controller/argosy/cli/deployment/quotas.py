@@ -9,6 +9,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import QuotaFamily, quota_family
 from argosy.cli.deployment.findings import Finding, missing, note, ok, wrong
 from argosy.cli.deployment.remedies import raise_quota
+from argosy.model.resources import CPU_UNITS_PER_VCPU, said_vcpus
 
 if TYPE_CHECKING:
     from argosy.cli.deployment.checked_account import CheckedAccount
@@ -26,11 +27,11 @@ def spot_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
     client, found = checked.session.client("service-quotas", cell), []
     for kind, smallest in _smallest(checked).items():
         vcpus = _quota(client, "ec2", kind.spot_code)
-        name = f"spot quota {kind.name}"
+        name, has = f"spot quota {kind.name}", said_vcpus(vcpus * CPU_UNITS_PER_VCPU)
         if vcpus >= smallest:
-            found += ok(name, f"{vcpus:g} vCPUs")
+            found += ok(name, has)
             continue
-        says = f"{vcpus:g} vCPUs, the smallest of your types has {smallest}: such instances will never start"
+        says = f"{has}, the smallest of your types has {smallest}: such instances will never start"
         finding = wrong if kind.name == "Standard" else note
         found += finding(name, says, raise_quota(cell, "ec2", kind.spot_code, max(WANTED_VCPUS, smallest)))
     return found

@@ -12,8 +12,10 @@ from argosy.cli.command import command
 from argosy.cli.figures import duration, instant
 from argosy.cli.moments import FORMS, moment
 from argosy.cli.options import RunId
+from argosy.cli.problems import CliError
 from argosy.cli.runs.past import heading, placement_lines
 from argosy.cli.session import Session
+from argosy.client.api import ApiError
 from argosy.client.errors import ArgosyError
 
 RECORDED = "name a time at which the controller worked; the setting journalDays says how long its record is kept"
@@ -33,6 +35,8 @@ def explain(
 ) -> None:
     """Why a run's tasks wait, in numbers, and what would help. With --at, what was so at a moment that is over, and why
     a task was placed where it was, worked out anew from the controller's own record."""
+    if None not in (index, task) and index != task:
+        raise CliError(f"TASK is {index} and --task is {task}: name one task.")
     wanted = task if index is None else index
     reply = session.api.explain(run, wanted) if at is None else _then(session, run, wanted, at)
     if session.wants_json:
@@ -49,6 +53,8 @@ def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, A
 
     try:
         when = moment(at, session.tools.now())
+        if when > session.tools.now():
+            raise ValueError(f"{at} is in the future, and only what was decided can be explained")
         shelf = S3Shelf(session.client("s3"), session.deployment.bucket)
         reply = why(shelf, run, index, when)
         if index is not None and reply["placement"] is None and (ended := _launched_before(session, run, index, when)):
@@ -58,11 +64,27 @@ def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, A
             reply |= {name: earlier[name] for name in ("placement", "exact", "differences")}
         if reply["run"] is None and reply["at"] < _submitted_at(session, run) <= when:
             raise NotRecorded(f"by then nothing was recorded since the run was submitted. {LATER}")
-        return reply
+        return {**reply, "notRecordedFrom": _next_decision(session, reply, when)}
     except ValueError as fault:
         raise ArgosyError(f"--at: {fault}", is_users_fault=True) from fault
     except NotRecorded as gap:
         raise ArgosyError(f"That moment cannot be had again: {gap}.", next_step=RECORDED) from gap
+
+
+def _next_decision(session: Session, reply: Mapping[str, Any], when: float) -> dict[str, Any] | None:
+    """The first commit after the shown one, until the moment: it was decided, and is not in the record. None = there is
+    none, or nobody can tell any more."""
+    try:
+        page = session.api.changes(since=str(reply["version"] + 1), maxResults=1)
+    except ApiError as refusal:
+        if refusal.code == "ChangesExpired":
+            return None
+        raise
+    first = next(iter(page["changes"]), None)
+    decided = None if first is None else instant(first["at"])
+    if first is None or decided is None or decided.timestamp() > when:
+        return None
+    return {"at": decided.timestamp(), "version": int(first["sequence"].partition(".")[0])}
 
 
 def _submitted_at(session: Session, run: str) -> float:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from argosy.cli.figures import counted, money
+from argosy.model.resources import said_vcpus
 
 
 def heading(reply: Mapping[str, Any]) -> list[str]:
@@ -15,6 +16,11 @@ def heading(reply: Mapping[str, Any]) -> list[str]:
     if not reply["exact"]:
         lines.append("this is not certain to be what the controller decided:")
         lines += [f"  {each}" for each in reply["differences"]]
+    if (later := reply.get("notRecordedFrom")) is not None:
+        lines.append(
+            f"later decisions, from {_clock(later['at'])} (version {later['version']}) on, are not in the record: "
+            "it is stored every minute, and a controller that dies takes its last minute with it"
+        )
     if reply["run"] is None:
         lines.append("the run was not open then")
     return lines
@@ -53,7 +59,7 @@ def _purchase(order: Mapping[str, Any] | None) -> list[str]:
 
 def _ranked(each: Mapping[str, Any]) -> str:
     free = each["free"]
-    room = f"{free['cpuUnits'] / 1024:g} vCPUs, {free['memoryMib']:,} MiB"
+    room = f"{said_vcpus(free['cpuUnits'])}, {free['memoryMib']:,} MiB"
     room += f", {counted(free['gpus'], 'GPU')}" if free["gpus"] else ""
     says = ", ".join(f"{name} {figure}" for name, figure in each["figures"].items())
     took = f"; took {counted(each['placedTogether'], 'task')}" if each["placedTogether"] else ""

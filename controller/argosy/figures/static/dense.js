@@ -6,6 +6,7 @@ const KINDS = ["succeeded", "failed", "lost", "cancelled", "running"];
 const KIND_OF = [4, 0, 1, 1, 2, 2, 1, 3];  // outcome -> place in KINDS
 const SAID = ["running", "succeeded", "failed", "timed out", "interrupted", "lost", "not started", "cancelled"];
 const TYPES = { "<u1": Uint8Array, "<u2": Uint16Array, "<u4": Uint32Array };
+const NAMED = 40;  // tasks of one instance
 const LANE_PX = 30;  // as high as a lane gets
 const NEAR_PX = 5;  // a lane this high is drawn attempt by attempt
 const BOTTOM = 26, LEFT = 62, TOP = 8;
@@ -123,6 +124,19 @@ export function blocks(type, zone, types, zones, width, tallest) {
   return { x, y, side, tops, heights, column, height: top + 4 };
 }
 
+/** What works on an instance, by run, with the places of GPUs: "digits-1: 3, 17 (GPU 0, 2)". */
+export function workOn(row, { first, run, index, gpus }, runs) {
+  const found = new Map();
+  for (let place = first[row]; place < first[row + 1]; place++) {
+    const held = gpus ? [...Array(32).keys()].filter((bit) => gpus[place] >>> bit & 1) : [];
+    const task = index[place] + (held.length ? ` (GPU ${held.join(", ")})` : "");
+    found.set(run[place], [...(found.get(run[place]) ?? []), task]);
+  }
+  return [...found].map(([each, tasks]) => `${runs[each]}: ${named(tasks)}`).join("; ");
+}
+
+const named = (tasks) => tasks.length <= NAMED ? tasks.join(", ") : `${tasks.slice(0, NAMED).join(", ")} and ${tasks.length - NAMED} others`;
+
 const number = (value) => value.toLocaleString("en-US");
 
 /** What both pictures share: size in pixels, colours of the page, the line below that says what is pointed at. */
@@ -158,7 +172,7 @@ class Picture {
     this.colour = (name) => style.getPropertyValue(`--${name}`).trim();
     const context = this.context;
     context.setTransform(sharp, 0, 0, sharp, 0, 0);
-    context.font = `12px ${style.fontFamily}`;
+    context.font = `${Math.round(0.8 * parseFloat(getComputedStyle(document.documentElement).fontSize))}px ${style.fontFamily}`;
     context.fillStyle = this.colour("surface");
     context.fillRect(0, 0, clientWidth, clientHeight);
     return context;
@@ -385,6 +399,7 @@ class Cells extends Picture {
   constructor(canvas, data) {
     super(canvas, data);
     this.column = Object.fromEntries(Object.entries(data.columns).map(([name, each]) => [name, decode(each)]));
+    this.work = Object.fromEntries(Object.entries(data.work).map(([name, each]) => [name, decode(each)]));
     this.chosen = -1;
     this.metric = "cpu";
     for (const [metric, text] of [["cpu", "CPU"], ["memory", "Memory"], ["gpu", "GPU"]]) {
@@ -435,10 +450,14 @@ class Cells extends Picture {
     this.chosen = row;
     this.draw();
     if (row < 0) return this.say("");
-    const { cpu, memory, gpu, tasks, type, zone, state } = this.column, share = (value) => value === 255 ? "none" : `${value} %`;
-    const named = this.data.named?.[row], which = named ? `: ${named}` : "";
+    const { cpu, memory, gpu, type, zone, state } = this.column, share = (value) => value === 255 ? "none" : `${value} %`;
     this.say(`${this.data.ids[row]}, ${this.data.types[type[row]]} in ${this.data.zones[zone[row]]}, ${this.data.states[state[row]]}: ` +
-      `CPU ${share(cpu[row])}, memory ${share(memory[row])}, GPU ${share(gpu[row])}, ${number(tasks[row])} tasks${which}`);
+      `CPU ${share(cpu[row])}, memory ${share(memory[row])}, GPU ${share(gpu[row])}; ${this.busy(row)}`);
+  }
+
+  busy(row) {
+    const tasks = this.column.tasks[row];
+    return tasks ? `${number(tasks)} ${tasks === 1 ? "task" : "tasks"}: ${workOn(row, this.work, this.data.runs)}` : "no task";
   }
 
   point(px, py) {

@@ -122,3 +122,11 @@ def test_a_purchase_of_all_the_work_is_told_with_its_gap_to_the_least_possible()
     state = state_with(submitted(tasks=10), prepared(), fleet())
     begun(state, decide(moment_of(state)))
     assert "an hour, at most 20.0 % above the least it could cost" in printed(state)
+
+
+def test_two_different_tasks_are_refused_in_a_sentence() -> None:
+    result = World().argosy("explain", RUN_ID, "3", "--task", "4")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "TASK is 3 and --task is 4: name one task." in result.stderr
+    state = state_with(submitted())
+    assert printed(state, "1", "--task", "1", index=1)

@@ -12,11 +12,11 @@ from argosy.cli.runs.explain import past_lines
 from argosy.layout import JOURNAL
 from argosy.replay.chains import chains_of
 from argosy.simulation.recorded import RecordedTrial
-from tests.fakes.cli import NOW, World
+from tests.fakes.cli import NOW, World, api_error
 from tests.fakes.recorded import recorded
 
 MACHINE = {"id": "i-1", "type": "g5.xlarge", "zone": "us-east-1a", "purchase": "spot", "usdPerHour": 0.35}
-FREE = {"cpuUnits": 2048, "memoryMib": 4096, "gpus": 1}
+FREE = {"cpuUnits": 1024, "memoryMib": 4096, "gpus": 1}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,8 @@ def trial() -> RecordedTrial:
 
 
 def world_of(trial: RecordedTrial) -> World:
-    world = World()
+    """Afterwards: all that was decided is in the record."""
+    world = World(now=datetime(2027, 3, 1, tzinfo=UTC).timestamp()).answers("ListChanges", {"changes": []})
     for name, body in trial.files.items():
         world.objects.put(f"s3://argosy-results/{name}", body)
     return world
@@ -113,6 +114,35 @@ def test_a_moment_that_was_not_recorded_is_said_with_what_to_do(trial: RecordedT
     assert "journalDays" in result.stderr
 
 
+def test_a_moment_to_come_is_the_users_fault(trial: RecordedTrial) -> None:
+    result = world_of(trial).argosy("explain", "x", "--at", "2031-01-01T00:00")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "2031-01-01T00:00 is in the future" in result.stderr
+
+
+@pytest.mark.parametrize(("seconds_later", "is_said"), [(0, True), (1, False)])
+def test_decisions_that_a_crash_took_with_it_are_said_to_be_missing(
+    trial: RecordedTrial, seconds_later: float, is_said: bool
+) -> None:
+    at, run, _ = first_launch(trial)
+    later = (datetime.fromisoformat(at) + timedelta(seconds=seconds_later)).isoformat()
+    world = world_of(trial).answers("ListChanges", {"changes": [{"sequence": "4711.3", "at": later}]})
+    shown = world.document("explain", run, "--at", at)
+    lines = past_lines(shown)
+    assert f"version {shown['version']}" in lines[0]
+    assert ("(version 4711) on, are not in the record" in lines[1]) == is_said
+    [asked] = [each for each in world.functions.requests if each["action"] == "ListChanges"]
+    assert asked["since"] == str(shown["version"] + 1)  # its own commit is not a later decision
+
+
+def test_of_commits_that_nobody_knows_any_more_nothing_is_said(trial: RecordedTrial) -> None:
+    at, run, _ = first_launch(trial)
+    world = world_of(trial).answers("ListChanges", api_error(410, "ChangesExpired", "changes are not kept any more"))
+    assert world.document("explain", run, "--at", at)["notRecordedFrom"] is None
+    world = world_of(trial).answers("ListChanges", api_error(429, "ThrottlingException", "too many at once"))
+    assert "too many at once" in world.argosy("explain", run, "--at", at).stderr
+
+
 def test_a_moment_that_is_none_is_the_users_fault(trial: RecordedTrial) -> None:
     result = world_of(trial).argosy("explain", "x", "--at", "yesterday")
     assert result.exit_code == 2
@@ -137,7 +167,7 @@ def told(**changes: Any) -> str:
 
 def test_gpus_companions_refusals_and_the_purchase_are_told() -> None:
     text = told()
-    assert "2 vCPUs, 4,096 MiB, 1 GPU free; best-fit 7; took 2 tasks" in text
+    assert "1 vCPU, 4,096 MiB, 1 GPU free; best-fit 7; took 2 tasks" in text
     assert "1 other task of the run went with it in the same decision" in text
     assert "3 had no room: needs 1 GPU" in text
     assert "the last purchase before it: 1 instance for $0.350 an hour" in text
