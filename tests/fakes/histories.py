@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from argosy.api.cluster_course import Course, course_view
 from argosy.api.views import iso
 from argosy.figures.history import stored
+from argosy.model.cluster_course import EVERY_S, ClusterSample, PlacedOrder, PoolCount
 from tests.fakes.cli import ended, tasks
 
 JSON = dict[str, Any]
@@ -170,3 +172,42 @@ def _view(columns: JSON, lives: list[JSON], series: JSON) -> JSON:
             "estimates": {"logsUsd": 0.01, "imageTransferUsd": 0.0, "assumed": {}},
         },
     )
+
+
+def cluster_history(samples: int, seed: int = 0, orders: int = 40) -> JSON:
+    """`history` of DescribeCluster: five minutes between two samples, with an hour of rest after the first third and an
+    hour in which nobody looked after the second."""
+    rng = np.random.default_rng(seed)
+    pools = [f"us-east-1/{kind}/{zone}" for kind in KINDS for zone in ZONES]
+    found: list[ClusterSample] = []
+    at, spent = ORIGIN, 0.0
+    for place in range(samples):
+        at += EVERY_S + (3600.0 if place in (samples // 3 + 1, 2 * samples // 3) else 0.0)
+        counts = [PoolCount(pool, int(rng.integers(0, 40)), int(rng.integers(0, 3))) for pool in pools]
+        counts = [] if place == samples // 3 else counts
+        spot, on_demand = sum(each.spot for each in counts), sum(each.on_demand for each in counts)
+        spent += (spot * 0.07 + on_demand * 0.2) / 12
+        found.append(
+            ClusterSample(
+                at,
+                runs=2 if counts else 0,
+                queued=1000 * (samples - place) if counts else 0,
+                running=4 * spot,
+                booting=spot // 20,
+                active=spot + on_demand - spot // 20,
+                spot=spot,
+                on_demand=on_demand,
+                usd_per_hour=spot * 0.07 + on_demand * 0.2,
+                spent_usd=spent,
+                spent_on_demand_usd=spent * 2.6,
+                interruptions=place // 3,
+                cpu_used=0.9 * bool(counts),
+                memory_used=0.6 * bool(counts),
+                pools=counts,
+            )
+        )
+    bought = [
+        PlacedOrder(each.at, pools[int(rng.integers(len(pools)))], "spot", int(rng.integers(1, 50)), 0.07, (1,), "why")
+        for each in found[:: max(1, samples // max(1, orders))][:orders]
+    ]
+    return course_view(Course(None, found, bought, 0), ORIGIN, at)

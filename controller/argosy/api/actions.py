@@ -24,6 +24,7 @@ from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fi
 from argosy.api.caps import budget_warnings, hourly_faults, market_of
 from argosy.api.changes import ChangesExpired, list_changes
 from argosy.api.cluster_columns import at_work, in_columns
+from argosy.api.cluster_course import course_of
 from argosy.api.estimates import estimates
 from argosy.api.history import NO_OBJECTS
 from argosy.catalogue.lookup import load_catalogue
@@ -292,6 +293,8 @@ class Api:
         view = views.cluster_view(state, needs, self.cluster, self.cells, self.now(), self.policy)
         if "attempts" in request.include:
             view["attempts"] = at_work(state, {number: record.id for number, record in records.items()})
+        if "history" in request.include:
+            view["history"] = course_of(self.store, request, self.now())
         return in_columns(view) if request.form == "columns" else view
 
     @_act.register

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
+from argosy.model.cluster_course import KEPT_S
 from argosy.model.instances import InstanceStatus
 from argosy.model.journal.lines import SUBJECTS, LineType
 from argosy.model.journal.stored import Place
@@ -94,11 +95,14 @@ class ExplainRun(Strict):
 
 class DescribeCluster(Strict):
     """form: its instances as objects, or as columns, which take a fifth of the bytes. include: which attempts are at
-    work on them, as columns."""
+    work on them, as columns; how it came along in the last `history_hours`, or in as many before `until` (epoch
+    seconds)."""
 
     action: Literal["DescribeCluster"]
     form: Literal["objects", "columns"] = "objects"
-    include: list[Literal["attempts"]] = Field(default_factory=list)
+    include: list[Literal["attempts", "history"]] = Field(default_factory=list)
+    history_hours: float = Field(default=24.0, gt=0, le=KEPT_S / 3600)
+    until: float | None = Field(default=None, gt=0)
 
 
 def _place(value: Any) -> str:

@@ -5,9 +5,22 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+from argosy.cli.problems import CliError
+
 _AGO = re.compile(r"(\d{1,9}(?:\.\d+)?)([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 FORMS = "a time (2026-11-21T17:03, 17:03:20, in UTC unless it names a zone) or how long ago (90s, 10m, 2h, 3d)"
+
+
+def past_moment(text: str, now: float) -> float:
+    """Epoch seconds. Raises CliError for what is no moment, or is still to come."""
+    try:
+        at = moment(text, now)
+    except ValueError as fault:
+        raise CliError(f"--since: {fault}.") from fault
+    if at >= now:
+        raise CliError(f"--since {text[:60]} is still to come.")
+    return at
 
 
 def moment(text: str, now: float) -> float:

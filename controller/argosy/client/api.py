@@ -114,6 +114,10 @@ class ApiClient:
         """The same, with its instances and what works on them as columns."""
         return self._call("DescribeCluster", form="columns", include=["attempts"])
 
+    def cluster_history(self, hours: float) -> dict[str, Any]:
+        """The same, with its instances as columns, and its `history` of the last hours."""
+        return self._call("DescribeCluster", form="columns", include=["history"], historyHours=hours)
+
     def tasks(self, limit: int, **filters: Any) -> dict[str, Any]:
         """At most `limit` tasks; `nextToken` is null when there are no others. filters: members of ListTasks."""
         return self._listed("ListTasks", "tasks", limit, filters)

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable
 
 from argosy.engine.bounds import begin_all
-from argosy.lifecycle import series
+from argosy.lifecycle import cluster_course, series
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.closed_cells import close_cells
 from argosy.lifecycle.hosts import measure
@@ -72,6 +72,7 @@ def conclude(
     actions = begin_all(moment, decide(moment, switches.deployment is None, functions, roster), deletions)
     measure(moment.state)
     series.sample(moment.state, moment.now, moment.policy, deletions)
+    cluster_course.note(moment.state, moment.now)
     return actions
 
 

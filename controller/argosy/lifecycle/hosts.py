@@ -331,6 +331,14 @@ def _note_agent(instance: Instance, connected: bool, now: float) -> None:
 
 def measure(state: State) -> None:
     """Remember the highest allocated share of the active instances."""
+    cpu, memory, gpus = shares_in_use(state)
+    state.peak_cpu = max(state.peak_cpu, cpu)
+    state.peak_memory = max(state.peak_memory, memory)
+    state.peak_gpus = max(state.peak_gpus, gpus)
+
+
+def shares_in_use(state: State) -> tuple[float, float, float]:
+    """Of the cpu, memory and GPUs of the active instances, what attempts take: 0..1 each."""
     tasks, runs_on = Counter[int](), state.attempts.runs_on_instance
     active = [instance for instance in state.instances.values() if instance.status is InstanceStatus.ACTIVE]
     for instance in active:
@@ -340,7 +348,5 @@ def measure(state: State) -> None:
     for number, count in tasks.items():
         used = used.plus(needs.get(number, NOTHING), count)
     total = map(sum, zip(*(instance.total for instance in active), strict=True)) if active else NOTHING
-    shares = [mine / all_ if all_ else 0.0 for mine, all_ in zip(used, total, strict=True)]
-    state.peak_cpu = max(state.peak_cpu, shares[0])
-    state.peak_memory = max(state.peak_memory, shares[1])
-    state.peak_gpus = max(state.peak_gpus, shares[2])
+    cpu, memory, gpus, *_ = (mine / all_ if all_ else 0.0 for mine, all_ in zip(used, total, strict=True))
+    return cpu, memory, gpus

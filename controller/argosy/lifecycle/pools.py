@@ -220,8 +220,11 @@ def _count_unregistered(state: State, instance: Instance, now: float, policy: Po
 def note_interruption(state: State, instance: Instance, at: float, policy: Policy) -> None:
     """EC2 took a spot instance back: counted, and the pool is unsettled for a while. Many at once are one reason to be
     unsettled, and as many for the rate."""
+    if instance.purchase is not Purchase.SPOT or not instance.owned:
+        return
+    state.interruptions += 1
     pool = state.pools.get(instance.pool)
-    if pool is None or instance.purchase is not Purchase.SPOT or not instance.owned:
+    if pool is None:
         return
     weight = _weight(pool, at, policy)
     pool.interruptions += weight

@@ -2,7 +2,8 @@
 
 Partitions: `STATE` (root, pools, instances in 16 buckets, attempt chunks), `RUNS` (one small record per run, sort key
 by time, which is also what users are shown), `RUN#<id>` (the spec once, the task chunks that were ever touched, the
-run's series), `HISTORY#<id>` (attempts that ended, by version: appended to, and read by nobody who works).
+run's series), `HISTORY#<id>` (attempts that ended, by version: appended to, and read by nobody who works), `COURSE`
+(the cluster's history, likewise).
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
-from argosy.model import ended_attempts
+from argosy.model import cluster_course, ended_attempts
+from argosy.model.cluster_course import CoursePiece, course_key
 from argosy.model.costs import Costs
 from argosy.model.damage import Damage, NewerFormat, OlderFormat, UnreadableState, tried
 from argosy.model.instances import Instance, InstanceStatus, Purchase
@@ -108,6 +110,9 @@ _ROOT_FIELDS = [
     "observed_at",
     "spent_usd",
     "spent_on_demand_usd",
+    "interruptions",
+    "sampled_at",
+    "sampled_at_rest",
     "peak_cpu",
     "peak_memory",
     "peak_gpus",
@@ -131,7 +136,7 @@ def changed(state: State) -> Documents:
         documents[RUNS, sort_key(run_id)] = encode(record.to_json())
     for name, body in state.damaged.items():
         documents[DAMAGED, name] = body
-    return documents | _changed_runs(state) | _history(state)
+    return documents | _changed_runs(state) | _history(state) | _course(state)
 
 
 def _changed_runs(state: State) -> Documents:
@@ -154,6 +159,15 @@ def _history(state: State) -> Documents:
         for run_id, rows in state.ended.items()
         for number, body in enumerate(ended_attempts.pack(rows))
     }
+
+
+def _course(state: State) -> Documents:
+    """What the commit has to tell of the cluster."""
+    piece = CoursePiece(state.sample, state.orders)
+    times = [order.at for order in state.orders] + ([state.sample.at] if state.sample else [])
+    if not times:
+        return {}
+    return {(cluster_course.PARTITION, course_key(max(times), state.version + 1)): encode(piece.to_json())}
 
 
 def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:
@@ -183,6 +197,8 @@ def committed(state: State) -> None:
     state.changed_instances.clear()
     state.changed_pools = False
     state.ended.clear()
+    state.orders.clear()
+    state.sample = None
     state.quarantined.clear()
     state.damaged.clear()
     state.losses.buckets.clear()

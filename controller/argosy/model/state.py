@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey, AttemptTable
+from argosy.model.cluster_course import ClusterSample, PlacedOrder
 from argosy.model.costs import Costs
 from argosy.model.damage import Losses
 from argosy.model.ended_attempts import BYTES_PER_ROW, ROWS_PER_ITEM, EndedAttempt
@@ -49,6 +50,9 @@ class State:
     spent_usd: float = 0.0  # of instances that are gone
     spent_on_demand_usd: float = 0.0  # the same hours at on-demand prices
     unattributed: Costs = field(default_factory=Costs)  # of time that no run used
+    interruptions: int = 0  # of spot instances, since the deployment
+    sampled_at: float = 0.0  # when the last sample of the cluster was taken,
+    sampled_at_rest: bool = True  # and whether nothing was there
     peak_cpu: float = 0.0  # highest allocated share of the active instances, 0..1
     peak_memory: float = 0.0
     peak_gpus: float = 0.0
@@ -70,6 +74,8 @@ class State:
     changed_instances: ChangedIds = field(default_factory=ChangedIds)
     changed_pools: bool = False
     ended: dict[str, list[EndedAttempt]] = field(default_factory=dict)  # attempts that ended, by run
+    sample: ClusterSample | None = None  # of the cluster
+    orders: list[PlacedOrder] = field(default_factory=list)
     committed: Committed = field(default_factory=Committed)  # how capacity was committed last; not stored itself
 
     def run_by_number(self, number: int) -> Run | None:

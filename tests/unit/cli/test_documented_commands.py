@@ -95,6 +95,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("retry RUN --cancelled --budget 2", {"cancelled": True, "budget": 2.0}),
     ("cost RUN --by pool", {"run": "RUN", "by": "pool"}),
     ("cluster --all --stage dev --region eu-west-1", {"show_gone": True, "stage": "dev", "region": "eu-west-1"}),
+    ("cluster --since 2d", {"since": "2d"}),
     ("prices --type g5.* --limit 3", {"pattern": "g5.*", "limit": 3}),
     ("doctor --profile work --endpoint-url http://h:1", {"profile": "work", "endpoint_url": "http://h:1"}),
     ("doctor --cells eu-west-1 --fix --account", {"cells": "eu-west-1", "fix": True, "account": True}),

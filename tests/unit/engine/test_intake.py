@@ -13,7 +13,7 @@ from argosy.engine.leaving_out import Suspect
 from argosy.engine.loading import record_of
 from argosy.engine.set_apart import KEPT_S, SetApart
 from argosy.engine.tick import MAX_REQUESTS_PER_TICK, Engine
-from argosy.model import documents, inbox
+from argosy.model import cluster_course, documents, inbox
 from argosy.model.events import Event, HostStateChanged, RebalanceAdvised, RunCancelled, RunRetried
 from argosy.model.inbox import REFUSED, CancelRequest, RetryRequest
 from argosy.model.journal.stored import CHANGES
@@ -128,7 +128,8 @@ def test_an_ended_run_says_once_that_a_request_about_it_was_refused(kind: str) -
     sentence = f"the request to {kind} it could not be carried out, and is not tried again"
     assert record.status_reason == f"no such image; {sentence}"
     changed = {key for key, body in store.items.items() if before.get(key) != body and key[0] != REFUSED}
-    told = {CHANGES, documents.STATE}  # the journal, and in the root where it ends
+    # the journal, the cluster's course, and in the root where they end
+    told = {CHANGES, cluster_course.PARTITION, documents.STATE}
     assert {partition for partition, _ in changed} - told == {documents.RUNS}
 
 

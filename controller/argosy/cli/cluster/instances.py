@@ -9,7 +9,10 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.figures import counted
+from argosy.cli.moments import past_moment
 from argosy.cli.session import Session
+
+KEPT_HOURS = 90 * 24.0
 
 
 def register(app: typer.Typer) -> None:
@@ -20,8 +23,14 @@ def register(app: typer.Typer) -> None:
 def cluster(
     session: Session,
     show_gone: Annotated[bool, typer.Option("--all", help="Also instances that ended recently.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", help="How it came along since: 6h, 2d, or a time; 90 days are kept.")
+    ] = None,
 ) -> None:
     """The instances: how full they are, since when, at what price."""
+    if since is not None:
+        _history(session, since)
+        return
     view = session.api.cluster()
     if session.wants_json:
         session.print_json(view)
@@ -29,6 +38,19 @@ def cluster(
     from argosy.cli.cluster import views
 
     for part in views.cluster(view, session.tools.now(), show_gone):
+        session.console.print(part)
+
+
+def _history(session: Session, since: str) -> None:
+    now = session.tools.now()
+    hours = (now - past_moment(since, now)) / 3600
+    history = session.api.cluster_history(min(KEPT_HOURS, hours))["history"]
+    if session.wants_json:
+        session.print_json(history)
+        return
+    from argosy.cli.cluster.course import course
+
+    for part in course(history):
         session.console.print(part)
 
 

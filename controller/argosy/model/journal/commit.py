@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from argosy.model import documents
+from argosy.model import cluster_course, documents
 from argosy.model.documents import Documents
 from argosy.model.history_parts import KEPT_S as HISTORY_KEPT_S
 from argosy.model.journal import stored
@@ -30,7 +30,9 @@ def documents_of_commit(state: State, now: float, refused: Iterable[str] = ()) -
         state.lines_at = version
     puts = documents.changed(state)
     history = [key for key in puts if key[0].startswith(documents.history_partition(""))]
-    return puts | journal, dict.fromkeys(journal, now + stored.KEPT_S) | dict.fromkeys(history, now + HISTORY_KEPT_S)
+    expiries = dict.fromkeys(journal, now + stored.KEPT_S) | dict.fromkeys(history, now + HISTORY_KEPT_S)
+    expiries |= {key: now + cluster_course.KEPT_S for key in puts if key[0] == cluster_course.PARTITION}
+    return puts | journal, expiries
 
 
 def lines_of_commit(state: State, refused: Iterable[str] = ()) -> list[Line]:

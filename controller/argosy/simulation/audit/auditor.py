@@ -15,6 +15,7 @@ from typing import Any
 
 from argosy.model.policy import Policy
 from argosy.simulation.audit.cells import CellChecker
+from argosy.simulation.audit.cluster_course import ClusterCourseChecker
 from argosy.simulation.audit.definitions import DefinitionChecker
 from argosy.simulation.audit.efficiency import EfficiencyChecker
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
@@ -64,6 +65,7 @@ class Auditor:
             DefinitionChecker(facts),
             ImageChecker(facts),
             HistoryChecker(facts),
+            ClusterCourseChecker(facts),
             self.journal,
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from argosy.model import documents, ended_attempts
+from argosy.model import cluster_course, documents, ended_attempts
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable
+from argosy.model.cluster_course import CoursePiece
 from argosy.model.ended_attempts import EndedAttempt
 from argosy.model.instances import pool_key
 from argosy.model.run_record import RunRecord
@@ -41,6 +42,8 @@ class StoredState:
         """By chunk and row of the attempt table."""
         self.ended: list[tuple[str, EndedAttempt]] = []
         """By run, the rows that the latest transaction has added to its history."""
+        self.course: CoursePiece | None = None
+        """What the latest transaction has to tell of the cluster."""
         self.intended: set[AttemptKey] = set()
         """Every intent that was ever stored."""
         self._buckets: dict[str, list[str]] = {}
@@ -60,7 +63,7 @@ class StoredState:
         for (pk, sk), body in puts.items():
             self._take_summary(pk, sk, body)
         fresh: list[StoredAttempt] = []
-        self.ended = []
+        self.ended, self.course = [], None
         for (pk, sk), body in puts.items():
             kind, _, number = sk.partition("#")
             if pk.startswith("RUN#") and kind == "TASKS":
@@ -70,6 +73,8 @@ class StoredState:
             elif pk.startswith(documents.history_partition("")):
                 run_id = pk.removeprefix(documents.history_partition(""))
                 self.ended += [(run_id, row) for row in ended_attempts.from_bytes(body).rows()]
+            elif pk == cluster_course.PARTITION:
+                self.course = CoursePiece.from_json(documents.decode(body))
         return fresh
 
     def _take_summary(self, pk: str, sk: str, body: bytes) -> None:

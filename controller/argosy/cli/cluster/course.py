@@ -1,0 +1,80 @@
+"""How does the cluster's history look in a terminal? From `history` of DescribeCluster's body to a table and
+sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from argosy.cli.figures import counted, duration, money
+from argosy.cli.runs.views import plain_table
+
+View = Mapping[str, Any]
+MOST_ROWS = 24
+MOST_ORDERS = 10
+
+
+def course(history: View) -> Iterator[RenderableType]:
+    """Samples as a table of MOST_ROWS rows at most, then gaps, the last orders, and what cannot be read."""
+    if history["at"]:
+        yield _table(history, list(_shown(len(history["at"]))))
+    else:
+        yield "There is no sample of that time: the cluster was at rest, or 90 days have passed."
+    yield from _gap_lines(history)
+    yield from _order_lines(history)
+    if history["damaged"]:
+        yield f"{counted(history['damaged'], 'piece')} of the history cannot be read."
+
+
+def _shown(count: int) -> Iterator[int]:
+    """The last one in any case."""
+    step = -(-count // MOST_ROWS)
+    return reversed(range(count - 1, -1, -step))
+
+
+def _table(history: View, rows: Sequence[int]) -> Table:
+    """Sums are of the time since the row above."""
+    table = plain_table(
+        "TIME (UTC)", ">RUNS", ">QUEUED", ">RUNNING", ">SPOT", ">ON DEMAND", ">$/H", ">CPU", ">MEMORY", ">GPU",
+        ">SPENT", ">INTERRUPTED",
+    )  # fmt: skip
+    before = rows[0]
+    for row in rows:
+        spent = history["spentUsd"][row] - history["spentUsd"][before]
+        lost = history["interruptions"][row] - history["interruptions"][before]
+        table.add_row(
+            _clock(history["at"][row]),
+            *(f"{history[name][row]:,.0f}" for name in ("runs", "queued", "running", "spot", "onDemand")),
+            f"{history['usdPerHour'][row]:.2f}",
+            *(f"{100 * history[name][row]:.0f} %" for name in ("cpuUsed", "memoryUsed", "gpuUsed")),
+            "-" if row == before else money(spent),
+            "-" if row == before else f"{lost:,}",
+        )
+        before = row
+    return table
+
+
+def _gap_lines(history: View) -> Iterator[str]:
+    for gap in history["gaps"]:
+        span = f"{_clock(gap['from'])} to {_clock(gap['to'])} ({duration(gap['to'] - gap['from'])})"
+        why = "at rest, with no run and no instance" if gap["atRest"] else "not known: no controller has looked"
+        yield f"{span}: {why}"
+
+
+def _order_lines(history: View) -> Iterator[str]:
+    orders = history["orders"][-MOST_ORDERS:]
+    left_out = len(history["orders"]) - len(orders) + history["ordersLeftOut"]
+    if left_out:
+        yield f"{counted(left_out, 'earlier order')}; the last {MOST_ORDERS}:"
+    for each in orders:
+        price = "" if each["usdPerHour"] is None else f" at {each['usdPerHour']:.4f} $/h"
+        what = f"{each['count']} {each['purchase']} {each['type']} in {each['zone']}{price}"
+        yield f"{_clock(each['at'])} ordered {what}, {each['why']}"
+
+
+def _clock(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%m-%d %H:%M}"

@@ -1,0 +1,113 @@
+"""What is noted of the cluster as a whole? A sample every five minutes, and each order when it is placed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from math import fsum
+
+from argosy.lifecycle.hosts import shares_in_use
+from argosy.model.cluster_course import EVERY_S, MOST_ORDERS, MOST_POOLS, ClusterSample, PlacedOrder, PoolCount
+from argosy.model.instances import Instance, InstanceStatus, Purchase
+from argosy.model.journal.capacity import PoolFacts
+from argosy.model.pools import Pool
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+
+_STARTING, _RUNNING = (TaskStatus.STARTING,), (TaskStatus.RUNNING, TaskStatus.VERIFYING)
+
+
+def note(state: State, now: float) -> None:
+    """Into the commit that is about to be made: its orders, and a sample if one is due."""
+    state.orders = _orders(state, now)[:MOST_ORDERS]
+    counts = _task_counts(state)
+    instances = [each for each in state.instances.values() if each.owned and each.alive]
+    is_at_rest = not (counts or instances)
+    is_due = not 0 <= now - state.sampled_at < EVERY_S  # a clock that went back does not stop it
+    if is_at_rest == state.sampled_at_rest and (is_at_rest or not is_due):
+        return
+    state.sample = _sample(state, now, counts, instances)
+    state.sampled_at, state.sampled_at_rest = now, is_at_rest
+
+
+def _task_counts(state: State) -> list[tuple[int, ...]]:
+    """Of each open run, its tasks by TaskStatus. Tasks of suspended runs go on."""
+    suspended = [found.record.counts for found in state.suspended.values()]
+    return [tuple(run.tasks.counts().tolist()) for run in state.runs.values() if not run.done] + suspended
+
+
+def _sample(state: State, now: float, counts: list[tuple[int, ...]], instances: list[Instance]) -> ClusterSample:
+    by_status = Counter(each.status for each in instances)
+    by_purchase = Counter(each.purchase for each in instances)
+    cpu, memory, gpus = shares_in_use(state)
+    return ClusterSample(
+        at=now,
+        runs=len(counts),
+        queued=sum(each[TaskStatus.PENDING] for each in counts),
+        starting=sum(each[status] for each in counts for status in _STARTING),
+        running=sum(each[status] for each in counts for status in _RUNNING),
+        booting=by_status[InstanceStatus.BOOTING],
+        active=by_status[InstanceStatus.ACTIVE],
+        leaving=by_status[InstanceStatus.DRAINING] + by_status[InstanceStatus.RELEASING],
+        spot=by_purchase[Purchase.SPOT],
+        on_demand=by_purchase[Purchase.ON_DEMAND],
+        usd_per_hour=fsum(each.price_usd_per_hour for each in instances),
+        spent_usd=state.spent_usd + fsum(each.hours(now) * each.price_usd_per_hour for each in instances),
+        spent_on_demand_usd=state.spent_on_demand_usd
+        + fsum(each.hours(now) * each.on_demand_usd_per_hour for each in instances),
+        interruptions=state.interruptions,
+        cpu_used=cpu,
+        memory_used=memory,
+        gpu_used=gpus,
+        pools=_pool_counts(state.pools, instances),
+    )
+
+
+def _pool_counts(pools: Mapping[str, Pool], instances: list[Instance]) -> list[PoolCount]:
+    """Of the largest, by what they hold or were told to hold."""
+    held = Counter((each.pool, each.purchase) for each in instances)
+    names = {pool for pool, _ in held} | {key for key, pool in pools.items() if pool.target}
+    found = [
+        PoolCount(
+            pool=name,
+            spot=held[name, Purchase.SPOT],
+            on_demand=held[name, Purchase.ON_DEMAND],
+            target=pools[name].target if name in pools else 0,
+        )
+        for name in names
+    ]
+    return sorted(found, key=lambda each: (-max(each.spot + each.on_demand, each.target), each.pool))[:MOST_POOLS]
+
+
+def _orders(state: State, now: float) -> list[PlacedOrder]:
+    """Targets that this commit raises."""
+    if not state.changed_pools:
+        return []
+    waiting = sorted(run.number for run in state.runs.values() if run.ready and run.tasks.counts()[TaskStatus.PENDING])
+    return [
+        PlacedOrder(now, pool.key, purchase.value, count, price, waiting, _why(state, now))
+        for _, pool in sorted(state.pools.items())
+        for purchase, count, price in _growth(pool, state.committed.pools.get(pool.key))
+    ]
+
+
+def _growth(pool: Pool, before: PoolFacts | None) -> list[tuple[Purchase, int, float]]:
+    """What was added to its targets since the last commit: (purchase, instances, EC2's price of one). A fleet that is
+    met for the first time was told by somebody else."""
+    if before is None:
+        return []
+    grown = (
+        (Purchase.SPOT, pool.spot_target - before.spot_target, pool.spot_usd_per_hour),
+        (Purchase.ON_DEMAND, pool.on_demand_target - before.on_demand_target, 0.0),
+    )
+    return [each for each in grown if each[1] > 0]
+
+
+def _why(state: State, now: float) -> str:
+    """In words, as far as the tick has noted it."""
+    order = state.last_order
+    if order.at != now:
+        return "to keep as many instances as are to be kept"
+    if order.gap is None:
+        return "for tasks without a place"
+    return f"for tasks without a place, at most {100 * order.gap:.1f} % above the least it could cost"

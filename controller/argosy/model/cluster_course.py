@@ -1,0 +1,97 @@
+"""How did the cluster come along, over weeks and whatever runs there were? Samples of it, and what was bought.
+
+A sample is taken every five minutes while there are runs or instances, and one more when there are none any more: a gap
+after that one is a time in which nothing was there, and any other gap one in which nobody looked. Samples and orders
+are appended by the commits that they belong to, in a partition that no load reads, and expire after 90 days. Instances
+are counted by pool for the MOST_POOLS largest; all of them are in the totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+PARTITION = "COURSE"
+EVERY_S = 300.0
+KEPT_S = 90 * 86_400.0
+MOST_POOLS = 100
+MOST_ORDERS = 200  # of a commit
+
+
+class PoolCount(NamedTuple):
+    """The instances of one pool."""
+
+    pool: str  # Pool.key
+    spot: int = 0
+    on_demand: int = 0
+    target: int = 0  # that it was told to hold, by both ways of purchase
+
+
+class ClusterSample(NamedTuple):
+    """One moment. at: epoch seconds. Instances are those that are ours and alive, tasks those of all open runs."""
+
+    at: float
+    runs: int = 0  # that are open
+    queued: int = 0
+    starting: int = 0
+    running: int = 0
+    booting: int = 0  # instances that have not joined yet
+    active: int = 0
+    leaving: int = 0  # instances that get no new work any more
+    spot: int = 0
+    on_demand: int = 0
+    usd_per_hour: float = 0.0
+    spent_usd: float = 0.0  # since the deployment
+    spent_on_demand_usd: float = 0.0  # what the same hours cost on demand
+    interruptions: int = 0  # since the deployment
+    cpu_used: float = 0.0  # share of the active instances that attempts take, 0..1
+    memory_used: float = 0.0
+    gpu_used: float = 0.0
+    pools: Sequence[PoolCount] = ()
+
+    @property
+    def is_at_rest(self) -> bool:
+        return not (self.runs or self.spot or self.on_demand)
+
+
+class PlacedOrder(NamedTuple):
+    """A pool was told to hold more instances."""
+
+    at: float  # epoch seconds
+    pool: str  # Pool.key
+    purchase: str
+    count: int  # type: ignore[assignment]  # hides tuple.count, which no order needs
+    usd_per_hour: float  # of one, EC2's price then; 0 = not known
+    runs: Sequence[int] = ()  # Run.number of those that had tasks without a place
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CoursePiece:
+    """What one commit has to tell of the cluster."""
+
+    sample: ClusterSample | None
+    orders: Sequence[PlacedOrder]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"sample": self.sample, "orders": self.orders}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> CoursePiece:
+        """Unknown members at the end are ignored. Raises KeyError, TypeError or ValueError where it is damaged."""
+        sample = None
+        if record["sample"] is not None:
+            sample = ClusterSample(*record["sample"][: len(ClusterSample._fields)])
+            sample = sample._replace(pools=[PoolCount(*each) for each in sample.pools])
+        return cls(sample, [PlacedOrder(*each[: len(PlacedOrder._fields)]) for each in record["orders"]])
+
+
+def course_key(at: float, version: int) -> str:
+    """Sorts like time; no two commits have the same."""
+    return f"{int(at):010d}#{version:012d}"
+
+
+def key_before(at: float) -> str:
+    """Before every piece of this second or a later one."""
+    return f"{max(0, int(at)):010d}"
