@@ -16,6 +16,7 @@ from tests.builders import RUN_ID, whole
 from tests.scenarios.controlled import Controlled
 
 TICK_S = 5.0
+IDLE_S = 60.0  # between ticks while hours pass: as often as the schedule has it
 PRICE = 2.0  # USD an hour for every instance with its disk and address: 5 USD are 9,000 instance-seconds
 OTHER_ID = "other-261121-062733-k3f9"
 FIRST = "us-east-1a"
@@ -34,9 +35,9 @@ class Watch:
         self.most_per_hour = 0.0
         self.sentences: list[str] = []
 
-    def tick(self) -> bool:
+    def tick(self, seconds: float = TICK_S) -> bool:
         at_rest = self.controlled.controllers[0].tick().at_rest
-        self.world.run_for(TICK_S)
+        self.world.run_for(seconds)
         self.most_per_hour = max(self.most_per_hour, self.per_hour())
         record = self.record()
         sentence = record.waiting if record else ""
@@ -53,16 +54,16 @@ class Watch:
     def record(self) -> RunRecord | None:
         return reading.run(self.controlled.store, RUN_ID)
 
-    def to_rest(self, limit_s: float = 6 * 3600.0) -> None:
-        end = self.world.now + limit_s
-        while not self.tick():
+    def to_rest(self, tick_s: float = TICK_S) -> None:
+        end = self.world.now + 6 * 3600.0
+        while not self.tick(tick_s):
             assert self.world.now < end, "it does not come to rest"
 
-    def until(self, condition: Callable[[], bool], limit_s: float = 3600.0) -> None:
+    def until(self, condition: Callable[[], bool], limit_s: float = 3600.0, tick_s: float = TICK_S) -> None:
         end = self.world.now + limit_s
         while not condition():
             assert self.world.now < end, "it never comes true"
-            self.tick()
+            self.tick(tick_s)
 
     def ids(self) -> list[str]:
         """Of those that run and are not about to go."""
@@ -243,7 +244,7 @@ def test_a_run_under_an_hourly_cap_that_no_instance_is_below_waits_for_an_hour_a
         watch.tick()
     assert not watch.alive()
     assert watch.controlled.run.waiting == BELOW
-    watch.to_rest()
+    watch.to_rest(IDLE_S)
     record = watch.controlled.record()
     assert (record.status, record.counts[6]) == ("FAILED", 10)
     assert record.status_reason == f"{BELOW}. It has waited 60 minutes for a lower price"
@@ -256,7 +257,7 @@ def test_a_price_that_falls_below_the_hourly_cap_in_time_lets_the_run_start() ->
     falls = lambda kind, zone, at: PRICE if at < began + 1800 else 0.4  # noqa: E731
     watch = Watch(Controlled(work_s=120.0, prices=falls))
     watch.controlled.submit(2, capacity={"maxHourlyCost": 0.5})
-    watch.to_rest()
+    watch.to_rest(IDLE_S)
     record = watch.controlled.record()
     assert (record.status, record.unaffordable_since) == ("SUCCEEDED", 0.0)
 
@@ -268,10 +269,10 @@ def test_prices_that_rise_above_the_hourly_cap_later_end_the_run_with_what_it_ha
     watch = Watch(Controlled(work_s=120.0, prices=rises, linger_s=0.0))
     watch.controlled.submit(400, capacity={"maxHourlyCost": 0.5})
     watch.until(lambda: bool(watch.record() and watch.controlled.record().waiting == BELOW))
-    watch.until(lambda: watch.world.now > began + 5000.0, 6000.0)
+    watch.until(lambda: watch.world.now > began + 5000.0, 6000.0, IDLE_S)
     assert watch.controlled.record().status == "RUNNING"  # it is no hour without work
     watch.world.interrupt(watch.ids()[0])
-    watch.to_rest()
+    watch.to_rest(IDLE_S)
     record = watch.controlled.record()
     assert record.status == "PARTIAL"
     assert record.status_reason == f"{BELOW}. It has waited 60 minutes for a lower price"

@@ -42,6 +42,7 @@ def test_six_hours_after_a_cell_was_dropped_behind_the_guards_back_nothing_is_le
     cluster.named = (CELL,)
     cluster.controllers = [cluster.controller()]
     cell_records.forget(cluster.dynamodb, "argosy-state", AWAY)
+    cluster.tick_s = 60.0
     cluster.run_for(6 * 3600)
     assert (cluster.alive_in(AWAY), cluster.targets_in(AWAY)) == (0, 0)
     assert {record["message"] for record in cluster.freed} == {"home does not know this cell"}

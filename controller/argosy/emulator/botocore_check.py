@@ -162,13 +162,21 @@ def _conforming(value: Any, shape: Any, path: str) -> Any:
 
 def _structure(value: Any, shape: Any, path: str) -> JSON:
     _expect(isinstance(value, dict), value, shape, path)
-    unknown = set(value) - set(shape.members)
-    if unknown:
+    members = shape.members
+    if unknown := value.keys() - members.keys():
         raise ShapeMismatch(f"{path}: AWS knows no {', '.join(sorted(unknown))} in {shape.name}")
-    missing = set(shape.required_members) - set(value)
-    if missing:
+    if missing := [name for name in shape.required_members if name not in value]:
         raise ShapeMismatch(f"{path}: {', '.join(sorted(missing))} must be there in {shape.name}")
-    return {name: _conforming(each, shape.members[name], f"{path}.{name}") for name, each in value.items()}
+    return {name: _conforming(each, members[name], f"{path}.{name}") for name, each in value.items()}
+
+
+_SCALARS: Mapping[str, Any] = {
+    "string": str,
+    "character": str,
+    "integer": int,
+    "long": int,
+    "blob": (bytes, bytearray, io.IOBase),
+}
 
 
 def _is_scalar(value: Any, kind: str) -> bool:
@@ -176,14 +184,7 @@ def _is_scalar(value: Any, kind: str) -> bool:
         return isinstance(value, bool) and kind == "boolean"
     if kind == "timestamp":
         return isinstance(value, datetime) and value.tzinfo is not None
-    types: dict[str, Any] = {
-        "string": str,
-        "character": str,
-        "integer": int,
-        "long": int,
-        "blob": (bytes, bytearray, io.IOBase),
-    }
-    return isinstance(value, types.get(kind, (int, float)))
+    return isinstance(value, _SCALARS.get(kind, (int, float)))
 
 
 def _expect(right: bool, value: Any, shape: Any, path: str) -> None:

@@ -84,7 +84,10 @@ class ColumnTable:
 
     def differences(self) -> Differences:
         """What the next commit changes in the watched columns."""
-        found = [self._differences_of(chunk) for chunk in sorted(self._before)] or [self._differences_of(0)]
+        if not self._before:
+            nothing = {name: self.columns[name][:0] for name in self.watched}
+            return Differences(np.zeros(0, dtype=np.int64), nothing, nothing)
+        found = [self._differences_of(chunk) for chunk in sorted(self._before)]
         rows, old, new = zip(*found, strict=True)
         joined = [{name: np.concatenate([each[name] for each in side]) for name in self.watched} for side in (old, new)]
         return Differences(np.concatenate(rows), *joined)
@@ -92,7 +95,7 @@ class ColumnTable:
     def _differences_of(self, chunk: int) -> Differences:
         part = slice(chunk * self.chunk_rows, (chunk + 1) * self.chunk_rows)
         new = {name: self.columns[name][part] for name in self.watched}
-        old = {name: self._grown(name, column, new[name]) for name, column in self._before.get(chunk, new).items()}
+        old = {name: self._grown(name, column, new[name]) for name, column in self._before[chunk].items()}
         differs = np.zeros(len(self.columns[self.watched[0]][part]), dtype=np.bool_)
         for name in self.watched:
             differs |= old[name] != new[name]

@@ -29,19 +29,24 @@ _WELL = (TaskStatus.SUCCEEDED, TaskStatus.VERIFYING)
 
 def task_lines(state: State) -> list[Line]:
     """Ends first, since what has ended may have been placed again in the same commit."""
-    seen = _Attempts(state)
+    touched = [run for run in state.runs.values() if run.tasks.dirty]
+    if not touched and not state.attempts.dirty:
+        return []
+    changes = {run.number: run.tasks.differences() for run in touched}
+    seen = _Attempts(state, changes)
     found = [*seen.ended(), *seen.begun(), *seen.moved()]
-    for run in state.runs.values():
-        if run.tasks.dirty:
-            found += _settled(run, seen.of_run(run.number))
+    for run in touched:
+        found += _settled(run, changes[run.number], seen.of_run(run.number))
     return found
 
 
 class _Attempts:
     """What changes in the table of attempts."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, changes: Mapping[int, Differences]) -> None:
+        """changes: by Run.number, what changes in the run's tasks; of the others nothing does."""
         self._table: Differences = state.attempts.differences()
+        self._changes = changes
         self._runs = {run.number: run for run in state.runs.values()}
         self._names = {number: run.id for number, run in self._runs.items()}
         for found in state.suspended.values():
@@ -69,7 +74,7 @@ class _Attempts:
         for number in np.unique(old["run"]).tolist():
             mine = {name: column[old["run"] == number] for name, column in old.items()}
             run = self._runs.get(number)
-            yield from self._dropped(number, mine) if run is None else _ends(run, mine)
+            yield from self._dropped(number, mine) if run is None else _ends(run, self._changes.get(number), mine)
 
     def _dropped(self, number: int, old: Mapping[str, Rows]) -> Iterator[Line]:
         for (attempt, instance), indexes in grouped([old["attempt"], old["instance"]], old["index"]):
@@ -120,10 +125,10 @@ class _Attempts:
         return {"runId": self._names[number]} if number in self._names else {"runNumber": number}
 
 
-def _ends(run: Run, old: Mapping[str, Rows]) -> Iterator[Line]:
+def _ends(run: Run, changes: Differences | None, old: Mapping[str, Rows]) -> Iterator[Line]:
     """Of attempts whose rows are free, or another attempt's."""
     tasks, indexes = run.tasks, old["index"]
-    charged = _charged(run, indexes)
+    charged = _charged(changes, indexes)
     status = tasks["status"][indexes]
     status = np.where(np.isin(status, _HELD), TaskStatus.PENDING, status)  # placed again already: the next line says so
     happened = tasks["attempts"][indexes] >= old["attempt"]
@@ -144,12 +149,17 @@ def _ends(run: Run, old: Mapping[str, Rows]) -> Iterator[Line]:
         )
 
 
-def _settled(run: Run, told: Rows) -> Iterator[Line]:
+def _settled(run: Run, changes: Differences, told: Rows) -> Iterator[Line]:
     """Tasks whose status changes, and no line about an attempt says so."""
-    rows, old, new = run.tasks.differences()
+    rows, old, new = changes
     changed = (old["status"] != new["status"]) & ~np.isin(rows, told)
     indexes = rows[changed]
-    columns = [new["status"][changed], new["attempts"][changed], run.tasks["reason"][indexes], _charged(run, indexes)]
+    columns = [
+        new["status"][changed],
+        new["attempts"][changed],
+        run.tasks["reason"][indexes],
+        _charged(changes, indexes),
+    ]
     for (status, attempt, reason, account), found in grouped(columns, indexes):
         yield line(
             LineType.TASK_VERIFIED if status == TaskStatus.SUCCEEDED else LineType.TASK_SETTLED,
@@ -165,11 +175,12 @@ def _settled(run: Run, told: Rows) -> Iterator[Line]:
 _ACCOUNTS = (None, "user", "infrastructure")
 
 
-def _charged(run: Run, indexes: Rows) -> NDArray[np.int64]:
-    """On whose account an attempt of each task has failed since the last commit: a place in `_ACCOUNTS`."""
-    rows, old, new = run.tasks.differences()
+def _charged(changes: Differences | None, indexes: Rows) -> NDArray[np.int64]:
+    """On whose account an attempt of each task has failed since the last commit: a place in `_ACCOUNTS`. changes: in
+    the tasks of the run; None = nothing is touched."""
     charged = np.zeros(len(indexes), dtype=np.int64)
-    if len(rows):
+    if changes is not None and len(changes.rows):
+        rows, old, new = changes
         at = np.clip(np.searchsorted(rows, indexes), 0, len(rows) - 1)
         known = rows[at] == indexes
         for place, name in enumerate(("user_failures", "losses"), start=1):
