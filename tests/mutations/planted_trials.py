@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from argosy.aws import markers, results
 from argosy.aws.fleet_templates import FleetTemplates
-from argosy.engine import steps
+from argosy.engine import steps, tick
 from argosy.engine.tick import Engine
-from argosy.lifecycle import announcements, attempts, history
+from argosy.lifecycle import announcements, attempts, halts, history
+from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle.accounts import Account, AttemptEnd
+from argosy.market.cover import RUN_LIMIT
 from argosy.model import documents
 from argosy.model.actions import StopAttempt
 from argosy.model.events import Event, RebalanceAdvised
@@ -205,3 +208,61 @@ ROLL = TrialPlan(3, frozenset({"new-image"}), jobs=WARM.jobs, controllers=1, eve
 @planted("fleets stay at the version of the launch template that they began with", check=planned(ROLL))
 def images_are_never_rolled(patch: Patch) -> None:
     patch.setattr(FleetTemplates, "note", lambda templates, *rest: None)
+
+
+@planted("what a run waits for is said on when it has come")
+def reasons_are_never_taken_back(patch: Patch) -> None:
+    real = decide_module._remarks
+    patch.setattr(decide_module, "_remarks", lambda *rest: [each for each in real(*rest) if each.sentence])
+
+
+@planted("a limit of the run is named that it does not have, where the deployment's is reached")
+def the_runs_limit_is_named(patch: Patch) -> None:
+    patch.setattr(capacity, "DEPLOYMENT", RUN_LIMIT)
+
+
+@planted("a run whose tasks are all cancelled still waits for instances", "cancel", "bad-program")
+def halted_runs_wait_on(patch: Patch) -> None:
+    real = halts.give_up
+
+    def give_up(state: State, run: Run, reason: str) -> None:
+        waiting = run.waiting
+        real(state, run, reason)
+        run.waiting = waiting
+
+    patch.setattr(halts, "give_up", give_up)
+    patch.setattr(apply_module, "give_up", give_up)
+
+
+@planted("instances that are gone are counted in the metrics", "bad-program")
+def metrics_count_what_is_gone(patch: Patch) -> None:
+    real = tick.figures_of
+
+    def figures_of(state: State, actions: Any, now: float) -> dict[str, Any]:
+        return {**real(state, actions, now), "instances": len(state.instances)}
+
+    patch.setattr(tick, "figures_of", figures_of)
+
+
+@planted("the metrics count the tasks that waited at the tick before")
+def metrics_are_a_tick_old(patch: Patch) -> None:
+    real, last = tick.figures_of, {"tasks_pending": 0}
+
+    def figures_of(state: State, actions: Any, now: float) -> dict[str, Any]:
+        figures = real(state, actions, now)
+        figures["tasks_pending"], last["tasks_pending"] = last["tasks_pending"], figures["tasks_pending"]
+        return figures
+
+    patch.setattr(tick, "figures_of", figures_of)
+
+
+@planted("a marker names the first try, whichever it is about", "bad-program", "retry")
+def markers_name_the_first_try(patch: Patch) -> None:
+    real = markers.put_marker
+    patch.setattr(results, "put_marker", lambda s3, run, succeeded: real(s3, replace(run, retries=0), succeeded))
+
+
+@planted("a run of which a part failed gets the marker of success", "bad-program")
+def every_marker_is_of_success(patch: Patch) -> None:
+    real = markers.put_marker
+    patch.setattr(results, "put_marker", lambda s3, run, succeeded: real(s3, run, True))

@@ -29,6 +29,7 @@ def give_up(state: State, run: Run, reason: str) -> None:
     """No task of the run is started any more; what runs may end. O(1), whatever the number of tasks."""
     run.tasks.halted = True
     run.status_reason = run.status_reason or reason
+    run.waiting = ""  # nothing of it waits any more
     state.changed_runs.add(run.id)
 
 

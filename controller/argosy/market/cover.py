@@ -90,10 +90,10 @@ def _least_cpu(rest: int, open_to: Sequence[tuple[Offer, int]]) -> int:
 def _why(limits: BatchLimits, open_to: Sequence[tuple[Offer, int]], headroom: Headroom, choice: Choice) -> str:
     """What keeps the offer that would be bought next from being bought."""
     offer = min(open_to, key=lambda option: option[0].effective / option[1])[0]
-    if limits.instances <= 0:
-        return RUN_LIMIT
     if reason := headroom.why_none(offer, choice):
         return reason
+    if limits.instances <= 0:  # that of a run without a limit is the deployment's, which is named above
+        return RUN_LIMIT
     cheapest, usd = min(each.price_usd_per_hour for each, _ in open_to), max(0.0, limits.usd_per_hour)
     return f"{MONEY}: {usd:.4f} USD an hour may still be bought, an instance costs {cheapest:.4f}"
 

@@ -30,6 +30,7 @@ from argosy.scheduler.roster import Roster
 from argosy.scheduler.steering import steers
 
 NO_FUNCTIONS = OwnFunctions()
+TAKEN_DOWN = "nothing is started or bought any more: the deployment is being taken down"
 
 
 def decide(
@@ -59,11 +60,18 @@ def decide(
         actions += [*placed, *upkeep.histories(moment), *upkeep.deregistrations(state, now)]
     else:
         actions += capacity.let_go(moment, down=not launching)
+        actions += [] if launching else _last_remarks(state)
     actions += upkeep.halts(state, functions)
     actions += upkeep.verifications(moment)
     actions += upkeep.closings(state, now)
     actions += upkeep.folds(state, now)
     return actions
+
+
+def _last_remarks(state: State) -> list[Remark]:
+    """What a run said that it waits for will not come any more."""
+    runs = [run for run in state.runs.values() if not (run.complete or run.halted or run.waiting == TAKEN_DOWN)]
+    return [Remark(run.id, TAKEN_DOWN, unaffordable=False) for run in runs]
 
 
 def _without_failures(

@@ -71,9 +71,10 @@ class SimulatedDeployment:
         policy: Policy,
         conditions: CallConditions,
         on_error: Callable[[str], None] = _raise,
-        on_tick: Callable[[], None] = lambda: None,
+        on_tick: Callable[[TickReport, int | None], None] = lambda report, version: None,
     ) -> None:
-        """on_error is called when a tick ends in an error of our own, on_tick when one was carried through."""
+        """on_error is called when a tick ends in an error of our own, on_tick when one was carried through,
+        with its report and the version of the state that this is about."""
         self.regions, self.world, self.services, self.policy = regions, regions.home, services, policy
         self.named = tuple(world.region for world in regions.worlds)
         """The cells that the settings name."""
@@ -171,7 +172,8 @@ class SimulatedDeployment:
             self._on_error(f"{trouble.what}: {trouble.reason}")
         for difference in drifted(controller.engine):
             self._on_error(difference)
-        self._on_tick()
+        state = controller.engine.state
+        self._on_tick(report, None if state is None else state.version)
 
     def _restart_later(self, controller: SimulatedController) -> None:
         """A crashed controller stays away for a while, and has nothing in memory then. Its lease stays."""

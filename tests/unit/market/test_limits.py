@@ -88,6 +88,7 @@ def test_a_budget_smaller_than_any_instance_buys_nothing_and_says_so() -> None:
     [
         (BatchLimits(2), OrderLimits(100), "capacity.maxInstances of the run"),
         (BatchLimits(100), OrderLimits(2), "maxInstances of the deployment"),
+        (BatchLimits(2), OrderLimits(2), "maxInstances of the deployment"),  # as a run without a limit has it
         (
             BatchLimits(100),
             OrderLimits(100, vcpus_left={(CELL, how, "standard"): 8 for how in ("spot", "on-demand")}),

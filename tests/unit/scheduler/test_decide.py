@@ -42,7 +42,7 @@ from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler.decide import decide
+from argosy.scheduler.decide import TAKEN_DOWN, decide
 from tests.builders import (
     CELL,
     NOW,
@@ -357,6 +357,21 @@ def test_the_kill_switch_stops_buying_and_launching_but_not_stopping() -> None:
     actions = decide(moment_of(state), launching=False)
     assert {type(action) for action in actions} == {StopAttempt, SetTarget}
     assert all((each.spot_target, each.on_demand_target) == (0, 0) for each in actions if isinstance(each, SetTarget))
+
+
+def test_a_run_says_once_that_nothing_comes_any_more_while_the_deployment_is_taken_down() -> None:
+    state = state_with_instance()
+    (remark,) = [each for each in decide(moment_of(state), launching=False) if isinstance(each, Remark)]
+    assert remark.sentence == TAKEN_DOWN
+    begun(state, [remark])
+    assert not [each for each in decide(moment_of(state), launching=False) if isinstance(each, Remark)]
+
+
+def test_a_run_that_is_stopped_waits_for_nothing() -> None:
+    state = state_with_instance()
+    begun(state, [Remark(RUN_ID, "waiting for ordered instances to join the cluster", False)])
+    told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "enough")))
+    assert (state.runs[RUN_ID].waiting, state.runs[RUN_ID].status_reason) == ("", "cancelled: enough")
 
 
 def test_results_are_verified_and_complete_runs_closed() -> None:

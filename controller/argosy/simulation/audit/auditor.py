@@ -13,20 +13,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
 from argosy.simulation.audit.cells import CellChecker
 from argosy.simulation.audit.cluster_course import ClusterCourseChecker
 from argosy.simulation.audit.definitions import DefinitionChecker
 from argosy.simulation.audit.efficiency import EfficiencyChecker
 from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts, Violation
+from argosy.simulation.audit.figures import FigureChecker
 from argosy.simulation.audit.fleets import FleetChecker
 from argosy.simulation.audit.history import HistoryChecker
 from argosy.simulation.audit.images import ImageChecker
 from argosy.simulation.audit.instances import InstanceChecker
 from argosy.simulation.audit.journal import JournalChecker
 from argosy.simulation.audit.launches import LaunchChecker
+from argosy.simulation.audit.markers import MarkerChecker
 from argosy.simulation.audit.money import MoneyChecker
 from argosy.simulation.audit.progress import ProgressChecker
+from argosy.simulation.audit.reasons import ReasonChecker
 from argosy.simulation.audit.stored_state import StoredState
 from argosy.simulation.audit.trail import AuditTrail, short
 from argosy.simulation.audit.warnings import WarningChecker
@@ -66,6 +70,9 @@ class Auditor:
             ImageChecker(facts),
             HistoryChecker(facts),
             ClusterCourseChecker(facts),
+            ReasonChecker(facts),
+            FigureChecker(facts),
+            MarkerChecker(facts),
             self.journal,
         )
         self._effects: defaultdict[Operation, list[EffectCheck]] = defaultdict(list)
@@ -111,9 +118,9 @@ class Auditor:
         for checker in self._checkers:
             checker.time_passed()
 
-    def ticked(self) -> None:
+    def ticked(self, report: TickReport, version: int | None) -> None:
         for checker in self._checkers:
-            checker.ticked()
+            checker.ticked(report, version)
 
     def at_rest(self, rest: Rest) -> None:
         for checker in self._checkers:

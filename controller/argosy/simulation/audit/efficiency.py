@@ -1,8 +1,8 @@
-"""Is nothing done, ordered or said in vain?
+"""Is nothing done or ordered in vain?
 
 `repeated`: no call is made again and again with the same request, and nothing is stored again as it was. `awake`: no
 controller works on once everything has come to its end. `order`: one controller raises no fleet above the tasks that
-need it. `reason`: what a run is said to wait for is there.
+need it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from argosy.model.tasks import TERMINAL
-from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
+from argosy.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
 from argosy.simulation.submissions import PLAIN_MIB, VCPUS
 
 JSON = dict[str, Any]
@@ -29,11 +29,10 @@ ONCE_IN_S = {  # the same call, on average: stops are asked for again once a min
 }
 FREE = 6  # beside so many that lost replies and crashes lead to; several controllers may each be told nothing
 AWAKE_S = 900.0  # sweeps that confirm that nothing is left, at the longest pauses between steps
-MONEY = {"held back by its budget": "budgetUsd", "held back by capacity.maxHourlyCost": "maxHourlyCost"}
 
 
 class EfficiencyChecker(Checker):
-    """Calls, orders and sentences that have no reason."""
+    """Calls and orders that have no reason."""
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
@@ -44,11 +43,6 @@ class EfficiencyChecker(Checker):
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {operation: self._checked(operation) for operation in ONCE_IN_S}
-
-    def committed(self, commit: Commit) -> None:
-        for record in self.facts.stored.records.values():
-            if not record.has_ended:
-                self._check_reason(record.id, record.waiting)
 
     def time_passed(self) -> None:
         if self._is_quiet():
@@ -108,12 +102,6 @@ class EfficiencyChecker(Checker):
     def _stays(self, instance_id: str) -> bool:
         each = self.facts.stored.instances.get(instance_id)
         return each is not None and each["status"] == "ACTIVE" and not (each["interrupted_at"] or each["cordon"])
-
-    def _check_reason(self, run_id: str, said: str) -> None:
-        capacity = self.facts.jobs[run_id].spec.get("capacity", {})
-        for begins, member in MONEY.items():
-            if said.startswith(begins) and member not in capacity:
-                self.facts.violated("reason", f"{run_id} has no {member}, and is said to be {said}", run_id)
 
     def _is_quiet(self) -> bool:
         """Whether every run that was submitted has ended, and nothing of ours is alive or asked for."""

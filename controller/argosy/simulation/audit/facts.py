@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.emulator.s3 import StoredObject
+from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
 from argosy.simulation.audit.stored_state import StoredAttempt, StoredState
 from argosy.simulation.audit.trail import AuditTrail
@@ -121,8 +122,9 @@ class Checker:
     def committed(self, commit: Commit) -> None:
         """A transaction was stored."""
 
-    def ticked(self) -> None:
-        """A controller has carried a tick through."""
+    def ticked(self, report: TickReport, version: int | None) -> None:
+        """A controller has carried a tick through. version: of the state that its report is about; None = it has
+        dropped that since."""
 
     def time_passed(self) -> None:
         """Between two steps of the trial."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Any
 
+from argosy.engine.report import TickReport
 from argosy.model.costs import Costs
 from argosy.model.instances import LEAST_BILLED_S
 from argosy.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
@@ -76,7 +77,7 @@ class MoneyChecker(Checker):
         else:
             self._check_newcomers()
 
-    def ticked(self) -> None:
+    def ticked(self, report: TickReport, version: int | None) -> None:
         now = self.facts.world.now
         for record in self.facts.stored.records.values():
             if not record.has_ended:
