@@ -120,7 +120,7 @@ class Checker:
         """An event of the world, before it can get lost on its way."""
 
     def committed(self, commit: Commit) -> None:
-        """A transaction was stored."""
+        """A transaction was stored: a controller's, which makes a new version, or one of the api."""
 
     def ticked(self, report: TickReport, version: int | None) -> None:
         """A controller has carried a tick through. version: of the state that its report is about; None = it has

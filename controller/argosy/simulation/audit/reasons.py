@@ -73,6 +73,8 @@ class ReasonChecker(Checker):
         return {("dynamodb", "transact_write_items"): self._asked}
 
     def committed(self, commit: Commit) -> None:
+        if self.facts.stored.version == commit.version_before:
+            return
         for record in self.facts.stored.records.values():
             if not record.has_ended:
                 self._check(record, record.waiting, self._said_at_the_end if self._is_complete(record) else self._waits)

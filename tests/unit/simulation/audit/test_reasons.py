@@ -50,8 +50,11 @@ def checked(
     if cancelled:
         key = {"pk": {"S": INBOX}, "sk": {"S": f"1#{RUN_ID}#cancel#a"}}
         checker.effects()["dynamodb", "transact_write_items"]({"TransactItems": [{"Delete": {"Key": key}}]}, {})
-    checker._targets.update({KEY: stored.pools[KEY]["spot_target"]})
+    stored.version = 1
     checker.committed(Commit(0, {}, [], frozenset()))
+    before = len(facts.violations)
+    checker.committed(Commit(1, {}, [], frozenset()))  # of the api, which changes nothing
+    assert len(facts.violations) == before
     assert {found.invariant for found in facts.violations} <= {"reason"}
     return len(facts.violations)
 
