@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import zlib
+from typing import Any
+
 from argosy.simulation.plan import TrialPlan
 from argosy.simulation.recorded import RecordedTrial
 from argosy.simulation.trial import RECORDED, Trial
@@ -15,3 +19,15 @@ def recorded(seed: int, kinds: frozenset[str] = frozenset(), **plan: object) -> 
     assert verdict.ok, verdict.violations[0]
     assert trial.recorded is not None
     return trial.recorded
+
+
+def edited(trial: RecordedTrial, change: Any) -> RecordedTrial:
+    """The same record, with every line changed by hand."""
+    copy = RecordedTrial()
+    for name, body in trial.files.items():
+        lines = [json.loads(line) for line in zlib.decompress(body, wbits=31).splitlines()]
+        for line in lines:
+            change(line)
+        pack = zlib.compressobj(wbits=31)
+        copy.files[name] = pack.compress(b"".join(json.dumps(line).encode() + b"\n" for line in lines)) + pack.flush()
+    return copy

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zlib
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ from argosy.replay.chains import NotRecorded, chains_of
 from argosy.replay.why import why
 from argosy.simulation.faults import ALL
 from argosy.simulation.recorded import RecordedTrial
-from tests.fakes.recorded import recorded
+from tests.fakes.recorded import edited, recorded
 
 
 @pytest.fixture(scope="module")
@@ -85,18 +83,6 @@ def test_before_the_first_record_nothing_can_be_had(quiet: RecordedTrial) -> Non
 
 def kind_of(line: Any) -> str:
     return "head" if isinstance(line, dict) else str(line[0])
-
-
-def edited(trial: RecordedTrial, change: Any) -> RecordedTrial:
-    """The same record, with every line changed by hand."""
-    copy = RecordedTrial()
-    for name, body in trial.files.items():
-        lines = [json.loads(line) for line in zlib.decompress(body, wbits=31).splitlines()]
-        for line in lines:
-            change(line)
-        pack = zlib.compressobj(wbits=31)
-        copy.files[name] = pack.compress(b"".join(json.dumps(line).encode() + b"\n" for line in lines)) + pack.flush()
-    return copy
 
 
 def test_a_fact_that_is_missing_from_the_record_is_found_out(quiet: RecordedTrial) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,10 +12,11 @@ import pytest
 
 from argosy.cli.runs.explain import past_lines
 from argosy.layout import JOURNAL
+from argosy.recording import provenance
 from argosy.replay.chains import chains_of
 from argosy.simulation.recorded import RecordedTrial
 from tests.fakes.cli import NOW, World, api_error
-from tests.fakes.recorded import recorded
+from tests.fakes.recorded import edited, recorded
 
 MACHINE = {"id": "i-1", "type": "g5.xlarge", "zone": "us-east-1a", "purchase": "spot", "usdPerHour": 0.35}
 FREE = {"cpuUnits": 1024, "memoryMib": 4096, "gpus": 1}
@@ -22,6 +25,17 @@ FREE = {"cpuUnits": 1024, "memoryMib": 4096, "gpus": 1}
 @pytest.fixture(scope="module")
 def trial() -> RecordedTrial:
     return recorded(0, tasks=12)
+
+
+@pytest.fixture(scope="module")
+def parts(trial: RecordedTrial) -> RecordedTrial:
+    """The same, in one segment for each line."""
+    copy = RecordedTrial()
+    for chain in chains_of(trial.names(JOURNAL)):
+        for part, (head, line) in enumerate(chain.lines(trial)):
+            text = b"".join(json.dumps(each).encode() + b"\n" for each in ({**head, "part": part}, line))
+            copy.put(f"{JOURNAL}{chain.name}-{part:04d}.jsonl.gz", gzip.compress(text))
+    return copy
 
 
 def world_of(trial: RecordedTrial) -> World:
@@ -141,6 +155,85 @@ def test_of_commits_that_nobody_knows_any_more_nothing_is_said(trial: RecordedTr
     assert world.document("explain", run, "--at", at)["notRecordedFrom"] is None
     world = world_of(trial).answers("ListChanges", api_error(429, "ThrottlingException", "too many at once"))
     assert "too many at once" in world.argosy("explain", run, "--at", at).stderr
+
+
+def read_back(trial: RecordedTrial) -> tuple[int, str, str]:
+    """What the command says of the first launch: exit code, stdout, stderr."""
+    at, run, index = first_launch(trial)
+    result = world_of(trial).argosy("explain", run, str(index), "--at", at)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def spoiled(trial: RecordedTrial, *damage: Callable[[dict[str, bytes], list[str]], None]) -> World:
+    """The record of which some files are changed. damage: is given the files and their names in order."""
+    copy = RecordedTrial(dict(trial.files))
+    for each in damage:
+        each(copy.files, sorted(copy.files))
+    return world_of(copy)
+
+
+def tear_all(files: dict[str, bytes], names: list[str]) -> None:
+    files.update({name: files[name][:-9] for name in names})
+
+
+def lose_the_first_parts(files: dict[str, bytes], names: list[str]) -> None:
+    for name in names:
+        if name.endswith("-0000.jsonl.gz"):
+            del files[name]
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"), [(tear_all, "is torn"), (lose_the_first_parts, "a segment is missing: part 0 of")]
+)
+def test_a_record_with_a_gap_or_a_torn_segment_is_refused_with_what_is_wrong(
+    parts: RecordedTrial, damage: Callable[[dict[str, bytes], list[str]], None], sentence: str
+) -> None:
+    at, run, index = first_launch(parts)
+    result = spoiled(parts, damage).argosy("explain", run, str(index), "--at", at)
+    assert (result.exit_code != 0, result.stdout) == (True, "")
+    assert "That moment cannot be had again" in result.stderr
+    assert sentence in result.stderr
+
+
+def test_a_record_that_breaks_off_later_is_read_up_to_there_and_said(parts: RecordedTrial) -> None:
+    def lose_the_last(files: dict[str, bytes], names: list[str]) -> None:
+        files[names[-1]] = files[names[-1]][:-9]
+
+    at, run, index = first_launch(parts)
+    result = spoiled(parts, lose_the_last).argosy("explain", run, str(index), "--at", at)
+    assert result.exit_code == 0, result.stderr
+    assert "this is not certain to be what the controller decided:" in result.stdout
+    assert "is torn" in result.stdout
+
+
+def test_a_decision_that_is_another_one_on_this_platform_is_reported(trial: RecordedTrial) -> None:
+    """As when floating-point sums round in another way there, and another instance is the best."""
+
+    def elsewhere(line: Any) -> None:
+        if isinstance(line, dict):
+            line["platform"]["machine"] = "riscv64"
+        elif line[0] == "tick":
+            for name, values in line[3]:
+                if name == "Launch":
+                    values["instance_id"] = "i-0ffffffffffffffff"
+
+    at, run, index = first_launch(trial)
+    result = world_of(edited(trial, elsewhere)).argosy("explain", run, str(index), "--at", at)
+    assert result.exit_code == 0, result.stderr
+    said = result.stdout.splitlines()
+    assert said[1] == "this is not certain to be what the controller decided:"
+    assert f"  the controller had machine riscv64, here it is {provenance.platform_now()['machine']}" in said
+    assert any("the decision is another one" in each for each in said)
+
+
+def test_a_record_of_other_code_is_said(trial: RecordedTrial) -> None:
+    def older(line: Any) -> None:
+        if isinstance(line, dict):
+            line["code"] = "0123456789abcdef"
+
+    code, said, _ = read_back(edited(trial, older))
+    assert code == 0
+    assert f"  the controller had other code: 0123456789abcdef, here it is {provenance.code_digest()}" in said
 
 
 def test_a_moment_that_is_none_is_the_users_fault(trial: RecordedTrial) -> None:
