@@ -208,13 +208,13 @@ def _amended(ended: EndedAttempts) -> EndedAttempts:
     keys = (ended.columns["index"].astype("u8") << np.uint64(32)) | ended.columns["attempt"].astype("u8")
     plain = np.flatnonzero(ended.columns["amends"] == 0)
     order = plain[np.argsort(keys[plain], kind="stable")]
+    places = np.searchsorted(keys[order], keys[amending])
+    there = places < len(order)
+    there[there] = keys[order[places[there]]] == keys[amending[there]]
+    for name in ("outcome", "exit_code", "reason"):  # of two that amend one row the later is assigned last
+        ended.columns[name][order[places[there]]] = ended.columns[name][amending[there]]
     kept = np.ones(len(ended), dtype=np.bool_)
-    for row in amending.tolist():
-        place = int(np.searchsorted(keys[order], keys[row]))
-        if place < len(order) and keys[order[place]] == keys[row]:
-            for name in ("outcome", "exit_code", "reason"):
-                ended.columns[name][order[place]] = ended.columns[name][row]
-            kept[row] = False
+    kept[amending[there]] = False
     return ended.where(kept)
 
 

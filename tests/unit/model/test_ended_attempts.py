@@ -64,6 +64,22 @@ def test_a_row_that_amends_another_changes_its_outcome_and_is_gone() -> None:
     ]
 
 
+AMENDED = st.tuples(
+    st.integers(0, 3), st.integers(1, 2), st.sampled_from(Outcome), st.integers(0, 9), st.booleans()
+).map(lambda drawn: EndedAttempt(*drawn[:3], reason=drawn[3], amends=drawn[4]))
+
+
+@given(st.lists(AMENDED, max_size=12))
+def test_amendments_change_what_a_reader_who_goes_row_by_row_would_change(rows: list[EndedAttempt]) -> None:
+    kept: list[EndedAttempt | None] = list(rows)
+    for place, row in enumerate(rows):
+        same = [at for at, each in enumerate(rows) if not each.amends and each[:2] == row[:2]]
+        if row.amends and same:
+            amended = rows[same[0]]._replace(outcome=row.outcome, exit_code=row.exit_code, reason=row.reason)
+            kept[same[0]], kept[place] = amended, None
+    assert list(read(rows).rows()) == [row for row in kept if row is not None]
+
+
 def test_an_amendment_of_a_row_that_is_elsewhere_stays() -> None:
     other_attempt = EndedAttempt(2, 1, Outcome.SUCCEEDED)
     amending = EndedAttempt(2, 2, Outcome.FAILED, amends=True)
