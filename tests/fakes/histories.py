@@ -49,7 +49,8 @@ def history(instances: int, attempts: int, seed: int = 0) -> tuple[JSON, JSON, l
             "lastAt": None,
         },
     ]
-    told = {"runId": view["runId"], "asOf": 9, "origin": ORIGIN, "series": series, "orders": [], "failures": failures}
+    told = {"runId": view["runId"], "asOf": 9, "origin": ORIGIN, "series": series, "failures": failures}
+    told |= {"orders": _orders(lives), "ordersLeftOut": 0, "damaged": 0, "nextToken": None}
     page = {
         "runId": view["runId"],
         "asOf": 9,
@@ -58,6 +59,8 @@ def history(instances: int, attempts: int, seed: int = 0) -> tuple[JSON, JSON, l
         "columns": {name: stored(each) for name, each in columns.items()},
         "instances": [each["id"] for each in lives],
         "reasons": list(REASONS),
+        "leftOut": 0,
+        "damaged": 0,
         "nextToken": None,
     }
     return view, {**told, "instances": lives}, [page]
@@ -85,6 +88,24 @@ def _lives(rng: np.random.Generator, count: int) -> list[JSON]:
             }
         )
     return lives
+
+
+def _orders(lives: list[JSON]) -> list[JSON]:
+    """One for every ten instances, which it has brought."""
+    return [
+        {
+            "at": ORIGIN + _after(each["launchedAt"]) - 30,
+            "cell": each["cell"],
+            "type": each["type"],
+            "zone": each["zone"],
+            "purchase": each["purchase"],
+            "count": 10,
+            "usdPerHour": 0.07,
+            "why": "for tasks without a place",
+            "delivered": 10,
+        }
+        for each in lives[::10]
+    ]
 
 
 def _after(at: str) -> float:

@@ -26,7 +26,8 @@ from argosy.api.changes import ChangesExpired, list_changes
 from argosy.api.cluster_columns import at_work, in_columns
 from argosy.api.cluster_course import course_of
 from argosy.api.estimates import estimates
-from argosy.api.history import NO_OBJECTS
+from argosy.api.history import MOST_ATTEMPTS, NO_OBJECTS
+from argosy.api.run_course import history_page
 from argosy.catalogue.lookup import load_catalogue
 from argosy.engine.loading import load
 from argosy.model import inbox
@@ -314,19 +315,20 @@ class Api:
 
     @_act.register
     def _describe_history(self, request: requests.DescribeHistory, request_id: str) -> dict[str, Any]:
-        version, record = self.store.version(), self._record(request.run_id)
-        series = history.series_of(self.store, record.id)
-        used = history.instances_of(self.store, self.objects, record)
-        return history.history_view(record, version, series, used)
+        after, version = requests.place_of(request), self.store.version()
+        view, following = history_page(self._history(request.run_id), version, after, self.now())
+        return {**view, "nextToken": None if following is None else requests.token_of(request, following)}
 
     @_act.register
     def _list_attempts(self, request: requests.ListAttempts, request_id: str) -> dict[str, Any]:
         after = requests.place_of(request)
         version = self.store.version()
-        page, following = history.attempts_page(self._history(request.run_id), after)
+        past = self._history(request.run_id)
+        page = history.attempts_page(past, after)
         # A record that is read after the rows holds every reason that they refer to by number.
-        view = history.attempts_view(self._record(request.run_id), version, page)
-        return {**view, "nextToken": None if following is None else requests.token_of(request, following)}
+        view = history.attempts_view(self._record(request.run_id), version, page, len(past.damaged))
+        following = None if page.is_last or page.end is None else requests.token_of(request, page.end)
+        return {**view, "nextToken": following}
 
     @_act.register
     def _describe_task(self, request: requests.DescribeTask, request_id: str) -> dict[str, Any]:
@@ -334,7 +336,8 @@ class Api:
         if request.index >= record.task_count:
             raise SpecError([Fault("index", f"the run has {record.task_count} tasks, counted from 0")])
         version = self.store.version()
-        rows = history.attempts_of_task(self._history(record.id), request.index)
+        past = self._history(record.id)
+        rows = history.attempts_of_task(past, request.index)
         [(first, chunk)] = reading.task_chunks(self.store, record, request.index, request.index + 1)
         record, state = self._record(request.run_id), reading.cluster(self.store)[0]
         log = history.log_of(record, self.sources.definitions)
@@ -343,7 +346,9 @@ class Api:
             "asOf": version,
             "index": request.index,
             "status": TaskStatus(int(chunk.statuses()[request.index - first])).name,
-            "attempts": [history.task_view(record, row, self.cluster, log, state) for row in rows],
+            "attempts": [history.task_view(record, row, self.cluster, log, state) for row in rows[-MOST_ATTEMPTS:]],
+            "attemptsLeftOut": max(0, len(rows) - MOST_ATTEMPTS),
+            "damaged": len(past.damaged),
         }
 
     def _history(self, run_id: str) -> history.History:

@@ -1,4 +1,4 @@
-"""What has happened to a run: its attempts, one task's attempts, its course, its instances and its failures?
+"""What has happened to a run: its attempts, and one task's attempts?
 
 All of it is read from what commits have appended; the controller is never asked.
 """
@@ -6,12 +6,10 @@ All of it is read from what commits have appended; the controller is never asked
 from __future__ import annotations
 
 import base64
-import json
 import logging
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,12 +20,10 @@ from argosy.model import documents, ended_attempts
 from argosy.model.arns import arn_of, cell_of
 from argosy.model.attempts import AttemptStatus
 from argosy.model.ended_attempts import TENTHS, EndedAttempt, EndedAttempts, Outcome
-from argosy.model.failure_groups import FailureGroup
-from argosy.model.history_parts import ROWS_PER_PART, NoPart, from_npz, instance_facts
+from argosy.model.history_parts import ROWS_PER_PART, NoPart, from_npz
 from argosy.model.instances import Instance
 from argosy.model.packing import Unreadable
 from argosy.model.run_record import RunRecord
-from argosy.model.series import Sample, Series
 from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE
 from argosy.ports import DefinitionReader, ItemsUnreadable, ObjectReader, Store
@@ -35,6 +31,7 @@ from argosy.ports import DefinitionReader, ItemsUnreadable, ObjectReader, Store
 JSON = dict[str, Any]
 logger = logging.getLogger(__name__)
 MOST_ROWS = ROWS_PER_PART  # of a page; 4.3 MB in base64, and Lambda answers with 6 MB at most
+MOST_ATTEMPTS = 2_000  # of a task, the last ones: 1,200 bytes each at most
 OTHER_REASONS = "(other reasons)"
 LOG_PREFIX, OWN_CONTAINER = "argosy", "main"  # of the definitions that Argosy registers
 ALIVE = 0  # in place of an Outcome
@@ -51,8 +48,6 @@ _COLUMNS = (  # of a reply: name, dtype, column of `EndedAttempts`
     ("gpuMask", "<u4", "gpu_mask"),
     ("amends", "<u1", "amends"),
 )
-_COUNTS = ("queued", "starting", "running", "succeeded", "failed", "cancelled", "instances")
-_SPENT = {"useful": "useful", "boot": "boot", "idle": "idle", "redone": "redone", "failed": "failed_usd"}
 
 
 class _NoObjects:
@@ -63,24 +58,35 @@ class _NoObjects:
 NO_OBJECTS = _NoObjects()
 
 
+class AttemptPage(NamedTuple):
+    """end: the place behind its last row that has ended. left_out: attempts that are alive and find no room."""
+
+    rows: EndedAttempts
+    end: str | None
+    is_last: bool
+    left_out: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class History:
-    """Where a run's rows are: in parts beside its results, the later ones in items of the store."""
+    """Where a run's rows are: in parts beside its results, the later ones in items of the store. damaged: what of it
+    could not be read so far."""
 
     store: Store
     objects: ObjectReader
     record: RunRecord
+    damaged: set[str] = field(default_factory=set)
 
-    def page(self, after: str | None) -> tuple[EndedAttempts, str | None]:
-        """The rows after a place, at most MOST_ROWS, and the place where the next page starts; None = that was all."""
+    def page(self, after: str | None) -> AttemptPage:
+        """The rows after a place, at most MOST_ROWS."""
         parts = self.record.history
         for number, part in enumerate(parts):
             if after is None or part.to > after:
                 folded = self._part(number, after or "")
                 if number < len(parts) - 1:
-                    return folded, part.to
-                rest, following = self._appended(part.to, MOST_ROWS - len(folded))
-                return ended_attempts.joined([folded, rest]), following
+                    return AttemptPage(folded, part.to, is_last=False)
+                rest = self._appended(part.to, MOST_ROWS - len(folded))
+                return rest._replace(rows=ended_attempts.joined([folded, rest.rows]))
         return self._appended(after, MOST_ROWS)
 
     def of_task(self, index: int) -> EndedAttempts:
@@ -89,25 +95,28 @@ class History:
         found = [self._part(number) for number, part in enumerate(parts) if part.low <= index <= part.high]
         after = parts[-1].to if parts else None
         while True:
-            page, following = self._appended(after, MOST_ROWS)
-            found.append(page)
-            if following is None:
+            page = self._appended(after, MOST_ROWS)
+            found.append(page.rows)
+            if page.is_last:
                 return ended_attempts.joined(each.where(each.columns["index"] == index) for each in found)
-            after = following
+            after = page.end
 
     def _part(self, number: int, after: str = "") -> EndedAttempts:
         """What of it follows a place. From the items themselves, as long as there are any, where the object is gone or
         damaged; or where the place lies within, because the part was not folded yet when the page before was read."""
-        begin = self.record.history[number - 1].to if number else ""
-        end = self.record.history[number].to
+        part, begin = self.record.history[number], self.record.history[number - 1].to if number else ""
+        self.damaged.update(f"item {row} of part {part.to}" for row in range(part.damaged))
         if after > begin:
-            return self._appended(after, MOST_ROWS, end)[0]
+            return self._appended(after, MOST_ROWS, part.to).rows
         try:
-            return from_npz(self.objects.fetch(layout.history_part_uri(self.record.output, begin, end)))
+            return from_npz(self.objects.fetch(layout.history_part_uri(self.record.output, begin, part.to)))
         except (ItemsUnreadable, NoPart):
-            return self._appended(begin or None, MOST_ROWS, end)[0]
+            found = self._appended(begin or None, MOST_ROWS, part.to).rows
+            if len(found) < part.rows:
+                self.damaged.add(f"part {part.to}")
+            return found
 
-    def _appended(self, after: str | None, most: int, until: str = "~") -> tuple[EndedAttempts, str | None]:
+    def _appended(self, after: str | None, most: int, until: str = "~") -> AttemptPage:
         """The rows of items after one and up to another, at most so many; of a whole page one item in any case."""
         parts: list[EndedAttempts] = []
         partition = documents.history_partition(self.record.id)
@@ -115,39 +124,42 @@ class History:
             items, following = self.store.page(partition, reading.ITEMS_AT_ONCE, after, oldest_first=True)
             for key, body in items:
                 if key > until:
-                    return ended_attempts.joined(parts), None
-                part = _rows_of(self.record.id, key, body)
+                    return AttemptPage(ended_attempts.joined(parts), after, is_last=True)
+                part = self._rows_of(key, body)
                 is_first = not parts and most == MOST_ROWS
                 if sum(map(len, parts)) + len(part) > most and not is_first:
-                    return ended_attempts.joined(parts), after
+                    return AttemptPage(ended_attempts.joined(parts), after, is_last=False)
                 parts.append(part)
                 after = key
             if following is None:
-                return ended_attempts.joined(parts), None
+                return AttemptPage(ended_attempts.joined(parts), after, is_last=True)
+
+    def _rows_of(self, key: str, body: bytes) -> EndedAttempts:
+        """None from an item that cannot be read: what else is known of the run is shown all the same."""
+        try:
+            return ended_attempts.from_bytes(body)
+        except Unreadable as fault:
+            logger.error("item %s of the history of run %s cannot be read: %s", key, self.record.id, fault)
+            self.damaged.add(f"item {key}")
+            return ended_attempts.from_rows([])
 
 
-def _rows_of(run_id: str, key: str, body: bytes) -> EndedAttempts:
-    """None from an item that cannot be read: what else is known of the run is shown all the same."""
-    try:
-        return ended_attempts.from_bytes(body)
-    except Unreadable as fault:
-        logger.error("item %s of the history of run %s cannot be read: %s", key, run_id, fault)
-        return ended_attempts.from_rows([])
-
-
-def attempts_page(past: History, after: str | None) -> tuple[EndedAttempts, str | None]:
-    """With those that are alive, after all that have ended: the cluster is read before the last of the ended ones, so
-    that none is missing from both."""
-    record = past.record
-    ended, following = past.page(after)
-    if following is not None or record.has_ended or not record.number:
-        return ended, following
+def attempts_page(past: History, after: str | None, most: int = MOST_ROWS) -> AttemptPage:
+    """Those that are alive are on the last page, after all that have ended: the cluster is read before the last of the
+    ended ones, so that none is missing from both. Where both do not fit, those that are alive have a page to
+    themselves. most: rows with those that are alive."""
+    record, ended = past.record, past.page(after)
+    if not ended.is_last or record.has_ended or not record.number:
+        return ended
     live = live_attempts(reading.cluster(past.store)[0], record)
-    ended, following = past.page(after)
-    if following is not None:
-        return ended, following
-    known = set(zip(ended.columns["index"].tolist(), ended.columns["attempt"].tolist(), strict=True))
-    return ended_attempts.joined([ended, ended_attempts.from_rows([row for row in live if row[:2] not in known])]), None
+    ended = past.page(after)
+    columns = ended.rows.columns
+    known = set(zip(columns["index"].tolist(), columns["attempt"].tolist(), strict=True))
+    live = [row for row in live if row[:2] not in known]
+    if not ended.is_last or (known and len(ended.rows) + len(live) > most):
+        return ended._replace(is_last=False)
+    rows = ended_attempts.joined([ended.rows, ended_attempts.from_rows(live[:most])])
+    return ended._replace(rows=rows, left_out=max(0, len(live) - most))
 
 
 def live_attempts(state: State, record: RunRecord) -> list[EndedAttempt]:
@@ -171,9 +183,9 @@ def live_attempts(state: State, record: RunRecord) -> list[EndedAttempt]:
     ]
 
 
-def attempts_view(record: RunRecord, version: int, ended: EndedAttempts) -> JSON:
+def attempts_view(record: RunRecord, version: int, page: AttemptPage, damaged: int) -> JSON:
     """ListAttempts' body, without the token. Times are tenths of a second after `origin`, 0 = not known."""
-    origin = record.submitted_at
+    origin, ended = record.submitted_at, page.rows
     shift = round((ended.origin - origin) * TENTHS)
     columns = {}
     for name, dtype, source in _COLUMNS:
@@ -191,6 +203,8 @@ def attempts_view(record: RunRecord, version: int, ended: EndedAttempts) -> JSON
         "columns": columns,
         "instances": [instance for instance, _ in ended.places],
         "reasons": list(record.reasons),
+        "leftOut": page.left_out,
+        "damaged": damaged,
     }
 
 
@@ -219,7 +233,7 @@ def task_view(record: RunRecord, row: EndedAttempt, cluster: str, log: Mapping[s
         "stoppedAt": iso(row.stopped_at),
         "outcome": None if row.outcome == ALIVE else Outcome(row.outcome).name,
         "exitCode": None if row.exit_code == NO_EXIT_CODE else row.exit_code,
-        "reason": _reason(record, row.reason),
+        "reason": reason_of(record, row.reason),
         "gpus": [bit for bit in range(32) if row.gpu_mask >> bit & 1],
         "gpuIds": _gpu_ids(instance, row.gpu_mask),
         "region": region or None,
@@ -246,70 +260,5 @@ def _gpu_ids(instance: Instance | None, mask: int) -> list[str]:
     return [gpu for bit, gpu in enumerate(instance.gpu_ids if instance else ()) if mask >> bit & 1]
 
 
-def _reason(record: RunRecord, row: int) -> str | None:
+def reason_of(record: RunRecord, row: int) -> str | None:
     return (record.reasons[row] if 0 <= row < len(record.reasons) else OTHER_REASONS) or None
-
-
-def series_of(store: Store, run_id: str) -> Series:
-    """Empty where there is none, or none that can be read."""
-    body = store.read((documents.run_partition(run_id), documents.SERIES))
-    try:
-        return Series() if body is None else Series.unpack(body)
-    except Unreadable:
-        return Series()
-
-
-def history_view(record: RunRecord, version: int, series: Series, instances: Iterable[JSON]) -> JSON:
-    """DescribeHistory's body."""
-    return {
-        "runId": record.id,
-        "asOf": version,
-        "origin": record.submitted_at,
-        "series": _series_view(series),
-        "instances": list(instances),
-        "orders": [],
-        "failures": [_group_view(record, group) for group in sorted(record.failure_groups, key=lambda each: -each[2])],
-    }
-
-
-def _series_view(series: Series) -> JSON:
-    """Lists of one length; `at` in epoch seconds, money in USD spent until then."""
-    columns = dict(zip(Sample._fields, map(list, zip(*series.samples, strict=True)), strict=False))
-    columns = {name: columns.get(name, []) for name in Sample._fields}
-    return {
-        "intervalSeconds": series.interval_s,
-        "at": columns["at"],
-        **{name: columns[name] for name in _COUNTS},
-        "usdPerHour": columns["usd_per_hour"],
-        "onDemandUsd": columns["on_demand"],
-        "cost": {kind: columns[name] for kind, name in _SPENT.items()},
-    }
-
-
-def instances_of(store: Store, objects: ObjectReader, record: RunRecord) -> list[JSON]:
-    """Those that the run has used: as the cluster knows them, and those that it has forgotten as they were noted when
-    the run was closed."""
-    state = reading.cluster(store)[0]
-    found = {name: instance_facts(state.instances[name]) for name in record.instances if name in state.instances}
-    if len(found) < len(record.instances) and (record.has_ended or record.retries):
-        with suppress(ItemsUnreadable, ValueError, KeyError, TypeError):
-            noted = json.loads(objects.fetch(layout.instances_uri(record.output)))["instances"]
-            found = {each["id"]: each for each in noted} | found
-    return [_instance_view(each) for _, each in sorted(found.items())]
-
-
-def _instance_view(facts: Mapping[str, Any]) -> JSON:
-    """One of `instances` of DescribeHistory's body."""
-    return {**facts, **{name: iso(facts[name]) for name in ("launchedAt", "registeredAt", "warnedAt", "endedAt")}}
-
-
-def _group_view(record: RunRecord, group: FailureGroup) -> JSON:
-    return {
-        "reason": _reason(record, group.reason),
-        "exitCode": None if group.exit_code == NO_EXIT_CODE or group.reason < 0 else group.exit_code,
-        "count": group.count,
-        "firstIndex": group.first_index,
-        "lastIndex": group.last_index,
-        "firstAt": iso(group.first_at),
-        "lastAt": iso(group.last_at),
-    }

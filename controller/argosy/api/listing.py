@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.api import history, reading, views
+from argosy.api import reading, views
+from argosy.api.history import History
 from argosy.api.requests import ListInstances, ListTasks, place_of, place_of_task, token_of
+from argosy.api.run_course import instances_of
 from argosy.engine.loading import records_of
 from argosy.model import documents
 from argosy.model.instances import Instance
@@ -122,8 +124,8 @@ def _task_filter(
 def _instances_in(store: Store, objects: ObjectReader, cell: str, record: RunRecord, state: State) -> set[str]:
     """Also those that the cluster has forgotten, as they were noted when the run was closed."""
     known = {each.id for each in state.instances.values() if each.cell == cell}
-    noted = history.instances_of(store, objects, record)
-    return known | {each["id"] for each in noted if each["cell"] == cell}
+    noted = instances_of(History(store, objects, record))
+    return known | {name for name, each in noted.items() if each["cell"] == cell}
 
 
 def _live(record: RunRecord, state: State) -> tuple[NDArray[np.int64], NDArray[np.bytes_]]:

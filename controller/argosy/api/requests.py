@@ -140,6 +140,7 @@ class ListChanges(Strict):
 class DescribeHistory(Strict):
     action: Literal["DescribeHistory"]
     run_id: str
+    next_token: str | None = None
 
 
 class DescribeTask(Strict):
@@ -212,6 +213,7 @@ class ListInstances(Strict):
     next_token: str | None = None
 
 
+Paged = DescribeHistory | ListAttempts | ListTasks | ListInstances
 _MODELS = (
     SubmitRun,
     ValidateRun,
@@ -277,12 +279,12 @@ def index_of_page(token: str | None) -> int:
     return int(place)
 
 
-def token_of(request: ListAttempts | ListTasks | ListInstances, place: str) -> str:
+def token_of(request: Paged, place: str) -> str:
     """A token for the place where the next page starts, which only the same request may use."""
     return page_token(f"{_fingerprint(request)} {place}")
 
 
-def place_of(request: ListAttempts | ListTasks | ListInstances) -> str | None:
+def place_of(request: Paged) -> str | None:
     """Where the page that is asked for starts; None = at the beginning. Raises SpecError for another request's
     token."""
     if request.next_token is None:
@@ -306,6 +308,6 @@ def place_of_task(request: ListTasks) -> tuple[str, int]:
     return found[1], int(found[2])
 
 
-def _fingerprint(request: ListAttempts | ListTasks | ListInstances) -> str:
+def _fingerprint(request: Paged) -> str:
     filters = request.model_dump(mode="json", exclude={"next_token", "max_results"})
     return hashlib.sha256(json.dumps(filters, sort_keys=True).encode()).hexdigest()[:16]

@@ -44,7 +44,9 @@ class HistoryWriter:
         index = whole.columns["index"]
         low, high = (int(index.min()), int(index.max())) if len(whole) else (0, 0)
         self._put(history_part_uri(run.output, run.history_to, to), to_npz(whole, run.reasons))
-        return HistoryPartWritten(run.id, run.history_to, HistoryPart(to, len(whole), low, high))
+        return HistoryPartWritten(
+            run.id, run.history_to, HistoryPart(to, len(whole), low, high, len(items) - len(parts))
+        )
 
     def note_instances(self, run: Run, state: State) -> None:
         """Those that the run has used, as far as they are known, with those of earlier tries."""

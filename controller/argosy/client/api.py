@@ -142,8 +142,14 @@ class ApiClient:
         return self._call("ListChanges", **wanted)
 
     def history(self, run_id: str) -> dict[str, Any]:
-        """The run's course, its instances and its failures in groups."""
-        return self._call("DescribeHistory", runId=run_id)
+        """The run's course, all of its instances, what was bought for it and its failures in groups."""
+        view = self._call("DescribeHistory", runId=run_id)
+        instances, token = list(view["instances"]), view.get("nextToken")
+        while token:
+            page = self._call("DescribeHistory", runId=run_id, nextToken=token)
+            instances += page["instances"]
+            token = page.get("nextToken")
+        return {**view, "instances": instances, "nextToken": None}
 
     def task(self, run_id: str, index: int) -> dict[str, Any]:
         """One task with all its attempts, and where each one's log is."""

@@ -28,6 +28,7 @@ class HistoryPart(NamedTuple):
     rows: int
     low: int  # the least and the greatest index of its rows
     high: int
+    damaged: int = 0  # items that could not be read, and are not in it
 
 
 class NoPart(ValueError):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from argosy.api import history, requests
+from argosy.api import history, requests, run_course
 from argosy.lifecycle import series
 from argosy.model import documents
+from argosy.model.cluster_course import PlacedOrder
 from argosy.model.ended_attempts import EndedAttempt, Outcome, pack
 from argosy.model.events import LaunchAccepted
+from argosy.model.history_parts import instance_facts
+from argosy.model.run_record import RunRecord
 from tests.builders import (
     NOW,
     POLICY,
@@ -179,7 +183,7 @@ def test_a_history_shows_course_instances_and_failures_in_groups(desk: Desk) -> 
 def test_the_history_of_a_run_that_nobody_has_taken_in_yet_is_empty(desk: Desk) -> None:
     run_id = desk.submit()["runId"]
     view = desk.body("DescribeHistory", runId=run_id)
-    assert (view["series"]["at"], view["instances"], view["failures"]) == ([], [], [])
+    assert (view["series"]["at"], view["instances"], view["failures"], view["orders"]) == ([], [], [], [])
     assert desk.body("ListAttempts", runId=run_id)["rows"] == 0
     assert desk.body("DescribeTask", runId=run_id, index=0)["attempts"] == []
 
@@ -187,7 +191,8 @@ def test_the_history_of_a_run_that_nobody_has_taken_in_yet_is_empty(desk: Desk) 
 def test_a_series_that_cannot_be_read_is_left_out(desk: Desk) -> None:
     with_three_attempts(desk)
     desk.store.items[documents.run_partition(RUN_ID), documents.SERIES] = b"not a series"
-    assert desk.body("DescribeHistory", runId=RUN_ID)["series"]["at"] == []
+    view = desk.body("DescribeHistory", runId=RUN_ID)
+    assert (view["series"]["at"], view["damaged"]) == ([], 1)
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a history"])
@@ -195,8 +200,97 @@ def test_an_item_of_a_history_that_cannot_be_read_hides_no_other(desk: Desk, dam
     with_three_attempts(desk)
     first = min(key for key in desk.store.items if key[0] == documents.history_partition(RUN_ID))
     desk.store.items[first] = damage
-    assert columns_of(desk.body("ListAttempts", runId=RUN_ID))["attempt"] == [2, 1, 3]
-    assert [each["attempt"] for each in desk.body("DescribeTask", runId=RUN_ID, index=0)["attempts"]] == [2, 3]
+    page, shown = desk.body("ListAttempts", runId=RUN_ID), desk.body("DescribeTask", runId=RUN_ID, index=0)
+    assert columns_of(page)["attempt"] == [2, 1, 3]
+    assert [each["attempt"] for each in shown["attempts"]] == [2, 3]
+    assert (page["damaged"], shown["damaged"]) == (1, 1)
+
+
+def test_attempts_that_are_alive_have_a_page_to_themselves_where_both_do_not_fit(desk: Desk) -> None:
+    """100,000 rows and 80,000 attempts at work in one reply would be more than Lambda's 6 MB."""
+    with_three_attempts(desk)
+    past = history.History(desk.store, desk.api.objects, RunRecord.of(desk.state.runs[RUN_ID]))
+    whole = history.attempts_page(past, None)
+    assert (len(whole.rows), whole.is_last, whole.left_out) == (4, True, 0)
+    first = history.attempts_page(past, None, most=3)
+    assert (first.rows.columns["attempt"].tolist(), first.is_last) == ([1, 2, 1], False)
+    second = history.attempts_page(past, first.end, most=3)
+    assert (second.rows.columns["attempt"].tolist(), second.is_last) == ([3], True)
+    assert history.attempts_page(past, first.end, most=0).left_out == 1
+
+
+def test_of_a_task_with_very_many_attempts_the_last_ones_are_shown(desk: Desk) -> None:
+    with_a_run(desk)
+    rows = [EndedAttempt(0, number, Outcome.LOST) for number in range(1, history.MOST_ATTEMPTS + 8)]
+    desk.store.items[documents.history_partition(RUN_ID), documents.history_key(9)] = pack(rows)[0]
+    view = desk.body("DescribeTask", runId=RUN_ID, index=0)
+    assert (view["attempts"][0]["attempt"], view["attemptsLeftOut"]) == (8, 7)
+    assert len(json.dumps(view)) < 6_000_000 / 4
+
+
+def test_forty_thousand_instances_come_in_pages_far_below_what_lambda_answers(desk: Desk) -> None:
+    with_a_run(desk)
+    facts = instance_facts(next(iter(desk.state.instances.values())))
+    facts["gpuIds"] = [f"GPU-{number:032x}-{number:03x}" for number in range(16)]
+    used = {name: {**facts, "id": name} for name in map(instance_id, range(40_000))}
+    seen, after = list[str](), None
+    while True:
+        page, after = run_course.instance_page(used, after)
+        seen += [each["id"] for each in page]
+        if after is None:
+            break
+        if len(seen) == len(page):
+            assert len(json.dumps(page)) < 5_000_000
+    assert seen == sorted(used)
+
+
+def test_a_history_has_its_instances_on_all_pages_and_the_rest_on_the_first(desk: Desk) -> None:
+    with_three_attempts(desk)
+    whole = desk.body("DescribeHistory", runId=RUN_ID)
+    request = requests.DescribeHistory.model_validate({"action": "DescribeHistory", "runId": RUN_ID})
+    token = requests.token_of(request, "i-0")
+    later = desk.body("DescribeHistory", runId=RUN_ID, nextToken=token)
+    assert later["instances"] == whole["instances"]
+    assert set(whole) - set(later) == {"series", "orders", "ordersLeftOut", "failures", "damaged"}
+    assert desk.ask("ListAttempts", runId=RUN_ID, nextToken=token)["statusCode"] == 400
+
+
+def test_what_was_bought_for_a_run_says_what_came_of_it(desk: Desk) -> None:
+    with_three_attempts(desk)
+    (instance,) = desk.state.instances.values()
+    instance.launched_at = NOW + 30
+    desk.state.changed_instances.add(instance.id)
+    desk.state.orders = [
+        PlacedOrder(NOW, instance.pool, "spot", 1, 0.07, (99,), "another run's"),
+        PlacedOrder(NOW + 10, instance.pool, "spot", 2, 0.07, (1,), "why"),
+        PlacedOrder(NOW + 10, instance.pool, "on-demand", 1, 0.0, (1,), "why"),
+        PlacedOrder(NOW + 40, instance.pool, "spot", 3, 0.07, (1, 99), "why"),
+    ]
+    desk.time = NOW + 100
+    desk.commit()
+    orders = desk.body("DescribeHistory", runId=RUN_ID)["orders"]
+    assert [(each["at"] - NOW, each["purchase"], each["count"], each["delivered"]) for each in orders] == [
+        (10, "spot", 2, 1), (10, "on-demand", 1, 0), (40, "spot", 3, 0),
+    ]  # fmt: skip
+    assert set(orders[0]) == {"at", "cell", "type", "zone", "purchase", "count", "usdPerHour", "why", "delivered"}
+
+
+@pytest.mark.parametrize("noted", [b"{", b"[]", b'{"instances": [1]}'])
+def test_instances_that_were_noted_at_the_end_and_cannot_be_read_are_counted(desk: Desk, noted: bytes) -> None:
+    with_a_run(desk)
+    run = desk.state.runs[RUN_ID]
+    run.instances.add(instance_id(7))
+    run.retries = 1
+    desk.state.changed_runs.add(RUN_ID)
+    desk.commit()
+
+    class Noted:
+        def fetch(self, uri: str) -> bytes:
+            return noted
+
+    desk.api.objects = Noted()
+    view = desk.body("DescribeHistory", runId=RUN_ID)
+    assert (view["instances"], view["damaged"]) == ([], 1)
 
 
 def token_at(place: str) -> str:

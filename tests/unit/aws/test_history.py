@@ -12,7 +12,8 @@ from botocore.exceptions import ClientError
 
 from argosy import layout
 from argosy.api import reading
-from argosy.api.history import History, instances_of
+from argosy.api.history import History
+from argosy.api.run_course import instances_of
 from argosy.aws.cell import HomeClients
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.results import Coordination, Results
@@ -73,10 +74,11 @@ def all_rows(past: History) -> list[tuple[int, int]]:
     seen: list[tuple[int, int]] = []
     after = None
     while True:
-        page, after = past.page(after)
-        assert len(page) <= ROWS_PER_PART
-        seen += zip(page.columns["index"].tolist(), page.columns["attempt"].tolist(), strict=True)
-        if after is None:
+        page = past.page(after)
+        assert len(page.rows) <= ROWS_PER_PART
+        columns, after = page.rows.columns, page.end
+        seen += zip(columns["index"].tolist(), columns["attempt"].tolist(), strict=True)
+        if page.is_last:
             return seen
 
 
@@ -108,9 +110,10 @@ def test_a_run_that_is_closed_again_between_two_pages_is_read_whole(pages: int) 
         if number == pages:
             while not isinstance(place.told(*place.results.end(CloseRun(RUN_ID), place.state))[-1], RunClosed):
                 pass
-        page, after = place.history().page(after)
-        seen += zip(page.columns["index"].tolist(), page.columns["attempt"].tolist(), strict=True)
-        if after is None:
+        page = place.history().page(after)
+        columns, after = page.rows.columns, page.end
+        seen += zip(columns["index"].tolist(), columns["attempt"].tolist(), strict=True)
+        if page.is_last:
             break
     assert seen == [(row, version) for version in range(10, 37) for row in range(ROWS_OF_AN_ITEM)]
 
@@ -129,12 +132,10 @@ def test_a_run_is_closed_once_its_history_is_folded() -> None:
     reader = S3ItemsReader(place.s3)
     del place.state.instances[instance_id(1)]
     place.store.commit(0, documents.changed(place.state), ())
-    (shown,) = instances_of(place.store, reader, record)
-    assert (shown["id"], shown["type"], shown["launchedAt"]) == (
-        instance_id(1),
-        "c5.xlarge",
-        "2027-01-15T08:00:00.000Z",
-    )
+    past = History(place.store, reader, record)
+    assert [(each["type"], each["launchedAt"]) for each in instances_of(past).values()] == [("c5.xlarge", NOW)]
+    assert list(instances_of(past)) == [instance_id(1)]
+    assert not past.damaged
 
 
 def test_a_run_without_attempts_is_closed_at_once() -> None:
@@ -197,6 +198,10 @@ def test_an_item_that_cannot_be_read_is_left_out_and_the_others_are_folded(caplo
     assert isinstance(event, HistoryPartWritten)
     assert (event.part.to, event.part.rows) == (documents.history_key(11), ROWS_OF_AN_ITEM)
     assert "item 000000000011" in caplog.text
+    place.told(event)
+    past = place.history()
+    assert len(all_rows(past)) == ROWS_OF_AN_ITEM
+    assert len(past.damaged) == 1
 
 
 class Refusing(S3Model):
@@ -230,6 +235,18 @@ def test_a_part_that_is_gone_is_read_from_the_items_as_long_as_they_are_kept() -
     place.s3.objects.clear()
     assert all_rows(place.history()) == EXPECTED[: 30 * ROWS_OF_AN_ITEM]
     assert [row.attempt for row in place.history().of_task(3_999).rows()] == list(range(10, 40))
+    assert not place.history().damaged
+
+
+def test_a_part_that_is_gone_with_its_items_is_counted() -> None:
+    place = Place(items=2)
+    place.told(place.results.fold(FoldHistory(RUN_ID), place.state))
+    place.s3.objects.clear()
+    for key in [key for key in place.store.items if key[0] == documents.history_partition(RUN_ID)]:
+        del place.store.items[key]
+    past = place.history()
+    assert all_rows(past) == []
+    assert len(past.damaged) == 1
 
 
 def test_a_task_is_looked_for_in_the_parts_that_may_have_it_only() -> None:
