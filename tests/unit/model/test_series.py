@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from argosy.model import failure_groups, packing
 from argosy.model.failure_groups import MOST_GROUPS, OTHERS, FailureGroup
@@ -29,6 +31,24 @@ def test_a_series_comes_back_from_its_bytes() -> None:
     series = Series([Sample(AT, 1, 2, 3, 4, 5, 6, 7, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)], 64.0)
     assert Series.unpack(series.pack()) == series
     assert Series.unpack(packing.pack({}, {}, 1)) == Series([Sample(0.0)], SHORTEST_S)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 10**12)] * 15), min_size=1, max_size=20))
+def test_every_series_comes_back_to_the_millisecond_and_the_millionth_of_a_dollar(
+    rows: list[tuple[int, ...]],
+) -> None:
+    series = Series()
+    for at, *values in sorted(rows):
+        money = [value / 1e6 for value in values[7:]]
+        series.add(Sample(at / 1000, *values[:7], *money))
+    again = Series.unpack(series.pack())
+    assert again.samples == series.samples
+    assert again.pack() == series.pack()
+
+
+def test_a_series_that_is_cut_short_is_unreadable() -> None:
+    with pytest.raises(packing.Unreadable):
+        Series.unpack(Series([Sample(AT)]).pack()[:-1])
 
 
 def test_a_clock_that_goes_back_makes_no_sample_before_the_last_one() -> None:
