@@ -150,6 +150,7 @@ class Functions:
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if isinstance(answer, BaseException):
             raise answer
+        answer = answer(request) if callable(answer) else answer
         is_body = isinstance(answer, dict) and "statusCode" not in answer
         reply = {"statusCode": 200, "body": answer} if is_body else answer
         return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(reply).encode())}

@@ -107,7 +107,7 @@ class DescribeCluster(Strict):
 
 def _place(value: Any) -> str:
     if Place.from_text(str(value)) is None:
-        raise refused("must be the sequence of a change: VERSION or VERSION.LINE")
+        raise refused("must be the sequence of a change: VERSION, or VERSION.LINE with lines counted from 1")
     return str(value)
 
 

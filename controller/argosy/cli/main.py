@@ -16,6 +16,7 @@ from argosy.cli.late import Late, LateGroup
 from argosy.cli.outside_text import say
 from argosy.cli.problems import AWS_FAULT, print_traceback
 from argosy.cli.runs import (
+    attempts,
     cost,
     events,
     explain,
@@ -50,7 +51,7 @@ class Commands(LateGroup):
     }
 
 
-_RUNS = (submit, plan, watch, status, tasks, ui, retry, explain, cost, results, logs, events, validate)
+_RUNS = (submit, plan, watch, status, tasks, attempts, ui, retry, explain, cost, results, logs, events, validate)
 app = typer.Typer(
     name="argosy",
     cls=Commands,

@@ -186,10 +186,16 @@ def test_one_waits_for_a_change_and_no_longer_than_asked(desk: Desk) -> None:
     assert desk.time == NOW + 8
 
 
+NO_SEQUENCE = "must be the sequence of a change: VERSION, or VERSION.LINE with lines counted from 1"
+
+
 @pytest.mark.parametrize(
     ("fields", "fault"),
     [
-        ({"since": "x"}, ("since", "must be the sequence of a change: VERSION or VERSION.LINE")),
+        ({"since": "x"}, ("since", NO_SEQUENCE)),
+        ({"since": "0.0"}, ("since", NO_SEQUENCE)),
+        ({"since": 3.01}, ("since", NO_SEQUENCE)),
+        ({"since": -1}, ("since", NO_SEQUENCE)),
         ({"since": 1, "sinceSeconds": 1}, ("", "since and sinceSeconds exclude each other")),
         ({"maxResults": 10_001}, ("maxResults", "must be at most 10000")),
         ({"waitSeconds": 21}, ("waitSeconds", "must be at most 20.0")),

@@ -67,6 +67,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         {"status": ["failed", "running"], "instance": "i-0abc", "cell": "eu-west-1", "exit_code": 3, "limit": 7},
     ),
     (
+        "attempts RUN --task 3 --outcome failed --outcome lost --instance i-0abc --since 2h --limit 7",
+        {"task": 3, "outcome": ["failed", "lost"], "instance": "i-0abc", "since": "2h", "limit": 7},
+    ),
+    (
         "instances --where 'attribute:stack == prod' --type g5.* --status active --purchase spot --cell C",
         {"where": "attribute:stack == prod", "pattern": "g5.*", "status": ["active"], "purchase": "spot", "cell": "C"},
     ),

@@ -10,14 +10,14 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
+from argosy.cli.moments import past_moment
 from argosy.cli.outside_text import say
 from argosy.cli.runs.event_sentences import sentence
-from argosy.cli.session import Session
+from argosy.cli.session import Session, warn
 
 POLL_S = 2.0  # waiting in the api function instead would cost its memory by the second
 PAGE = 1000
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_AGO = re.compile(r"([0-9]{1,6})([smhd])", re.ASCII)
+_SEQUENCE = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 def events(
     session: Session,
     run: Annotated[str | None, typer.Argument(help="Only what concerns this run.", show_default=False)] = None,
-    since: Annotated[str, typer.Option("--since", help="A change's sequence, or how long ago: 90s, 10m, 2h.")] = "1h",
+    since: Annotated[str, typer.Option("--since", help="A sequence, a time, or how long ago: 90s, 10m, 2h.")] = "1h",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until interrupted.")] = False,
     kinds: Annotated[
         list[str] | None, typer.Option("--type", help="Only such: run, task, instance, pool, order, or task.ended.")
@@ -41,17 +41,26 @@ def events(
     """
     wanted = {"types": kinds, "runId": run, "instance": instance}
     wanted = {name: value for name, value in wanted.items() if value}
-    ago = _AGO.fullmatch(since)
-    place: dict[str, Any] = {"sinceSeconds": int(ago[1]) * _UNITS[ago[2]]} if ago else {"since": since}
+    now = session.tools.now()
+    is_sequence = _SEQUENCE.fullmatch(since)
+    place: dict[str, Any] = {"since": since} if is_sequence else {"sinceSeconds": now - past_moment(since, now)}
     while True:
         page = session.api.changes(**wanted, **place, maxResults=PAGE)
         for change in page["changes"]:
             say(json.dumps(change) if session.wants_json else _line(change))
         if page["next"] == place.get("since") or not _goes_on(page):
             if not follow:
+                _tell_of_the_newest(since, page)
                 return
             session.tools.sleep(POLL_S)
         place = {"since": page["next"]}
+
+
+def _tell_of_the_newest(since: str, page: dict[str, Any]) -> None:
+    """A sequence that is still to come is worth a word."""
+    newest = page["newest"]
+    if newest is not None and _SEQUENCE.fullmatch(since) and int(since.partition(".")[0]) > int(newest):
+        warn(f"{since} is still to come: the newest change is {newest}.")
 
 
 def _goes_on(page: dict[str, Any]) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
+from argosy.cli.moments import past_moment
 from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
 from argosy.cli.runs.log_lines import LinePrinter, Lines
@@ -24,9 +24,9 @@ LATE_LINES_S = 4.0  # the log driver may deliver a task's last lines shortly aft
 STREAMS_LIMIT = 100  # without --task: as many tasks as a person might read
 MOST_LINES = 10_000  # of --tail: what one call of GetLogEvents answers
 SUCCEEDED, CANCELLED = "SUCCEEDED", "CANCELLED"
-ENDED = (SUCCEEDED, "FAILED", CANCELLED)  # of a task
-_AGO = re.compile(r"([0-9]{1,6})([smhd])", re.ASCII)
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+FAILED = ("FAILED",)
+ENDED = (SUCCEEDED, *FAILED, CANCELLED)  # of a task
+RUNNING = ("STARTING", "RUNNING", "VERIFYING")
 Streams = dict[str, LogStream]
 
 
@@ -59,7 +59,7 @@ class Filter:
             pattern = re.compile(self.grep) if self.grep is not None else None
         except re.error as fault:
             raise CliError(f"--grep {self.grep} is no regular expression: {fault}.") from fault
-        return Lines(_since(self.since, now) if self.since else 0.0, self.tail or 0, pattern)
+        return Lines(past_moment(self.since, now) if self.since else 0.0, self.tail or 0, pattern)
 
 
 def logs(
@@ -132,17 +132,19 @@ class _Task:
 
 
 class _Tasks:
-    """The streams of up to a hundred tasks that are alive, or ended within the hour that ECS remembers them."""
+    """The streams of up to a hundred tasks: those that run, then those that failed, then others that ended within the
+    hour that ECS remembers them. That takes four calls of the api, whatever the size of the run."""
 
     def __init__(self, session: Session, run: str, failed: bool) -> None:
         self._session, self._run, self._failed = session, run, failed
+        self._has_told = False
         self._known: set[tuple[int, int]] = set()  # (task, attempt) whose stream was found
         self.streams: Streams = {}
         self.started = self.ended = False
 
     def again(self) -> None:
         """Raises CliError when nothing has failed and failures are wanted."""
-        view = self._failures() if self._failed else self._session.api.describe_with_tasks(self._run)
+        view = self._failures() if self._failed else self._running_first()
         tasks = [each for each in view["taskList"] if each["attempts"]][:STREAMS_LIMIT]
         unknown = [each for each in tasks if (each["index"], each["attempts"]) not in self._known]
         found = find_streams(self._session.access, view, unknown, warn)
@@ -151,6 +153,25 @@ class _Tasks:
         self._known |= {(each["index"], each["attempts"]) for each in unknown if each["index"] in indexes}
         self.started = bool(tasks)
         self.ended = view["status"] in TERMINAL or all(task["status"] in ENDED for task in tasks)
+
+    def _running_first(self) -> dict[str, Any]:
+        """The run's view with so many of its tasks; those that are left out are told of once."""
+        api = self._session.api
+        view = api.describe(self._run)
+        rows = list[dict[str, Any]]()
+        for status in (RUNNING, FAILED, (SUCCEEDED, CANCELLED)):
+            found = api.tasks(STREAMS_LIMIT - len(rows), runId=self._run, status=list(status))
+            rows += found["tasks"]
+            if found["nextToken"] or len(rows) >= STREAMS_LIMIT:
+                self._tell_of_others(view["tasks"], len(rows))
+                break
+        return {**view, "taskList": sorted(rows, key=lambda each: each["index"])}
+
+    def _tell_of_others(self, counts: Mapping[str, int], shown: int) -> None:
+        others = counts["total"] - counts["pending"] - shown
+        if others > 0 and not self._has_told:
+            self._has_told = True
+            warn(f"{others:,} other tasks are left out: --task N shows one of them, --failed what failed last.")
 
     def _failures(self) -> dict[str, Any]:
         """The run's view with its latest failures in place of its tasks."""
@@ -176,14 +197,3 @@ def _nothing(session: Session, run: str, look: _Task | _Tasks) -> CliError:
         "It is no longer known which log belongs to an attempt that ended long ago.",
         next_step=session.again(f"logs {run} --task N"),
     )
-
-
-def _since(text: str, now: float) -> float:
-    """Epoch seconds. Raises CliError."""
-    if ago := _AGO.fullmatch(text):
-        return now - int(ago[1]) * _UNITS[ago[2]]
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError as fault:
-        raise CliError(f"--since {text} is neither like 90s, 10m, 2h, 1d nor a time like 2026-11-21T17:03Z.") from fault
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

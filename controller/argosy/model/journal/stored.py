@@ -48,9 +48,9 @@ class Place(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> Place | None:
-        """`<version>.<line>`, or `<version>` for all of its lines. None for any other text."""
+        """`<version>.<line>`, lines counted from 1, or `<version>` for all of them. None for any other text."""
         version, _, number = text.partition(".")
-        if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", text, re.ASCII):
+        if not re.fullmatch(r"[0-9]{1,12}(\.[1-9][0-9]{0,8})?", text, re.ASCII):
             return None
         return cls(int(version), int(number) if number else ALL)
 

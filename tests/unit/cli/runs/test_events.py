@@ -45,6 +45,24 @@ def test_all_pages_are_shown() -> None:
     assert world.functions.requests[0]["sinceSeconds"] == 3600
 
 
+@pytest.mark.parametrize(("since", "says"), [("9", "9 is still to come: the newest change is 3."), ("3", "")])
+def test_a_sequence_that_is_still_to_come_is_told(since: str, says: str) -> None:
+    page = {"changes": [], "next": since, "oldest": "0", "newest": "3"}
+    result = World().answers("ListChanges", page).argosy("events", "--since", since)
+    assert says in result.stderr
+    assert bool(says) == ("to come" in result.stderr)
+
+
+@pytest.mark.parametrize(
+    ("since", "sentence"),
+    [("2099-01-01T00:00", "is still to come"), ("-1", "is not a time"), ("soon", "is not a time")],
+)
+def test_a_time_that_is_none_or_is_still_to_come_is_refused(since: str, sentence: str) -> None:
+    result = World().argosy("events", f"--since={since}")
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+
+
 @pytest.mark.parametrize(("since", "seconds"), [("90s", 90), ("10m", 600), ("2h", 7200), ("1d", 86_400)])
 def test_since_may_say_how_long_ago(since: str, seconds: int) -> None:
     world = World().answers("ListChanges", page("0"))

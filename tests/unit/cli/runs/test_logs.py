@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.cli import RUN_ID, Pages, World, ended, refusal, run_view, task_row
+from tests.fakes.cli import RUN_ID, Pages, World, ended, refusal, run_view, task_row, tasks
 
 ARN = "arn:aws:ecs:us-east-1:1:task/argosy/"
 
@@ -98,7 +98,24 @@ class Ecs:
 
 
 def world(view: dict[str, Any], logs: Logs, ecs: Ecs | None = None) -> World:
-    return World(others={"logs": logs, "ecs": ecs or Ecs()}).answers("DescribeRun", view)
+    made = World(others={"logs": logs, "ecs": ecs or Ecs()})
+    return shows(made, view)
+
+
+def shows(made: World, *views: dict[str, Any]) -> World:
+    """A run that is seen so, one look after the other: ListTasks answers as of the look before it."""
+    coming, seen = list(views), list[dict[str, Any]]()
+
+    def look(request: Any) -> dict[str, Any]:
+        seen.append(coming.pop(0) if len(coming) > 1 else coming[0])
+        return {name: value for name, value in seen[-1].items() if name != "taskList"}
+
+    def listed(request: Any) -> dict[str, Any]:
+        rows = [each for each in seen[-1]["taskList"] if each["status"] in request["status"]]
+        more = "more" if len(rows) > request["maxResults"] else None
+        return {"tasks": rows[: request["maxResults"]], "asOf": 7, "nextToken": more}
+
+    return made.answers("DescribeRun", look).answers("ListTasks", listed)
 
 
 def attempt(number: int, task_id: str, outcome: str | None = "SUCCEEDED", **changes: Any) -> dict[str, Any]:
@@ -150,7 +167,7 @@ def test_an_earlier_attempt_and_the_one_that_failed_last_can_be_asked_for() -> N
         (("--attempt", "1"), "--attempt is an attempt of a task"),
         (("--task", "1", "--attempt", "9"), "Task 1 has no attempt 9; its attempts: 1."),
         (("--task", "1", "--failed"), "No attempt of task 1 has failed."),
-        (("--task", "1", "--since", "yesterday"), "--since yesterday is neither like 90s"),
+        (("--task", "1", "--since", "yesterday"), "--since: 'yesterday' is not a time"),
         (("--task", "1", "--grep", "("), "is no regular expression"),
     ],
 )
@@ -171,7 +188,9 @@ def test_what_cannot_be_shown_is_said(words: tuple[str, ...], sentence: str) -> 
     ],
 )
 def test_lines_can_be_chosen(words: tuple[str, ...], shown: list[str]) -> None:
-    printed = with_task(Logs(aa=THREE), attempt(1, "aa")).argosy("logs", RUN_ID, "--task", "1", *words).stdout
+    shell = with_task(Logs(aa=THREE), attempt(1, "aa"))
+    shell.now += 60
+    printed = shell.argosy("logs", RUN_ID, "--task", "1", *words).stdout
     assert [each.split()[-1] for each in printed.splitlines()] == shown
 
 
@@ -206,6 +225,18 @@ def test_of_several_tasks_an_ended_attempt_is_found_through_ecs_and_the_latest_o
     ecs = Ecs(aa=(RUN_ID, 0, 1), bb=(RUN_ID, 0, 2), cc=("other-run", 0, 9))
     logs = Logs(aa=[line(0, "first try")], bb=[line(9, "second try")], cc=[line(0, "not ours")])
     assert world(view, logs, ecs).argosy("logs", RUN_ID).stdout == "06:27:42 [task 0] second try\n"
+
+
+def test_of_very_many_tasks_a_hundred_are_shown_those_that_run_first_in_four_calls_and_the_others_are_told_of() -> None:
+    rows = [task_row(number, status="SUCCEEDED") for number in range(500)]
+    rows += [task_row(number, status="RUNNING", taskArn=f"{ARN}t{number}") for number in range(500, 570)]
+    rows += [task_row(570, status="FAILED", taskArn=f"{ARN}t570")]
+    logs = Logs(**{f"t{number}": [line(0, f"line {number}")] for number in range(500, 571)})
+    shell = world(run_view(taskList=rows, tasks=tasks(pending=1000, running=70, succeeded=500, failed=1)), logs)
+    result = shell.argosy("logs", RUN_ID)
+    assert [each.split()[-1] for each in result.stdout.splitlines()] == [str(number) for number in range(500, 571)]
+    assert "471 other tasks are left out: --task N shows one of them" in " ".join(result.stderr.split())
+    assert len(shell.functions.requests) == 4
 
 
 def test_without_a_task_every_line_says_whose_it_is() -> None:
@@ -288,7 +319,7 @@ def test_following_finds_a_task_that_had_no_arn_at_first() -> None:
     starting = run_view(taskList=[task_row(0, status="STARTING")])
     live = run_view(taskList=[task_row(0, status="RUNNING", taskArn=f"{ARN}aa")])
     shell = world(starting, Logs(aa=[line(0, "x")]))
-    shell.functions.answers["DescribeRun"] = [starting, live, ended(taskList=[task_row(0)])]
+    shows(shell, starting, live, ended(taskList=[task_row(0)]))
     assert shell.argosy("logs", RUN_ID, "--follow").stdout == "06:27:33 [task 0] x\n"
 
 

@@ -1,0 +1,179 @@
+"""Which attempts did a run have, where, when, and how did they end? `attempts`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.figures import counted, duration
+from argosy.cli.moments import past_moment
+from argosy.cli.options import RunId
+from argosy.cli.problems import CliError
+from argosy.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+JSON = dict[str, Any]
+ALIVE = "running"
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "attempts", panel=panels.RUNS)(attempts)
+
+
+@dataclass(frozen=True)
+class Which:
+    """Of the run's attempts, those that all of these choose."""
+
+    task: Annotated[int | None, typer.Option("--task", min=0, help="Only those of this task.")] = None
+    outcome: Annotated[
+        list[str] | None, typer.Option("--outcome", help="Only such: failed, interrupted, running, ...")
+    ] = None
+    instance: Annotated[str | None, typer.Option("--instance", help="Only those on this instance.")] = None
+    since: Annotated[str | None, typer.Option("--since", help="Only those that ended since, or run: 10m, 17:03.")] = (
+        None
+    )
+
+
+def attempts(
+    session: Session,
+    run: RunId,
+    which: Which,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many, the last ones.")] = 1000,
+) -> None:
+    """The attempts of a run that all filters choose: those that ended, then those that are alive."""
+    outcomes = _outcomes(which.outcome or [])
+    since = 0.0 if which.since is None else past_moment(which.since, session.tools.now())
+    found = _Found(session, run, which.task)
+    chosen = [
+        row
+        for row in found.rows()
+        if (not outcomes or row["outcome"] in outcomes)
+        and which.instance in (None, row["instance"])
+        and (row["stoppedAt"] is None or row["stoppedAt"] >= since)
+    ]
+    shown = chosen[-limit:]
+    left_out = len(chosen) - len(shown)
+    if session.wants_json:
+        rows = [{**row, "startedAt": _iso(row["startedAt"]), "stoppedAt": _iso(row["stoppedAt"])} for row in shown]
+        session.print_json({"attempts": rows, "leftOut": left_out, "damaged": found.damaged})
+        return
+    if shown:
+        session.console.print(_table(shown))
+    more = f"; {counted(left_out, 'earlier one')}: --limit {2 * limit} shows more" if left_out else ""
+    session.console.print(f"{counted(len(shown), 'attempt')}{more}.", style="dim")
+    if found.damaged:
+        session.console.print(f"{counted(found.damaged, 'piece')} of the history cannot be read.")
+
+
+def _outcomes(wanted: list[str]) -> set[str]:
+    """Raises CliError for what is none."""
+    from argosy.model.ended_attempts import Outcome
+
+    known = [ALIVE, *(each.name.lower() for each in Outcome)]
+    if unknown := {each.lower() for each in wanted} - {*known}:
+        raise CliError(f"--outcome {min(unknown)} is unknown; known: {', '.join(known)}.")
+    return {each.lower() for each in wanted}
+
+
+class _Found:
+    """The attempts of one task, or of all. damaged: pieces of the history that could not be read."""
+
+    def __init__(self, session: Session, run: str, task: int | None) -> None:
+        self._session, self._run, self._task = session, run, task
+        self.damaged = 0
+
+    def rows(self) -> Iterator[JSON]:
+        """Times are epoch seconds."""
+        return self._of_all() if self._task is None else self._of_one(self._task)
+
+    def _of_one(self, task: int) -> Iterator[JSON]:
+        reply = self._session.api.task(self._run, task)
+        self.damaged = reply["damaged"]
+        for each in reply["attempts"]:
+            yield {
+                "index": task,
+                "attempt": each["attempt"],
+                "outcome": (each["outcome"] or ALIVE).lower(),
+                "exitCode": each["exitCode"],
+                "reason": each["reason"],
+                "instance": each["instance"],
+                "startedAt": _epoch(each["startedAt"]),
+                "stoppedAt": _epoch(each["stoppedAt"]),
+            }
+
+    def _of_all(self) -> Iterator[JSON]:
+        from argosy.figures.history import attempts_of
+        from argosy.model.ended_attempts import Outcome
+        from argosy.model.tasks import NO_EXIT_CODE
+
+        pages = list(self._pages())
+        table, origin = attempts_of(pages), pages[0]["origin"]
+        names = {0: ALIVE, **{each.value: each.name.lower() for each in Outcome}}
+        columns = (table.index, table.attempt, table.outcome, table.exit_code, table.reason, table.instance)
+        times = (table.started, table.stopped)
+        for index, attempt, outcome, code, reason, instance, started, stopped in zip(
+            *(column.tolist() for column in (*columns, *times)), strict=True
+        ):
+            yield {
+                "index": index,
+                "attempt": attempt,
+                "outcome": names.get(outcome, str(outcome)),
+                "exitCode": None if code == NO_EXIT_CODE else code,
+                "reason": table.reasons[reason] or None,
+                "instance": table.instances[instance] or None,
+                "startedAt": origin + started if started else None,
+                "stoppedAt": origin + stopped if stopped else None,
+            }
+
+    def _pages(self) -> Iterator[JSON]:
+        token: str | None = None
+        while True:
+            page = self._session.api.attempts(self._run, token)
+            self.damaged += page["damaged"]
+            yield page
+            token = page["nextToken"]
+            if token is None:
+                return
+
+
+def _epoch(iso: str | None) -> float | None:
+    return None if iso is None else datetime.fromisoformat(iso).timestamp()
+
+
+def _iso(at: float | None) -> str | None:
+    return None if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
+
+
+def _table(rows: list[JSON]) -> Table:
+    from argosy.cli.runs.views import plain_table
+
+    table = plain_table(">TASK", ">ATTEMPT", "OUTCOME", ">EXIT", "INSTANCE", "STARTED (UTC)", ">TOOK", "REASON")
+    for row in rows:
+        table.add_row(
+            str(row["index"]),
+            str(row["attempt"]),
+            row["outcome"],
+            "-" if row["exitCode"] is None else str(row["exitCode"]),
+            row["instance"] or "-",
+            _clock(row["startedAt"]),
+            _took(row),
+            row["reason"] or "",
+        )
+    return table
+
+
+def _clock(at: float | None) -> str:
+    return "-" if at is None else f"{datetime.fromtimestamp(at, UTC):%m-%d %H:%M:%S}"
+
+
+def _took(row: Mapping[str, Any]) -> str:
+    known = row["startedAt"] is not None and row["stoppedAt"] is not None
+    return duration(row["stoppedAt"] - row["startedAt"]) if known else "-"
