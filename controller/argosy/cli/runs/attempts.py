@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Which:
+class Chosen:
     """Of the run's attempts, those that all of these choose."""
 
     task: Annotated[int | None, typer.Option("--task", min=0, help="Only those of this task.")] = None
@@ -45,7 +45,7 @@ class Which:
 def attempts(
     session: Session,
     run: RunId,
-    which: Which,
+    which: Chosen,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many, the last ones.")] = 1000,
 ) -> None:
     """The attempts of a run that all filters choose: those that ended, then those that are alive."""
