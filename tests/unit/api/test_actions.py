@@ -51,7 +51,10 @@ ACTIONS = (
             for token in ("!", "", page_token(""), page_token("x" * 201), page_token("\n"), "\ud800")
         ),
         ({"action": "CancelRun", "runId": "x", "reason": "\n"}, [("reason", "must be printable ASCII")]),
-        ({"action": "DescribeCluster", "x": 1}, [("x", "unknown field; known: action, form, include, historyHours, until")]),
+        (
+            {"action": "DescribeCluster", "x": 1},
+            [("x", "unknown field; known: action, form, include, historyHours, until")],
+        ),
     ],
 )  # fmt: skip
 def test_requests_that_are_none_are_told_every_fault(desk: Desk, request_: Any, faults: list[tuple[str, str]]) -> None:
