@@ -122,6 +122,7 @@ def test_spot_alone_never_buys_on_demand() -> None:
     cluster = hours()
     dry_up(cluster)
     cluster.submit(8, capacity={"purchase": "spot"})
+    cluster.tick_s = 60.0
     cluster.run_for(4 * 3600)
     assert bought(cluster) == {}
     dry_up(cluster, False)
