@@ -51,7 +51,7 @@ def attempts(
     """The attempts of a run that all filters choose: those that ended, then those that are alive."""
     outcomes = _outcomes(which.outcome or [])
     since = 0.0 if which.since is None else past_moment(which.since, session.tools.now())
-    found = _Attempts(session, run, which.task)
+    found = _RowsOfRun(session, run, which.task)
     chosen = [
         row
         for row in found.rows()
@@ -83,7 +83,7 @@ def _outcomes(wanted: list[str]) -> set[str]:
     return {each.lower() for each in wanted}
 
 
-class _Attempts:
+class _RowsOfRun:
     """The attempts of one task, or of all. damaged: pieces of the history that could not be read."""
 
     def __init__(self, session: Session, run: str, task: int | None) -> None:
