@@ -61,6 +61,13 @@ def _index_faults(table: AttemptTable) -> Iterator[str]:
         yield "attempts: row_of_task_id does not agree with the columns"
     if table.rows_of_instance != fresh.rows_of_instance:
         yield "attempts: rows_of_instance does not agree with the columns"
+    placed = table.placed()
+    pairs = {*zip(table["instance"][placed].tolist(), table.instance_number[placed].tolist(), strict=True)}
+    if not len(pairs) == len({name for name, _ in pairs}) == len({number for _, number in pairs}):
+        yield "attempts: instance_number is not one for each instance"
+    names = [name.decode() for name, _ in pairs]
+    if table.positions(names)[[number for _, number in pairs]].tolist() != [*range(len(pairs))]:
+        yield "attempts: positions does not agree with instance_number"
     counted = {name: +runs for name, runs in table.runs_on_instance.items()}  # + leaves out what is zero
     if counted != {name: +runs for name, runs in fresh.runs_on_instance.items()}:
         yield "attempts: runs_on_instance does not agree with the columns"

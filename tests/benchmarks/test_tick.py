@@ -1,4 +1,4 @@
-"""What does a tick cost at full size: 5,000 instances, 80,000 live attempts, a run of 1,000,000 tasks?
+"""What does a tick cost at full size: 5,000 instances, 80,000 live attempts, 1,000,000 tasks, of one run or of 1,000?
 
 Floor (DESIGN section 6): under 2 s and 512 MiB. And what does it cost to place one task, on what ticks keep: from what
 the last events changed to the instance? Processor time, which is what is left when others share the machine.
@@ -23,6 +23,7 @@ from argosy.model.run_terms import RunTerms
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.demand import Batch
+from argosy.scheduler.decide import decide
 from argosy.scheduler.queue import place_now
 from argosy.scheduler.roster import Roster
 from tests.builders import (
@@ -47,19 +48,20 @@ from tests.fakes.engine import EmptyQueue, IdleExecutor, TickingClock
 INSTANCES, PER_INSTANCE, TASKS = 5_000, 16, 1_000_000
 
 
-def full_state() -> State:
-    state = told(State(epoch="bench"), submitted(tasks=TASKS), prepared())
+def full_state(runs: int = 1) -> State:
+    state, ids = State(epoch="bench"), [RUN_ID, *(f"other-261121-062733-{number:04x}" for number in range(1, runs))]
+    for run_id in ids:
+        told(state, submitted(run_id, tasks=TASKS // runs), prepared(run_id))
     for zone in "abc":
         told(state, fleet("c5.4xlarge", f"us-east-1{zone}", spot_target=INSTANCES))
     for number in range(INSTANCES):
         told(state, host(number, "c5.4xlarge", f"us-east-1{'abc'[number % 3]}"), seen(number))
-    run = state.runs[RUN_ID]
     for index in range(INSTANCES * PER_INSTANCE):
-        name = f"i-{index % INSTANCES:017x}"
-        row = state.attempts.add(run.number, AttemptKey(RUN_ID, index, 1, 0), 1 + index // 100, name, NOW)
+        run, at, name = state.runs[ids[index % runs]], index // runs, f"i-{index % INSTANCES:017x}"
+        row = state.attempts.add(run.number, AttemptKey(run.id, at, 1, 0), 1 + index // 100, name, NOW)
         state.attempts.name_task(row, f"{index:032x}")
         state.attempts.set(row, status=AttemptStatus.RUNNING, launched_at=NOW, started_at=NOW)
-        run.tasks.set(index, status=TaskStatus.RUNNING, attempts=1)
+        run.tasks.set(at, status=TaskStatus.RUNNING, attempts=1)
     state.observed_at = NOW
     return state
 
@@ -91,6 +93,22 @@ def test_a_tick_at_full_size_stays_within_its_floor(
         print(f"\n{name}: median {median:.3f} s, worst {worst:.3f} s, peak {peak_mib:.0f} MiB")
     assert statistics.median(seconds) < 2.0
     assert peak_mib < 512
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("capacity", [{}, {"budgetUsd": 1e4}], ids=["no caps", "with budgets"])
+def test_a_decision_about_a_thousand_runs(capsys: pytest.CaptureFixture[str], capacity: dict[str, float]) -> None:
+    state, roster, seconds = full_state(runs=1_000), Roster(), []
+    for run in state.runs.values():
+        run.terms = RunTerms.of({**run.spec, "capacity": capacity})
+    decide(moment_of(state), roster=roster)
+    for _ in range(5):
+        started = time.process_time()
+        decide(moment_of(state), roster=roster)
+        seconds.append(time.process_time() - started)
+    with capsys.disabled():
+        print(f"\na decision about 1,000 runs{' with budgets' if capacity else ''}: least {min(seconds):.3f} s")
+    assert min(seconds) < 1.0
 
 
 @pytest.mark.benchmark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -16,12 +17,14 @@ from argosy.lifecycle.charges import count_on
 from argosy.model import documents
 from argosy.model.actions import Launch, StopAttempt
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.costs import summed
+from argosy.model.costs import NOBODY, Costs, costs_of, market_of, split, summed
 from argosy.model.events import HostStateChanged, InterruptionWarned, LaunchAccepted, RunCancelled, RunClosed
 from argosy.model.inbox import CancelRequest
 from argosy.model.instances import Instance
-from argosy.model.ledger import not_charged
+from argosy.model.ledger import not_charged, running_on, usd_not_charged
 from argosy.model.policy import Policy
+from argosy.model.reserve import LEAST_LEFT, Reserves, new_holding
+from argosy.model.resources import Resources
 from argosy.model.runs import Run
 from tests.builders import (
     CELL,
@@ -177,6 +180,48 @@ class Books:
         found = not_charged(self.state, needs, self.now, {run.number}).get(run.number, {})
         return summed(found.values()).instance_seconds if run.id in self.state.runs else 0.0
 
+    def check_columns(self) -> None:
+        """What is worked out for all instances at once is what each of them says by itself."""
+        needs = self.state.needs_by_number()
+        expected: dict[tuple[int, str], Costs] = {}
+        for each in self.state.instances.values():
+            parts = split(each, self.now, running_on(self.state, each, self.now)) if each.owes else {}
+            for number, spent in parts.items():
+                payer = number if number in needs else NOBODY
+                expected.setdefault((payer, market_of(each)), Costs()).add(costs_of(spent, each))
+        found = not_charged(self.state, needs, self.now)
+        flat = {(number, market): costs for number, its in found.items() for market, costs in its.items()}
+        for key in expected.keys() | flat.keys():
+            both = (each.get(key, Costs()).to_list() for each in (expected, flat))
+            assert next(both) == pytest.approx(next(both), abs=1e-9), key
+        for number, usd in usd_not_charged(self.state, needs, self.now, {*needs, NOBODY}).items():
+            assert usd == pytest.approx(summed(found.get(number, {}).values()).total, abs=1e-9)
+        for run in self.state.runs.values():
+            self.check_holdings(run, needs)
+
+    def check_holdings(self, run: Run, needs: Mapping[int, Resources]) -> None:
+        table, expected_s, reserves = self.state.attempts, 50.0, Reserves(self.state, needs, self.now)
+        held = reserves.held(run.number, expected_s)
+        here: dict[str, list[float]] = {}
+        for row in table.here_of_run(run.number).tolist():
+            instance, started_at = self.state.instance_of(row), float(table["started_at"][row])
+            if instance is not None and instance.alive:
+                here.setdefault(instance.id, []).append(self.now - started_at if started_at else 0.0)
+        assert {*held} == here.keys()
+        assert len(held) == len(here)
+        for name, taken_s in here.items():
+            plain, mine = new_holding(self.state, needs, self.state.instances[name], run.number), held.of(name)
+            assert mine is not None
+            assert (mine.share, mine.share_of_all) == pytest.approx((plain.share, plain.share_of_all))
+            assert mine.longest_s == pytest.approx(max(expected_s - min(taken_s), LEAST_LEFT * expected_s))
+        every = [mine for name in here if (mine := held.of(name)) is not None]
+        sums = (sum(getattr(each, name) for each in every) for name in ("usd_per_hour", "reserved_usd"))
+        assert held.sums()[1:] == pytest.approx(tuple(sums))
+        assert held.sums()[0] == pytest.approx(sum(each.instance.price_usd_per_hour for each in every))
+        assert reserves.longest_so_far(run.number) == max(
+            (taken for all_ in here.values() for taken in all_), default=0
+        )
+
     def seconds_since(self, submitted_at: float) -> float:
         """What all instances have been paid for since then."""
         every = self.state.instances.values()
@@ -227,6 +272,17 @@ def test_all_ledgers_and_what_nobody_used_add_up_to_the_hours_of_all_instances(s
     for what, pick, seconds in steps:
         books.step(what, pick, seconds)
         books.check()
+
+
+@settings(max_examples=150, deadline=None)
+@given(moves)
+def test_what_is_worked_out_for_all_instances_at_once_is_what_each_of_them_says(steps: list[Any]) -> None:
+    books = Books()
+    for step in ("buy", "register", "submit", "launch", "start", "launch", "start"):
+        books.step(step, 0, 20.0)
+    for what, pick, seconds in steps:
+        books.step(what, pick, seconds)
+    books.check_columns()
 
 
 @settings(max_examples=150, deadline=None)

@@ -13,10 +13,8 @@ from argosy.api import reading
 from argosy.model.costs import Costs, summed
 from argosy.model.ledger import not_charged
 from argosy.model.policy import Policy
-from argosy.model.reserve import holdings, kept_idle, to_come_usd
-from argosy.model.resources import Resources
+from argosy.model.reserve import Reserves, to_come_usd
 from argosy.model.run_record import RunRecord
-from argosy.model.state import State
 from argosy.ports import Store
 
 
@@ -24,9 +22,8 @@ from argosy.ports import Store
 class Books:
     """What the instances that are alive have cost by now, for whom."""
 
-    state: State
-    needs: Mapping[int, Resources]
     pending: Mapping[int, Mapping[str, Costs]]
+    reserves: Reserves
     now: float
     policy: Policy
 
@@ -34,15 +31,15 @@ class Books:
     def of(cls, store: Store, now: float, policy: Policy) -> Books:
         state, run_ids = reading.cluster(store)
         needs = reading.needs_by_number(store, run_ids)
-        return cls(state, needs, not_charged(state, needs, now), now, policy)
+        return cls(not_charged(state, needs, now), Reserves(state, needs, now), now, policy)
 
     def brought_up_to_now(self, record: RunRecord) -> RunRecord:
         """The record of an open run, with the costs that are not charged yet."""
         pending = self.pending.get(record.number, {})
         more = summed(pending.values())
         expected_s = record.expected_s or self.policy.attempt_s
-        held = holdings(self.state, self.needs, record.number, expected_s, self.now).values()
-        idle = list(kept_idle(self.state, record.number))
+        _, held_per_hour, reserved_usd = self.reserves.held(record.number, expected_s).sums()
+        idle = self.reserves.idle.get(record.number, ())
         to_come = sum(to_come_usd(each, self.policy.boot_s, expected_s, self.now) for each in idle)
         return replace(
             record,
@@ -52,8 +49,8 @@ class Books:
                 market: summed(ledger[market] for ledger in (record.costs, pending) if market in ledger)
                 for market in [*record.costs, *(market for market in pending if market not in record.costs)]
             },
-            reserved_usd=to_come + sum(each.reserved_usd for each in held),
-            usd_per_hour=sum(each.price_usd_per_hour for each in idle) + sum(each.usd_per_hour for each in held),
+            reserved_usd=to_come + reserved_usd,
+            usd_per_hour=sum(each.price_usd_per_hour for each in idle) + held_per_hour,
         )
 
 

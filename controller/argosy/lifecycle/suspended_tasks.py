@@ -19,9 +19,9 @@ from argosy.lifecycle import charges, history
 from argosy.lifecycle.marks import has_room, left_out_if_it_fails, note_idle
 from argosy.model.arns import cell_of, name_of, task_arn
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
-from argosy.model.costs import Costs, Work
+from argosy.model.costs import Work
 from argosy.model.events import Observed, TaskSeen
-from argosy.model.ledger import not_charged
+from argosy.model.ledger import usd_not_charged
 from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.suspensions import MOST_UNWATCHED, Suspension
@@ -114,10 +114,10 @@ def _is_unwatched(state: State, found: Suspension, now: float) -> bool:
     number, budget = found.record.number, found.record.budget_usd
     if found.times >= MOST_UNWATCHED or budget is None:
         return found.times >= MOST_UNWATCHED
-    pending: dict[str, Costs] = {}
+    owed_usd = 0.0
     with left_out_if_it_fails(state, f"what run {found.record.id} owes"):  # an instance may be what fails
-        pending = not_charged(state, state.needs_by_number(), now, {number}).get(number, {})
-    return found.record.cost_usd + sum(costs.total for costs in pending.values()) >= budget
+        owed_usd = usd_not_charged(state, state.needs_by_number(), now, {number}).get(number, 0.0)
+    return found.record.cost_usd + owed_usd >= budget
 
 
 def _to_stop(state: State, found: Suspension, cause: StopCause, now: float, policy: Policy) -> NDArray[np.int64]:

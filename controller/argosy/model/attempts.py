@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
@@ -78,6 +78,9 @@ class AttemptTable(ColumnTable):
         self.rows_of_instance: defaultdict[bytes, set[int]] = defaultdict(set)
         self.runs_on_instance: defaultdict[bytes, Counter[int]] = defaultdict(Counter)  # live attempts by Run.number
         self.touched_instances = Touched[bytes]()  # by what began or ended there
+        self.instance_number = np.zeros(rows, dtype=np.int64)  # of a row that takes its place there
+        self._numbers: dict[bytes, int] = {}  # of the instances with such rows: below the most that there ever were
+        self._free_numbers: list[int] = []
         self.free_rows: list[int] = list(range(rows - 1, -1, -1))
 
     def reindex(self) -> None:
@@ -90,12 +93,19 @@ class AttemptTable(ColumnTable):
         self.rows_of_instance.clear()
         self.runs_on_instance.clear()
         self.touched_instances = Touched()
+        self.instance_number = np.zeros(self.rows, dtype=np.int64)
+        self._numbers, self._free_numbers = {}, []
         placed = self.placed()
         instances, runs = (self[name][placed].tolist() for name in ("instance", "run"))
         for instance, run, row in zip(instances, runs, placed.tolist(), strict=True):
             self.rows_of_instance[instance].add(row)
             self.runs_on_instance[instance][run] += 1
+            self.instance_number[row] = self._numbers.setdefault(instance, len(self._numbers))
         self.free_rows = np.flatnonzero(self["status"] == AttemptStatus.FREE)[::-1].tolist()
+
+    def grow(self, rows: int) -> None:
+        super().grow(rows)
+        self.instance_number = np.append(self.instance_number, np.zeros(rows, dtype=np.int64))
 
     def live(self) -> NDArray[np.int64]:
         return np.flatnonzero(self["status"] != AttemptStatus.FREE)
@@ -121,6 +131,15 @@ class AttemptTable(ColumnTable):
     def is_busy(self, instance_id: str) -> bool:
         """Whether any attempt takes its place on the instance."""
         return bool(self.rows_of_instance.get(instance_id.encode()))
+
+    def positions(self, instance_ids: Sequence[str]) -> NDArray[np.int64]:
+        """By `instance_number`, where each instance stands in the list; -1 = it is not in it."""
+        found = np.full(len(self._numbers) + len(self._free_numbers), -1, dtype=np.int64)
+        for position, instance_id in enumerate(instance_ids):
+            number = self._numbers.get(instance_id.encode())
+            if number is not None:
+                found[number] = position
+        return found
 
     def of_run(self, number: int) -> NDArray[np.int64]:
         """Rows, also those of attempts that ended while the run was suspended."""
@@ -180,7 +199,15 @@ class AttemptTable(ColumnTable):
         instance = bytes(self["instance"][row])
         self.rows_of_instance[instance].add(row)
         self.runs_on_instance[instance][int(self["run"][row])] += 1
+        self.instance_number[row] = self._number_of(instance)
         self.touched_instances.note(instance)
+
+    def _number_of(self, instance: bytes) -> int:
+        number = self._numbers.get(instance)
+        if number is None:
+            number = self._free_numbers.pop() if self._free_numbers else len(self._numbers)
+            self._numbers[instance] = number
+        return number
 
     def _give_place_back(self, row: int) -> None:
         instance = bytes(self["instance"][row])
@@ -189,3 +216,4 @@ class AttemptTable(ColumnTable):
         self.touched_instances.note(instance)
         if not self.rows_of_instance[instance]:
             del self.rows_of_instance[instance], self.runs_on_instance[instance]
+            self._free_numbers.append(self._numbers.pop(instance))

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
-from argosy.model.costs import NOBODY, Costs, costs_of, market_of, split
+from argosy.model.costs import Costs, market_of
 from argosy.model.instances import Instance
+from argosy.model.owed_time import OwedTime
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
+from argosy.model.shares import AttemptShares, IntArray, sums
 from argosy.model.state import State
 
 
 def running_work(state: State, needs: Mapping[int, Resources], at: float) -> dict[str, dict[int, float]]:
     """Share-seconds of the attempts at work, by instance and Run.number. needs: of a task of each open run."""
-    table = state.attempts
-    rows = table.placed()
-    rows = rows[table["started_at"][rows] > 0]
-    if not rows.size:
-        return {}
-    names, place = np.unique(table["instance"][rows], return_inverse=True)
-    numbers, run = np.unique(table["run"][rows], return_inverse=True)
-    seconds = np.bincount(
-        place * len(numbers) + run,
-        weights=np.maximum(0.0, at - table["started_at"][rows]),
-        minlength=len(names) * len(numbers),
-    ).reshape(len(names), len(numbers))
-    found: dict[str, dict[int, float]] = {}
-    for row, column in zip(*(axis.tolist() for axis in seconds.nonzero()), strict=True):
-        instance, number = state.instances.get(names[row].decode()), int(numbers[column])
-        if instance is not None and number in needs:
-            share = needs[number].share_of(instance.total)
-            found.setdefault(instance.id, {})[number] = share * float(seconds[row, column])
-    return found
+    instances = list(state.instances.values())
+    place, number, share_s = AttemptShares.of(state, needs, instances).at_work(state, at)
+    pairs, pair = np.unique(place << 32 | number, return_inverse=True)
+    found: defaultdict[str, dict[int, float]] = defaultdict(dict)
+    for each, seconds in zip(pairs.tolist(), sums(pair, share_s, len(pairs)).tolist(), strict=True):
+        found[instances[each >> 32].id][each & 0xFFFFFFFF] = seconds
+    return dict(found)
 
 
 def running_on(state: State, instance: Instance, at: float) -> dict[int, float]:
@@ -55,25 +45,31 @@ def not_charged(
 ) -> dict[int, dict[str, Costs]]:
     """What instances that are alive have cost by now and is not in any ledger yet: by Run.number (NOBODY among them),
     then by market. Only of `runs`, when they are given."""
-    running = running_work(state, needs, at)
-    found: defaultdict[int, dict[str, Costs]] = defaultdict(dict)
-    for instance in state.instances.values():
-        mine = running.get(instance.id)
-        if not instance.owes or (runs is not None and not _concerns(instance, mine, runs)):
-            continue
-        for number, spent in split(instance, at, mine).items():
-            payer = number if number in needs else NOBODY
-            if runs is None or payer in runs:
-                found[payer].setdefault(market_of(instance), Costs()).add(costs_of(spent, instance))
+    owed = OwedTime.of(state, needs, at, runs)
+    markets: dict[str, int] = {}
+    market = np.array([markets.setdefault(market_of(each), len(markets)) for each in owed.instances], dtype=np.int64)
+    pairs, pair = np.unique(owed.payer << 32 | market[owed.place], return_inverse=True)
+    names, found = list(markets), defaultdict[int, dict[str, Costs]](dict)
+    for each, *costs in zip(pairs.tolist(), *_costs(owed, pair, len(pairs)), strict=True):
+        found[owed.payers[each >> 32]][names[each & 0xFFFFFFFF]] = Costs(*costs)
     return dict(found)
+
+
+def _costs(owed: OwedTime, group: IntArray, groups: int) -> Iterator[list[float]]:
+    """The columns of `Costs`, each with a sum for every group of rows."""
+    bought, on_demand, disks, addresses = owed.usd_per_hour() / 3600
+    every = owed.seconds.sum(axis=0)
+    for column in (*owed.seconds * bought, every * on_demand, every, every * disks, every * addresses):
+        yield sums(group, column, groups).tolist()
+
+
+def usd_not_charged(state: State, needs: Mapping[int, Resources], at: float, runs: Collection[int]) -> dict[int, float]:
+    """The same in USD, by Run.number: of `runs` that are open."""
+    owed = OwedTime.of(state, needs, at, runs)
+    usd = owed.seconds.sum(axis=0) * owed.usd_per_hour()[0] / 3600
+    return dict(zip(owed.payers, sums(owed.payer, usd, len(owed.payers)).tolist(), strict=True))
 
 
 def cost_so_far(state: State, run: Run, at: float) -> float:
     """USD: what was charged to the run, and its part of what instances that are alive have cost by now."""
-    pending = not_charged(state, state.needs_by_number(), at, {run.number}).get(run.number, {})
-    return run.cost_usd + sum(costs.total for costs in pending.values())
-
-
-def _concerns(instance: Instance, running: Mapping[int, float] | None, runs: Collection[int]) -> bool:
-    payers = (*instance.work, *(running or ()), instance.bought_for)
-    return any(number in runs for number in payers)
+    return run.cost_usd + usd_not_charged(state, state.needs_by_number(), at, {run.number}).get(run.number, 0.0)

@@ -6,13 +6,16 @@ of it is its part of what all live attempts take there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import copy
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.resources import Resources
+from argosy.model.shares import AttemptShares, FloatArray, IntArray, sums
 from argosy.model.state import State
 
 LEAST_LEFT = 0.1  # of the expected duration, of an attempt that has already taken longer
@@ -45,50 +48,110 @@ class Holding:
         return self.reserved_usd - before
 
 
-def holding_of(state: State, needs: Mapping[int, Resources], instance: Instance, number: int) -> Holding:
+class Holdings:
+    """The instances on which a run has live attempts, as columns, of which single ones can be replaced."""
+
+    def __init__(
+        self, instances: Sequence[Instance], share: FloatArray, share_of_all: FloatArray, longest_s: FloatArray
+    ):
+        """(h,) each, as in `Holding`."""
+        self.instances, self.share_of_all = instances, share_of_all
+        self._share, self._longest_s = share, longest_s
+        self._place = {instance.id: place for place, instance in enumerate(instances)}
+        self._replaced: dict[str, Holding] = {}
+
+    def __contains__(self, instance_id: str) -> bool:
+        return instance_id in self._place or instance_id in self._replaced
+
+    def __len__(self) -> int:
+        return len(self._place.keys() | self._replaced.keys())
+
+    def __iter__(self) -> Iterator[str]:
+        """Ids of the instances."""
+        yield from self._place
+        yield from (name for name in self._replaced if name not in self._place)
+
+    def of(self, instance_id: str) -> Holding | None:
+        """A copy."""
+        if (found := self._replaced.get(instance_id)) is not None:
+            return replace(found)
+        place = self._place.get(instance_id)
+        if place is None:
+            return None
+        columns = (float(column[place]) for column in (self._share, self.share_of_all, self._longest_s))
+        return Holding(self.instances[place], *columns)
+
+    def put(self, holding: Holding) -> None:
+        """In place of the one of that instance, if there is any. The sums stay as they were."""
+        self._replaced[holding.instance.id] = holding
+
+    def copy(self) -> Holdings:
+        """One that can be changed while this one stays as it is."""
+        found = copy.copy(self)
+        found._replaced = {name: replace(holding) for name, holding in self._replaced.items()}
+        return found
+
+    def sums(self) -> tuple[float, float, float]:
+        """USD an hour of the instances; the run's part of it; what is reserved, USD. As they were counted first."""
+        price = np.array([instance.price_usd_per_hour for instance in self.instances], dtype=np.float64)
+        part = np.divide(self._share, self.share_of_all, out=np.zeros_like(price), where=self.share_of_all > 0)
+        return float(price.sum()), float((price * part).sum()), float((price * part * self._longest_s).sum() / 3600)
+
+
+class Reserves:
+    """What all runs hold now, and what idles for them."""
+
+    def __init__(self, state: State, needs: Mapping[int, Resources], now: float) -> None:
+        """needs: of a task of each open run, by Run.number."""
+        self._instances = [instance for instance in state.instances.values() if instance.alive]
+        self._shares = AttemptShares.of(state, needs, self._instances)
+        self._share_of_all = self._shares.summed(len(self._instances))
+        started_at = state.attempts["started_at"][self._shares.row]
+        self._taken_s = np.where(started_at > 0, now - started_at, 0.0)
+        self._started = started_at > 0
+        runs = self._shares.run
+        self._order = np.argsort(runs, kind="stable")
+        self._sorted = runs[self._order]
+        self.idle = _kept_idle(state)
+
+    def held(self, number: int, expected_s: float) -> Holdings:
+        """By one run, in which an attempt is expected to take so many seconds."""
+        rows = self._rows(number)
+        of, left_s = self._shares.place[rows], np.maximum(expected_s - self._taken_s[rows], LEAST_LEFT * expected_s)
+        longest_s = np.full(len(self._instances), -np.inf)
+        np.maximum.at(longest_s, of, left_s)
+        place = np.flatnonzero(longest_s > -np.inf)
+        share = sums(of, self._shares.share[rows], len(self._instances))
+        instances = [self._instances[each] for each in place.tolist()]
+        return Holdings(instances, share[place], self._share_of_all[place], longest_s[place])
+
+    def longest_so_far(self, number: int) -> float:
+        """Since when, in seconds, the run's oldest live attempt has been running; 0 without any."""
+        rows = self._rows(number)
+        return float(self._taken_s[rows[self._started[rows]]].max(initial=0.0))
+
+    def _rows(self, number: int) -> IntArray:
+        first, last = np.searchsorted(self._sorted, [number, number + 1])
+        return self._order[first:last]
+
+
+def new_holding(state: State, needs: Mapping[int, Resources], instance: Instance, number: int) -> Holding:
     """As many attempts as the run has there, none of which is expected to take any time yet."""
     here: Mapping[int, int] = state.attempts.runs_on_instance.get(instance.id.encode()) or {}
     shares = {each: count * needs[each].share_of(instance.total) for each, count in here.items() if each in needs}
     return Holding(instance, shares.get(number, 0.0), sum(shares.values()), 0.0)
 
 
-def holdings(
-    state: State, needs: Mapping[int, Resources], number: int, expected_s: float, now: float
-) -> dict[str, Holding]:
-    """By instance. needs: of a task of each open run."""
-    table = state.attempts
-    rows = table.here_of_run(number)
-    if not rows.size:
-        return {}
-    names, place = np.unique(table["instance"][rows], return_inverse=True)
-    started_at = table["started_at"][rows]
-    taken_s = np.where(started_at > 0, now - started_at, 0.0)
-    longest_s = np.zeros(len(names))
-    np.maximum.at(longest_s, place, np.maximum(expected_s - taken_s, LEAST_LEFT * expected_s))
-    found = {}
-    for name, seconds in zip(names.tolist(), longest_s.tolist(), strict=True):
-        instance = state.instances.get(name.decode())
-        if instance is not None and instance.alive:
-            found[instance.id] = holding_of(state, needs, instance, number)
-            found[instance.id].longest_s = seconds
-    return found
-
-
-def longest_so_far(state: State, number: int, now: float) -> float:
-    """Since when, in seconds, the run's oldest live attempt has been running; 0 without any."""
-    table = state.attempts
-    started_at = table["started_at"][table.here_of_run(number)]
-    started_at = started_at[started_at > 0]
-    return float(now - started_at.min()) if started_at.size else 0.0
-
-
-def kept_idle(state: State, number: int) -> Iterator[Instance]:
-    """Instances without a live attempt that the run pays for: it worked there, or they were bought for it."""
+def _kept_idle(state: State) -> Mapping[int, Sequence[Instance]]:
+    """By Run.number, the instances without a live attempt that it pays for: it worked there, or they were bought for
+    it."""
+    found: defaultdict[int, list[Instance]] = defaultdict(list)
     busy = state.attempts.runs_on_instance
     for instance in state.instances.values():
-        pays = number in instance.work or (not instance.work and instance.bought_for == number)
-        if pays and instance.alive and instance.id.encode() not in busy:
-            yield instance
+        if instance.alive and instance.id.encode() not in busy:
+            for number in instance.work or (instance.bought_for,):
+                found[number].append(instance)
+    return dict(found)
 
 
 def to_come_usd(instance: Instance, boot_s: float, expected_s: float, now: float) -> float:

@@ -75,6 +75,8 @@ class TaskTable(ColumnTable):
 
     def in_few_chunks(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of ascending `rows` that lie in the first CHUNKS_AT_ONCE chunks that they touch."""
+        if not len(rows) or rows[-1] // self.chunk_rows - rows[0] // self.chunk_rows < CHUNKS_AT_ONCE:
+            return rows
         chunks = rows // self.chunk_rows
         return rows[np.isin(chunks, np.unique(chunks)[:CHUNKS_AT_ONCE])]
 

@@ -7,8 +7,11 @@ attempts are still expected to cost, and the instances that boot for the run.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from argosy.market.buy import Order
 from argosy.market.cover import MONEY, tasks_per_instance
@@ -18,11 +21,11 @@ from argosy.market.offers import cost_of, offers_of, resources_of
 from argosy.model.actions import CapRun, Claim, HaltRun, Launch
 from argosy.model.costs import NOBODY
 from argosy.model.instances import Instance, InstanceStatus, Purchase
-from argosy.model.ledger import not_charged
+from argosy.model.ledger import usd_not_charged
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer
-from argosy.model.reserve import Holding, holding_of, holdings, kept_idle, longest_so_far, to_come_usd
+from argosy.model.reserve import Holdings, Reserves, new_holding, to_come_usd
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -58,7 +61,7 @@ class RunBudget:
     reserved_usd: float
     wind_down_usd: float  # what its instances cost until everything is stopped
     usd_per_hour: float  # whole instances: their other users may leave at any time
-    held: dict[str, Holding]  # instances with live attempts of the run
+    held: Holdings  # instances with live attempts of the run
     paid: set[str]  # ids of all instances that are in usd_per_hour
 
     @property
@@ -85,7 +88,7 @@ class RunBudget:
 
     def copy(self) -> RunBudget:
         """One from which money can be taken while this one stays as it is."""
-        return replace(self, held={name: replace(each) for name, each in self.held.items()}, paid={*self.paid})
+        return replace(self, held=self.held.copy(), paid={*self.paid})
 
 
 def run_budgets(moment: Moment) -> dict[str, RunBudget]:
@@ -95,31 +98,27 @@ def run_budgets(moment: Moment) -> dict[str, RunBudget]:
     if not capped:
         return {}
     needs = state.needs_by_number()
-    pending = not_charged(state, needs, now, frozenset(run.number for run in capped))
-    found = {}
-    for run in capped:
-        not_yet = sum(costs.total for costs in pending.get(run.number, {}).values())
-        expected_s = run.expected_seconds(moment.policy.attempt_s)
-        if not run.ended:  # an attempt that has already run for longer proves the expectation wrong
-            expected_s = max(expected_s, longest_so_far(state, run.number, now))
-        held = holdings(state, needs, run.number, expected_s, now)
-        found[run.id] = _run_budget(moment, run, run.cost_usd + not_yet, held, expected_s)
-    return found
+    pending = usd_not_charged(state, needs, now, frozenset(run.number for run in capped))
+    reserves = Reserves(state, needs, now)
+    return {run.id: _run_budget(moment, run, pending.get(run.number, 0.0), reserves) for run in capped}
 
 
-def _run_budget(moment: Moment, run: Run, spent_usd: float, held: dict[str, Holding], expected_s: float) -> RunBudget:
-    state, now, policy = moment.state, moment.now, moment.policy
-    idle = list(kept_idle(state, run.number))
+def _run_budget(moment: Moment, run: Run, not_charged_usd: float, reserves: Reserves) -> RunBudget:
+    policy = moment.policy
+    expected_s = run.expected_seconds(policy.attempt_s)
+    if not run.ended:  # an attempt that has already run for longer proves the expectation wrong
+        expected_s = max(expected_s, reserves.longest_so_far(run.number))
+    held, idle = reserves.held(run.number, expected_s), reserves.idle.get(run.number, ())
     idle_per_hour = sum(instance.price_usd_per_hour for instance in idle)
-    to_come = sum(to_come_usd(instance, policy.boot_s, expected_s, now) for instance in idle)
-    own_per_hour = idle_per_hour + sum(each.usd_per_hour for each in held.values())
+    to_come = sum(to_come_usd(instance, policy.boot_s, expected_s, moment.now) for instance in idle)
+    whole_per_hour, own_per_hour, reserved_usd = held.sums()
     return RunBudget(
         run=run,
         expected_s=expected_s,
-        spent_usd=spent_usd,
-        reserved_usd=to_come + sum(each.reserved_usd for each in held.values()),
-        wind_down_usd=own_per_hour * policy.wind_down_s / 3600,
-        usd_per_hour=idle_per_hour + sum(each.instance.price_usd_per_hour for each in held.values()),
+        spent_usd=run.cost_usd + not_charged_usd,
+        reserved_usd=to_come + reserved_usd,
+        wind_down_usd=(idle_per_hour + own_per_hour) * policy.wind_down_s / 3600,
+        usd_per_hour=idle_per_hour + whole_per_hour,
         held=held,
         paid={*held, *(instance.id for instance in idle)},
     )
@@ -163,42 +162,49 @@ def idle_at_cost(state: State, wanted: Iterable[str]) -> Iterator[str]:
                 yield instance.id
 
 
-def most_tasks(moment: Moment, budget: RunBudget, offers: Sequence[Offer], buys: Collection[Purchase]) -> int:
+ForSale = Collection[tuple[Resources, float]]
+"""What it has, and USD an hour."""
+
+
+def for_sale(state: State, offers: Sequence[Offer], buys: Collection[Purchase]) -> ForSale:
+    """What could be bought, and what is here already. buys: what may be bought now."""
+    here = {(i.total, i.price_usd_per_hour) for i in state.instances.values() if i.purchase in buys and i.placeable}
+    return here | {(offer.resources, offer.price_usd_per_hour) for offer in offers if offer.purchase in buys}
+
+
+def most_tasks(moment: Moment, budget: RunBudget, sold: ForSale) -> int:
     """How many more tasks a run may ask for: as many as there is room for on instances that it pays for anyway, and as
     many as the rest of its money pays for at the lowest price that anything has here.
 
     More would take places, and orders, from runs that can pay for them. Never too few; too many where the run's
-    constraints allow expensive instances only. buys: what may be bought for the run now.
+    constraints allow expensive instances only. sold: for the run now.
     """
-    state, needs = moment.state, budget.run.needs
-    free = sum(max(0, _places_left(budget, state.instances[name], moment)) for name in budget.paid)
-    prices = [price * needs.share_of(size) for size, price in _for_sale(state, offers, buys) if needs.fits_in(size)]
+    needs = budget.run.needs
+    prices = [price * needs.share_of(size) for size, price in sold if needs.fits_in(size)]
     least = min((price for price in prices if price > 0), default=0.0)
     if not least:
         return budget.run.task_count  # nothing has a price now: it waits for capacity, and money is not the reason
     hourly = budget.left_per_hour / least
     by_budget = budget.left_usd * 3600 / (least * budget.expected_s)
     most = max(0.0, min(hourly, by_budget))
-    return budget.run.task_count if math.isinf(most) else free + int(most + ROUNDING)
+    return budget.run.task_count if math.isinf(most) else _places_left(moment, budget) + int(most + ROUNDING)
 
 
-def _for_sale(state: State, offers: Sequence[Offer], buys: Collection[Purchase]) -> Iterator[tuple[Resources, float]]:
-    """(what it has, USD an hour) of what could be bought, and of what is here already."""
-    for offer in offers:
-        if offer.purchase in buys:
-            yield offer.resources, offer.price_usd_per_hour
-    for instance in state.instances.values():
-        if instance.placeable and instance.purchase in buys:
-            yield instance.total, instance.price_usd_per_hour
+def _places_left(moment: Moment, budget: RunBudget) -> int:
+    """How many more tasks of the run fit on the instances that it pays for."""
+    held, instances = budget.held, moment.state.instances
+    idle = [instances[name] for name in budget.paid if name not in held]
+    kinds = [(instance.instance_type, instance.total) for instance in (*held.instances, *idle)]
+    share_of = {kind: _share_of(moment, budget.run.needs, *kind) for kind in set(kinds)}
+    share = np.array([share_of[kind] for kind in kinds])
+    unused = np.concatenate([1 - held.share_of_all, np.ones(len(idle))])[share > 0]
+    return int(np.maximum(0.0, unused / share[share > 0] + ROUNDING).astype(np.int64).sum())
 
 
-def _places_left(budget: RunBudget, instance: Instance, moment: Moment) -> int:
-    """How many more tasks of the run fit on an instance that it pays for."""
-    kind = moment.catalogue.get(instance.instance_type)
-    size = instance.total if instance.total != NOTHING or kind is None else resources_of(kind)
-    share = budget.run.needs.share_of(size)
-    used = budget.held[instance.id].share_of_all if instance.id in budget.held else 0.0
-    return int((1 - used) / share + ROUNDING) if share else 0
+def _share_of(moment: Moment, needs: Resources, type_name: str, total: Resources) -> float:
+    """Of an instance, which may not have registered what it has."""
+    kind = moment.catalogue.get(type_name)
+    return needs.share_of(resources_of(kind) if total == NOTHING and kind else total)
 
 
 @dataclass(slots=True)
@@ -214,8 +220,12 @@ class CappedRuns:
 
     def at_most(self, offers: Sequence[Offer]) -> dict[str, int]:
         """By run id, how many more tasks it can pay for."""
+        sold: dict[frozenset[Purchase], ForSale] = {}
         for run_id, budget in self.budgets.items():
-            self.most[run_id] = most_tasks(self.moment, budget, offers, purchases(budget.run, self.moment))
+            buys = purchases(budget.run, self.moment)
+            if buys not in sold:
+                sold[buys] = for_sale(self.moment.state, offers, buys)
+            self.most[run_id] = most_tasks(self.moment, budget, sold[buys])
         return dict(self.most)
 
     def allowed(self, places: Places) -> Places:
@@ -302,18 +312,15 @@ class CappedRuns:
     def _pay(self, budget: RunBudget, instance: Instance) -> bool:
         """Commit the money for one more attempt there, if there is enough."""
         is_new, state = instance.id not in budget.paid, self.moment.state
-        holding = budget.held.get(instance.id) or holding_of(
+        holding = budget.held.of(instance.id) or new_holding(
             state, state.needs_by_number(), instance, budget.run.number
         )
-        before = replace(holding)
         more = holding.more(budget.run.needs.share_of(instance.total), budget.expected_s)
         stopping = holding.usd_per_hour * self.moment.policy.wind_down_s / 3600 if is_new else 0.0
         price = instance.price_usd_per_hour if is_new else 0.0
         if more + stopping > budget.left_usd or price > budget.left_per_hour + ROUNDING:
-            if instance.id in budget.held:
-                budget.held[instance.id] = before
             return False
-        budget.held[instance.id] = holding
+        budget.held.put(holding)
         budget.paid.add(instance.id)
         budget.reserved_usd += more
         budget.wind_down_usd += stopping
@@ -331,21 +338,22 @@ class CappedRuns:
         budget = self.budgets.get(its.run.id)
         if budget is None:
             return math.inf
-        coming = sum(self._coming_price(places, name) for name in its.instances - budget.paid)
+        coming = self._coming_price(places, its.instances - budget.paid)
         by_budget = budget.left_usd * 3600 / self._seconds(budget)
         return max(0.0, min(budget.left_per_hour, by_budget) - coming)
 
     def _seconds(self, budget: RunBudget) -> float:
         return paid_seconds(self.moment.policy, budget.expected_s)
 
-    def _coming_price(self, places: Places, name: str) -> float:
-        """USD an hour; 0 for what is here already, or has been forgotten."""
-        state, now = self.moment.state, self.moment.now
-        if name not in places.owed:
-            return state.instances[name].price_usd_per_hour if self._boots(name) else 0.0
-        key, purchase = places.owed[name]
-        kind = self.moment.catalogue[state.pools[key].instance_type]
-        return cost_of(state.pools[key], kind, purchase, now, self.moment.policy)
+    def _coming_price(self, places: Places, names: Collection[str]) -> float:
+        """USD an hour of those that are on their way; 0 for what is here already, or has been forgotten."""
+        state, now, usd_per_hour = self.moment.state, self.moment.now, 0.0
+        owed = Counter(map(places.owed.get, names))
+        for (key, purchase), count in ((which, count) for which, count in owed.items() if which is not None):
+            kind = self.moment.catalogue[state.pools[key].instance_type]
+            usd_per_hour += count * cost_of(state.pools[key], kind, purchase, now, self.moment.policy)
+        here = (state.instances[name] for name in names if name not in places.owed and self._boots(name))
+        return usd_per_hour + sum(instance.price_usd_per_hour for instance in here)
 
     def _boots(self, name: str) -> bool:
         instance = self.moment.state.instances.get(name)
@@ -360,7 +368,7 @@ class CappedRuns:
         """Whether something is going on that may yet let the run's tasks start."""
         budget = self.budgets[its.run.id]
         coming = any(name in places.owed or self._boots(name) for name in its.instances | budget.paid)
-        return bool(budget.held) or coming or bought
+        return len(budget.held) > 0 or coming or bought
 
     def _keep(self, budget: RunBudget, name: str) -> bool:
         """Commit the money for the start of the instance, if there is enough."""

@@ -200,7 +200,10 @@ def _launches(moment: Moment, asks: Sequence[Ask], placed: Sequence[tuple[int, s
     state, policy = moment.state, moment.policy
     launches: list[Launch] = []
     room, cell_room = policy.max_launches_per_tick, _cell_room(state, policy)
-    next_index = [iter(ask.run.tasks.startable(moment.now, room, ask.among).tolist()) for ask in asks]
+    next_index = {
+        number: iter(asks[number].run.tasks.startable(moment.now, room, asks[number].among).tolist())
+        for number in {number for number, _, _ in placed}
+    }
     for number, instance_id, count in placed:
         instance, run = state.instances[instance_id], asks[number].run
         indexes = list(islice(next_index[number], max(0, min(room, cell_room[instance.cell], count))))

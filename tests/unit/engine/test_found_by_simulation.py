@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from argosy.engine.tick import Engine
@@ -24,10 +25,10 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.instances import InstanceStatus, Purchase
-from argosy.model.reserve import Holding
+from argosy.model.reserve import Holdings
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.scheduler.budget import RunBudget, most_tasks
+from argosy.scheduler.budget import RunBudget, for_sale, most_tasks
 from argosy.scheduler.decide import decide
 from tests.builders import (
     CELL,
@@ -276,10 +277,10 @@ def test_an_instance_that_runs_of_different_shapes_use_up_has_room_for_none_rath
     state = state_with_instance(tasks=4)
     run, instance = state.runs[RUN_ID], state.instances[instance_id(1)]
     instance.price_usd_per_hour = 0.1
-    holding = Holding(instance, 0.5, 1.5, 60.0)
-    budget = RunBudget(run, 60.0, 0.0, 0.0, 0.0, 0.1, {instance.id: holding}, {instance.id})
+    held = Holdings([instance], *(np.array([value]) for value in (0.5, 1.5, 60.0)))
+    budget = RunBudget(run, 60.0, 0.0, 0.0, 0.0, 0.1, held, {instance.id})
     run.terms = replace(run.terms, max_hourly_usd=0.1)
-    assert most_tasks(moment_of(state), budget, [], {Purchase.SPOT}) == 0
+    assert most_tasks(moment_of(state), budget, for_sale(state, [], {Purchase.SPOT})) == 0
 
 
 def the_status(state: State) -> TaskStatus:

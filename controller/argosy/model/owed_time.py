@@ -1,0 +1,158 @@
+"""Whose is the time of instances that is in no ledger yet? `costs.split` of all of them at once, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argosy.model.costs import NOBODY
+from argosy.model.instances import LEAST_BILLED_S, Instance
+from argosy.model.resources import Resources
+from argosy.model.shares import AttemptShares, FloatArray, IntArray, sums
+from argosy.model.state import State
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwedTime:
+    """A row for each part of an instance's time that one payer owes; several rows may be of the same two."""
+
+    instances: Sequence[Instance]
+    payers: Sequence[int]
+    """Run.number, or NOBODY."""
+    place: IntArray
+    """(p,) of the instance among `instances`."""
+    payer: IntArray
+    """(p,) into `payers`."""
+    seconds: FloatArray
+    """(5, p): useful, boot, idle, redone, failed, as in `costs.Spent`."""
+
+    @classmethod
+    def of(
+        cls, state: State, needs: Mapping[int, Resources], at: float, runs: Collection[int] | None = None
+    ) -> OwedTime:
+        """Until `at`. needs: of a task of each open run; what others owe is NOBODY's. runs: None = all payers."""
+        instances = [instance for instance in state.instances.values() if instance.owes]
+        place, number, seconds = _split(instances, _works(state, needs, instances, at), at)
+        payers = sorted({NOBODY, *needs} if runs is None else {NOBODY, *needs}.intersection(runs))
+        payer = _codes(np.where(_codes(number, sorted(needs)) >= 0, number, NOBODY), payers)
+        wanted = payer >= 0
+        return cls(instances, payers, place[wanted], payer[wanted], seconds[:, wanted])
+
+    def usd_per_hour(self) -> FloatArray:
+        """(4, p): prices as bought, on demand, of disks and of addresses."""
+        prices = [
+            (i.price_usd_per_hour, i.on_demand_usd_per_hour, i.disk_usd_per_hour, i.address_usd_per_hour)
+            for i in self.instances
+        ]
+        return np.array(prices, dtype=np.float64).reshape(-1, 4)[self.place].T
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Works:
+    """What was done on instances: share-seconds, in rows of which several may be of the same instance and run."""
+
+    place: IntArray
+    number: IntArray
+    """Run.number."""
+    done: FloatArray
+    """(3, w): by `costs.Work`."""
+
+
+def _works(state: State, needs: Mapping[int, Resources], instances: Sequence[Instance], at: float) -> _Works:
+    """What is over, and what runs, which counts as useful as long as nothing else is known."""
+    shares = AttemptShares.of(state, needs, instances)
+    place, number, share_s = shares.at_work(state, at)
+    before = [(where, run, *done) for where, instance in enumerate(instances) for run, done in instance.work.items()]
+    over = _columns(before, 5)
+    running = np.zeros((3, len(place)))
+    running[0] = share_s
+    return _Works(
+        np.concatenate([over[0].astype(np.int64), place]),
+        np.concatenate([over[1].astype(np.int64), number]),
+        np.concatenate([over[2:], running], axis=1),
+    )
+
+
+def _split(instances: Sequence[Instance], works: _Works, at: float) -> tuple[IntArray, IntArray, FloatArray]:
+    """(place, Run.number, (5, p) seconds) as `costs.split` has them."""
+    left, boot = _left(instances, at)
+    waits = [
+        (where, run, *waited) for where, instance in enumerate(instances) for run, waited in instance.waiting.items()
+    ]
+    waiting = _columns(waits, 4)
+    where, noted = waiting[0].astype(np.int64), waiting[2:]
+    noted *= np.minimum(1.0, _ratio(np.array([boot, left - boot]), _sums(where, noted, len(left))))[:, where]
+    noted_boot, noted_idle = _sums(where, noted, len(left))
+    left = np.maximum(0.0, left - noted_boot - noted_idle)
+    boot = np.minimum(left, np.maximum(0.0, boot - noted_boot))
+    place, number, worked = _shared(instances, works, left, boot)
+    plain = np.zeros((5, len(where)))
+    plain[1:3] = noted
+    return (
+        np.concatenate([place, where]),
+        np.concatenate([number, waiting[1].astype(np.int64)]),
+        np.concatenate([worked, plain], axis=1),
+    )
+
+
+def _left(instances: Sequence[Instance], at: float) -> tuple[FloatArray, FloatArray]:
+    """(n,) seconds that are not charged yet, and how many of them are boot."""
+    launched, stopped, registered, charged, charged_boot = (
+        np.array([getattr(instance, name) for instance in instances], dtype=np.float64)
+        for name in ("launched_at", "stopped_at", "registered_at", "charged_s", "charged_boot_s")
+    )
+    is_launched, end = launched != 0, np.where(stopped != 0, stopped, at)
+    billed = np.where(is_launched, np.maximum(np.maximum(LEAST_BILLED_S, charged), end - launched), 0.0)
+    booted = np.where(is_launched, np.maximum(0.0, np.where(registered != 0, registered, end) - launched), 0.0)
+    left = np.maximum(0.0, billed - charged)
+    return left, np.minimum(left, np.maximum(0.0, booted - charged_boot))
+
+
+def _shared(
+    instances: Sequence[Instance], works: _Works, left: FloatArray, boot: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """left, boot: seconds of each instance, the boot among all that is left. Those without any work are paid by who
+    they were bought for."""
+    mine, place = works.done.sum(axis=0), works.place
+    all_done = sums(place, mine, len(left))
+    scale = np.minimum(1.0, _ratio(left - boot, all_done))  # dominant shares may add up to more than one instance
+    idle = np.maximum(0.0, left - boot - all_done * scale)
+    part = _ratio(mine, all_done[place])
+    done = works.done * scale[place]
+    spent = np.array([done[0], boot[place] * part, idle[place] * part, done[1], done[2]])
+    alone = np.flatnonzero(all_done <= 0)
+    nothing = np.zeros(len(alone))
+    bought = np.array([nothing, boot[alone], (left - boot)[alone], nothing, nothing])
+    payers = np.array([instances[where].bought_for for where in alone.tolist()], dtype=np.int64)
+    return (
+        np.concatenate([place, alone]),
+        np.concatenate([works.number, payers]),
+        np.concatenate([spent, bought], axis=1),
+    )
+
+
+def _columns(rows: Iterable[Sequence[float]], width: int) -> FloatArray:
+    return np.array([*rows], dtype=np.float64).reshape(-1, width).T.copy()
+
+
+def _sums(place: IntArray, columns: FloatArray, instances: int) -> FloatArray:
+    """(c, instances) of (c, p)."""
+    return np.array([sums(place, column, instances) for column in columns])
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """0 where the whole is nothing."""
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+
+
+def _codes(numbers: IntArray, known: Sequence[int]) -> IntArray:
+    """Where each stands in `known`, which is ascending; -1 = it does not."""
+    if not known:
+        return np.full(len(numbers), -1, dtype=np.int64)
+    column = np.array(known, dtype=np.int64)
+    which = np.minimum(np.searchsorted(column, numbers), len(known) - 1)
+    codes: NDArray[np.int64] = np.where(column[which] == numbers, which, -1)
+    return codes
