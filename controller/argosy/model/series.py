@@ -60,7 +60,7 @@ class Series:
             self.interval_s *= 2
         earliest = self.samples[-1].at if self.samples else 0.0
         values = zip(sample._replace(at=max(sample.at, earliest)), _DIGITS, strict=True)
-        self.samples.append(Sample(*(round(value, digits) if digits else value for value, digits in values)))
+        self.samples.append(Sample._make(round(value, digits) if digits else value for value, digits in values))
         self.dirty = True
 
     def pack(self) -> bytes:
