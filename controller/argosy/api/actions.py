@@ -23,7 +23,7 @@ from argosy.api import explaining, history, listing, reading, requests, retrying
 from argosy.api.admission import Admission, DeploymentLimits, Sources, admit, fingerprint
 from argosy.api.caps import budget_warnings, hourly_faults, market_of
 from argosy.api.changes import ChangesExpired, list_changes
-from argosy.api.cluster_columns import at_work, in_columns
+from argosy.api.cluster_columns import at_work, in_form, leave_out_ended
 from argosy.api.cluster_course import course_of
 from argosy.api.estimates import estimates
 from argosy.api.history import MOST_ATTEMPTS, NO_OBJECTS
@@ -291,12 +291,13 @@ class Api:
         state, run_ids = reading.cluster(self.store)
         records = reading.by_number(self.store, run_ids)
         needs = {number: record.needs for number, record in records.items()}
+        left_out = leave_out_ended(state)
         view = views.cluster_view(state, needs, self.cluster, self.cells, self.now(), self.policy)
         if "attempts" in request.include:
             view["attempts"] = at_work(state, {number: record.id for number, record in records.items()})
         if "history" in request.include:
             view["history"] = course_of(self.store, request, self.now())
-        return in_columns(view) if request.form == "columns" else view
+        return in_form({**view, "endedLeftOut": left_out}, request.form)
 
     @_act.register
     def _list_tasks(self, request: requests.ListTasks, request_id: str) -> dict[str, Any]:

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from argosy.api.views import at_work_rows
 from argosy.model.state import State
+from argosy.spec.faults import Fault, SpecError
 
 JSON = dict[str, Any]
-ATTEMPTS_SHOWN = 200_000  # 14 bytes each, and a third more in base64: 3.7 MB
+ATTEMPTS_SHOWN = 150_000  # 14 bytes each, and a third more in base64: 2.8 MB
+ENDED_SHOWN = 5_000  # instances; a deployment has at most 10,000 that are alive
+OBJECTS_SHOWN = 12_000  # instances as objects
 _NAMES: Mapping[str, Callable[[JSON], str]] = {
     "type": lambda each: each["instanceType"],
     "zone": lambda each: each["availabilityZone"],
@@ -23,6 +26,25 @@ _NAMES: Mapping[str, Callable[[JSON], str]] = {
     "status": lambda each: each["status"],
 }
 _SHARES = {"cpuUsed": "cpu", "memoryUsed": "memory", "gpuUsed": "gpus"}
+
+
+def leave_out_ended(state: State) -> int:
+    """Of the instances that have ended, all but the last ENDED_SHOWN are dropped; how many those are."""
+    ended = sorted((each for each in state.instances.values() if not each.alive), key=lambda each: each.stopped_at)
+    dropped = ended[: max(0, len(ended) - ENDED_SHOWN)]
+    for each in dropped:
+        del state.instances[each.id]
+    return len(dropped)
+
+
+def in_form(cluster: JSON, form: str) -> JSON:
+    """DescribeCluster's body in the form that is asked for. Raises SpecError where that would be too large a reply."""
+    if form == "columns":
+        return in_columns(cluster)
+    if (count := len(cluster["instances"])) > OBJECTS_SHOWN:
+        sentence = f"{count:,} instances as objects would be too large a reply: ask for columns, or ListInstances"
+        raise SpecError([Fault("form", sentence)])
+    return cluster
 
 
 def in_columns(cluster: JSON) -> JSON:

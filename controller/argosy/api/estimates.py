@@ -18,7 +18,7 @@ def estimates(record: RunRecord, home: str) -> JSON:
     shares = _shares(record)
     logs = sum(share * logs_usd_per_gb(cell) for cell, share in shares.items())
     traffic = sum(share * transfer_usd_per_gb(home, cell) for cell, share in shares.items()) if home else 0.0
-    pulled_gb = len(record.instances) * image_gb(record.needs.gpus > 0) if _comes_from(record.image, home) else 0.0
+    pulled_gb = record.instance_count * image_gb(record.needs.gpus > 0) if _comes_from(record.image, home) else 0.0
     return {
         "logsUsd": record.attempts * log_gb_per_attempt() * logs,
         "imageTransferUsd": pulled_gb * traffic,

@@ -40,6 +40,7 @@ def history_page(past: History, version: int, after: str | None, now: float) -> 
     view: JSON = {"runId": record.id, "asOf": version, "origin": record.submitted_at}
     view["instances"], following = instance_page(used, after)
     if after is None:
+        view["instancesLeftOut"] = max(0, record.instance_count - len(used))
         view["series"] = _series_view(_series_of(past))
         view |= _orders_view(past, list(used.values()), now)
         groups = sorted(record.failure_groups, key=lambda each: -each[2])
@@ -84,7 +85,7 @@ def instances_of(past: History) -> dict[str, JSON]:
     when the run was closed."""
     state, record = reading.cluster(past.store)[0], past.record
     found = {name: instance_facts(state.instances[name]) for name in record.instances if name in state.instances}
-    if len(found) < len(record.instances) and (record.has_ended or record.retries):
+    if len(found) < record.instance_count and (record.has_ended or record.retries):
         found = _noted_at_the_end(past) | found
     return found
 

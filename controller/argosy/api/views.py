@@ -57,7 +57,7 @@ def run_view(record: RunRecord) -> JSON:
         "costUsd": record.cost_usd,
         "onDemandCostUsd": record.on_demand_cost_usd,
         "usefulUsd": sum((costs.useful for costs in record.costs.values()), 0.0),
-        "instances": len(record.instances),
+        "instances": record.instance_count,
     }
 
 

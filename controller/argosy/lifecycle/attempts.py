@@ -16,7 +16,7 @@ from argosy.lifecycle.accounts import (
 )
 from argosy.lifecycle.halts import give_up, stop_if_all_alike
 from argosy.lifecycle.health import note_end
-from argosy.lifecycle.marks import end_attempt, is_refused_for_long, may_settle_more, set_back, set_task
+from argosy.lifecycle.marks import end_attempt, is_refused_for_long, may_settle_more, note_instance, set_back, set_task
 from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.costs import Work
@@ -343,7 +343,7 @@ def _adopt(state: State, key: AttemptKey, row: int, arn: str, now: float) -> Non
     table.set(row, status=AttemptStatus.LAUNCHED, launched_at=now, absent_since=0.0)
     run = state.runs[key.run_id]
     run.attempts += 1
-    run.instances.add(bytes(table["instance"][row]).decode())
+    note_instance(state, run, bytes(table["instance"][row]).decode())
     set_task(state, run, key.index, attempts=key.attempt, launch=0)
 
 

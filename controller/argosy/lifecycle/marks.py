@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.model.instances import Instance
 from argosy.model.policy import Policy
-from argosy.model.runs import Run
+from argosy.model.runs import MOST_NAMED, Run
 from argosy.model.setbacks import MAX_REASON, Setback, Subject, What
 from argosy.model.state import State
 
@@ -19,6 +19,17 @@ REFUSALS_APART_S = 5 * MAX_PAUSE_S  # after a pause: nobody asked for so long th
 def set_task(state: State, run: Run, index: int, **values: Any) -> None:
     run.tasks.set(index, **values)
     state.changed_runs.add(run.id)
+
+
+def note_instance(state: State, run: Run, name: str) -> None:
+    """An attempt of the run was started there. Where a record names as many as it can hold, those that are gone make
+    room: far more than can be alive at a time."""
+    if name in run.instances:
+        return
+    if len(run.instances) >= MOST_NAMED:
+        run.instances = {each for each in run.instances if (there := state.instances.get(each)) and there.alive}
+    run.instances.add(name)
+    run.used_instances += 1
 
 
 def end_attempt(state: State, row: int, now: float) -> None:

@@ -64,6 +64,7 @@ class RunRecord:
     expected_s: float = 0.0  # how long an attempt is expected to take; 0 = not known
     shard_size: int | None = None  # the seconds above are for tasks of this size
     instances: tuple[str, ...] = ()  # sorted
+    used_instances: int = 0
     reasons: tuple[str, ...] = ("",)
     failures: tuple[Failure, ...] = ()
     failure_groups: tuple[FailureGroup, ...] = ()
@@ -93,6 +94,11 @@ class RunRecord:
     @property
     def has_ended(self) -> bool:
         return self.status in TERMINAL_RUN
+
+    @property
+    def instance_count(self) -> int:
+        """How many it has ever used, named or not."""
+        return max(self.used_instances, len(self.instances))
 
     @classmethod
     def of(cls, run: Run) -> RunRecord:

@@ -28,6 +28,7 @@ class RunStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+MOST_NAMED = 20_000  # instances, in a run's record: 12 bytes each as stored, and an item holds 400 KB
 SHORTEST_S = 0.1  # the least that an attempt is expected to take
 TERMINAL_RUN = frozenset({RunStatus.SUCCEEDED, RunStatus.PARTIAL, RunStatus.FAILED, RunStatus.CANCELLED})
 
@@ -100,7 +101,8 @@ class Run:
     ended_seconds: float = 0.0  # of all of them together
     shortest_s: float = 0.0  # 0 = none has ended
     longest_s: float = 0.0
-    instances: set[str] = field(default_factory=set)  # EC2 ids that ran an attempt
+    instances: set[str] = field(default_factory=set)  # EC2 ids that ran an attempt; at most MOST_NAMED
+    used_instances: int = 0  # how many ever did
     reasons: list[str] = field(default_factory=lambda: [""])
     failures: list[Failure] = field(default_factory=list)
     failure_groups: list[FailureGroup] = field(default_factory=list)  # of all tries

@@ -10,15 +10,24 @@ import numpy as np
 import pytest
 
 from argosy.api import listing
-from argosy.api.cluster_columns import ATTEMPTS_SHOWN, at_work, in_columns
+from argosy.api.cluster_columns import (
+    ATTEMPTS_SHOWN,
+    ENDED_SHOWN,
+    OBJECTS_SHOWN,
+    at_work,
+    in_columns,
+    in_form,
+    leave_out_ended,
+)
 from argosy.api.requests import parse_request, token_of
 from argosy.lifecycle.apply import apply
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.events import HostSeen, RunCancelled
 from argosy.model.inbox import CancelRequest
-from argosy.model.instances import Instance
+from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
+from argosy.spec.faults import SpecError
 from tests.builders import CELL, NOW, POLICY, fleet, instance_id, told
 from tests.fakes.api import Desk, error_of, running
 
@@ -312,3 +321,41 @@ def test_fifty_thousand_instances_in_columns_fit_into_one_reply(desk: Desk) -> N
     [first, *_] = desk.body("DescribeCluster")["instances"]
     many = in_columns({"instances": [{**first, "instanceId": f"i-{number:017x}"} for number in range(50_000)]})
     assert len(json.dumps(many)) < 6_000_000
+
+
+def test_too_many_instances_as_objects_are_refused_with_what_to_ask_for_instead() -> None:
+    view = {"instances": [{}] * (OBJECTS_SHOWN + 1)}
+    with pytest.raises(SpecError) as refusal:
+        in_form(view, "objects")
+    (fault,) = refusal.value.faults
+    assert fault.path == "form"
+    assert "12,001 instances as objects would be too large a reply: ask for columns, or ListInstances" in fault.message
+    fitting = {"instances": [{}] * OBJECTS_SHOWN}
+    assert in_form(fitting, "objects") is fitting
+
+
+def test_of_very_many_instances_that_have_ended_the_last_ones_are_shown() -> None:
+    state = State()
+    for number in range(ENDED_SHOWN + 12):
+        name, status = instance_id(number), InstanceStatus.GONE if number < ENDED_SHOWN + 7 else InstanceStatus.ACTIVE
+        state.instances[name] = Instance(name, "us-east-1", "c5.large", "z", status=status, stopped_at=NOW - number)
+    assert leave_out_ended(state) == 7
+    assert len(state.instances) == ENDED_SHOWN + 5
+    assert instance_id(0) in state.instances
+    assert instance_id(ENDED_SHOWN + 6) not in state.instances
+    assert leave_out_ended(state) == 0
+
+
+def test_the_largest_cluster_that_a_deployment_may_have_fits_into_one_reply_with_all_that_can_be_included() -> None:
+    """10,000 instances and those that ended last, with what is at work on them: the history takes 1.5 MB at most
+    (tests/unit/api/test_cluster_course.py)."""
+    gpus = {"total": 8, "used": 4}
+    row = {
+        "instanceType": "g4dn.metal-48xl", "availabilityZone": "us-east-1a", "cell": "us-east-1", "purchase": "spot",
+        "status": "ACTIVE", "cpu": gpus, "memory": gpus, "gpus": gpus, "tasks": 16,
+        "priceUsdPerHour": 1.23456, "onDemandUsdPerHour": 4.56789,
+    }  # fmt: skip
+    names = map(instance_id, range(10_000 + ENDED_SHOWN))
+    view = in_columns({"instances": [{**row, "instanceId": name} for name in names]})
+    of_an_attempt = 14 * 4 / 3
+    assert len(json.dumps(view)) + ATTEMPTS_SHOWN * of_an_attempt < 6_000_000 - 1_500_000
