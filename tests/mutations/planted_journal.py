@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from argosy.engine.tick import Engine
+from argosy.lifecycle import cluster_course
 from argosy.model.journal import capacity, tasks
 from argosy.model.journal.stored import CHANGES, JournalItem, Place
 from argosy.model.run_record import RunRecord
@@ -78,3 +79,18 @@ def expired_lines_are_read(patch: Patch) -> None:
 @planted("a reader that stops in the middle of a commit goes on behind it")
 def readers_skip_half_a_commit(patch: Patch) -> None:
     patch.setattr(Place, "to_text", lambda place: str(place.version))
+
+
+@planted("the cluster is sampled once, and never again", "interruption")
+def the_cluster_is_sampled_once(patch: Patch) -> None:
+    patch.setattr(cluster_course, "EVERY_S", 1e9)
+
+
+@planted("a sample of the cluster leaves out the tasks that run", "interruption")
+def samples_leave_out_what_runs(patch: Patch) -> None:
+    patch.setattr(cluster_course, "_RUNNING", ())
+
+
+@planted("what was ordered is not noted", "interruption")
+def orders_are_not_noted(patch: Patch) -> None:
+    patch.setattr(cluster_course, "_orders", lambda state, now: [])
