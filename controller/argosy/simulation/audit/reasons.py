@@ -104,12 +104,17 @@ class ReasonChecker(Checker):
 
     def _promised(self) -> int:
         """What fleets may still launch, as far as EC2 has acknowledged what we want."""
+        pools = self.facts.stored.pools
         held = Counter(
-            pool_key(each["cell"], each["instance_type"], each["zone"])
+            key
             for each in self.facts.stored.instances.values()
-            if each["owned"] and each["status"] == InstanceStatus.ACTIVE and not each["interrupted_at"]
+            if each["owned"]
+            and each["status"] == InstanceStatus.ACTIVE
+            and not (each["interrupted_at"] or each["absent_since"])
+            if (key := pool_key(each["cell"], each["instance_type"], each["zone"])) in pools
+            and each["fleet_id"] in ("", pools[key]["fleet_id"])
         )
-        return sum(max(0, _most(pool) - held[key]) for key, pool in self.facts.stored.pools.items())
+        return sum(max(0, _most(pool) - held[key]) for key, pool in pools.items())
 
     def _is_full(self) -> bool:
         alive: int = sum(each["status"] != InstanceStatus.GONE for each in self.facts.stored.instances.values())

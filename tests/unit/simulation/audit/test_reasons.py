@@ -21,9 +21,12 @@ from tests.fakes.worlds import world
 RUN_ID = SMALL_JOB.run_id
 POOL = {
     "spot_target": 0, "on_demand_target": 0, "confirmed_spot": 0, "confirmed_on_demand": 0,
-    "short_until": 0.0, "on_demand_short_until": 0.0, "closed": "",
+    "short_until": 0.0, "on_demand_short_until": 0.0, "closed": "", "fleet_id": "fleet-1",
 }  # fmt: skip
-HOST = {"cell": "us-east-1", "instance_type": "c5.xlarge", "zone": "us-east-1a", "owned": True, "interrupted_at": 0.0}
+HOST = {
+    "cell": "us-east-1", "instance_type": "c5.xlarge", "zone": "us-east-1a", "fleet_id": "fleet-1",
+    "owned": True, "interrupted_at": 0.0, "absent_since": 0.0,
+}  # fmt: skip
 KEY = "us-east-1/c5.xlarge/us-east-1a"
 PENDING, RUNNING, FAILED = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.FAILED
 
