@@ -97,7 +97,7 @@ def _(action: Terminate, state: State, now: float, policy: Policy) -> None:
 @_begin.register
 def _(action: Remark, state: State, now: float, policy: Policy) -> None:
     run = state.runs[action.run_id]
-    run.waiting = action.sentence
+    run.waiting = "" if run.halted else action.sentence  # stopped in the same tick: nothing of it waits
     run.unaffordable_since = (run.unaffordable_since or now) if action.unaffordable else 0.0
     state.changed_runs.add(run.id)
 

@@ -77,6 +77,7 @@ class Trial:
             one_controller=self.outline.controllers == 1,
             nothing_goes_wrong=not plan.kinds,
             stands_still_s=LONGEST_FREEZE_S * faults.on("freeze") + 4 * HANG_S * faults.on("time-out"),
+            clocks_differ_s=2 * (JUMP_S * faults.on("clock-jump") + SKEW_S * faults.on("clock-skew")),
         )
         self.auditor.facts.written = programs.written
         events = EventPath(self.world, self.services.sqs, faults)

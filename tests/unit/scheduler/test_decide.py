@@ -372,6 +372,8 @@ def test_a_run_that_is_stopped_waits_for_nothing() -> None:
     begun(state, [Remark(RUN_ID, "waiting for ordered instances to join the cluster", False)])
     told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "enough")))
     assert (state.runs[RUN_ID].waiting, state.runs[RUN_ID].status_reason) == ("", "cancelled: enough")
+    begun(state, [Remark(RUN_ID, "waits to try again", False)])  # of the tick that has stopped it
+    assert state.runs[RUN_ID].waiting == ""
 
 
 def test_results_are_verified_and_complete_runs_closed() -> None:

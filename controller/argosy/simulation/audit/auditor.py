@@ -53,8 +53,11 @@ class Auditor:
         one_controller: bool = False,
         nothing_goes_wrong: bool = False,
         stands_still_s: float = 0.0,
+        clocks_differ_s: float = 0.0,
     ) -> None:
-        self.facts = facts = TrialFacts(regions, jobs, policy, one_controller, nothing_goes_wrong, stands_still_s)
+        self.facts = facts = TrialFacts(
+            regions, jobs, policy, one_controller, nothing_goes_wrong, stands_still_s, clocks_differ_s
+        )
         self._launches = LaunchChecker(facts)
         self.journal = JournalChecker(facts)
         self._checkers: tuple[Checker, ...] = (

@@ -20,8 +20,6 @@ JSON = dict[str, Any]
 
 ONCE_IN_S = {  # the same call, on average: stops are asked for again once a minute
     ("ecs", "stop_task"): 45.0,
-    ("ecs", "run_task"): 20.0,
-    ("ecs", "register_task_definition"): 20.0,
     ("ecs", "deregister_task_definition"): 45.0,
     ("ec2", "modify_fleet"): 20.0,
     ("ec2", "terminate_instances"): 20.0,

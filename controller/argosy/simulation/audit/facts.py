@@ -69,6 +69,8 @@ class TrialFacts:
     """Then the controller hears of everything, and soon."""
     stands_still_s: float = 0.0
     """For how long a controller may stand still in the middle of a tick, and then go on with it."""
+    clocks_differ_s: float = 0.0
+    """By how much the clocks of two controllers may differ, or one from what it was."""
     stored: StoredState = field(default_factory=StoredState)
     trail: AuditTrail = field(default_factory=AuditTrail)
     violations: list[Violation] = field(default_factory=list)

@@ -21,7 +21,7 @@ from argosy.simulation.audit.facts import Checker, Commit, EffectCheck, Operatio
 JSON = dict[str, Any]
 Truth = Callable[[RunRecord], bool]
 
-MOST_SKEW_S = 420.0  # of a controller's clock, by which it judges whether a pool is short
+A_TICK_S = 60.0  # from the moment that a tick decides for to its commit
 TROUBLE = ("no task can be started: ", "the run could not be prepared: ", "suspended: ", "not closed: ")
 AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
 
@@ -129,7 +129,7 @@ class ReasonChecker(Checker):
         return Counter({key: pool["spot_target"] + pool["on_demand_target"] for key, pool in pools})
 
     def _is_any_pool_short(self) -> bool:
-        since = self.facts.world.now - MOST_SKEW_S - self.facts.stands_still_s
+        since = self.facts.world.now - A_TICK_S - self.facts.stands_still_s - self.facts.clocks_differ_s
         pools = self.facts.stored.pools.values()
         return any(max(pool["short_until"], pool["on_demand_short_until"]) > since for pool in pools)
 
@@ -146,7 +146,7 @@ class ReasonChecker(Checker):
     def _is_over_time(self, record: RunRecord) -> bool:
         limit = self.facts.jobs[record.id].spec.get("timeout", {}).get("runDurationSeconds")
         began = record.reopened_at or record.submitted_at
-        return limit is not None and self.facts.world.now - began >= float(limit) - MOST_SKEW_S
+        return limit is not None and self.facts.world.now - began >= float(limit) - self.facts.clocks_differ_s
 
     def _failed_alike(self, record: RunRecord) -> bool:
         statuses = Counter(self._statuses(record))
