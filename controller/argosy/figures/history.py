@@ -35,7 +35,7 @@ FATE_OF_OUTCOME = np.array([4, 0, 1, 1, 2, 2, 1, 3], dtype="u1")
 class Attempts:
     """One row each; shape (rows,). instance: a row of `instances`. started, stopped: seconds after the origin, 0 = not
     known, or not yet. reason: a row of `reasons`.
-    gpu_mask: bit j = the j-th GPU of the instance."""
+    gpu_mask: bit j = the j-th GPU of the instance. damaged: pieces of the history that cannot be read."""
 
     index: NDArray[np.uint32]
     attempt: NDArray[np.uint32]
@@ -48,6 +48,7 @@ class Attempts:
     gpu_mask: NDArray[np.uint32]
     instances: Sequence[str]
     reasons: Sequence[str]
+    damaged: int = 0
 
     def __len__(self) -> int:
         return len(self.index)
@@ -86,7 +87,9 @@ def attempts_of(pages: Iterable[JSON]) -> Attempts:
     instances: dict[str, int] = {}
     reasons: dict[str, int] = {}
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _COLUMNS}
+    damaged = 0
     for page in pages:
+        damaged += page.get("damaged", 0)
         found = {name: column(page["columns"][name]) for name in _COLUMNS}
         found["instance"] = _renumbered(found["instance"], page["instances"], instances)
         found["reason"] = _renumbered(found["reason"], page["reasons"], reasons)
@@ -108,6 +111,7 @@ def attempts_of(pages: Iterable[JSON]) -> Attempts:
         gpu_mask=whole["gpuMask"],
         instances=list(instances),
         reasons=list(reasons),
+        damaged=damaged,
     )
 
 

@@ -49,7 +49,7 @@ def run_page(
         status=view["status"],
         facts=list(_facts(view)),
         tiles=list(_tiles(view, now)),
-        warnings=list(_warnings(view)),
+        warnings=[*_warnings(view), *_gaps(history, attempts)],
         figures=list(_figures(view, history, attempts, explained)),
         next_steps=_steps(view),
     )
@@ -75,6 +75,15 @@ def _warnings(view: View) -> Iterator[str]:
         yield f"Bought {view['purchase']['now']}: {view['purchase']['reason']}"
     if (view.get("budget") or {}).get("usedUp"):
         yield f"The budget of {money(view['budget']['budgetUsd'])} is used up."
+
+
+def _gaps(history: View | None, attempts: Attempts | None) -> Iterator[str]:
+    """What of the history this page has not got."""
+    damaged = (history or {}).get("damaged", 0) + (attempts.damaged if attempts is not None else 0)
+    if damaged:
+        yield f"{counted(damaged, 'piece')} of the run's history cannot be read, and may be missing here."
+    if left_out := (history or {}).get("instancesLeftOut", 0):
+        yield f"{counted(left_out, 'instance')} that ended long ago are known by name only."
 
 
 def _tiles(view: View, now: float) -> Iterator[Tile]:
@@ -124,6 +133,7 @@ def _figures(view: View, history: View | None, attempts: Attempts | None, explai
     yield how_long(attempts)
     yield failures(view, history)
     yield _lanes(view, history, attempts)
+    yield bought(history)
     if explained is not None and view["status"] not in TERMINAL:
         yield _explained(explained)
 
@@ -223,6 +233,30 @@ def failures(view: View, history: View | None) -> Figure:
     table = Table((">Attempts", "Reason", "Exit", "Tasks", "What they printed"), shown, stacks=True)
     total = sum(each["count"] for each in rows)
     return Figure(key, title, note=f"{counted(total, 'attempt')} in {counted(len(rows), 'group')}.", table=table)
+
+
+def bought(history: View | None) -> Figure:
+    """The orders that were placed while tasks of the run had no place, the last ones first."""
+    key, title = "bought", "Bought"
+    orders = (history or {}).get("orders") or []
+    if not orders:
+        return Figure(key, title, empty="Nothing has been bought for it, as far as is known.")
+    rows = [
+        (
+            f"{duration(max(0.0, each['at'] - history['origin']))}",  # type: ignore[index]  # it has orders
+            f"{each['type']} in {each['zone']}",
+            each["purchase"],
+            f"{each['count']:,}",
+            f"{each['delivered']:,}",
+            "" if each["usdPerHour"] is None else money(each["usdPerHour"]),
+            each["why"],
+        )
+        for each in reversed(orders)
+    ]
+    heads = (">After", "Instances", "Purchase", ">Ordered", ">Worked for it", ">$ an hour each", "Why")
+    left_out = (history or {}).get("ordersLeftOut", 0)
+    note = f"{counted(len(orders) + left_out, 'order')} of all runs whose tasks had no place then."
+    return Figure(key, title, note=note, table=Table(heads, rows, left=left_out), wide=True)
 
 
 def _latest(view: View) -> list[dict[str, Any]]:

@@ -267,3 +267,25 @@ def test_an_attempt_that_is_alive_is_drawn_until_now() -> None:
     [row] = np.flatnonzero(column(data["attempts"]["outcome"]) == 0)
     end = column(data["attempts"]["start"])[row] + column(data["attempts"]["ran"])[row]
     assert int(end) == pytest.approx(10 * data["seconds"], abs=2)
+
+
+def test_what_was_bought_for_a_run_says_why_and_what_came_of_it() -> None:
+    view, told, pages = history(30, 100)
+    shown = " ".join(text_of(parts(run_page(view, told, attempts_of(pages)))["bought"]).split())
+    assert "3 orders of all runs whose tasks had no place then." in shown
+    assert "spot 10 10 $0.070 for tasks without a place" in shown
+    told["orders"][0]["usdPerHour"] = None
+    assert text_of(parts(run_page(view, told, attempts_of(pages)))["bought"]).count("$0.07") == 2
+    none = run_page(view, {**told, "orders": []}, attempts_of(pages))
+    assert "Nothing has been bought for it" in text_of(parts(none)["bought"])
+
+
+def test_what_of_a_history_cannot_be_read_is_said_at_the_top() -> None:
+    view, told, [page] = history(30, 100)
+    assert not run_page(view, told, attempts_of([page])).warnings
+    told = {**told, "damaged": 2, "instancesLeftOut": 1_000}
+    warnings = run_page(view, told, attempts_of([{**page, "damaged": 1}])).warnings
+    assert warnings == [
+        "3 pieces of the run's history cannot be read, and may be missing here.",
+        "1,000 instances that ended long ago are known by name only.",
+    ]
