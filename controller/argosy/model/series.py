@@ -9,7 +9,7 @@ one before it, the bytes of one weight together, which takes a third of the numb
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ MOST_SAMPLES = 240
 SHORTEST_S = 2.0
 SERIES_BYTES = 10_000  # at most, as stored: 240 samples of 15 numbers
 _DIGITS = (3, *[0] * 7, *[6] * 7)  # behind the point, of each member of a sample
+_SCALES = 10.0 ** np.array(_DIGITS)
 
 
 class Sample(NamedTuple):
@@ -64,8 +65,8 @@ class Series:
         self.dirty = True
 
     def pack(self) -> bytes:
-        values = zip(Sample._fields, zip(*self.samples, strict=True), _DIGITS, strict=True)
-        columns = {name: _differences(np.rint(np.array(column) * 10.0**digits)) for name, column, digits in values}
+        values = np.rint(np.array(self.samples) * _SCALES)
+        columns: dict[str, NDArray[Any]] = dict(zip(Sample._fields, _differences(values), strict=True))
         columns["interval_s"] = np.array([self.interval_s])
         return packing.pack(columns, dict.fromkeys(columns, 0), len(self.samples))
 
@@ -82,10 +83,11 @@ class Series:
 
 
 def _differences(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """What each whole number adds to the one before it, least bytes first; signs are in the lowest bits, so that small
-    numbers have high bytes of zero."""
-    steps = np.diff(values.astype("<i8"), prepend=0)
-    return ((steps << 1) ^ (steps >> 63)).view("u1").reshape(-1, 8).T.ravel()
+    """Of each column of (rows, columns) whole numbers, a row of bytes: what each number adds to the one before it,
+    least bytes first; signs are in the lowest bits, so that small numbers have high bytes of zero."""
+    steps = np.diff(values.astype("<i8"), axis=0, prepend=0)
+    unsigned = np.ascontiguousarray(((steps << 1) ^ (steps >> 63)).T)
+    return unsigned.view("u1").reshape(*unsigned.shape, 8).swapaxes(1, 2).reshape(len(unsigned), -1)
 
 
 def _sums(stored: NDArray[np.uint8], rows: int) -> NDArray[np.int64]:
