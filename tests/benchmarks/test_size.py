@@ -23,7 +23,7 @@ TASKS = int(os.environ.get("ARGOSY_BENCH_TASKS", "20000"))
 IS_FULL = TASKS >= 500_000
 INSTANCES = 5_000 if IS_FULL else 1_500
 RATE_USED, DESCRIBES_PER_TASK = 0.98, 0.05
-RECORD_UNITS = 0.25 if IS_FULL else 0.35  # a task
+RECORD_UNITS = 0.25 if IS_FULL else 0.2  # a task
 RECORDED_BYTES = 400  # a task
 USD_PER_WRITE_UNIT, USD_PER_S3_PUT = 0.625e-6, 5e-6  # on demand, us-east-1
 
