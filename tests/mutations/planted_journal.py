@@ -9,6 +9,7 @@ from typing import Any
 from argosy.engine.tick import Engine
 from argosy.lifecycle import cluster_course
 from argosy.model.journal import capacity, tasks
+from argosy.model.journal import ranges as ranges_module
 from argosy.model.journal.stored import CHANGES, JournalItem, Place
 from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
@@ -34,7 +35,12 @@ def lines_before_their_commit(patch: Patch) -> None:
 
 @planted("a task that changes without the end of an attempt has no line")
 def verified_without_a_line(patch: Patch) -> None:
-    patch.setattr(tasks, "_settled", lambda run, told: iter(()))
+    patch.setattr(tasks, "_settled", lambda *rest: iter(()))
+
+
+@planted("a line names its tasks from the first to the last one, whether or not those between them are meant")
+def ranges_have_no_gaps(patch: Patch) -> None:
+    patch.setattr(ranges_module, "ranges", lambda indexes: [[int(indexes[0]), int(indexes[-1])]])
 
 
 @planted("a controller that starts anew tells of every run once more", "crash", "bad-program")
