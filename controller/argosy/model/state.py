@@ -12,7 +12,7 @@ from argosy.model.cluster_course import ClusterSample, PlacedOrder
 from argosy.model.costs import Costs
 from argosy.model.damage import Losses
 from argosy.model.ended_attempts import BYTES_PER_ROW, ROWS_PER_ITEM, EndedAttempt
-from argosy.model.instances import Instance, Purchase
+from argosy.model.instances import Instance, Purchase, pool_key
 from argosy.model.journal.capacity import Committed
 from argosy.model.open_ends import OpenEnds
 from argosy.model.pools import OrderNote, Pool
@@ -130,16 +130,26 @@ class State:
 
     def in_pools_fleet(self, instance: Instance) -> bool:
         """Whether its pool's own fleet launched it. Otherwise another fleet's target counts it, or none does."""
-        pool = self.pools.get(instance.pool)
-        return pool is None or instance.fleet_id in ("", pool.fleet_id)
+        return self._is_fleet_of(instance.pool, instance.fleet_id)
+
+    def _is_fleet_of(self, key: str, fleet_id: str) -> bool:
+        pool = self.pools.get(key)
+        return pool is None or fleet_id in ("", pool.fleet_id)
 
     def held(self) -> Counter[tuple[str, Purchase]]:
         """Instances that count towards the targets of their (pool, purchase): alive, not warned, not let go."""
-        return Counter(
-            (instance.pool, instance.purchase)
-            for instance in self.instances.values()
-            if instance.counts_for_target and self.in_pools_fleet(instance)
+        # Two passes a tick: alike ones are counted first, by what is quick to look up and to hash.
+        alike = Counter(
+            (each.cell, each.instance_type, each.zone, each.fleet_id, each.purchase is Purchase.SPOT)
+            for each in self.instances.values()
+            if each.counts_for_target
         )
+        found: Counter[tuple[str, Purchase]] = Counter()
+        for (cell, type_name, zone, fleet_id, is_spot), count in alike.items():
+            key = pool_key(cell, type_name, zone)
+            if self._is_fleet_of(key, fleet_id):
+                found[key, Purchase.SPOT if is_spot else Purchase.ON_DEMAND] += count
+        return found
 
     def is_stubborn(self, instance: Instance) -> bool:
         """Whether EC2 has refused to end it."""
@@ -156,7 +166,7 @@ class State:
         return Counter(
             (instance.pool, instance.purchase)
             for instance in self.instances.values()
-            if self.is_counted_by_fleet_alone(instance)
+            if (instance.interrupted_at or self.setbacks) and self.is_counted_by_fleet_alone(instance)
         )
 
     def owed(self) -> Counter[tuple[str, Purchase]]:
