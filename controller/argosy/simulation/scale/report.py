@@ -21,7 +21,7 @@ from argosy.simulation.scale.run import ScaleRun
 
 JSON = dict[str, Any]
 DESCRIBES = ("describe_tasks", "describe_container_instances")
-RECORDS = ("CHANGES", "HISTORY", "RUN SERIES", "COURSE")  # writes that only tell what happened: the journal and the history
+RECORDS = ("CHANGES", "HISTORY", "RUN SERIES", "COURSE")  # writes that only tell what happened
 SHOWN = 5
 
 
